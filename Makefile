@@ -72,7 +72,7 @@ checks: lint
 
 lint: toolchain ## Format check and clippy, warnings denied
 	$(CARGO) fmt --all --check
-	rustfmt --check --edition 2024 --config-path rustfmt.toml crates/trace/src/formats/*.rs docs/examples/*.rs
+	rustfmt --check --edition 2024 crates/trace/src/formats/*.rs docs/examples/*.rs
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 docs: toolchain ## API documentation, warnings denied

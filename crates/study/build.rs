@@ -47,7 +47,11 @@ fn digest(here: &Path) -> io::Result<String> {
     // All must be there that the results are made of.
     fs::metadata(crates.join("engine"))?;
     for folder in sorted(&crates)? {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = folder
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         if !WITHOUT_EFFECT.contains(&name.as_str()) && folder.join("src").is_dir() {
             watch(&folder.join("src"));
             let mut files = BTreeMap::new();
@@ -55,7 +59,12 @@ fn digest(here: &Path) -> io::Result<String> {
             add(&folder, &name, &files, &mut hash);
         }
     }
-    Ok(hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect())
+    Ok(hash
+        .finalize()
+        .iter()
+        .take(6)
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
 }
 
 /// Reads each file of Rust below `folder`.
@@ -73,8 +82,10 @@ fn read(folder: &Path, files: &mut BTreeMap<PathBuf, String>) -> io::Result<()> 
 
 /// Adds the code of a crate's files, each with its path, but for tests.
 fn add(folder: &Path, name: &str, files: &BTreeMap<PathBuf, String>, hash: &mut Sha256) {
-    let of_tests: BTreeSet<PathBuf> =
-        files.iter().flat_map(|(path, text)| code::files_of_tests(path, text)).collect();
+    let of_tests: BTreeSet<PathBuf> = files
+        .iter()
+        .flat_map(|(path, text)| code::files_of_tests(path, text))
+        .collect();
     for (path, text) in files {
         // A file is among them, or a folder around it.
         if path.ancestors().any(|around| of_tests.contains(around)) {

@@ -38,18 +38,30 @@ impl Partition {
         let config: PartitionConfig = registry::read(keys)?;
         at_least("partition", members, 1)?;
         let sectors = |key, bytes: Bytes| {
-            bytes
-                .sectors()
-                .ok_or_else(|| ConfigError::new(key, format!("found {bytes}; expected a multiple of 512B")))
+            bytes.sectors().ok_or_else(|| {
+                ConfigError::new(key, format!("found {bytes}; expected a multiple of 512B"))
+            })
         };
-        let (start, size) = (sectors("start", config.start)?, sectors("size", config.size)?);
+        let (start, size) = (
+            sectors("start", config.start)?,
+            sectors("size", config.size)?,
+        );
         if size == Sectors::ZERO || start + size > members[0] {
-            let message =
-                format!("found {}; expected a part of the member, {}", config.size, members[0].bytes());
+            let message = format!(
+                "found {}; expected a part of the member, {}",
+                config.size,
+                members[0].bytes()
+            );
             return Err(ConfigError::new("size", message));
         }
         let (states, open) = (MemberStates::alive(1), OpenIos::new(1));
-        Ok(Box::new(Partition { member: members[0], start, size, states, open }))
+        Ok(Box::new(Partition {
+            member: members[0],
+            start,
+            size,
+            states,
+            open,
+        }))
     }
 }
 
@@ -80,7 +92,10 @@ impl Layout for Partition {
     }
 
     fn locate(&self, lbn: Lbn) -> Location {
-        Location { member: 0, lbn: lbn + self.start }
+        Location {
+            member: 0,
+            lbn: lbn + self.start,
+        }
     }
 
     fn role_of(&self, _: usize, lbn: Lbn) -> Role {
@@ -91,10 +106,19 @@ impl Layout for Partition {
     }
 
     fn plan_transfer(&mut self, request: &Request, _: Below<'_>, plan: &mut Plan) -> Status {
-        let extent = Extent { start: request.extent.start + self.start, ..request.extent };
+        let extent = Extent {
+            start: request.extent.start + self.start,
+            ..request.extent
+        };
         let mut writer = PlanWriter::new(plan, &mut self.open);
         writer.begin_strand();
-        writer.io(0, request.operation, extent, Place::Request(Sectors::ZERO), Content::Data);
+        writer.io(
+            0,
+            request.operation,
+            extent,
+            Place::Request(Sectors::ZERO),
+            Content::Data,
+        );
         Status::Done
     }
 }
@@ -117,6 +141,9 @@ mod tests {
     #[test]
     fn a_part_beyond_the_member_is_refused() {
         let keys = serde_json::from_str(r#"{"start": "8KiB", "size": "1MiB"}"#).unwrap();
-        assert_eq!(Partition::build(&keys, &[Sectors(1000)]).err().unwrap().key, "size");
+        assert_eq!(
+            Partition::build(&keys, &[Sectors(1000)]).err().unwrap().key,
+            "size"
+        );
     }
 }

@@ -25,7 +25,10 @@ impl Discipline for Lcfs {
         self.waiting.pop().map(Choice::direct)
     }
     fn remove(&mut self, slot: u32) -> Option<Waiting> {
-        let index = self.waiting.iter().position(|waiting| waiting.slot == slot)?;
+        let index = self
+            .waiting
+            .iter()
+            .position(|waiting| waiting.slot == slot)?;
         Some(self.waiting.remove(index))
     }
     fn len(&self) -> usize {

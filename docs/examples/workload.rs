@@ -32,10 +32,16 @@ struct WholeConfig {
 impl Workload for WholeConfig {
     fn source(&self, capacity: Sectors, _: Seed) -> Result<Box<dyn Source>, WorkloadError> {
         match self.size.sectors() {
-            Some(size) if size > Sectors::ZERO => {
-                Ok(Box::new(Whole { at: 0, end: capacity.0, size: size.0 }))
-            }
-            _ => Err(ConfigError::new("size", format!("found {}; expected whole sectors", self.size)).into()),
+            Some(size) if size > Sectors::ZERO => Ok(Box::new(Whole {
+                at: 0,
+                end: capacity.0,
+                size: size.0,
+            })),
+            _ => Err(ConfigError::new(
+                "size",
+                format!("found {}; expected whole sectors", self.size),
+            )
+            .into()),
         }
     }
 }
@@ -58,7 +64,11 @@ impl Node for Whole {
     }
 
     fn next_wake(&self) -> Wake {
-        if self.at == 0 { Time::ZERO.into() } else { Wake::NEVER }
+        if self.at == 0 {
+            Time::ZERO.into()
+        } else {
+            Wake::NEVER
+        }
     }
 }
 
@@ -68,7 +78,14 @@ impl Whole {
         if sectors > 0 {
             let extent = Extent::new(self.at, sectors);
             self.at += sectors;
-            cx.out.issue(0, Request { id: RequestId(self.at), extent, ..Request::default() });
+            cx.out.issue(
+                0,
+                Request {
+                    id: RequestId(self.at),
+                    extent,
+                    ..Request::default()
+                },
+            );
         }
     }
 }

@@ -14,7 +14,17 @@ const MODEL: &str = "dm_disk M { Number of data surfaces = 4, Number of cylinder
     Percent error in rpms = 0.0 } }";
 
 fuzz_target!(|text: &[u8]| {
-    let files: BTreeMap<PathBuf, Vec<u8>> =
-        [("a".into(), MODEL.as_bytes().to_vec()), ("layout".into(), text.to_vec())].into();
-    let _ = import_from(&files, Path::new("a"), &fullstroke_disksim::Options { strict: false, ..Default::default() });
+    let files: BTreeMap<PathBuf, Vec<u8>> = [
+        ("a".into(), MODEL.as_bytes().to_vec()),
+        ("layout".into(), text.to_vec()),
+    ]
+    .into();
+    let _ = import_from(
+        &files,
+        Path::new("a"),
+        &fullstroke_disksim::Options {
+            strict: false,
+            ..Default::default()
+        },
+    );
 });

@@ -8,10 +8,18 @@ use std::path::{Path, PathBuf};
 
 fuzz_target!(|text: &[u8]| {
     // Behind a zero byte begins a second file, for `source b`.
-    let (first, second) = text.iter().position(|&byte| byte == 0).map_or((text, &text[..0]), |at| {
-        (&text[..at], &text[at + 1..])
-    });
+    let (first, second) = text
+        .iter()
+        .position(|&byte| byte == 0)
+        .map_or((text, &text[..0]), |at| (&text[..at], &text[at + 1..]));
     let files: BTreeMap<PathBuf, Vec<u8>> =
         [("a".into(), first.to_vec()), ("b".into(), second.to_vec())].into();
-    let _ = import_from(&files, Path::new("a"), &fullstroke_disksim::Options { strict: text.len() % 2 == 0, ..Default::default() });
+    let _ = import_from(
+        &files,
+        Path::new("a"),
+        &fullstroke_disksim::Options {
+            strict: text.len() % 2 == 0,
+            ..Default::default()
+        },
+    );
 });

@@ -14,11 +14,15 @@ const WORKERS_MAX: usize = 16;
 
 fuzz_target!(|text: &[u8]| {
     let environment: BTreeMap<String, String> = [("SIZE".to_owned(), "64m".to_owned())].into();
-    let Ok(set) = JobSet::parse("a.fio", &String::from_utf8_lossy(text), &environment) else { return };
+    let Ok(set) = JobSet::parse("a.fio", &String::from_utf8_lossy(text), &environment) else {
+        return;
+    };
     if set.workers() > WORKERS_MAX {
         return;
     }
-    let Ok((mut source, _)) = FioSource::new(&set, VOLUME, Seed(1), Some(1000)) else { return };
+    let Ok((mut source, _)) = FioSource::new(&set, VOLUME, Seed(1), Some(1000)) else {
+        return;
+    };
     // Each request is answered a millisecond later.
     let mut flights: VecDeque<(Time, RequestId)> = VecDeque::new();
     let mut out = Vec::new();
@@ -29,9 +33,19 @@ fuzz_target!(|text: &[u8]| {
             break;
         }
         if let Some((finished, id)) = flights.pop_front_if(|flight| flight.0 == now) {
-            source.completed(now, &Completion { id, finished, ..Completion::default() }, &mut out);
+            source.completed(
+                now,
+                &Completion {
+                    id,
+                    finished,
+                    ..Completion::default()
+                },
+                &mut out,
+            );
         } else {
-            source.wake(now, &mut out).expect("a job file is read already");
+            source
+                .wake(now, &mut out)
+                .expect("a job file is read already");
         }
         for request in out.drain(..) {
             assert!(request.extent.within(VOLUME));

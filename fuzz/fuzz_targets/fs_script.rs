@@ -13,20 +13,29 @@ use libfuzzer_sys::fuzz_target;
 const STEPS_MAX: usize = 200;
 
 fuzz_target!(|text: &[u8]| {
-    let Ok(script) = Script::parse(&String::from_utf8_lossy(text)) else { return };
+    let Ok(script) = Script::parse(&String::from_utf8_lossy(text)) else {
+        return;
+    };
     if script.steps().len() > STEPS_MAX {
         return;
     }
     // 32 MiB: soon full.
-    let site = Site { capacity: Sectors(1 << 16), seed: Seed(1), stripe: None };
+    let site = Site {
+        capacity: Sectors(1 << 16),
+        seed: Seed(1),
+        stripe: None,
+    };
     for kind in ["raw", "ext2", "ext4", "xfs"] {
         let mut system = make(kind, &Keys::new(), &site).expect("32 MiB are enough for each");
         let _ = Player::new(&mut *system, Time::ZERO).play_all(&script);
         if kind == "raw" {
             continue;
         }
-        let files: u64 =
-            laid_out(&*system).expect("what is listed is there").iter().map(|file| file.pages()).sum();
+        let files: u64 = laid_out(&*system)
+            .expect("what is listed is there")
+            .iter()
+            .map(|file| file.pages())
+            .sum();
         let usage = system.usage();
         assert!(files + usage.pages_free + system.set_aside() <= usage.pages);
     }

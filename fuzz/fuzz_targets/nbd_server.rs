@@ -29,7 +29,9 @@ const OPEN_DISK: &[u8] = b"IHAVEOPT\0\0\0\x01\0\0\0\x04disk";
 const OPEN_ARCHIVE: &[u8] = b"IHAVEOPT\0\0\0\x01\0\0\0\x01a";
 
 fuzz_target!(|bytes: &[u8]| {
-    let [done, length, rest @ ..] = bytes else { return };
+    let [done, length, rest @ ..] = bytes else {
+        return;
+    };
     let beginning: &[&[u8]] = match done % 5 {
         0 => &[],
         1 => &[FLAGS],
@@ -51,7 +53,10 @@ fn converse(stream: &[u8], length: usize) -> (Vec<u8>, Option<String>) {
     for mut piece in stream.chunks(length.max(1)) {
         while !piece.is_empty() && !connection.has_ended() {
             let space = connection.space();
-            assert!(!space.is_empty(), "there is no space, and nothing more to do");
+            assert!(
+                !space.is_empty(),
+                "there is no space, and nothing more to do"
+            );
             let count = space.len().min(piece.len());
             space[..count].copy_from_slice(&piece[..count]);
             connection.filled(count);
@@ -85,7 +90,11 @@ fn answer(connection: &mut Connection, export: &Export, request: &Request, paylo
     let end = request.offset_bytes + u64::from(request.length_bytes);
     assert!(end <= export.size_bytes && end.is_multiple_of(export.block_bytes_min.into()));
     assert!(request.length_bytes > 0 || request.command == Command::Flush);
-    let written = if request.command == Command::Write { request.length_bytes as usize } else { 0 };
+    let written = if request.command == Command::Write {
+        request.length_bytes as usize
+    } else {
+        0
+    };
     assert_eq!(payload.len(), written);
     let form = request.cookie % 5;
     match request.command {
@@ -106,14 +115,30 @@ fn answer(connection: &mut Connection, export: &Export, request: &Request, paylo
             data.fill(1);
             Ok(())
         }),
-        Command::Read if form == 3 => connection.reply_read(request, |_| Err(ErrorCode::InputOutput)),
+        Command::Read if form == 3 => {
+            connection.reply_read(request, |_| Err(ErrorCode::InputOutput))
+        }
         Command::Read => {
-            let (first, second) = (request.length_bytes / 3, request.length_bytes - request.length_bytes / 3);
+            let (first, second) = (
+                request.length_bytes / 3,
+                request.length_bytes - request.length_bytes / 3,
+            );
             let data = vec![2; second as usize];
-            connection.reply_read_pieces(request, [Piece::Hole { length_bytes: first }, Piece::Data(&data)]);
+            connection.reply_read_pieces(
+                request,
+                [
+                    Piece::Hole {
+                        length_bytes: first,
+                    },
+                    Piece::Data(&data),
+                ],
+            );
         }
         Command::BlockStatus => {
-            let extent = StatusExtent { length_bytes: 4096, state: Allocation::HOLE };
+            let extent = StatusExtent {
+                length_bytes: 4096,
+                state: Allocation::HOLE,
+            };
             connection.reply_status(request, std::iter::repeat_n(extent, form as usize));
         }
         _ => connection.reply_done(request),

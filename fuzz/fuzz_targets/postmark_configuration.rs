@@ -11,14 +11,24 @@ use libfuzzer_sys::fuzz_target;
 const CALLS_MAX: usize = 2000;
 
 fuzz_target!(|text: &[u8]| {
-    let entry = REGISTRY.iter().find(|entry| entry.name == "postmark").expect("it is in the registry");
+    let entry = REGISTRY
+        .iter()
+        .find(|entry| entry.name == "postmark")
+        .expect("it is in the registry");
     let keys = Keys::from_iter([("file".to_owned(), "any".into())]);
-    let Ok(recipe) = Kind::recipe(entry, &keys, Some(&String::from_utf8_lossy(text))) else { return };
+    let Ok(recipe) = Kind::recipe(entry, &keys, Some(&String::from_utf8_lossy(text))) else {
+        return;
+    };
     let mut program = recipe.program(Seed(1));
     let (mut answer, mut now, mut open): (Option<Answer>, _, _) = (None, Time::ZERO, false);
     for _ in 0..CALLS_MAX {
         let mut events = Events::default();
-        let turn = Turn { now, process: 0, answer: answer.as_ref(), events: &mut events };
+        let turn = Turn {
+            now,
+            process: 0,
+            answer: answer.as_ref(),
+            events: &mut events,
+        };
         let (kind, bytes) = match program.next(turn) {
             Next::Call(call) => {
                 match call {
@@ -27,8 +37,11 @@ fuzz_target!(|text: &[u8]| {
                     Call::Close { .. } => assert!(std::mem::take(&mut open)),
                     _ => {}
                 }
-                let bytes =
-                    if let Call::Read { bytes, .. } | Call::Write { bytes, .. } = call { bytes } else { 0 };
+                let bytes = if let Call::Read { bytes, .. } | Call::Write { bytes, .. } = call {
+                    bytes
+                } else {
+                    0
+                };
                 (call.kind(), bytes)
             }
             Next::End => return,
@@ -36,7 +49,18 @@ fuzz_target!(|text: &[u8]| {
         };
         let began = now;
         now += Duration::from_micros(1);
-        answer = Some(Answer { kind, began, ended: now, result: Ok(bytes) });
+        answer = Some(Answer {
+            kind,
+            began,
+            ended: now,
+            result: Ok(bytes),
+        });
     }
-    assert!(program.report().figures.iter().all(|(_, value)| value.is_finite()));
+    assert!(
+        program
+            .report()
+            .figures
+            .iter()
+            .all(|(_, value)| value.is_finite())
+    );
 });

@@ -9,7 +9,10 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &[u8]| {
     let text = String::from_utf8_lossy(text);
-    let entry = REGISTRY.iter().find(|entry| entry.name == "strace").expect("it is there");
+    let entry = REGISTRY
+        .iter()
+        .find(|entry| entry.name == "strace")
+        .expect("it is there");
     for skip in [false, true] {
         let mut keys = Keys::new();
         keys.insert("file".into(), "recording".into());
@@ -32,13 +35,22 @@ fn play(program: &mut dyn Program) {
                 continue;
             }
             let answer = answers[process].take();
-            let turn = Turn { now, process: process as u32, answer: answer.as_ref(), events: &mut events };
+            let turn = Turn {
+                now,
+                process: process as u32,
+                answer: answer.as_ref(),
+                events: &mut events,
+            };
             let next = program.next(turn);
             waiting &= next == Next::Wait;
             match next {
                 Next::Call(call) => {
-                    answers[process] =
-                        Some(Answer { kind: call.kind(), began: now, ended: now, result: Ok(0) });
+                    answers[process] = Some(Answer {
+                        kind: call.kind(),
+                        began: now,
+                        ended: now,
+                        result: Ok(0),
+                    });
                 }
                 Next::End => over[process] = true,
                 Next::Fail(message) => panic!("{message}"),

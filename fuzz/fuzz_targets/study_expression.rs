@@ -1,8 +1,8 @@
 //! An expression of any bytes; where it is wrong, the place must lie within it.
 #![no_main]
 
-use fullstroke_study::expression::{Bindings, Data, Estimate, Evaluator, Problem, parse};
 use fullstroke_study::Matrix;
+use fullstroke_study::expression::{Bindings, Data, Estimate, Evaluator, Problem, parse};
 use libfuzzer_sys::fuzz_target;
 
 /// A study without points: expressions may still calculate.

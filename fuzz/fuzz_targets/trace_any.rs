@@ -11,10 +11,15 @@ use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some((&choice, file)) = bytes.split_first() else { return };
+    let Some((&choice, file)) = bytes.split_first() else {
+        return;
+    };
     let format = FORMATS[usize::from(choice) % FORMATS.len()];
     for skip_bad in [0, u64::MAX] {
-        let options = Options { skip_bad, ..Options::for_format(format.name) };
+        let options = Options {
+            skip_bad,
+            ..Options::for_format(format.name)
+        };
         read(file, &options);
     }
 });
@@ -22,18 +27,34 @@ fuzz_target!(|bytes: &[u8]| {
 /// Reads to the end or to the first error.
 fn read(file: &[u8], options: &Options) {
     let source = Box::new(Cursor::new(file.to_vec()));
-    let Ok(mut reader) = TraceReader::open_read("fuzzed", source, options) else { return };
+    let Ok(mut reader) = TraceReader::open_read("fuzzed", source, options) else {
+        return;
+    };
     let (mut last, mut count) = (None, 0);
     while let Ok(Some(record)) = reader.next() {
         assert!(last <= Some(record.arrival), "out of order: {record:?}");
-        assert!(record.extent.start.0.checked_add(record.extent.sectors.0).is_some(), "{record:?}");
+        assert!(
+            record
+                .extent
+                .start
+                .0
+                .checked_add(record.extent.sectors.0)
+                .is_some(),
+            "{record:?}"
+        );
         last = Some(record.arrival);
         count += 1;
-        assert!(is_packed(file) || count <= file.len(), "more records than bytes");
+        assert!(
+            is_packed(file) || count <= file.len(),
+            "more records than bytes"
+        );
     }
 }
 
 /// Whether the file may unpack to more bytes than it has.
 fn is_packed(file: &[u8]) -> bool {
-    matches!(file, [0x1f, 0x8b, ..] | [0x28, 0xb5, ..] | [0xfd, ..] | [b'P', b'A', b'R', b'1', ..])
+    matches!(
+        file,
+        [0x1f, 0x8b, ..] | [0x28, 0xb5, ..] | [0xfd, ..] | [b'P', b'A', b'R', b'1', ..]
+    )
 }

@@ -13,7 +13,9 @@ use std::io::Cursor;
 const COMPARED: usize = 256;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some(recognised) = open(bytes, &Options::default()) else { return };
+    let Some(recognised) = open(bytes, &Options::default()) else {
+        return;
+    };
     let options = Options::for_format(recognised.format().name);
     let Some(said) = open(bytes, &options) else {
         panic!("{} refuses what it recognised", recognised.format().name)
@@ -27,5 +29,7 @@ fn open(bytes: &[u8], options: &Options) -> Option<TraceReader> {
 
 /// The first records, up to the first error.
 fn first(mut reader: TraceReader) -> Vec<Record> {
-    std::iter::from_fn(|| reader.next().ok().flatten()).take(COMPARED).collect()
+    std::iter::from_fn(|| reader.next().ok().flatten())
+        .take(COMPARED)
+        .collect()
 }

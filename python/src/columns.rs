@@ -37,7 +37,11 @@ impl Trace {
             }
             rows += read;
             if read == 0 {
-                return Ok(Trace { batches, format: reader.format().name, rows });
+                return Ok(Trace {
+                    batches,
+                    format: reader.format().name,
+                    rows,
+                });
             }
         }
     }

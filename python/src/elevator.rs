@@ -55,7 +55,10 @@ impl PyRequest {
     }
 
     fn __repr__(&self) -> String {
-        format!("Request({} {}+{})", self.operation, self.start, self.sectors)
+        format!(
+            "Request({} {}+{})",
+            self.operation, self.start, self.sectors
+        )
     }
 }
 
@@ -99,7 +102,11 @@ struct Calls {
 
 impl Calls {
     fn of(object: Bound<'_, PyAny>) -> PyResult<Calls> {
-        let method = |name: &str| object.getattr_opt(name).map(|found| found.map(Bound::unbind));
+        let method = |name: &str| {
+            object
+                .getattr_opt(name)
+                .map(|found| found.map(Bound::unbind))
+        };
         Ok(Calls {
             choose: object.getattr("choose")?.unbind(),
             arrived: method("arrived")?,
@@ -124,10 +131,20 @@ struct Tried {
 impl Tried {
     fn new(calls: Calls, failed: Failed) -> Tried {
         let (waiting, links) = (Fifo::default(), Fifos::default());
-        Tried { calls, failed, waiting, links, shown: Vec::new(), wake: Time::NEVER }
+        Tried {
+            calls,
+            failed,
+            waiting,
+            links,
+            shown: Vec::new(),
+            wake: Time::NEVER,
+        }
     }
 
-    fn attempt<R>(&mut self, call: impl FnOnce(&mut Tried, Python<'_>) -> PyResult<R>) -> Option<R> {
+    fn attempt<R>(
+        &mut self,
+        call: impl FnOnce(&mut Tried, Python<'_>) -> PyResult<R>,
+    ) -> Option<R> {
         let failed = self.failed.clone();
         failed.attempt(|py| call(self, py))
     }
@@ -135,22 +152,36 @@ impl Tried {
     fn show(&mut self, slot: u32, request: &Queued) {
         self.attempt(|tried, py| {
             let at = slot as usize;
-            tried.shown.resize_with(tried.shown.len().max(at + 1), || None);
+            tried
+                .shown
+                .resize_with(tried.shown.len().max(at + 1), || None);
             tried.shown[at] = Some(Py::new(py, PyRequest::new(slot, request))?);
             Ok(())
         });
     }
 
     /// The choice: a request that waits, or none yet.
-    fn choose(&mut self, py: Python<'_>, now: Time, context: &Context<'_>) -> PyResult<Option<u32>> {
+    fn choose(
+        &mut self,
+        py: Python<'_>,
+        now: Time,
+        context: &Context<'_>,
+    ) -> PyResult<Option<u32>> {
         let slots = self.links.iter(&self.waiting);
-        let waiting = PyList::new(py, slots.filter_map(|slot| self.shown[slot as usize].as_ref()))?;
+        let waiting = PyList::new(
+            py,
+            slots.filter_map(|slot| self.shown[slot as usize].as_ref()),
+        )?;
         let device = PyDevice {
             issued: context.issued,
             queue_depth: context.queue_depth,
             queue_length: context.device.queue_length,
         };
-        let chosen = self.calls.choose.bind(py).call1((now.as_nanos(), waiting, device))?;
+        let chosen = self
+            .calls
+            .choose
+            .bind(py)
+            .call1((now.as_nanos(), waiting, device))?;
         if chosen.is_none() {
             self.wake = self.next_wake(py)?;
             return if context.issued > 0 || (self.wake > now && self.wake < Time::NEVER) {
@@ -174,9 +205,13 @@ impl Tried {
     }
 
     fn next_wake(&self, py: Python<'_>) -> PyResult<Time> {
-        let Some(next_wake) = &self.calls.next_wake else { return Ok(Time::NEVER) };
+        let Some(next_wake) = &self.calls.next_wake else {
+            return Ok(Time::NEVER);
+        };
         let at: Option<Whole> = next_wake.bind(py).call0()?.extract()?;
-        at.map_or(Ok(Time::NEVER), |at| at.instant("next_wake()").map(Time::from_nanos))
+        at.map_or(Ok(Time::NEVER), |at| {
+            at.instant("next_wake()").map(Time::from_nanos)
+        })
     }
 
     fn forget(&mut self, slot: u32) {
@@ -190,7 +225,12 @@ impl Tried {
 impl Elevator for Tried {
     /// All that may be one, unless `may_join(kept, other, how)` says no.
     fn may_join(&self, kept: &Queued, other: &Queued, join: Join) -> bool {
-        let Some(may_join) = self.calls.may_join.as_ref().filter(|_| !self.failed.is_kept()) else {
+        let Some(may_join) = self
+            .calls
+            .may_join
+            .as_ref()
+            .filter(|_| !self.failed.is_kept())
+        else {
             return true;
         };
         let how = match join {
@@ -213,9 +253,10 @@ impl Elevator for Tried {
         self.links.push_back(&mut self.waiting, slot);
         self.show(slot, &requests[slot]);
         self.attempt(|tried, py| match &tried.calls.arrived {
-            Some(arrived) => {
-                arrived.bind(py).call1((now.as_nanos(), tried.shown[slot as usize].as_ref())).map(drop)
-            }
+            Some(arrived) => arrived
+                .bind(py)
+                .call1((now.as_nanos(), tried.shown[slot as usize].as_ref()))
+                .map(drop),
             None => Ok(()),
         });
     }
@@ -242,9 +283,10 @@ impl Elevator for Tried {
 
     fn completed(&mut self, now: Time, slot: u32, requests: &Requests) {
         self.attempt(|tried, py| match &tried.calls.completed {
-            Some(completed) => {
-                completed.bind(py).call1((now.as_nanos(), PyRequest::new(slot, &requests[slot]))).map(drop)
-            }
+            Some(completed) => completed
+                .bind(py)
+                .call1((now.as_nanos(), PyRequest::new(slot, &requests[slot])))
+                .map(drop),
             None => Ok(()),
         });
     }

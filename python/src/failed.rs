@@ -21,7 +21,10 @@ pub(crate) struct Failed {
 
 impl Failed {
     pub(crate) fn keep(&self, error: PyErr) {
-        self.first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.first
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(error);
         self.stop.set();
     }
 
@@ -37,7 +40,11 @@ impl Failed {
 
     /// The exception, if there was one.
     pub(crate) fn raise(&self) -> PyResult<()> {
-        let kept = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let kept = self
+            .first
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         kept.map_or(Ok(()), Err)
     }
 
@@ -51,8 +58,15 @@ impl Failed {
 
     /// What `work` gives, whose runs are stopped by Ctrl-C. It has a thread of its own, for signals are
     /// told to the one that asks. Other threads go on meanwhile.
-    #[expect(clippy::disallowed_methods, reason = "this is no policy crate: it may use threads")]
-    pub(crate) fn wait_for<R: Send>(&self, py: Python<'_>, work: impl FnOnce() -> R + Send) -> PyResult<R> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is no policy crate: it may use threads"
+    )]
+    pub(crate) fn wait_for<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce() -> R + Send,
+    ) -> PyResult<R> {
         let worked = py.detach(|| {
             let (working, ended) = channel::<()>();
             thread::scope(|scope| {
@@ -66,7 +80,9 @@ impl Failed {
                         self.keep(interrupt);
                     }
                 }
-                worker.join().unwrap_or_else(|lost| panic::resume_unwind(lost))
+                worker
+                    .join()
+                    .unwrap_or_else(|lost| panic::resume_unwind(lost))
             })
         });
         self.raise()?;

@@ -34,8 +34,10 @@ impl FromPyObject<'_, '_> for Given {
             return Ok(Given::Stack(stack));
         }
         given.extract().map(Given::Path).map_err(|_| {
-            let found =
-                given.get_type().name().map_or_else(|_| "something else".into(), |name| name.to_string());
+            let found = given
+                .get_type()
+                .name()
+                .map_or_else(|_| "something else".into(), |name| name.to_string());
             PyTypeError::new_err(format!("found {found}; expected a Stack or a path"))
         })
     }
@@ -71,7 +73,9 @@ impl Whole {
             Err(found) => found,
         };
         let (least, most) = expected.into_inner();
-        Err(PyValueError::new_err(format!("{key}: found {found}; expected {least} to {most}")))
+        Err(PyValueError::new_err(format!(
+            "{key}: found {found}; expected {least} to {most}"
+        )))
     }
 
     /// As one that counts something here.

@@ -11,7 +11,9 @@ mod opportunity;
 mod told_apart;
 
 use failed::Failed;
-use fullstroke_lab::{Candidate, LabError, Ranking, Recipe, TuneSearch, Vary, candidates, recipes, run_all};
+use fullstroke_lab::{
+    Candidate, LabError, Ranking, Recipe, TuneSearch, Vary, candidates, recipes, run_all,
+};
 use fullstroke_measure::{Metric, Stop};
 use fullstroke_stack::Overrides;
 use fullstroke_study::{Digests, StudyError};
@@ -61,7 +63,12 @@ fn key(stack: &fullstroke_stack::Stack, known: &Digests) -> PyResult<(String, u6
 
 /// What a policy's class is called.
 fn name_of(class: &Py<PyAny>) -> String {
-    let name = |py: Python<'_>| class.bind(py).getattr("__name__").and_then(|name| name.extract::<String>());
+    let name = |py: Python<'_>| {
+        class
+            .bind(py)
+            .getattr("__name__")
+            .and_then(|name| name.extract::<String>())
+    };
     Python::attach(name).unwrap_or_else(|_| "one of Python's".into())
 }
 
@@ -71,17 +78,25 @@ fn again(class: &Py<PyAny>) -> Py<PyAny> {
 
 impl Stack {
     fn overrides(&self) -> Overrides {
-        Overrides { set: self.keys.clone(), ..Overrides::default() }
+        Overrides {
+            set: self.keys.clone(),
+            ..Overrides::default()
+        }
     }
 
     fn recipe(&self) -> PyResult<Recipe> {
         let found = recipes(std::slice::from_ref(&self.path), &self.overrides(), &[]);
-        found.into_iter().next().ok_or_else(|| refused(format!("{}: no stack", self.path.display())))
+        found
+            .into_iter()
+            .next()
+            .ok_or_else(|| refused(format!("{}: no stack", self.path.display())))
     }
 
     fn key(&self, known: &Digests) -> PyResult<(String, u64)> {
         if self.has_policies() {
-            return Err(refused("a policy of Python's has no digest under which a sweep could keep results"));
+            return Err(refused(
+                "a policy of Python's has no digest under which a sweep could keep results",
+            ));
         }
         key(&self.recipe()?.candidate().map_err(refused)?.stack, known)
     }
@@ -101,11 +116,17 @@ impl Stack {
 
     /// The value that a key has been set to at last.
     fn value(&self, key: &str) -> Option<&str> {
-        self.assignments().rev().find(|(known, _)| *known == key).map(|(_, value)| value)
+        self.assignments()
+            .rev()
+            .find(|(known, _)| *known == key)
+            .map(|(_, value)| value)
     }
 
     fn assignments(&self) -> impl DoubleEndedIterator<Item = (&str, &str)> {
-        let set = self.keys.iter().filter_map(|assignment| assignment.split_once('='));
+        let set = self
+            .keys
+            .iter()
+            .filter_map(|assignment| assignment.split_once('='));
         set.map(|(key, value)| (key.trim(), value.trim()))
     }
 
@@ -127,8 +148,12 @@ impl Stack {
 
     /// What is called `name` without its policies.
     fn name_from(&self, name: &str) -> String {
-        let policies: Vec<String> =
-            self.elevator.iter().chain(&self.opportunities).map(|class| name_of(class)).collect();
+        let policies: Vec<String> = self
+            .elevator
+            .iter()
+            .chain(&self.opportunities)
+            .map(|class| name_of(class))
+            .collect();
         match policies.as_slice() {
             [] => name.to_owned(),
             _ => format!("{name} with {}", policies.join(" and ")),
@@ -141,19 +166,36 @@ impl Stack {
     #[new]
     #[pyo3(signature = (path, *keys))]
     fn new(path: PathBuf, keys: Vec<String>) -> PyResult<Stack> {
-        let overrides = Overrides { set: keys.clone(), ..Overrides::default() };
+        let overrides = Overrides {
+            set: keys.clone(),
+            ..Overrides::default()
+        };
         candidates(std::slice::from_ref(&path), &overrides, &[]).map_err(refused)?;
-        Ok(Stack { path, keys, elevator: None, opportunities: Vec::new() })
+        Ok(Stack {
+            path,
+            keys,
+            elevator: None,
+            opportunities: Vec::new(),
+        })
     }
 
     #[pyo3(signature = (*keys))]
     fn set(&self, keys: Vec<String>) -> PyResult<Stack> {
-        let Stack { path, keys, .. } = Stack::new(self.path.clone(), [self.keys.clone(), keys].concat())?;
-        Ok(Stack { path, keys, ..self.clone() })
+        let Stack { path, keys, .. } =
+            Stack::new(self.path.clone(), [self.keys.clone(), keys].concat())?;
+        Ok(Stack {
+            path,
+            keys,
+            ..self.clone()
+        })
     }
 
     fn with_elevator(&self, class: Py<PyAny>) -> PyResult<Stack> {
-        Stack { elevator: Some(Arc::new(class)), ..self.clone() }.checked()
+        Stack {
+            elevator: Some(Arc::new(class)),
+            ..self.clone()
+        }
+        .checked()
     }
 
     fn with_opportunity(&self, class: Py<PyAny>) -> PyResult<Stack> {
@@ -164,14 +206,25 @@ impl Stack {
 
     #[getter]
     fn name(&self) -> PyResult<String> {
-        Ok(self.candidate(&self.recipe()?, &Failed::default()).map_err(refused)?.name)
+        Ok(self
+            .candidate(&self.recipe()?, &Failed::default())
+            .map_err(refused)?
+            .name)
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         if self.has_policies() {
-            return Err(PyTypeError::new_err("a stack with a policy of Python's stays in its process"));
+            return Err(PyTypeError::new_err(
+                "a stack with a policy of Python's stays in its process",
+            ));
         }
-        let path = self.path.to_str().ok_or_else(|| refused("the path is no Unicode"))?;
+        let path = self
+            .path
+            .to_str()
+            .ok_or_else(|| refused("the path is no Unicode"))?;
         let again = py.import("fullstroke._fullstroke")?.getattr("_unchecked")?;
         Ok((again, (path, self.keys.clone()).into_pyobject(py)?))
     }
@@ -210,13 +263,19 @@ fn compare<'py>(
     }
     let (seeds, jobs) = (seeds.count("seeds", 1..=SEEDS_MAX)?, threads(jobs)?);
     let by = by.map(Metric::parse).transpose().map_err(refused)?;
-    let stacks: Vec<Stack> = stacks.into_iter().map(Given::stack).collect::<PyResult<_>>()?;
+    let stacks: Vec<Stack> = stacks
+        .into_iter()
+        .map(Given::stack)
+        .collect::<PyResult<_>>()?;
     let failed = Failed::default();
     let ran = failed.wait_for(py, || {
         let candidates = told_apart::candidates(&stacks, seeds, &failed)?;
         run_all(&candidates, jobs, &|_| {})
     })?;
-    python(py, &Ranking::by(&ran.map_err(refused)?, seeds, by).map_err(refused)?)
+    python(
+        py,
+        &Ranking::by(&ran.map_err(refused)?, seeds, by).map_err(refused)?,
+    )
 }
 
 /// As many as there are cores unless said.
@@ -254,28 +313,48 @@ fn tune<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let stack = stack.stack()?;
     if stack.has_policies() {
-        return Err(refused("a policy of Python's is run and compared; the race is the command's"));
+        return Err(refused(
+            "a policy of Python's is run and compared; the race is the command's",
+        ));
     }
     let sample = sample.count("sample", 1..=SAMPLE_MAX)?;
     let batches = batches.count("batches", 4..=BATCHES_MAX)?;
     let first = first.count("first", 2..=BATCHES_MAX)?;
     if vary.is_empty() || !(confidence > 0.0 && confidence < 1.0) {
-        return Err(refused("found no keys, or a confidence that is not between 0 and 1"));
+        return Err(refused(
+            "found no keys, or a confidence that is not between 0 and 1",
+        ));
     }
-    let varied = vary.into_iter().map(|(key, values)| format!("{key}={}", values.join(",")).parse());
+    let varied = vary
+        .into_iter()
+        .map(|(key, values)| format!("{key}={}", values.join(",")).parse());
     let varied: Vec<Vary> = varied.collect::<Result<_, LabError>>().map_err(refused)?;
     let by = Metric::parse(by).map_err(refused)?;
-    let search = TuneSearch { by, sample, batches, first, confidence, jobs: threads(jobs)? };
+    let search = TuneSearch {
+        by,
+        sample,
+        batches,
+        first,
+        confidence,
+        jobs: threads(jobs)?,
+    };
     let recipe = stack.recipe()?;
     let failed = Failed::default();
-    let tuned = failed.wait_for(py, || search.run_with_whole_load(failed.stop(), &recipe, &varied, &|_, _| {}))?;
+    let tuned = failed.wait_for(py, || {
+        search.run_with_whole_load(failed.stop(), &recipe, &varied, &|_, _| {})
+    })?;
     python(py, &tuned.map_err(refused)?)
 }
 
 /// A stack that came from another process, which has looked at it. What is wrong with it here is told where it is used.
 #[pyfunction]
 fn _unchecked(path: PathBuf, keys: Vec<String>) -> Stack {
-    Stack { path, keys, elevator: None, opportunities: Vec::new() }
+    Stack {
+        path,
+        keys,
+        elevator: None,
+        opportunities: Vec::new(),
+    }
 }
 
 /// What a sweep keeps results under: a digest of stack, drives and trace, and the seed.
@@ -338,14 +417,24 @@ fn _measure(
     }
     let mut candidate = stack.recipe()?.candidate().map_err(refused)?;
     if key(&candidate.stack, &known.0)? != (digest.to_owned(), seed) {
-        return Err(refused(StudyError::Another { name: candidate.name }));
+        return Err(refused(StudyError::Another {
+            name: candidate.name,
+        }));
     }
     candidate.stop = stop.clone();
     let ran = py.detach(|| fullstroke_lab::run(&candidate, None, &|_, _| {}));
-    let ran = ran.map_err(|error| if stop.is_set() { interrupted() } else { refused(error) })?;
+    let ran = ran.map_err(|error| {
+        if stop.is_set() {
+            interrupted()
+        } else {
+            refused(error)
+        }
+    })?;
     let kept = fullstroke_study::keep(&ran, &[]).map_err(refused)?;
     let numbers = kept.into_iter().flat_map(|number| {
-        let width = number.half_width.map(|width| (format!("{}.ci95_half_width", number.metric), width));
+        let width = number
+            .half_width
+            .map(|width| (format!("{}.ci95_half_width", number.metric), width));
         let value = (!number.value.is_nan()).then_some((number.metric, number.value));
         [value, width].into_iter().flatten()
     });
@@ -365,7 +454,10 @@ fn read_trace(py: Python<'_>, path: PathBuf) -> PyResult<columns::Trace> {
 fn _fullstroke(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("_build", fullstroke_study::VERSION)?;
-    module.add("_metrics", Metric::all().iter().map(Metric::name).collect::<Vec<_>>())?;
+    module.add(
+        "_metrics",
+        Metric::all().iter().map(Metric::name).collect::<Vec<_>>(),
+    )?;
     module.add_function(wrap_pyfunction!(_unchecked, module)?)?;
     module.add_function(wrap_pyfunction!(_keys, module)?)?;
     module.add_function(wrap_pyfunction!(_threads, module)?)?;

@@ -35,7 +35,11 @@ impl PyStorage {
     /// First sector and length of the track.
     fn track(&self, sector: Whole) -> PyResult<(u64, u64)> {
         let sector = sector.within("sector", 0..=SECTORS_MAX)?;
-        let tracks = self.0.tracks.as_ref().map_err(|why| PyValueError::new_err(why.clone()))?;
+        let tracks = self
+            .0
+            .tracks
+            .as_ref()
+            .map_err(|why| PyValueError::new_err(why.clone()))?;
         let track = tracks.track_at(Lbn(sector)).ok_or_else(|| {
             PyValueError::new_err(format!(
                 "found sector {sector}; expected less than {}",
@@ -49,8 +53,14 @@ impl PyStorage {
     #[pyo3(signature = (seen, sector, *, write = false))]
     fn positioning(&self, seen: &PySeen, sector: Whole, write: bool) -> PyResult<u64> {
         let sector = sector.within("sector", 0..=SECTORS_MAX)?;
-        let drive = self.0.drive.as_ref().map_err(|why| PyValueError::new_err(why.clone()))?;
-        Ok(drive.positioning(Time::from_nanos(seen.now), &seen.arm, Lbn(sector), write).as_nanos())
+        let drive = self
+            .0
+            .drive
+            .as_ref()
+            .map_err(|why| PyValueError::new_err(why.clone()))?;
+        Ok(drive
+            .positioning(Time::from_nanos(seen.now), &seen.arm, Lbn(sector), write)
+            .as_nanos())
     }
 }
 
@@ -68,8 +78,18 @@ pub(crate) struct PySeen {
 
 impl From<Seen> for PySeen {
     fn from(seen: Seen) -> PySeen {
-        let Seen { now, inside, arm, standing } = seen;
-        PySeen { now: now.as_nanos(), inside, standing, arm }
+        let Seen {
+            now,
+            inside,
+            arm,
+            standing,
+        } = seen;
+        PySeen {
+            now: now.as_nanos(),
+            inside,
+            standing,
+            arm,
+        }
     }
 }
 
@@ -125,7 +145,10 @@ fn some(sectors: Whole) -> PyResult<Sectors> {
 }
 
 fn extent(start: Whole, sectors: Sectors) -> PyResult<Extent> {
-    Ok(Extent { start: start.within("start", 0..=SECTORS_MAX).map(Lbn)?, sectors })
+    Ok(Extent {
+        start: start.within("start", 0..=SECTORS_MAX).map(Lbn)?,
+        sectors,
+    })
 }
 
 /// PULL: hosts are asked for what is dirty.
@@ -139,7 +162,10 @@ impl PyPull {
     fn new(sectors: Whole, start: Option<Whole>) -> PyResult<PyPull> {
         let sectors = some(sectors)?;
         let of = start.map(|start| extent(start, sectors)).transpose()?;
-        Ok(PyPull(Signal::Pull { extent: of, sectors }))
+        Ok(PyPull(Signal::Pull {
+            extent: of,
+            sectors,
+        }))
     }
 }
 
@@ -163,7 +189,13 @@ pub(crate) struct PyOwn(Own);
 impl PyOwn {
     #[new]
     #[pyo3(signature = (operation, start, sectors, *, verify = false, members = false))]
-    fn new(operation: &str, start: Whole, sectors: Whole, verify: bool, members: bool) -> PyResult<PyOwn> {
+    fn new(
+        operation: &str,
+        start: Whole,
+        sectors: Whole,
+        verify: bool,
+        members: bool,
+    ) -> PyResult<PyOwn> {
         let operation = match operation {
             "read" => Operation::Read,
             "write" if !verify && !members => Operation::Write,
@@ -178,7 +210,12 @@ impl PyOwn {
                 )));
             }
         };
-        Ok(PyOwn(Own { operation, extent: extent(start, some(sectors)?)?, verify, members }))
+        Ok(PyOwn(Own {
+            operation,
+            extent: extent(start, some(sectors)?)?,
+            verify,
+            members,
+        }))
     }
 
     #[getter]
@@ -253,7 +290,11 @@ struct Tried {
 
 impl Tried {
     fn new(object: Bound<'_, PyAny>, site: &Site, failed: Failed) -> PyResult<Tried> {
-        let method = |name: &str| object.getattr_opt(name).map(|found| found.map(Bound::unbind));
+        let method = |name: &str| {
+            object
+                .getattr_opt(name)
+                .map(|found| found.map(Bound::unbind))
+        };
         let calls = Calls {
             look: object.getattr("look")?.unbind(),
             next_look: object.getattr("next_look")?.unbind(),
@@ -265,8 +306,16 @@ impl Tried {
         };
         let (next_look, own) = (Time::NEVER, VecDeque::new());
         let (unverifiable, closed) = (site.unverifiable, site.members.err());
-        let mut tried =
-            Tried { calls, failed, unverifiable, closed, next_look, holding: false, held: 0, own };
+        let mut tried = Tried {
+            calls,
+            failed,
+            unverifiable,
+            closed,
+            next_look,
+            holding: false,
+            held: 0,
+            own,
+        };
         tried.ask(object.py(), None)?;
         Ok(tried)
     }
@@ -293,8 +342,9 @@ impl Tried {
     /// When it wants to look, and whether it holds.
     fn ask(&mut self, py: Python<'_>, looked: Option<Time>) -> PyResult<()> {
         let next: Option<Whole> = self.calls.next_look.bind(py).call0()?.extract()?;
-        self.next_look =
-            next.map_or(Ok(Time::NEVER), |next| next.instant("next_look()").map(Time::from_nanos))?;
+        self.next_look = next.map_or(Ok(Time::NEVER), |next| {
+            next.instant("next_look()").map(Time::from_nanos)
+        })?;
         if let Some(now) = looked.filter(|&now| self.next_look <= now) {
             let next = self.next_look.as_nanos();
             return Err(PyValueError::new_err(format!(
@@ -322,15 +372,21 @@ impl Tried {
         } else if let Ok(own) = said.cast::<PyOwn>() {
             let own = own.get().0;
             if let Some(why) = self.closed.filter(|_| own.members) {
-                return Err(PyValueError::new_err(format!("members cannot be read: {why}")));
+                return Err(PyValueError::new_err(format!(
+                    "members cannot be read: {why}"
+                )));
             }
             if let Some(why) = self.unverifiable.filter(|_| own.verify && !own.members) {
-                return Err(PyValueError::new_err(format!("nothing can be verified: {why}")));
+                return Err(PyValueError::new_err(format!(
+                    "nothing can be verified: {why}"
+                )));
             }
             self.own.push_back(own);
         } else {
             let found = said.repr()?;
-            return Err(PyTypeError::new_err(format!("look() gave {found}; expected Pull, Push and Own")));
+            return Err(PyTypeError::new_err(format!(
+                "look() gave {found}; expected Pull, Push and Own"
+            )));
         }
         Ok(())
     }
@@ -339,8 +395,12 @@ impl Tried {
 impl Opportunity for Tried {
     fn arrived(&mut self, seen: Seen, request: &Request) -> bool {
         let waits = self.attempt(None, |tried, py| {
-            let Some(arrived) = &tried.calls.arrived else { return Ok(false) };
-            let answer = arrived.bind(py).call1((PySeen::from(seen), PyAccess::from(request)))?;
+            let Some(arrived) = &tried.calls.arrived else {
+                return Ok(false);
+            };
+            let answer = arrived
+                .bind(py)
+                .call1((PySeen::from(seen), PyAccess::from(request)))?;
             let waits = !answer.is_none() && answer.extract::<bool>()?;
             tried.held += u64::from(waits);
             Ok(waits)
@@ -351,16 +411,20 @@ impl Opportunity for Tried {
     fn released(&mut self, request: &Request) {
         self.held = self.held.saturating_sub(1);
         self.attempt(None, |tried, py| match &tried.calls.released {
-            Some(released) => released.bind(py).call1((PyAccess::from(request),)).map(drop),
+            Some(released) => released
+                .bind(py)
+                .call1((PyAccess::from(request),))
+                .map(drop),
             None => Ok(()),
         });
     }
 
     fn left(&mut self, seen: Seen, request: &Request, status: Status) {
         self.attempt(None, |tried, py| match &tried.calls.left {
-            Some(left) => {
-                left.bind(py).call1((PySeen::from(seen), PyAccess::from(request), name_of(status))).map(drop)
-            }
+            Some(left) => left
+                .bind(py)
+                .call1((PySeen::from(seen), PyAccess::from(request), name_of(status)))
+                .map(drop),
             None => Ok(()),
         });
     }
@@ -392,9 +456,10 @@ impl Opportunity for Tried {
 
     fn served(&mut self, seen: Seen, own: &Own, status: Status) {
         self.attempt(None, |tried, py| match &tried.calls.served {
-            Some(served) => {
-                served.bind(py).call1((PySeen::from(seen), PyOwn(*own), name_of(status))).map(drop)
-            }
+            Some(served) => served
+                .bind(py)
+                .call1((PySeen::from(seen), PyOwn(*own), name_of(status)))
+                .map(drop),
             None => Ok(()),
         });
     }

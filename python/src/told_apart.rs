@@ -16,18 +16,28 @@ pub(crate) fn candidates(
     failed: &Failed,
 ) -> Result<Vec<Candidate>, LabError> {
     let mut by_file: BTreeMap<&PathBuf, Vec<&Stack>> = BTreeMap::new();
-    stacks.iter().for_each(|stack| by_file.entry(&stack.path).or_default().push(stack));
+    stacks
+        .iter()
+        .for_each(|stack| by_file.entry(&stack.path).or_default().push(stack));
     let files: Vec<PathBuf> = by_file.keys().map(|file| (*file).clone()).collect();
-    let names = recipes(&files, &Overrides::default(), &[]).into_iter().map(|recipe| recipe.name);
-    let known: BTreeMap<&PathBuf, (String, Vec<&str>)> =
-        by_file.iter().zip(names).map(|((file, alike), name)| (*file, (name, differing(alike)))).collect();
+    let names = recipes(&files, &Overrides::default(), &[])
+        .into_iter()
+        .map(|recipe| recipe.name);
+    let known: BTreeMap<&PathBuf, (String, Vec<&str>)> = by_file
+        .iter()
+        .zip(names)
+        .map(|((file, alike), name)| (*file, (name, differing(alike))))
+        .collect();
     let mut met: BTreeMap<String, usize> = BTreeMap::new();
     let mut candidates = Vec::new();
     for stack in stacks {
         let (name, differing) = &known[&stack.path];
         let recipe = recipe(stack, name, differing);
         let label = stack.name_from(&recipe.label());
-        let number = met.entry(label).and_modify(|number| *number += 1).or_insert(1);
+        let number = met
+            .entry(label)
+            .and_modify(|number| *number += 1)
+            .or_insert(1);
         for recipe in recipe.with_seeds(seeds)? {
             if failed.is_kept() {
                 return Ok(candidates);
@@ -61,6 +71,10 @@ fn differing<'a>(alike: &[&'a Stack]) -> Vec<&'a str> {
             keys.push(key);
         }
     }
-    keys.retain(|key| alike.iter().any(|stack| stack.value(key) != alike[0].value(key)));
+    keys.retain(|key| {
+        alike
+            .iter()
+            .any(|stack| stack.value(key) != alike[0].value(key))
+    });
     keys
 }

@@ -6,9 +6,12 @@ use crate::loss::{FORMULA, with_numbers};
 use crate::order::{misses, order};
 use crate::outcome::Condition as State;
 use crate::words;
-use crate::{Assumptions, Choices, Controller, LeftOut, Loss, Miss, Outcome, Redundancy, Wishes, loss};
+use crate::{
+    Assumptions, Choices, Controller, LeftOut, Loss, Miss, Outcome, Redundancy, Wishes, loss,
+};
 use fullstroke_lab::{
-    Candidate, Condition, LabError, Ran, Ranking, Recipe, TuneSearch, Varied, Vary, VolumeReport, run_all,
+    Candidate, Condition, LabError, Ran, Ranking, Recipe, TuneSearch, Varied, Vary, VolumeReport,
+    run_all,
 };
 use fullstroke_measure::Metric;
 use fullstroke_stack::{Overrides, Stack, StackError};
@@ -171,7 +174,8 @@ pub fn advise(request: &Request, progress: &dyn Fn(&str)) -> Result<Advice, Advi
     progress("the same at more than this load");
     let at_loads = request.at_loads(&chosen, &finalists, &mut runs)?;
     let assumed = words::assumed(&request.assumptions);
-    let recommendation = words::recommendation(&finalists, &ranking, &request.wishes, &request.drive);
+    let recommendation =
+        words::recommendation(&finalists, &ranking, &request.wishes, &request.drive);
     let would_change = would_change(&finalists, &left_out, &request.wishes, &ranking, &at_loads);
     // Who is first by one number is not who is recommended: the page says both.
     ranking.reasons = words::reasons(&finalists, &ranking);
@@ -179,7 +183,9 @@ pub fn advise(request: &Request, progress: &dyn Fn(&str)) -> Result<Advice, Advi
     let (wishes, assumptions) = (request.wishes, request.assumptions);
     Ok(Advice {
         recommendation,
-        recommended: finalists.first().map_or_else(String::new, |first| first.name.clone()),
+        recommended: finalists
+            .first()
+            .map_or_else(String::new, |first| first.name.clone()),
         would_change,
         at_loads,
         assumptions,
@@ -215,7 +221,11 @@ fn check(request: &Request) -> Result<(), AdviseError> {
     }
     if request.wishes.watts.is_some() {
         let model = fullstroke_stack::drives::load(&request.drive)?;
-        if model.config().power.is_none_or(|power| !power.counts_energy()) {
+        if model
+            .config()
+            .power
+            .is_none_or(|power| !power.counts_energy())
+        {
             let why = format!(
                 "--watts: the file of {} does not say what it draws; add [power], or make it with `fullstroke drive new ... --idle-w --active-w --standby-w`",
                 request.drive
@@ -227,7 +237,11 @@ fn check(request: &Request) -> Result<(), AdviseError> {
         let why = "--price: what does a drive cost? Say --drive-price, or price under [drives]";
         return Err(AdviseError::Impossible(why.to_owned()));
     }
-    let buys = request.choices.controllers.iter().any(|controller| controller.0.is_some());
+    let buys = request
+        .choices
+        .controllers
+        .iter()
+        .any(|controller| controller.0.is_some());
     if request.wishes.price.is_some() && buys && request.controller_price.is_none() {
         let why = "--price: what does a controller cost? Say controller_price under [drives]";
         return Err(AdviseError::Impossible(why.to_owned()));
@@ -237,11 +251,16 @@ fn check(request: &Request) -> Result<(), AdviseError> {
 
 /// What is wrong with the numbers and names of a request.
 fn sound(request: &Request) -> Result<(), String> {
-    let Request { wishes, assumptions, choices, .. } = request;
+    let Request {
+        wishes,
+        assumptions,
+        choices,
+        ..
+    } = request;
     let above = |key: &str, number: Option<f64>, least: f64| match number {
-        Some(number) if !(number > least && number.is_finite()) => {
-            Err(format!("{key}: found {number}; expected a number above {least}"))
-        }
+        Some(number) if !(number > least && number.is_finite()) => Err(format!(
+            "{key}: found {number}; expected a number above {least}"
+        )),
         _ => Ok(()),
     };
     above("p99", wishes.p99.map(|p99| p99.as_millis_f64()), 0.0)?;
@@ -258,10 +277,14 @@ fn sound(request: &Request) -> Result<(), String> {
     once("layouts", &choices.layouts)?;
     once("controllers", &choices.controllers)?;
     // What is found, or said under [drives] and [choices].
-    let own = ["layout", "drive", "drives", "failed", "rebuild", "members", "count"];
+    let own = [
+        "layout", "drive", "drives", "failed", "rebuild", "members", "count",
+    ];
     for assignment in &request.overrides.set {
         let key = assignment.split('=').next().unwrap_or_default().trim();
-        let of_volume = key.strip_prefix("volume.").and_then(|key| key.split(['.', '[']).next());
+        let of_volume = key
+            .strip_prefix("volume.")
+            .and_then(|key| key.split(['.', '[']).next());
         let is_own = of_volume.is_some_and(|key| own.contains(&key));
         if key == "volume" || is_own {
             return Err(format!(
@@ -274,33 +297,65 @@ fn sound(request: &Request) -> Result<(), String> {
 
 /// Whether no value stands twice in a list of choices.
 fn once<T: PartialEq + std::fmt::Display>(key: &str, values: &[T]) -> Result<(), String> {
-    let twice = values.iter().enumerate().find(|(place, value)| values[..*place].contains(value));
-    twice.map_or(Ok(()), |(_, value)| Err(format!("[choices] {key}: {value} stands twice")))
+    let twice = values
+        .iter()
+        .enumerate()
+        .find(|(place, value)| values[..*place].contains(value));
+    twice.map_or(Ok(()), |(_, value)| {
+        Err(format!("[choices] {key}: {value} stands twice"))
+    })
 }
 
 impl Request {
     /// What is compared: what was wished of the speed.
     fn metric(&self) -> Metric {
         let name = match self.wishes {
-            Wishes { p99: Some(_), .. } | Wishes { streams: Some(_), .. } => "response_ms.p99",
-            Wishes { mb_per_s: Some(_), .. } => "mb_per_s",
+            Wishes { p99: Some(_), .. }
+            | Wishes {
+                streams: Some(_), ..
+            } => "response_ms.p99",
+            Wishes {
+                mb_per_s: Some(_), ..
+            } => "mb_per_s",
             _ => return Metric::RESPONSE_MEAN,
         };
         Metric::parse(name).unwrap_or(Metric::RESPONSE_MEAN)
     }
 
     fn seeds(&self) -> usize {
-        if self.wishes.streams.is_some() { STREAM_SEEDS } else { 1 }
+        if self.wishes.streams.is_some() {
+            STREAM_SEEDS
+        } else {
+            1
+        }
     }
 
     /// The best chunk, elevator and caches of an arrangement, and how many runs that took.
-    fn choose(&self, arrangement: &Arrangement, by: Metric) -> Result<(Chosen, usize), AdviseError> {
-        let caches: Vec<String> = self.choices.write_caches.iter().map(bool::to_string).collect();
+    fn choose(
+        &self,
+        arrangement: &Arrangement,
+        by: Metric,
+    ) -> Result<(Chosen, usize), AdviseError> {
+        let caches: Vec<String> = self
+            .choices
+            .write_caches
+            .iter()
+            .map(bool::to_string)
+            .collect();
         let stripes: Vec<String> = match has_parity(&arrangement.layout) {
-            true => self.choices.stripe_caches.iter().map(u32::to_string).collect(),
+            true => self
+                .choices
+                .stripe_caches
+                .iter()
+                .map(u32::to_string)
+                .collect(),
             false => Vec::new(),
         };
-        let chunks = if has_chunks(&arrangement.layout) { &self.choices.chunks[..] } else { &[] };
+        let chunks = if has_chunks(&arrangement.layout) {
+            &self.choices.chunks[..]
+        } else {
+            &[]
+        };
         let keys = [
             ("volume.chunk", chunks),
             ("host.elevator", &self.choices.elevators),
@@ -308,7 +363,8 @@ impl Request {
             ("volume.stripe_cache", &stripes),
         ];
         let set_by_user = |key: &str| {
-            let own = |assignment: &&String| assignment.split('=').next().map(str::trim) == Some(key);
+            let own =
+                |assignment: &&String| assignment.split('=').next().map(str::trim) == Some(key);
             self.overrides.set.iter().rfind(own)
         };
         let fits = |key: &str| key != "volume.stripe_cache" || has_parity(&arrangement.layout);
@@ -318,8 +374,9 @@ impl Request {
             .filter_map(|(key, _)| set_by_user(key).map(|own| own.replace('"', "")))
             .collect();
         let mut varied = Vec::new();
-        for (key, values) in
-            keys.iter().filter(|(key, values)| set_by_user(key).is_none() && !values.is_empty())
+        for (key, values) in keys
+            .iter()
+            .filter(|(key, values)| set_by_user(key).is_none() && !values.is_empty())
         {
             varied.push(format!("{key}={}", values.join(",")).parse::<Vary>()?);
         }
@@ -333,14 +390,21 @@ impl Request {
         };
         let tuned = search.run(&arrangement.recipe, &varied, &|_, _| {})?;
         let mut able: Vec<Chosen> = Vec::new();
-        for one in
-            tuned.candidates.iter().filter(|one| one.rank == 1 || one.may_be_best && !one.equal_to_best)
+        for one in tuned
+            .candidates
+            .iter()
+            .filter(|one| one.rank == 1 || one.may_be_best && !one.equal_to_best)
         {
             let settings = one.varied.assignments();
             let mut recipe = arrangement.recipe.clone();
             recipe.overrides.set.extend(settings.iter().cloned());
             let settings = set.iter().cloned().chain(settings).collect();
-            able.push(Chosen { arrangement: arrangement.clone(), settings, recipe, settings_alike: 0 });
+            able.push(Chosen {
+                arrangement: arrangement.clone(),
+                settings,
+                recipe,
+                settings_alike: 0,
+            });
         }
         let (best, made) = self.best_on_all(&able, by)?;
         Ok((best, tuned.runs + made))
@@ -357,22 +421,36 @@ impl Request {
         let mut candidates = Vec::new();
         for one in able {
             for recipe in one.recipe.with_seeds(seeds)? {
-                candidates.push(Candidate { name: name(one), ..recipe.candidate()? });
+                candidates.push(Candidate {
+                    name: name(one),
+                    ..recipe.candidate()?
+                });
             }
         }
         let ran = run_all(&candidates, self.jobs, &|_| {})?;
         let ranking = Ranking::of_seeds(&ran, seeds, by);
         let rank = |one: &Chosen| {
             let name = name(one);
-            ranking.candidates.iter().position(|ranked| ranked.name == name)
+            ranking
+                .candidates
+                .iter()
+                .position(|ranked| ranked.name == name)
         };
         let far = |index: usize| {
             let outcome = Outcome::new(&ran[index * seeds..(index + 1) * seeds]);
-            (outcome.misses(&self.wishes, State::Healthy).len(), outcome.shortfall(&self.wishes))
+            (
+                outcome.misses(&self.wishes, State::Healthy).len(),
+                outcome.shortfall(&self.wishes),
+            )
         };
         let nearest = (0..able.len()).min_by(|&one, &other| {
-            let (fewer, nearer) = (far(one).0.cmp(&far(other).0), far(one).1.total_cmp(&far(other).1));
-            fewer.then(nearer).then(rank(&able[one]).cmp(&rank(&able[other])))
+            let (fewer, nearer) = (
+                far(one).0.cmp(&far(other).0),
+                far(one).1.total_cmp(&far(other).1),
+            );
+            fewer
+                .then(nearer)
+                .then(rank(&able[one]).cmp(&rank(&able[other])))
         });
         let mut best = able[nearest.unwrap_or(0)].clone();
         best.settings_alike = able.len() - 1;
@@ -380,7 +458,11 @@ impl Request {
     }
 
     /// Runs each in all conditions; and the healthy runs, seed by seed.
-    fn finals(&self, chosen: &[Chosen], runs: &mut usize) -> Result<(Vec<Finalist>, Vec<Ran>), AdviseError> {
+    fn finals(
+        &self,
+        chosen: &[Chosen],
+        runs: &mut usize,
+    ) -> Result<(Vec<Finalist>, Vec<Ran>), AdviseError> {
         let seeds = self.seeds();
         let (mut recipes, mut owners) = (Vec::new(), Vec::new());
         for (index, one) in chosen.iter().enumerate() {
@@ -395,8 +477,13 @@ impl Request {
                 }
             }
         }
-        let mut candidates = recipes.iter().map(Recipe::candidate).collect::<Result<Vec<_>, _>>()?;
-        candidates.iter_mut().for_each(|candidate| candidate.timeline = self.timeline);
+        let mut candidates = recipes
+            .iter()
+            .map(Recipe::candidate)
+            .collect::<Result<Vec<_>, _>>()?;
+        candidates
+            .iter_mut()
+            .for_each(|candidate| candidate.timeline = self.timeline);
         let ran = run_all(&candidates, self.jobs, &|_| {})?;
         *runs += ran.len();
         let of = |index: usize, form: usize| {
@@ -427,8 +514,12 @@ impl Request {
         let hours = rebuilding.and_then(|outcome| outcome.rebuild_hours);
         let redundancy = arrangement.redundancy();
         let loss = loss(redundancy, self.assumptions, hours.unwrap_or(0.0));
-        let (misses, misses_without_a_drive) =
-            misses(&self.wishes, &healthy, [degraded.as_ref(), rebuilding.as_ref()], redundancy.survived);
+        let (misses, misses_without_a_drive) = misses(
+            &self.wishes,
+            &healthy,
+            [degraded.as_ref(), rebuilding.as_ref()],
+            redundancy.survived,
+        );
         Finalist {
             place: 0,
             name: arrangement.name(),
@@ -460,12 +551,18 @@ impl Request {
         let seeds = self.seeds();
         let mut at_loads = Vec::new();
         for load in LOADS {
-            let wishes =
-                Wishes { streams: self.wishes.streams.map(|count| more_of(count, load)), ..self.wishes };
+            let wishes = Wishes {
+                streams: self.wishes.streams.map(|count| more_of(count, load)),
+                ..self.wishes
+            };
             let mut candidates = Vec::new();
             for one in chosen {
                 let mut recipe = one.recipe.clone();
-                recipe.overrides.set.extend(wishes.streams.map(|count| format!("workload.streams={count}")));
+                recipe.overrides.set.extend(
+                    wishes
+                        .streams
+                        .map(|count| format!("workload.streams={count}")),
+                );
                 for recipe in recipe.with_seeds(seeds)? {
                     let mut candidate = recipe.candidate()?;
                     if wishes.streams.is_none() {
@@ -488,9 +585,17 @@ impl Request {
                 };
                 let healthy = Outcome::new(own);
                 let misses = healthy.misses(&wishes, State::Healthy);
-                let finalist =
-                    Finalist { healthy, degraded: None, rebuilding: None, misses, ..finalist.clone() };
-                there.push(Finalist { misses_without_a_drive: Vec::new(), ..finalist });
+                let finalist = Finalist {
+                    healthy,
+                    degraded: None,
+                    rebuilding: None,
+                    misses,
+                    ..finalist.clone()
+                };
+                there.push(Finalist {
+                    misses_without_a_drive: Vec::new(),
+                    ..finalist
+                });
             }
             order(&mut there, &wishes, &ranking);
             at_loads.extend(AtLoad::new(load, &wishes, &there, finalists));

@@ -50,16 +50,28 @@ impl AtLoad {
         };
         let stays = match (same, meets) {
             (true, true) => format!("{} still meets every wish", best.name),
-            (true, false) => format!("{} still comes nearest, but nothing meets every wish", best.name),
+            (true, false) => format!(
+                "{} still comes nearest, but nothing meets every wish",
+                best.name
+            ),
             (false, true) => format!("it would have to be {}", best.name),
             (false, false) => format!("nothing meets every wish, and {} comes nearest", best.name),
         };
-        let mut sentence = format!("{head} {stays} ({} with all drives", reached(&best.healthy, wishes));
+        let mut sentence = format!(
+            "{head} {stays} ({} with all drives",
+            reached(&best.healthy, wishes)
+        );
         if let Some(miss) = own.filter(|_| !same).and_then(|own| own.misses.first()) {
             sentence.push_str(&format!("; of {} {}", first.name, miss.why));
         }
         sentence.push_str(").");
-        Some(AtLoad { load, recommended: best.name.clone(), same, meets, sentence })
+        Some(AtLoad {
+            load,
+            recommended: best.name.clone(),
+            same,
+            meets,
+            sentence,
+        })
     }
 }
 
@@ -72,8 +84,14 @@ pub(crate) fn would_change(
     at_loads: &[AtLoad],
 ) -> Vec<String> {
     let mut sentences = Vec::new();
-    let Some(first) = finalists.first() else { return sentences };
-    let again = Again { finalists, ranking, first };
+    let Some(first) = finalists.first() else {
+        return sentences;
+    };
+    let again = Again {
+        finalists,
+        ranking,
+        first,
+    };
     sentences.extend(again.of_p99(wishes));
     sentences.extend(again.of_mb_per_s(wishes));
     sentences.extend(again.of_usable(wishes));
@@ -82,8 +100,15 @@ pub(crate) fn would_change(
     sentences.extend(again.of_watts(wishes));
     sentences.extend(again.with_all_drives_only(wishes));
     sentences.extend(at_loads.iter().map(|at| at.sentence.clone()));
-    for one in left_out.iter().filter(|one| one.drives as usize <= first.volume.drives).take(LEFT_OUT_MAX) {
-        sentences.push(format!("{} of {} was left out: {}.", one.layout, one.drives, one.why));
+    for one in left_out
+        .iter()
+        .filter(|one| one.drives as usize <= first.volume.drives)
+        .take(LEFT_OUT_MAX)
+    {
+        sentences.push(format!(
+            "{} of {} was left out: {}.",
+            one.layout, one.drives, one.why
+        ));
     }
     sentences
 }
@@ -103,16 +128,23 @@ impl Again<'_> {
 
     /// The same; and if what happens without a drive is not to count.
     fn answer(&self, wishes: &Wishes, without_a_drive: bool) -> Option<Finalist> {
-        let mut able: Vec<Finalist> =
-            self.finalists.iter().filter(|one| is_able(one, wishes)).cloned().collect();
+        let mut able: Vec<Finalist> = self
+            .finalists
+            .iter()
+            .filter(|one| is_able(one, wishes))
+            .cloned()
+            .collect();
         for one in &mut able {
             let runs = [one.degraded.as_ref(), one.rebuilding.as_ref()];
-            let (healthy, without) = misses(wishes, &one.healthy, runs, one.volume.failures_survived);
+            let (healthy, without) =
+                misses(wishes, &one.healthy, runs, one.volume.failures_survived);
             one.misses = healthy;
             one.misses_without_a_drive = if without_a_drive { without } else { Vec::new() };
         }
         order(&mut able, wishes, self.ranking);
-        able.into_iter().next().filter(|best| best.misses.is_empty())
+        able.into_iter()
+            .next()
+            .filter(|best| best.misses.is_empty())
     }
 
     /// The first of some wishes with which somebody else is recommended.
@@ -122,7 +154,9 @@ impl Again<'_> {
         wish: impl Fn(T) -> Wishes,
     ) -> Option<(T, Finalist)> {
         values.into_iter().find_map(|value| {
-            let best = self.with(&wish(value)).filter(|best| best.name != self.first.name)?;
+            let best = self
+                .with(&wish(value))
+                .filter(|best| best.name != self.first.name)?;
             Some((value, best))
         })
     }
@@ -139,13 +173,20 @@ impl Again<'_> {
             let unit = 10f64.powi(-(digits as i32));
             [value, value + unit / 2.0, value - unit / 2.0].map(|value| format!("{value:.digits$}"))
         };
-        (digits..=digits + MORE_DIGITS).flat_map(rounded).find(flips).unwrap_or(usual)
+        (digits..=digits + MORE_DIGITS)
+            .flat_map(rounded)
+            .find(flips)
+            .unwrap_or(usual)
     }
 
     /// Numbers of all finalists, each once, in rising order.
     fn rising(&self, of: impl Fn(&Finalist) -> Vec<f64>) -> Vec<f64> {
-        let mut values: Vec<f64> =
-            self.finalists.iter().flat_map(of).filter(|value| value.is_finite()).collect();
+        let mut values: Vec<f64> = self
+            .finalists
+            .iter()
+            .flat_map(of)
+            .filter(|value| value.is_finite())
+            .collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
         values
@@ -154,24 +195,36 @@ impl Again<'_> {
     /// What all conditions of all finalists have, in rising order.
     fn rising_of_runs(&self, of: impl Fn(&Outcome) -> f64) -> Vec<f64> {
         self.rising(|one| {
-            let conditions = [Some(&one.healthy), one.degraded.as_ref(), one.rebuilding.as_ref()];
+            let conditions = [
+                Some(&one.healthy),
+                one.degraded.as_ref(),
+                one.rebuilding.as_ref(),
+            ];
             conditions.into_iter().flatten().map(&of).collect()
         })
     }
 
     fn of_p99(&self, wishes: &Wishes) -> Vec<String> {
-        let Some(own) = wishes.p99.map(|p99| p99.as_millis_f64()) else { return Vec::new() };
+        let Some(own) = wishes.p99.map(|p99| p99.as_millis_f64()) else {
+            return Vec::new();
+        };
         let known = self.rising_of_runs(|outcome| outcome.p99_ms);
-        let at = |ms: f64| Wishes { p99: Some(Duration::from_millis_f64(ms)), ..*wishes };
+        let at = |ms: f64| Wishes {
+            p99: Some(Duration::from_millis_f64(ms)),
+            ..*wishes
+        };
         // A nanosecond below what one has it misses, a nanosecond above it does not.
         let (below, above) = (|ms: f64| at(ms - 2e-6), |ms: f64| at(ms + 2e-6));
         let tighter = known.iter().rev().copied().filter(|ms| *ms <= own);
         let looser = known.iter().copied().filter(|ms| *ms > own);
         let mut sentences = Vec::new();
         if let Some((ms, other)) = self.flip(tighter, below) {
-            let (ms, reached) = (self.told(ms, below, &other), reached(&other.healthy, wishes));
-            let loses =
-                self.first.misses_without_a_drive.is_empty() && !other.misses_without_a_drive.is_empty();
+            let (ms, reached) = (
+                self.told(ms, below, &other),
+                reached(&other.healthy, wishes),
+            );
+            let loses = self.first.misses_without_a_drive.is_empty()
+                && !other.misses_without_a_drive.is_empty();
             sentences.push(match loses {
                 true => format!(
                     "If 99 % are wished within less than {ms} ms, nothing that was tried holds that without a drive, too; with all \
@@ -181,8 +234,10 @@ impl Again<'_> {
                 false => format!("If 99 % are wished within less than {ms} ms, take {} ({reached}).", other.name),
             });
         } else if self.first.misses.is_empty() {
-            sentences
-                .push("Nothing that was tried meets the wishes with a shorter 99th percentile.".to_owned());
+            sentences.push(
+                "Nothing that was tried meets the wishes with a shorter 99th percentile."
+                    .to_owned(),
+            );
         }
         sentences.extend(self.flip(looser, above).map(|(ms, other)| {
             format!(
@@ -197,18 +252,31 @@ impl Again<'_> {
     }
 
     fn of_mb_per_s(&self, wishes: &Wishes) -> Vec<String> {
-        let Some(own) = wishes.mb_per_s else { return Vec::new() };
+        let Some(own) = wishes.mb_per_s else {
+            return Vec::new();
+        };
         let known = self.rising_of_runs(|outcome| outcome.mb_per_s);
-        let at = |mb_per_s: f64| Wishes { mb_per_s: Some(mb_per_s), ..*wishes };
+        let at = |mb_per_s: f64| Wishes {
+            mb_per_s: Some(mb_per_s),
+            ..*wishes
+        };
         let more = self.flip(known.iter().copied().filter(|mb| *mb > own), at);
         let less = self.flip(known.iter().rev().copied().filter(|mb| *mb <= own), at);
         let more = more.map(|(mb, other)| {
             let mb = self.told(mb, at, &other);
-            format!("If {mb} MB/s are wished, take {}{}.", other.name, self.but(&other))
+            format!(
+                "If {mb} MB/s are wished, take {}{}.",
+                other.name,
+                self.but(&other)
+            )
         });
         let less = less.map(|(mb, other)| {
             let (mb, gain) = (self.told(mb, at, &other), gain(&other, self.first));
-            format!("If {mb} MB/s are enough, take {}: {gain}{}.", other.name, self.but(&other))
+            format!(
+                "If {mb} MB/s are enough, take {}: {gain}{}.",
+                other.name,
+                self.but(&other)
+            )
         });
         more.into_iter().chain(less).collect()
     }
@@ -216,8 +284,14 @@ impl Again<'_> {
     fn of_usable(&self, wishes: &Wishes) -> Option<String> {
         let own = self.first.volume.usable_bytes;
         let known = self.rising(|one| vec![one.volume.usable_bytes as f64]);
-        let more = known.into_iter().map(|bytes| bytes as u64).filter(|bytes| *bytes > own);
-        let at = |bytes| Wishes { usable: Some(Bytes(bytes)), ..*wishes };
+        let more = known
+            .into_iter()
+            .map(|bytes| bytes as u64)
+            .filter(|bytes| *bytes > own);
+        let at = |bytes| Wishes {
+            usable: Some(Bytes(bytes)),
+            ..*wishes
+        };
         let (_, other) = self.flip(more, at)?;
         Some(format!(
             "If more than {} are to be usable, take {} ({} usable){}.",
@@ -230,17 +304,31 @@ impl Again<'_> {
 
     fn of_failures(&self, wishes: &Wishes) -> Option<String> {
         let own = self.first.volume.failures_survived;
-        let most = self.finalists.iter().map(|one| one.volume.failures_survived).max()?;
-        let at = |count| Wishes { failures: Some(count), ..*wishes };
+        let most = self
+            .finalists
+            .iter()
+            .map(|one| one.volume.failures_survived)
+            .max()?;
+        let at = |count| Wishes {
+            failures: Some(count),
+            ..*wishes
+        };
         let (count, other) = self.flip(own + 1..=most, at)?;
-        Some(format!("If {count} drives are to be able to fail, take {}{}.", other.name, self.but(&other)))
+        Some(format!(
+            "If {count} drives are to be able to fail, take {}{}.",
+            other.name,
+            self.but(&other)
+        ))
     }
 
     fn of_price(&self, wishes: &Wishes) -> Option<String> {
         let own = self.first.price?;
         let known = self.rising(|one| one.price.into_iter().collect());
         let less = known.into_iter().rev().filter(|price| *price < own);
-        let at = |price| Wishes { price: Some(price), ..*wishes };
+        let at = |price| Wishes {
+            price: Some(price),
+            ..*wishes
+        };
         match self.flip(less, at) {
             Some((_, other)) => Some(format!(
                 "For less than {own} take {}, for {}{}.",
@@ -248,9 +336,9 @@ impl Again<'_> {
                 other.price.unwrap_or(f64::NAN),
                 self.but(&other)
             )),
-            None if self.first.misses.is_empty() => {
-                Some(format!("For less than {own} nothing that was tried meets every wish."))
-            }
+            None if self.first.misses.is_empty() => Some(format!(
+                "For less than {own} nothing that was tried meets every wish."
+            )),
             None => None,
         }
     }
@@ -259,11 +347,18 @@ impl Again<'_> {
         let own = wishes.watts.and(self.first.healthy.mean_w)?;
         let known = self.rising(|one| one.healthy.mean_w.into_iter().collect());
         let less = known.into_iter().rev().filter(|watts| *watts < own);
-        let at = |watts| Wishes { watts: Some(watts), ..*wishes };
+        let at = |watts| Wishes {
+            watts: Some(watts),
+            ..*wishes
+        };
         let (_, other) = self.flip(less, at)?;
         let draws = number(other.healthy.mean_w.unwrap_or(f64::NAN));
         let but = self.but(&other);
-        Some(format!("For less than {} W take {}, which draws {draws} W{but}.", number(own), other.name))
+        Some(format!(
+            "For less than {} W take {}, which draws {draws} W{but}.",
+            number(own),
+            other.name
+        ))
     }
 
     /// What another answer misses without a drive that the recommended one does not.
@@ -276,7 +371,10 @@ impl Again<'_> {
     /// Who misses something only with a drive gone or while one is filled.
     fn with_all_drives_only(&self, wishes: &Wishes) -> Vec<String> {
         let mut sentences = Vec::new();
-        if let Some(other) = self.answer(wishes, false).filter(|other| other.name != self.first.name) {
+        if let Some(other) = self
+            .answer(wishes, false)
+            .filter(|other| other.name != self.first.name)
+        {
             let missed = self.finalists.iter().find(|one| one.name == other.name);
             let missed = missed.and_then(|one| one.misses_without_a_drive.first());
             let why = missed.map_or_else(String::new, |miss| format!(" ({})", miss.why));
@@ -290,7 +388,10 @@ impl Again<'_> {
         if !self.first.misses_without_a_drive.is_empty()
             && let Some(safe) = self.finalists.iter().find(safe)
         {
-            sentences.push(format!("If the wishes are to hold without a drive, too, take {}.", safe.name));
+            sentences.push(format!(
+                "If the wishes are to hold without a drive, too, take {}.",
+                safe.name
+            ));
         }
         sentences
     }
@@ -298,15 +399,24 @@ impl Again<'_> {
 
 /// What arithmetic says of some wishes.
 fn is_able(one: &Finalist, wishes: &Wishes) -> bool {
-    wishes.usable.is_none_or(|wished| one.volume.usable_bytes >= wished.0)
-        && wishes.failures.is_none_or(|wished| one.volume.failures_survived >= wished)
-        && wishes.price.is_none_or(|wished| one.price.is_none_or(|price| price <= wished))
+    wishes
+        .usable
+        .is_none_or(|wished| one.volume.usable_bytes >= wished.0)
+        && wishes
+            .failures
+            .is_none_or(|wished| one.volume.failures_survived >= wished)
+        && wishes
+            .price
+            .is_none_or(|wished| one.price.is_none_or(|price| price <= wished))
 }
 
 /// By what one comes before another where both meet the wishes.
 fn gain(one: &Finalist, other: &Finalist) -> String {
     if one.volume.drives < other.volume.drives {
-        return format!("{} drives do, in place of {}", one.volume.drives, other.volume.drives);
+        return format!(
+            "{} drives do, in place of {}",
+            one.volume.drives, other.volume.drives
+        );
     }
     if one.volume.drives > other.volume.drives {
         return "it comes nearer to the wishes without a drive".to_owned();
@@ -323,7 +433,11 @@ fn gain(one: &Finalist, other: &Finalist) -> String {
             share(others)
         );
     }
-    format!("{} usable of {} drives", capacity(one.volume.usable_bytes), one.volume.drives)
+    format!(
+        "{} usable of {} drives",
+        capacity(one.volume.usable_bytes),
+        one.volume.drives
+    )
 }
 
 #[cfg(test)]
@@ -349,7 +463,12 @@ mod tests {
     fn finalist(name: &str, [healthy, filled]: [f64; 2], drives: u32, survived: u32) -> Finalist {
         let partners = drives - survived;
         let bare_bytes = u64::from(partners) * 1_000_000_000_000;
-        let redundancy = Redundancy { drives, survived, partners, bare_bytes };
+        let redundancy = Redundancy {
+            drives,
+            survived,
+            partners,
+            bare_bytes,
+        };
         let mut one = Finalist {
             place: 0,
             name: name.to_owned(),
@@ -374,13 +493,21 @@ mod tests {
             loss: loss(redundancy, Assumptions::default(), 20.0),
             mttdl_hours: String::new(),
         };
-        (one.misses, one.misses_without_a_drive) =
-            misses(&wishes(), &one.healthy, [one.degraded.as_ref(), one.rebuilding.as_ref()], survived);
+        (one.misses, one.misses_without_a_drive) = misses(
+            &wishes(),
+            &one.healthy,
+            [one.degraded.as_ref(), one.rebuilding.as_ref()],
+            survived,
+        );
         one
     }
 
     fn wishes() -> Wishes {
-        Wishes { p99: Some(Duration::from_millis_f64(60.0)), failures: Some(1), ..Wishes::default() }
+        Wishes {
+            p99: Some(Duration::from_millis_f64(60.0)),
+            failures: Some(1),
+            ..Wishes::default()
+        }
     }
 
     fn said() -> Vec<String> {
@@ -413,7 +540,10 @@ mod tests {
 
     /// What is said of twice the load, where these have such 99th percentiles with all drives.
     fn at_twice(first: f64, other: f64) -> AtLoad {
-        let asked = [finalist("safe", [30.0, 50.0], 5, 1), finalist("cheap", [40.0, 90.0], 4, 1)];
+        let asked = [
+            finalist("safe", [30.0, 50.0], 5, 1),
+            finalist("cheap", [40.0, 90.0], 4, 1),
+        ];
         let mut there: Vec<Finalist> = [("safe", first, 5), ("cheap", other, 4)]
             .map(|(name, p99, drives)| Finalist {
                 misses_without_a_drive: Vec::new(),
@@ -427,15 +557,25 @@ mod tests {
     #[test]
     fn an_answer_that_still_does_at_more_load_is_not_exchanged_for_a_cheaper_one() {
         let both = at_twice(50.0, 55.0);
-        assert_eq!((both.recommended.as_str(), both.same, both.meets), ("safe", true, true));
+        assert_eq!(
+            (both.recommended.as_str(), both.same, both.meets),
+            ("safe", true, true)
+        );
         assert!(
-            both.sentence.starts_with("At 2 times this load safe still meets every wish"),
+            both.sentence
+                .starts_with("At 2 times this load safe still meets every wish"),
             "{}",
             both.sentence
         );
         let other = at_twice(70.0, 55.0);
         assert_eq!((other.recommended.as_str(), other.meets), ("cheap", true));
-        assert!(other.sentence.contains("of safe the 99th percentile is 70.000 ms"), "{}", other.sentence);
+        assert!(
+            other
+                .sentence
+                .contains("of safe the 99th percentile is 70.000 ms"),
+            "{}",
+            other.sentence
+        );
         // Where none does, the nearest is the one that misses by least.
         assert_eq!(at_twice(70.0, 80.0).recommended, "safe");
         assert_eq!(at_twice(80.0, 70.0).recommended, "cheap");
@@ -454,37 +594,67 @@ mod tests {
 
     #[test]
     fn what_loses_its_data_without_a_drive_comes_behind_what_is_slow_then() {
-        let bare = || Finalist { degraded: None, rebuilding: None, ..finalist("bare", [20.0, 20.0], 4, 0) };
+        let bare = || Finalist {
+            degraded: None,
+            rebuilding: None,
+            ..finalist("bare", [20.0, 20.0], 4, 0)
+        };
         let slow = || finalist("slow", [20.0, 300.0], 4, 1);
-        let unsaid = Wishes { failures: None, ..wishes() };
+        let unsaid = Wishes {
+            failures: None,
+            ..wishes()
+        };
         assert_eq!(ordered(vec![bare(), slow()], &unsaid), ["slow", "bare"]);
         // Nothing is wished of fewer drives either, but more are needed.
         let dear = finalist("dear", [20.0, 300.0], 5, 1);
         assert_eq!(ordered(vec![bare(), dear], &unsaid), ["dear", "bare"]);
         // Who says that no drive need fail has no use for redundancy.
-        let none = Wishes { failures: Some(0), ..wishes() };
+        let none = Wishes {
+            failures: Some(0),
+            ..wishes()
+        };
         assert_eq!(ordered(vec![slow(), bare()], &none), ["bare", "slow"]);
     }
 
     #[test]
     fn of_those_that_miss_wishes_without_a_drive_the_nearer_comes_first() {
-        let far = || Finalist { degraded: Some(outcome(130.0)), ..finalist("far", [44.0, 190.0], 4, 2) };
+        let far = || Finalist {
+            degraded: Some(outcome(130.0)),
+            ..finalist("far", [44.0, 190.0], 4, 2)
+        };
         let near = || finalist("near", [17.0, 73.0], 4, 1);
         assert_eq!(ordered(vec![far(), near()], &wishes()), ["near", "far"]);
         // By how much counts more than in how many of the two conditions.
-        let both = Finalist { degraded: Some(outcome(60.5)), ..finalist("both", [17.0, 61.0], 4, 1) };
+        let both = Finalist {
+            degraded: Some(outcome(60.5)),
+            ..finalist("both", [17.0, 61.0], 4, 1)
+        };
         assert_eq!(ordered(vec![near(), both], &wishes()), ["both", "near"]);
     }
 
     #[test]
     fn a_wish_that_is_told_gives_the_answer_that_is_told_with_it() {
-        let finalists =
-            vec![finalist("dear", [20.0, 30.000_1], 5, 1), finalist("cheap", [40.0, 72.974_3], 4, 1)];
-        let wishes = Wishes { p99: Some(Duration::from_millis_f64(60.0)), ..Wishes::default() };
+        let finalists = vec![
+            finalist("dear", [20.0, 30.000_1], 5, 1),
+            finalist("cheap", [40.0, 72.974_3], 4, 1),
+        ];
+        let wishes = Wishes {
+            p99: Some(Duration::from_millis_f64(60.0)),
+            ..Wishes::default()
+        };
         let said = would_change(&finalists, &[], &wishes, &ranking(), &[]);
-        let told = said.iter().find_map(|own| own.strip_prefix("If 99 % within ")?.split_once(" ms are"));
-        let told: f64 = told.expect("a longer time lets four drives do").0.parse().unwrap();
-        let again = Wishes { p99: Some(Duration::from_millis_f64(told)), ..wishes };
+        let told = said
+            .iter()
+            .find_map(|own| own.strip_prefix("If 99 % within ")?.split_once(" ms are"));
+        let told: f64 = told
+            .expect("a longer time lets four drives do")
+            .0
+            .parse()
+            .unwrap();
+        let again = Wishes {
+            p99: Some(Duration::from_millis_f64(told)),
+            ..wishes
+        };
         assert_eq!(ordered(finalists, &again)[0], "cheap", "{told}");
     }
 
@@ -499,13 +669,17 @@ mod tests {
             "If 2 drives are to be able to fail, take safe.",
             "For less than 400 take small, for 300; but while one is filled the 99th percentile is 90.000 ms, 60.000 wished.",
         ] {
-            assert!(said.iter().any(|own| own == sentence), "{sentence}: {said:#?}");
+            assert!(
+                said.iter().any(|own| own == sentence),
+                "{sentence}: {said:#?}"
+            );
         }
-        let only = said.iter().find(|own| own.starts_with("If the wishes need only hold with all drives"));
+        let only = said
+            .iter()
+            .find(|own| own.starts_with("If the wishes need only hold with all drives"));
         assert!(
-            only.is_some_and(
-                |own| own.contains("take small (while one is filled the 99th percentile is 90.000 ms")
-            ),
+            only.is_some_and(|own| own
+                .contains("take small (while one is filled the 99th percentile is 90.000 ms")),
             "{said:#?}"
         );
     }

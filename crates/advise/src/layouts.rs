@@ -75,9 +75,14 @@ impl TryFrom<String> for Controller {
     fn try_from(text: String) -> Result<Controller, String> {
         match text.as_str() {
             "none" => Ok(Controller(None)),
-            size => size.parse().map(|size| Controller(Some(size))).map_err(|_| {
-                format!("found `{text}`; expected none, or the memory of a controller such as 1GiB")
-            }),
+            size => size
+                .parse()
+                .map(|size| Controller(Some(size)))
+                .map_err(|_| {
+                    format!(
+                        "found `{text}`; expected none, or the memory of a controller such as 1GiB"
+                    )
+                }),
         }
     }
 }
@@ -158,7 +163,11 @@ impl Arrangement {
 
     /// What its drives cost, and its controller.
     pub(crate) fn price(&self, request: &Request) -> Option<f64> {
-        let controller = self.controller.0.and(request.controller_price).unwrap_or(0.0);
+        let controller = self
+            .controller
+            .0
+            .and(request.controller_price)
+            .unwrap_or(0.0);
         Some(request.drive_price? * f64::from(self.drives) + controller)
     }
 
@@ -174,7 +183,12 @@ impl Arrangement {
                 (left, drive_bytes * u64::from(left))
             }
         };
-        Redundancy { drives: self.drives, survived, partners, bare_bytes }
+        Redundancy {
+            drives: self.drives,
+            survived,
+            partners,
+            bare_bytes,
+        }
     }
 }
 
@@ -182,7 +196,9 @@ impl Arrangement {
 ///
 /// # Errors
 /// A stack that cannot be used with any volume, or wishes that nothing can meet: what is possible instead.
-pub(crate) fn arrangements(request: &Request) -> Result<(Vec<Arrangement>, Vec<LeftOut>), AdviseError> {
+pub(crate) fn arrangements(
+    request: &Request,
+) -> Result<(Vec<Arrangement>, Vec<LeftOut>), AdviseError> {
     let (mut able, mut left_out) = (Vec::new(), Vec::new());
     let mut seen: Vec<(Arrangement, &'static str)> = Vec::new();
     let mut refused = None;
@@ -190,7 +206,11 @@ pub(crate) fn arrangements(request: &Request) -> Result<(Vec<Arrangement>, Vec<L
         for layout in &request.choices.layouts {
             for &controller in &request.choices.controllers {
                 let mut leave = |why: String| {
-                    let one = LeftOut { layout: layout.clone(), drives, why };
+                    let one = LeftOut {
+                        layout: layout.clone(),
+                        drives,
+                        why,
+                    };
                     // What a layout cannot do it cannot do behind a controller.
                     if !left_out.contains(&one) {
                         left_out.push(one);
@@ -224,11 +244,22 @@ pub(crate) fn on_drives(request: &Request, layout: &str, drives: u32) -> Overrid
     let mut overrides = request.overrides.clone();
     overrides.drive = None;
     // So that no key of the stack's own volume is left, but what the user sets of it is.
-    let (of_volume, mut set): (Vec<String>, Vec<String>) =
-        overrides.set.drain(..).partition(|assignment| assignment.starts_with("volume."));
+    let (of_volume, mut set): (Vec<String>, Vec<String>) = overrides
+        .set
+        .drain(..)
+        .partition(|assignment| assignment.starts_with("volume."));
     let chunk = match has_chunks(layout) {
         true => {
-            format!(", chunk={}", quoted(request.choices.chunks.first().map_or("64KiB", String::as_str)))
+            format!(
+                ", chunk={}",
+                quoted(
+                    request
+                        .choices
+                        .chunks
+                        .first()
+                        .map_or("64KiB", String::as_str)
+                )
+            )
         }
         false => String::new(),
     };
@@ -237,7 +268,8 @@ pub(crate) fn on_drives(request: &Request, layout: &str, drives: u32) -> Overrid
         quoted(layout),
         quoted(&request.drive)
     ));
-    let fits = |assignment: &String| has_parity(layout) || !assignment.starts_with("volume.stripe_cache");
+    let fits =
+        |assignment: &String| has_parity(layout) || !assignment.starts_with("volume.stripe_cache");
     set.extend(of_volume.into_iter().filter(fits));
     overrides.set = set;
     overrides
@@ -255,7 +287,9 @@ pub(crate) fn has_parity(layout: &str) -> bool {
 
 /// `raid6 of 6`, `raid6 of 6 behind 1GiB`.
 fn name(layout: &str, drives: u32, controller: Controller) -> String {
-    let behind = controller.0.map_or_else(String::new, |memory| format!(" behind {memory}"));
+    let behind = controller
+        .0
+        .map_or_else(String::new, |memory| format!(" behind {memory}"));
     format!("{layout} of {drives}{behind}")
 }
 
@@ -267,7 +301,9 @@ fn arrangement(
 ) -> Result<Arrangement, AdviseError> {
     let mut overrides = on_drives(request, layout, drives);
     // Its other keys are those that a controller has unless said: half of the memory for writes, written back.
-    let table = controller.0.map(|memory| format!("controller={{memory={}}}", quoted(&memory.to_string())));
+    let table = controller
+        .0
+        .map(|memory| format!("controller={{memory={}}}", quoted(&memory.to_string())));
     overrides.set.extend(table);
     if let Some(streams) = request.wishes.streams {
         overrides.set.push(format!("workload.streams={streams}"));
@@ -284,15 +320,28 @@ fn arrangement(
             recipe.candidate()?;
         }
     }
-    Ok(Arrangement { layout: layout.to_owned(), drives, controller, summary: stack.summary()?, recipe })
+    Ok(Arrangement {
+        layout: layout.to_owned(),
+        drives,
+        controller,
+        summary: stack.summary()?,
+        recipe,
+    })
 }
 
 /// What is wrong with a layout, without the key that advice has set for it.
 fn in_short(error: &AdviseError) -> String {
     match error {
         AdviseError::Stack(error) | AdviseError::Lab(LabError::Stack(error)) => {
-            let what = error.message.rsplit_once("`: ").map_or(error.message.as_str(), |(_, what)| what);
-            if error.key.starts_with("volume.") { format!("{}: {what}", error.key) } else { what.to_owned() }
+            let what = error
+                .message
+                .rsplit_once("`: ")
+                .map_or(error.message.as_str(), |(_, what)| what);
+            if error.key.starts_with("volume.") {
+                format!("{}: {what}", error.key)
+            } else {
+                what.to_owned()
+            }
         }
         other => other.to_string(),
     }
@@ -312,8 +361,17 @@ fn quoted(text: &str) -> String {
 
 /// The first wish that an arrangement cannot meet, whatever the load, and why.
 fn missing(request: &Request, arrangement: &Arrangement) -> Option<(&'static str, String)> {
-    let Wishes { usable, failures, price, .. } = request.wishes;
-    let VolumeSummary { usable: has, failures_survived, .. } = arrangement.summary;
+    let Wishes {
+        usable,
+        failures,
+        price,
+        ..
+    } = request.wishes;
+    let VolumeSummary {
+        usable: has,
+        failures_survived,
+        ..
+    } = arrangement.summary;
     let cost = arrangement.price(request);
     if let Some(failures) = failures.filter(|wished| *wished > failures_survived) {
         return Some((
@@ -322,12 +380,22 @@ fn missing(request: &Request, arrangement: &Arrangement) -> Option<(&'static str
         ));
     }
     if let Some(usable) = usable.filter(|wished| *wished > has) {
-        return Some(("usable", format!("{} are usable, {} wished", capacity(has.0), capacity(usable.0))));
+        return Some((
+            "usable",
+            format!(
+                "{} are usable, {} wished",
+                capacity(has.0),
+                capacity(usable.0)
+            ),
+        ));
     }
     match (price, cost) {
         (Some(wished), Some(cost)) if cost > wished => {
-            let what =
-                if arrangement.controller.0.is_some() { "its drives and controller" } else { "its drives" };
+            let what = if arrangement.controller.0.is_some() {
+                "its drives and controller"
+            } else {
+                "its drives"
+            };
             Some(("price", format!("{what} cost {cost}, {wished} wished")))
         }
         _ => None,
@@ -342,12 +410,20 @@ fn possible(request: &Request, seen: &[(Arrangement, &'static str)]) -> String {
         [] => "no".to_owned(),
     };
     let safe = seen.iter().filter(|(one, _)| {
-        request.wishes.failures.is_none_or(|failures| one.summary.failures_survived >= failures)
+        request
+            .wishes
+            .failures
+            .is_none_or(|failures| one.summary.failures_survived >= failures)
     });
-    let head = format!("nothing of {counts} drives ({}) meets these wishes", request.drive);
+    let head = format!(
+        "nothing of {counts} drives ({}) meets these wishes",
+        request.drive
+    );
     let largest = safe.clone().max_by_key(|(one, _)| one.summary.usable.0);
     let Some((largest, _)) = largest else {
-        let safest = seen.iter().max_by_key(|(one, _)| (one.summary.failures_survived, one.summary.usable.0));
+        let safest = seen
+            .iter()
+            .max_by_key(|(one, _)| (one.summary.failures_survived, one.summary.usable.0));
         return match safest {
             Some((one, _)) => format!(
                 "{head}: at most {} failed drives are survived, by {} ({} usable); lower --failures, or give more drives",
@@ -358,7 +434,9 @@ fn possible(request: &Request, seen: &[(Arrangement, &'static str)]) -> String {
             None => format!("{head}: no layout was tried"),
         };
     };
-    let cost = largest.price(request).map_or_else(String::new, |price| format!(", for {price}"));
+    let cost = largest
+        .price(request)
+        .map_or_else(String::new, |price| format!(", for {price}"));
     format!(
         "{head}: with as many failures survived as wished, at most {} are usable, by {}{cost}; lower --usable or --failures, raise \
          --price, or give more or larger drives",
@@ -375,14 +453,24 @@ mod tests {
     fn request(layouts: &[&str], drives: u32, set: &[&str]) -> Request {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         Request {
-            stack: concat!(env!("CARGO_MANIFEST_DIR"), "/../../stacks/bench/closed-random-8k.toml").into(),
-            overrides: Overrides { set: texts(set), ..Overrides::default() },
+            stack: concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../../stacks/bench/closed-random-8k.toml"
+            )
+            .into(),
+            overrides: Overrides {
+                set: texts(set),
+                ..Overrides::default()
+            },
             drive: "seagate-ironwolf-8tb".to_owned(),
             counts: vec![drives],
             drive_price: None,
             controller_price: None,
             wishes: Wishes::default(),
-            choices: Choices { layouts: texts(layouts), ..Choices::default() },
+            choices: Choices {
+                layouts: texts(layouts),
+                ..Choices::default()
+            },
             assumptions: Assumptions::default(),
             jobs: 1,
             timeline: false,
@@ -391,7 +479,11 @@ mod tests {
 
     fn stack_of(request: &Request) -> Stack {
         let layout = &request.choices.layouts[0];
-        Stack::load(&request.stack, &on_drives(request, layout, request.counts[0])).unwrap()
+        Stack::load(
+            &request.stack,
+            &on_drives(request, layout, request.counts[0]),
+        )
+        .unwrap()
     }
 
     #[test]
@@ -417,25 +509,51 @@ mod tests {
 
     #[test]
     fn what_is_set_of_the_volume_stays_and_what_is_tried_cannot_be_set() {
-        let kept = stack_of(&request(&["raid5"], 4, &["volume.chunk=\"16KiB\"", "volume.stripe_cache=256"]));
+        let kept = stack_of(&request(
+            &["raid5"],
+            4,
+            &["volume.chunk=\"16KiB\"", "volume.stripe_cache=256"],
+        ));
         let other = stack_of(&request(&["raid5"], 4, &[]));
         assert_ne!(kept.digest(), other.digest());
         // A layout without parity has no such cache.
         let mirror = stack_of(&request(&["raid10"], 4, &["volume.stripe_cache=256"]));
-        assert_eq!(mirror.digest(), stack_of(&request(&["raid10"], 4, &[])).digest());
-        for set in ["volume.layout=\"raid99\"", "volume.drives=9", "volume.failed=[0]", "volume={}"] {
-            let error = advise(&request(&["raid5"], 4, &[set]), &|_| {}).unwrap_err().to_string();
+        assert_eq!(
+            mirror.digest(),
+            stack_of(&request(&["raid10"], 4, &[])).digest()
+        );
+        for set in [
+            "volume.layout=\"raid99\"",
+            "volume.drives=9",
+            "volume.failed=[0]",
+            "volume={}",
+        ] {
+            let error = advise(&request(&["raid5"], 4, &[set]), &|_| {})
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(set) && error.contains("--drives"), "{error}");
         }
-        let error = advise(&request(&["raid5"], 4, &["volume.nonsense=1"]), &|_| {}).unwrap_err().to_string();
+        let error = advise(&request(&["raid5"], 4, &["volume.nonsense=1"]), &|_| {})
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("nonsense"), "{error}");
     }
 
     #[test]
     fn what_cannot_be_tried_without_a_drive_is_left_out_with_its_reason() {
         let (able, left_out) = arrangements(&request(&["raid10", "xor"], 4, &[])).unwrap();
-        assert_eq!(able.iter().map(|one| one.layout.as_str()).collect::<Vec<_>>(), ["raid10"]);
-        assert!(left_out.iter().any(|one| one.layout == "xor" && !one.why.is_empty()), "{left_out:?}");
+        assert_eq!(
+            able.iter()
+                .map(|one| one.layout.as_str())
+                .collect::<Vec<_>>(),
+            ["raid10"]
+        );
+        assert!(
+            left_out
+                .iter()
+                .any(|one| one.layout == "xor" && !one.why.is_empty()),
+            "{left_out:?}"
+        );
     }
 
     #[test]
@@ -446,18 +564,43 @@ mod tests {
             let error = advise(&request, &|_| {}).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         };
-        refused(&|request| request.assumptions.mttf_hours = -5.0, "mttf_hours: found -5");
-        refused(&|request| request.assumptions.unreadable_bits = 0.5, "unreadable_bits: found 0.5");
-        refused(&|request| request.assumptions.replace_hours = f64::NAN, "replace_hours: found NaN");
-        refused(&|request| request.wishes.price = Some(f64::NAN), "price: found NaN");
-        refused(&|request| request.wishes.watts = Some(0.0), "watts: found 0");
-        refused(&|request| request.wishes.mb_per_s = Some(f64::INFINITY), "mb_per_s: found inf");
-        refused(&|request| request.drive_price = Some(-10.0), "the price of a drive: found -10");
-        refused(&|request| request.choices.layouts.push("raid5".to_owned()), "raid5 stands twice");
+        refused(
+            &|request| request.assumptions.mttf_hours = -5.0,
+            "mttf_hours: found -5",
+        );
+        refused(
+            &|request| request.assumptions.unreadable_bits = 0.5,
+            "unreadable_bits: found 0.5",
+        );
+        refused(
+            &|request| request.assumptions.replace_hours = f64::NAN,
+            "replace_hours: found NaN",
+        );
+        refused(
+            &|request| request.wishes.price = Some(f64::NAN),
+            "price: found NaN",
+        );
+        refused(
+            &|request| request.wishes.watts = Some(0.0),
+            "watts: found 0",
+        );
+        refused(
+            &|request| request.wishes.mb_per_s = Some(f64::INFINITY),
+            "mb_per_s: found inf",
+        );
+        refused(
+            &|request| request.drive_price = Some(-10.0),
+            "the price of a drive: found -10",
+        );
+        refused(
+            &|request| request.choices.layouts.push("raid5".to_owned()),
+            "raid5 stands twice",
+        );
         refused(
             &|request| {
-                request.choices.controllers =
-                    ["1GiB", "1024MiB"].map(|text| Controller(Some(text.parse().unwrap()))).to_vec();
+                request.choices.controllers = ["1GiB", "1024MiB"]
+                    .map(|text| Controller(Some(text.parse().unwrap())))
+                    .to_vec();
             },
             "stands twice",
         );

@@ -41,7 +41,11 @@ pub struct Assumptions {
 impl Default for Assumptions {
     /// 10^6 hours, 10^15 bits, a day.
     fn default() -> Assumptions {
-        Assumptions { mttf_hours: 1e6, unreadable_bits: 1e15, replace_hours: 24.0 }
+        Assumptions {
+            mttf_hours: 1e6,
+            unreadable_bits: 1e15,
+            replace_hours: 24.0,
+        }
     }
 }
 
@@ -82,13 +86,20 @@ struct Terms {
 
 impl Terms {
     fn new(array: Redundancy, assumed: Assumptions, repair_hours: f64) -> Terms {
-        let Redundancy { drives, survived, partners, bare_bytes } = array;
+        let Redundancy {
+            drives,
+            survived,
+            partners,
+            bare_bytes,
+        } = array;
         let bits = 8.0 * bare_bytes as f64;
         let failing = |left: u32| f64::from(left) / assumed.mttf_hours;
         let another = |left: u32| (failing(left) * repair_hours).min(1.0);
         Terms {
             first: failing(drives),
-            further: (1..survived).map(|gone| another(drives.saturating_sub(gone))).collect(),
+            further: (1..survived)
+                .map(|gone| another(drives.saturating_sub(gone)))
+                .collect(),
             another: another(partners),
             unreadable: -(bits * (-1.0 / assumed.unreadable_bits).ln_1p()).exp_m1(),
         }
@@ -114,14 +125,27 @@ pub fn loss(array: Redundancy, assumed: Assumptions, rebuild_hours: f64) -> Loss
     Loss {
         mttdl_years: 1.0 / rate / YEAR_HOURS,
         chance_a_year: -(-rate * YEAR_HOURS).exp_m1(),
-        unreadable_chance: if survived == 0 { f64::NAN } else { terms.unreadable },
-        repair_hours: if survived == 0 { f64::NAN } else { repair_hours },
+        unreadable_chance: if survived == 0 {
+            f64::NAN
+        } else {
+            terms.unreadable
+        },
+        repair_hours: if survived == 0 {
+            f64::NAN
+        } else {
+            repair_hours
+        },
     }
 }
 
 /// The mean time to data loss in hours as [`FORMULA`] has it, with an array's own numbers.
 pub(crate) fn with_numbers(array: Redundancy, assumed: Assumptions, loss: Loss) -> String {
-    let Redundancy { drives, survived, partners, .. } = array;
+    let Redundancy {
+        drives,
+        survived,
+        partners,
+        ..
+    } = array;
     let Assumptions { mttf_hours, .. } = assumed;
     if survived == 0 {
         return format!("{mttf_hours:e} / {drives}");
@@ -129,10 +153,16 @@ pub(crate) fn with_numbers(array: Redundancy, assumed: Assumptions, loss: Loss) 
     let terms = Terms::new(array, assumed, loss.repair_hours);
     let hours = loss.repair_hours;
     let mut factors = vec![format!("{drives} / {mttf_hours:e}")];
-    factors.extend(
-        (1..survived).map(|gone| format!("{} x {hours:.2} / {mttf_hours:e}", drives.saturating_sub(gone))),
+    factors.extend((1..survived).map(|gone| {
+        format!(
+            "{} x {hours:.2} / {mttf_hours:e}",
+            drives.saturating_sub(gone)
+        )
+    }));
+    let last = format!(
+        "({partners} x {hours:.2} / {mttf_hours:e} + {:.4e})",
+        terms.unreadable
     );
-    let last = format!("({partners} x {hours:.2} / {mttf_hours:e} + {:.4e})", terms.unreadable);
     factors.push(last);
     format!("1 / ({})", factors.join(" x "))
 }
@@ -142,11 +172,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SURE: Assumptions =
-        Assumptions { mttf_hours: 200_000.0, unreadable_bits: 1e300, replace_hours: 0.0 };
+    const SURE: Assumptions = Assumptions {
+        mttf_hours: 200_000.0,
+        unreadable_bits: 1e300,
+        replace_hours: 0.0,
+    };
 
     fn array(drives: u32, survived: u32, partners: u32) -> Redundancy {
-        Redundancy { drives, survived, partners, bare_bytes: u64::from(partners) * 1_000_000_000_000 }
+        Redundancy {
+            drives,
+            survived,
+            partners,
+            bare_bytes: u64::from(partners) * 1_000_000_000_000,
+        }
     }
 
     #[test]
@@ -158,7 +196,10 @@ mod tests {
             (0, 16, 2e5 / 16.0),
         ] {
             let found = loss(array(16, survived, partners), SURE, 1.0);
-            assert!((found.mttdl_years * YEAR_HOURS / hours - 1.0).abs() < 1e-6, "{survived}: {found:?}");
+            assert!(
+                (found.mttdl_years * YEAR_HOURS / hours - 1.0).abs() < 1e-6,
+                "{survived}: {found:?}"
+            );
         }
     }
 
@@ -174,7 +215,10 @@ mod tests {
             }
         }
         let split = |of: &[char]| {
-            let last = places.iter().rev().find(|(place, letter)| *place > 0 && of.contains(letter));
+            let last = places
+                .iter()
+                .rev()
+                .find(|(place, letter)| *place > 0 && of.contains(letter));
             last.map(|(place, letter)| (value(&text[..*place]), *letter, value(&text[place + 1..])))
         };
         // A sign of an exponent has no blanks around it, so that numbers are tried first.
@@ -193,19 +237,26 @@ mod tests {
     #[test]
     fn the_formula_with_its_numbers_is_the_time_that_is_told() {
         let assumed = Assumptions::default();
-        for (drives, survived, partners) in [(4, 1, 3), (5, 1, 2), (6, 2, 4), (8, 3, 5), (4, 0, 4)] {
+        for (drives, survived, partners) in [(4, 1, 3), (5, 1, 2), (6, 2, 4), (8, 3, 5), (4, 0, 4)]
+        {
             let array = array(drives, survived, partners);
             let found = loss(array, assumed, 17.25);
             let formula = with_numbers(array, assumed, found);
             let years = value(&formula) / YEAR_HOURS;
-            assert!((years / found.mttdl_years - 1.0).abs() < 1e-3, "{formula}: {years}, {found:?}");
+            assert!(
+                (years / found.mttdl_years - 1.0).abs() < 1e-3,
+                "{formula}: {years}, {found:?}"
+            );
         }
     }
 
     #[test]
     fn reading_twelve_terabytes_at_one_bit_in_ten_to_the_fourteen_mostly_fails() {
         // 8 x 12e12 bits: 1 - exp(-0.96) = 0.617.
-        let sheet = Assumptions { unreadable_bits: 1e14, ..SURE };
+        let sheet = Assumptions {
+            unreadable_bits: 1e14,
+            ..SURE
+        };
         let found = loss(array(13, 1, 12), sheet, 10.0);
         assert!((found.unreadable_chance - 0.617).abs() < 1e-3, "{found:?}");
         assert!(found.mttdl_years < 0.02 * loss(array(13, 1, 12), SURE, 10.0).mttdl_years);

@@ -15,8 +15,13 @@ pub(crate) fn misses(
 ) -> (Vec<Miss>, Vec<Miss>) {
     let misses = healthy.misses(wishes, Condition::Healthy);
     let mut without: Vec<Miss> = Vec::new();
-    for (outcome, state) in [(degraded, Condition::Degraded), (rebuilding, Condition::Rebuilding)] {
-        let own = outcome.iter().flat_map(|outcome| outcome.misses(wishes, state));
+    for (outcome, state) in [
+        (degraded, Condition::Degraded),
+        (rebuilding, Condition::Rebuilding),
+    ] {
+        let own = outcome
+            .iter()
+            .flat_map(|outcome| outcome.misses(wishes, state));
         without.extend(own.filter(|miss| misses.iter().all(|other| other.wish != miss.wish)));
     }
     if survived == 0 && wishes.failures != Some(0) {
@@ -36,13 +41,25 @@ pub(crate) struct Without {
 
 impl Without {
     pub(crate) fn new(one: &Finalist, wishes: &Wishes) -> Without {
-        let mut missed: Vec<&str> = one.misses_without_a_drive.iter().map(|miss| miss.wish).collect();
+        let mut missed: Vec<&str> = one
+            .misses_without_a_drive
+            .iter()
+            .map(|miss| miss.wish)
+            .collect();
         missed.sort_unstable();
         missed.dedup();
         let runs = [&one.degraded, &one.rebuilding].into_iter().flatten();
-        let shortfall = if missed.is_empty() { 0.0 } else { runs.map(|run| run.shortfall(wishes)).sum() };
+        let shortfall = if missed.is_empty() {
+            0.0
+        } else {
+            runs.map(|run| run.shortfall(wishes)).sum()
+        };
         let is_lost = one.misses_without_a_drive.contains(&Miss::lost());
-        Without { is_lost, missed: missed.len(), shortfall }
+        Without {
+            is_lost,
+            missed: missed.len(),
+            shortfall,
+        }
     }
 }
 
@@ -50,7 +67,8 @@ impl Without {
 /// those with the fewest drives, and without a controller; then, where speed was wished, those whose data are lost least
 /// likely. Where wishes are missed with all drives, those that miss them by least. Else the fastest.
 pub(crate) fn order(finalists: &mut [Finalist], wishes: &Wishes, ranking: &Ranking) {
-    let rank = |finalist: &Finalist| ranked(ranking, finalist).map_or(usize::MAX, |ranked| ranked.rank);
+    let rank =
+        |finalist: &Finalist| ranked(ranking, finalist).map_or(usize::MAX, |ranked| ranked.rank);
     // Drives are saved only where the wishes are met.
     let cost = |one: &Finalist| (one.volume.drives, one.controller.0.is_some());
     finalists.sort_by(|one, other| {
@@ -59,10 +77,20 @@ pub(crate) fn order(finalists: &mut [Finalist], wishes: &Wishes, ranking: &Ranki
             true => {
                 let without = Without::new(one, wishes).partial_cmp(&Without::new(other, wishes));
                 let safer = one.loss.chance_a_year.total_cmp(&other.loss.chance_a_year);
-                let safer = if wishes.of_speed() { safer } else { Ordering::Equal };
-                without.unwrap_or(Ordering::Equal).then(cost(one).cmp(&cost(other))).then(safer)
+                let safer = if wishes.of_speed() {
+                    safer
+                } else {
+                    Ordering::Equal
+                };
+                without
+                    .unwrap_or(Ordering::Equal)
+                    .then(cost(one).cmp(&cost(other)))
+                    .then(safer)
             }
-            false => one.healthy.shortfall(wishes).total_cmp(&other.healthy.shortfall(wishes)),
+            false => one
+                .healthy
+                .shortfall(wishes)
+                .total_cmp(&other.healthy.shortfall(wishes)),
         };
         fewer.then_with(fine).then(rank(one).cmp(&rank(other)))
     });
@@ -73,5 +101,8 @@ pub(crate) fn order(finalists: &mut [Finalist], wishes: &Wishes, ranking: &Ranki
 
 /// The healthy run of a finalist, among all others.
 pub(crate) fn ranked<'a>(ranking: &'a Ranking, finalist: &Finalist) -> Option<&'a Ranked> {
-    ranking.candidates.iter().find(|ranked| ranked.name == finalist.name)
+    ranking
+        .candidates
+        .iter()
+        .find(|ranked| ranked.name == finalist.name)
 }

@@ -53,7 +53,11 @@ impl Miss {
     /// What an array without redundancy is without a drive.
     pub(crate) fn lost() -> Miss {
         let why = "with a drive gone its data are lost".to_owned();
-        Miss { wish: "data", why, condition: Condition::Degraded }
+        Miss {
+            wish: "data",
+            why,
+            condition: Condition::Degraded,
+        }
     }
 
     /// The wish, and in which condition it is missed, in few words.
@@ -76,16 +80,27 @@ impl Outcome {
             let known: Option<Vec<f64>> = reports().map(of).collect();
             known.map(|known| known.iter().sum::<f64>() / known.len() as f64)
         };
-        let underruns = |ran: &Ran| ran.measured.report.streams.as_ref().map(|streams| streams.underruns);
+        let underruns = |ran: &Ran| {
+            ran.measured
+                .report
+                .streams
+                .as_ref()
+                .map(|streams| streams.underruns)
+        };
         Outcome {
             mean_ms: mean(&|report| report.response_ms.mean),
             p99_ms: mean(&|report| report.response_ms.p99),
             mb_per_s: mean(&|report| report.mb_per_s),
             mean_w: all(&|report| report.energy.as_ref().map(|energy| energy.mean_w)),
             carried_share: mean(&|report| {
-                report.overload.as_ref().map_or(1.0, |overload| overload.carried_share)
+                report
+                    .overload
+                    .as_ref()
+                    .map_or(1.0, |overload| overload.carried_share)
             }),
-            complete: ran.iter().all(|ran| ran.measured.report.completed == ran.measured.report.requests),
+            complete: ran
+                .iter()
+                .all(|ran| ran.measured.report.completed == ran.measured.report.requests),
             underruns: ran.iter().map(underruns).sum(),
             rebuild_hours: all(&|report| report.rebuild.as_ref().map(|rebuild| rebuild.hours)),
         }
@@ -95,11 +110,20 @@ impl Outcome {
     /// of streams, the underruns of each. Zero if all are met.
     pub(crate) fn shortfall(&self, wishes: &Wishes) -> f64 {
         let over = |is: f64, wished: f64| (is / wished - 1.0).max(0.0);
-        let p99 = wishes.p99.map_or(0.0, |wished| over(self.p99_ms, wished.as_millis_f64()));
-        let mb_per_s = wishes.mb_per_s.map_or(0.0, |wished| over(wished, self.mb_per_s));
-        let watts = wishes.watts.zip(self.mean_w).map_or(0.0, |(wished, watts)| over(watts, wished));
+        let p99 = wishes
+            .p99
+            .map_or(0.0, |wished| over(self.p99_ms, wished.as_millis_f64()));
+        let mb_per_s = wishes
+            .mb_per_s
+            .map_or(0.0, |wished| over(wished, self.mb_per_s));
+        let watts = wishes
+            .watts
+            .zip(self.mean_w)
+            .map_or(0.0, |(wished, watts)| over(watts, wished));
         let streams = wishes.streams.zip(self.underruns);
-        let streams = streams.map_or(0.0, |(count, underruns)| underruns as f64 / f64::from(count.max(1)));
+        let streams = streams.map_or(0.0, |(count, underruns)| {
+            underruns as f64 / f64::from(count.max(1))
+        });
         p99 + mb_per_s + watts + streams + over(1.0, self.carried_share)
     }
 
@@ -111,21 +135,40 @@ impl Outcome {
             Condition::Degraded => "with a drive gone ",
             Condition::Rebuilding => "while one is filled ",
         };
-        let mut miss = |wish, why: String| misses.push(Miss { wish, why: format!("{when}{why}"), condition });
+        let mut miss = |wish, why: String| {
+            misses.push(Miss {
+                wish,
+                why: format!("{when}{why}"),
+                condition,
+            })
+        };
         if !self.complete {
             miss("load", "some requests touch data that are lost".to_owned());
         }
         if self.carried_share < 1.0 {
-            miss("load", format!("it carries {} of the load", number(self.carried_share)));
+            miss(
+                "load",
+                format!("it carries {} of the load", number(self.carried_share)),
+            );
         }
-        if let Some(wished) = wishes.p99.map(|p99| p99.as_millis_f64()).filter(|wished| self.p99_ms > *wished)
+        if let Some(wished) = wishes
+            .p99
+            .map(|p99| p99.as_millis_f64())
+            .filter(|wished| self.p99_ms > *wished)
         {
             let [is, wished] = apart([self.p99_ms, wished]);
-            miss("p99", format!("the 99th percentile is {is} ms, {wished} wished"));
+            miss(
+                "p99",
+                format!("the 99th percentile is {is} ms, {wished} wished"),
+            );
         }
-        if let (Some(streams), Some(underruns)) = (wishes.streams, self.underruns.filter(|count| *count > 0))
+        if let (Some(streams), Some(underruns)) =
+            (wishes.streams, self.underruns.filter(|count| *count > 0))
         {
-            miss("streams", format!("{underruns} underruns with {streams} streams"));
+            miss(
+                "streams",
+                format!("{underruns} underruns with {streams} streams"),
+            );
         }
         if let Some(wished) = wishes.mb_per_s.filter(|wished| self.mb_per_s < *wished) {
             let [is, wished] = apart([self.mb_per_s, wished]);

@@ -82,9 +82,14 @@ impl WishFile {
     pub fn read(path: &Path) -> Result<Option<WishFile>, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("{}: cannot be read: {error}", path.display()))?;
-        let wrong = |error: toml::de::Error| format!("{}: {}", path.display(), error.to_string().trim_end());
+        let wrong = |error: toml::de::Error| {
+            format!("{}: {}", path.display(), error.to_string().trim_end())
+        };
         let table: toml::Table = toml::from_str(&text).map_err(wrong)?;
-        if !["stack", "wishes", "drives"].iter().any(|key| table.contains_key(*key)) {
+        if !["stack", "wishes", "drives"]
+            .iter()
+            .any(|key| table.contains_key(*key))
+        {
             return Ok(None);
         }
         let mut file: WishFile = toml::from_str(&text).map_err(wrong)?;
@@ -107,11 +112,20 @@ fn complete(one: &mut Map<String, Value>, folder: &Path) -> Result<(), String> {
     one.entry("kind").or_insert_with(|| json!("trace"));
     let Some(path) = one.get("path") else {
         let named = one.contains_key("name");
-        return if named { Ok(()) } else { Err("expected `path`, or `kind` and `name`".to_owned()) };
+        return if named {
+            Ok(())
+        } else {
+            Err("expected `path`, or `kind` and `name`".to_owned())
+        };
     };
-    let path = path.as_str().ok_or_else(|| format!("`path`: found {path}; expected a file"))?;
-    let path = std::path::absolute(folder.join(path)).map_err(|error| format!("`path`: {error}"))?;
-    let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let path = path
+        .as_str()
+        .ok_or_else(|| format!("`path`: found {path}; expected a file"))?;
+    let path =
+        std::path::absolute(folder.join(path)).map_err(|error| format!("`path`: {error}"))?;
+    let name = path
+        .file_stem()
+        .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     one.entry("name").or_insert_with(|| json!(name));
     one.insert("path".to_owned(), json!(path));
     Ok(())
@@ -144,17 +158,27 @@ mod tests {
         ] {
             put(text);
             let error = WishFile::read(&path).unwrap_err();
-            assert!(error.contains(word) && error.contains("nas.toml"), "{error}");
+            assert!(
+                error.contains(word) && error.contains("nas.toml"),
+                "{error}"
+            );
         }
         put(
             "stack = \"a\"\n[[load]]\npath = \"b/mail.parquet\"\n[[load]]\nkind = \"synthetic\"\nname = \"scan\"\n",
         );
         let load = WishFile::read(&path).unwrap().unwrap().load;
         let of = |one: usize, key: &str| load[one][key].as_str().unwrap().to_owned();
-        assert_eq!([of(0, "kind"), of(0, "name"), of(1, "kind")], ["trace", "mail", "synthetic"]);
+        assert_eq!(
+            [of(0, "kind"), of(0, "name"), of(1, "kind")],
+            ["trace", "mail", "synthetic"]
+        );
         assert_eq!(Path::new(&of(0, "path")), folder.join("b/mail.parquet"));
         put("stack = \"a\"\n[[load]]\nbeyond = \"wrap\"\n");
-        assert!(WishFile::read(&path).unwrap_err().contains("[[load]]: expected `path`"));
+        assert!(
+            WishFile::read(&path)
+                .unwrap_err()
+                .contains("[[load]]: expected `path`")
+        );
         put("seed = 1\n[volume]\nlayout = \"raid0\"\n");
         assert_eq!(WishFile::read(&path), Ok(None));
         std::fs::remove_dir_all(&folder).unwrap();

@@ -31,9 +31,15 @@ pub(crate) fn recommendation(
     wishes: &Wishes,
     drive: &str,
 ) -> Vec<String> {
-    let Some(first) = finalists.first() else { return Vec::new() };
-    let mut sentences =
-        vec![take(first, drive), wishes_met(first), speed(first, wishes), without_a_drive(first, wishes)];
+    let Some(first) = finalists.first() else {
+        return Vec::new();
+    };
+    let mut sentences = vec![
+        take(first, drive),
+        wishes_met(first),
+        speed(first, wishes),
+        without_a_drive(first, wishes),
+    ];
     sentences.extend(time_went(first, ranking));
     sentences.push(chance(first));
     for (place, rival) in rivals(finalists).into_iter().enumerate() {
@@ -48,12 +54,21 @@ pub(crate) fn recommendation(
 }
 
 fn take(first: &Finalist, drive: &str) -> String {
-    let verb = if first.misses.is_empty() { "Take" } else { "Nothing meets every wish. Nearest comes" };
-    let price = first.price.map_or_else(String::new, |price| format!(", for {price}"));
+    let verb = if first.misses.is_empty() {
+        "Take"
+    } else {
+        "Nothing meets every wish. Nearest comes"
+    };
+    let price = first
+        .price
+        .map_or_else(String::new, |price| format!(", for {price}"));
     let alike = match first.settings_alike {
         0 => String::new(),
         1 => " (the better of two that parts of the load do not tell apart)".to_owned(),
-        others => format!(" (the best of {} that parts of the load do not tell apart)", others + 1),
+        others => format!(
+            " (the best of {} that parts of the load do not tell apart)",
+            others + 1
+        ),
     };
     format!(
         "{verb} {} drives {drive}: {}{alike}{price}; {} usable, {}.",
@@ -65,18 +80,26 @@ fn take(first: &Finalist, drive: &str) -> String {
 }
 
 fn settings(finalist: &Finalist) -> String {
-    let each = finalist.settings.iter().map(|assignment| match assignment.split_once('=') {
-        Some(("volume.chunk", chunk)) => format!("chunks of {chunk}"),
-        Some(("host.elevator", elevator)) => format!("elevator {elevator}"),
-        Some(("volume.write_cache", on)) => {
-            format!("the drives' write caches {}", if on == "true" { "on" } else { "off" })
-        }
-        Some(("volume.stripe_cache", "0")) => "no stripe cache".to_owned(),
-        Some(("volume.stripe_cache", stripes)) => format!("a cache of {stripes} stripes"),
-        _ => assignment.clone(),
-    });
-    let controller =
-        finalist.controller.0.map(|memory| format!("a controller of {memory} that a battery keeps"));
+    let each = finalist
+        .settings
+        .iter()
+        .map(|assignment| match assignment.split_once('=') {
+            Some(("volume.chunk", chunk)) => format!("chunks of {chunk}"),
+            Some(("host.elevator", elevator)) => format!("elevator {elevator}"),
+            Some(("volume.write_cache", on)) => {
+                format!(
+                    "the drives' write caches {}",
+                    if on == "true" { "on" } else { "off" }
+                )
+            }
+            Some(("volume.stripe_cache", "0")) => "no stripe cache".to_owned(),
+            Some(("volume.stripe_cache", stripes)) => format!("a cache of {stripes} stripes"),
+            _ => assignment.clone(),
+        });
+    let controller = finalist
+        .controller
+        .0
+        .map(|memory| format!("a controller of {memory} that a battery keeps"));
     each.chain(controller).collect::<Vec<_>>().join(", ")
 }
 
@@ -89,8 +112,17 @@ fn may_fail(count: u32) -> String {
 }
 
 fn wishes_met(first: &Finalist) -> String {
-    let of = |misses: &[Miss]| misses.iter().map(|miss| miss.why.clone()).collect::<Vec<_>>().join("; ");
-    match (first.misses.is_empty(), first.misses_without_a_drive.is_empty()) {
+    let of = |misses: &[Miss]| {
+        misses
+            .iter()
+            .map(|miss| miss.why.clone())
+            .collect::<Vec<_>>()
+            .join("; ")
+    };
+    match (
+        first.misses.is_empty(),
+        first.misses_without_a_drive.is_empty(),
+    ) {
         (false, _) => format!("What it misses: {}.", of(&first.misses)),
         (true, false) => {
             format!(
@@ -107,7 +139,14 @@ fn wishes_met(first: &Finalist) -> String {
 
 /// What it does with all drives.
 fn speed(first: &Finalist, wishes: &Wishes) -> String {
-    let Outcome { mean_ms, p99_ms, mb_per_s, mean_w, underruns, .. } = first.healthy;
+    let Outcome {
+        mean_ms,
+        p99_ms,
+        mb_per_s,
+        mean_w,
+        underruns,
+        ..
+    } = first.healthy;
     let mut words = format!(
         "With this load it answers in {} ms on average, 99 % within {} ms, at {} MB/s",
         number(mean_ms),
@@ -117,7 +156,9 @@ fn speed(first: &Finalist, wishes: &Wishes) -> String {
     if let (Some(streams), Some(underruns)) = (wishes.streams, underruns) {
         match underruns {
             0 => words.push_str(&format!(", and {streams} streams play without an underrun")),
-            _ => words.push_str(&format!(", and {streams} streams have {underruns} underruns")),
+            _ => words.push_str(&format!(
+                ", and {streams} streams have {underruns} underruns"
+            )),
         }
     }
     if let Some(watts) = mean_w {
@@ -129,8 +170,20 @@ fn speed(first: &Finalist, wishes: &Wishes) -> String {
 /// What a run reached of what is wished of its speed.
 pub(crate) fn reached(outcome: &Outcome, wishes: &Wishes) -> String {
     match (wishes, outcome.underruns) {
-        (Wishes { streams: Some(_), .. }, Some(underruns)) => format!("{underruns} underruns"),
-        (Wishes { p99: None, mb_per_s: Some(_), .. }, _) => format!("{} MB/s", number(outcome.mb_per_s)),
+        (
+            Wishes {
+                streams: Some(_), ..
+            },
+            Some(underruns),
+        ) => format!("{underruns} underruns"),
+        (
+            Wishes {
+                p99: None,
+                mb_per_s: Some(_),
+                ..
+            },
+            _,
+        ) => format!("{} MB/s", number(outcome.mb_per_s)),
         (Wishes { p99: None, .. }, _) => format!("{} ms on average", number(outcome.mean_ms)),
         _ => format!("99 % within {} ms", number(outcome.p99_ms)),
     }
@@ -140,11 +193,15 @@ fn without_a_drive(first: &Finalist, wishes: &Wishes) -> String {
     let (Some(degraded), Some(rebuilding)) = (&first.degraded, &first.rebuilding) else {
         return String::new();
     };
-    let hours = rebuilding
-        .rebuild_hours
-        .map_or_else(String::new, |hours| format!(", which takes {} hours beside this load", number(hours)));
-    if let (Some(_), Some(gone), Some(filled)) = (wishes.streams, degraded.underruns, rebuilding.underruns) {
-        return format!("With a drive gone there are {gone} underruns, while one is filled {filled}{hours}.");
+    let hours = rebuilding.rebuild_hours.map_or_else(String::new, |hours| {
+        format!(", which takes {} hours beside this load", number(hours))
+    });
+    if let (Some(_), Some(gone), Some(filled)) =
+        (wishes.streams, degraded.underruns, rebuilding.underruns)
+    {
+        return format!(
+            "With a drive gone there are {gone} underruns, while one is filled {filled}{hours}."
+        );
     }
     format!(
         "With a drive gone 99 % are answered within {} ms, while one is filled within {} ms{hours}.",
@@ -160,10 +217,17 @@ fn time_went(first: &Finalist, ranking: &Ranking) -> Option<String> {
     parts.sort_by(|one, other| other.1.total_cmp(&one.1));
     let whole = report.response_ms.mean;
     let named = parts.iter().take(PARTS_NAMED).filter(|(_, ms)| *ms > 0.0);
-    let named: Vec<String> =
-        named.map(|(part, ms)| format!("{:.0} % into {part}", 100.0 * ms / whole)).collect();
-    let parity = report.parity_in_words().map_or_else(String::new, |words| format!(" {words}"));
-    let busy = report.members.iter().map(|member| member.value(Counter::BUSY)).sum::<f64>()
+    let named: Vec<String> = named
+        .map(|(part, ms)| format!("{:.0} % into {part}", 100.0 * ms / whole))
+        .collect();
+    let parity = report
+        .parity_in_words()
+        .map_or_else(String::new, |words| format!(" {words}"));
+    let busy = report
+        .members
+        .iter()
+        .map(|member| member.value(Counter::BUSY))
+        .sum::<f64>()
         / report.members.len().max(1) as f64;
     let bursts = match report.time_ms.queue > whole * BURSTS_SHARE.max(BURSTS_TIMES * busy) {
         true => format!(
@@ -202,8 +266,10 @@ pub(crate) fn share(chance: f64) -> String {
 /// Why `other` comes behind `first`: the first rule of the order that tells them apart.
 fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishes) -> String {
     if other.misses.len() > first.misses.len()
-        && let Some(miss) =
-            other.misses.iter().find(|miss| first.misses.iter().all(|own| own.wish != miss.wish))
+        && let Some(miss) = other
+            .misses
+            .iter()
+            .find(|miss| first.misses.iter().all(|own| own.wish != miss.wish))
     {
         return miss.why.clone();
     }
@@ -219,7 +285,10 @@ fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishe
         );
     }
     if first.misses.is_empty() && first.controller.0.is_none() && other.controller.0.is_some() {
-        return format!("it needs a controller to meet the wishes that {} meets without", first.name);
+        return format!(
+            "it needs a controller to meet the wishes that {} meets without",
+            first.name
+        );
     }
     let chances = (first.loss.chance_a_year, other.loss.chance_a_year);
     if wishes.of_speed() && first.misses.is_empty() && chances.1 > chances.0 {
@@ -233,20 +302,34 @@ fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishe
     let (Some(own), Some(theirs)) = (ranked(ranking, first), ranked(ranking, other)) else {
         return "it is not known to be better".to_owned();
     };
-    let sure = theirs.difference_to_best.map(|difference| difference.significance);
+    let sure = theirs
+        .difference_to_best
+        .map(|difference| difference.significance);
     let doubt = match sure {
         Some(Significance::NotSignificant | Significance::Unknown) => ", which may be chance",
         _ => "",
     };
     if !first.misses.is_empty() {
-        let (nearer, farther) = (reached(&first.healthy, wishes), reached(&other.healthy, wishes));
-        return format!("it misses the same wishes by more: {farther}, {nearer} with {}{doubt}", first.name);
+        let (nearer, farther) = (
+            reached(&first.healthy, wishes),
+            reached(&other.healthy, wishes),
+        );
+        return format!(
+            "it misses the same wishes by more: {farther}, {nearer} with {}{doubt}",
+            first.name
+        );
     }
     let (theirs, own) = (number(theirs.value), number(own.value));
     match ranking.by.as_str() {
-        "response_ms.p99" => format!("its 99th percentile is {theirs} ms, {own} with {}{doubt}", first.name),
+        "response_ms.p99" => format!(
+            "its 99th percentile is {theirs} ms, {own} with {}{doubt}",
+            first.name
+        ),
         "response_ms.mean" => {
-            format!("it answers in {theirs} ms on average, {own} with {}{doubt}", first.name)
+            format!(
+                "it answers in {theirs} ms on average, {own} with {}{doubt}",
+                first.name
+            )
         }
         by => format!("{by} is {theirs}, {own} with {}{doubt}", first.name),
     }
@@ -259,14 +342,27 @@ fn farther_without_a_drive(first: &Finalist, other: &Finalist, wishes: &Wishes) 
         return None;
     }
     let all = |one: &Finalist| {
-        let whys: Vec<&str> = one.misses_without_a_drive.iter().map(|miss| miss.why.as_str()).collect();
+        let whys: Vec<&str> = one
+            .misses_without_a_drive
+            .iter()
+            .map(|miss| miss.why.as_str())
+            .collect();
         whys.join("; ")
     };
     if theirs.is_lost && !own.is_lost {
         return Some(Miss::lost().why);
     }
-    let known = |wish| first.misses_without_a_drive.iter().any(|own| own.wish == wish);
-    match other.misses_without_a_drive.iter().find(|miss| !known(miss.wish)) {
+    let known = |wish| {
+        first
+            .misses_without_a_drive
+            .iter()
+            .any(|own| own.wish == wish)
+    };
+    match other
+        .misses_without_a_drive
+        .iter()
+        .find(|miss| !known(miss.wish))
+    {
         Some(miss) if theirs.missed > own.missed => Some(miss.why.clone()),
         _ => Some(format!(
             "without a drive it misses the same wishes by more ({}), where of {} {}",
@@ -291,11 +387,22 @@ fn rivals(finalists: &[Finalist]) -> Vec<&Finalist> {
 
 /// Why the first answers sooner than a rival, from what both runs counted; and where the rival does, or none does, by
 /// what it lost all the same.
-fn why_not(head: &str, first: &Finalist, rival: &Finalist, ranking: &Ranking, wishes: &Wishes) -> String {
+fn why_not(
+    head: &str,
+    first: &Finalist,
+    rival: &Finalist,
+    ranking: &Ranking,
+    wishes: &Wishes,
+) -> String {
     let lost = lost_by(first, rival, ranking, wishes);
     match reason(first, rival, ranking) {
-        Some(reason) if reason.better == first.name => format!("{head}: {lost}. {}", reason.sentence),
-        Some(reason) => format!("{head}, though {} It comes behind all the same: {lost}.", reason.sentence),
+        Some(reason) if reason.better == first.name => {
+            format!("{head}: {lost}. {}", reason.sentence)
+        }
+        Some(reason) => format!(
+            "{head}, though {} It comes behind all the same: {lost}.",
+            reason.sentence
+        ),
         None => format!("{head}: {lost}."),
     }
 }
@@ -306,14 +413,22 @@ fn reason(first: &Finalist, rival: &Finalist, ranking: &Ranking) -> Option<Reaso
 
 /// Why the first answers sooner or later than those that it is held against.
 pub(crate) fn reasons(finalists: &[Finalist], ranking: &Ranking) -> Vec<Reason> {
-    let Some(first) = finalists.first() else { return Vec::new() };
-    rivals(finalists).into_iter().filter_map(|rival| reason(first, rival, ranking)).collect()
+    let Some(first) = finalists.first() else {
+        return Vec::new();
+    };
+    rivals(finalists)
+        .into_iter()
+        .filter_map(|rival| reason(first, rival, ranking))
+        .collect()
 }
 
 /// Where another one than the recommended is first by the number that candidates are ranked by: both, and why.
 pub(crate) fn beside(finalists: &[Finalist], ranking: &Ranking, wishes: &Wishes) -> Option<String> {
     let first = finalists.first()?;
-    let best = ranking.candidates.first().filter(|best| best.name != first.name)?;
+    let best = ranking
+        .candidates
+        .first()
+        .filter(|best| best.name != first.name)?;
     let fastest = finalists.iter().find(|one| one.name == best.name)?;
     Some(format!(
         "By {} alone, with all drives, {} is best: {}. Recommended is {} ({}): {} comes behind because {}.",

@@ -19,7 +19,9 @@ use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Content, Detail, Layout, ParityRows, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
 
 /// How often a request is tried again after a member was mended or has failed.
 pub(crate) const ATTEMPTS: usize = 64;
@@ -183,7 +185,14 @@ impl Worker {
 
     fn with(carrier: Carrier) -> Worker {
         let [scratch, data, record, gathered] = [(); 4].map(|()| Aligned::default());
-        Worker { plan: Plan::new(Detail::Bytes), scratch, data, record, gathered, carrier }
+        Worker {
+            plan: Plan::new(Detail::Bytes),
+            scratch,
+            data,
+            record,
+            gathered,
+            carrier,
+        }
     }
 
     /// Whether transfers go at the same time.
@@ -228,7 +237,9 @@ impl Array {
         let bitmap = redundant.then(|| Bitmap::new(uuid, roster.region_sectors, roster.regions));
         let slots = devices.len();
         let journals = if roster.journal_bytes > 0 { slots } else { 0 };
-        let logs = (0..journals).map(|_| Log::new(uuid, roster.journal_at, roster.journal_bytes)).collect();
+        let logs = (0..journals)
+            .map(|_| Log::new(uuid, roster.journal_at, roster.journal_bytes))
+            .collect();
         Array {
             uuid,
             facts,
@@ -289,7 +300,9 @@ impl Array {
         let bytes = data.of(extent.sectors.bytes().0 as usize);
         let result = self.read_extent(worker, extent, bytes);
         if result.is_ok() {
-            into.copy_from_slice(&bytes[(at - (extent.start.0 * SECTOR_BYTES)) as usize..][..into.len()]);
+            into.copy_from_slice(
+                &bytes[(at - (extent.start.0 * SECTOR_BYTES)) as usize..][..into.len()],
+            );
         }
         worker.data = data;
         result
@@ -330,7 +343,12 @@ impl Array {
     ///
     /// # Errors
     /// As [`write`](Array::write).
-    pub fn write_zeroes(&self, worker: &mut Worker, at: u64, length: u64) -> Result<(), ArrayError> {
+    pub fn write_zeroes(
+        &self,
+        worker: &mut Worker,
+        at: u64,
+        length: u64,
+    ) -> Result<(), ArrayError> {
         let zeros = vec![0; length.min(1 << 20) as usize];
         let mut done = 0;
         while done < length {
@@ -346,22 +364,41 @@ impl Array {
     /// Whether members can do with memory that is aligned to nothing, and there is
     /// so much that a copy costs more than to ask them.
     fn takes_it_as_it_is(&self, length: usize) -> bool {
-        length >= COPIED_BELOW && self.devices().iter().flatten().all(|device| device.is_cached())
+        length >= COPIED_BELOW
+            && self
+                .devices()
+                .iter()
+                .flatten()
+                .all(|device| device.is_cached())
     }
 
     /// The blocks around a run of bytes.
     fn around_bytes(&self, at: u64, length: usize) -> Result<Extent, ArrayError> {
         let block = self.facts.block_bytes;
         let end = at.saturating_add(length as u64);
-        let asked = Extent::new(at / SECTOR_BYTES, end.div_ceil(SECTOR_BYTES) - at / SECTOR_BYTES);
+        let asked = Extent::new(
+            at / SECTOR_BYTES,
+            end.div_ceil(SECTOR_BYTES) - at / SECTOR_BYTES,
+        );
         if length == 0 || !asked.within(self.facts.capacity) {
-            return Err(ArrayError::OutOfRange { extent: asked, capacity: self.facts.capacity });
+            return Err(ArrayError::OutOfRange {
+                extent: asked,
+                capacity: self.facts.capacity,
+            });
         }
         let (first, behind) = (at / block * block, end.next_multiple_of(block));
-        Ok(Extent::new(first / SECTOR_BYTES, (behind - first) / SECTOR_BYTES))
+        Ok(Extent::new(
+            first / SECTOR_BYTES,
+            (behind - first) / SECTOR_BYTES,
+        ))
     }
 
-    fn read_extent(&self, worker: &mut Worker, extent: Extent, into: &mut [u8]) -> Result<(), ArrayError> {
+    fn read_extent(
+        &self,
+        worker: &mut Worker,
+        extent: Extent,
+        into: &mut [u8],
+    ) -> Result<(), ArrayError> {
         let mut last = None;
         for _ in 0..ATTEMPTS {
             match self.try_to_read(worker, extent, into) {
@@ -374,7 +411,12 @@ impl Array {
         Err(ArrayError::Lost { extent })
     }
 
-    fn try_to_read(&self, worker: &mut Worker, extent: Extent, into: &mut [u8]) -> Result<(), Setback> {
+    fn try_to_read(
+        &self,
+        worker: &mut Worker,
+        extent: Extent,
+        into: &mut [u8],
+    ) -> Result<(), Setback> {
         let _passed = self.pass();
         let mut held = None;
         loop {
@@ -386,9 +428,17 @@ impl Array {
             held = Some(self.locks.hold(self.held_with(extent), false));
         }
         let devices = self.devices();
-        let Worker { plan, scratch, carrier, .. } = worker;
+        let Worker {
+            plan,
+            scratch,
+            carrier,
+            ..
+        } = worker;
         let scratch = scratch.of(plan.scratch().bytes().0 as usize);
-        let mut buffers = Buffers { request: RequestBytes::Into(into), scratch };
+        let mut buffers = Buffers {
+            request: RequestBytes::Into(into),
+            scratch,
+        };
         let reads = self.transfers(plan, Operation::Read);
         let failed = carrier.carry(Direction::Read, &reads, &devices, &mut buffers);
         if let Some(failed) = failed.into_iter().next() {
@@ -398,7 +448,12 @@ impl Array {
         Ok(())
     }
 
-    fn write_extent(&self, worker: &mut Worker, extent: Extent, from: &[u8]) -> Result<(), ArrayError> {
+    fn write_extent(
+        &self,
+        worker: &mut Worker,
+        extent: Extent,
+        from: &[u8],
+    ) -> Result<(), ArrayError> {
         // Whoever writes alone has nobody to wait for.
         let others = self.writers.fetch_add(1, Ordering::SeqCst) > 0;
         let result = match self.facts.rows {
@@ -409,7 +464,12 @@ impl Array {
         result.and_then(|()| self.settle())
     }
 
-    fn write_parts(&self, worker: &mut Worker, extent: Extent, from: &[u8]) -> Result<(), ArrayError> {
+    fn write_parts(
+        &self,
+        worker: &mut Worker,
+        extent: Extent,
+        from: &[u8],
+    ) -> Result<(), ArrayError> {
         for part in self.parts(extent) {
             let bytes = part_of(from, extent, part);
             if !self.write_part(worker, part, bytes)? {
@@ -432,20 +492,25 @@ impl Array {
         row: u64,
     ) -> Result<(), ArrayError> {
         let parts: Vec<Extent> = self.parts(extent).collect();
-        let (whole, cut): (Vec<Extent>, Vec<Extent>) =
-            parts.into_iter().partition(|&part| self.around(part) == part);
+        let (whole, cut): (Vec<Extent>, Vec<Extent>) = parts
+            .into_iter()
+            .partition(|&part| self.around(part) == part);
         let (mut led, mut joined) = (Vec::new(), Vec::new());
         for part in cut {
             let first = (part.start.0 % row) as usize;
             let bytes = part_of(from, extent, part);
-            match self.gatherings.enter(part.start.0 / row, row as usize, first, bytes) {
+            match self
+                .gatherings
+                .enter(part.start.0 / row, row as usize, first, bytes)
+            {
                 Place::First(gathering) => led.push((part, gathering)),
                 Place::Joined(gathering) => joined.push((part, gathering)),
             }
         }
         let mut result = Ok(());
         for part in whole {
-            result = result.and_then(|()| self.write_parts(worker, part, part_of(from, extent, part)));
+            result =
+                result.and_then(|()| self.write_parts(worker, part, part_of(from, extent, part)));
         }
         for (part, gathering) in led {
             let (number, first) = (part.start.0 / row, (part.start.0 % row) as usize);
@@ -490,15 +555,26 @@ impl Array {
     /// what is left.
     fn parts(&self, extent: Extent) -> impl Iterator<Item = Extent> + use<> {
         let whole = self.facts.rows.map_or(extent, |rows| rows.within(extent));
-        let cut = |from: Lbn, to: Lbn| Extent { start: from, sectors: Sectors(to.0.saturating_sub(from.0)) };
+        let cut = |from: Lbn, to: Lbn| Extent {
+            start: from,
+            sectors: Sectors(to.0.saturating_sub(from.0)),
+        };
         let all = match whole.sectors {
             // The whole of a row is not touched, but two may be.
             Sectors::ZERO => {
                 let row = self.facts.rows.map_or(u64::MAX, |rows| rows.data.0);
                 let border = Lbn(extent.start.0.saturating_add(row) / row * row).min(extent.end());
-                [cut(extent.start, border), cut(border, extent.end()), Extent::default()]
+                [
+                    cut(extent.start, border),
+                    cut(border, extent.end()),
+                    Extent::default(),
+                ]
             }
-            _ => [cut(extent.start, whole.start), whole, cut(whole.end(), extent.end())],
+            _ => [
+                cut(extent.start, whole.start),
+                whole,
+                cut(whole.end(), extent.end()),
+            ],
         };
         all.into_iter().filter(|part| part.sectors > Sectors::ZERO)
     }
@@ -517,7 +593,12 @@ impl Array {
     }
 
     /// Answers whether it is done; if not, it is to be done row by row.
-    fn write_part(&self, worker: &mut Worker, part: Extent, from: &[u8]) -> Result<bool, ArrayError> {
+    fn write_part(
+        &self,
+        worker: &mut Worker,
+        part: Extent,
+        from: &[u8],
+    ) -> Result<bool, ArrayError> {
         let mut last = None;
         for _ in 0..ATTEMPTS {
             match self.try_to_write(worker, part, from) {
@@ -530,9 +611,17 @@ impl Array {
         Err(ArrayError::Lost { extent: part })
     }
 
-    fn try_to_write(&self, worker: &mut Worker, part: Extent, from: &[u8]) -> Result<bool, Setback> {
+    fn try_to_write(
+        &self,
+        worker: &mut Worker,
+        part: Extent,
+        from: &[u8],
+    ) -> Result<bool, Setback> {
         let _passed = self.pass();
-        let _held = self.locks.hold(self.held_with(part), self.sabotage != Sabotage::RowsUnlocked);
+        let _held = self.locks.hold(
+            self.held_with(part),
+            self.sabotage != Sabotage::RowsUnlocked,
+        );
         self.check_running()?;
         let (version, missing) = self.plan(Operation::Write, part, &mut worker.plan)?;
         let journalled = self.is_journalled(&worker.plan, part, missing);
@@ -543,7 +632,9 @@ impl Array {
             // The journal must not undo this when it is made again.
             self.give_up_records()?;
         }
-        self.marked(worker, version, part, missing, |worker| self.make(worker, part, from, journalled))?;
+        self.marked(worker, version, part, missing, |worker| {
+            self.make(worker, part, from, journalled)
+        })?;
         Ok(true)
     }
 
@@ -557,23 +648,41 @@ impl Array {
         missing: bool,
         carry_out: impl FnOnce(&mut Worker) -> Result<(), Setback>,
     ) -> Result<(), Setback> {
-        let Some(bitmap) = self.bitmap.as_ref().filter(|_| self.sabotage != Sabotage::NoMarks) else {
+        let Some(bitmap) = self
+            .bitmap
+            .as_ref()
+            .filter(|_| self.sabotage != Sabotage::NoMarks)
+        else {
             return carry_out(worker);
         };
-        let ios = worker.plan.ios().iter().filter(|io| io.operation == Operation::Write);
+        let ios = worker
+            .plan
+            .ios()
+            .iter()
+            .filter(|io| io.operation == Operation::Write);
         let homes = self.native_run(part);
         let regions = ios.map(|io| io.extent).chain(homes);
-        let regions: BTreeSet<u32> = regions.flat_map(|extent| bitmap.regions_of(extent)).collect();
-        bitmap.begin(&regions, missing, |granules| self.write_granules(&granules, true));
+        let regions: BTreeSet<u32> = regions
+            .flat_map(|extent| bitmap.regions_of(extent))
+            .collect();
+        bitmap.begin(&regions, missing, |granules| {
+            self.write_granules(&granules, true)
+        });
         // A member that failed in between may miss what it was marked without.
-        let result = if self.planner().version == version { carry_out(worker) } else { Err(Setback::Again) };
+        let result = if self.planner().version == version {
+            carry_out(worker)
+        } else {
+            Err(Setback::Again)
+        };
         bitmap.end(&regions, self.epoch.load(Ordering::SeqCst));
         result
     }
 
     /// Whether the change that was planned is written down first.
     fn is_journalled(&self, plan: &Plan, part: Extent, missing: bool) -> bool {
-        let Some(rows) = self.facts.rows else { return false };
+        let Some(rows) = self.facts.rows else {
+            return false;
+        };
         let sabotaged = self.sabotage == Sabotage::NoJournal
             || self.sabotage == Sabotage::LowUnjournalled && self.reads_soft();
         if sabotaged || self.facts.policy == JournalPolicy::None {
@@ -581,7 +690,11 @@ impl Array {
         }
         let whole = rows.within(part) == part && !missing;
         let usual = self.facts.policy == JournalPolicy::Partial && whole;
-        !usual && plan.pieces().iter().any(|piece| self.is_written_parity(plan, piece))
+        !usual
+            && plan
+                .pieces()
+                .iter()
+                .any(|piece| self.is_written_parity(plan, piece))
     }
 
     fn is_written_parity(&self, plan: &Plan, piece: &fullstroke_volume::Piece) -> bool {
@@ -590,11 +703,26 @@ impl Array {
     }
 
     /// Carries the plan of a write out.
-    fn make(&self, worker: &mut Worker, part: Extent, from: &[u8], journalled: bool) -> Result<(), Setback> {
+    fn make(
+        &self,
+        worker: &mut Worker,
+        part: Extent,
+        from: &[u8],
+        journalled: bool,
+    ) -> Result<(), Setback> {
         let devices = self.devices();
-        let Worker { plan, scratch, carrier, record, .. } = worker;
+        let Worker {
+            plan,
+            scratch,
+            carrier,
+            record,
+            ..
+        } = worker;
         let scratch = scratch.of(plan.scratch().bytes().0 as usize);
-        let mut buffers = Buffers { request: RequestBytes::From(from), scratch };
+        let mut buffers = Buffers {
+            request: RequestBytes::From(from),
+            scratch,
+        };
         let reads = self.transfers(plan, Operation::Read);
         let failed = carrier.carry(Direction::Read, &reads, &devices, &mut buffers);
         if let Some(failed) = failed.into_iter().next() {
@@ -612,7 +740,9 @@ impl Array {
             let why = format!("it could not be written: {}", failed.error);
             self.drop_member(failed.transfer.slot, &why, failed.error)?;
         }
-        records.into_iter().for_each(|(slot, number)| self.logs[slot].applied(number));
+        records
+            .into_iter()
+            .for_each(|(slot, number)| self.logs[slot].applied(number));
         Ok(())
     }
 
@@ -627,14 +757,24 @@ impl Array {
         record: &mut Aligned,
     ) -> Result<Vec<(usize, u64)>, Setback> {
         let id = self.changes.fetch_add(1, Ordering::SeqCst);
-        let mut change = Change { id, runs: Vec::new(), bytes: Vec::new() };
+        let mut change = Change {
+            id,
+            runs: Vec::new(),
+            bytes: Vec::new(),
+        };
         let mut holders = BTreeSet::new();
         for piece in plan.pieces() {
             let io = &plan.ios()[piece.io as usize];
             if io.operation == Operation::Write {
-                let run = Run { slot: io.member, sectors: piece.sectors.0 as u32, lbn: piece.lbn.0 };
+                let run = Run {
+                    slot: io.member,
+                    sectors: piece.sectors.0 as u32,
+                    lbn: piece.lbn.0,
+                };
                 change.runs.push(run);
-                change.bytes.extend_from_slice(buffers.at(piece.place, piece.sectors));
+                change
+                    .bytes
+                    .extend_from_slice(buffers.at(piece.place, piece.sectors));
             }
             if self.is_written_parity(plan, piece) {
                 holders.insert(io.member as usize);
@@ -646,7 +786,9 @@ impl Array {
         let row = self.facts.rows.map_or(0, |rows| part.start.0 / rows.data.0);
         let mut numbers = Vec::new();
         for slot in holders {
-            let Some(device) = &devices[slot] else { continue };
+            let Some(device) = &devices[slot] else {
+                continue;
+            };
             let room = Log::room(change.runs.len(), change.bytes.len() as u64);
             if !self.logs[slot].fits(room) {
                 let message = format!("a change takes {room} bytes, more than a journal has");
@@ -664,8 +806,12 @@ impl Array {
                 if self.sabotage != Sabotage::JournalUnflushed {
                     // A failure is everybody's who waited for it.
                     let mut failure = None;
-                    let well = self.log_flushes[slot]
-                        .join(false, || device.flush().map_err(|error| failure = Some(error)).is_ok());
+                    let well = self.log_flushes[slot].join(false, || {
+                        device
+                            .flush()
+                            .map_err(|error| failure = Some(error))
+                            .is_ok()
+                    });
                     if !well {
                         return Err(failure.unwrap_or_else(|| std::io::ErrorKind::Other.into()));
                     }
@@ -678,7 +824,9 @@ impl Array {
                 // Nothing is changed before the others know: power may fail, and
                 // this member be there again without the record.
                 self.settle()?;
-                numbers.into_iter().for_each(|(slot, number): (usize, u64)| self.logs[slot].applied(number));
+                numbers
+                    .into_iter()
+                    .for_each(|(slot, number): (usize, u64)| self.logs[slot].applied(number));
                 return Err(Setback::Again);
             }
         }
@@ -690,7 +838,10 @@ impl Array {
     /// # Errors
     /// A device's that nothing makes good.
     pub fn flush(&self) -> Result<(), ArrayError> {
-        self.flushing.join(self.sabotage == Sabotage::FlushShared, || self.flush_members());
+        self.flushing
+            .join(self.sabotage == Sabotage::FlushShared, || {
+                self.flush_members()
+            });
         self.settle()?;
         self.check_running()
     }
@@ -746,7 +897,9 @@ impl Array {
     /// # Errors
     /// As [`flush`](Array::flush).
     pub fn tidy(&self) -> Result<(), ArrayError> {
-        let Some(bitmap) = &self.bitmap else { return Ok(()) };
+        let Some(bitmap) = &self.bitmap else {
+            return Ok(());
+        };
         self.check_running()?;
         if bitmap.look(self.flushed.load(Ordering::SeqCst)) {
             self.flush()?;
@@ -796,12 +949,19 @@ impl Array {
         plan: &mut Plan,
     ) -> Result<(u64, bool), ArrayError> {
         let mut planner = self.planner();
-        let request = Request { operation, extent, ..Request::default() };
+        let request = Request {
+            operation,
+            extent,
+            ..Request::default()
+        };
         match planner.layout.plan(&request, Below::NOTHING, plan) {
             Status::Done | Status::Differs => {}
             Status::Lost => return Err(ArrayError::Lost { extent }),
             Status::OutOfRange => {
-                return Err(ArrayError::OutOfRange { extent, capacity: self.facts.capacity });
+                return Err(ArrayError::OutOfRange {
+                    extent,
+                    capacity: self.facts.capacity,
+                });
             }
         }
         Ok((planner.version, planner.lacks_members()))
@@ -843,7 +1003,11 @@ impl Array {
             if let Err(error) = written {
                 // Who cannot be done without halts the array: nothing is written
                 // where no mark is.
-                let _ = self.drop_member(slot, &format!("its bitmap could not be written: {error}"), error);
+                let _ = self.drop_member(
+                    slot,
+                    &format!("its bitmap could not be written: {error}"),
+                    error,
+                );
             }
         }
         if durable {
@@ -852,8 +1016,13 @@ impl Array {
     }
 
     fn has_journalled_rows(&self, part: Extent) -> bool {
-        let Some(rows) = self.facts.rows.filter(|_| !self.logs.is_empty()) else { return false };
-        let (first, behind) = (part.start.0 / rows.data.0, part.end().0.div_ceil(rows.data.0));
+        let Some(rows) = self.facts.rows.filter(|_| !self.logs.is_empty()) else {
+            return false;
+        };
+        let (first, behind) = (
+            part.start.0 / rows.data.0,
+            part.end().0.div_ceil(rows.data.0),
+        );
         self.journalled().range(first..behind).next().is_some()
     }
 
@@ -888,7 +1057,9 @@ impl Array {
 
     /// Changes nothing any more.
     pub(crate) fn halt(&self, why: &str) -> ArrayError {
-        ArrayError::Halted { why: self.halted.get_or_init(|| why.to_owned()).clone() }
+        ArrayError::Halted {
+            why: self.halted.get_or_init(|| why.to_owned()).clone(),
+        }
     }
 
     /// Why nothing is changed any more, if so.
@@ -919,7 +1090,9 @@ impl Array {
     }
 
     fn journalled(&self) -> MutexGuard<'_, BTreeMap<u64, u32>> {
-        self.journalled.lock().unwrap_or_else(PoisonError::into_inner)
+        self.journalled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -939,16 +1112,32 @@ fn part_of(bytes: &[u8], extent: Extent, part: Extent) -> &[u8] {
 /// Flushes at the same time what stands on files; what does not, one after the
 /// other.
 fn flush_each(devices: &Devices) -> Vec<(usize, std::io::Result<()>)> {
-    let present = devices.iter().enumerate().filter_map(|(slot, device)| Some((slot, device.as_ref()?)));
+    let present = devices
+        .iter()
+        .enumerate()
+        .filter_map(|(slot, device)| Some((slot, device.as_ref()?)));
     let present: Vec<_> = present.collect();
-    if present.iter().any(|(_, device)| device.descriptor().is_none()) {
-        return present.into_iter().map(|(slot, device)| (slot, device.flush())).collect();
+    if present
+        .iter()
+        .any(|(_, device)| device.descriptor().is_none())
+    {
+        return present
+            .into_iter()
+            .map(|(slot, device)| (slot, device.flush()))
+            .collect();
     }
     std::thread::scope(|scope| {
-        let begun = present.iter().map(|&(slot, device)| (slot, scope.spawn(move || device.flush())));
+        let begun = present
+            .iter()
+            .map(|&(slot, device)| (slot, scope.spawn(move || device.flush())));
         let begun: Vec<_> = begun.collect();
         let ended = begun.into_iter().map(|(slot, flush)| {
-            (slot, flush.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            (
+                slot,
+                flush
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            )
         });
         ended.collect()
     })

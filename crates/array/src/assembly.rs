@@ -8,7 +8,9 @@ use crate::journal::{Change, Log};
 use crate::keys;
 use crate::members::{Book, knows_what_it_missed, refuse_owned, wipe};
 use crate::signatures::{LOOKED_AT_BYTES, OWN_BYTES};
-use crate::superblock::{self, Copies, JournalPolicy, Measured, Roster, SlotState, Spare, Superblock, Uuid};
+use crate::superblock::{
+    self, Copies, JournalPolicy, Measured, Roster, SlotState, Spare, Superblock, Uuid,
+};
 use crate::transfer::Devices;
 use crate::verify::Comparison;
 use crate::{ArrayError, Device};
@@ -105,10 +107,19 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
     let array = new_uuid()?;
     // Zeros are a consistent array, whatever the layout.
     let zeros = devices[..members].iter().all(|device| device.is_zero());
-    devices.iter().try_for_each(|device| wipe(&**device, LOOKED_AT_BYTES))?;
+    devices
+        .iter()
+        .try_for_each(|device| wipe(&**device, LOOKED_AT_BYTES))?;
     let facts = Facts::of(&roster, &mut *layout);
-    let book = Book { newest: BTreeMap::new(), spares: devices[members..].to_vec(), roster: roster.clone() };
-    let all: Devices = devices[..members].iter().map(|device| Some(Arc::clone(device))).collect();
+    let book = Book {
+        newest: BTreeMap::new(),
+        spares: devices[members..].to_vec(),
+        roster: roster.clone(),
+    };
+    let all: Devices = devices[..members]
+        .iter()
+        .map(|device| Some(Arc::clone(device)))
+        .collect();
     if !zeros {
         leave_to_be_filled(&mut *layout);
     }
@@ -137,7 +148,10 @@ pub fn room(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Vec<Extent>,
     let places = Places::of(design, devices)?;
     let data_at = places.without_journal();
     let extent = |device: &Arc<dyn Device>| {
-        Ok(Extent::new(data_at / SECTOR_BYTES, data_sectors(design, &**device, data_at)?.0))
+        Ok(Extent::new(
+            data_at / SECTOR_BYTES,
+            data_sectors(design, &**device, data_at)?.0,
+        ))
     };
     devices.iter().map(extent).collect()
 }
@@ -146,7 +160,12 @@ pub fn room(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Vec<Extent>,
 /// as can be done without, the last first, are filled from the others.
 fn leave_to_be_filled(layout: &mut dyn Layout) {
     for slot in (0..layout.members()).rev() {
-        layout.set_member_state(slot, MemberState::Rebuilding { done: Sectors::ZERO });
+        layout.set_member_state(
+            slot,
+            MemberState::Rebuilding {
+                done: Sectors::ZERO,
+            },
+        );
         if !layout.answers() {
             layout.set_member_state(slot, MemberState::Alive);
         }
@@ -160,7 +179,10 @@ fn new_uuid() -> Result<Uuid, ArrayError> {
 /// Each device once, and nobody else's.
 fn check_free(design: &Design, devices: &[Arc<dyn Device>]) -> Result<(), ArrayError> {
     check_names(devices)?;
-    devices.iter().filter(|_| !design.force).try_for_each(|device| refuse_owned(&**device))
+    devices
+        .iter()
+        .filter(|_| !design.force)
+        .try_for_each(|device| refuse_owned(&**device))
 }
 
 fn check_names(devices: &[Arc<dyn Device>]) -> Result<(), ArrayError> {
@@ -186,10 +208,20 @@ struct Places {
 
 impl Places {
     fn of(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Places, ArrayError> {
-        let smallest = devices.iter().map(|device| device.bytes()).min().unwrap_or(0);
+        let smallest = devices
+            .iter()
+            .map(|device| device.bytes())
+            .min()
+            .unwrap_or(0);
         // Bounds of the bitmap, for the largest.
-        let largest = devices.iter().map(|device| device.bytes()).max().unwrap_or(0);
-        let region_bytes = (largest / 1024).next_power_of_two().clamp(REGION_LEAST, REGION_MOST);
+        let largest = devices
+            .iter()
+            .map(|device| device.bytes())
+            .max()
+            .unwrap_or(0);
+        let region_bytes = (largest / 1024)
+            .next_power_of_two()
+            .clamp(REGION_LEAST, REGION_MOST);
         let region_bytes = match design.region_bytes {
             Some(bytes) if bytes.is_power_of_two() && bytes >= 4096 => bytes,
             Some(bytes) => {
@@ -204,7 +236,12 @@ impl Places {
         let journal_at = (BITMAP_AT + bitmap::room(regions)).next_multiple_of(ALIGNMENT_BYTES);
         let journal_bytes =
             (smallest / 64).clamp(JOURNAL_LEAST, JOURNAL_BYTES) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
-        Ok(Places { region_bytes, regions, journal_at, journal_bytes })
+        Ok(Places {
+            region_bytes,
+            regions,
+            journal_at,
+            journal_bytes,
+        })
     }
 
     fn with_journal(&self) -> u64 {
@@ -218,7 +255,8 @@ impl Places {
 
 /// The data of a device on which it begins at `data_at`.
 fn data_sectors(design: &Design, device: &dyn Device, data_at: u64) -> Result<Sectors, ArrayError> {
-    let end = (device.bytes() / 4096 * 4096).saturating_sub(superblock::SUPERBLOCK_BYTES) / 4096 * 4096;
+    let end =
+        (device.bytes() / 4096 * 4096).saturating_sub(superblock::SUPERBLOCK_BYTES) / 4096 * 4096;
     let room = end.saturating_sub(data_at);
     let wanted = design.member_bytes.unwrap_or(room) / 4096 * 4096;
     if wanted < LEAST_DATA || wanted > room {
@@ -240,12 +278,19 @@ fn plan_roster(
 ) -> Result<(Roster, Box<dyn Layout>), ArrayError> {
     let places = Places::of(design, devices)?;
     let mut keys = keys::resolved(&design.layout, &design.keys)?;
-    let block_bytes = devices.iter().map(|device| device.block_bytes()).max().unwrap_or(512);
-    let build = |keys: &Keys, data_at: u64| -> Result<(Box<dyn Layout>, Vec<Sectors>), ArrayError> {
-        let all = devices.iter().map(|device| data_sectors(design, &**device, data_at));
-        let all = all.collect::<Result<Vec<_>, _>>()?;
-        Ok((layout_of(&design.layout, keys, &all[..members])?, all))
-    };
+    let block_bytes = devices
+        .iter()
+        .map(|device| device.block_bytes())
+        .max()
+        .unwrap_or(512);
+    let build =
+        |keys: &Keys, data_at: u64| -> Result<(Box<dyn Layout>, Vec<Sectors>), ArrayError> {
+            let all = devices
+                .iter()
+                .map(|device| data_sectors(design, &**device, data_at));
+            let all = all.collect::<Result<Vec<_>, _>>()?;
+            Ok((layout_of(&design.layout, keys, &all[..members])?, all))
+        };
     // Zones that were measured are those of the room without a journal: build that first.
     let (mut journal_bytes, mut data_at) = (0, places.without_journal());
     let (mut layout, mut all) = build(&keys, data_at)?;
@@ -266,23 +311,38 @@ fn plan_roster(
     }
     if journal_bytes > 0 && design.journal != JournalPolicy::None {
         // A change writes what members hold, and their soft state.
-        let places = if layout.gears().is_some() { 2 * members + 2 } else { members };
+        let places = if layout.gears().is_some() {
+            2 * members + 2
+        } else {
+            members
+        };
         check_journal(journal_bytes, [members, places], unit * SECTOR_BYTES)?;
     }
-    let created_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let slots = devices[..members].iter().zip(&all).enumerate().map(|(slot, (device, sectors))| {
-        Ok(superblock::Slot {
-            member: new_uuid()?,
-            device: device.name(),
-            sectors: sectors.0,
-            state: SlotState::Alive,
-            failed_at: 0,
-            measured: design.measured.get(slot).copied(),
-        })
-    });
+    let created_s = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
+    let slots = devices[..members]
+        .iter()
+        .zip(&all)
+        .enumerate()
+        .map(|(slot, (device, sectors))| {
+            Ok(superblock::Slot {
+                member: new_uuid()?,
+                device: device.name(),
+                sectors: sectors.0,
+                state: SlotState::Alive,
+                failed_at: 0,
+                measured: design.measured.get(slot).copied(),
+            })
+        });
     let slots = slots.collect::<Result<Vec<_>, ArrayError>>()?;
     let spares = devices[members..].iter();
-    let spares = spares.map(|device| Ok(Spare { member: new_uuid()?, device: device.name() }));
+    let spares = spares.map(|device| {
+        Ok(Spare {
+            member: new_uuid()?,
+            device: device.name(),
+        })
+    });
     let roster = Roster {
         name: design.name.clone(),
         layout: design.layout.clone(),
@@ -307,12 +367,22 @@ fn plan_roster(
 }
 
 /// Keys of layouts with gears that say when an array shifts by itself.
-const RULES: [&str; 5] = ["shift_down", "shift_up", "window_s", "stay_s", "stops_a_day"];
+const RULES: [&str; 5] = [
+    "shift_down",
+    "shift_up",
+    "window_s",
+    "stay_s",
+    "stops_a_day",
+];
 
 /// Refuses what would have no effect.
 fn check_no_rules(design: &Design) -> Result<(), ArrayError> {
-    let given = RULES.iter().find_map(|&key| Some((key, design.keys.get(key)?)));
-    let Some((key, value)) = given else { return Ok(()) };
+    let given = RULES
+        .iter()
+        .find_map(|&key| Some((key, design.keys.get(key)?)));
+    let Some((key, value)) = given else {
+        return Ok(());
+    };
     Err(ArrayError::Refused(format!(
         "{key}: found {value}; expected nothing: an array on devices shifts when it is told to, by `array gear`, and not \
          by its members' utilisation"
@@ -321,7 +391,11 @@ fn check_no_rules(design: &Design) -> Result<(), ArrayError> {
 
 /// Two changes of a row must fit into the journal: one is written while the other is not
 /// yet done.
-fn check_journal(journal_bytes: u64, [members, places]: [usize; 2], chunk: u64) -> Result<(), ArrayError> {
+fn check_journal(
+    journal_bytes: u64,
+    [members, places]: [usize; 2],
+    chunk: u64,
+) -> Result<(), ArrayError> {
     let needed = |chunk: u64| 2 * Log::room(places * 64, places as u64 * chunk);
     if needed(chunk) <= journal_bytes {
         return Ok(());
@@ -337,7 +411,9 @@ fn check_journal(journal_bytes: u64, [members, places]: [usize; 2], chunk: u64) 
     if needed(chunk) <= JOURNAL_BYTES {
         ways.push(format!("devices of {} bytes", 64 * needed(chunk)));
     }
-    ways.push("--journal none, with which a loss of power may cost what a missing member held".to_owned());
+    ways.push(
+        "--journal none, with which a loss of power may cost what a missing member held".to_owned(),
+    );
     Err(ArrayError::Refused(format!(
         "chunk: found {}, with which two changes of a row of {members} members take {} bytes; the journal of each \
          member has {journal_bytes}, a 64th of the smallest device within {} and {}; expected {}",
@@ -354,10 +430,18 @@ fn check_journal(journal_bytes: u64, [members, places]: [usize; 2], chunk: u64) 
 /// # Errors
 /// The layout does not take the roster's keys or members.
 pub fn unused(roster: &Roster) -> Result<Vec<Sectors>, ArrayError> {
-    let members: Vec<Sectors> = roster.slots.iter().map(|slot| Sectors(slot.sectors)).collect();
+    let members: Vec<Sectors> = roster
+        .slots
+        .iter()
+        .map(|slot| Sectors(slot.sectors))
+        .collect();
     let keys = keys::frozen(&roster.layout, &roster.keys);
     let layout = layout_of(&roster.layout, &keys, &members)?;
-    Ok(members.iter().enumerate().map(|(slot, all)| *all - layout.member_used(slot)).collect())
+    Ok(members
+        .iter()
+        .enumerate()
+        .map(|(slot, all)| *all - layout.member_used(slot))
+        .collect())
 }
 
 fn layout_of(name: &str, keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ArrayError> {
@@ -402,7 +486,10 @@ impl Found {
 /// # Errors
 /// Devices are of no array or of several; members are missing, or a device cannot be
 /// read, and it is not to be assembled `degraded`.
-pub fn assemble(devices: &[Arc<dyn Device>], degraded: bool) -> Result<(Array, Report), ArrayError> {
+pub fn assemble(
+    devices: &[Arc<dyn Device>],
+    degraded: bool,
+) -> Result<(Array, Report), ArrayError> {
     assemble_without(devices, degraded, Sabotage::Nothing)
 }
 
@@ -419,7 +506,9 @@ pub(crate) fn assemble_without(
             Ok(one) => found.push(one),
             // It is a dead disk, and as good as none.
             Err(error @ ArrayError::Device { .. }) if degraded => gone.push(error.to_string()),
-            Err(error @ ArrayError::Device { .. }) => return Err(ArrayError::Missing(error.to_string())),
+            Err(error @ ArrayError::Device { .. }) => {
+                return Err(ArrayError::Missing(error.to_string()));
+            }
             Err(error) => return Err(error),
         }
     }
@@ -441,7 +530,11 @@ pub(crate) fn assemble_without(
             report.newly_failed.join(", ")
         )));
     }
-    let sectors: Vec<Sectors> = roster.slots.iter().map(|slot| Sectors(slot.sectors)).collect();
+    let sectors: Vec<Sectors> = roster
+        .slots
+        .iter()
+        .map(|slot| Sectors(slot.sectors))
+        .collect();
     let mut layout = layout_of(&roster.layout, &roster.keys, &sectors)?;
     if let Some(gears) = layout.gears() {
         match roster.low_gear {
@@ -454,14 +547,17 @@ pub(crate) fn assemble_without(
             _ if device.is_none() => MemberState::Failed,
             SlotState::Alive => MemberState::Alive,
             SlotState::Failed => MemberState::Failed,
-            SlotState::Filling { done_sectors, .. } => {
-                MemberState::Rebuilding { done: Sectors(done_sectors) }
-            }
+            SlotState::Filling { done_sectors, .. } => MemberState::Rebuilding {
+                done: Sectors(done_sectors),
+            },
         };
         layout.set_member_state(slot, state);
     }
-    let missing = (0..present.len()).filter(|&slot| layout.member_state(slot) == MemberState::Failed);
-    let missing: Vec<String> = missing.map(|slot| roster.slots[slot].device.clone()).collect();
+    let missing =
+        (0..present.len()).filter(|&slot| layout.member_state(slot) == MemberState::Failed);
+    let missing: Vec<String> = missing
+        .map(|slot| roster.slots[slot].device.clone())
+        .collect();
     if !layout.answers() {
         return Err(ArrayError::Refused(format!(
             "`{}` cannot be assembled: it survives the loss of {} members, and lacks {}",
@@ -472,13 +568,25 @@ pub(crate) fn assemble_without(
     }
     let spares = roster.spares.clone();
     let spare = |spare: &Spare| found.iter().find(|found| found.member() == spare.member);
-    let spare_devices = spares.iter().filter_map(|one| Some(Arc::clone(&spare(one)?.device))).collect();
+    let spare_devices = spares
+        .iter()
+        .filter_map(|one| Some(Arc::clone(&spare(one)?.device)))
+        .collect();
     roster.spares.retain(|one| spare(one).is_some());
     for (slot, device) in roster.slots.iter_mut().zip(&present) {
-        slot.device = device.as_ref().map_or_else(|| slot.device.clone(), |device| device.name());
+        slot.device = device
+            .as_ref()
+            .map_or_else(|| slot.device.clone(), |device| device.name());
     }
-    let newest = found.iter().map(|found| (found.member(), found.copies.newest)).collect();
-    let book = Book { newest, spares: spare_devices, roster };
+    let newest = found
+        .iter()
+        .map(|found| (found.member(), found.copies.newest))
+        .collect();
+    let book = Book {
+        newest,
+        spares: spare_devices,
+        roster,
+    };
     let facts = Facts::of(&book.roster, &mut *layout);
     let uuid = latest.array;
     let array = Array::new(uuid, facts, layout, present, book, sabotage);
@@ -488,17 +596,28 @@ pub(crate) fn assemble_without(
 
 fn find_superblock(device: &Arc<dyn Device>) -> Result<Found, ArrayError> {
     if let Some(copies) = superblock::read(&**device)? {
-        return Ok(Found { device: Arc::clone(device), copies });
+        return Ok(Found {
+            device: Arc::clone(device),
+            copies,
+        });
     }
     let owners = crate::signatures::owners(&**device).unwrap_or_default();
-    let found = if owners.is_empty() { "no superblock".to_owned() } else { owners.join(", ") };
-    Err(ArrayError::Refused(format!("`{}` is no member of an array: found {found}", device.name())))
+    let found = if owners.is_empty() {
+        "no superblock".to_owned()
+    } else {
+        owners.join(", ")
+    };
+    Err(ArrayError::Refused(format!(
+        "`{}` is no member of an array: found {found}",
+        device.name()
+    )))
 }
 
 /// What is known by whoever was part of the array last.
 fn latest(found: &[Found]) -> Result<Superblock, ArrayError> {
     let latest = found.iter().max_by_key(|found| found.roster().events);
-    let latest = latest.ok_or_else(|| ArrayError::Refused("found no devices; expected members".into()))?;
+    let latest =
+        latest.ok_or_else(|| ArrayError::Refused("found no devices; expected members".into()))?;
     let mut members: BTreeMap<Uuid, String> = BTreeMap::new();
     for other in found {
         if other.copies.superblock.array != latest.copies.superblock.array {
@@ -524,7 +643,11 @@ fn latest(found: &[Found]) -> Result<Superblock, ArrayError> {
 
 /// The devices in the order of their places. A member that knows less than the
 /// array did when it was last part of it counts as failed.
-fn members_of(roster: &Roster, found: &[Found], report: &mut Report) -> Result<Devices, ArrayError> {
+fn members_of(
+    roster: &Roster,
+    found: &[Found],
+    report: &mut Report,
+) -> Result<Devices, ArrayError> {
     let mut devices = Devices::new();
     for (index, slot) in roster.slots.iter().enumerate() {
         let own = found.iter().find(|found| found.member() == slot.member);
@@ -532,8 +655,14 @@ fn members_of(roster: &Roster, found: &[Found], report: &mut Report) -> Result<D
             if let Some(own) = own {
                 refuse_other_history(roster, index, own)?;
                 let known = knows_what_it_missed(roster, index, &own.copies.superblock);
-                let how = if known { "only what it has missed is filled" } else { "all of it is filled" };
-                report.left_out.push(format!("{} (add it again: {how})", own.device.name()));
+                let how = if known {
+                    "only what it has missed is filled"
+                } else {
+                    "all of it is filled"
+                };
+                report
+                    .left_out
+                    .push(format!("{} (add it again: {how})", own.device.name()));
             }
             devices.push(None);
             continue;
@@ -547,7 +676,10 @@ fn members_of(roster: &Roster, found: &[Found], report: &mut Report) -> Result<D
                     own.roster().events,
                     roster.events
                 ),
-                None => format!("the member in place {index} ({}, last `{}`)", slot.member, slot.device),
+                None => format!(
+                    "the member in place {index} ({}, last `{}`)",
+                    slot.member, slot.device
+                ),
             };
             report.newly_failed.push(how);
         }
@@ -561,7 +693,9 @@ fn members_of(roster: &Roster, found: &[Found], report: &mut Report) -> Result<D
 fn refuse_other_history(roster: &Roster, index: usize, own: &Found) -> Result<(), ArrayError> {
     let mut pairs = roster.slots.iter().zip(&own.roster().slots);
     let parted = pairs.any(|(ours, theirs)| {
-        ours.state == SlotState::Alive && theirs.state == SlotState::Failed && ours.member == theirs.member
+        ours.state == SlotState::Alive
+            && theirs.state == SlotState::Failed
+            && ours.member == theirs.member
     });
     // It may have been right at its time: then it knows no more than we did.
     let newer = own.roster().events >= roster.slots[index].failed_at;
@@ -593,9 +727,16 @@ impl Array {
         }
         self.find_stale();
         self.replay(&devices, report)?;
-        let dirty = self.bitmap.as_ref().map(|bitmap| bitmap.dirty()).unwrap_or_default();
+        let dirty = self
+            .bitmap
+            .as_ref()
+            .map(|bitmap| bitmap.dirty())
+            .unwrap_or_default();
         let planner = self.planner();
-        let (impaired, comparable) = (planner.lacks_members(), planner.can_be_compared(&self.facts));
+        let (impaired, comparable) = (
+            planner.lacks_members(),
+            planner.can_be_compared(&self.facts),
+        );
         drop(planner);
         // Without all members parity cannot be told from what it protects: the
         // journal has made it right, but for rows that were written whole.
@@ -637,7 +778,10 @@ impl Array {
         let mut buffer = Aligned::default();
         let mut read = |device: &Arc<dyn Device>| {
             let bytes = buffer.of(length);
-            device.read(roster.bitmap_at, bytes).ok().map(|()| bytes.to_vec())
+            device
+                .read(roster.bitmap_at, bytes)
+                .ok()
+                .map(|()| bytes.to_vec())
         };
         present.filter_map(&mut read).collect()
     }
@@ -648,7 +792,11 @@ impl Array {
         let mut changes: BTreeMap<u64, Change> = BTreeMap::new();
         for (log, device) in self.logs.iter().zip(devices) {
             let Some(device) = device else { continue };
-            changes.extend(log.read(&**device)?.into_iter().map(|change| (change.id, change)));
+            changes.extend(
+                log.read(&**device)?
+                    .into_iter()
+                    .map(|change| (change.id, change)),
+            );
         }
         let mut buffer = Aligned::default();
         report.replayed_changes = changes.len() as u64;
@@ -660,7 +808,9 @@ impl Array {
                 bytes.copy_from_slice(&change.bytes[from..from + length]);
                 from += length;
                 let slot = run.slot as usize;
-                let Some(device) = devices.get(slot).and_then(Option::as_ref) else { continue };
+                let Some(device) = devices.get(slot).and_then(Option::as_ref) else {
+                    continue;
+                };
                 let at = self.facts.data_at + run.lbn * SECTOR_BYTES;
                 if let Err(error) = device.write(at, bytes) {
                     let why = format!("a change could not be made again: {error}");
@@ -668,7 +818,10 @@ impl Array {
                 }
             }
         }
-        self.changes.store(changes.keys().last().map_or(1, |last| last + 1), Ordering::SeqCst);
+        self.changes.store(
+            changes.keys().last().map_or(1, |last| last + 1),
+            Ordering::SeqCst,
+        );
         Ok(())
     }
 
@@ -676,7 +829,9 @@ impl Array {
     fn begin_journals(&self, epoch: u64) -> Result<(), ArrayError> {
         let devices = self.devices();
         for (slot, log) in self.logs.iter().enumerate() {
-            let Some(device) = &devices[slot] else { continue };
+            let Some(device) = &devices[slot] else {
+                continue;
+            };
             if let Err(error) = log.start(&**device, epoch) {
                 let why = format!("its journal could not be written: {error}");
                 self.drop_member(slot, &why, error)?;

@@ -74,7 +74,12 @@ impl Bitmap {
     pub(crate) fn new(array: Uuid, region_sectors: u64, regions: u64) -> Bitmap {
         let all = vec![Region::default(); regions as usize];
         let regions = Mutex::new(Regions { all, looks: 0 });
-        Bitmap { array, region_sectors, regions, writing: Mutex::new(()) }
+        Bitmap {
+            array,
+            region_sectors,
+            regions,
+            writing: Mutex::new(()),
+        }
     }
 
     /// The regions that a run of a member's addresses touches.
@@ -94,13 +99,24 @@ impl Bitmap {
 
     /// Somebody is about to write there, while members are `missing` or not.
     /// Returns when the members have the bits for sure: `write` makes them so.
-    pub(crate) fn begin(&self, regions: &BTreeSet<u32>, missing: bool, write: impl FnOnce(Granules)) {
+    pub(crate) fn begin(
+        &self,
+        regions: &BTreeSet<u32>,
+        missing: bool,
+        write: impl FnOnce(Granules),
+    ) {
         let planes = if missing { PLANES } else { 1 };
         let durable = |state: &Regions| {
-            regions.iter().all(|&region| state.all[region as usize].durable[..planes].iter().all(|&is| is))
+            regions.iter().all(|&region| {
+                state.all[region as usize].durable[..planes]
+                    .iter()
+                    .all(|&is| is)
+            })
         };
         let mut state = self.lock();
-        regions.iter().for_each(|&region| state.all[region as usize].writers += 1);
+        regions
+            .iter()
+            .for_each(|&region| state.all[region as usize].writers += 1);
         if durable(&state) {
             return;
         }
@@ -161,7 +177,9 @@ impl Bitmap {
 
     fn of(&self, plane: usize) -> Vec<u32> {
         let state = self.lock();
-        (0..state.all.len() as u32).filter(|&region| state.all[region as usize].set[plane]).collect()
+        (0..state.all.len() as u32)
+            .filter(|&region| state.all[region as usize].set[plane])
+            .collect()
     }
 
     /// The first sector, from `sector` on, that lies in a region that was missed.
@@ -192,7 +210,10 @@ impl Bitmap {
         let mut state = self.lock();
         state.looks += 1;
         let looks = state.looks;
-        state.all.iter().any(|region| region.is_quiet(looks) && region.ended > flushed)
+        state
+            .all
+            .iter()
+            .any(|region| region.is_quiet(looks) && region.ended > flushed)
     }
 
     /// Clears what has been quiet for long, and was durable by epoch `flushed`;
@@ -221,7 +242,9 @@ impl Bitmap {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let state = self.lock();
         let count = plane_bytes(state.all.len()) / GRANULE;
-        let all = (0..PLANES).flat_map(|plane| (0..count).map(move |granule| (plane, granule))).collect();
+        let all = (0..PLANES)
+            .flat_map(|plane| (0..count).map(move |granule| (plane, granule)))
+            .collect();
         let encoded = self.encode(&state, all);
         let set: Vec<[bool; PLANES]> = state.all.iter().map(|region| region.set).collect();
         drop(state);
@@ -229,7 +252,8 @@ impl Bitmap {
         if well {
             // What was set in between is written by whoever set it.
             for (region, set) in self.lock().all.iter_mut().zip(set) {
-                (0..PLANES).for_each(|plane| region.durable[plane] |= set[plane] && region.set[plane]);
+                (0..PLANES)
+                    .for_each(|plane| region.durable[plane] |= set[plane] && region.set[plane]);
             }
         }
         well
@@ -261,12 +285,16 @@ impl Bitmap {
         for plane in 0..PLANES {
             for sector in 0..state.all.len().div_ceil(BITS) {
                 let at = plane * plane_bytes + sector * SECTOR;
-                let whole = |bytes: &Vec<u8>| unseal(&self.array, plane, sector, bytes.get(at..at + SECTOR)?);
+                let whole = |bytes: &Vec<u8>| {
+                    unseal(&self.array, plane, sector, bytes.get(at..at + SECTOR)?)
+                };
                 let mut bits = [0u8; BITS_BYTES];
                 let mut found = false;
                 for copy in members.iter().filter_map(whole) {
                     found = true;
-                    bits.iter_mut().zip(copy).for_each(|(bits, copy)| *bits |= copy);
+                    bits.iter_mut()
+                        .zip(copy)
+                        .for_each(|(bits, copy)| *bits |= copy);
                 }
                 let behind = ((sector + 1) * BITS).min(state.all.len());
                 for (bit, region) in state.all[sector * BITS..behind].iter_mut().enumerate() {
@@ -332,12 +360,17 @@ mod tests {
             apply(&mut member, all);
             true
         });
-        bitmap.begin(&some(&[3, 4000, 9999]), false, |granules| apply(&mut member, &granules));
+        bitmap.begin(&some(&[3, 4000, 9999]), false, |granules| {
+            apply(&mut member, &granules)
+        });
         bitmap.begin(&some(&[3]), false, |_| panic!("it is there already"));
         bitmap.begin(&some(&[5]), true, |granules| apply(&mut member, &granules));
         let read = Bitmap::new(ARRAY, 2048, regions);
         read.load(&[member.clone()]);
-        assert_eq!((read.dirty(), read.missed()), (vec![3, 5, 4000, 9999], vec![5]));
+        assert_eq!(
+            (read.dirty(), read.missed()),
+            (vec![3, 5, 4000, 9999], vec![5])
+        );
         // One sector of dirty bits is torn: its regions count, unless another
         // member has them.
         let mut torn = member.clone();
@@ -374,7 +407,11 @@ mod tests {
         bitmap.miss_dirty();
         assert_eq!(bitmap.missed(), [2]);
         assert_eq!(
-            (bitmap.next_missed(3), bitmap.next_missed(19), bitmap.next_missed(24)),
+            (
+                bitmap.next_missed(3),
+                bitmap.next_missed(19),
+                bitmap.next_missed(24)
+            ),
             (Some(16), Some(19), None)
         );
         bitmap.forget_missed();

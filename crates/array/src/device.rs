@@ -121,20 +121,40 @@ impl FileDevice {
     pub fn open(path: &Path, access: Access) -> Result<FileDevice, ArrayError> {
         let name = path.display().to_string();
         let owns = access == Access::Own;
-        let wanted = if owns { fullstroke_device::Access::Write } else { fullstroke_device::Access::Read };
+        let wanted = if owns {
+            fullstroke_device::Access::Write
+        } else {
+            fullstroke_device::Access::Read
+        };
         let opened = fullstroke_device::open(path, wanted, Cache::OfFiles);
-        let Opened { file, bytes, block_bytes, is_block_device, .. } =
-            opened.map_err(|error| why_not(&name, error))?;
+        let Opened {
+            file,
+            bytes,
+            block_bytes,
+            is_block_device,
+            ..
+        } = opened.map_err(|error| why_not(&name, error))?;
         if owns && rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            let message =
-                format!("`{name}` is in use by another process: an array that is assembled, perhaps");
+            let message = format!(
+                "`{name}` is in use by another process: an array that is assembled, perhaps"
+            );
             return Err(ArrayError::Refused(message));
         }
         let data = || rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(0));
         let was_hole = !is_block_device && data().err() == Some(rustix::io::Errno::NXIO);
-        let room = file.metadata().map_or(u64::MAX, |metadata| metadata.blocks() * 512);
+        let room = file
+            .metadata()
+            .map_or(u64::MAX, |metadata| metadata.blocks() * 512);
         let trims = AtomicBool::new(is_block_device || room < bytes);
-        Ok(FileDevice { file, name, bytes, block_bytes, is_block_device, was_hole, trims })
+        Ok(FileDevice {
+            file,
+            name,
+            bytes,
+            block_bytes,
+            is_block_device,
+            was_hole,
+            trims,
+        })
     }
 
     /// For an array: a block device as one that may be [put to
@@ -190,8 +210,15 @@ const GONE: [i32; 8] = [
 /// would be one by mistake.
 fn why_not(name: &str, error: OpenError) -> ArrayError {
     match error {
-        OpenError::Host(source) if source.raw_os_error().is_some_and(|code| GONE.contains(&code)) => {
-            ArrayError::Gone { device: name.to_owned(), source }
+        OpenError::Host(source)
+            if source
+                .raw_os_error()
+                .is_some_and(|code| GONE.contains(&code)) =>
+        {
+            ArrayError::Gone {
+                device: name.to_owned(),
+                source,
+            }
         }
         error => ArrayError::Refused(format!("`{name}`: {error}")),
     }

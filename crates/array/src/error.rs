@@ -40,7 +40,9 @@ pub enum ArrayError {
     },
     /// A change could be made neither on a member nor without it. Nothing is
     /// changed any more, so that what was flushed stays.
-    #[error("the array takes no changes any more: {why}; stop it, mend that, and assemble it again")]
+    #[error(
+        "the array takes no changes any more: {why}; stop it, mend that, and assemble it again"
+    )]
     Halted {
         /// What happened.
         why: String,
@@ -58,6 +60,10 @@ pub enum ArrayError {
 impl ArrayError {
     /// Something failed on a device.
     pub(crate) fn device(name: String, action: &'static str, source: io::Error) -> ArrayError {
-        ArrayError::Device { device: name, action, source }
+        ArrayError::Device {
+            device: name,
+            action,
+            source,
+        }
     }
 }

@@ -65,8 +65,16 @@ impl Gatherings {
         }
         let mut brought = vec![false; sectors];
         brought[first..first + count].fill(true);
-        let state = Mutex::new(State { brought, joined: Vec::new(), ended: None });
-        let gathering = Arc::new(Gathering { began: Instant::now(), state, changed: Condvar::new() });
+        let state = Mutex::new(State {
+            brought,
+            joined: Vec::new(),
+            ended: None,
+        });
+        let gathering = Arc::new(Gathering {
+            began: Instant::now(),
+            state,
+            changed: Condvar::new(),
+        });
         rows.insert(row, Arc::clone(&gathering));
         Place::First(gathering)
     }
@@ -77,7 +85,9 @@ impl Gatherings {
         let full = |state: &mut State| state.brought.iter().all(|&brought| brought);
         let left = PATIENCE.saturating_sub(gathering.began.elapsed());
         let state = gathering.lock();
-        let waited = gathering.changed.wait_timeout_while(state, left, |state| !full(state));
+        let waited = gathering
+            .changed
+            .wait_timeout_while(state, left, |state| !full(state));
         drop(waited.unwrap_or_else(PoisonError::into_inner));
         self.lock().remove(&row);
         std::mem::take(&mut gathering.lock().joined)
@@ -98,7 +108,9 @@ impl Gathering {
     /// Waits for that.
     pub(crate) fn wait(&self) -> bool {
         let state = self.lock();
-        let ended = self.changed.wait_while(state, |state| state.ended.is_none());
+        let ended = self
+            .changed
+            .wait_while(state, |state| state.ended.is_none());
         ended.unwrap_or_else(PoisonError::into_inner).ended == Some(true)
     }
 }
@@ -108,7 +120,8 @@ impl Gathering {
 pub(crate) fn runs(first: usize, own: &[u8], joined: &[(usize, Vec<u8>)]) -> Vec<(usize, Vec<u8>)> {
     let sector = SECTOR_BYTES as usize;
     let mut sectors: BTreeMap<usize, &[u8]> = BTreeMap::new();
-    let all = std::iter::once((first, own)).chain(joined.iter().map(|(first, bytes)| (*first, &bytes[..])));
+    let all = std::iter::once((first, own))
+        .chain(joined.iter().map(|(first, bytes)| (*first, &bytes[..])));
     for (first, bytes) in all {
         sectors.extend((first..).zip(bytes.chunks(sector)));
     }
@@ -138,10 +151,17 @@ mod tests {
     #[test]
     fn the_first_writes_for_all_and_waits_no_longer_than_for_a_full_row() {
         let gatherings = Gatherings::default();
-        let Place::First(first) = gatherings.enter(7, 4, 0, &[1; 512]) else { panic!("nobody was there") };
-        let Place::Joined(joined) = gatherings.enter(7, 4, 1, &[2; 1536]) else { panic!("somebody waits") };
+        let Place::First(first) = gatherings.enter(7, 4, 0, &[1; 512]) else {
+            panic!("nobody was there")
+        };
+        let Place::Joined(joined) = gatherings.enter(7, 4, 1, &[2; 1536]) else {
+            panic!("somebody waits")
+        };
         assert_eq!(gatherings.close(7, &first), [(1, vec![2; 1536])]);
-        assert!(matches!(gatherings.enter(7, 4, 0, &[1; 512]), Place::First(_)), "it is closed");
+        assert!(
+            matches!(gatherings.enter(7, 4, 0, &[1; 512]), Place::First(_)),
+            "it is closed"
+        );
         first.end(true);
         assert!(joined.wait());
     }

@@ -64,7 +64,11 @@ pub(crate) struct GearFacts {
 impl GearFacts {
     pub(crate) fn of(layout: &mut dyn Layout) -> Option<GearFacts> {
         let gears = layout.gears()?;
-        Some(GearFacts { transient: gears.transient(), rows: gears.rows(), rules: gears.rules() })
+        Some(GearFacts {
+            transient: gears.transient(),
+            rows: gears.rows(),
+            rules: gears.rules(),
+        })
     }
 
     /// The two members whose journals have the changes of a group.
@@ -88,7 +92,10 @@ impl Planner {
     /// Whether redundancy can be told from what it follows from: who holds either is there.
     pub(crate) fn can_be_compared(&self, facts: &Facts) -> bool {
         let is_low = self.gear().is_some_and(Gear::reads_soft);
-        let standing = facts.gears.as_ref().map_or(0..0, |gears| gears.transient.clone());
+        let standing = facts
+            .gears
+            .as_ref()
+            .map_or(0..0, |gears| gears.transient.clone());
         let mut impaired = self.layout.member_states().impaired().iter();
         impaired.all(|&slot| is_low && standing.contains(&(slot as usize)))
     }
@@ -97,7 +104,10 @@ impl Planner {
 impl Array {
     /// The gear of an array that has gears.
     pub fn gear(&self) -> Option<Gear> {
-        self.facts.gears.as_ref().and_then(|_| self.planner().gear())
+        self.facts
+            .gears
+            .as_ref()
+            .and_then(|_| self.planner().gear())
     }
 
     pub(crate) fn reads_soft(&self) -> bool {
@@ -116,11 +126,15 @@ impl Array {
         match (towards, self.gear()) {
             (_, None) => {
                 let layout = self.book().roster.layout.clone();
-                refused(&format!("has no gears: found the layout {layout}; expected paraid or e-paraid"))
+                refused(&format!(
+                    "has no gears: found the layout {layout}; expected paraid or e-paraid"
+                ))
             }
             (Towards::Down, Some(Gear::Low)) => refused("is in the low gear already"),
             (Towards::Up, Some(Gear::High)) => refused("is in the high gear already"),
-            (_, Some(Gear::Falling)) => refused("is shifting down; wait until it is in the low gear"),
+            (_, Some(Gear::Falling)) => {
+                refused("is shifting down; wait until it is in the low gear")
+            }
             (_, Some(Gear::Rising)) => refused("is shifting up; wait until it is in the high gear"),
             (Towards::Down, Some(Gear::High)) => match self.begin_shift(Gear::Falling, "") {
                 true => Ok(()),
@@ -158,7 +172,9 @@ impl Array {
     }
 
     fn each_standing(&self, mut tell: impl FnMut(usize, String)) {
-        let Some(gears) = &self.facts.gears else { return };
+        let Some(gears) = &self.facts.gears else {
+            return;
+        };
         let devices = self.devices();
         for slot in gears.transient.clone() {
             if let Some(device) = &devices[slot] {
@@ -169,7 +185,11 @@ impl Array {
 
     /// The places of members to which nothing goes, since they stand in the low gear.
     fn standing(&self) -> Range<usize> {
-        let gears = self.facts.gears.as_ref().filter(|_| self.resting.load(Ordering::SeqCst));
+        let gears = self
+            .facts
+            .gears
+            .as_ref()
+            .filter(|_| self.resting.load(Ordering::SeqCst));
         gears.map_or(0..0, |gears| gears.transient.clone())
     }
 
@@ -180,7 +200,8 @@ impl Array {
             return devices;
         }
         let all = devices.iter().enumerate();
-        let turning = all.map(|(slot, device)| device.clone().filter(|_| !standing.contains(&slot)));
+        let turning =
+            all.map(|(slot, device)| device.clone().filter(|_| !standing.contains(&slot)));
         Arc::new(turning.collect())
     }
 
@@ -201,7 +222,11 @@ impl Array {
 
     /// Whether each row needs a plan of its own, since several share the parity of a soft row.
     pub(crate) fn goes_row_by_row(&self) -> bool {
-        let shares = self.facts.gears.as_ref().is_some_and(|gears| gears.rows.is_some());
+        let shares = self
+            .facts
+            .gears
+            .as_ref()
+            .is_some_and(|gears| gears.rows.is_some());
         shares && self.gear() != Some(Gear::High)
     }
 
@@ -213,7 +238,11 @@ impl Array {
 
     /// The members whose journals have changes of `part`, where that does not follow from the plan.
     pub(crate) fn shared_journals(&self, part: Extent) -> Option<[usize; 2]> {
-        let gears = self.facts.gears.as_ref().filter(|_| self.sabotage != Sabotage::JournalsApart)?;
+        let gears = self
+            .facts
+            .gears
+            .as_ref()
+            .filter(|_| self.sabotage != Sabotage::JournalsApart)?;
         let rows = gears.rows.filter(|_| self.reads_soft())?;
         Some(gears.journals(rows, part))
     }
@@ -227,10 +256,19 @@ impl Array {
 
     /// What the members were left with: the gear, and what of the low one is stale.
     pub(crate) fn find_stale(&self) {
-        let missed = self.bitmap.as_ref().map(|bitmap| bitmap.missed()).unwrap_or_default();
-        let (Some(bitmap), true) = (&self.bitmap, self.reads_soft()) else { return };
-        let was_missed =
-            |extent: Extent| bitmap.regions_of(extent).any(|region| missed.binary_search(&region).is_ok());
+        let missed = self
+            .bitmap
+            .as_ref()
+            .map(|bitmap| bitmap.missed())
+            .unwrap_or_default();
+        let (Some(bitmap), true) = (&self.bitmap, self.reads_soft()) else {
+            return;
+        };
+        let was_missed = |extent: Extent| {
+            bitmap
+                .regions_of(extent)
+                .any(|region| missed.binary_search(&region).is_ok())
+        };
         if let Some(gears) = self.planner().layout.gears() {
             gears.narrow_stale(&was_missed);
         }
@@ -267,7 +305,9 @@ impl Array {
     /// From one copy of a shift to the next, at least, where the layout bounds how much is copied in a second.
     pub(crate) fn copy_time(&self) -> Option<Duration> {
         let rate = self.facts.gears.as_ref()?.rules.rate?;
-        Some(Duration::from_secs_f64(self.copied_at_once.bytes().0 as f64 / rate.0 as f64))
+        Some(Duration::from_secs_f64(
+            self.copied_at_once.bytes().0 as f64 / rate.0 as f64,
+        ))
     }
 
     fn copy_some(&self, worker: &mut Worker) -> Result<(), ArrayError> {
@@ -275,7 +315,10 @@ impl Array {
         self.check_running()?;
         let mut plan = Plan::new(Detail::Bytes);
         let mut planner = self.planner();
-        let rows = planner.layout.gears().and_then(|gears| gears.plan_copy(self.copied_at_once, &mut plan));
+        let rows = planner
+            .layout
+            .gears()
+            .and_then(|gears| gears.plan_copy(self.copied_at_once, &mut plan));
         let gear = planner.gear();
         drop(planner);
         let copied = match (rows, gear) {
@@ -284,14 +327,20 @@ impl Array {
             (None, Some(Gear::Rising)) => self.settle_high(),
             (None, _) => Ok(()),
         };
-        let mut trouble = self.shift_trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut trouble = self
+            .shift_trouble
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         *trouble = copied.as_ref().err().map(ToString::to_string);
         copied
     }
 
     fn copy(&self, worker: &mut Worker, plan: &Plan, rows: CopiedRows) -> Result<(), ArrayError> {
         let Err((direction, failed)) = self.carry_out_alone(worker, plan) else {
-            self.unread.lock().unwrap_or_else(PoisonError::into_inner).take();
+            self.unread
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
             return Ok(());
         };
         if let Some(gears) = self.planner().layout.gears() {
@@ -316,7 +365,9 @@ impl Array {
         }
         self.give_up_records()?;
         if self.has_any_journalled() {
-            return Err(ArrayError::Refused("changes that have not ended are in the journals".to_owned()));
+            return Err(ArrayError::Refused(
+                "changes that have not ended are in the journals".to_owned(),
+            ));
         }
         Ok(())
     }
@@ -324,10 +375,15 @@ impl Array {
     /// All is in the soft state.
     fn settle_low(&self) -> Result<(), ArrayError> {
         self.empty_journals()?;
-        let Some(gears) = &self.facts.gears else { return Ok(()) };
+        let Some(gears) = &self.facts.gears else {
+            return Ok(());
+        };
         let mut book = self.book();
         let standing = gears.transient.clone().collect();
-        book.roster.low_gear = Some(LowGear { since: book.roster.events + 1, standing });
+        book.roster.low_gear = Some(LowGear {
+            since: book.roster.events + 1,
+            standing,
+        });
         if let Err(error) = self.commit_gear(&mut book) {
             // Some have it written down, perhaps, and what is written from now on could go elsewhere.
             return Err(self.halt(&format!("the low gear could not be written down: {error}")));
@@ -335,13 +391,15 @@ impl Array {
         if self.enter_settled() != Some(Gear::Low) {
             // A member has failed meanwhile, by a flush of somebody else perhaps.
             book.roster.low_gear = None;
-            return self
-                .commit(&mut book)
-                .map_err(|error| self.halt(&format!("the gear could not be written down: {error}")));
+            return self.commit(&mut book).map_err(|error| {
+                self.halt(&format!("the gear could not be written down: {error}"))
+            });
         }
         drop(book);
         self.resting.store(true, Ordering::SeqCst);
-        self.each_standing(|slot, name| self.happened("stands", slot, name, "the array is in the low gear"));
+        self.each_standing(|slot, name| {
+            self.happened("stands", slot, name, "the array is in the low gear")
+        });
         Ok(())
     }
 
@@ -354,7 +412,11 @@ impl Array {
             // they would be out of date with it.
             self.commit(&mut book)?;
         }
-        if let Some(bitmap) = self.bitmap.as_ref().filter(|_| !self.planner().is_impaired()) {
+        if let Some(bitmap) = self
+            .bitmap
+            .as_ref()
+            .filter(|_| !self.planner().is_impaired())
+        {
             bitmap.forget_missed();
         }
         let low = book.roster.low_gear.take();
@@ -393,12 +455,23 @@ impl Array {
     /// Stops the platters of members that stand in the low gear, where that can be done.
     pub(crate) fn stop_standing(&self) {
         let devices = self.devices();
-        for (slot, device) in devices.iter().enumerate().filter(|(slot, _)| self.stands(*slot)) {
-            let Some((device, standby)) = device.as_ref().and_then(|one| Some((one, one.standby()?))) else {
+        for (slot, device) in devices
+            .iter()
+            .enumerate()
+            .filter(|(slot, _)| self.stands(*slot))
+        {
+            let Some((device, standby)) =
+                device.as_ref().and_then(|one| Some((one, one.standby()?)))
+            else {
                 continue;
             };
             if let Err(error) = standby.stop(None) {
-                self.happened("refused", slot, device.name(), &format!("it was not put to standby: {error}"));
+                self.happened(
+                    "refused",
+                    slot,
+                    device.name(),
+                    &format!("it was not put to standby: {error}"),
+                );
             }
         }
     }

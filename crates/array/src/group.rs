@@ -26,7 +26,10 @@ impl Group {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = turns.begun + u64::from(!(hasty && turns.running));
         while turns.ended < wanted && turns.running {
-            turns = self.ended.wait(turns).unwrap_or_else(PoisonError::into_inner);
+            turns = self
+                .ended
+                .wait(turns)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         if turns.ended >= wanted {
             return turns.well;

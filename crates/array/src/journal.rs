@@ -103,7 +103,12 @@ pub(crate) struct Full;
 impl Log {
     /// The journal in these bytes of a member.
     pub(crate) fn new(array: Uuid, at: u64, bytes: u64) -> Log {
-        Log { array, at, ring: bytes.saturating_sub(MARKERS_BYTES), state: Mutex::default() }
+        Log {
+            array,
+            at,
+            ring: bytes.saturating_sub(MARKERS_BYTES),
+            state: Mutex::default(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -142,7 +147,13 @@ impl Log {
         }
         state.last = number;
         state.head = start + room;
-        state.live.push_back(Live { number, start, end: start + room, row, applied: false });
+        state.live.push_back(Live {
+            number,
+            start,
+            end: start + room,
+            row,
+            applied: false,
+        });
         Ok(Ok(number))
     }
 
@@ -159,18 +170,30 @@ impl Log {
     pub(crate) fn before_flush(&self) -> (u64, u64) {
         let state = self.lock();
         let unapplied = state.live.iter().find(|live| !live.applied);
-        (unapplied.map_or(state.last, |live| live.number - 1), state.marked)
+        (
+            unapplied.map_or(state.last, |live| live.number - 1),
+            state.marked,
+        )
     }
 
     /// A flush of all members has passed since it was asked
     /// [`before_flush`](Log::before_flush). Answers the rows of which records
     /// are given up for good.
-    pub(crate) fn after_flush(&self, device: &dyn Device, before: (u64, u64)) -> io::Result<Vec<u64>> {
+    pub(crate) fn after_flush(
+        &self,
+        device: &dyn Device,
+        before: (u64, u64),
+    ) -> io::Result<Vec<u64>> {
         let mut state = self.lock();
         state.durable = state.durable.max(before.1);
         let mut rows = Vec::new();
         let mut next = None;
-        while let Some(live) = state.live.front().copied().filter(|live| live.number <= state.durable) {
+        while let Some(live) = state
+            .live
+            .front()
+            .copied()
+            .filter(|live| live.number <= state.durable)
+        {
             rows.push(live.row);
             state.live.pop_front();
         }
@@ -192,17 +215,30 @@ impl Log {
     /// before the first record.
     pub(crate) fn start(&self, device: &dyn Device, epoch: u64) -> io::Result<()> {
         let mut state = self.lock();
-        *state = State { epoch, ..State::default() };
+        *state = State {
+            epoch,
+            ..State::default()
+        };
         let newest = newest_marker(&self.markers(device).unwrap_or_default());
         state.older = newest.map_or(0, |(index, _)| 1 - index);
         self.mark(&mut state, device, 0, 0)
     }
 
-    fn mark(&self, state: &mut State, device: &dyn Device, number: u64, position: u64) -> io::Result<()> {
+    fn mark(
+        &self,
+        state: &mut State,
+        device: &dyn Device,
+        number: u64,
+        position: u64,
+    ) -> io::Result<()> {
         let mut buffer = Aligned::default();
         let bytes = buffer.of(ALIGNMENT_BYTES as usize);
         bytes.fill(0);
-        let marker = Marker { epoch: state.epoch, number, position };
+        let marker = Marker {
+            epoch: state.epoch,
+            number,
+            position,
+        };
         bytes[..MARKER_BYTES].copy_from_slice(&marker.encode(&self.array));
         device.write(self.at + state.older * ALIGNMENT_BYTES, bytes)?;
         state.older = 1 - state.older;
@@ -225,7 +261,9 @@ impl Log {
     pub(crate) fn read(&self, device: &dyn Device) -> Result<Vec<Change>, ArrayError> {
         let failed = |error| ArrayError::device(device.name(), "read the journal of", error);
         let markers = self.markers(device).map_err(failed)?;
-        let Some((_, marker)) = newest_marker(&markers) else { return Ok(Vec::new()) };
+        let Some((_, marker)) = newest_marker(&markers) else {
+            return Ok(Vec::new());
+        };
         let mut buffer = Aligned::default();
         let ring = buffer.of(self.ring as usize);
         device.read(self.at + MARKERS_BYTES, ring).map_err(failed)?;
@@ -233,7 +271,9 @@ impl Log {
         let (mut number, mut position) = (marker.number, marker.position);
         loop {
             let next = |at: u64| decode(&self.array, marker.epoch, number + 1, at, ring);
-            let Some((change, end)) = next(position).or_else(|| next(0)) else { break };
+            let Some((change, end)) = next(position).or_else(|| next(0)) else {
+                break;
+            };
             changes.push(change);
             (number, position) = (number + 1, end);
         }
@@ -246,11 +286,19 @@ impl State {
     fn place(&self, room: u64, ring: u64) -> Option<u64> {
         let Some(oldest) = self.live.front() else {
             // Not over what the marker points at: a reader follows from there.
-            return if self.head + room <= ring { Some(self.head) } else { (room <= ring).then_some(0) };
+            return if self.head + room <= ring {
+                Some(self.head)
+            } else {
+                (room <= ring).then_some(0)
+            };
         };
         if self.head > oldest.start {
             let fits = self.head + room <= ring;
-            return if fits { Some(self.head) } else { (room <= oldest.start).then_some(0) };
+            return if fits {
+                Some(self.head)
+            } else {
+                (room <= oldest.start).then_some(0)
+            };
         }
         (self.head + room <= oldest.start).then_some(self.head)
     }
@@ -277,8 +325,11 @@ impl Marker {
     }
 
     fn decode(array: &Uuid, bytes: &[u8]) -> Option<Marker> {
-        let marker =
-            Marker { epoch: u64_at(bytes, 8)?, number: u64_at(bytes, 16)?, position: u64_at(bytes, 24)? };
+        let marker = Marker {
+            epoch: u64_at(bytes, 8)?,
+            number: u64_at(bytes, 16)?,
+            position: u64_at(bytes, 24)?,
+        };
         (marker.encode(array)[..] == *bytes).then_some(marker)
     }
 }
@@ -305,11 +356,21 @@ fn encode(array: &Uuid, epoch: u64, number: u64, position: u64, change: &Change,
     let length = bytes.len() as u64;
     bytes[..header].fill(0);
     bytes[..4].copy_from_slice(&MAGIC);
-    for (at, value) in [(8, epoch), (16, number), (24, change.id), (32, position), (40, length)] {
+    for (at, value) in [
+        (8, epoch),
+        (16, number),
+        (24, change.id),
+        (32, position),
+        (40, length),
+    ] {
         bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
     }
     bytes[48..52].copy_from_slice(&(change.runs.len() as u32).to_le_bytes());
-    for (run, into) in change.runs.iter().zip(bytes[HEADER_BYTES as usize..].chunks_exact_mut(16)) {
+    for (run, into) in change
+        .runs
+        .iter()
+        .zip(bytes[HEADER_BYTES as usize..].chunks_exact_mut(16))
+    {
         into[..4].copy_from_slice(&run.slot.to_le_bytes());
         into[4..8].copy_from_slice(&run.sectors.to_le_bytes());
         into[8..].copy_from_slice(&run.lbn.to_le_bytes());
@@ -324,7 +385,9 @@ fn encode(array: &Uuid, epoch: u64, number: u64, position: u64, change: &Change,
 fn decode(array: &Uuid, epoch: u64, number: u64, at: u64, ring: &[u8]) -> Option<(Change, u64)> {
     let bytes = ring.get(at as usize..)?;
     let expected = [(8, epoch), (16, number), (32, at)];
-    let is_expected = expected.iter().all(|&(place, value)| u64_at(bytes, place) == Some(value));
+    let is_expected = expected
+        .iter()
+        .all(|&(place, value)| u64_at(bytes, place) == Some(value));
     if bytes.get(..4)? != MAGIC || !is_expected {
         return None;
     }
@@ -341,11 +404,24 @@ fn decode(array: &Uuid, epoch: u64, number: u64, at: u64, ring: &[u8]) -> Option
             lbn: u64_at(run, 8)?,
         })
     };
-    let runs = bytes[HEADER_BYTES as usize..].chunks_exact(16).take(count as usize).map(run);
+    let runs = bytes[HEADER_BYTES as usize..]
+        .chunks_exact(16)
+        .take(count as usize)
+        .map(run);
     let runs = runs.collect::<Option<Vec<Run>>>()?;
-    let length: u64 = runs.iter().map(|run| u64::from(run.sectors) * SECTOR_BYTES).sum();
+    let length: u64 = runs
+        .iter()
+        .map(|run| u64::from(run.sectors) * SECTOR_BYTES)
+        .sum();
     let payload = payload.get(..usize::try_from(length).ok()?)?;
-    Some((Change { id: u64_at(bytes, 24)?, runs, bytes: payload.to_vec() }, at + bytes.len() as u64))
+    Some((
+        Change {
+            id: u64_at(bytes, 24)?,
+            runs,
+            bytes: payload.to_vec(),
+        },
+        at + bytes.len() as u64,
+    ))
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
@@ -360,8 +436,21 @@ mod tests {
     const ARRAY: Uuid = Uuid::from_bytes([3; 16]);
 
     fn change(id: u64, sectors: u32) -> Change {
-        let runs = vec![Run { slot: 2, sectors, lbn: 17 * id }, Run { slot: 0, sectors: 1, lbn: 1 << 40 }];
-        let bytes = (0..(sectors as usize + 1) * 512).map(|at| (at as u64 * id) as u8).collect();
+        let runs = vec![
+            Run {
+                slot: 2,
+                sectors,
+                lbn: 17 * id,
+            },
+            Run {
+                slot: 0,
+                sectors: 1,
+                lbn: 1 << 40,
+            },
+        ];
+        let bytes = (0..(sectors as usize + 1) * 512)
+            .map(|at| (at as u64 * id) as u8)
+            .collect();
         Change { id, runs, bytes }
     }
 
@@ -374,7 +463,11 @@ mod tests {
     }
 
     fn ids(log: &Log, device: &dyn Device) -> Vec<u64> {
-        log.read(device).unwrap().iter().map(|change| change.id).collect()
+        log.read(device)
+            .unwrap()
+            .iter()
+            .map(|change| change.id)
+            .collect()
     }
 
     #[test]
@@ -382,15 +475,24 @@ mod tests {
         let (log, device) = log();
         let mut buffer = Aligned::default();
         for id in 1..=3 {
-            let number = log.append(&*device, id, &change(id, 3), &mut buffer).unwrap().unwrap();
+            let number = log
+                .append(&*device, id, &change(id, 3), &mut buffer)
+                .unwrap()
+                .unwrap();
             assert_eq!(number, id);
         }
-        assert_eq!(log.read(&*device).unwrap(), [change(1, 3), change(2, 3), change(3, 3)]);
+        assert_eq!(
+            log.read(&*device).unwrap(),
+            [change(1, 3), change(2, 3), change(3, 3)]
+        );
         log.applied(1);
         log.applied(3);
         for expected in [vec![], vec![1]] {
             let before = log.before_flush();
-            assert_eq!(before.0, 1, "the second is not made, so that the third is not given up either");
+            assert_eq!(
+                before.0, 1,
+                "the second is not made, so that the third is not given up either"
+            );
             device.flush().unwrap();
             assert_eq!(log.after_flush(&*device, before).unwrap(), expected);
         }
@@ -406,8 +508,9 @@ mod tests {
             let (mut durable, mut given_up, mut last) = (0, 0, 0);
             for id in 1..200u64 {
                 let sectors = 1 + random.below(20) as u32;
-                while let Err(Full) =
-                    log.append(&*device, id, &change(id, sectors), &mut buffer).map(Result::unwrap)
+                while let Err(Full) = log
+                    .append(&*device, id, &change(id, sectors), &mut buffer)
+                    .map(Result::unwrap)
                 {
                     let before = log.before_flush();
                     device.flush().unwrap();
@@ -425,7 +528,10 @@ mod tests {
                 (Some(&first), Some(&last)) => {
                     assert!(first <= given_up + 1 && last >= durable, "seed {seed}")
                 }
-                _ => assert!(durable <= given_up, "seed {seed}: {durable} is durable, and not given up"),
+                _ => assert!(
+                    durable <= given_up,
+                    "seed {seed}: {durable} is durable, and not given up"
+                ),
             }
         }
     }
@@ -435,16 +541,23 @@ mod tests {
         let (log, device) = log();
         let mut buffer = Aligned::default();
         for id in 1..=3 {
-            log.append(&*device, id, &change(id, 3), &mut buffer).unwrap().unwrap();
+            log.append(&*device, id, &change(id, 3), &mut buffer)
+                .unwrap()
+                .unwrap();
         }
         log.start(&*device, 6).unwrap();
         assert!(ids(&log, &*device).is_empty());
-        log.append(&*device, 9, &change(9, 3), &mut buffer).unwrap().unwrap();
+        log.append(&*device, 9, &change(9, 3), &mut buffer)
+            .unwrap()
+            .unwrap();
         assert_eq!(ids(&log, &*device), [9]);
         let mut byte = [0; 512];
         device.read(4096 + MARKERS_BYTES + 4096, &mut byte).unwrap();
         byte[100] ^= 1;
         device.write(4096 + MARKERS_BYTES + 4096, &byte).unwrap();
-        assert!(ids(&log, &*device).is_empty(), "a record that is not whole is none");
+        assert!(
+            ids(&log, &*device).is_empty(),
+            "a record that is not whole is none"
+        );
     }
 }

@@ -14,7 +14,10 @@ const VERSION_1: &[(&str, &str)] = &[
     ("jbod", "{}"),
     ("raid0", r#"{"chunk":65536}"#),
     ("raid1", r#"{"read_policy":"round-robin","failed":[]}"#),
-    ("raid10", r#"{"chunk":65536,"copies":2,"read_policy":"round-robin","failed":[]}"#),
+    (
+        "raid10",
+        r#"{"chunk":65536,"copies":2,"read_policy":"round-robin","failed":[]}"#,
+    ),
     ("raid4", r#"{"chunk":65536,"failed":[],"stripe_cache":0}"#),
     (
         "raid5",
@@ -25,7 +28,10 @@ const VERSION_1: &[(&str, &str)] = &[
         r#"{"chunk":65536,"rotation":"left-symmetric","failed":[],"stripe_cache":0,"dummy_parity_reads":false}"#,
     ),
     ("lzvs", r#"{"zones":24,"ratio":"10/6","blocking":8192}"#),
-    ("lzvs-geo", r#"{"blocking":8192,"zones":[],"member_zones":[]}"#),
+    (
+        "lzvs-geo",
+        r#"{"blocking":8192,"zones":[],"member_zones":[]}"#,
+    ),
     ("lzvs-naive", r#"{"blocking":8192}"#),
     ("paraid", GEARS),
     ("e-paraid", GEARS),
@@ -40,11 +46,16 @@ const GEARS: &str = r#"{"level":"raid5","chunk":65536,"failed":[],"active":null,
 /// # Errors
 /// There is no such layout.
 pub(crate) fn resolved(layout: &str, given: &Keys) -> Result<Keys, ArrayError> {
-    let entry =
-        find("layout", REGISTRY, "layout", layout).map_err(|error| ArrayError::Refused(error.to_string()))?;
+    let entry = find("layout", REGISTRY, "layout", layout)
+        .map_err(|error| ArrayError::Refused(error.to_string()))?;
     let schema = (entry.schema)();
-    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-    let defaults = properties.filter_map(|(key, about)| Some((key.clone(), about.get("default")?.clone())));
+    let properties = schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    let defaults =
+        properties.filter_map(|(key, about)| Some((key.clone(), about.get("default")?.clone())));
     Ok(defaults.chain(given.clone()).collect())
 }
 
@@ -55,8 +66,13 @@ pub(crate) fn frozen(layout: &str, written: &Keys) -> Keys {
 }
 
 fn of_version_1(layout: &str) -> impl Iterator<Item = (String, Value)> {
-    let text = VERSION_1.iter().find(|(name, _)| *name == layout).map_or("{}", |(_, keys)| keys);
-    serde_json::from_str::<Keys>(text).unwrap_or_default().into_iter()
+    let text = VERSION_1
+        .iter()
+        .find(|(name, _)| *name == layout)
+        .map_or("{}", |(_, keys)| keys);
+    serde_json::from_str::<Keys>(text)
+        .unwrap_or_default()
+        .into_iter()
 }
 
 #[cfg(test)]
@@ -95,13 +111,21 @@ mod tests {
             let known = known_keys(&(entry.schema)());
             for key in &known {
                 let written = roster.keys.get(key);
-                assert!(written.is_some(), "{}: `{key}` is not written down: has it a default?", entry.name);
+                assert!(
+                    written.is_some(),
+                    "{}: `{key}` is not written down: has it a default?",
+                    entry.name
+                );
             }
             let mut frozen: Vec<String> = of_version_1(entry.name).map(|(key, _)| key).collect();
             let mut known = known.clone();
             frozen.sort();
             known.sort();
-            assert_eq!(frozen, known, "{}: a key is new, or has gone; see VERSION_1", entry.name);
+            assert_eq!(
+                frozen, known,
+                "{}: a key is new, or has gone; see VERSION_1",
+                entry.name
+            );
         }
     }
 
@@ -110,11 +134,18 @@ mod tests {
         let (devices, _) = simulated(6, 16 << 20);
         let given = |keys: serde_json::Value| keys.as_object().unwrap().clone();
         let made = |layout: &str, keys| {
-            let design = Design { keys: given(keys), force: true, ..design(layout) };
+            let design = Design {
+                keys: given(keys),
+                force: true,
+                ..design(layout)
+            };
             create(&design, &dynamic(&devices)).unwrap().keys
         };
         let keys = made("paraid", json!({}));
-        assert_eq!((&keys["active"], &keys["cluster"]), (&json!(5), &Value::Null));
+        assert_eq!(
+            (&keys["active"], &keys["cluster"]),
+            (&json!(5), &Value::Null)
+        );
         let keys = made("e-paraid", json!({ "active": 4 }));
         assert_eq!((&keys["active"], &keys["cluster"]), (&json!(4), &json!(32)));
     }
@@ -137,7 +168,12 @@ mod tests {
         assert_eq!(resolved("raid5", &given).unwrap()["chunk"], "16KiB");
         assert_eq!(frozen("raid5", &given)["chunk"], "16KiB");
         assert_eq!(frozen("raid5", &Keys::new())["chunk"], 65536);
-        assert!(resolved("raid7", &given).unwrap_err().to_string().contains("raid7"));
+        assert!(
+            resolved("raid7", &given)
+                .unwrap_err()
+                .to_string()
+                .contains("raid7")
+        );
     }
 
     #[test]
@@ -147,7 +183,10 @@ mod tests {
         create(&design("raid5"), &devices).unwrap();
         // As arrays were made before.
         for device in &devices {
-            let mut found = crate::superblock::read(&**device).unwrap().unwrap().superblock;
+            let mut found = crate::superblock::read(&**device)
+                .unwrap()
+                .unwrap()
+                .superblock;
             found.roster.keys.clear();
             for copy in 0..2 {
                 crate::superblock::write(&**device, copy, &found.encode().unwrap()).unwrap();
@@ -155,6 +194,9 @@ mod tests {
         }
         let (array, _) = assemble(&devices, false).unwrap();
         let keys = array.book().roster.keys.clone();
-        assert_eq!((&keys["chunk"], &keys["rotation"]), (&json!(65536), &json!("left-symmetric")));
+        assert_eq!(
+            (&keys["chunk"], &keys["rotation"]),
+            (&json!(65536), &json!("left-symmetric"))
+        );
     }
 }

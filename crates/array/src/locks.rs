@@ -23,11 +23,21 @@ impl Locks {
     /// it is not to be `exclusive`.
     pub(crate) fn hold(&self, extent: Extent, exclusive: bool) -> Held<'_> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        while held.iter().any(|&(other, alone)| (exclusive || alone) && overlap(other, extent)) {
-            held = self.freed.wait(held).unwrap_or_else(PoisonError::into_inner);
+        while held
+            .iter()
+            .any(|&(other, alone)| (exclusive || alone) && overlap(other, extent))
+        {
+            held = self
+                .freed
+                .wait(held)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         held.push((extent, exclusive));
-        Held { locks: self, extent, exclusive }
+        Held {
+            locks: self,
+            extent,
+            exclusive,
+        }
     }
 }
 
@@ -37,8 +47,15 @@ fn overlap(a: Extent, b: Extent) -> bool {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        let mut held = self.locks.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(index) = held.iter().position(|held| *held == (self.extent, self.exclusive)) {
+        let mut held = self
+            .locks
+            .held
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = held
+            .iter()
+            .position(|held| *held == (self.extent, self.exclusive))
+        {
             held.swap_remove(index);
         }
         drop(held);

@@ -104,12 +104,25 @@ pub struct SlotStatus {
 impl Array {
     /// What has happened since this was asked.
     pub fn take_happenings(&self) -> Vec<Happening> {
-        std::mem::take(&mut self.happenings.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(
+            &mut self
+                .happenings
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     pub(crate) fn happened(&self, kind: &'static str, slot: usize, device: String, why: &str) {
-        let happening = Happening { kind, slot, device, why: why.to_owned() };
-        self.happenings.lock().unwrap_or_else(PoisonError::into_inner).push(happening);
+        let happening = Happening {
+            kind,
+            slot,
+            device,
+            why: why.to_owned(),
+        };
+        self.happenings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(happening);
     }
 
     /// The member in `slot` has failed, if the array survives that. Whoever
@@ -118,7 +131,12 @@ impl Array {
     /// # Errors
     /// It does not survive it. An array with redundancy changes nothing from
     /// then on.
-    pub(crate) fn drop_member(&self, slot: usize, why: &str, error: io::Error) -> Result<(), ArrayError> {
+    pub(crate) fn drop_member(
+        &self,
+        slot: usize,
+        why: &str,
+        error: io::Error,
+    ) -> Result<(), ArrayError> {
         let device = self.devices()[slot].clone();
         let Some(device) = device else { return Ok(()) };
         if self.try_to_drop(slot) {
@@ -129,7 +147,10 @@ impl Array {
             self.distrust_copies();
             return Err(ArrayError::device(device.name(), "use", error));
         }
-        let why = format!("`{}`: {why}, and the array does not survive its failure", device.name());
+        let why = format!(
+            "`{}`: {why}, and the array does not survive its failure",
+            device.name()
+        );
         if self.halted().is_none() {
             self.happened("halted", slot, device.name(), &why);
         }
@@ -194,13 +215,20 @@ impl Array {
         let devices = self.turning();
         let members = book.roster.slots.iter().map(|slot| slot.member);
         let present = members.enumerate().zip(devices.iter());
-        let present: Vec<_> =
-            present.filter_map(|((slot, uuid), device)| Some((Some(slot), uuid, device.clone()?))).collect();
+        let present: Vec<_> = present
+            .filter_map(|((slot, uuid), device)| Some((Some(slot), uuid, device.clone()?)))
+            .collect();
         let spares = book.roster.spares.iter().zip(&book.spares);
-        let spares: Vec<_> = spares.map(|(spare, device)| (None, spare.member, Arc::clone(device))).collect();
+        let spares: Vec<_> = spares
+            .map(|(spare, device)| (None, spare.member, Arc::clone(device)))
+            .collect();
         let mut lost_spares = Vec::new();
         for (slot, member, device) in present.into_iter().chain(spares) {
-            let superblock = Superblock { array: self.uuid, member, roster: book.roster.clone() };
+            let superblock = Superblock {
+                array: self.uuid,
+                member,
+                roster: book.roster.clone(),
+            };
             let encoded = superblock.encode()?;
             let copy = 1 - book.newest.get(&member).copied().unwrap_or(1);
             let written = superblock::write(&*device, copy, &encoded).and_then(|()| device.flush());
@@ -216,7 +244,12 @@ impl Array {
             }
         }
         for lost in lost_spares {
-            if let Some(index) = book.roster.spares.iter().position(|spare| spare.member == lost) {
+            if let Some(index) = book
+                .roster
+                .spares
+                .iter()
+                .position(|spare| spare.member == lost)
+            {
                 book.roster.spares.remove(index);
                 book.spares.remove(index);
             }
@@ -233,7 +266,9 @@ impl Array {
 
     pub(crate) fn states(&self) -> Vec<MemberState> {
         let planner = self.planner();
-        (0..planner.layout.members()).map(|slot| planner.layout.member_state(slot)).collect()
+        (0..planner.layout.members())
+            .map(|slot| planner.layout.member_state(slot))
+            .collect()
     }
 
     /// Lets the member in `slot` fail, or a failed one go.
@@ -245,7 +280,9 @@ impl Array {
         self.check_running()?;
         let device = self.slot_device(slot)?;
         let Some(device) = device else {
-            return Err(ArrayError::Refused(format!("the member in place {slot} has failed already")));
+            return Err(ArrayError::Refused(format!(
+                "the member in place {slot} has failed already"
+            )));
         };
         if !self.try_to_drop(slot) {
             return Err(ArrayError::Refused(format!(
@@ -260,7 +297,9 @@ impl Array {
         let devices = self.devices();
         devices.get(slot).cloned().ok_or_else(|| {
             let last = devices.len() - 1;
-            ArrayError::Refused(format!("there is no place {slot}: they are counted from 0 to {last}"))
+            ArrayError::Refused(format!(
+                "there is no place {slot}: they are counted from 0 to {last}"
+            ))
         })
     }
 
@@ -282,8 +321,16 @@ impl Array {
         }
         let states = self.states();
         if let Some(own) = &own {
-            let taken = book.roster.spares.iter().any(|spare| spare.member == own.member);
-            let slot = book.roster.slots.iter().position(|slot| slot.member == own.member);
+            let taken = book
+                .roster
+                .spares
+                .iter()
+                .any(|spare| spare.member == own.member);
+            let slot = book
+                .roster
+                .slots
+                .iter()
+                .position(|slot| slot.member == own.member);
             let alive = slot.is_some_and(|slot| states[slot] != MemberState::Failed);
             if taken || alive {
                 let message = format!("`{}` is part of the array already", device.name());
@@ -293,10 +340,15 @@ impl Array {
                 let missed_only = knows_what_it_missed(&book.roster, slot, own);
                 self.check_size(&*device, slot, &book.roster)?;
                 self.begin_to_fill(&mut book, slot, device, own.member, missed_only)?;
-                return Ok(if missed_only { "filling what it has missed" } else { "filling" });
+                return Ok(if missed_only {
+                    "filling what it has missed"
+                } else {
+                    "filling"
+                });
             }
         }
-        let member = Uuid::new().map_err(|error| ArrayError::device("/dev/urandom".into(), "read", error))?;
+        let member = Uuid::new()
+            .map_err(|error| ArrayError::device("/dev/urandom".into(), "read", error))?;
         let failed = (0..states.len()).find(|&slot| states[slot] == MemberState::Failed);
         self.check_size(&*device, failed.unwrap_or(0), &book.roster)?;
         wipe(&*device, signatures::LOOKED_AT_BYTES)?;
@@ -308,13 +360,21 @@ impl Array {
             let message = "the array has no redundancy: a spare would never be filled".to_owned();
             return Err(ArrayError::Refused(message));
         }
-        book.roster.spares.push(Spare { member, device: device.name() });
+        book.roster.spares.push(Spare {
+            member,
+            device: device.name(),
+        });
         book.spares.push(device);
         self.commit(&mut book)?;
         Ok("waiting for a member to fail")
     }
 
-    fn check_size(&self, device: &dyn Device, slot: usize, roster: &Roster) -> Result<(), ArrayError> {
+    fn check_size(
+        &self,
+        device: &dyn Device,
+        slot: usize,
+        roster: &Roster,
+    ) -> Result<(), ArrayError> {
         let used = self.planner().layout.member_used(slot).bytes().0;
         let needed = self.facts.data_at + used + superblock::SUPERBLOCK_BYTES;
         if device.bytes() < needed {
@@ -350,17 +410,35 @@ impl Array {
         self.leave_low_gear("a member is to be filled");
         if let Some(log) = self.logs.get(slot) {
             let started = log.start(&*device, book.roster.events + 1);
-            started.map_err(|error| ArrayError::device(name.clone(), "write the journal of", error))?;
+            started
+                .map_err(|error| ArrayError::device(name.clone(), "write the journal of", error))?;
         }
         let record = &mut book.roster.slots[slot];
         (record.member, record.device) = (member, name.clone());
-        record.state = SlotState::Filling { done_sectors: 0, missed_only };
+        record.state = SlotState::Filling {
+            done_sectors: 0,
+            missed_only,
+        };
         let mut planner = self.planner();
-        planner.layout.set_member_state(slot, MemberState::Rebuilding { done: Sectors::ZERO });
+        planner.layout.set_member_state(
+            slot,
+            MemberState::Rebuilding {
+                done: Sectors::ZERO,
+            },
+        );
         planner.version += 1;
         drop(planner);
         self.replace_device(slot, Some(device));
-        self.happened("filling", slot, name, if missed_only { "what it has missed" } else { "all of it" });
+        self.happened(
+            "filling",
+            slot,
+            name,
+            if missed_only {
+                "what it has missed"
+            } else {
+                "all of it"
+            },
+        );
         self.commit(book)
     }
 
@@ -379,14 +457,27 @@ impl Array {
             return self.fill_some(worker, slot).map(|()| true);
         }
         let _alone = self.alone();
-        let failed = self.states().iter().position(|&state| state == MemberState::Failed);
+        let failed = self
+            .states()
+            .iter()
+            .position(|&state| state == MemberState::Failed);
         let mut book = self.book();
-        let Some(slot) = failed.filter(|_| !book.spares.is_empty()) else { return Ok(false) };
-        let fits = |device: &Arc<dyn Device>| self.check_size(&**device, slot, &book.roster).is_ok();
-        let Some(index) = book.spares.iter().position(fits) else { return Ok(false) };
+        let Some(slot) = failed.filter(|_| !book.spares.is_empty()) else {
+            return Ok(false);
+        };
+        let fits =
+            |device: &Arc<dyn Device>| self.check_size(&**device, slot, &book.roster).is_ok();
+        let Some(index) = book.spares.iter().position(fits) else {
+            return Ok(false);
+        };
         let device = book.spares.remove(index);
         let spare = book.roster.spares.remove(index);
-        self.happened("spare", slot, device.name(), "the spare takes the place of a member that has failed");
+        self.happened(
+            "spare",
+            slot,
+            device.name(),
+            "the spare takes the place of a member that has failed",
+        );
         self.begin_to_fill(&mut book, slot, device, spare.member, false)?;
         Ok(true)
     }
@@ -398,12 +489,16 @@ impl Array {
         }
         let states = self.states();
         let spares = || !self.book().spares.is_empty();
-        states.iter().any(|state| matches!(state, MemberState::Rebuilding { .. }))
+        states
+            .iter()
+            .any(|state| matches!(state, MemberState::Rebuilding { .. }))
             || states.contains(&MemberState::Failed) && spares()
     }
 
     fn filling(&self) -> Option<usize> {
-        self.states().iter().position(|state| matches!(state, MemberState::Rebuilding { .. }))
+        self.states()
+            .iter()
+            .position(|state| matches!(state, MemberState::Rebuilding { .. }))
     }
 
     fn fill_some(&self, worker: &mut Worker, slot: usize) -> Result<(), ArrayError> {
@@ -411,13 +506,23 @@ impl Array {
         if self.gear().is_some_and(|gear| gear != Gear::High) {
             return Ok(());
         }
-        let MemberState::Rebuilding { done } = self.states()[slot] else { return Ok(()) };
+        let MemberState::Rebuilding { done } = self.states()[slot] else {
+            return Ok(());
+        };
         let used = self.planner().layout.member_used(slot);
         let recorded = self.book().roster.slots[slot].state;
-        let SlotState::Filling { done_sectors, missed_only } = recorded else { return Ok(()) };
+        let SlotState::Filling {
+            done_sectors,
+            missed_only,
+        } = recorded
+        else {
+            return Ok(());
+        };
         let missed = || self.bitmap.as_ref()?.next_missed(done.0);
         let from = match missed_only {
-            true => missed().map_or(used.0, |sector| done.0.max(sector / self.facts.unit * self.facts.unit)),
+            true => missed().map_or(used.0, |sector| {
+                done.0.max(sector / self.facts.unit * self.facts.unit)
+            }),
             false => done.0,
         };
         let mut next = used;
@@ -439,7 +544,11 @@ impl Array {
         if planner.layout.member_state(slot) == MemberState::Failed {
             return Ok(());
         }
-        let state = if ended { MemberState::Alive } else { MemberState::Rebuilding { done: next } };
+        let state = if ended {
+            MemberState::Alive
+        } else {
+            MemberState::Rebuilding { done: next }
+        };
         planner.layout.set_member_state(slot, state);
         planner.version += 1;
         let whole = !planner.is_impaired();
@@ -463,12 +572,21 @@ impl Array {
     }
 
     /// Fills a piece; answers where the next begins.
-    fn fill_from(&self, worker: &mut Worker, slot: usize, from: Sectors) -> Result<Sectors, Failed> {
+    fn fill_from(
+        &self,
+        worker: &mut Worker,
+        slot: usize,
+        from: Sectors,
+    ) -> Result<Sectors, Failed> {
         let mut plan = Plan::new(Detail::Bytes);
         let mut planner = self.planner();
         let before = planner.layout.member_state(slot);
-        planner.layout.set_member_state(slot, MemberState::Rebuilding { done: from });
-        let next = planner.layout.plan_rebuild(&[slot], from, FILLED_AT_ONCE, &mut plan);
+        planner
+            .layout
+            .set_member_state(slot, MemberState::Rebuilding { done: from });
+        let next = planner
+            .layout
+            .plan_rebuild(&[slot], from, FILLED_AT_ONCE, &mut plan);
         planner.layout.set_member_state(slot, before);
         drop(planner);
         match self.carry_out_alone(worker, &plan) {
@@ -488,12 +606,18 @@ impl Array {
         let start = scratch.as_ptr().align_offset(4096);
         let length = scratch.len() - 4096;
         let scratch = &mut scratch[start..start + length];
-        let mut buffers = Buffers { request: RequestBytes::From(&[]), scratch };
-        for (operation, direction) in
-            [(Operation::Read, Direction::Read), (Operation::Write, Direction::Write)]
-        {
+        let mut buffers = Buffers {
+            request: RequestBytes::From(&[]),
+            scratch,
+        };
+        for (operation, direction) in [
+            (Operation::Read, Direction::Read),
+            (Operation::Write, Direction::Write),
+        ] {
             let transfers = self.transfers(plan, operation);
-            let failed = worker.carrier.carry(direction, &transfers, &devices, &mut buffers);
+            let failed = worker
+                .carrier
+                .carry(direction, &transfers, &devices, &mut buffers);
             if !failed.is_empty() {
                 return Err((direction, failed));
             }
@@ -528,13 +652,16 @@ impl Array {
         last: &mut Option<(usize, u64)>,
     ) -> Result<(), ArrayError> {
         let slot = failed.transfer.slot;
-        let Some(device) = self.devices()[slot].clone() else { return Ok(()) };
+        let Some(device) = self.devices()[slot].clone() else {
+            return Ok(());
+        };
         let lbn = (failed.transfer.at - self.facts.data_at) / SECTOR_BYTES;
         let place = (slot, failed.transfer.at);
         let again = last.replace(place) == Some(place);
         // A device that ends where it did not is no device with a bad sector.
         let shrunk = failed.error.kind() == io::ErrorKind::UnexpectedEof;
-        if !again && !shrunk && self.mend(worker, slot, Extent::new(lbn, failed.transfer.sectors.0)) {
+        if !again && !shrunk && self.mend(worker, slot, Extent::new(lbn, failed.transfer.sectors.0))
+        {
             self.happened(
                 "mended",
                 slot,
@@ -553,17 +680,26 @@ impl Array {
 
     /// Piece by piece, only what cannot be read: the others may not be able to read what is beside it.
     fn mend(&self, worker: &mut Worker, slot: usize, extent: Extent) -> bool {
-        let Some(device) = self.devices()[slot].clone() else { return false };
+        let Some(device) = self.devices()[slot].clone() else {
+            return false;
+        };
         // In gears what a block follows from may lie beside it, on the same member.
         let whole_unit = self.facts.gears.is_none();
-        let step = if whole_unit { self.facts.unit } else { self.facts.block_bytes / SECTOR_BYTES };
+        let step = if whole_unit {
+            self.facts.unit
+        } else {
+            self.facts.block_bytes / SECTOR_BYTES
+        };
         let mut buffer = Aligned::default();
         let mut plan = Plan::new(Detail::Bytes);
         let mut at = extent.start.0 / step * step;
         while at < extent.end().0 {
             let piece = Extent::new(at, step.min(extent.end().0 - at));
             let bytes = buffer.of(piece.sectors.bytes().0 as usize);
-            if device.read(self.facts.data_at + at * SECTOR_BYTES, bytes).is_ok() {
+            if device
+                .read(self.facts.data_at + at * SECTOR_BYTES, bytes)
+                .is_ok()
+            {
                 at = piece.end().0;
                 continue;
             }
@@ -585,8 +721,12 @@ impl Array {
         plan.clear();
         let start = Sectors(piece.start.0);
         let before = planner.layout.member_state(slot);
-        planner.layout.set_member_state(slot, MemberState::Rebuilding { done: start });
-        let next = planner.layout.plan_rebuild(&[slot], start, piece.sectors, plan);
+        planner
+            .layout
+            .set_member_state(slot, MemberState::Rebuilding { done: start });
+        let next = planner
+            .layout
+            .plan_rebuild(&[slot], start, piece.sectors, plan);
         planner.layout.set_member_state(slot, before);
         let fills = plan.ios().iter().any(|io| {
             let own = io.member as usize == slot && io.operation == Operation::Write;
@@ -601,8 +741,14 @@ impl Array {
         let mut planner = self.planner();
         let gear = planner.gear();
         let shifts = matches!(gear, Some(Gear::Falling | Gear::Rising));
-        let stale_rows = planner.layout.gears().filter(|_| shifts).map(|gears| gears.stale());
-        let used: Vec<u64> = (0..states.len()).map(|slot| planner.layout.member_used(slot).0).collect();
+        let stale_rows = planner
+            .layout
+            .gears()
+            .filter(|_| shifts)
+            .map(|gears| gears.stale());
+        let used: Vec<u64> = (0..states.len())
+            .map(|slot| planner.layout.member_used(slot).0)
+            .collect();
         let layout = format!("{} of {}", planner.layout.name(), states.len());
         let answers = planner.layout.answers();
         drop(planner);
@@ -614,10 +760,16 @@ impl Array {
             let standby = device.as_ref().and_then(|device| device.standby());
             let standby = standby.is_some_and(Standby::stands);
             let stands = device.is_some() && self.stands(index);
-            SlotStatus { standby, stands, ..slot_status(slot, state, used) }
+            SlotStatus {
+                standby,
+                stands,
+                ..slot_status(slot, state, used)
+            }
         });
         let slots = slots.collect();
-        let filling = states.iter().any(|state| matches!(state, MemberState::Rebuilding { .. }));
+        let filling = states
+            .iter()
+            .any(|state| matches!(state, MemberState::Rebuilding { .. }));
         let state = match () {
             () if self.halted().is_some() => "halted",
             () if !answers => "failed",
@@ -634,12 +786,24 @@ impl Array {
             halted: self.halted().map(str::to_owned),
             events: book.roster.events,
             region_bytes: book.roster.region_sectors * SECTOR_BYTES,
-            dirty_regions: self.bitmap.as_ref().map_or(0, |bitmap| bitmap.dirty().len() as u64),
+            dirty_regions: self
+                .bitmap
+                .as_ref()
+                .map_or(0, |bitmap| bitmap.dirty().len() as u64),
             gear: gear.map(Gear::name),
             stale_rows,
-            shift_trouble: self.shift_trouble.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            shift_trouble: self
+                .shift_trouble
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
             slots,
-            spares: book.roster.spares.iter().map(|spare| spare.device.clone()).collect(),
+            spares: book
+                .roster
+                .spares
+                .iter()
+                .map(|spare| spare.device.clone())
+                .collect(),
         }
     }
 }
@@ -654,35 +818,70 @@ fn slot_status(slot: &Slot, state: MemberState, used: u64) -> SlotStatus {
         MemberState::Failed => ("failed", 0.0),
         MemberState::Rebuilding { done } => ("filling", done.0 as f64 / used.max(1) as f64),
     };
-    let missed_only = matches!(slot.state, SlotState::Filling { missed_only: true, .. });
+    let missed_only = matches!(
+        slot.state,
+        SlotState::Filling {
+            missed_only: true,
+            ..
+        }
+    );
     let (device, member) = (slot.device.clone(), slot.member);
-    SlotStatus { device, member, state, filled, missed_only, standby: false, stands: false }
+    SlotStatus {
+        device,
+        member,
+        state,
+        filled,
+        missed_only,
+        standby: false,
+        stands: false,
+    }
 }
 
 /// Takes the members' states over.
 pub(crate) fn note_states(roster: &mut Roster, states: &[MemberState]) {
     let events = roster.events;
     for (slot, &state) in roster.slots.iter_mut().zip(states) {
-        let missed_only = matches!(slot.state, SlotState::Filling { missed_only: true, .. });
+        let missed_only = matches!(
+            slot.state,
+            SlotState::Filling {
+                missed_only: true,
+                ..
+            }
+        );
         let next = match state {
             MemberState::Alive => SlotState::Alive,
             MemberState::Failed => SlotState::Failed,
-            MemberState::Rebuilding { done } => SlotState::Filling { done_sectors: done.0, missed_only },
+            MemberState::Rebuilding { done } => SlotState::Filling {
+                done_sectors: done.0,
+                missed_only,
+            },
         };
         if next == SlotState::Failed && slot.state != SlotState::Failed {
             slot.failed_at = events;
         }
         slot.state = next;
     }
-    let whole = roster.slots.iter().all(|slot| slot.state == SlotState::Alive) && roster.low_gear.is_none();
-    roster.missed_since = if whole { None } else { roster.missed_since.or(Some(events)) };
+    let whole = roster
+        .slots
+        .iter()
+        .all(|slot| slot.state == SlotState::Alive)
+        && roster.low_gear.is_none();
+    roster.missed_since = if whole {
+        None
+    } else {
+        roster.missed_since.or(Some(events))
+    };
 }
 
 /// Whether the bitmap has all that the member has missed: it held everything
 /// until it failed, and that was not before the bitmap began.
 pub(crate) fn knows_what_it_missed(roster: &Roster, slot: usize, own: &Superblock) -> bool {
     let failed_at = roster.slots[slot].failed_at;
-    let alive = own.roster.slots.get(slot).is_some_and(|slot| slot.state == SlotState::Alive);
+    let alive = own
+        .roster
+        .slots
+        .get(slot)
+        .is_some_and(|slot| slot.state == SlotState::Alive);
     let since = roster.missed_since.is_some_and(|since| since <= failed_at);
     alive && since && own.roster.events + 1 >= failed_at && own.roster.events < failed_at
 }
@@ -711,9 +910,13 @@ pub(crate) fn wipe(device: &dyn Device, each: u64) -> Result<(), ArrayError> {
     let all = buffer.of(length as usize);
     let mut wipe = || {
         for done in (0..each.min(bytes)).step_by(length.max(1) as usize) {
-            let (start, end) = (done.min(bytes - length), (bytes - length).saturating_sub(done));
+            let (start, end) = (
+                done.min(bytes - length),
+                (bytes - length).saturating_sub(done),
+            );
             for at in [start, end] {
-                let is_zero = done > 0 && device.read(at, all).is_ok() && all.iter().all(|&byte| byte == 0);
+                let is_zero =
+                    done > 0 && device.read(at, all).is_ok() && all.iter().all(|&byte| byte == 0);
                 if !is_zero {
                     all.fill(0);
                     device.write(at, all)?;

@@ -55,7 +55,11 @@ impl Power {
         self.0.load(Ordering::SeqCst) < 0
     }
     fn use_some(&self) -> io::Result<()> {
-        if self.0.fetch_sub(1, Ordering::SeqCst) > 0 { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+        if self.0.fetch_sub(1, Ordering::SeqCst) > 0 {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
     }
 }
 
@@ -96,7 +100,11 @@ impl Simulated {
     fn check(&self) -> io::Result<()> {
         self.touched.fetch_add(1, Ordering::SeqCst);
         let dead = self.dead.load(Ordering::SeqCst) || self.power.is_off();
-        if dead { Err(io::ErrorKind::NotConnected.into()) } else { Ok(()) }
+        if dead {
+            Err(io::ErrorKind::NotConnected.into())
+        } else {
+            Ok(())
+        }
     }
     pub(crate) fn lose_power(&self, random: &mut Random, percent: u64) {
         let mut media = self.lock();
@@ -107,7 +115,9 @@ impl Simulated {
                 media.durable[sector * SECTOR..][..SECTOR].copy_from_slice(landed);
             }
             let sector = sector * SECTOR..(sector + 1) * SECTOR;
-            let Media { durable, current, .. } = &mut *media;
+            let Media {
+                durable, current, ..
+            } = &mut *media;
             current[sector.clone()].copy_from_slice(&durable[sector]);
         }
     }
@@ -149,7 +159,11 @@ impl Device for Simulated {
         let mut media = self.lock();
         for (index, sector) in from.chunks(SECTOR).enumerate() {
             let number = at as usize / SECTOR + index;
-            media.cached.entry(number).or_default().push(sector.try_into().unwrap());
+            media
+                .cached
+                .entry(number)
+                .or_default()
+                .push(sector.try_into().unwrap());
             media.bad.remove(&number);
         }
         media.current[at as usize..][..from.len()].copy_from_slice(from);
@@ -167,7 +181,9 @@ impl Device for Simulated {
         let mut media = self.lock();
         for sector in std::mem::take(&mut media.cached).into_keys() {
             let sector = sector * SECTOR..(sector + 1) * SECTOR;
-            let Media { durable, current, .. } = &mut *media;
+            let Media {
+                durable, current, ..
+            } = &mut *media;
             durable[sector.clone()].copy_from_slice(&current[sector]);
         }
         drop(media);
@@ -187,7 +203,9 @@ fn fingerprint(sector: &[u8]) -> u64 {
 fn fill(bytes: &mut [u8], mut tag: u64) {
     for sector in bytes.chunks_mut(SECTOR) {
         tag = tag.wrapping_mul(0x2545_F491_4F6C_DD1D).wrapping_add(1);
-        sector.chunks_mut(8).for_each(|word| word.copy_from_slice(&tag.to_le_bytes()));
+        sector
+            .chunks_mut(8)
+            .for_each(|word| word.copy_from_slice(&tag.to_le_bytes()));
     }
 }
 
@@ -201,7 +219,9 @@ impl Model {
         }
     }
     fn flushed(&mut self) {
-        self.0.iter_mut().for_each(|versions| drop(versions.drain(..versions.len() - 1)));
+        self.0
+            .iter_mut()
+            .for_each(|versions| drop(versions.drain(..versions.len() - 1)));
     }
     /// Power was lost: what is there must be one of what may be, but for sectors
     /// that are `excused`, and counts from now on.
@@ -222,7 +242,9 @@ impl Model {
             .chunks(SECTOR)
             .enumerate()
             .find(|(index, sector)| self.0[*index].last() != Some(&fingerprint(sector)));
-        wrong.map_or(Ok(()), |(index, _)| Err(format!("sector {index} is not what was written last")))
+        wrong.map_or(Ok(()), |(index, _)| {
+            Err(format!("sector {index} is not what was written last"))
+        })
     }
 }
 
@@ -247,7 +269,11 @@ impl Case {
 pub(crate) fn simulated(count: usize, bytes: usize) -> (Vec<Arc<Simulated>>, Arc<Power>) {
     let power = Arc::new(Power(AtomicI64::new(i64::MAX)));
     let device = |index: usize| {
-        let media = Media { durable: vec![0; bytes], current: vec![0; bytes], ..Media::default() };
+        let media = Media {
+            durable: vec![0; bytes],
+            current: vec![0; bytes],
+            ..Media::default()
+        };
         let (power, name) = (Arc::clone(&power), format!("device {index}"));
         let slow = AtomicBool::new(false);
         let stuck = AtomicBool::new(false);
@@ -265,7 +291,10 @@ pub(crate) fn simulated(count: usize, bytes: usize) -> (Vec<Arc<Simulated>>, Arc
 }
 
 pub(crate) fn dynamic(devices: &[Arc<Simulated>]) -> Vec<Arc<dyn Device>> {
-    devices.iter().map(|device| Arc::clone(device) as Arc<dyn Device>).collect()
+    devices
+        .iter()
+        .map(|device| Arc::clone(device) as Arc<dyn Device>)
+        .collect()
 }
 
 pub(crate) fn design(layout: &str, chunk: u64, policy: JournalPolicy) -> Design {
@@ -273,7 +302,9 @@ pub(crate) fn design(layout: &str, chunk: u64, policy: JournalPolicy) -> Design 
         "raid1" | "jbod" => serde_json::json!({}),
         "lzvs" => serde_json::json!({ "zones": 4, "blocking": 1024 }),
         "paraid of raid0" => serde_json::json!({ "chunk": chunk, "level": "raid0" }),
-        "e-paraid of raid0" => serde_json::json!({ "chunk": chunk, "level": "raid0", "cluster": 3 }),
+        "e-paraid of raid0" => {
+            serde_json::json!({ "chunk": chunk, "level": "raid0", "cluster": 3 })
+        }
         "paraid, 4 turn" => serde_json::json!({ "chunk": chunk, "active": 4 }),
         "e-paraid, 4 turn" => serde_json::json!({ "chunk": chunk, "active": 4, "cluster": 3 }),
         _ => serde_json::json!({ "chunk": chunk }),
@@ -287,7 +318,11 @@ pub(crate) fn design(layout: &str, chunk: u64, policy: JournalPolicy) -> Design 
         force: false,
         member_bytes: Some(96 << 10),
         // Small ones, so that what is not marked is marked by nothing else.
-        region_bytes: Some(if layout.contains("paraid") { 4 << 10 } else { 16 << 10 }),
+        region_bytes: Some(if layout.contains("paraid") {
+            4 << 10
+        } else {
+            16 << 10
+        }),
         measured: Vec::new(),
     }
 }
@@ -299,7 +334,13 @@ fn live(case: &Case, seed: u64, losses: u64, sabotage: Sabotage) -> Result<Tally
 }
 
 /// The same with several, each of them a thread.
-fn live_with(writers: u64, case: &Case, seed: u64, losses: u64, sabotage: Sabotage) -> Result<Tally, String> {
+fn live_with(
+    writers: u64,
+    case: &Case,
+    seed: u64,
+    losses: u64,
+    sabotage: Sabotage,
+) -> Result<Tally, String> {
     let mut random = Random(seed);
     let (devices, power) = simulated(case.members, 1300 << 10);
     let mut design = design(case.layout, case.chunk, case.policy);
@@ -370,12 +411,22 @@ impl Life<'_> {
     fn until_power_fails(&mut self, array: Array, writers: u64) -> Result<Array, String> {
         let mut worker = Worker::one_by_one();
         let most = if writers > 1 { 240 } else { 120 };
-        let most = if array.gear().is_some() { 3 * most } else { most };
-        self.power.0.store(5 + self.random.below(most) as i64, Ordering::SeqCst);
+        let most = if array.gear().is_some() {
+            3 * most
+        } else {
+            most
+        };
+        self.power
+            .0
+            .store(5 + self.random.below(most) as i64, Ordering::SeqCst);
         if writers > 1 {
-            self.devices.iter().for_each(|device| device.slow.store(true, Ordering::Relaxed));
+            self.devices
+                .iter()
+                .for_each(|device| device.slow.store(true, Ordering::Relaxed));
             self.many_until_power_fails(&array, writers)?;
-            self.devices.iter().for_each(|device| device.slow.store(false, Ordering::Relaxed));
+            self.devices
+                .iter()
+                .for_each(|device| device.slow.store(false, Ordering::Relaxed));
         } else {
             while self.step(&array, &mut worker)? {}
         }
@@ -395,9 +446,14 @@ impl Life<'_> {
     /// One thing that somebody does; whether there is power still. Who stands in the low gear hears nothing of
     /// it.
     fn step(&mut self, array: &Array, worker: &mut Worker) -> Result<bool, String> {
-        let standing: Vec<usize> = (0..self.devices.len()).filter(|&slot| array.stands(slot)).collect();
+        let standing: Vec<usize> = (0..self.devices.len())
+            .filter(|&slot| array.stands(slot))
+            .collect();
         let touched = |devices: &[Arc<Simulated>]| -> Vec<u64> {
-            standing.iter().map(|&slot| devices[slot].touched.load(Ordering::SeqCst)).collect()
+            standing
+                .iter()
+                .map(|&slot| devices[slot].touched.load(Ordering::SeqCst))
+                .collect()
         };
         self.gear = array.gear();
         let before = touched(&self.devices);
@@ -444,12 +500,19 @@ impl Life<'_> {
         };
         match ended {
             Ok(()) => Ok(true),
-            Err(error) if self.power.0.load(Ordering::SeqCst) > 0 => Err(format!("with power: {error}")),
+            Err(error) if self.power.0.load(Ordering::SeqCst) > 0 => {
+                Err(format!("with power: {error}"))
+            }
             Err(_) => Ok(false),
         }
     }
 
-    fn write(&mut self, array: &Array, worker: &mut Worker, sectors: u64) -> Result<(), ArrayError> {
+    fn write(
+        &mut self,
+        array: &Array,
+        worker: &mut Worker,
+        sectors: u64,
+    ) -> Result<(), ArrayError> {
         let row = array.facts.rows.map_or(64, |rows| rows.data.0);
         let random = &mut self.random;
         let length = match random.below(4) {
@@ -461,15 +524,23 @@ impl Life<'_> {
         let length = length.min(sectors);
         // Some places are written again and again.
         let room = sectors - length;
-        let first =
-            if random.chance(40) { random.below(room.min(2 * row) + 1) } else { random.below(room + 1) };
-        let first = if random.chance(30) { (first / row * row).min(room) } else { first };
+        let first = if random.chance(40) {
+            random.below(room.min(2 * row) + 1)
+        } else {
+            random.below(room + 1)
+        };
+        let first = if random.chance(30) {
+            (first / row * row).min(room)
+        } else {
+            first
+        };
         let mut bytes = vec![0; length as usize * SECTOR];
         fill(&mut bytes, random.next());
         self.model.write(first, &bytes);
         // In the low gear all is journalled.
         if !array.reads_soft() {
-            self.loose.extend(first.div_ceil(row)..(first + length) / row);
+            self.loose
+                .extend(first.div_ceil(row)..(first + length) / row);
         }
         self.tally.writes += 1;
         array.write(worker, first * SECTOR as u64, &bytes)
@@ -489,14 +560,18 @@ impl Life<'_> {
         for versions in &mut self.model.0[first as usize..(first + length) as usize] {
             versions.insert(versions.len() - 1, zero);
         }
-        self.loose.extend(first.div_ceil(row)..(first + length) / row);
+        self.loose
+            .extend(first.div_ceil(row)..(first + length) / row);
         let mut bytes = vec![0; length as usize * SECTOR];
         let at = first * SECTOR as u64;
         let trimmed = array.trim(worker, at, bytes.len() as u64);
         if let Err(error) = trimmed.and_then(|()| array.read(worker, at, &mut bytes)) {
             return Ok(Err(error));
         }
-        for (versions, sector) in self.model.0[first as usize..].iter_mut().zip(bytes.chunks(SECTOR)) {
+        for (versions, sector) in self.model.0[first as usize..]
+            .iter_mut()
+            .zip(bytes.chunks(SECTOR))
+        {
             let found = fingerprint(sector);
             if found != zero && versions.last() != Some(&found) {
                 return Err("a trimmed sector is neither zeros nor what it was".to_owned());
@@ -530,7 +605,10 @@ impl Life<'_> {
         };
         self.tally.missing += u64::from(!absent.is_empty());
         let mut present: Vec<Arc<dyn Device>> = dynamic(&self.devices);
-        let away: Vec<Arc<dyn Device>> = absent.iter().map(|&slot| Arc::clone(&present[slot])).collect();
+        let away: Vec<Arc<dyn Device>> = absent
+            .iter()
+            .map(|&slot| Arc::clone(&present[slot]))
+            .collect();
         let mut slot = 0;
         present.retain(|_| {
             slot += 1;
@@ -539,7 +617,10 @@ impl Life<'_> {
         let (mut array, report) = assemble_without(&present, true, self.sabotage).map_err(told)?;
         array.copied_at_once = COPIED;
         if died.is_none() && report.newly_failed.len() > absent.len() {
-            return Err(format!("members count as failed that are here: {:?}", report.newly_failed));
+            return Err(format!(
+                "members count as failed that are here: {:?}",
+                report.newly_failed
+            ));
         }
         self.tally.replayed += report.replayed_changes;
         self.tally.compared += report.compared_regions;
@@ -556,7 +637,11 @@ impl Life<'_> {
             let sectors = array.capacity().0;
             self.write(&array, worker, sectors).map_err(told)?;
         }
-        let out = self.devices.iter().enumerate().filter(|(slot, _)| array.devices()[*slot].is_none());
+        let out = self
+            .devices
+            .iter()
+            .enumerate()
+            .filter(|(slot, _)| array.devices()[*slot].is_none());
         let out = out
             .filter(|(slot, _)| !absent.contains(slot))
             .map(|(_, device)| Arc::clone(device) as Arc<dyn Device>);
@@ -567,10 +652,14 @@ impl Life<'_> {
         let mut found = Comparison::default();
         let mut next = Some(Lbn(0)).filter(|_| self.case.survives() > 0);
         while let Some(from) = next {
-            next = array.scrub_step(worker, from, false, &mut found).map_err(told)?;
+            next = array
+                .scrub_step(worker, from, false, &mut found)
+                .map_err(told)?;
         }
         if found.mismatched_sectors > 0 {
-            return Err(format!("redundancy does not follow from the data: {found:?}"));
+            return Err(format!(
+                "redundancy does not follow from the data: {found:?}"
+            ));
         }
         array.read(worker, 0, &mut bytes).map_err(told)?;
         self.model.expect_latest(&bytes)?;
@@ -597,30 +686,113 @@ impl TransposeInto for Result<Result<(), String>, ArrayError> {
 }
 
 const CASES: &[Case] = &[
-    Case { layout: "raid5", members: 4, chunk: 4096, policy: JournalPolicy::Partial },
-    Case { layout: "raid5", members: 3, chunk: 8192, policy: JournalPolicy::All },
-    Case { layout: "raid6", members: 5, chunk: 4096, policy: JournalPolicy::All },
-    Case { layout: "raid6", members: 4, chunk: 4096, policy: JournalPolicy::Partial },
-    Case { layout: "raid4", members: 4, chunk: 4096, policy: JournalPolicy::Partial },
-    Case { layout: "raid1", members: 2, chunk: 4096, policy: JournalPolicy::Partial },
-    Case { layout: "raid1", members: 3, chunk: 4096, policy: JournalPolicy::Partial },
-    Case { layout: "raid10", members: 4, chunk: 4096, policy: JournalPolicy::Partial },
-    Case { layout: "raid0", members: 3, chunk: 4096, policy: JournalPolicy::Partial },
-    Case { layout: "jbod", members: 3, chunk: 4096, policy: JournalPolicy::Partial },
-    Case { layout: "lzvs", members: 4, chunk: 4096, policy: JournalPolicy::Partial },
+    Case {
+        layout: "raid5",
+        members: 4,
+        chunk: 4096,
+        policy: JournalPolicy::Partial,
+    },
+    Case {
+        layout: "raid5",
+        members: 3,
+        chunk: 8192,
+        policy: JournalPolicy::All,
+    },
+    Case {
+        layout: "raid6",
+        members: 5,
+        chunk: 4096,
+        policy: JournalPolicy::All,
+    },
+    Case {
+        layout: "raid6",
+        members: 4,
+        chunk: 4096,
+        policy: JournalPolicy::Partial,
+    },
+    Case {
+        layout: "raid4",
+        members: 4,
+        chunk: 4096,
+        policy: JournalPolicy::Partial,
+    },
+    Case {
+        layout: "raid1",
+        members: 2,
+        chunk: 4096,
+        policy: JournalPolicy::Partial,
+    },
+    Case {
+        layout: "raid1",
+        members: 3,
+        chunk: 4096,
+        policy: JournalPolicy::Partial,
+    },
+    Case {
+        layout: "raid10",
+        members: 4,
+        chunk: 4096,
+        policy: JournalPolicy::Partial,
+    },
+    Case {
+        layout: "raid0",
+        members: 3,
+        chunk: 4096,
+        policy: JournalPolicy::Partial,
+    },
+    Case {
+        layout: "jbod",
+        members: 3,
+        chunk: 4096,
+        policy: JournalPolicy::Partial,
+    },
+    Case {
+        layout: "lzvs",
+        members: 4,
+        chunk: 4096,
+        policy: JournalPolicy::Partial,
+    },
 ];
 
 const GEARED: &[Case] = &[
-    Case { layout: "paraid", members: 4, chunk: 4096, policy: JournalPolicy::Partial },
-    Case { layout: "paraid, 4 turn", members: 6, chunk: 2048, policy: JournalPolicy::All },
-    Case { layout: "e-paraid, 4 turn", members: 6, chunk: 2048, policy: JournalPolicy::Partial },
-    Case { layout: "paraid of raid0", members: 4, chunk: 4096, policy: JournalPolicy::Partial },
-    Case { layout: "e-paraid of raid0", members: 4, chunk: 2048, policy: JournalPolicy::Partial },
+    Case {
+        layout: "paraid",
+        members: 4,
+        chunk: 4096,
+        policy: JournalPolicy::Partial,
+    },
+    Case {
+        layout: "paraid, 4 turn",
+        members: 6,
+        chunk: 2048,
+        policy: JournalPolicy::All,
+    },
+    Case {
+        layout: "e-paraid, 4 turn",
+        members: 6,
+        chunk: 2048,
+        policy: JournalPolicy::Partial,
+    },
+    Case {
+        layout: "paraid of raid0",
+        members: 4,
+        chunk: 4096,
+        policy: JournalPolicy::Partial,
+    },
+    Case {
+        layout: "e-paraid of raid0",
+        members: 4,
+        chunk: 2048,
+        policy: JournalPolicy::Partial,
+    },
 ];
 
 /// How many lives, of five losses each: FULLSTROKE_LIVES makes it more.
 fn lives() -> u64 {
-    std::env::var("FULLSTROKE_LIVES").ok().and_then(|lives| lives.parse().ok()).unwrap_or(4)
+    std::env::var("FULLSTROKE_LIVES")
+        .ok()
+        .and_then(|lives| lives.parse().ok())
+        .unwrap_or(4)
 }
 
 /// So many lives of arrays of all cases, with so many writers.
@@ -628,12 +800,19 @@ fn live_all(cases: &[Case], writers: u64, lives: u64) {
     for case in cases {
         let mut all = Tally::default();
         for seed in 0..lives {
-            let tally = live_with(writers, case, seed, 5, Sabotage::Nothing).unwrap_or_else(|error| {
-                panic!("{} of {}, {:?}, seed {seed}: {error}", case.layout, case.members, case.policy)
-            });
+            let tally =
+                live_with(writers, case, seed, 5, Sabotage::Nothing).unwrap_or_else(|error| {
+                    panic!(
+                        "{} of {}, {:?}, seed {seed}: {error}",
+                        case.layout, case.members, case.policy
+                    )
+                });
             all.add(&tally);
         }
-        eprintln!("{writers} writers, {} of {}, {:?}: {all:?}", case.layout, case.members, case.policy);
+        eprintln!(
+            "{writers} writers, {} of {}, {:?}: {all:?}",
+            case.layout, case.members, case.policy
+        );
     }
 }
 
@@ -667,8 +846,11 @@ fn without_a_piece_of_what_keeps_writers_apart_something_is_lost() {
         Sabotage::NoMarks,
         Sabotage::FailureForgotten,
     ] {
-        let caught = (0..200)
-            .find(|&seed| CASES[..4].iter().any(|case| live_with(4, case, seed, 5, sabotage).is_err()));
+        let caught = (0..200).find(|&seed| {
+            CASES[..4]
+                .iter()
+                .any(|case| live_with(4, case, seed, 5, sabotage).is_err())
+        });
         eprintln!("{sabotage:?}: caught with seed {caught:?}");
         assert!(caught.is_some(), "{sabotage:?} was not caught");
     }
@@ -683,15 +865,22 @@ fn without_a_piece_of_the_machinery_something_is_lost() {
         Sabotage::RetiredEarly,
         Sabotage::FailureForgotten,
     ] {
-        let caught =
-            (0..200).find(|&seed| CASES[..4].iter().any(|case| live(case, seed, 5, sabotage).is_err()));
+        let caught = (0..200).find(|&seed| {
+            CASES[..4]
+                .iter()
+                .any(|case| live(case, seed, 5, sabotage).is_err())
+        });
         eprintln!("{sabotage:?}: caught with seed {caught:?}");
         assert!(caught.is_some(), "{sabotage:?} was not caught");
     }
 }
 
 /// Begins a shift, or goes on with one. Answers the gear if it was settled in now.
-fn shift_on(array: &Array, worker: &mut Worker, random: &mut Random) -> Result<Option<Gear>, ArrayError> {
+fn shift_on(
+    array: &Array,
+    worker: &mut Worker,
+    random: &mut Random,
+) -> Result<Option<Gear>, ArrayError> {
     let before = array.gear();
     let towards = match before {
         Some(Gear::High) => Some(Towards::Down),
@@ -706,7 +895,9 @@ fn shift_on(array: &Array, worker: &mut Worker, random: &mut Random) -> Result<O
     for _ in 0..1 + random.below(4) {
         array.tend(worker)?;
     }
-    let now = array.gear().filter(|gear| matches!(gear, Gear::High | Gear::Low));
+    let now = array
+        .gear()
+        .filter(|gear| matches!(gear, Gear::High | Gear::Low));
     Ok(now.filter(|_| now != before))
 }
 
@@ -721,7 +912,9 @@ fn without_a_piece_of_what_keeps_gears_something_is_lost() {
         (Sabotage::GroupsUnlocked, 4),
     ] {
         let caught = (0..200).find_map(|seed| {
-            GEARED.iter().find_map(|case| Some((seed, live_with(writers, case, seed, 5, sabotage).err()?)))
+            GEARED
+                .iter()
+                .find_map(|case| Some((seed, live_with(writers, case, seed, 5, sabotage).err()?)))
         });
         eprintln!("{sabotage:?}: {caught:?}");
         uncaught.extend(caught.is_none().then_some(sabotage));
@@ -743,7 +936,10 @@ fn some_bytes(length: u64, tag: u64) -> Vec<u8> {
 
 fn made(layout: &str, members: usize, spares: usize) -> (Array, Vec<Arc<Simulated>>, Worker) {
     let (devices, _) = simulated(members + spares, 1300 << 10);
-    let design = Design { spares, ..design(layout, 4096, JournalPolicy::Partial) };
+    let design = Design {
+        spares,
+        ..design(layout, 4096, JournalPolicy::Partial)
+    };
     create(&design, &dynamic(&devices)).unwrap();
     let (array, report) = assemble(&dynamic(&devices), false).unwrap();
     assert!(report.clean && report.newly_failed.is_empty());
@@ -751,7 +947,11 @@ fn made(layout: &str, members: usize, spares: usize) -> (Array, Vec<Arc<Simulate
 }
 
 fn kinds(array: &Array) -> Vec<&'static str> {
-    array.take_happenings().into_iter().map(|happening| happening.kind).collect()
+    array
+        .take_happenings()
+        .into_iter()
+        .map(|happening| happening.kind)
+        .collect()
 }
 
 #[test]
@@ -761,13 +961,19 @@ fn a_member_that_dies_is_done_without_and_a_spare_takes_its_place() {
         let bytes = some_bytes(array.capacity().bytes().0, 7);
         array.write(&mut worker, 0, &bytes).unwrap();
         devices[1].dead.store(true, Ordering::SeqCst);
-        array.write(&mut worker, 1000, &some_bytes(5000, 8)).unwrap();
+        array
+            .write(&mut worker, 1000, &some_bytes(5000, 8))
+            .unwrap();
         assert_eq!(content(&array, &mut worker)[..1000], bytes[..1000]);
         array.flush().unwrap();
         assert_eq!(array.status().state, "degraded");
         while array.tend(&mut worker).unwrap() {}
         assert_eq!(array.status().state, "whole");
-        assert_eq!(kinds(&array), ["failed", "spare", "filling", "filled"], "{layout}");
+        assert_eq!(
+            kinds(&array),
+            ["failed", "spare", "filling", "filled"],
+            "{layout}"
+        );
         let now = content(&array, &mut worker);
         assert_eq!(now[1000..6000], some_bytes(5000, 8));
         array.stop().unwrap();
@@ -790,20 +996,29 @@ fn a_write_that_a_member_missed_waits_for_whoever_is_writing_that_down() {
     devices[1].stuck.store(true, Ordering::SeqCst);
     let answered = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| array.write(&mut Worker::one_by_one(), 0, &some_bytes(512, 2)).unwrap());
+        scope.spawn(|| {
+            array
+                .write(&mut Worker::one_by_one(), 0, &some_bytes(512, 2))
+                .unwrap()
+        });
         while array.failures.load(Ordering::SeqCst) == 0 || array.devices()[0].is_some() {
             std::thread::yield_now();
         }
         // The first has the book now, or soon.
         std::thread::sleep(std::time::Duration::from_millis(50));
         scope.spawn(|| {
-            array.write(&mut Worker::one_by_one(), 1024, &some_bytes(512, 3)).unwrap();
+            array
+                .write(&mut Worker::one_by_one(), 1024, &some_bytes(512, 3))
+                .unwrap();
             answered.store(true, Ordering::SeqCst);
         });
         std::thread::sleep(std::time::Duration::from_millis(300));
         let early = answered.load(Ordering::SeqCst);
         devices[1].stuck.store(false, Ordering::SeqCst);
-        assert!(!early, "it was answered while the other did not know of the failure");
+        assert!(
+            !early,
+            "it was answered while the other did not know of the failure"
+        );
     });
     assert!(answered.load(Ordering::SeqCst));
     assert_eq!(array.status().state, "degraded");
@@ -826,9 +1041,13 @@ fn sectors_that_cannot_be_read_are_computed_and_written_again() {
         // it fails.
         array.fail(1).unwrap();
         devices[0].spoil(data);
-        let needs = |array: &Array, worker: &mut Worker| array.read(worker, 0, &mut vec![0; 40 << 10]);
+        let needs =
+            |array: &Array, worker: &mut Worker| array.read(worker, 0, &mut vec![0; 40 << 10]);
         if layout != "raid6" && layout != "raid10" {
-            assert!(matches!(needs(&array, &mut worker), Err(ArrayError::Device { .. })), "{layout}");
+            assert!(
+                matches!(needs(&array, &mut worker), Err(ArrayError::Device { .. })),
+                "{layout}"
+            );
             assert_eq!(array.status().state, "degraded");
         }
     }
@@ -859,24 +1078,42 @@ fn a_scrub_goes_on_where_a_sector_cannot_be_read_and_mends_it() {
         let (array, devices, mut worker) = made(layout, members, 0);
         let bytes = some_bytes(array.capacity().bytes().0, 5);
         array.write(&mut worker, 0, &bytes).unwrap();
-        let bad =
-            |devices: &[Arc<Simulated>]| devices.iter().map(|device| device.lock().bad.len()).sum::<usize>();
+        let bad = |devices: &[Arc<Simulated>]| {
+            devices
+                .iter()
+                .map(|device| device.lock().bad.len())
+                .sum::<usize>()
+        };
         let spoilt = spoil_here_and_there(&array, &devices);
         // Only looking, data is mended as for a client; parity and copies are told of.
         let found = scrubbed(&array, &mut worker, false);
         let left = bad(&devices);
         let parity = array.facts.rows.is_some();
-        assert!(left < spoilt && (left > 0 || !parity), "{layout}: {left} of {spoilt} are parity or copies");
+        assert!(
+            left < spoilt && (left > 0 || !parity),
+            "{layout}: {left} of {spoilt} are parity or copies"
+        );
         assert!(found.failed_reads > 0, "{layout}: {found:?}");
         assert!(
             found.mismatched_sectors >= left as u64 && found.first.is_empty() == (left == 0),
             "{layout}: {found:?}"
         );
         let found = scrubbed(&array, &mut worker, true);
-        assert!(found.failed_reads >= left.min(1) as u64, "{layout}: {found:?}");
-        assert_eq!(bad(&devices), 0, "{layout}: what cannot be read is written again");
+        assert!(
+            found.failed_reads >= left.min(1) as u64,
+            "{layout}: {found:?}"
+        );
+        assert_eq!(
+            bad(&devices),
+            0,
+            "{layout}: what cannot be read is written again"
+        );
         let found = scrubbed(&array, &mut worker, false);
-        assert_eq!((found.mismatched_sectors, found.failed_reads), (0, 0), "{layout}: {found:?}");
+        assert_eq!(
+            (found.mismatched_sectors, found.failed_reads),
+            (0, 0),
+            "{layout}: {found:?}"
+        );
         assert_eq!(content(&array, &mut worker), bytes, "{layout}");
         assert_eq!(array.status().state, "whole", "{layout}");
     }
@@ -892,11 +1129,18 @@ fn an_array_that_was_not_stopped_starts_beside_sectors_that_cannot_be_read() {
         spoil_here_and_there(&array, &devices);
         drop(array);
         let (array, report) = assemble(&dynamic(&devices), false).unwrap();
-        assert!(!report.clean && report.compared_regions > 0, "{layout}: {report:?}");
+        assert!(
+            !report.clean && report.compared_regions > 0,
+            "{layout}: {report:?}"
+        );
         assert!(report.mended.failed_reads > 0, "{layout}: {report:?}");
         assert_eq!(content(&array, &mut worker), bytes, "{layout}");
         assert_eq!(array.status().state, "whole", "{layout}");
-        assert_eq!(scrubbed(&array, &mut worker, false).mismatched_sectors, 0, "{layout}");
+        assert_eq!(
+            scrubbed(&array, &mut worker, false).mismatched_sectors,
+            0,
+            "{layout}"
+        );
     }
 }
 
@@ -910,21 +1154,30 @@ fn a_member_that_comes_back_is_filled_only_where_it_has_missed_something() {
     }
     array.fail(2).unwrap();
     let row = array.facts.rows.unwrap().data.bytes().0;
-    array.write(&mut worker, 5 * row, &some_bytes(4096, 2)).unwrap();
-    let wrong = array.add(Arc::clone(&devices[1]) as Arc<dyn Device>, true).unwrap_err().to_string();
+    array
+        .write(&mut worker, 5 * row, &some_bytes(4096, 2))
+        .unwrap();
+    let wrong = array
+        .add(Arc::clone(&devices[1]) as Arc<dyn Device>, true)
+        .unwrap_err()
+        .to_string();
     assert!(wrong.contains("part of the array already"), "{wrong}");
     // What it holds elsewhere is not touched: it is spoilt to show that.
     let data = array.facts.data_at as usize;
     devices[2].lock().current[data..data + 8].fill(0xEE);
     assert_eq!(
-        array.add(Arc::clone(&devices[2]) as Arc<dyn Device>, false).unwrap(),
+        array
+            .add(Arc::clone(&devices[2]) as Arc<dyn Device>, false)
+            .unwrap(),
         "filling what it has missed"
     );
     while array.tend(&mut worker).unwrap() {}
     assert_eq!(array.status().state, "whole");
     assert_eq!(devices[2].lock().current[data..data + 8], [0xEE; 8]);
     let mut found = Comparison::default();
-    let next = array.scrub_step(&mut worker, Lbn(0), true, &mut found).unwrap();
+    let next = array
+        .scrub_step(&mut worker, Lbn(0), true, &mut found)
+        .unwrap();
     assert_eq!(
         (next, found.mismatched_sectors, found.first[0].slot),
         (None, 1, 3),
@@ -947,7 +1200,9 @@ fn writers_beside_each_other_keep_redundancy_right_while_members_fail_and_are_fi
                 for round in 0..3 {
                     for &run in &runs {
                         let tag = run * 100 + round;
-                        array.write(&mut worker, run * 512, &some_bytes(5 * 512, tag)).unwrap();
+                        array
+                            .write(&mut worker, run * 512, &some_bytes(5 * 512, tag))
+                            .unwrap();
                     }
                     array.flush().unwrap();
                 }
@@ -960,12 +1215,16 @@ fn writers_beside_each_other_keep_redundancy_right_while_members_fail_and_are_fi
             while !ended.load(Ordering::SeqCst) {
                 array.fail(slot).unwrap();
                 array.tidy().unwrap();
-                array.add(Arc::clone(&devices[slot]) as Arc<dyn Device>, false).unwrap();
+                array
+                    .add(Arc::clone(&devices[slot]) as Arc<dyn Device>, false)
+                    .unwrap();
                 while array.tend(&mut worker).unwrap() {}
                 slot = (slot + 1) % 5;
             }
         });
-        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        writers
+            .into_iter()
+            .for_each(|writer| writer.join().unwrap());
         ended.store(true, Ordering::SeqCst);
         keeper.join().unwrap();
     });
@@ -973,12 +1232,18 @@ fn writers_beside_each_other_keep_redundancy_right_while_members_fail_and_are_fi
         for run in mine(writer) {
             let mut bytes = vec![0; 5 * 512];
             array.read(&mut worker, run * 512, &mut bytes).unwrap();
-            assert_eq!(bytes, some_bytes(5 * 512, run * 100 + 2), "sectors from {run} on");
+            assert_eq!(
+                bytes,
+                some_bytes(5 * 512, run * 100 + 2),
+                "sectors from {run} on"
+            );
         }
     }
     let (mut found, mut next) = (Comparison::default(), Some(Lbn(0)));
     while let Some(from) = next {
-        next = array.scrub_step(&mut worker, from, false, &mut found).unwrap();
+        next = array
+            .scrub_step(&mut worker, from, false, &mut found)
+            .unwrap();
     }
     assert_eq!(found.mismatched_sectors, 0, "{found:?}");
     assert_eq!(array.status().state, "whole");

@@ -45,7 +45,9 @@ const ENDING: Duration = Duration::from_secs(10);
 /// What somebody is to be told of who does not look: members fail or were missing when
 /// the array was assembled, it takes no changes any more, redundancy does not follow from
 /// the data, a spare is used, a member is filled.
-pub const TOLD: [&str; 6] = ["failed", "degraded", "halted", "mismatch", "spare", "filled"];
+pub const TOLD: [&str; 6] = [
+    "failed", "degraded", "halted", "mismatch", "spare", "filled",
+];
 
 /// How an array is served.
 #[derive(Clone, Debug)]
@@ -115,21 +117,26 @@ pub fn serve(
     let mut listeners = Vec::new();
     for listen in &options.listen {
         listeners.extend(
-            Listener::open(listen, OWNER).map_err(|error| cannot_listen(&listen.to_string(), error))?,
+            Listener::open(listen, OWNER)
+                .map_err(|error| cannot_listen(&listen.to_string(), error))?,
         );
     }
     let control = &options.control;
     let refused = |error| cannot_listen(&control.display().to_string(), error);
-    let orders = Questions::open(control, control::Control(Arc::clone(&server))).map_err(refused)?;
+    let orders =
+        Questions::open(control, control::Control(Arc::clone(&server))).map_err(refused)?;
     let metrics = options.metrics.map(|at| {
         let pages = Metrics(Arc::clone(&server));
-        HttpServer::open(at, "metrics", pages).map_err(|error| cannot_listen(&at.to_string(), error))
+        HttpServer::open(at, "metrics", pages)
+            .map_err(|error| cannot_listen(&at.to_string(), error))
     });
     let metrics = metrics.transpose()?;
     if options.ublk {
         fullstroke_ublk::carry_out_for_others();
     }
-    let workers: Vec<JoinHandle<()>> = (0..WORKERS).map(|_| on_thread(&server, Server::work)).collect();
+    let workers: Vec<JoinHandle<()>> = (0..WORKERS)
+        .map(|_| on_thread(&server, Server::work))
+        .collect();
     let keeper = on_thread(&server, Server::keep);
     let serves: Arc<dyn Serves> = Arc::clone(&server) as _;
     let clients = NbdServer::open(listeners, exports, serves).map_err(refused)?;
@@ -188,7 +195,8 @@ fn exports(array: &Array) -> Result<Arc<Exports>, ArrayError> {
         size_bytes: status.capacity_bytes / u64::from(block) * u64::from(block),
         ..Export::new(status.name, 0)
     };
-    let exports = Exports::new(vec![export]).map_err(|error| ArrayError::Refused(error.to_string()))?;
+    let exports =
+        Exports::new(vec![export]).map_err(|error| ArrayError::Refused(error.to_string()))?;
     Ok(Arc::new(exports))
 }
 
@@ -199,7 +207,11 @@ fn on_thread(server: &Arc<Server>, act: fn(&Server)) -> JoinHandle<()> {
 
 impl Serves for Server {
     fn asked(&self, client: &Arc<NbdClient>, request: Request, payload: Vec<u8>) -> bool {
-        self.jobs.add(Job::OfClient { client: Arc::clone(client), request, payload });
+        self.jobs.add(Job::OfClient {
+            client: Arc::clone(client),
+            request,
+            payload,
+        });
         true
     }
 }
@@ -229,7 +241,11 @@ impl Server {
             // What is copied of a shift may be bounded.
             let is_due = !is_shifted || began >= next_copy;
             let is_tended = is_due && self.array.is_to_be_tended();
-            let tended = if is_tended { self.array.tend(&mut worker) } else { Ok(false) };
+            let tended = if is_tended {
+                self.array.tend(&mut worker)
+            } else {
+                Ok(false)
+            };
             match tended {
                 Ok(true) if self.jobs.are_under_way() => sleep(began.elapsed()),
                 Ok(true) => {}

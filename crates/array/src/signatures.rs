@@ -26,11 +26,26 @@ struct Signature {
 }
 
 const fn at(owner: &'static str, offset: u64, bytes: &'static [u8]) -> Signature {
-    Signature { owner, from: From::Start, offset, bytes }
+    Signature {
+        owner,
+        from: From::Start,
+        offset,
+        bytes,
+    }
 }
 
-const fn before_end(owner: &'static str, rounded: u64, offset: u64, bytes: &'static [u8]) -> Signature {
-    Signature { owner, from: From::End(rounded), offset, bytes }
+const fn before_end(
+    owner: &'static str,
+    rounded: u64,
+    offset: u64,
+    bytes: &'static [u8],
+) -> Signature {
+    Signature {
+        owner,
+        from: From::End(rounded),
+        offset,
+        bytes,
+    }
 }
 
 const EXT: &str = "ext2, ext3 or ext4";
@@ -173,8 +188,10 @@ const SIGNATURES: &[Signature] = &[
 ];
 
 /// `UBERBLOCK_MAGIC` of ZFS, in both orders.
-const UBERBLOCKS: [[u8; 8]; 2] =
-    [0x0000_0000_00BA_B10Cu64.to_le_bytes(), 0x0000_0000_00BA_B10Cu64.to_be_bytes()];
+const UBERBLOCKS: [[u8; 8]; 2] = [
+    0x0000_0000_00BA_B10Cu64.to_le_bytes(),
+    0x0000_0000_00BA_B10Cu64.to_be_bytes(),
+];
 /// A ZFS label; two stand at either end.
 const ZFS_LABEL_BYTES: u64 = 256 << 10;
 /// Its second half are uberblocks, of a KiB or more each.
@@ -197,16 +214,26 @@ pub fn owners(device: &dyn Device) -> io::Result<Vec<&'static str>> {
     let mut head = vec![0; length as usize];
     let mut tail = head.clone();
     // The end of the window is that of the device, as far as blocks allow.
-    let tail_start = size.saturating_sub(length).next_multiple_of(device.block_bytes());
+    let tail_start = size
+        .saturating_sub(length)
+        .next_multiple_of(device.block_bytes());
     let tail_start = tail_start.min(size / 4096 * 4096 - length.min(size / 4096 * 4096));
     for (start, into) in [(0, &mut head), (tail_start, &mut tail)] {
         let bytes = buffer.of(length as usize);
         device.read(start, bytes)?;
         into.copy_from_slice(bytes);
     }
-    let window = Window { size, head: &head, tail: &tail, tail_start };
+    let window = Window {
+        size,
+        head: &head,
+        tail: &tail,
+        tail_start,
+    };
     let mut found: Vec<&'static str> = Vec::new();
-    let known = SIGNATURES.iter().filter(|signature| window.holds(signature)).map(|known| known.owner);
+    let known = SIGNATURES
+        .iter()
+        .filter(|signature| window.holds(signature))
+        .map(|known| known.owner);
     for owner in known.chain(window.zfs()).chain(window.via()) {
         if !found.contains(&owner) {
             found.push(owner);
@@ -233,12 +260,17 @@ impl Window<'_> {
     /// The bytes from `start` on, if they are at either end.
     fn at(&self, start: u64, length: usize) -> Option<&[u8]> {
         let head = self.head.get(start as usize..)?.get(..length);
-        head.or_else(|| self.tail.get(start.checked_sub(self.tail_start)? as usize..)?.get(..length))
+        head.or_else(|| {
+            self.tail
+                .get(start.checked_sub(self.tail_start)? as usize..)?
+                .get(..length)
+        })
     }
 
     fn near_end(&self, start: u64, length: usize) -> Option<&[u8]> {
         let tail = start.checked_sub(self.tail_start);
-        tail.and_then(|at| self.tail.get(at as usize..)?.get(..length)).or_else(|| self.at(start, length))
+        tail.and_then(|at| self.tail.get(at as usize..)?.get(..length))
+            .or_else(|| self.at(start, length))
     }
 
     fn holds(&self, signature: &Signature) -> bool {
@@ -255,14 +287,22 @@ impl Window<'_> {
     /// Uberblocks in one of the four labels.
     fn zfs(&self) -> Option<&'static str> {
         let end = self.size / ZFS_LABEL_BYTES * ZFS_LABEL_BYTES;
-        let labels = [Some(0), Some(ZFS_LABEL_BYTES), end.checked_sub(2 * ZFS_LABEL_BYTES)];
-        let labels = labels.into_iter().chain([end.checked_sub(ZFS_LABEL_BYTES)]).flatten();
+        let labels = [
+            Some(0),
+            Some(ZFS_LABEL_BYTES),
+            end.checked_sub(2 * ZFS_LABEL_BYTES),
+        ];
+        let labels = labels
+            .into_iter()
+            .chain([end.checked_sub(ZFS_LABEL_BYTES)])
+            .flatten();
         let mut blocks = labels.flat_map(|label| {
             (0..UBERBLOCKS_BYTES / 1024).map(move |index| label + UBERBLOCKS_BYTES + index * 1024)
         });
         blocks
             .any(|start| {
-                self.near_end(start, 8).is_some_and(|found| UBERBLOCKS.iter().any(|magic| magic == found))
+                self.near_end(start, 8)
+                    .is_some_and(|found| UBERBLOCKS.iter().any(|magic| magic == found))
             })
             .then_some("ZFS")
     }
@@ -272,7 +312,9 @@ impl Window<'_> {
     fn via(&self) -> Option<&'static str> {
         let last = (self.size / 512 * 512).checked_sub(512)?;
         let found = self.near_end(last, 51)?;
-        let sum = found[..50].iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte));
+        let sum = found[..50]
+            .iter()
+            .fold(0u8, |sum, byte| sum.wrapping_add(*byte));
         (found[..2] == [0x55, 0xAA] && found[2] <= 2 && sum == found[50]).then_some("a VIA array")
     }
 
@@ -332,9 +374,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("via");
         let file = empty(&path, 8 << 20);
-        file.write_all_at(&[0x55, 0xAA, 2, 9], (8 << 20) - 512).unwrap();
-        assert!(owners_of(&path).is_empty(), "a mark of two bytes alone is nobody's");
-        file.write_all_at(&[0x55u8.wrapping_add(0xAA).wrapping_add(11)], (8 << 20) - 512 + 50).unwrap();
+        file.write_all_at(&[0x55, 0xAA, 2, 9], (8 << 20) - 512)
+            .unwrap();
+        assert!(
+            owners_of(&path).is_empty(),
+            "a mark of two bytes alone is nobody's"
+        );
+        file.write_all_at(
+            &[0x55u8.wrapping_add(0xAA).wrapping_add(11)],
+            (8 << 20) - 512 + 50,
+        )
+        .unwrap();
         assert_eq!(owners_of(&path), ["a VIA array"]);
         let path = folder.path().join("ext");
         let file = empty(&path, 8 << 20);
@@ -347,18 +397,29 @@ mod tests {
     fn labels_of_zfs_and_partition_tables_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let size = (16 << 20) + 4096;
-        for (index, label) in
-            [0, 256 << 10, (16 << 20) - (512 << 10), (16 << 20) - (256 << 10)].iter().enumerate()
+        for (index, label) in [
+            0,
+            256 << 10,
+            (16 << 20) - (512 << 10),
+            (16 << 20) - (256 << 10),
+        ]
+        .iter()
+        .enumerate()
         {
             let path = folder.path().join(format!("zfs{index}"));
             let magic = UBERBLOCKS[index % 2];
-            empty(&path, size).write_all_at(&magic, label + (128 << 10) + 7 * 4096).unwrap();
+            empty(&path, size)
+                .write_all_at(&magic, label + (128 << 10) + 7 * 4096)
+                .unwrap();
             assert_eq!(owners_of(&path), ["ZFS"]);
         }
         let path = folder.path().join("mbr");
         let file = empty(&path, size);
         file.write_all_at(&[0x55, 0xAA], 510).unwrap();
-        assert!(owners_of(&path).is_empty(), "a boot sector without partitions is nobody's");
+        assert!(
+            owners_of(&path).is_empty(),
+            "a boot sector without partitions is nobody's"
+        );
         file.write_all_at(&[0x80, 0, 0, 0, 0x83], 446).unwrap();
         assert_eq!(owners_of(&path), ["an MBR partition table"]);
     }
@@ -379,16 +440,25 @@ mod tests {
         for (program, arguments, blkid, owner) in PROGRAMS {
             let path = folder.path().join(program);
             empty(&path, 320 << 20);
-            let path_variable = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
+            let path_variable = format!(
+                "{}:/usr/sbin:/sbin",
+                std::env::var("PATH").unwrap_or_default()
+            );
             let run = |program: &str, arguments: &[&str]| {
-                Command::new(program).args(arguments).arg(&path).env("PATH", &path_variable).output()
+                Command::new(program)
+                    .args(arguments)
+                    .arg(&path)
+                    .env("PATH", &path_variable)
+                    .output()
             };
             if !run(program, arguments).is_ok_and(|made| made.status.success()) {
                 eprintln!("skipped: no {program} here");
                 continue;
             }
             assert!(owners_of(&path).contains(owner), "{program}");
-            let Ok(found) = run("blkid", &["-p", "-o", "value", "-s", "TYPE"]) else { continue };
+            let Ok(found) = run("blkid", &["-p", "-o", "value", "-s", "TYPE"]) else {
+                continue;
+            };
             let found = String::from_utf8_lossy(&found.stdout).into_owned();
             assert_eq!(found.trim(), *blkid, "{program}");
         }

@@ -104,7 +104,10 @@ impl Standby {
     }
 
     pub(crate) fn reading(&self) -> Reading {
-        Reading { begun: self.begun.load(SeqCst), is_busy: self.under_way.load(SeqCst) > 0 }
+        Reading {
+            begun: self.begun.load(SeqCst),
+            is_busy: self.under_way.load(SeqCst) > 0,
+        }
     }
 
     /// A read or a write begins; not while the device is being stopped.
@@ -154,7 +157,11 @@ impl Standby {
         let is_quiet = self.under_way.load(SeqCst) == 0
             && begun.is_none_or(|begun| self.begun.load(SeqCst) == begun)
             && self.flushed.load(SeqCst) == self.written.load(SeqCst);
-        let stopped = if is_quiet { self.stops.stop().map(|()| Stopped::Now) } else { Ok(Stopped::Busy) };
+        let stopped = if is_quiet {
+            self.stops.stop().map(|()| Stopped::Now)
+        } else {
+            Ok(Stopped::Busy)
+        };
         self.stands.store(stopped == Ok(Stopped::Now), SeqCst);
         self.stopping.store(false, SeqCst);
         drop(gate);
@@ -181,7 +188,10 @@ pub struct Attended<D> {
 impl<D: Device> Attended<D> {
     /// `device`, which `stops` can stop. Nothing is sent to it.
     pub fn new(device: D, stops: Box<dyn Stops>) -> Attended<D> {
-        Attended { device, standby: Standby::new(stops) }
+        Attended {
+            device,
+            standby: Standby::new(stops),
+        }
     }
 }
 
@@ -249,20 +259,37 @@ impl Watch {
     /// # Errors
     /// Disks would do little but stop and start.
     pub(crate) fn new(after: Duration) -> Result<Watch, ArrayError> {
-        policy(after).map(|_| Watch { after, timers: BTreeMap::new() })
+        policy(after).map(|_| Watch {
+            after,
+            timers: BTreeMap::new(),
+        })
     }
 
     /// What is to be stopped now. Who is seen for the first time is idle since now.
     ///
     /// # Errors
     /// None that [`new`](Watch::new) has not had.
-    pub(crate) fn look(&mut self, now: Time, device: &str, reading: Reading) -> Result<bool, ArrayError> {
+    pub(crate) fn look(
+        &mut self,
+        now: Time,
+        device: &str,
+        reading: Reading,
+    ) -> Result<bool, ArrayError> {
         if !self.timers.contains_key(device) {
             let policy = policy(self.after)?;
-            let timer = Timer { policy, begun: reading.begun, idle: now, asked: None, refused: false };
+            let timer = Timer {
+                policy,
+                begun: reading.begun,
+                idle: now,
+                asked: None,
+                refused: false,
+            };
             self.timers.insert(device.to_owned(), timer);
         }
-        Ok(self.timers.get_mut(device).is_some_and(|timer| timer.look(now, reading)))
+        Ok(self
+            .timers
+            .get_mut(device)
+            .is_some_and(|timer| timer.look(now, reading)))
     }
 
     /// It did not do it, and is not asked again.
@@ -299,8 +326,13 @@ fn policy(after: Duration) -> Result<Box<dyn SpinDown>, ArrayError> {
              to start, and would do little else"
         )));
     }
-    let keys: Keys = [("after".to_owned(), serde_json::json!(after.to_string()))].into_iter().collect();
-    let costs = Costs { round_trip: ROUND_TRIP, break_even: None };
+    let keys: Keys = [("after".to_owned(), serde_json::json!(after.to_string()))]
+        .into_iter()
+        .collect();
+    let costs = Costs {
+        round_trip: ROUND_TRIP,
+        break_even: None,
+    };
     spin_down::named("fixed", &keys, &costs)
         .map_err(|error| ArrayError::Refused(format!("--standby-after: {}", error.message)))
 }
@@ -317,9 +349,14 @@ pub fn check_standby(after: Duration, devices: &[Arc<dyn Device>]) -> Result<(),
 /// # Errors
 /// Why it cannot be stopped.
 pub(crate) fn can_stand(device: &dyn Device) -> Result<(), ArrayError> {
-    let checked = device.standby().map_or(Err(StandbyError::NoDisk("a file")), Standby::check);
+    let checked = device
+        .standby()
+        .map_or(Err(StandbyError::NoDisk("a file")), Standby::check);
     checked.map_err(|error| {
-        ArrayError::Refused(format!("`{}` cannot be put to standby: {error}", device.name()))
+        ArrayError::Refused(format!(
+            "`{}` cannot be put to standby: {error}",
+            device.name()
+        ))
     })
 }
 
@@ -327,7 +364,10 @@ impl Array {
     /// Members and spares with their places; spares are counted behind.
     fn all_devices(&self) -> Vec<(usize, Arc<dyn Device>)> {
         let members = self.devices();
-        let present = members.iter().enumerate().filter_map(|(slot, device)| Some((slot, device.clone()?)));
+        let present = members
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, device)| Some((slot, device.clone()?)));
         let spares = (members.len()..).zip(self.book().spares.to_vec());
         present.chain(spares).collect()
     }
@@ -339,7 +379,9 @@ impl Array {
     pub(crate) fn rest(&self, watch: &mut Watch, now: Time) -> Result<(), ArrayError> {
         let mut due = Vec::new();
         for (slot, device) in self.all_devices() {
-            let Some(standby) = device.standby() else { continue };
+            let Some(standby) = device.standby() else {
+                continue;
+            };
             let reading = standby.reading();
             if watch.look(now, &device.name(), reading)? {
                 due.push((slot, device, reading.begun));
@@ -349,10 +391,14 @@ impl Array {
             self.flush()?;
         }
         for (slot, device, begun) in due {
-            let Some(standby) = device.standby() else { continue };
+            let Some(standby) = device.standby() else {
+                continue;
+            };
             let name = device.name();
             match standby.stop(Some(begun)) {
-                Ok(Stopped::Now) => self.happened("standby", slot, name, "nothing was asked of it for long"),
+                Ok(Stopped::Now) => {
+                    self.happened("standby", slot, name, "nothing was asked of it for long")
+                }
                 Ok(Stopped::Before | Stopped::Busy) => {}
                 Err(error) => {
                     watch.refused(&name);
@@ -371,7 +417,9 @@ impl Array {
     /// One of them cannot be stopped: then none is; or did not.
     pub(crate) fn stand_by(&self) -> Result<String, ArrayError> {
         let devices = self.all_devices();
-        devices.iter().try_for_each(|(_, device)| can_stand(&**device))?;
+        devices
+            .iter()
+            .try_for_each(|(_, device)| can_stand(&**device))?;
         for _ in 0..LOOKS {
             self.tidy()?;
         }
@@ -380,7 +428,9 @@ impl Array {
         self.flush()?;
         let mut busy = Vec::new();
         for (_, device) in &devices {
-            let stopped = device.standby().map_or(Ok(Stopped::Busy), |standby| standby.stop(None));
+            let stopped = device
+                .standby()
+                .map_or(Ok(Stopped::Busy), |standby| standby.stop(None));
             match stopped {
                 Ok(Stopped::Busy) => busy.push(format!("`{}`", device.name())),
                 Ok(Stopped::Now | Stopped::Before) => {}

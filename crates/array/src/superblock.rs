@@ -81,8 +81,11 @@ impl FromStr for Uuid {
     type Err = String;
     fn from_str(text: &str) -> Result<Uuid, String> {
         let digits: String = text.chars().filter(|&digit| digit != '-').collect();
-        let number = u128::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 32);
-        let number = number.ok_or_else(|| format!("found `{text}`; expected 32 hexadecimal digits"))?;
+        let number = u128::from_str_radix(&digits, 16)
+            .ok()
+            .filter(|_| digits.len() == 32);
+        let number =
+            number.ok_or_else(|| format!("found `{text}`; expected 32 hexadecimal digits"))?;
         Ok(Uuid(number.to_be_bytes()))
     }
 }
@@ -95,7 +98,9 @@ impl Serialize for Uuid {
 
 impl<'de> Deserialize<'de> for Uuid {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Uuid, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -228,7 +233,10 @@ pub struct Roster {
 impl Roster {
     /// A member that knows so many events has been part of the array to the end.
     pub(crate) fn is_fresh(&self, slot: usize, events: u64) -> bool {
-        let standing = self.low_gear.as_ref().filter(|low| low.standing.contains(&slot));
+        let standing = self
+            .low_gear
+            .as_ref()
+            .filter(|low| low.standing.contains(&slot));
         // One event behind: power failed while the others were told of something that nobody had acted on yet.
         events + 1 >= standing.map_or(self.events, |low| low.since)
     }
@@ -262,8 +270,8 @@ impl Superblock {
     /// # Errors
     /// It does not fit: too many members, or too long names.
     pub fn encode(&self) -> Result<Vec<u8>, ArrayError> {
-        let body =
-            serde_json::to_vec(&self.roster).map_err(|error| ArrayError::Refused(error.to_string()))?;
+        let body = serde_json::to_vec(&self.roster)
+            .map_err(|error| ArrayError::Refused(error.to_string()))?;
         let mut bytes = vec![0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
@@ -291,13 +299,20 @@ impl Superblock {
     /// # Errors
     /// The version.
     pub fn decode(bytes: &[u8]) -> Result<Option<Superblock>, ArrayError> {
-        let Some(header) = bytes.get(..HEADER_BYTES).filter(|header| header[..8] == MAGIC) else {
+        let Some(header) = bytes
+            .get(..HEADER_BYTES)
+            .filter(|header| header[..8] == MAGIC)
+        else {
             return Ok(None);
         };
-        let number =
-            |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let number = |at: usize| {
+            u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
         let body = HEADER_BYTES..HEADER_BYTES.saturating_add(number(12) as usize);
-        let Some(body) = bytes.get(body.clone()).filter(|_| body.end as u64 <= SUPERBLOCK_BYTES) else {
+        let Some(body) = bytes
+            .get(body.clone())
+            .filter(|_| body.end as u64 <= SUPERBLOCK_BYTES)
+        else {
             return Ok(None);
         };
         if check_sum(&bytes[..HEADER_BYTES + body.len()]) != number(16) {
@@ -315,9 +330,15 @@ impl Superblock {
             Uuid(bytes)
         };
         let roster = serde_json::from_slice(body).map_err(|error| {
-            ArrayError::Refused(format!("the superblock is whole, but not as expected: {error}"))
+            ArrayError::Refused(format!(
+                "the superblock is whole, but not as expected: {error}"
+            ))
         })?;
-        Ok(Some(Superblock { array: uuid(32), member: uuid(48), roster }))
+        Ok(Some(Superblock {
+            array: uuid(32),
+            member: uuid(48),
+            roster,
+        }))
     }
 }
 
@@ -336,7 +357,11 @@ pub(crate) fn end_copy(bytes: u64) -> u64 {
 }
 
 fn place(copy: usize, bytes: u64) -> u64 {
-    if copy == 0 { START_BYTES } else { end_copy(bytes) }
+    if copy == 0 {
+        START_BYTES
+    } else {
+        end_copy(bytes)
+    }
 }
 
 /// The superblock of a device, if it has one.
@@ -365,8 +390,16 @@ pub fn read(device: &dyn Device) -> Result<Option<Copies>, ArrayError> {
         _ => 0,
     };
     match (if newest == 0 { start } else { end }, failed) {
-        (Some(superblock), _) => Ok(Some(Copies { superblock, newest, whole })),
-        (None, Some(error)) => Err(ArrayError::device(device.name(), "read the superblock of", error)),
+        (Some(superblock), _) => Ok(Some(Copies {
+            superblock,
+            newest,
+            whole,
+        })),
+        (None, Some(error)) => Err(ArrayError::device(
+            device.name(),
+            "read the superblock of",
+            error,
+        )),
         (None, None) => Ok(None),
     }
 }
@@ -400,7 +433,10 @@ pub(crate) mod tests {
                 seconds: 121.5,
             }),
         };
-        let filling = SlotState::Filling { done_sectors: 77, missed_only: true };
+        let filling = SlotState::Filling {
+            done_sectors: 77,
+            missed_only: true,
+        };
         let roster = Roster {
             name: "vol".into(),
             layout: "raid5".into(),
@@ -417,11 +453,22 @@ pub(crate) mod tests {
             data_at: 2 << 20,
             block_bytes: 512,
             missed_since: Some(3),
-            slots: vec![slot(1, SlotState::Alive), slot(2, SlotState::Failed), slot(3, filling)],
-            spares: vec![Spare { member: Uuid([9; 16]), device: "/dev/sdz".into() }],
+            slots: vec![
+                slot(1, SlotState::Alive),
+                slot(2, SlotState::Failed),
+                slot(3, filling),
+            ],
+            spares: vec![Spare {
+                member: Uuid([9; 16]),
+                device: "/dev/sdz".into(),
+            }],
             low_gear: None,
         };
-        Superblock { array: Uuid([5; 16]), member: Uuid([1; 16]), roster }
+        Superblock {
+            array: Uuid([5; 16]),
+            member: Uuid([1; 16]),
+            roster,
+        }
     }
 
     #[test]
@@ -429,14 +476,22 @@ pub(crate) mod tests {
         let sample = sample(7);
         let encoded = sample.encode().unwrap();
         assert_eq!(Superblock::decode(&encoded).unwrap(), Some(sample));
-        let length = HEADER_BYTES + u32::from_le_bytes(encoded[12..16].try_into().unwrap()) as usize;
+        let length =
+            HEADER_BYTES + u32::from_le_bytes(encoded[12..16].try_into().unwrap()) as usize;
         // The version is told rather than doubted, once the sum is right.
         for bit in (0..length * 8).step_by(3) {
             let mut flipped = encoded.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             let found = Superblock::decode(&flipped);
             let is_version = (64..96).contains(&bit);
-            assert!(if is_version { found.is_err() } else { found.unwrap().is_none() }, "bit {bit}");
+            assert!(
+                if is_version {
+                    found.is_err()
+                } else {
+                    found.unwrap().is_none()
+                },
+                "bit {bit}"
+            );
         }
     }
 
@@ -446,7 +501,9 @@ pub(crate) mod tests {
     #[test]
     fn superblocks_of_arrays_that_are_there_read_as_they_were_written() {
         let digits: String = GOLDEN.split_whitespace().collect();
-        let golden = (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16));
+        let golden = (0..digits.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&digits[at..at + 2], 16));
         let mut golden = golden.collect::<Result<Vec<u8>, _>>().unwrap();
         golden.resize(SUPERBLOCK_BYTES as usize, 0);
         let found = Superblock::decode(&golden).unwrap().expect("it is whole");
@@ -481,8 +538,14 @@ pub(crate) mod tests {
     fn a_version_that_is_not_known_is_told() {
         let mut encoded = sample(7).encode().unwrap();
         encoded[8] = 2;
-        let length = HEADER_BYTES + u32::from_le_bytes(encoded[12..16].try_into().unwrap()) as usize;
-        assert!(Superblock::decode(&encoded).unwrap_err().to_string().contains("version 2; expected 1"));
+        let length =
+            HEADER_BYTES + u32::from_le_bytes(encoded[12..16].try_into().unwrap()) as usize;
+        assert!(
+            Superblock::decode(&encoded)
+                .unwrap_err()
+                .to_string()
+                .contains("version 2; expected 1")
+        );
         encoded.truncate(length - 1);
         assert_eq!(Superblock::decode(&encoded).unwrap(), None);
     }

@@ -50,7 +50,9 @@ pub(crate) struct Carrier {
 impl Carrier {
     /// With io_uring where the kernel has it.
     pub(crate) fn new() -> Carrier {
-        Carrier { ring: Ring::new().ok() }
+        Carrier {
+            ring: Ring::new().ok(),
+        }
     }
 
     /// Without it.
@@ -119,9 +121,14 @@ fn carry_one(
     devices: &Devices,
     buffers: &mut Buffers<'_>,
 ) -> io::Result<()> {
-    let Some(device) = &devices[transfer.slot] else { return Err(io::ErrorKind::NotFound.into()) };
+    let Some(device) = &devices[transfer.slot] else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
     match direction {
-        Direction::Read => device.read(transfer.at, buffers.at_mut(transfer.place, transfer.sectors)),
+        Direction::Read => device.read(
+            transfer.at,
+            buffers.at_mut(transfer.place, transfer.sectors),
+        ),
         Direction::Write => device.write(transfer.at, buffers.at(transfer.place, transfer.sectors)),
     }
 }

@@ -66,14 +66,25 @@ impl Array {
         let _alone = self.alone();
         self.check_running()?;
         if self.facts.survived == 0 || self.planner().is_impaired() {
-            let why = if self.facts.survived == 0 { "has no redundancy" } else { "lacks members" };
-            return Err(ArrayError::Refused(format!("the array {why}: there is nothing to compare")));
+            let why = if self.facts.survived == 0 {
+                "has no redundancy"
+            } else {
+                "lacks members"
+            };
+            return Err(ArrayError::Refused(format!(
+                "the array {why}: there is nothing to compare"
+            )));
         }
         if self.facts.gears.is_some() {
-            return self.check_rows(worker, next.0, mend, found).map(|next| next.map(Lbn));
+            return self
+                .check_rows(worker, next.0, mend, found)
+                .map(|next| next.map(Lbn));
         }
         let left = self.capacity().0.saturating_sub(next.0);
-        let part = self.around(Extent { start: next, sectors: Sectors(left.min(BATCH_SECTORS)) });
+        let part = self.around(Extent {
+            start: next,
+            sectors: Sectors(left.min(BATCH_SECTORS)),
+        });
         if left > 0 {
             self.compare(worker, part, mend, found)?;
         }
@@ -98,7 +109,12 @@ impl Array {
                 let step = (BATCH_SECTORS / row).max(1) * row;
                 let end = extent.end().0.min(self.capacity().0);
                 for at in (extent.start.0..end).step_by(step as usize) {
-                    self.compare(worker, Extent::new(at, step.min(end - at)), true, &mut found)?;
+                    self.compare(
+                        worker,
+                        Extent::new(at, step.min(end - at)),
+                        true,
+                        &mut found,
+                    )?;
                 }
             }
         }
@@ -108,12 +124,16 @@ impl Array {
     /// The array's addresses that have something in a region of the members, in
     /// whole rows; each once.
     fn addresses_of(&self, region: u32) -> Vec<Extent> {
-        let Some(bitmap) = &self.bitmap else { return Vec::new() };
+        let Some(bitmap) = &self.bitmap else {
+            return Vec::new();
+        };
         let region = bitmap.extent(region);
         let planner = self.planner();
         let mut owned = Vec::new();
         for slot in 0..planner.layout.members() {
-            planner.layout.owners(slot, region, &mut |extent| owned.push(self.around(extent)));
+            planner
+                .layout
+                .owners(slot, region, &mut |extent| owned.push(self.around(extent)));
         }
         drop(planner);
         owned.sort_unstable_by_key(|extent| extent.start);
@@ -141,11 +161,26 @@ impl Array {
         let [mut data, mut scratch] = [(); 2].map(|()| Aligned::default());
         let data = data.of(extent.sectors.bytes().0 as usize);
         let mut reads = |plan: &mut Plan| self.plan(Operation::Read, extent, plan).map(drop);
-        self.read_alone(worker, (&mut reads, &mut plan), RequestBytes::Into(data), &mut scratch, found)?;
+        self.read_alone(
+            worker,
+            (&mut reads, &mut plan),
+            RequestBytes::Into(data),
+            &mut scratch,
+            found,
+        )?;
         let mut writes = |plan: &mut Plan| self.plan(Operation::Write, extent, plan).map(drop);
-        self.read_alone(worker, (&mut writes, &mut plan), RequestBytes::From(data), &mut scratch, found)?;
+        self.read_alone(
+            worker,
+            (&mut writes, &mut plan),
+            RequestBytes::From(data),
+            &mut scratch,
+            found,
+        )?;
         let wanted = scratch.of(plan.scratch().bytes().0 as usize);
-        let mut buffers = Buffers { request: RequestBytes::From(data), scratch: wanted };
+        let mut buffers = Buffers {
+            request: RequestBytes::From(data),
+            scratch: wanted,
+        };
         // Where there is parity, the data is what was just read from there.
         let follows = |content| self.facts.rows.is_none() || content != Content::Data;
         self.compare_written(worker, (&plan, &mut buffers), &follows, mend, found)
@@ -170,7 +205,9 @@ impl Array {
             if !is_written || states[slot] != MemberState::Alive {
                 continue;
             }
-            let Some(device) = &devices[slot] else { continue };
+            let Some(device) = &devices[slot] else {
+                continue;
+            };
             let at = self.facts.data_at + piece.lbn.0 * SECTOR_BYTES;
             let present = present.of(piece.sectors.bytes().0 as usize);
             let wanted = buffers.at(piece.place, piece.sectors);
@@ -179,17 +216,36 @@ impl Array {
                 // What cannot be read does not follow; to write it again may help.
                 Err(_) => {
                     found.failed_reads += 1;
-                    Some(Differing { first: 0, sectors: piece.sectors.0 })
+                    Some(Differing {
+                        first: 0,
+                        sectors: piece.sectors.0,
+                    })
                 }
             };
-            let Some(Differing { first, sectors: count }) = difference else { continue };
+            let Some(Differing {
+                first,
+                sectors: count,
+            }) = difference
+            else {
+                continue;
+            };
             found.mismatched_sectors += count;
             if found.first.len() < LISTED {
-                found.first.push(Mismatch { slot, lbn: piece.lbn + Sectors(first) });
+                found.first.push(Mismatch {
+                    slot,
+                    lbn: piece.lbn + Sectors(first),
+                });
             }
             if mend {
-                let transfer = Transfer { slot, at, place: piece.place, sectors: piece.sectors };
-                let failed = worker.carrier.carry(Direction::Write, &[transfer], &devices, buffers);
+                let transfer = Transfer {
+                    slot,
+                    at,
+                    place: piece.place,
+                    sectors: piece.sectors,
+                };
+                let failed = worker
+                    .carrier
+                    .carry(Direction::Write, &[transfer], &devices, buffers);
                 for failed in failed {
                     let why = format!("it could not be written: {}", failed.error);
                     self.drop_member(slot, &why, failed.error)?;
@@ -213,15 +269,26 @@ impl Array {
         let mut check = |plan: &mut Plan| {
             let mut planner = self.planner();
             plan.clear();
-            next =
-                planner.layout.gears().and_then(|gears| gears.plan_check(from, Sectors(BATCH_SECTORS), plan));
+            next = planner
+                .layout
+                .gears()
+                .and_then(|gears| gears.plan_check(from, Sectors(BATCH_SECTORS), plan));
             Ok(())
         };
         let mut scratch = Aligned::default();
-        self.read_alone(worker, (&mut check, &mut plan), RequestBytes::From(&[]), &mut scratch, found)?;
+        self.read_alone(
+            worker,
+            (&mut check, &mut plan),
+            RequestBytes::From(&[]),
+            &mut scratch,
+            found,
+        )?;
         let Some(next) = next else { return Ok(None) };
         let scratch = scratch.of(plan.scratch().bytes().0 as usize);
-        let mut buffers = Buffers { request: RequestBytes::From(&[]), scratch };
+        let mut buffers = Buffers {
+            request: RequestBytes::From(&[]),
+            scratch,
+        };
         self.compare_written(worker, (&plan, &mut buffers), &|_| true, mend, found)?;
         let data = self.facts.rows.map_or(0, |rows| rows.data.0);
         let rows = self.capacity().0 / data.max(1);
@@ -237,13 +304,17 @@ impl Array {
         found: &mut Comparison,
     ) -> Result<(), ArrayError> {
         let rows = self.facts.gears.as_ref().and_then(|gears| gears.rows);
-        let (Some(bitmap), Some(rows)) = (&self.bitmap, rows) else { return Ok(()) };
+        let (Some(bitmap), Some(rows)) = (&self.bitmap, rows) else {
+            return Ok(());
+        };
         for native in [true, false] {
             for &region in regions {
                 let rows = rows.checked_in(bitmap.extent(region), native);
                 let mut from = rows.start;
                 while from < rows.end {
-                    from = self.check_rows(worker, from, true, found)?.unwrap_or(rows.end);
+                    from = self
+                        .check_rows(worker, from, true, found)?
+                        .unwrap_or(rows.end);
                 }
             }
         }
@@ -270,7 +341,10 @@ impl Array {
             let scratch = scratch.of(plan.scratch().bytes().0 as usize);
             let mut buffers = Buffers { request, scratch };
             let reads = self.transfers(plan, Operation::Read);
-            let failed = worker.carrier.carry(Direction::Read, &reads, &self.devices(), &mut buffers);
+            let failed =
+                worker
+                    .carrier
+                    .carry(Direction::Read, &reads, &self.devices(), &mut buffers);
             // One at a time: what mends it may mend others, or a member goes.
             let Some(failed) = failed.into_iter().next() else {
                 buffers.run_steps(plan);

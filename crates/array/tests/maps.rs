@@ -2,7 +2,9 @@
 //! block of its members is read back (Lloyd's test of his driver; ledger L-10). Arrays
 //! over arrays are held to the same.
 
-use fullstroke_array::{Access, Array, Design, Device, FileDevice, JournalPolicy, Worker, assemble, create};
+use fullstroke_array::{
+    Access, Array, Design, Device, FileDevice, JournalPolicy, Worker, assemble, create,
+};
 use fullstroke_contract::registry::Keys;
 use fullstroke_volume::REGISTRY;
 use serde_json::json;
@@ -35,7 +37,8 @@ fn number_of(sector: &[u8]) -> Option<u64> {
 }
 
 fn design(layout: &str, member_bytes: Option<u64>) -> Design {
-    let zone = json!([{ "sectors": 4096, "bytes_per_s": 200 }, { "sectors": 2048, "bytes_per_s": 100 }]);
+    let zone =
+        json!([{ "sectors": 4096, "bytes_per_s": 200 }, { "sectors": 2048, "bytes_per_s": 100 }]);
     let keys = match layout {
         "lzvs-geo" => json!({ "member_zones": vec![zone; MEMBERS] }),
         "e-paraid" => json!({ "chunk": "8KiB", "cluster": 4 }),
@@ -65,7 +68,8 @@ fn files(folder: &Path, name: &str, sizes: &[u64]) -> Vec<PathBuf> {
 }
 
 fn opened(paths: &[PathBuf]) -> Vec<Arc<dyn Device>> {
-    let open = |path: &PathBuf| Arc::new(FileDevice::open(path, Access::Own).unwrap()) as Arc<dyn Device>;
+    let open =
+        |path: &PathBuf| Arc::new(FileDevice::open(path, Access::Own).unwrap()) as Arc<dyn Device>;
     paths.iter().map(open).collect()
 }
 
@@ -77,7 +81,9 @@ fn write_numbers(array: &Array) {
     while at < sectors {
         let length = (37 + at % 91).min(sectors - at);
         let bytes: Vec<u8> = (at..at + length).flat_map(numbered).collect();
-        array.write(&mut worker, at * SECTOR as u64, &bytes).unwrap();
+        array
+            .write(&mut worker, at * SECTOR as u64, &bytes)
+            .unwrap();
         at += length;
     }
     array.flush().unwrap();
@@ -131,9 +137,15 @@ fn check_layout(layout: &str, sizes: &[u64; MEMBERS], member_bytes: Option<u64>)
         _ => 1,
     };
     let wrong = counts.iter().position(|&count| count != copies);
-    assert_eq!(wrong, None, "{layout}: how often a sector stands on the members");
-    let is_zero =
-        |&(member, at): &(usize, usize)| data[member][at * SECTOR..][..SECTOR].iter().all(|&byte| byte == 0);
+    assert_eq!(
+        wrong, None,
+        "{layout}: how often a sector stands on the members"
+    );
+    let is_zero = |&(member, at): &(usize, usize)| {
+        data[member][at * SECTOR..][..SECTOR]
+            .iter()
+            .all(|&byte| byte == 0)
+    };
     let has_parity = ["raid4", "raid5", "raid6", "paraid", "e-paraid"].contains(&layout);
     if !has_parity {
         // Nothing else was written.
@@ -155,7 +167,11 @@ fn every_block_of_every_layout_stands_where_it_should_and_nothing_else_does() {
         check_layout(entry.name, &equal, Some(6144 * SECTOR as u64));
         // Zones that are given are those of members of one size.
         if entry.name != "lzvs-geo" {
-            check_layout(entry.name, &[5 << 20, 6 << 20, (5 << 20) + (300 << 10), 5 << 20], None);
+            check_layout(
+                entry.name,
+                &[5 << 20, 6 << 20, (5 << 20) + (300 << 10), 5 << 20],
+                None,
+            );
         }
     }
 }
@@ -170,7 +186,11 @@ struct Nested {
 impl Nested {
     fn assembled(name: &str, paths: &[PathBuf], degraded: bool) -> Arc<Nested> {
         let (array, _) = assemble(&opened(paths), degraded).unwrap();
-        Arc::new(Nested { array, name: name.to_owned(), worker: Mutex::new(Worker::new()) })
+        Arc::new(Nested {
+            array,
+            name: name.to_owned(),
+            worker: Mutex::new(Worker::new()),
+        })
     }
 }
 
@@ -185,10 +205,14 @@ impl Device for Nested {
         self.array.block_bytes()
     }
     fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
-        self.array.read(&mut self.worker.lock().unwrap(), at, into).map_err(io::Error::other)
+        self.array
+            .read(&mut self.worker.lock().unwrap(), at, into)
+            .map_err(io::Error::other)
     }
     fn write(&self, at: u64, from: &[u8]) -> io::Result<()> {
-        self.array.write(&mut self.worker.lock().unwrap(), at, from).map_err(io::Error::other)
+        self.array
+            .write(&mut self.worker.lock().unwrap(), at, from)
+            .map_err(io::Error::other)
     }
     fn flush(&self) -> io::Result<()> {
         self.array.flush().map_err(io::Error::other)
@@ -199,16 +223,22 @@ impl Device for Nested {
 fn check_nested(outer: &str, pairs: usize) {
     let folder = tempfile::tempdir().unwrap();
     let name = |pair: usize| format!("pair{pair}-");
-    let paths: Vec<Vec<PathBuf>> =
-        (0..pairs).map(|pair| files(folder.path(), &name(pair), &[8 << 20; 2])).collect();
+    let paths: Vec<Vec<PathBuf>> = (0..pairs)
+        .map(|pair| files(folder.path(), &name(pair), &[8 << 20; 2]))
+        .collect();
     for pair in &paths {
         create(&design("raid1", None), &opened(pair)).unwrap();
     }
     let inner = |degraded: bool, members: &dyn Fn(usize) -> Vec<PathBuf>| -> Vec<Arc<Nested>> {
-        (0..pairs).map(|pair| Nested::assembled(&name(pair), &members(pair), degraded)).collect()
+        (0..pairs)
+            .map(|pair| Nested::assembled(&name(pair), &members(pair), degraded))
+            .collect()
     };
     let shared = |pairs: &[Arc<Nested>]| -> Vec<Arc<dyn Device>> {
-        pairs.iter().map(|pair| Arc::clone(pair) as Arc<dyn Device>).collect()
+        pairs
+            .iter()
+            .map(|pair| Arc::clone(pair) as Arc<dyn Device>)
+            .collect()
     };
     let mirrors = inner(false, &|pair| paths[pair].clone());
     create(&design(outer, None), &shared(&mirrors)).unwrap();
@@ -230,7 +260,9 @@ fn check_nested(outer: &str, pairs: usize) {
     check_numbers(&array);
     write_numbers(&array);
     array.stop().unwrap();
-    mirrors.iter().for_each(|mirror| mirror.array.stop().unwrap());
+    mirrors
+        .iter()
+        .for_each(|mirror| mirror.array.stop().unwrap());
     drop((array, mirrors));
     let mirrors = inner(false, &|pair| vec![paths[pair][1].clone()]);
     let (array, report) = assemble(&shared(&mirrors), false).unwrap();

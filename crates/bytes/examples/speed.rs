@@ -21,7 +21,13 @@ const RUNS: usize = 5;
 /// A layout and its number of drives; `None` for a drive alone.
 type Kind = (&'static str, usize);
 
-const KINDS: [Kind; 5] = [("drive", 1), ("raid0", 4), ("raid10", 4), ("raid5", 5), ("raid6", 6)];
+const KINDS: [Kind; 5] = [
+    ("drive", 1),
+    ("raid0", 4),
+    ("raid10", 4),
+    ("raid5", 5),
+    ("raid6", 6),
+];
 
 fn main() {
     let given = std::env::args_os().nth(1).map(std::path::PathBuf::from);
@@ -29,13 +35,19 @@ fn main() {
     println!(
         "4 KiB at random, one thread, median of {RUNS} runs of {REQUESTS} requests, thousands a second\n"
     );
-    println!("{:<14} {:<10} {:>8} {:>8}", "volume", "bytes in", "reads", "writes");
+    println!(
+        "{:<14} {:<10} {:>8} {:>8}",
+        "volume", "bytes in", "reads", "writes"
+    );
     for kind in KINDS {
         requests(kind, &Location::Memory, None);
     }
-    for (kind, failed) in
-        [(("raid5", 5), None), (("raid5", 5), Some(2)), (("raid6", 6), None), (("raid6", 6), Some(2))]
-    {
+    for (kind, failed) in [
+        (("raid5", 5), None),
+        (("raid5", 5), Some(2)),
+        (("raid6", 6), None),
+        (("raid6", 6), Some(2)),
+    ] {
         let folder = tempfile::tempdir_in(&base).expect("a folder for the files");
         requests(kind, &Location::Folder(folder.path().to_owned()), failed);
     }
@@ -50,10 +62,15 @@ fn shape((name, drives): Kind) -> Shape {
     if name == "drive" {
         return Shape::Drive(DRIVE);
     }
-    let build = find("layout", REGISTRY, "layout", name).expect("a layout").build;
+    let build = find("layout", REGISTRY, "layout", name)
+        .expect("a layout")
+        .build;
     let keys = json!({});
     let layout = build(keys.as_object().expect("keys"), &vec![DRIVE; drives]).expect("a volume");
-    Shape::Volume { layout, members: (0..drives).map(|_| Shape::Drive(DRIVE)).collect() }
+    Shape::Volume {
+        layout,
+        members: (0..drives).map(|_| Shape::Drive(DRIVE)).collect(),
+    }
 }
 
 fn open(kind: Kind, location: &Location) -> (Store, fullstroke_bytes::OpenReport) {
@@ -78,18 +95,30 @@ fn requests(kind: Kind, location: &Location, failed: Option<usize>) {
     }
     let places = store.capacity().0 / REQUEST_SECTORS;
     let mut random = Seed(1).stream("speed");
-    let places: Vec<Lbn> = (0..REQUESTS).map(|_| Lbn(random.below(places) * REQUEST_SECTORS)).collect();
+    let places: Vec<Lbn> = (0..REQUESTS)
+        .map(|_| Lbn(random.below(places) * REQUEST_SECTORS))
+        .collect();
     let mut bytes = [0x5A; REQUEST_BYTES];
-    let reads =
-        rate(|| places.iter().for_each(|&lbn| store.read(lbn, black_box(&mut bytes)).expect("a read")));
-    let writes =
-        rate(|| places.iter().for_each(|&lbn| store.write(lbn, black_box(&bytes)).expect("a write")));
+    let reads = rate(|| {
+        places
+            .iter()
+            .for_each(|&lbn| store.read(lbn, black_box(&mut bytes)).expect("a read"))
+    });
+    let writes = rate(|| {
+        places
+            .iter()
+            .for_each(|&lbn| store.write(lbn, black_box(&bytes)).expect("a write"))
+    });
     let name = match (kind, failed) {
         (("drive", _), _) => "drive".to_owned(),
         ((name, drives), None) => format!("{name} of {drives}"),
         ((name, drives), Some(_)) => format!("{name} of {drives} - 1"),
     };
-    let place = if *location == Location::Memory { "memory" } else { "files" };
+    let place = if *location == Location::Memory {
+        "memory"
+    } else {
+        "files"
+    };
     println!("{name:<14} {place:<10} {reads:>8.0} {writes:>8.0}");
 }
 
@@ -112,7 +141,10 @@ fn spent() -> Duration {
     static BEGUN: OnceLock<Instant> = OnceLock::new();
     let running = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = running.and_then(|text| text.split(' ').next()?.parse().ok());
-    nanoseconds.map_or_else(|| BEGUN.get_or_init(Instant::now).elapsed(), Duration::from_nanos)
+    nanoseconds.map_or_else(
+        || BEGUN.get_or_init(Instant::now).elapsed(),
+        Duration::from_nanos,
+    )
 }
 
 fn mending(kind: Kind, location: &Location) {
@@ -121,5 +153,9 @@ fn mending(kind: Kind, location: &Location) {
     let begun = spent();
     let (_, report) = open(kind, location);
     let each = (spent() - begun).as_secs_f64() * 1e3 / report.regions as f64;
-    println!("{:<14} {each:>6.1} ms ({} regions)", format!("{} of {}", kind.0, kind.1), report.regions);
+    println!(
+        "{:<14} {each:>6.1} ms ({} regions)",
+        format!("{} of {}", kind.0, kind.1),
+        report.regions
+    );
 }

@@ -30,7 +30,9 @@ pub(crate) struct Array {
 impl Array {
     pub(crate) fn new(layout: Box<dyn Layout>, members: Vec<Node>) -> Array {
         let rows = layout.geometry().parity_rows();
-        let nested = members.iter().any(|member| matches!(member, Node::Volume(_)));
+        let nested = members
+            .iter()
+            .any(|member| matches!(member, Node::Volume(_)));
         Array {
             layout,
             members,
@@ -64,13 +66,24 @@ impl Array {
 
     /// Fills the plan.
     #[inline]
-    pub(crate) fn prepare(&mut self, operation: Operation, extent: Extent) -> Result<(), StoreError> {
-        let request = Request { operation, extent, ..Request::default() };
+    pub(crate) fn prepare(
+        &mut self,
+        operation: Operation,
+        extent: Extent,
+    ) -> Result<(), StoreError> {
+        let request = Request {
+            operation,
+            extent,
+            ..Request::default()
+        };
         match self.layout.plan(&request, Below::NOTHING, &mut self.plan) {
             // Planning compares nothing.
             Status::Done | Status::Differs => Ok(()),
             Status::Lost => Err(StoreError::Lost { extent }),
-            Status::OutOfRange => Err(StoreError::OutOfRange { extent, capacity: self.layout.capacity() }),
+            Status::OutOfRange => Err(StoreError::OutOfRange {
+                extent,
+                capacity: self.layout.capacity(),
+            }),
         }
     }
 
@@ -83,18 +96,36 @@ impl Array {
     }
 
     #[inline]
-    pub(crate) fn read(&mut self, extent: Extent, into: &mut [u8], media: &Media) -> Result<(), StoreError> {
+    pub(crate) fn read(
+        &mut self,
+        extent: Extent,
+        into: &mut [u8],
+        media: &Media,
+    ) -> Result<(), StoreError> {
         self.prepare(Operation::Read, extent)?;
         self.make_room();
-        let Array { plan, members, scratch, .. } = self;
-        let mut buffers = Buffers { request: RequestBytes::Into(into), scratch };
+        let Array {
+            plan,
+            members,
+            scratch,
+            ..
+        } = self;
+        let mut buffers = Buffers {
+            request: RequestBytes::Into(into),
+            scratch,
+        };
         read_pieces(plan, plan.pieces(), members, &mut buffers, media)?;
         buffers.run_steps(plan);
         Ok(())
     }
 
     #[inline]
-    pub(crate) fn write(&mut self, extent: Extent, from: &[u8], media: &mut Media) -> Result<(), StoreError> {
+    pub(crate) fn write(
+        &mut self,
+        extent: Extent,
+        from: &[u8],
+        media: &mut Media,
+    ) -> Result<(), StoreError> {
         self.prepare(Operation::Write, extent)?;
         self.carry_out(from, media)
     }
@@ -117,8 +148,19 @@ impl Array {
         media: &mut Media,
     ) -> Result<(), StoreError> {
         self.make_room();
-        let Array { layout, plan, members, scratch, nested, gathered, .. } = self;
-        let mut buffers = Buffers { request: RequestBytes::From(from), scratch };
+        let Array {
+            layout,
+            plan,
+            members,
+            scratch,
+            nested,
+            gathered,
+            ..
+        } = self;
+        let mut buffers = Buffers {
+            request: RequestBytes::From(from),
+            scratch,
+        };
         if layout.present_gear().is_some() {
             return carry_out_strands(plan, members, &mut buffers, write, media);
         }
@@ -137,8 +179,15 @@ impl Array {
             // Sums of zeros are zeros, whatever their coefficients.
             let Array { plan, members, .. } = self;
             let mut result = Ok(());
-            for io in plan.ios().iter().filter(|io| io.operation == Operation::Write) {
-                result = first_error(result, members[io.member as usize].make_hole(io.extent, media));
+            for io in plan
+                .ios()
+                .iter()
+                .filter(|io| io.operation == Operation::Write)
+            {
+                result = first_error(
+                    result,
+                    members[io.member as usize].make_hole(io.extent, media),
+                );
             }
             return result;
         }
@@ -148,7 +197,11 @@ impl Array {
     /// Whether all that the plan reads takes no room.
     fn fills_from_holes(&mut self, media: &Media) -> Result<bool, StoreError> {
         let Array { plan, members, .. } = self;
-        for io in plan.ios().iter().filter(|io| io.operation == Operation::Read) {
+        for io in plan
+            .ios()
+            .iter()
+            .filter(|io| io.operation == Operation::Read)
+        {
             if !members[io.member as usize].is_hole(io.extent, media)? {
                 return Ok(false);
             }
@@ -160,28 +213,49 @@ impl Array {
     /// given back, since zeros are a consistent row; parts of rows are written.
     ///
     /// Where there are gears, which copy what is written, all of it is written.
-    pub(crate) fn zero(&mut self, extent: Extent, hole: bool, media: &mut Media) -> Result<(), StoreError> {
+    pub(crate) fn zero(
+        &mut self,
+        extent: Extent,
+        hole: bool,
+        media: &mut Media,
+    ) -> Result<(), StoreError> {
         if self.layout.present_gear().is_some() {
             return self.write_zeros(extent, media);
         }
-        let Some(rows) = self.rows else { return self.zero_wholly(extent, hole, media) };
+        let Some(rows) = self.rows else {
+            return self.zero_wholly(extent, hole, media);
+        };
         let whole = rows.within(extent);
         if whole.sectors == Sectors::ZERO {
             return self.write_zeros(extent, media);
         }
-        let head = Extent { start: extent.start, sectors: whole.start.since(extent.start) };
-        let tail = Extent { start: whole.end(), sectors: extent.end().since(whole.end()) };
+        let head = Extent {
+            start: extent.start,
+            sectors: whole.start.since(extent.start),
+        };
+        let tail = Extent {
+            start: whole.end(),
+            sectors: extent.end().since(whole.end()),
+        };
         self.write_zeros(head, media)?;
         self.zero_wholly(whole, hole, media)?;
         self.write_zeros(tail, media)
     }
 
-    fn zero_wholly(&mut self, extent: Extent, hole: bool, media: &mut Media) -> Result<(), StoreError> {
+    fn zero_wholly(
+        &mut self,
+        extent: Extent,
+        hole: bool,
+        media: &mut Media,
+    ) -> Result<(), StoreError> {
         self.prepare(Operation::Discard, extent)?;
         let Array { plan, members, .. } = self;
         let mut result = Ok(());
         for io in plan.ios() {
-            result = first_error(result, members[io.member as usize].zero(io.extent, hole, media));
+            result = first_error(
+                result,
+                members[io.member as usize].zero(io.extent, hole, media),
+            );
         }
         result
     }
@@ -219,7 +293,9 @@ impl Array {
         }
         self.prepare(Operation::Discard, extent)?;
         let Array { plan, members, .. } = self;
-        plan.ios().iter().try_for_each(|io| members[io.member as usize].discard(io.extent, media))
+        plan.ios()
+            .iter()
+            .try_for_each(|io| members[io.member as usize].discard(io.extent, media))
     }
 
     /// As [`Node::allocated`]: asks the members that a read of the extent would
@@ -240,7 +316,14 @@ impl Array {
             .filter_map(|piece| match piece.place {
                 Place::Request(at) => {
                     let member = plan.ios()[piece.io as usize].member;
-                    Some((at, member, Extent { start: piece.lbn, sectors: piece.sectors }))
+                    Some((
+                        at,
+                        member,
+                        Extent {
+                            start: piece.lbn,
+                            sectors: piece.sectors,
+                        },
+                    ))
                 }
                 Place::Scratch(_) => None,
             })
@@ -249,20 +332,39 @@ impl Array {
         let mut at = extent.start;
         for (offset, member, piece) in pieces {
             let start = extent.start + offset;
-            if start > at && visit(Extent { start: at, sectors: start.since(at) }, true).is_break() {
+            if start > at
+                && visit(
+                    Extent {
+                        start: at,
+                        sectors: start.since(at),
+                    },
+                    true,
+                )
+                .is_break()
+            {
                 return Ok(ControlFlow::Break(()));
             }
             let mut shifted = |run: Extent, takes_room| {
                 let start = start + run.start.since(piece.start);
                 visit(Extent { start, ..run }, takes_room)
             };
-            if members[member as usize].allocated(piece, media, &mut shifted)?.is_break() {
+            if members[member as usize]
+                .allocated(piece, media, &mut shifted)?
+                .is_break()
+            {
                 return Ok(ControlFlow::Break(()));
             }
             at = start + piece.sectors;
         }
-        let rest = Extent { start: at, sectors: extent.end().since(at) };
-        Ok(if rest.sectors > Sectors::ZERO { visit(rest, true) } else { ControlFlow::Continue(()) })
+        let rest = Extent {
+            start: at,
+            sectors: extent.end().since(at),
+        };
+        Ok(if rest.sectors > Sectors::ZERO {
+            visit(rest, true)
+        } else {
+            ControlFlow::Continue(())
+        })
     }
 
     /// As [`Node::is_hole`]: asks about everything that a write would touch.
@@ -291,11 +393,16 @@ fn carry_out_strands(
     let mut result = Ok(());
     for (index, strand) in plan.strands().iter().enumerate() {
         let end = strand.second_phase().end;
-        let (own, rest) = pieces.split_at(pieces.partition_point(|piece| (piece.io as usize) < end));
-        let (own_bands, later) = bands.split_at(bands.partition_point(|band| band.strand as usize <= index));
+        let (own, rest) =
+            pieces.split_at(pieces.partition_point(|piece| (piece.io as usize) < end));
+        let (own_bands, later) =
+            bands.split_at(bands.partition_point(|band| band.strand as usize <= index));
         read_pieces(plan, own, members, buffers, media)?;
         buffers.run_bands(plan, own_bands);
-        result = first_error(result, write_pieces(plan, own, members, buffers, &write, media));
+        result = first_error(
+            result,
+            write_pieces(plan, own, members, buffers, &write, media),
+        );
         (pieces, bands) = (rest, later);
     }
     result

@@ -49,7 +49,9 @@ impl Buffers<'_> {
         match (place, &mut self.request) {
             (Place::Scratch(start), _) => &mut self.scratch[range(start, sectors)],
             (Place::Request(start), RequestBytes::Into(bytes)) => &mut bytes[range(start, sectors)],
-            (Place::Request(_), RequestBytes::From(_)) => panic!("a plan does not change what is written"),
+            (Place::Request(_), RequestBytes::From(_)) => {
+                panic!("a plan does not change what is written")
+            }
         }
     }
 
@@ -65,7 +67,9 @@ impl Buffers<'_> {
             let bytes = band.sectors.bytes().0 as usize;
             for begin in (0..bytes).step_by(BLOCK) {
                 let block = begin..bytes.min(begin + BLOCK);
-                plan.steps(band).iter().for_each(|step| self.run_step(step, block.clone()));
+                plan.steps(band)
+                    .iter()
+                    .for_each(|step| self.run_step(step, block.clone()));
             }
         }
     }
@@ -82,24 +86,34 @@ impl Buffers<'_> {
 
     /// Target and source of a step.
     fn pair(&mut self, step: &Step) -> (&mut [u8], &[u8]) {
-        let Step { from, into, sectors, .. } = *step;
+        let Step {
+            from,
+            into,
+            sectors,
+            ..
+        } = *step;
         match (into, from, &mut self.request) {
             (Place::Scratch(into), Place::Scratch(from), _) => {
                 disjoint(self.scratch, range(into, sectors), range(from, sectors))
             }
-            (Place::Scratch(into), Place::Request(from), RequestBytes::From(bytes)) => {
-                (&mut self.scratch[range(into, sectors)], &bytes[range(from, sectors)])
-            }
-            (Place::Scratch(into), Place::Request(from), RequestBytes::Into(bytes)) => {
-                (&mut self.scratch[range(into, sectors)], &bytes[range(from, sectors)])
-            }
-            (Place::Request(into), Place::Scratch(from), RequestBytes::Into(bytes)) => {
-                (&mut bytes[range(into, sectors)], &self.scratch[range(from, sectors)])
-            }
+            (Place::Scratch(into), Place::Request(from), RequestBytes::From(bytes)) => (
+                &mut self.scratch[range(into, sectors)],
+                &bytes[range(from, sectors)],
+            ),
+            (Place::Scratch(into), Place::Request(from), RequestBytes::Into(bytes)) => (
+                &mut self.scratch[range(into, sectors)],
+                &bytes[range(from, sectors)],
+            ),
+            (Place::Request(into), Place::Scratch(from), RequestBytes::Into(bytes)) => (
+                &mut bytes[range(into, sectors)],
+                &self.scratch[range(from, sectors)],
+            ),
             (Place::Request(into), Place::Request(from), RequestBytes::Into(bytes)) => {
                 disjoint(bytes, range(into, sectors), range(from, sectors))
             }
-            (Place::Request(_), _, RequestBytes::From(_)) => panic!("a plan does not change what is written"),
+            (Place::Request(_), _, RequestBytes::From(_)) => {
+                panic!("a plan does not change what is written")
+            }
         }
     }
 }

@@ -67,7 +67,11 @@ impl SharedMedium {
             Some(0) => (0, cut()),
             Some(left) => {
                 *left -= 1;
-                if *left == 0 { (sectors / 2, cut()) } else { (sectors, Ok(())) }
+                if *left == 0 {
+                    (sectors / 2, cut())
+                } else {
+                    (sectors, Ok(()))
+                }
             }
         }
     }
@@ -82,12 +86,21 @@ impl Medium for SharedMedium {
     }
     fn write(&mut self, lbn: Lbn, from: &[u8]) -> io::Result<()> {
         let (made, result) = self.allowed(from.len() as u64 / 512);
-        self.memory.lock().unwrap().write(lbn, &from[..made as usize * 512])?;
+        self.memory
+            .lock()
+            .unwrap()
+            .write(lbn, &from[..made as usize * 512])?;
         result
     }
     fn zero(&mut self, extent: Extent, hole: bool) -> io::Result<()> {
         let (made, result) = self.allowed(extent.sectors.0);
-        self.memory.lock().unwrap().zero(Extent { sectors: Sectors(made), ..extent }, hole)?;
+        self.memory.lock().unwrap().zero(
+            Extent {
+                sectors: Sectors(made),
+                ..extent
+            },
+            hole,
+        )?;
         result
     }
     fn next_data(&self, extent: Extent) -> io::Result<Option<Extent>> {
@@ -149,8 +162,15 @@ impl Mortal {
         self.shared.allowance.lock().unwrap().changes = None;
         let shape = (self.sample.shape)();
         let folder = self.folder.path();
-        let opened = Store::open_in(folder, &mut self.shared, shape, "digest", Opening::default());
-        let (store, report) = opened.unwrap_or_else(|error| panic!("{}: {error}", self.sample.name));
+        let opened = Store::open_in(
+            folder,
+            &mut self.shared,
+            shape,
+            "digest",
+            Opening::default(),
+        );
+        let (store, report) =
+            opened.unwrap_or_else(|error| panic!("{}: {error}", self.sample.name));
         self.store = Some(store);
         report
     }
@@ -184,11 +204,16 @@ impl Mortal {
         }
         self.shared.allowance.lock().unwrap().changes = changes;
         let result = match zeroes {
-            true => self.store().write_zeroes(extent.start, extent.sectors, true),
+            true => self
+                .store()
+                .write_zeroes(extent.start, extent.sectors, true),
             false => self.store().write(extent.start, &new),
         };
         if let Err(error) = &result {
-            assert!(error.is_out_of_space() && error.to_string().contains("member "), "{error}");
+            assert!(
+                error.is_out_of_space() && error.to_string().contains("member "),
+                "{error}"
+            );
         }
         (result.is_ok(), new)
     }
@@ -197,7 +222,9 @@ impl Mortal {
     fn examine(&mut self, extent: Extent, new: &[u8]) -> Found {
         let mut held = vec![0; self.model.len()];
         let name = self.sample.name;
-        self.store().read(Lbn(0), &mut held).unwrap_or_else(|error| panic!("{name}: {error}"));
+        self.store()
+            .read(Lbn(0), &mut held)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
         let own = extent.start.0 as usize..extent.end().0 as usize;
         let mut found = Found::Sound;
         for (lbn, (held, model)) in held.chunks(512).zip(self.model.chunks(512)).enumerate() {
@@ -220,11 +247,19 @@ const WHOLE: Option<u64> = Some(u64::MAX);
 /// The states in which a volume is cut.
 fn disturbances(sample: Sample) -> &'static [Disturbance] {
     match sample.name {
-        "raid6" => &[&[], &[("1", None)], &[("1", None), ("4", Some(40))], &[("0", Some(40)), ("1", WHOLE)]],
+        "raid6" => &[
+            &[],
+            &[("1", None)],
+            &[("1", None), ("4", Some(40))],
+            &[("0", Some(40)), ("1", WHOLE)],
+        ],
         "raid1 in raid5" => &[&[], &[("1.0", None)], &[("1.0", None), ("1.1", None)]],
-        name if name.contains("0 in") || name.contains("5 in") || name == "raid50" => {
-            &[&[], &[("1.0", None)], &[("1.0", Some(20))], &[("1.0", WHOLE)]]
-        }
+        name if name.contains("0 in") || name.contains("5 in") || name == "raid50" => &[
+            &[],
+            &[("1.0", None)],
+            &[("1.0", Some(20))],
+            &[("1.0", WHOLE)],
+        ],
         _ if sample.tolerance == 0 => &[&[]],
         _ => &[&[], &[("1", None)], &[("1", Some(40))], &[("1", WHOLE)]],
     }
@@ -249,9 +284,16 @@ fn a_change_cut_at_any_point_leaves_old_or_new_sectors_and_sound_redundancy() {
                 for changes in 0.. {
                     let (lived, new) = mortal.change(extent, round % 4 == 3, Some(changes));
                     mortal.open();
-                    let what = format!("{} {disturbance:?} {extent:?} cut at {changes}", sample.name);
+                    let what = format!(
+                        "{} {disturbance:?} {extent:?} cut at {changes}",
+                        sample.name
+                    );
                     assert_eq!(mortal.examine(extent, &new), Found::Sound, "{what}");
-                    assert_eq!(mortal.store().scrub().unwrap().mismatched_sectors, 0, "{what}");
+                    assert_eq!(
+                        mortal.store().scrub().unwrap().mismatched_sectors,
+                        0,
+                        "{what}"
+                    );
                     if lived {
                         break;
                     }
@@ -273,7 +315,11 @@ fn without_mending_a_cut_leaves_redundancy_that_does_not_follow_from_the_data() 
             mortal.shared.allowance.lock().unwrap().changes = None;
             mismatches += mortal.store().scrub().unwrap().mismatched_sectors;
             let mended = mortal.open().mended.mismatched_sectors;
-            assert_eq!(mortal.store().scrub().unwrap().mismatched_sectors, 0, "{mended} mended");
+            assert_eq!(
+                mortal.store().scrub().unwrap().mismatched_sectors,
+                0,
+                "{mended} mended"
+            );
         }
         assert!(mismatches > 0, "{}", sample.name);
     }
@@ -281,11 +327,19 @@ fn without_mending_a_cut_leaves_redundancy_that_does_not_follow_from_the_data() 
 
 #[test]
 fn without_the_journal_a_cut_damages_what_nobody_wrote() {
-    for name in ["raid4", "raid5", "raid6", "raid50", "raid1 in raid5", "raid5 in raid5"] {
+    for name in [
+        "raid4",
+        "raid5",
+        "raid6",
+        "raid50",
+        "raid1 in raid5",
+        "raid5 in raid5",
+    ] {
         let sample = crate::samples::sample(name);
         let mut mortal = Mortal::new(sample);
-        let degraded =
-            disturbances(sample).iter().rfind(|all| all.iter().all(|(_, refill)| refill.is_none()));
+        let degraded = disturbances(sample)
+            .iter()
+            .rfind(|all| all.iter().all(|(_, refill)| refill.is_none()));
         mortal.disturb(degraded.unwrap());
         let mut damaged = 0;
         for _ in 0..100 {
@@ -310,9 +364,21 @@ fn a_request_that_the_host_failed_is_mended_by_tidying() {
                 let extent = mortal.some_extent();
                 let (_, new) = mortal.change(extent, false, Some(changes));
                 mortal.shared.allowance.lock().unwrap().changes = None;
-                while mortal.store().tidy(std::time::Duration::ZERO).unwrap() == crate::Tidy::Again {}
-                assert_eq!(mortal.examine(extent, &new), Found::Sound, "{} {disturbance:?}", sample.name);
-                assert_eq!(mortal.store().scrub().unwrap().mismatched_sectors, 0, "{}", sample.name);
+                while mortal.store().tidy(std::time::Duration::ZERO).unwrap() == crate::Tidy::Again
+                {
+                }
+                assert_eq!(
+                    mortal.examine(extent, &new),
+                    Found::Sound,
+                    "{} {disturbance:?}",
+                    sample.name
+                );
+                assert_eq!(
+                    mortal.store().scrub().unwrap().mismatched_sectors,
+                    0,
+                    "{}",
+                    sample.name
+                );
             }
         }
     }
@@ -321,11 +387,24 @@ fn a_request_that_the_host_failed_is_mended_by_tidying() {
 #[test]
 fn a_drive_that_breaks_can_be_failed_without_loss_whatever_was_under_way() {
     for &sample in SAMPLES.iter().filter(|sample| sample.tolerance > 0) {
-        for disturbance in disturbances(sample).iter().filter(|all| all.len() < sample.tolerance) {
-            let drives =
-                Mortal::new(sample).store().status().into_iter().filter(|member| member.file.is_some());
-            let disturbed = |member: &str| disturbance.iter().any(|&(disturbed, _)| disturbed == member);
-            for broken in drives.map(|drive| drive.member).filter(|member| !disturbed(member)) {
+        for disturbance in disturbances(sample)
+            .iter()
+            .filter(|all| all.len() < sample.tolerance)
+        {
+            let drives = Mortal::new(sample)
+                .store()
+                .status()
+                .into_iter()
+                .filter(|member| member.file.is_some());
+            let disturbed = |member: &str| {
+                disturbance
+                    .iter()
+                    .any(|&(disturbed, _)| disturbed == member)
+            };
+            for broken in drives
+                .map(|drive| drive.member)
+                .filter(|member| !disturbed(member))
+            {
                 let mut mortal = Mortal::new(sample);
                 mortal.disturb(disturbance);
                 mortal.break_and_fail(&broken);
@@ -351,12 +430,20 @@ impl Mortal {
         assert_eq!(self.examine(under_way, &new), Found::Sound, "{what}");
         self.open();
         assert_eq!(self.examine(under_way, &new), Found::Sound, "{what}");
-        assert_eq!(self.store().scrub().unwrap().mismatched_sectors, 0, "{what}");
+        assert_eq!(
+            self.store().scrub().unwrap().mismatched_sectors,
+            0,
+            "{what}"
+        );
     }
 
     /// The first member that is being rebuilt, and how far it is.
     fn rebuilding(&mut self) -> Option<(Vec<usize>, Sectors)> {
-        let member = self.store().status().into_iter().find(|member| member.filled().is_some())?;
+        let member = self
+            .store()
+            .status()
+            .into_iter()
+            .find(|member| member.filled().is_some())?;
         Some((path(&member.member), member.filled()?))
     }
 }
@@ -364,7 +451,9 @@ impl Mortal {
 #[test]
 fn a_member_that_is_filled_but_not_recorded_so_is_not_relied_upon() {
     for &sample in SAMPLES {
-        let filled = disturbances(sample).iter().filter(|all| all.iter().any(|&(_, upto)| upto == WHOLE));
+        let filled = disturbances(sample)
+            .iter()
+            .filter(|all| all.iter().any(|&(_, upto)| upto == WHOLE));
         for disturbance in filled {
             for seed in 0..12 {
                 let mut mortal = Mortal::new(sample);
@@ -404,12 +493,19 @@ fn cut_a_rebuild_of(sample: Sample, member: &str) {
         let result = mortal.store().rebuild_member(&path, done + Sectors(12));
         mortal.open();
         assert_eq!(mortal.examine(nothing, &[]), Found::Sound, "{what}");
-        assert_eq!(mortal.store().scrub().unwrap().mismatched_sectors, 0, "{what}");
+        assert_eq!(
+            mortal.store().scrub().unwrap().mismatched_sectors,
+            0,
+            "{what}"
+        );
         changes += 1;
         if result.is_ok() {
             changes = 0;
             // It begins again where it was when that was recorded.
-            mortal.store().rebuild_member(&path, done + Sectors(12)).unwrap();
+            mortal
+                .store()
+                .rebuild_member(&path, done + Sectors(12))
+                .unwrap();
             mortal.store().sync().unwrap();
             let states = mortal.store().states();
             mortal.store().record_better(&states, true).unwrap();
@@ -431,7 +527,11 @@ fn geared(sample: Sample) -> Option<(&'static [&'static [usize]], &'static [&'st
 impl Mortal {
     fn held_by(&self, drive: &str) -> Vec<u8> {
         let mut held = vec![0; 90 * 512];
-        self.shared.media[drive].lock().unwrap().read(Lbn(0), &mut held).unwrap();
+        self.shared.media[drive]
+            .lock()
+            .unwrap()
+            .read(Lbn(0), &mut held)
+            .unwrap();
         held
     }
 
@@ -450,20 +550,36 @@ impl Mortal {
     }
 
     /// One change, cut or not; in the low gear none of `standing` is written.
-    fn change_in_gear(&mut self, volumes: &[&[usize]], standing: &[&str], changes: Option<u64>) -> bool {
-        let low = volumes.iter().all(|volume| self.store().gear(volume) == Some(Gear::Low));
+    fn change_in_gear(
+        &mut self,
+        volumes: &[&[usize]],
+        standing: &[&str],
+        changes: Option<u64>,
+    ) -> bool {
+        let low = volumes
+            .iter()
+            .all(|volume| self.store().gear(volume) == Some(Gear::Low));
         let before: Vec<Vec<u8>> = standing.iter().map(|drive| self.held_by(drive)).collect();
         let (extent, zeroes) = (self.some_extent(), self.random.chance(0.2));
         let (lived, new) = self.change(extent, zeroes, changes);
         if low {
             let after: Vec<Vec<u8>> = standing.iter().map(|drive| self.held_by(drive)).collect();
-            assert!(before == after, "{}: a standing drive was written", self.sample.name);
+            assert!(
+                before == after,
+                "{}: a standing drive was written",
+                self.sample.name
+            );
         }
         if !lived {
             self.open();
         }
         self.shared.allowance.lock().unwrap().changes = None;
-        assert_eq!(self.examine(extent, &new), Found::Sound, "{} {extent:?} {changes:?}", self.sample.name);
+        assert_eq!(
+            self.examine(extent, &new),
+            Found::Sound,
+            "{} {extent:?} {changes:?}",
+            self.sample.name
+        );
         lived
     }
 }
@@ -480,7 +596,11 @@ fn live_in_gears(sample: Sample, seed: u64, events: u32) -> ([u64; 4], u64) {
         let what = format!("{} seed {seed} event {event}", sample.name);
         let volume = volumes[mortal.random.below(volumes.len() as u64) as usize];
         in_gear[mortal.store().gear(volume).unwrap() as usize] += 1;
-        let changes = if mortal.random.chance(0.25) { Some(mortal.random.below(12)) } else { None };
+        let changes = if mortal.random.chance(0.25) {
+            Some(mortal.random.below(12))
+        } else {
+            None
+        };
         let mut dies = mortal.random.chance(0.03);
         match mortal.random.below(20) {
             0..8 => cuts += u64::from(!mortal.change_in_gear(volumes, standing, changes)),
@@ -492,14 +612,19 @@ fn live_in_gears(sample: Sample, seed: u64, events: u32) -> ([u64; 4], u64) {
             18 if sample.tolerance > 0 && failed.is_none() => {
                 mortal.shared.allowance.lock().unwrap().changes = None;
                 let drives = mortal.store().status();
-                let drives: Vec<_> = drives.iter().filter(|member| member.file.is_some()).collect();
+                let drives: Vec<_> = drives
+                    .iter()
+                    .filter(|member| member.file.is_some())
+                    .collect();
                 let drive = path(&drives[mortal.random.below(drives.len() as u64) as usize].member);
                 mortal.store().fail_member(&drive).unwrap();
                 failed = Some(drive);
             }
             _ => {
                 mortal.shared.allowance.lock().unwrap().changes = None;
-                let Some(drive) = failed.clone() else { continue };
+                let Some(drive) = failed.clone() else {
+                    continue;
+                };
                 // Members are filled in the high gear.
                 let (_, above) = drive.split_last().unwrap();
                 match mortal.store().gear(above) {
@@ -507,7 +632,10 @@ fn live_in_gears(sample: Sample, seed: u64, events: u32) -> ([u64; 4], u64) {
                     Some(Gear::Rising) => mortal.store().settle(above).unwrap(),
                     Some(Gear::High) => {
                         mortal.store().restore_member(&drive).unwrap();
-                        mortal.store().rebuild_member(&drive, Sectors(u64::MAX)).unwrap();
+                        mortal
+                            .store()
+                            .rebuild_member(&drive, Sectors(u64::MAX))
+                            .unwrap();
                         // It counts behind an opening from then on.
                         mortal.store().sync().unwrap();
                         failed = None;
@@ -519,10 +647,23 @@ fn live_in_gears(sample: Sample, seed: u64, events: u32) -> ([u64; 4], u64) {
         mortal.shared.allowance.lock().unwrap().changes = None;
         if dies {
             mortal.open();
-            assert!(volumes.iter().all(|volume| mortal.store().gear(volume) == Some(Gear::High)), "{what}");
+            assert!(
+                volumes
+                    .iter()
+                    .all(|volume| mortal.store().gear(volume) == Some(Gear::High)),
+                "{what}"
+            );
         }
-        assert_eq!(mortal.examine(Extent::new(0, 0), &[]), Found::Sound, "{what}");
-        assert_eq!(mortal.store().scrub().unwrap().mismatched_sectors, 0, "{what}");
+        assert_eq!(
+            mortal.examine(Extent::new(0, 0), &[]),
+            Found::Sound,
+            "{what}"
+        );
+        assert_eq!(
+            mortal.store().scrub().unwrap().mismatched_sectors,
+            0,
+            "{what}"
+        );
     }
     (in_gear, cuts)
 }
@@ -531,14 +672,27 @@ fn live_in_gears(sample: Sample, seed: u64, events: u32) -> ([u64; 4], u64) {
 fn a_shift_loses_nothing_wherever_it_is_cut_and_whatever_fails() {
     for &sample in SAMPLES.iter().filter(|sample| geared(**sample).is_some()) {
         let (mut in_gear, mut cuts) = ([0; 4], 0);
-        let lives = std::env::var("FULLSTROKE_LIVES").ok().and_then(|lives| lives.parse().ok()).unwrap_or(6);
+        let lives = std::env::var("FULLSTROKE_LIVES")
+            .ok()
+            .and_then(|lives| lives.parse().ok())
+            .unwrap_or(6);
         for seed in 0..lives {
             let (gears, cut) = live_in_gears(sample, seed, 150);
             cuts += cut;
-            in_gear.iter_mut().zip(gears).for_each(|(sum, more)| *sum += more);
+            in_gear
+                .iter_mut()
+                .zip(gears)
+                .for_each(|(sum, more)| *sum += more);
         }
-        println!("{}: events in the high, falling, low and rising gear {in_gear:?}, {cuts} cut", sample.name);
-        assert!(in_gear.iter().all(|&events| events > 20) && cuts > 20, "{} {in_gear:?} {cuts}", sample.name);
+        println!(
+            "{}: events in the high, falling, low and rising gear {in_gear:?}, {cuts} cut",
+            sample.name
+        );
+        assert!(
+            in_gear.iter().all(|&events| events > 20) && cuts > 20,
+            "{} {in_gear:?} {cuts}",
+            sample.name
+        );
     }
 }
 
@@ -567,7 +721,8 @@ fn a_low_gear_that_is_not_recorded_or_not_journalled_loses_data() {
             }
             mortal.open();
             damaged += u32::from(
-                mortal.examine(if lived { Extent::new(0, 0) } else { extent }, &new) == Found::Damaged,
+                mortal.examine(if lived { Extent::new(0, 0) } else { extent }, &new)
+                    == Found::Damaged,
             );
         }
         assert!(damaged > 0, "journalled: {journalled}");

@@ -109,15 +109,31 @@ impl Store {
     /// The same, without some media.
     pub(crate) fn sync_job_without(&mut self, without: &[usize]) -> SyncJob {
         let mut files = self.media.files_changed_since(self.synced, without);
-        if let Some(Records { journal: Some(journal), .. }) = &self.records {
+        if let Some(Records {
+            journal: Some(journal),
+            ..
+        }) = &self.records
+        {
             files.extend(journal.file_changed_since(self.synced));
         }
         // Behind the data that they vouch for.
-        files.extend(self.losses.iter().flat_map(|loss| loss.files_changed_since(self.synced)));
+        files.extend(
+            self.losses
+                .iter()
+                .flat_map(|loss| loss.files_changed_since(self.synced)),
+        );
         let epoch = self.media.epoch;
         self.media.epoch += 1;
         let (state_changes, states) = (self.state_changes, self.states());
-        SyncJob { files, synced: Synced { epoch, state_changes, states, failed: Vec::new() } }
+        SyncJob {
+            files,
+            synced: Synced {
+                epoch,
+                state_changes,
+                states,
+                failed: Vec::new(),
+            },
+        }
     }
 
     /// The extent is about to change. Answers whether a change of it would be
@@ -131,9 +147,10 @@ impl Store {
         self.check_running()?;
         let within = extent.sectors > Sectors::ZERO && extent.within(self.capacity());
         match &mut self.records {
-            Some(Records { regions: Some(regions), .. }) if within => {
-                regions.mark_ahead(extent, self.media.epoch)
-            }
+            Some(Records {
+                regions: Some(regions),
+                ..
+            }) if within => regions.mark_ahead(extent, self.media.epoch),
             _ => Ok(true),
         }
     }
@@ -141,7 +158,9 @@ impl Store {
     /// A job for all that was announced and waits; `None` if nothing does.
     pub fn mark_job(&self) -> Option<MarkJob> {
         let regions = self.records.as_ref()?.regions.as_ref()?;
-        regions.to_sync().map(|(file, setting)| MarkJob { file, setting })
+        regions
+            .to_sync()
+            .map(|(file, setting)| MarkJob { file, setting })
     }
 
     /// Takes note of what a job came to.
@@ -152,7 +171,13 @@ impl Store {
     pub fn note_marked(&mut self, marked: Marked) -> Result<(), StoreError> {
         match (marked.0, &mut self.records) {
             (Err(error), _) => Err(self.stop(error)),
-            (Ok(setting), Some(Records { regions: Some(regions), .. })) => {
+            (
+                Ok(setting),
+                Some(Records {
+                    regions: Some(regions),
+                    ..
+                }),
+            ) => {
                 regions.note_durable(setting);
                 Ok(())
             }
@@ -200,7 +225,9 @@ impl Store {
             self.checkpoint = None;
             return Ok(Tidy::Done);
         }
-        let Some((epoch, since)) = self.checkpoint else { return Ok(self.begin_checkpoint(now)) };
+        let Some((epoch, since)) = self.checkpoint else {
+            return Ok(self.begin_checkpoint(now));
+        };
         let due = since + self.quiet;
         if now < due {
             return Ok(Tidy::At(due));
@@ -208,13 +235,20 @@ impl Store {
         if self.synced + 1 < epoch {
             return Ok(Tidy::Sync);
         }
-        if let Some(Records { regions: Some(regions), .. }) = &mut self.records
+        if let Some(Records {
+            regions: Some(regions),
+            ..
+        }) = &mut self.records
             && self.unsettled.is_empty()
         {
             regions.clear_before(epoch)?;
         }
         let later = self.begin_checkpoint(now);
-        Ok(if self.has_more_to_record() { later } else { Tidy::Done })
+        Ok(if self.has_more_to_record() {
+            later
+        } else {
+            Tidy::Done
+        })
     }
 
     /// Ends everything that is under way, so that the next opening has nothing
@@ -225,17 +259,26 @@ impl Store {
     pub fn close(mut self) -> Result<(), StoreError> {
         self.check_running()?;
         self.finish_pending()?;
-        while self.unsettled.last().is_some_and(|unsettled| !unsettled.media.is_empty())
+        while self
+            .unsettled
+            .last()
+            .is_some_and(|unsettled| !unsettled.media.is_empty())
             && self.settle_some()?
         {}
         let compared = self.unsettled.is_empty();
-        if let Some(Records { journal: Some(journal), .. }) = &mut self.records {
+        if let Some(Records {
+            journal: Some(journal),
+            ..
+        }) = &mut self.records
+        {
             journal.clear(self.media.epoch)?;
         }
         self.sync()?;
         let states = self.states();
         self.record_better(&states, true)?;
-        let Some(records) = &mut self.records else { return Ok(()) };
+        let Some(records) = &mut self.records else {
+            return Ok(());
+        };
         if !compared {
             // The next opening goes on comparing.
             return Ok(());
@@ -258,24 +301,39 @@ impl Store {
     /// Whether there are regions to forget, or members that are filled further
     /// than is recorded.
     fn has_more_to_record(&self) -> bool {
-        let regions = self.records.as_ref().and_then(|records| records.regions.as_ref());
+        let regions = self
+            .records
+            .as_ref()
+            .and_then(|records| records.regions.as_ref());
         regions.is_some_and(|regions| !regions.dirty().is_empty()) || self.records_lag()
     }
 
     /// Makes redundancy follow from the data somewhere where it may not.
     /// Answers whether there was such a place.
     pub(crate) fn settle_some(&mut self) -> Result<bool, StoreError> {
-        let Some(extent) = self.unsettled.last().map(|unsettled| unsettled.extent) else { return Ok(false) };
+        let Some(extent) = self.unsettled.last().map(|unsettled| unsettled.extent) else {
+            return Ok(false);
+        };
         if !self.root.answers() {
             return Ok(false);
         }
-        let part = Extent { sectors: extent.sectors.min(SETTLED_SECTORS), ..extent };
-        if let Some(Records { regions: Some(regions), .. }) = &mut self.records {
+        let part = Extent {
+            sectors: extent.sectors.min(SETTLED_SECTORS),
+            ..extent
+        };
+        if let Some(Records {
+            regions: Some(regions),
+            ..
+        }) = &mut self.records
+        {
             regions.mark(part, self.media.epoch)?;
         }
         Verifier::new(&mut self.media, true).check(&mut self.root, "", part)?;
         if part.sectors < extent.sectors {
-            let rest = Extent { start: part.end(), sectors: extent.sectors - part.sectors };
+            let rest = Extent {
+                start: part.end(),
+                sectors: extent.sectors - part.sectors,
+            };
             if let Some(unsettled) = self.unsettled.last_mut() {
                 unsettled.extent = rest;
             }

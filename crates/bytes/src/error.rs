@@ -118,7 +118,11 @@ pub enum StoreError {
 impl StoreError {
     /// An error of the host at `file`.
     pub(crate) fn host(action: &'static str, file: &Path, source: io::Error) -> StoreError {
-        StoreError::Host { file: file.display().to_string(), action, source }
+        StoreError::Host {
+            file: file.display().to_string(),
+            action,
+            source,
+        }
     }
 
     /// Whether the host has no room left: a client is told so rather than that

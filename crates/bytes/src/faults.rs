@@ -64,13 +64,22 @@ type SharedDisk = Arc<Mutex<Disk>>;
 struct Faulty(String, SharedDisk);
 
 fn broken<T>() -> io::Result<T> {
-    Err(io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error()))
+    Err(io::Error::from_raw_os_error(
+        rustix::io::Errno::IO.raw_os_error(),
+    ))
 }
 
 impl Disk {
     fn new(random: Random) -> Disk {
         let (durable, bad) = (BTreeMap::new(), BTreeSet::new());
-        Disk { now: MemoryMedium::new(), durable, bad, dead: false, rates: Rates::default(), random }
+        Disk {
+            now: MemoryMedium::new(),
+            durable,
+            bad,
+            dead: false,
+            rates: Rates::default(),
+            random,
+        }
     }
 
     fn happens(&mut self, of_a_thousand: u64) -> bool {
@@ -95,7 +104,11 @@ impl Disk {
             Ok(())
         };
         let all = extent.sectors.0;
-        let made = if result.is_ok() { all } else { self.random.below(all + 1) };
+        let made = if result.is_ok() {
+            all
+        } else {
+            self.random.below(all + 1)
+        };
         for lbn in extent.start.0..extent.start.0 + made {
             let mut before = [0; 512];
             self.now.read(Lbn(lbn), &mut before).unwrap();
@@ -150,7 +163,13 @@ impl Medium for Faulty {
     fn zero(&mut self, extent: Extent, hole: bool) -> io::Result<()> {
         let mut disk = self.1.lock().unwrap();
         let (made, result) = disk.change(extent);
-        disk.now.zero(Extent { sectors: made, ..extent }, hole)?;
+        disk.now.zero(
+            Extent {
+                sectors: made,
+                ..extent
+            },
+            hole,
+        )?;
         result
     }
     fn next_data(&self, extent: Extent) -> io::Result<Option<Extent>> {
@@ -206,7 +225,11 @@ struct Trial {
 }
 
 fn content(lbn: u64, version: u64) -> Vec<u8> {
-    if version.is_multiple_of(5) { vec![0; 512] } else { pattern(lbn, 1, version) }
+    if version.is_multiple_of(5) {
+        vec![0; 512]
+    } else {
+        pattern(lbn, 1, version)
+    }
 }
 
 impl Trial {
@@ -214,7 +237,10 @@ impl Trial {
         let mut trial = Trial {
             sample,
             folder: folder(),
-            disks: Disks { disks: BTreeMap::new(), seed },
+            disks: Disks {
+                disks: BTreeMap::new(),
+                seed,
+            },
             store: None,
             random: Seed(seed).stream("trial"),
             version: 0,
@@ -239,12 +265,25 @@ impl Trial {
     fn open(&mut self) {
         self.store = None;
         let shape = (self.sample.shape)();
-        let opened = Store::open_in(self.folder.path(), &mut self.disks, shape, "digest", Opening::default());
-        self.store = Some(opened.unwrap_or_else(|error| panic!("{}: {error}", self.what())).0);
+        let opened = Store::open_in(
+            self.folder.path(),
+            &mut self.disks,
+            shape,
+            "digest",
+            Opening::default(),
+        );
+        self.store = Some(
+            opened
+                .unwrap_or_else(|error| panic!("{}: {error}", self.what()))
+                .0,
+        );
     }
 
     fn what(&self) -> String {
-        format!("{} seed {} version {}", self.sample.name, self.disks.seed, self.version)
+        format!(
+            "{} seed {} version {}",
+            self.sample.name, self.disks.seed, self.version
+        )
     }
 
     fn some_extent(&mut self) -> Extent {
@@ -277,10 +316,12 @@ impl Trial {
         let (extent, version) = (self.some_extent(), self.version);
         let result = if version.is_multiple_of(5) {
             let may_punch = self.random.chance(0.5);
-            self.store().write_zeroes(extent.start, extent.sectors, may_punch)
+            self.store()
+                .write_zeroes(extent.start, extent.sectors, may_punch)
         } else {
-            let bytes: Vec<u8> =
-                (extent.start.0..extent.end().0).flat_map(|lbn| content(lbn, version)).collect();
+            let bytes: Vec<u8> = (extent.start.0..extent.end().0)
+                .flat_map(|lbn| content(lbn, version))
+                .collect();
             self.store().write(extent.start, &bytes)
         };
         let sectors = extent.start.0 as usize..extent.end().0 as usize;
@@ -290,10 +331,14 @@ impl Trial {
                 let allowed = self.anything_goes || error.is_out_of_space();
                 assert!(allowed, "{}: {extent:?} {error}", self.what());
                 self.refused += 1;
-                self.may[sectors.clone()].iter_mut().for_each(|may| may.push(version));
+                self.may[sectors.clone()]
+                    .iter_mut()
+                    .for_each(|may| may.push(version));
             }
         }
-        self.after_power_loss[sectors].iter_mut().for_each(|may| may.push(version));
+        self.after_power_loss[sectors]
+            .iter_mut()
+            .for_each(|may| may.push(version));
     }
 
     fn read(&mut self) {
@@ -310,9 +355,18 @@ impl Trial {
         let settled = self.store().unsettled.is_empty();
         for (lbn, held) in (extent.start.0..).zip(bytes.chunks(512)) {
             let may = &self.may[lbn as usize];
-            let found = may.iter().copied().find(|&version| held == content(lbn, version));
-            let held = (0..=self.version).rev().find(|&version| held == content(lbn, version));
-            assert!(found.is_some(), "{}: LBN {lbn} holds {held:?}, none of {may:?}", self.what());
+            let found = may
+                .iter()
+                .copied()
+                .find(|&version| held == content(lbn, version));
+            let held = (0..=self.version)
+                .rev()
+                .find(|&version| held == content(lbn, version));
+            assert!(
+                found.is_some(),
+                "{}: LBN {lbn} holds {held:?}, none of {may:?}",
+                self.what()
+            );
             if settled {
                 self.may[lbn as usize] = found.into_iter().collect();
             }
@@ -329,16 +383,22 @@ impl Trial {
     fn tidy(&mut self) {
         let now = std::time::Duration::from_secs(self.version);
         let done = self.store().tidy(now);
-        let allowed = self.anything_goes || done.as_ref().err().is_none_or(StoreError::is_out_of_space);
+        let allowed =
+            self.anything_goes || done.as_ref().err().is_none_or(StoreError::is_out_of_space);
         assert!(allowed, "{}: {done:?}", self.what());
     }
 
     /// A disk begins to fail, or one that does gets worse.
     fn goes_bad(&mut self) {
         let names: Vec<String> = self.disks.disks.keys().cloned().collect();
-        self.faulty.retain(|name| !self.disks.disks[name].lock().unwrap().is_sound());
+        self.faulty
+            .retain(|name| !self.disks.disks[name].lock().unwrap().is_sound());
         let name = names[self.random.below(names.len() as u64) as usize].clone();
-        let tolerated = if self.anything_goes { names.len() } else { self.sample.tolerance.min(2) };
+        let tolerated = if self.anything_goes {
+            names.len()
+        } else {
+            self.sample.tolerance.min(2)
+        };
         let all_alive = self.all_alive() || self.anything_goes;
         if !self.faulty.contains(&name) && (self.faulty.len() >= tolerated || !all_alive) {
             return;
@@ -346,11 +406,28 @@ impl Trial {
         self.faulty.insert(name.clone());
         let mut disk = self.disks.disks[&name].lock().unwrap();
         match self.random.below(5) {
-            0 => disk.rates = Rates { write: 40, ..Rates::default() },
-            1 => disk.rates = Rates { room: 100, ..Rates::default() },
-            2 => disk.rates = Rates { sync: 300, ..Rates::default() },
+            0 => {
+                disk.rates = Rates {
+                    write: 40,
+                    ..Rates::default()
+                }
+            }
+            1 => {
+                disk.rates = Rates {
+                    room: 100,
+                    ..Rates::default()
+                }
+            }
+            2 => {
+                disk.rates = Rates {
+                    sync: 300,
+                    ..Rates::default()
+                }
+            }
             3 => {
-                let bad: Vec<u64> = (0..1 + self.random.below(6)).map(|_| self.random.below(60)).collect();
+                let bad: Vec<u64> = (0..1 + self.random.below(6))
+                    .map(|_| self.random.below(60))
+                    .collect();
                 disk.bad.extend(bad);
             }
             _ => disk.dead = true,
@@ -360,14 +437,19 @@ impl Trial {
     /// Whether some disk cannot be read where it should be: comparing would
     /// not get past it.
     fn has_bad_sectors(&self) -> bool {
-        let bad = |disk: &SharedDisk| disk.lock().map(|disk| disk.dead || !disk.bad.is_empty()).unwrap();
+        let bad = |disk: &SharedDisk| {
+            disk.lock()
+                .map(|disk| disk.dead || !disk.bad.is_empty())
+                .unwrap()
+        };
         self.disks.disks.values().any(bad)
     }
 
     /// After a kill, a member that was filled and is not recorded so counts as
     /// empty: with a disk that fails besides, that may be more than is survived.
     fn kill(&mut self) {
-        self.faulty.retain(|name| !self.disks.disks[name].lock().unwrap().is_sound());
+        self.faulty
+            .retain(|name| !self.disks.disks[name].lock().unwrap().is_sound());
         let too_many = self.store().records_lag() && !self.faulty.is_empty() && !self.anything_goes;
         if !self.has_bad_sectors() && !too_many {
             self.spare_the_opening(Trial::open);
@@ -378,7 +460,10 @@ impl Trial {
         if self.has_bad_sectors() || !self.all_alive() || self.store().records_lag() {
             return;
         }
-        self.disks.disks.values().for_each(|disk| disk.lock().unwrap().forget());
+        self.disks
+            .disks
+            .values()
+            .for_each(|disk| disk.lock().unwrap().forget());
         for (may, later) in self.may.iter_mut().zip(&self.after_power_loss) {
             may.extend(later);
         }
@@ -401,11 +486,22 @@ impl Trial {
 
     /// Failed members are replaced and filled.
     fn see_to_members(&mut self) {
-        let failed = self.store().status().into_iter().filter(MemberStatus::has_failed);
-        for member in failed.map(|member| path(&member.member)).collect::<Vec<_>>() {
+        let failed = self
+            .store()
+            .status()
+            .into_iter()
+            .filter(MemberStatus::has_failed);
+        for member in failed
+            .map(|member| path(&member.member))
+            .collect::<Vec<_>>()
+        {
             let _ = self.store().restore_member(&member);
         }
-        let empty = self.store().status().into_iter().filter(|member| member.filled().is_some());
+        let empty = self
+            .store()
+            .status()
+            .into_iter()
+            .filter(|member| member.filled().is_some());
         for member in empty.map(|member| path(&member.member)).collect::<Vec<_>>() {
             let _ = self.store().rebuild_member(&member, Sectors(u64::MAX));
         }
@@ -416,7 +512,10 @@ impl Trial {
             disk.lock().unwrap().rates = Rates::default();
         }
         if self.store().stopped().is_none() {
-            while matches!(self.store().tidy(std::time::Duration::ZERO), Ok(crate::Tidy::Again)) {}
+            while matches!(
+                self.store().tidy(std::time::Duration::ZERO),
+                Ok(crate::Tidy::Again)
+            ) {}
         }
         self.look(Extent::new(0, self.may.len() as u64));
         for lbn in 0..self.may.len() as u64 {
@@ -431,7 +530,10 @@ impl Trial {
 }
 
 fn seeds() -> u64 {
-    std::env::var("FULLSTROKE_FAULTS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(6)
+    std::env::var("FULLSTROKE_FAULTS")
+        .ok()
+        .and_then(|seeds| seeds.parse().ok())
+        .unwrap_or(6)
 }
 
 #[test]
@@ -445,7 +547,10 @@ fn what_the_layout_survives_costs_no_data_no_flush_and_no_read() {
             (dropped, refused) = (dropped + trial.dropped, refused + trial.refused);
         }
     }
-    assert!(dropped > 0 && refused > 0, "{dropped} members were dropped, {refused} writes refused");
+    assert!(
+        dropped > 0 && refused > 0,
+        "{dropped} members were dropped, {refused} writes refused"
+    );
 }
 
 #[test]
@@ -471,15 +576,30 @@ fn a_sync_that_failed_stops_a_store_without_redundancy_for_good() {
     trial.anything_goes = true;
     trial.write();
     let disks: Vec<SharedDisk> = trial.disks.disks.values().cloned().collect();
-    disks.iter().for_each(|disk| disk.lock().unwrap().rates.sync = 1000);
+    disks
+        .iter()
+        .for_each(|disk| disk.lock().unwrap().rates.sync = 1000);
     while trial.store().stopped().is_none() {
         trial.write();
-        assert!(matches!(trial.store().sync(), Err(StoreError::Stopped { .. })) || trial.refused > 0);
+        assert!(
+            matches!(trial.store().sync(), Err(StoreError::Stopped { .. })) || trial.refused > 0
+        );
     }
-    disks.iter().for_each(|disk| disk.lock().unwrap().rates.sync = 0);
-    assert!(matches!(trial.store().sync(), Err(StoreError::Stopped { .. })), "also the next");
-    assert!(matches!(trial.store().read(Lbn(0), &mut [0; 512]), Err(StoreError::Stopped { .. })));
-    assert!(matches!(trial.store.take().unwrap().close(), Err(StoreError::Stopped { .. })));
+    disks
+        .iter()
+        .for_each(|disk| disk.lock().unwrap().rates.sync = 0);
+    assert!(
+        matches!(trial.store().sync(), Err(StoreError::Stopped { .. })),
+        "also the next"
+    );
+    assert!(matches!(
+        trial.store().read(Lbn(0), &mut [0; 512]),
+        Err(StoreError::Stopped { .. })
+    ));
+    assert!(matches!(
+        trial.store.take().unwrap().close(),
+        Err(StoreError::Stopped { .. })
+    ));
 }
 
 #[test]
@@ -489,7 +609,11 @@ fn a_full_disk_below_a_degraded_volume_does_not_stop_reads_and_room_mends_it() {
     trial.write();
     trial.store().fail_member(&[4]).unwrap();
     let full = |trial: &Trial, rate| {
-        trial.disks.disks.values().for_each(|disk| disk.lock().unwrap().rates.room = rate);
+        trial
+            .disks
+            .disks
+            .values()
+            .for_each(|disk| disk.lock().unwrap().rates.room = rate);
     };
     full(&trial, 1000);
     trial.version += 1;

@@ -50,10 +50,15 @@ impl FileMedium {
     /// Opens the files at `path`, which have their length, for reads alone.
     pub(crate) fn open_read_only(path: &Path, capacity: Sectors) -> io::Result<FileMedium> {
         let file_bytes = FILE_BYTES_MAX;
-        let files =
-            names_and_lengths(file_bytes, path, capacity).map(|(path, _)| File::open(path).map(Arc::new));
+        let files = names_and_lengths(file_bytes, path, capacity)
+            .map(|(path, _)| File::open(path).map(Arc::new));
         let files = files.collect::<io::Result<_>>()?;
-        Ok(FileMedium { path: path.to_owned(), files, file_bytes, capacity })
+        Ok(FileMedium {
+            path: path.to_owned(),
+            files,
+            file_bytes,
+            capacity,
+        })
     }
 
     /// The same in files of another size.
@@ -64,14 +69,25 @@ impl FileMedium {
     ) -> io::Result<FileMedium> {
         let files = names_and_lengths(file_bytes, path, capacity).map(|(path, length)| {
             let mut options = OpenOptions::new();
-            let file = options.read(true).write(true).create(true).truncate(false).mode(OWNER).open(path)?;
+            let file = options
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(OWNER)
+                .open(path)?;
             if file.metadata()?.len() < length {
                 file.set_len(length)?;
             }
             Ok(Arc::new(file))
         });
         let files: Vec<Arc<File>> = files.collect::<io::Result<_>>()?;
-        Ok(FileMedium { path: path.to_owned(), files, file_bytes, capacity })
+        Ok(FileMedium {
+            path: path.to_owned(),
+            files,
+            file_bytes,
+            capacity,
+        })
     }
 
     /// What is the matter with the files at `path`, if they are not as they
@@ -82,7 +98,10 @@ impl FileMedium {
                 Ok(metadata) if metadata.len() >= length => None,
                 Ok(metadata) => {
                     let found = metadata.len();
-                    Some(format!("`{}` has {found} bytes instead of {length}", path.display()))
+                    Some(format!(
+                        "`{}` has {found} bytes instead of {length}",
+                        path.display()
+                    ))
                 }
                 Err(error) => Some(format!("`{}` cannot be used: {error}", path.display())),
             }
@@ -93,7 +112,10 @@ impl FileMedium {
     pub(crate) fn label(path: &Path, capacity: Sectors) -> Option<Label> {
         let (name, length) = names_and_lengths(FILE_BYTES_MAX, path, capacity).last()?;
         let mut block = [0; BLOCK_BYTES];
-        File::open(name).ok()?.read_exact_at(&mut block, length).ok()?;
+        File::open(name)
+            .ok()?
+            .read_exact_at(&mut block, length)
+            .ok()?;
         Label::decode(&block)
     }
 
@@ -104,7 +126,11 @@ impl FileMedium {
         std::iter::from_fn(move || {
             let (file, offset) = ((at / file_bytes) as usize, at % file_bytes);
             let next = end.min(at + (file_bytes - offset));
-            let part = Part { file, offset, of_run: at - start..next - start };
+            let part = Part {
+                file,
+                offset,
+                of_run: at - start..next - start,
+            };
             (at < end).then(|| {
                 at = next;
                 part
@@ -123,7 +149,11 @@ impl FileMedium {
     }
 
     fn zero_part(&self, part: &Part, hole: bool) -> io::Result<()> {
-        let kind = if hole { FallocateFlags::PUNCH_HOLE } else { FallocateFlags::ZERO_RANGE };
+        let kind = if hole {
+            FallocateFlags::PUNCH_HOLE
+        } else {
+            FallocateFlags::ZERO_RANGE
+        };
         let bytes = part.of_run.end - part.of_run.start;
         let file = &*self.files[part.file];
         match fallocate(file, kind | FallocateFlags::KEEP_SIZE, part.offset, bytes) {
@@ -193,10 +223,18 @@ impl Medium for FileMedium {
         for part in self.parts(byte_of(extent.start), extent.sectors.bytes().0) {
             let end = part.offset + (part.of_run.end - part.of_run.start);
             let data = self.seek(part.file, SeekFrom::Data(part.offset))?;
-            let Some(data) = data.filter(|&data| data < end) else { continue };
-            let hole = self.seek(part.file, SeekFrom::Hole(data))?.unwrap_or(end).min(end);
+            let Some(data) = data.filter(|&data| data < end) else {
+                continue;
+            };
+            let hole = self
+                .seek(part.file, SeekFrom::Hole(data))?
+                .unwrap_or(end)
+                .min(end);
             let before = part.file as u64 * self.file_bytes;
-            let (first, behind) = ((before + data) / SECTOR_BYTES, (before + hole).div_ceil(SECTOR_BYTES));
+            let (first, behind) = (
+                (before + data) / SECTOR_BYTES,
+                (before + hole).div_ceil(SECTOR_BYTES),
+            );
             return Ok(Some(Extent::new(first, behind - first)));
         }
         Ok(None)
@@ -213,7 +251,9 @@ impl Medium for FileMedium {
 
     fn write_label(&mut self, label: &[u8]) -> io::Result<()> {
         let lengths = names_and_lengths(self.file_bytes, &self.path, self.capacity);
-        let Some((file, (_, length))) = self.files.iter().zip(lengths).last() else { return Ok(()) };
+        let Some((file, (_, length))) = self.files.iter().zip(lengths).last() else {
+            return Ok(());
+        };
         if file.metadata()?.len() < length + LABEL_BYTES {
             file.set_len(length + LABEL_BYTES)?;
         }
@@ -222,7 +262,10 @@ impl Medium for FileMedium {
     }
 
     fn files(&self) -> Vec<Arc<dyn Durable>> {
-        self.files.iter().map(|file| Arc::clone(file) as Arc<dyn Durable>).collect()
+        self.files
+            .iter()
+            .map(|file| Arc::clone(file) as Arc<dyn Durable>)
+            .collect()
     }
 }
 
@@ -278,12 +321,21 @@ mod tests {
     #[test]
     fn a_large_drive_has_several_files_and_each_is_missed() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, capacity) = (folder.path().join("drive"), Sectors((24 << 40) / SECTOR_BYTES + 8));
+        let (path, capacity) = (
+            folder.path().join("drive"),
+            Sectors((24 << 40) / SECTOR_BYTES + 8),
+        );
         let mut medium = FileMedium::open(&path, capacity).unwrap();
-        medium.write(Lbn(capacity.0 - 1), &[7; SECTOR_BYTES as usize]).unwrap();
+        medium
+            .write(Lbn(capacity.0 - 1), &[7; SECTOR_BYTES as usize])
+            .unwrap();
         assert_eq!(FileMedium::complaint(&path, capacity), None);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
         fs::remove_file(folder.path().join("drive.3")).unwrap();
-        assert!(FileMedium::complaint(&path, capacity).unwrap().contains("drive.3"));
+        assert!(
+            FileMedium::complaint(&path, capacity)
+                .unwrap()
+                .contains("drive.3")
+        );
     }
 }

@@ -53,7 +53,8 @@ impl Gathered {
             if io.operation == Operation::Write {
                 let offset = piece.lbn.since(io.extent.start).bytes().0 as usize;
                 let bytes = buffers.at(piece.place, piece.sectors);
-                self.bytes[self.starts[piece.io as usize] + offset..][..bytes.len()].copy_from_slice(bytes);
+                self.bytes[self.starts[piece.io as usize] + offset..][..bytes.len()]
+                    .copy_from_slice(bytes);
             }
         }
     }

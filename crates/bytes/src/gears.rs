@@ -36,7 +36,9 @@ impl Store {
     /// Answers whether it could.
     pub fn begin_shift(&mut self, path: &[usize], to: Gear) -> bool {
         let array = states::volume(&mut self.root, path);
-        array.and_then(|array| array.layout.gears()).is_some_and(|gears| gears.shift(to))
+        array
+            .and_then(|array| array.layout.gears())
+            .is_some_and(|gears| gears.shift(to))
     }
 
     /// Copies some rows of the volume at `path` that are stale, `most` sectors of them or one row, if
@@ -49,7 +51,9 @@ impl Store {
         self.finish_pending()?;
         let mut copied = Sectors::ZERO;
         self.attempt(None, |store| {
-            let Some(array) = states::volume(&mut store.root, path) else { return Ok(()) };
+            let Some(array) = states::volume(&mut store.root, path) else {
+                return Ok(());
+            };
             let Array { layout, plan, .. } = &mut *array;
             let Some(rows) = layout.gears().and_then(|gears| gears.plan_copy(most, plan)) else {
                 return Ok(());
@@ -94,7 +98,9 @@ impl Store {
             }
             records.replace_superblock(superblock)?;
         }
-        if let Some(gears) = states::volume(&mut self.root, path).and_then(|array| array.layout.gears()) {
+        if let Some(gears) =
+            states::volume(&mut self.root, path).and_then(|array| array.layout.gears())
+        {
             gears.settle();
         }
         self.choose_journalling()
@@ -104,7 +110,8 @@ impl Store {
     #[cold]
     pub(crate) fn distrust_copies(&mut self) {
         for path in states::geared(&self.root) {
-            if let Some(gears) = states::volume(&mut self.root, &path).and_then(|array| array.layout.gears())
+            if let Some(gears) =
+                states::volume(&mut self.root, &path).and_then(|array| array.layout.gears())
             {
                 gears.distrust();
             }

@@ -43,14 +43,20 @@ impl Store {
 
     /// Serves nothing any more.
     pub(crate) fn stop(&mut self, error: StoreError) -> StoreError {
-        let why = self.stopped.get_or_insert_with(|| error.to_string()).clone();
+        let why = self
+            .stopped
+            .get_or_insert_with(|| error.to_string())
+            .clone();
         StoreError::Stopped { why }
     }
 
     /// An error of marking: a file that was not made durable cannot be trusted.
     pub(crate) fn stop_unless_told_apart(&mut self, error: StoreError) -> StoreError {
         match error {
-            StoreError::Host { action: "make durable", .. } => self.stop(error),
+            StoreError::Host {
+                action: "make durable",
+                ..
+            } => self.stop(error),
             error => error,
         }
     }
@@ -91,7 +97,9 @@ impl Store {
         let mut last = None;
         let mut result = act(self);
         for _ in 0..MENDED_MOST {
-            let Err(error @ StoreError::Host { .. }) = result else { return result };
+            let Err(error @ StoreError::Host { .. }) = result else {
+                return result;
+            };
             self.mend(changed, error, &mut last)?;
             result = act(self);
         }
@@ -118,7 +126,9 @@ impl Store {
         let unread = self.media.take_failed_read();
         let broken = broken_of(&failed, unread.is_some());
         if !broken.is_empty() && self.survives_all(&broken) {
-            return broken.iter().try_for_each(|&(medium, _)| self.drop_medium(medium, &error));
+            return broken
+                .iter()
+                .try_for_each(|&(medium, _)| self.drop_medium(medium, &error));
         }
         // Where it does not succeed now, it is tried again later.
         while matches!(self.settle_some(), Ok(true)) {}
@@ -139,12 +149,17 @@ impl Store {
         error: StoreError,
         last: &mut Option<(usize, Extent)>,
     ) -> Result<(), StoreError> {
-        let Some(failed) = self.media.take_failed_read() else { return Err(error) };
+        let Some(failed) = self.media.take_failed_read() else {
+            return Err(error);
+        };
         // Redundancy that does not follow from the data makes nothing good.
         if self.finish_pending().is_err() {
             return self.drop_stuck(failed.0, error);
         }
-        let lacks = self.unsettled.iter().any(|unsettled| unsettled.media.contains(&failed.0));
+        let lacks = self
+            .unsettled
+            .iter()
+            .any(|unsettled| unsettled.media.contains(&failed.0));
         if !lacks && self.settle_or_drop(&[failed.0]).is_err() {
             return Err(error);
         }
@@ -165,7 +180,11 @@ impl Store {
     fn drop_stuck(&mut self, medium: usize, error: StoreError) -> Result<(), StoreError> {
         let mut all = vec![medium];
         loop {
-            let refusing = self.media.take_failed_changes().into_iter().map(|(medium, _)| medium);
+            let refusing = self
+                .media
+                .take_failed_changes()
+                .into_iter()
+                .map(|(medium, _)| medium);
             all.extend(refusing);
             let counted: Vec<(usize, bool)> = all.iter().map(|&medium| (medium, false)).collect();
             if !self.survives_all(&counted) {
@@ -175,7 +194,8 @@ impl Store {
                 break;
             }
         }
-        all.into_iter().try_for_each(|medium| self.drop_medium(medium, &error))
+        all.into_iter()
+            .try_for_each(|medium| self.drop_medium(medium, &error))
     }
 
     /// Computes what `extent` of the medium should hold from other members, and
@@ -191,11 +211,15 @@ impl Store {
             if array.heal(member, extent, &mut self.media)? {
                 return Ok(());
             }
-            let fullstroke_volume::Role::Data(lbn) = array.layout.role_of(member, extent.start) else {
+            let fullstroke_volume::Role::Data(lbn) = array.layout.role_of(member, extent.start)
+            else {
                 break;
             };
             // What lies behind it above may lie elsewhere below.
-            extent = Extent { start: lbn, sectors: Sectors(1) };
+            extent = Extent {
+                start: lbn,
+                sectors: Sectors(1),
+            };
             path.pop();
         }
         Err(StoreError::Lost { extent })
@@ -204,9 +228,13 @@ impl Store {
     /// Whether the volume answers without these media.
     fn survives_all(&mut self, media: &[(usize, bool)]) -> bool {
         let before = self.states();
-        let paths: Vec<_> =
-            media.iter().filter_map(|&(medium, _)| states::path_of(&self.root, medium)).collect();
-        let Node::Volume(array) = &mut self.root else { return media.is_empty() };
+        let paths: Vec<_> = media
+            .iter()
+            .filter_map(|&(medium, _)| states::path_of(&self.root, medium))
+            .collect();
+        let Node::Volume(array) = &mut self.root else {
+            return media.is_empty();
+        };
         for path in &paths {
             // A failure changes no media.
             let nothing = &mut Media::new(Vec::new());
@@ -221,20 +249,33 @@ impl Store {
 
     /// The medium's drive has failed.
     fn drop_medium(&mut self, medium: usize, error: &StoreError) -> Result<(), StoreError> {
-        let Some(path) = states::path_of(&self.root, medium) else { return Ok(()) };
+        let Some(path) = states::path_of(&self.root, medium) else {
+            return Ok(());
+        };
         if self.member_state(&path)? == MemberState::Failed {
             return Ok(());
         }
         self.drop_member(&path)?;
-        self.dropped.push(Dropped { path, why: error.to_string() });
+        self.dropped.push(Dropped {
+            path,
+            why: error.to_string(),
+        });
         Ok(())
     }
 
     /// The medium could not be made durable: what it holds may be older than it
     /// was, and nothing may be mended from it. So the media that lack a change
     /// fail with it.
-    pub(crate) fn drop_or_stop(&mut self, medium: usize, error: StoreError) -> Result<(), StoreError> {
-        let all = self.lacking().into_iter().chain([medium]).map(|medium| (medium, false));
+    pub(crate) fn drop_or_stop(
+        &mut self,
+        medium: usize,
+        error: StoreError,
+    ) -> Result<(), StoreError> {
+        let all = self
+            .lacking()
+            .into_iter()
+            .chain([medium])
+            .map(|medium| (medium, false));
         let all: Vec<(usize, bool)> = all.collect();
         if !self.survives_all(&all) || self.has_uncompared() {
             return Err(self.stop(error));
@@ -253,7 +294,11 @@ impl Store {
     fn drop_lacking(&mut self, needed: &[usize], error: &StoreError) -> Result<(), StoreError> {
         let mut lacking = self.lacking();
         lacking.retain(|medium| !needed.contains(medium));
-        let all: Vec<(usize, bool)> = lacking.iter().chain(needed).map(|&medium| (medium, false)).collect();
+        let all: Vec<(usize, bool)> = lacking
+            .iter()
+            .chain(needed)
+            .map(|&medium| (medium, false))
+            .collect();
         if lacking.is_empty() || !self.survives_all(&all) || self.has_uncompared() {
             return Err(StoreError::Refused(format!(
                 "a change was made in part, and while that cannot be mended only the member that refused \
@@ -261,18 +306,25 @@ impl Store {
             )));
         }
         self.unsettled.clear();
-        lacking.into_iter().try_for_each(|medium| self.drop_medium(medium, error))
+        lacking
+            .into_iter()
+            .try_for_each(|medium| self.drop_medium(medium, error))
     }
 
     /// Whether regions are still to be compared after a kill: no member can be
     /// done without then.
     fn has_uncompared(&self) -> bool {
-        self.unsettled.iter().any(|unsettled| unsettled.media.is_empty())
+        self.unsettled
+            .iter()
+            .any(|unsettled| unsettled.media.is_empty())
     }
 
     /// The media that lack a change that others have.
     fn lacking(&self) -> Vec<usize> {
-        let all = self.unsettled.iter().flat_map(|unsettled| unsettled.media.iter().copied());
+        let all = self
+            .unsettled
+            .iter()
+            .flat_map(|unsettled| unsettled.media.iter().copied());
         let mut all: Vec<usize> = all.collect();
         all.sort_unstable();
         all.dedup();
@@ -299,11 +351,15 @@ impl Store {
         let failed = self.media.take_failed_changes();
         let full = !failed.is_empty();
         // One that takes no changes at all has failed; want of room may pass.
-        let broken: Vec<(usize, bool)> =
-            failed.into_iter().filter(|&(_, want_of_room)| !want_of_room).collect();
+        let broken: Vec<(usize, bool)> = failed
+            .into_iter()
+            .filter(|&(_, want_of_room)| !want_of_room)
+            .collect();
         if !broken.is_empty() && self.survives_all(&broken) {
             self.media.take_failed_read();
-            broken.iter().try_for_each(|&(medium, _)| self.drop_medium(medium, &error))?;
+            broken
+                .iter()
+                .try_for_each(|&(medium, _)| self.drop_medium(medium, &error))?;
             return Ok(true);
         }
         match self.media.take_failed_read() {
@@ -341,20 +397,36 @@ impl Store {
 /// `unread` lacks the change as well, and only a change that is made to its end
 /// leaves all copies alike.
 fn broken_of(failed: &[(usize, bool)], unread: bool) -> Vec<(usize, bool)> {
-    failed.iter().copied().filter(|&(_, want_of_room)| unread || !want_of_room).collect()
+    failed
+        .iter()
+        .copied()
+        .filter(|&(_, want_of_room)| unread || !want_of_room)
+        .collect()
 }
 
 impl Array {
     /// Computes what `extent` of `member` should hold from the other members,
     /// and writes it there. Answers whether there was enough to compute it from.
-    fn heal(&mut self, member: usize, extent: Extent, media: &mut Media) -> Result<bool, StoreError> {
+    fn heal(
+        &mut self,
+        member: usize,
+        extent: Extent,
+        media: &mut Media,
+    ) -> Result<bool, StoreError> {
         let state = self.layout.member_state(member);
         let mut at = extent.start;
         while at < extent.end() {
             // To fill it from there on reads all that is needed, and nothing of it.
-            self.layout.set_member_state(member, MemberState::Rebuilding { done: Sectors(at.0) });
+            self.layout.set_member_state(
+                member,
+                MemberState::Rebuilding {
+                    done: Sectors(at.0),
+                },
+            );
             let most = extent.end().since(at);
-            let next = self.layout.plan_rebuild(&[member], Sectors(at.0), most, &mut self.plan);
+            let next = self
+                .layout
+                .plan_rebuild(&[member], Sectors(at.0), most, &mut self.plan);
             self.layout.set_member_state(member, state);
             let fills = self.plan.ios().iter().any(|io| {
                 let own = io.member as usize == member && io.operation == Operation::Write;

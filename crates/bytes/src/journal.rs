@@ -51,8 +51,13 @@ impl Journal {
     /// been `needed`.
     pub(crate) fn open(folder: &Path, id: StoreId, needed: bool) -> Result<Journal, StoreError> {
         let path = folder.join(NAME);
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(OWNER).open(&path);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(OWNER)
+            .open(&path);
         let file = file.map_err(|error| StoreError::host("open", &path, error))?;
         let mut head = [0; BLOCK_BYTES];
         let whole = file.read_exact_at(&mut head, 0).is_ok() && unseal(&head, 0, &id).is_some();
@@ -60,15 +65,27 @@ impl Journal {
             return Err(missing(path, id));
         }
         if !whole {
-            let made = file.set_len(0).and_then(|()| file.write_all_at(&seal(&[], 0, &id), 0));
-            made.and_then(|()| file.sync_data()).map_err(|error| StoreError::host("make", &path, error))?;
+            let made = file
+                .set_len(0)
+                .and_then(|()| file.write_all_at(&seal(&[], 0, &id), 0));
+            made.and_then(|()| file.sync_data())
+                .map_err(|error| StoreError::host("make", &path, error))?;
         }
-        Ok(Journal { path, file: Arc::new(file), changed: 0, index: Vec::new() })
+        Ok(Journal {
+            path,
+            file: Arc::new(file),
+            changed: 0,
+            index: Vec::new(),
+        })
     }
 
     /// Writes the transaction down. The head comes last: until it stands there
     /// whole, there is no record.
-    pub(crate) fn record(&mut self, transaction: &Transaction, epoch: u64) -> Result<(), StoreError> {
+    pub(crate) fn record(
+        &mut self,
+        transaction: &Transaction,
+        epoch: u64,
+    ) -> Result<(), StoreError> {
         self.changed = epoch;
         encode(transaction, &mut self.index);
         let written = self
@@ -80,7 +97,8 @@ impl Journal {
 
     /// The record, if there is a whole one.
     pub(crate) fn read(&self) -> Result<Option<Transaction>, StoreError> {
-        let bytes = std::fs::read(&self.path).map_err(|error| StoreError::host("read", &self.path, error))?;
+        let bytes = std::fs::read(&self.path)
+            .map_err(|error| StoreError::host("read", &self.path, error))?;
         Ok(decode(bytes.get(BLOCK_BYTES..).unwrap_or_default()))
     }
 
@@ -89,7 +107,11 @@ impl Journal {
     /// what was durable.
     pub(crate) fn file_changed_since(&self, synced: u64) -> Option<ToSync> {
         let name = self.path.display().to_string();
-        (self.changed > synced).then(|| ToSync { medium: None, name, file: self.file.clone() })
+        (self.changed > synced).then(|| ToSync {
+            medium: None,
+            name,
+            file: self.file.clone(),
+        })
     }
 
     /// Forgets the record.
@@ -102,10 +124,16 @@ impl Journal {
 
 /// The record of a folder, if there is a whole one; nothing is changed. An error
 /// if there is no journal of this store and it may have been `needed`.
-pub(crate) fn look(folder: &Path, id: StoreId, needed: bool) -> Result<Option<Transaction>, StoreError> {
+pub(crate) fn look(
+    folder: &Path,
+    id: StoreId,
+    needed: bool,
+) -> Result<Option<Transaction>, StoreError> {
     let path = folder.join(NAME);
     let bytes = std::fs::read(&path).unwrap_or_default();
-    let whole = bytes.get(..BLOCK_BYTES).is_some_and(|head| unseal(head, 0, &id).is_some());
+    let whole = bytes
+        .get(..BLOCK_BYTES)
+        .is_some_and(|head| unseal(head, 0, &id).is_some());
     match bytes.get(BLOCK_BYTES..) {
         Some(record) if whole => Ok(decode(record)),
         _ if needed => Err(missing(path, id)),
@@ -127,7 +155,12 @@ fn encode(transaction: &Transaction, index: &mut Vec<u8>) {
     index.extend([0; 4]);
     index.extend((transaction.changes.len() as u32).to_le_bytes());
     index.extend((transaction.bytes.len() as u64).to_le_bytes());
-    for Change { medium, extent, kind } in &transaction.changes {
+    for Change {
+        medium,
+        extent,
+        kind,
+    } in &transaction.changes
+    {
         let kind = match kind {
             Kind::Write { .. } => WRITE,
             Kind::Zero { hole: false } => ZERO_KEEPING_ROOM,
@@ -160,21 +193,30 @@ fn decode(file: &[u8]) -> Option<Transaction> {
         return None;
     }
     let mut at = 0;
-    let changes = file[HEAD_BYTES..index_end].chunks(CHANGE_BYTES).map(|change| {
-        let extent = Extent::new(u64_at(change, 8)?, u64_at(change, 16)?);
-        let kind = match u32_at(change, 4)? {
-            WRITE => Kind::Write { at },
-            ZERO_KEEPING_ROOM => Kind::Zero { hole: false },
-            ZERO_AS_HOLE => Kind::Zero { hole: true },
-            _ => return None,
-        };
-        if matches!(kind, Kind::Write { .. }) {
-            at = at.checked_add(extent.sectors.0.checked_mul(SECTOR_BYTES)? as usize)?;
-        }
-        Some(Change { medium: u32_at(change, 0)?, extent, kind })
-    });
+    let changes = file[HEAD_BYTES..index_end]
+        .chunks(CHANGE_BYTES)
+        .map(|change| {
+            let extent = Extent::new(u64_at(change, 8)?, u64_at(change, 16)?);
+            let kind = match u32_at(change, 4)? {
+                WRITE => Kind::Write { at },
+                ZERO_KEEPING_ROOM => Kind::Zero { hole: false },
+                ZERO_AS_HOLE => Kind::Zero { hole: true },
+                _ => return None,
+            };
+            if matches!(kind, Kind::Write { .. }) {
+                at = at.checked_add(extent.sectors.0.checked_mul(SECTOR_BYTES)? as usize)?;
+            }
+            Some(Change {
+                medium: u32_at(change, 0)?,
+                extent,
+                kind,
+            })
+        });
     let changes = changes.collect::<Option<Vec<Change>>>()?;
-    (at == length).then(|| Transaction { changes, bytes: bytes.to_vec() })
+    (at == length).then(|| Transaction {
+        changes,
+        bytes: bytes.to_vec(),
+    })
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -213,7 +255,13 @@ mod tests {
         let mut shorter = Transaction::default();
         shorter.write(1, Lbn(9), &[1; 512]);
         journal.record(&shorter, 1).unwrap();
-        assert_eq!(Journal::open(folder.path(), id(), false).unwrap().read().unwrap(), Some(shorter));
+        assert_eq!(
+            Journal::open(folder.path(), id(), false)
+                .unwrap()
+                .read()
+                .unwrap(),
+            Some(shorter)
+        );
         journal.clear(2).unwrap();
         assert_eq!(journal.read().unwrap(), None);
         assert!(journal.file_changed_since(1).is_some() && journal.file_changed_since(2).is_none());

@@ -34,21 +34,33 @@ impl Lock {
         };
         match file.try_lock_shared() {
             Ok(()) => Ok(Some(Lock { _file: file })),
-            Err(TryLockError::WouldBlock) => Err(StoreError::InUse { folder: folder.to_owned() }),
+            Err(TryLockError::WouldBlock) => Err(StoreError::InUse {
+                folder: folder.to_owned(),
+            }),
             Err(TryLockError::Error(error)) => Err(StoreError::host("lock", &path, error)),
         }
     }
 
     /// Takes the folder, which it makes if it is missing.
     pub(crate) fn take(folder: &Path) -> Result<Lock, StoreError> {
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        let made = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder);
         made.map_err(|error| StoreError::host("make the folder", folder, error))?;
         let path = folder.join(NAME);
-        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(OWNER).open(&path);
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(OWNER)
+            .open(&path);
         let file = file.map_err(|error| StoreError::host("open", &path, error))?;
         match file.try_lock() {
             Ok(()) => Ok(Lock { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(StoreError::InUse { folder: folder.to_owned() }),
+            Err(TryLockError::WouldBlock) => Err(StoreError::InUse {
+                folder: folder.to_owned(),
+            }),
             Err(TryLockError::Error(error)) => Err(StoreError::host("lock", &path, error)),
         }
     }
@@ -60,7 +72,11 @@ pub(crate) fn found_in(folder: &Path) -> Result<Option<String>, StoreError> {
     let failed = |error| StoreError::host("list", folder, error);
     for entry in fs::read_dir(folder).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
-        if name != NAME && Path::new(&name).extension().is_none_or(|extension| extension != NEW) {
+        if name != NAME
+            && Path::new(&name)
+                .extension()
+                .is_none_or(|extension| extension != NEW)
+        {
             return Ok(Some(name.display().to_string()));
         }
     }
@@ -71,7 +87,12 @@ pub(crate) fn found_in(folder: &Path) -> Result<Option<String>, StoreError> {
 /// there before or all of it, also after a loss of power.
 pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension(NEW);
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(OWNER).open(&new)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(OWNER)
+        .open(&new)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(&new, path)?;

@@ -62,8 +62,16 @@ impl Loss {
             }
         };
         let mut then = MemberStates::alive(states.len());
-        states.iter().enumerate().for_each(|(member, &state)| then.set(member, state.into()));
-        Ok(Loss { then, written, id: kept.map(|(_, id)| id), changed: 0 })
+        states
+            .iter()
+            .enumerate()
+            .for_each(|(member, &state)| then.set(member, state.into()));
+        Ok(Loss {
+            then,
+            written,
+            id: kept.map(|(_, id)| id),
+            changed: 0,
+        })
     }
 
     /// The same loss of a folder of which nothing is changed.
@@ -75,10 +83,15 @@ impl Loss {
         id: StoreId,
     ) -> Result<Loss, StoreError> {
         let path = folder.join(file_name(index));
-        let medium = FileMedium::open_read_only(&path, Sectors(capacity.0.div_ceil(SECTORS_A_BLOCK)));
+        let medium =
+            FileMedium::open_read_only(&path, Sectors(capacity.0.div_ceil(SECTORS_A_BLOCK)));
         let medium = medium.map_err(|error| StoreError::host("open", &path, error))?;
         let loss = Loss::open(index, states, capacity, None)?;
-        Ok(Loss { written: Box::new(medium), id: Some(id), ..loss })
+        Ok(Loss {
+            written: Box::new(medium),
+            id: Some(id),
+            ..loss
+        })
     }
 
     /// Whether members in these states have all that they had when this was
@@ -89,7 +102,8 @@ impl Loss {
             MemberState::Failed => 0,
             MemberState::Rebuilding { done } => done.0,
         };
-        (0..states.members()).all(|member| reach(self.then.get(member)) <= reach(states.get(member)))
+        (0..states.members())
+            .all(|member| reach(self.then.get(member)) <= reach(states.get(member)))
     }
 
     /// The first sector of `extent` that was lost and not written since.
@@ -106,14 +120,22 @@ impl Loss {
     }
 
     fn search(&self, array: &mut Array, extent: Extent) -> Result<Option<Lbn>, StoreError> {
-        let mut is_lost =
-            |extent| matches!(array.prepare(Operation::Read, extent), Err(StoreError::Lost { .. }));
+        let mut is_lost = |extent| {
+            matches!(
+                array.prepare(Operation::Read, extent),
+                Err(StoreError::Lost { .. })
+            )
+        };
         if !is_lost(extent) {
             return Ok(None);
         }
         let mut at = extent.start;
         while at < extent.end() {
-            if is_lost(Extent { start: at, sectors: Sectors(1) }) && !self.was_written(at)? {
+            if is_lost(Extent {
+                start: at,
+                sectors: Sectors(1),
+            }) && !self.was_written(at)?
+            {
                 return Ok(Some(at));
             }
             at += Sectors(1);
@@ -141,7 +163,9 @@ impl Loss {
             }
             if block != before {
                 self.changed = epoch;
-                let block = self.id.map_or(block, |id| seal(&block[..BITS_BYTES], number, &id));
+                let block = self
+                    .id
+                    .map_or(block, |id| seal(&block[..BITS_BYTES], number, &id));
                 let written = self.written.write(Lbn(number), &block);
                 written.map_err(|error| self.error("write to", error))?;
             }
@@ -152,11 +176,17 @@ impl Loss {
 
     fn read(&self, block: u64) -> Result<[u8; BLOCK_BYTES], StoreError> {
         let mut bits = [0; BLOCK_BYTES];
-        self.written.read(Lbn(block), &mut bits).map_err(|error| self.error("read", error))?;
+        self.written
+            .read(Lbn(block), &mut bits)
+            .map_err(|error| self.error("read", error))?;
         if let Some(id) = self.id.filter(|_| bits != [0; BLOCK_BYTES]) {
             let Some(whole) = unseal(&bits, block, &id) else {
-                let detail = format!("block {block} is not as it was written: its check sum does not fit");
-                return Err(StoreError::Damaged { file: self.written.name().into(), detail });
+                let detail =
+                    format!("block {block} is not as it was written: its check sum does not fit");
+                return Err(StoreError::Damaged {
+                    file: self.written.name().into(),
+                    detail,
+                });
             };
             let mut only = [0; BLOCK_BYTES];
             only[..BITS_BYTES].copy_from_slice(whole);
@@ -166,12 +196,24 @@ impl Loss {
     }
 
     fn error(&self, action: &'static str, source: io::Error) -> StoreError {
-        StoreError::Host { file: self.written.name(), action, source }
+        StoreError::Host {
+            file: self.written.name(),
+            action,
+            source,
+        }
     }
 
     /// The files with the bits, if they were changed after the epoch `synced`.
     pub(crate) fn files_changed_since(&self, synced: u64) -> impl Iterator<Item = ToSync> + '_ {
-        let files = if self.changed > synced { self.written.files() } else { Vec::new() };
-        files.into_iter().map(|file| ToSync { medium: None, name: self.written.name(), file })
+        let files = if self.changed > synced {
+            self.written.files()
+        } else {
+            Vec::new()
+        };
+        files.into_iter().map(|file| ToSync {
+            medium: None,
+            name: self.written.name(),
+            file,
+        })
     }
 }

@@ -12,7 +12,10 @@ use std::cell::Cell;
 use std::io;
 
 /// No place.
-const NOWHERE: Extent = Extent { start: Lbn(0), sectors: Sectors::ZERO };
+const NOWHERE: Extent = Extent {
+    start: Lbn(0),
+    sectors: Sectors::ZERO,
+};
 /// How far behind what is asked for a hole is looked for.
 const LOOKED_AHEAD: Sectors = Sectors((64 << 30) / SECTOR_BYTES);
 
@@ -60,7 +63,8 @@ impl Media {
     #[inline]
     pub(crate) fn read(&self, medium: usize, lbn: Lbn, into: &mut [u8]) -> Result<(), StoreError> {
         if let Err(error) = self.media[medium].read(lbn, into) {
-            self.failed_read.set(Some((medium, extent_of(lbn, into.len()))));
+            self.failed_read
+                .set(Some((medium, extent_of(lbn, into.len()))));
             return Err(self.error("read", medium, error));
         }
         if self.collecting || self.overlaid {
@@ -83,7 +87,12 @@ impl Media {
         }
     }
 
-    pub(crate) fn zero(&mut self, medium: usize, extent: Extent, hole: bool) -> Result<(), StoreError> {
+    pub(crate) fn zero(
+        &mut self,
+        medium: usize,
+        extent: Extent,
+        hole: bool,
+    ) -> Result<(), StoreError> {
         if self.collecting {
             self.transaction.zero(medium, extent, hole);
             return Ok(());
@@ -96,8 +105,14 @@ impl Media {
         }
     }
 
-    pub(crate) fn next_data(&self, medium: usize, extent: Extent) -> Result<Option<Extent>, StoreError> {
-        self.media[medium].next_data(extent).map_err(|error| self.error("look for holes in", medium, error))
+    pub(crate) fn next_data(
+        &self,
+        medium: usize,
+        extent: Extent,
+    ) -> Result<Option<Extent>, StoreError> {
+        self.media[medium]
+            .next_data(extent)
+            .map_err(|error| self.error("look for holes in", medium, error))
     }
 
     /// Whether nothing of `extent` takes room on a medium of `capacity`. Where it is asked in order the
@@ -114,14 +129,21 @@ impl Media {
         }
         let end = capacity.0.min(extent.end().0 + LOOKED_AHEAD.0);
         let ahead = Extent::new(extent.start.0, end - extent.start.0);
-        let data = self.next_data(medium, ahead)?.map_or(Lbn(end), |data| data.start);
-        self.holes[medium].set(Extent { start: extent.start, sectors: data.since(extent.start) });
+        let data = self
+            .next_data(medium, ahead)?
+            .map_or(Lbn(end), |data| data.start);
+        self.holes[medium].set(Extent {
+            start: extent.start,
+            sectors: data.since(extent.start),
+        });
         Ok(extent.end() <= data)
     }
 
     pub(crate) fn clear(&mut self, medium: usize) -> Result<(), StoreError> {
         self.changed[medium] = self.epoch;
-        self.media[medium].clear().map_err(|error| self.error("empty", medium, error))
+        self.media[medium]
+            .clear()
+            .map_err(|error| self.error("empty", medium, error))
     }
 
     /// Labels the media. One that takes no label is found out of date later.
@@ -162,7 +184,9 @@ impl Media {
         let medium = change.medium as usize;
         match (change.kind, change.bytes(bytes)) {
             (Kind::Zero { hole }, _) => self.zero(medium, change.extent, hole),
-            (Kind::Write { .. }, bytes) => self.write(medium, change.extent.start, bytes.unwrap_or_default()),
+            (Kind::Write { .. }, bytes) => {
+                self.write(medium, change.extent.start, bytes.unwrap_or_default())
+            }
         }
     }
 
@@ -170,17 +194,27 @@ impl Media {
     /// for the media `without`.
     pub(crate) fn files_changed_since(&self, synced: u64, without: &[usize]) -> Vec<ToSync> {
         let media = self.media.iter().zip(&self.changed).enumerate();
-        let changed = media.filter(|&(index, (_, &changed))| changed > synced && !without.contains(&index));
+        let changed =
+            media.filter(|&(index, (_, &changed))| changed > synced && !without.contains(&index));
         let files = changed.flat_map(|(index, (medium, _))| {
             let name = medium.name();
             let files = medium.files().into_iter();
-            files.map(move |file| ToSync { medium: Some(index), name: name.clone(), file })
+            files.map(move |file| ToSync {
+                medium: Some(index),
+                name: name.clone(),
+                file,
+            })
         });
         files.collect()
     }
 
     #[cold]
-    fn failed_change(&mut self, action: &'static str, medium: usize, source: io::Error) -> StoreError {
+    fn failed_change(
+        &mut self,
+        action: &'static str,
+        medium: usize,
+        source: io::Error,
+    ) -> StoreError {
         let error = self.error(action, medium, source);
         self.failed_changes.push((medium, error.is_out_of_space()));
         error
@@ -207,6 +241,10 @@ impl Media {
     }
 
     fn error(&self, action: &'static str, medium: usize, source: io::Error) -> StoreError {
-        StoreError::Host { file: self.media[medium].name(), action, source }
+        StoreError::Host {
+            file: self.media[medium].name(),
+            action,
+            source,
+        }
     }
 }

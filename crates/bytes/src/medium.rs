@@ -85,7 +85,9 @@ pub trait Medium: Send {
 /// Whether there is nothing but zeros.
 pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     static ZEROS: [u8; 4 << 10] = [0; 4 << 10];
-    bytes.chunks(ZEROS.len()).all(|chunk| *chunk == ZEROS[..chunk.len()])
+    bytes
+        .chunks(ZEROS.len())
+        .all(|chunk| *chunk == ZEROS[..chunk.len()])
 }
 
 /// The byte at which a sector begins.
@@ -99,6 +101,9 @@ pub(crate) fn byte_of(lbn: Lbn) -> u64 {
 /// If the buffer is no whole number of sectors: the caller's mistake.
 pub(crate) fn extent_of(lbn: Lbn, bytes: usize) -> Extent {
     let bytes = bytes as u64;
-    assert!(bytes.is_multiple_of(SECTOR_BYTES), "a buffer of {bytes} bytes is no whole number of sectors");
+    assert!(
+        bytes.is_multiple_of(SECTOR_BYTES),
+        "a buffer of {bytes} bytes is no whole number of sectors"
+    );
     Extent::new(lbn.0, bytes / SECTOR_BYTES)
 }

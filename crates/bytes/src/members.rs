@@ -73,7 +73,10 @@ impl Store {
 
     /// How fast members are filled, as it was kept.
     pub fn rebuild_speed(&self) -> RebuildRecord {
-        let kept = self.records.as_ref().and_then(|records| records.superblock.rebuild);
+        let kept = self
+            .records
+            .as_ref()
+            .and_then(|records| records.superblock.rebuild);
         kept.unwrap_or_default()
     }
 
@@ -82,7 +85,9 @@ impl Store {
     /// # Errors
     /// The host's.
     pub fn keep_rebuild_speed(&mut self, speed: RebuildRecord) -> Result<(), StoreError> {
-        let Some(records) = &mut self.records else { return Ok(()) };
+        let Some(records) = &mut self.records else {
+            return Ok(());
+        };
         let rebuild = Some(speed).filter(|&speed| speed != RebuildRecord::default());
         let mut superblock = records.superblock.clone();
         superblock.rebuild = rebuild;
@@ -135,7 +140,10 @@ impl Store {
     pub(crate) fn drop_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
         let (array, member) = states::find(&mut self.root, path)?;
         if array.layout.member_state(member) == MemberState::Failed {
-            return Err(StoreError::Refused(format!("member `{}` has failed already", states::dotted(path))));
+            return Err(StoreError::Refused(format!(
+                "member `{}` has failed already",
+                states::dotted(path)
+            )));
         }
         let dying = array.members[member].media();
         self.finish_pending_without(&dying)?;
@@ -161,9 +169,14 @@ impl Store {
     /// because the loss of what they held, as far as they are filled now, was
     /// accepted.
     fn may_be_filled(&self) -> bool {
-        let Node::Volume(array) = &self.root else { return true };
+        let Node::Volume(array) = &self.root else {
+            return true;
+        };
         array.layout.answers()
-            || self.losses.last().is_some_and(|loss| loss.covers(array.layout.member_states()))
+            || self
+                .losses
+                .last()
+                .is_some_and(|loss| loss.covers(array.layout.member_states()))
     }
 
     /// Whether the volume has failed, and waits for its members or for somebody
@@ -177,8 +190,14 @@ impl Store {
         if self.may_be_filled() {
             return Ok(());
         }
-        let members = self.status().into_iter().filter(|member| !member.is_alive());
-        let members = members.map(|member| member.words()).collect::<Vec<_>>().join(", ");
+        let members = self
+            .status()
+            .into_iter()
+            .filter(|member| !member.is_alive());
+        let members = members
+            .map(|member| member.words())
+            .collect::<Vec<_>>()
+            .join(", ");
         Err(StoreError::Failed { members })
     }
 
@@ -192,15 +211,25 @@ impl Store {
     pub fn accept_data_loss(&mut self) -> Result<(), StoreError> {
         self.check_changes()?;
         if self.may_be_filled() {
-            let why = if self.has_failed() { "its data was given up already" } else { "it has not failed" };
-            return Err(StoreError::Refused(format!("the volume has nothing to give up: {why}")));
+            let why = if self.has_failed() {
+                "its data was given up already"
+            } else {
+                "it has not failed"
+            };
+            return Err(StoreError::Refused(format!(
+                "the volume has nothing to give up: {why}"
+            )));
         }
         self.missed_nothing.clear();
-        let Node::Volume(array) = &self.root else { return Ok(()) };
-        let states = (0..array.members.len()).map(|member| array.layout.member_state(member).into());
+        let Node::Volume(array) = &self.root else {
+            return Ok(());
+        };
+        let states =
+            (0..array.members.len()).map(|member| array.layout.member_state(member).into());
         let states: Vec<StateRecord> = states.collect();
         let kept = self.records.as_ref();
-        let kept = kept.and_then(|records| Some((records.folder.as_path(), records.superblock.id().ok()?)));
+        let kept = kept
+            .and_then(|records| Some((records.folder.as_path(), records.superblock.id().ok()?)));
         let loss = Loss::open(self.losses.len(), &states, self.root.capacity(), kept)?;
         if let Some(records) = &mut self.records {
             let mut superblock = records.superblock.clone();
@@ -226,14 +255,20 @@ impl Store {
         let name = states::dotted(path);
         let (array, member) = self.find_failed(path, "restored")?;
         if !array.members[member].answers() {
-            let message = format!("member `{name}` is a volume that has failed; restore its members");
+            let message =
+                format!("member `{name}` is a volume that has failed; restore its members");
             return Err(StoreError::Refused(message));
         }
         self.check_loss()?;
         let (array, member) = states::find(&mut self.root, path)?;
         states::clear(&array.members[member], &mut self.media)?;
         self.missed_nothing.retain(|kept| kept != path);
-        self.set_state(path, MemberState::Rebuilding { done: Sectors::ZERO })
+        self.set_state(
+            path,
+            MemberState::Rebuilding {
+                done: Sectors::ZERO,
+            },
+        )
     }
 
     /// The failed member at `path` stands in its place again, with its bytes: it
@@ -263,7 +298,11 @@ impl Store {
         self.set_state(path, MemberState::Alive)?;
         if let Some(records) = &mut self.records {
             let mut superblock = records.superblock.clone();
-            for record in superblock.members.iter_mut().filter(|record| record.path == name) {
+            for record in superblock
+                .members
+                .iter_mut()
+                .filter(|record| record.path == name)
+            {
                 record.state = StateRecord::Alive;
             }
             superblock.events += 1;
@@ -290,7 +329,10 @@ impl Store {
             MemberState::Rebuilding { done } => done,
             MemberState::Alive => return Ok(end),
             MemberState::Failed => {
-                let message = format!("member `{}` has failed; restore it first", states::dotted(path));
+                let message = format!(
+                    "member `{}` has failed; restore it first",
+                    states::dotted(path)
+                );
                 return Err(StoreError::Refused(message));
             }
         };
@@ -311,7 +353,12 @@ impl Store {
         Ok(done)
     }
 
-    fn rebuild_part(&mut self, path: &[usize], done: Sectors, most: Sectors) -> Result<Sectors, StoreError> {
+    fn rebuild_part(
+        &mut self,
+        path: &[usize],
+        done: Sectors,
+        most: Sectors,
+    ) -> Result<Sectors, StoreError> {
         let (array, member) = states::find(&mut self.root, path)?;
         // A volume that is filled must keep its own parity sound.
         let at_once = matches!(array.members[member], Node::Volume(_)) && self.has_journal();
@@ -322,24 +369,39 @@ impl Store {
             let mut fill = |root: &mut Node, media: &mut Media| {
                 let (array, member) = states::find(root, path)?;
                 if array.layout.member_state(member) == MemberState::Failed {
-                    let message = format!("member `{}` failed while it was filled", states::dotted(path));
+                    let message = format!(
+                        "member `{}` failed while it was filled",
+                        states::dotted(path)
+                    );
                     return Err(StoreError::Refused(message));
                 }
-                next = array.layout.plan_rebuild(&[member], done, most, &mut array.plan);
+                next = array
+                    .layout
+                    .plan_rebuild(&[member], done, most, &mut array.plan);
                 array.fill(media)
             };
-            if at_once { store.change_at_once(fill) } else { fill(&mut store.root, &mut store.media) }
+            if at_once {
+                store.change_at_once(fill)
+            } else {
+                fill(&mut store.root, &mut store.media)
+            }
         });
         let done = if filled.is_ok() { next } else { done };
         let (array, member) = states::find(&mut self.root, path)?;
         if array.layout.member_state(member) != MemberState::Failed {
-            array.layout.set_member_state(member, MemberState::Rebuilding { done });
+            array
+                .layout
+                .set_member_state(member, MemberState::Rebuilding { done });
         }
         filled.map(|()| done)
     }
 
     /// The member at `path`, which must have failed to be what `done` says.
-    fn find_failed(&mut self, path: &[usize], done: &str) -> Result<(&mut Array, usize), StoreError> {
+    fn find_failed(
+        &mut self,
+        path: &[usize],
+        done: &str,
+    ) -> Result<(&mut Array, usize), StoreError> {
         let (array, member) = states::find(&mut self.root, path)?;
         if array.layout.member_state(member) == MemberState::Failed {
             return Ok((array, member));
@@ -351,7 +413,9 @@ impl Store {
     }
 
     fn has_journal(&self) -> bool {
-        self.records.as_ref().is_some_and(|records| records.journal.is_some())
+        self.records
+            .as_ref()
+            .is_some_and(|records| records.journal.is_some())
     }
 
     /// Sets a state with all that follows from it, and records what became
@@ -372,12 +436,18 @@ impl Store {
         state: MemberState,
         before: &[MemberState],
     ) -> Result<(), StoreError> {
-        let Node::Volume(root) = &mut self.root else { return Ok(()) };
+        let Node::Volume(root) = &mut self.root else {
+            return Ok(());
+        };
         states::set(root, path, state, &mut self.media)?;
         self.state_changes += 1;
         // The record, which was carried out, may name a member that is empty by
         // now.
-        if let Some(Records { journal: Some(journal), .. }) = &mut self.records {
+        if let Some(Records {
+            journal: Some(journal),
+            ..
+        }) = &mut self.records
+        {
             journal.clear(self.media.epoch)?;
         }
         self.record_worse(before)?;
@@ -386,19 +456,28 @@ impl Store {
 
     /// The states of all members, in the order of their records.
     pub(crate) fn states(&self) -> Vec<MemberState> {
-        states::records(&self.root).into_iter().map(|record| record.state.into()).collect()
+        states::records(&self.root)
+            .into_iter()
+            .map(|record| record.state.into())
+            .collect()
     }
 
     fn record_worse(&mut self, before: &[MemberState]) -> Result<(), StoreError> {
         let after = self.states();
-        let Some(records) = &mut self.records else { return Ok(()) };
+        let Some(records) = &mut self.records else {
+            return Ok(());
+        };
         let mut superblock = records.superblock.clone();
         let mut emptied: Option<String> = None;
         for ((record, &before), &after) in superblock.members.iter_mut().zip(before).zip(&after) {
-            let empty = MemberState::Rebuilding { done: Sectors::ZERO };
+            let empty = MemberState::Rebuilding {
+                done: Sectors::ZERO,
+            };
             // Nothing of what lies below an empty member has to become durable
             // first.
-            let within = emptied.as_ref().is_some_and(|above| record.path.starts_with(above));
+            let within = emptied
+                .as_ref()
+                .is_some_and(|above| record.path.starts_with(above));
             if within || before != after && (after == MemberState::Failed || after == empty) {
                 record.state = after.into();
             }
@@ -429,20 +508,37 @@ impl Store {
 
     /// Whether members are filled further than is recorded.
     pub(crate) fn records_lag(&self) -> bool {
-        let Some(records) = &self.records else { return false };
-        !records.superblock.members.iter().map(|member| MemberState::from(member.state)).eq(self.states())
+        let Some(records) = &self.records else {
+            return false;
+        };
+        !records
+            .superblock
+            .members
+            .iter()
+            .map(|member| MemberState::from(member.state))
+            .eq(self.states())
     }
 
     /// Records how far members are filled by `states`, which are durable.
     /// Progress alone is not worth a write each time, unless all of it counts.
-    pub(crate) fn record_better(&mut self, states: &[MemberState], all: bool) -> Result<(), StoreError> {
-        let Some(records) = &mut self.records else { return Ok(()) };
+    pub(crate) fn record_better(
+        &mut self,
+        states: &[MemberState],
+        all: bool,
+    ) -> Result<(), StoreError> {
+        let Some(records) = &mut self.records else {
+            return Ok(());
+        };
         let mut superblock = records.superblock.clone();
         for (record, &state) in superblock.members.iter_mut().zip(states) {
-            let StateRecord::Rebuilding { done_sectors } = record.state else { continue };
+            let StateRecord::Rebuilding { done_sectors } = record.state else {
+                continue;
+            };
             let worth = match state {
                 MemberState::Alive => true,
-                MemberState::Rebuilding { done } => all || done.0 - done_sectors >= record.sectors / 64,
+                MemberState::Rebuilding { done } => {
+                    all || done.0 - done_sectors >= record.sectors / 64
+                }
                 MemberState::Failed => false,
             };
             if worth {
@@ -456,7 +552,12 @@ impl Store {
     /// Journals while a parity volume lacks a member, or would if the store
     /// were opened again.
     pub(crate) fn choose_journalling(&mut self) -> Result<(), StoreError> {
-        let Some(Records { journal: Some(journal), superblock, .. }) = &mut self.records else {
+        let Some(Records {
+            journal: Some(journal),
+            superblock,
+            ..
+        }) = &mut self.records
+        else {
             return Ok(());
         };
         // What was written down must not be forgotten before it is made.

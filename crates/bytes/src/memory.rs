@@ -79,26 +79,38 @@ impl MemoryMedium {
     }
 
     fn granule_mut(&mut self, part: &Part) -> &mut Granule {
-        let page = self.directory_mut(part.directory)[part.page].get_or_insert_with(Default::default);
+        let page =
+            self.directory_mut(part.directory)[part.page].get_or_insert_with(Default::default);
         page[part.granule].get_or_insert_with(|| Box::new([0; GRANULE_BYTES]))
     }
 
     /// The granule's place, if there is such a page.
     fn existing(&mut self, part: &Part) -> Option<&mut Option<Granule>> {
-        Some(&mut self.directories.get_mut(part.directory)?.as_mut()?[part.page].as_mut()?[part.granule])
+        Some(
+            &mut self.directories.get_mut(part.directory)?.as_mut()?[part.page].as_mut()?
+                [part.granule],
+        )
     }
 
     /// Whether the granule exists, and if not, how many from it on do not for the
     /// same reason.
     fn has_granule(&self, number: u64) -> Result<(), u64> {
         let (page, granule) = (number / GRANULES as u64, number % GRANULES as u64);
-        let Some(directory) = self.directories.get(page as usize / PAGES) else { return Err(u64::MAX) };
+        let Some(directory) = self.directories.get(page as usize / PAGES) else {
+            return Err(u64::MAX);
+        };
         let within = page % PAGES as u64;
         let Some(directory) = directory else {
             return Err((PAGES as u64 - within) * GRANULES as u64 - granule);
         };
-        let Some(page) = &directory[within as usize] else { return Err(GRANULES as u64 - granule) };
-        if page[granule as usize].is_some() { Ok(()) } else { Err(1) }
+        let Some(page) = &directory[within as usize] else {
+            return Err(GRANULES as u64 - granule);
+        };
+        if page[granule as usize].is_some() {
+            Ok(())
+        } else {
+            Err(1)
+        }
     }
 
     /// The first granule from `number` on, below `end`, that exists or does not,
@@ -151,7 +163,9 @@ impl Medium for MemoryMedium {
             // Whole directories at once: a drive may be large.
             let directory = (at / DIRECTORY_BYTES as u64 + 1) * DIRECTORY_BYTES as u64;
             let stop = end.min(directory);
-            let existing = self.directories.get_mut((at / DIRECTORY_BYTES as u64) as usize);
+            let existing = self
+                .directories
+                .get_mut((at / DIRECTORY_BYTES as u64) as usize);
             let existing = existing.filter(|directory| directory.is_some());
             if hole && stop - at == DIRECTORY_BYTES as u64 {
                 existing.into_iter().for_each(|directory| *directory = None);

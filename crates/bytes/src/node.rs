@@ -33,10 +33,16 @@ impl Node {
         match shape {
             Shape::Drive(capacity) => {
                 drives.push(capacity);
-                Node::Drive { medium: drives.len() - 1, capacity }
+                Node::Drive {
+                    medium: drives.len() - 1,
+                    capacity,
+                }
             }
             Shape::Volume { layout, members } => {
-                let members = members.into_iter().map(|member| Node::new(member, drives)).collect();
+                let members = members
+                    .into_iter()
+                    .map(|member| Node::new(member, drives))
+                    .collect();
                 Node::Volume(Box::new(Array::new(layout, members)))
             }
         }
@@ -66,7 +72,12 @@ impl Node {
     }
 
     #[inline]
-    pub(crate) fn read(&mut self, lbn: Lbn, into: &mut [u8], media: &Media) -> Result<(), StoreError> {
+    pub(crate) fn read(
+        &mut self,
+        lbn: Lbn,
+        into: &mut [u8],
+        media: &Media,
+    ) -> Result<(), StoreError> {
         match self {
             Node::Drive { medium, .. } => media.read(*medium, lbn, into),
             Node::Volume(array) => array.read(extent_of(lbn, into.len()), into, media),
@@ -74,7 +85,12 @@ impl Node {
     }
 
     #[inline]
-    pub(crate) fn write(&mut self, lbn: Lbn, from: &[u8], media: &mut Media) -> Result<(), StoreError> {
+    pub(crate) fn write(
+        &mut self,
+        lbn: Lbn,
+        from: &[u8],
+        media: &mut Media,
+    ) -> Result<(), StoreError> {
         match self {
             Node::Drive { medium, .. } => media.write(*medium, lbn, from),
             Node::Volume(array) => array.write(extent_of(lbn, from.len()), from, media),
@@ -108,12 +124,25 @@ impl Node {
     }
 
     /// Makes the extent a hole unless it is one.
-    pub(crate) fn make_hole(&mut self, extent: Extent, media: &mut Media) -> Result<(), StoreError> {
-        if self.is_hole(extent, media)? { Ok(()) } else { self.zero(extent, true, media) }
+    pub(crate) fn make_hole(
+        &mut self,
+        extent: Extent,
+        media: &mut Media,
+    ) -> Result<(), StoreError> {
+        if self.is_hole(extent, media)? {
+            Ok(())
+        } else {
+            self.zero(extent, true, media)
+        }
     }
 
     /// Makes the extent read as zeros; see [`Medium::zero`](crate::Medium::zero).
-    pub(crate) fn zero(&mut self, extent: Extent, hole: bool, media: &mut Media) -> Result<(), StoreError> {
+    pub(crate) fn zero(
+        &mut self,
+        extent: Extent,
+        hole: bool,
+        media: &mut Media,
+    ) -> Result<(), StoreError> {
         match self {
             Node::Drive { medium, .. } => media.zero(*medium, extent, hole),
             Node::Volume(array) => array.zero(extent, hole, media),
@@ -162,14 +191,23 @@ fn allocated_of_drive(
     let mut rest = extent;
     while rest.sectors > Sectors::ZERO {
         let end = rest.end();
-        let data = media.next_data(medium, rest)?.unwrap_or(Extent { start: end, sectors: Sectors::ZERO });
-        let hole = Extent { start: rest.start, sectors: data.start.since(rest.start) };
+        let data = media.next_data(medium, rest)?.unwrap_or(Extent {
+            start: end,
+            sectors: Sectors::ZERO,
+        });
+        let hole = Extent {
+            start: rest.start,
+            sectors: data.start.since(rest.start),
+        };
         for (run, takes_room) in [(hole, false), (data, true)] {
             if run.sectors > Sectors::ZERO && visit(run, takes_room).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        rest = Extent { start: data.end(), sectors: end.since(data.end()) };
+        rest = Extent {
+            start: data.end(),
+            sectors: end.since(data.end()),
+        };
     }
     Ok(ControlFlow::Continue(()))
 }

@@ -145,9 +145,9 @@ impl Source for Files<'_> {
     fn open(&mut self, member: &MemberRecord) -> Result<Box<dyn Medium>, StoreError> {
         let path = self.0.join(member.file.as_deref().unwrap_or_default());
         let medium = FileMedium::open(&path, Sectors(member.sectors));
-        Ok(Box::new(
-            medium.map_err(|error| StoreError::host("open, or make as long as its drive,", &path, error))?,
-        ))
+        Ok(Box::new(medium.map_err(|error| {
+            StoreError::host("open, or make as long as its drive,", &path, error)
+        })?))
     }
 }
 
@@ -174,15 +174,24 @@ impl Store {
             Location::Folder(folder) if opening.read_only => {
                 Store::open_read_only(folder, shape, digest, &opening)
             }
-            Location::Folder(folder) => Store::open_in(folder, &mut Files(folder), shape, digest, opening),
+            Location::Folder(folder) => {
+                Store::open_in(folder, &mut Files(folder), shape, digest, opening)
+            }
         }
     }
 
-    fn open_in_memory(shape: Shape, opening: &Opening<'_>) -> Result<(Store, OpenReport), StoreError> {
+    fn open_in_memory(
+        shape: Shape,
+        opening: &Opening<'_>,
+    ) -> Result<(Store, OpenReport), StoreError> {
         let root = Node::new(shape, &mut Vec::new());
         let members = states::records(&root);
         let media = open_media(&members, &mut Memory)?;
-        let report = OpenReport { created: true, clean: true, ..OpenReport::default() };
+        let report = OpenReport {
+            created: true,
+            clean: true,
+            ..OpenReport::default()
+        };
         Ok((Store::over(root, media, None, opening.quiet), report))
     }
 
@@ -198,7 +207,10 @@ impl Store {
         let lock = Lock::take(folder)?;
         let mut root = Node::new(shape, &mut Vec::new());
         let members = states::records(&root);
-        let mut report = OpenReport { clean: true, ..OpenReport::default() };
+        let mut report = OpenReport {
+            clean: true,
+            ..OpenReport::default()
+        };
         let mut superblock = match Superblock::read(folder)? {
             Some(superblock) => superblock,
             None => begin(folder, digest, &root, members.clone())?,
@@ -207,9 +219,13 @@ impl Store {
         let id = superblock.id().map_err(StoreError::Refused)?;
         if superblock.complete {
             report.clean = superblock.clean;
-            states::set_all(&mut root, &mut superblock.members.iter().map(|member| member.state.into()));
+            states::set_all(
+                &mut root,
+                &mut superblock.members.iter().map(|member| member.state.into()),
+            );
             gears::found(&mut root, &superblock.low_gear);
-            report.newly_failed = fail_missing(&mut root, &superblock, source, opening.allow_degraded)?;
+            report.newly_failed =
+                fail_missing(&mut root, &superblock, source, opening.allow_degraded)?;
             superblock.members = states::records(&root);
             superblock.clean = false;
             // Before their files are made anew: an empty file must not be taken
@@ -229,13 +245,21 @@ impl Store {
             .transpose()?;
         report.marks_lost = regions.as_ref().is_some_and(|regions| regions.lost);
         let needed = superblock.complete && !report.clean && states::any_impaired_parity(&root);
-        let journal = states::any_parity(&root).then(|| Journal::open(folder, id, needed)).transpose()?;
+        let journal = states::any_parity(&root)
+            .then(|| Journal::open(folder, id, needed))
+            .transpose()?;
         superblock.complete = true;
         superblock.clean = false;
         superblock.events += 1;
         media.write_labels(labels(&superblock));
         superblock.write(folder)?;
-        let records = Records { folder: folder.to_owned(), _lock: lock, superblock, regions, journal };
+        let records = Records {
+            folder: folder.to_owned(),
+            _lock: lock,
+            superblock,
+            regions,
+            journal,
+        };
         let mut store = Store::over(root, media, Some(records), opening.quiet);
         store.open_losses()?;
         store.choose_journalling()?;
@@ -249,7 +273,12 @@ impl Store {
         Ok((store, report))
     }
 
-    pub(crate) fn over(root: Node, media: Media, records: Option<Records>, quiet: Duration) -> Store {
+    pub(crate) fn over(
+        root: Node,
+        media: Media,
+        records: Option<Records>,
+        quiet: Duration,
+    ) -> Store {
         Store {
             has_copies: states::any_copies(&root),
             root,
@@ -271,11 +300,14 @@ impl Store {
     }
 
     fn open_losses(&mut self) -> Result<(), StoreError> {
-        let Some(records) = &self.records else { return Ok(()) };
+        let Some(records) = &self.records else {
+            return Ok(());
+        };
         let (capacity, folder) = (self.root.capacity(), Some(records.folder.as_path()));
         let losses = records.superblock.losses.iter().enumerate();
         let id = records.superblock.id().ok();
-        let losses = losses.map(|(index, loss)| Loss::open(index, &loss.members, capacity, folder.zip(id)));
+        let losses =
+            losses.map(|(index, loss)| Loss::open(index, &loss.members, capacity, folder.zip(id)));
         self.losses = losses.collect::<Result<_, _>>()?;
         Ok(())
     }
@@ -283,10 +315,18 @@ impl Store {
     /// Makes again what the journal holds. What was made already is the same
     /// the second time, since nothing was changed after it.
     fn replay(&mut self, report: &mut OpenReport) -> Result<(), StoreError> {
-        let Some(Records { journal: Some(journal), folder, superblock, .. }) = &mut self.records else {
+        let Some(Records {
+            journal: Some(journal),
+            folder,
+            superblock,
+            ..
+        }) = &mut self.records
+        else {
             return Ok(());
         };
-        let Some(transaction) = journal.read()? else { return Ok(()) };
+        let Some(transaction) = journal.read()? else {
+            return Ok(());
+        };
         check_fits(folder, &superblock.members, &transaction)?;
         report.replayed_changes = transaction.changes.len() as u64;
         self.media.transaction = transaction;
@@ -295,7 +335,10 @@ impl Store {
         // Requests from now on may go by without a record: this one must not
         // undo them at the next opening.
         match &mut self.records {
-            Some(Records { journal: Some(journal), .. }) => journal.clear(self.media.epoch),
+            Some(Records {
+                journal: Some(journal),
+                ..
+            }) => journal.clear(self.media.epoch),
             _ => Ok(()),
         }
     }
@@ -304,7 +347,13 @@ impl Store {
     /// do. Data is right until then; redundancy counts for nothing there.
     fn resynchronise_later(&mut self, report: &mut OpenReport) {
         let capacity = self.capacity();
-        let Some(Records { regions: Some(regions), .. }) = &self.records else { return };
+        let Some(Records {
+            regions: Some(regions),
+            ..
+        }) = &self.records
+        else {
+            return;
+        };
         if self.journalled && !report.newly_failed.is_empty() {
             report.regions_at_risk = regions.dirty().len() as u64;
         }
@@ -313,7 +362,10 @@ impl Store {
             extent.sectors = extent.sectors.min(Sectors(capacity.0 - extent.start.0));
             report.regions += 1;
             report.region_bytes += extent.sectors.bytes().0;
-            self.unsettled.push(Unsettled { extent, media: Vec::new() });
+            self.unsettled.push(Unsettled {
+                extent,
+                media: Vec::new(),
+            });
         }
     }
 
@@ -325,7 +377,13 @@ impl Store {
         mut progress: Option<&mut dyn FnMut(Progress)>,
     ) -> Result<(), StoreError> {
         let capacity = self.capacity();
-        let Some(Records { regions: Some(regions), .. }) = &mut self.records else { return Ok(()) };
+        let Some(Records {
+            regions: Some(regions),
+            ..
+        }) = &mut self.records
+        else {
+            return Ok(());
+        };
         let mut dirty: Vec<u32> = regions.dirty().to_vec();
         dirty.sort_unstable();
         if self.journalled && !report.newly_failed.is_empty() {
@@ -339,13 +397,22 @@ impl Store {
             report.regions += 1;
             report.region_bytes += extent.sectors.bytes().0;
             if let Some(progress) = &mut progress {
-                progress(Progress { done: index as u64 + 1, regions: dirty.len() as u64 });
+                progress(Progress {
+                    done: index as u64 + 1,
+                    regions: dirty.len() as u64,
+                });
             }
         }
         report.mended = verifier.found;
         if !dirty.is_empty() {
             self.sync()?;
-            let Some(Records { regions: Some(regions), .. }) = &mut self.records else { return Ok(()) };
+            let Some(Records {
+                regions: Some(regions),
+                ..
+            }) = &mut self.records
+            else {
+                return Ok(());
+            };
             regions.clear_before(self.media.epoch)?;
         }
         Ok(())
@@ -360,9 +427,10 @@ fn refuse_strange(folder: &Path) -> Result<(), StoreError> {
         return Ok(());
     }
     match found_in(folder)? {
-        Some(found) if !folder.join(crate::superblock::NAME).exists() => {
-            Err(StoreError::NoStore { folder: folder.to_owned(), found })
-        }
+        Some(found) if !folder.join(crate::superblock::NAME).exists() => Err(StoreError::NoStore {
+            folder: folder.to_owned(),
+            found,
+        }),
         _ => Ok(()),
     }
 }
@@ -375,7 +443,8 @@ fn begin(
     members: Vec<MemberRecord>,
 ) -> Result<Superblock, StoreError> {
     let region = Regions::size_for(root.capacity());
-    let id = StoreId::new().map_err(|error| StoreError::host("read", Path::new("/dev/urandom"), error))?;
+    let id = StoreId::new()
+        .map_err(|error| StoreError::host("read", Path::new("/dev/urandom"), error))?;
     let superblock = Superblock::new(id, digest, states::describe(root), region, members);
     superblock.write(folder)?;
     Ok(superblock)
@@ -387,9 +456,13 @@ pub(crate) fn check_fits(
     members: &[MemberRecord],
     transaction: &Transaction,
 ) -> Result<(), StoreError> {
-    let drives: Vec<Sectors> = drives_of(members).map(|drive| Sectors(drive.sectors)).collect();
+    let drives: Vec<Sectors> = drives_of(members)
+        .map(|drive| Sectors(drive.sectors))
+        .collect();
     let fits = |change: &Change| {
-        drives.get(change.medium as usize).is_some_and(|&capacity| change.extent.within(capacity))
+        drives
+            .get(change.medium as usize)
+            .is_some_and(|&capacity| change.extent.within(capacity))
     };
     if transaction.changes.iter().all(fits) {
         return Ok(());
@@ -407,9 +480,15 @@ pub(crate) fn fail_missing(
     source: &dyn Source,
     allowed: bool,
 ) -> Result<Vec<String>, StoreError> {
-    let expected = superblock.members.iter().filter(|member| member.state != StateRecord::Failed);
+    let expected = superblock
+        .members
+        .iter()
+        .filter(|member| member.state != StateRecord::Failed);
     let found = expected.filter_map(|member| {
-        Some((member.path.clone(), source.complaint(member, superblock.label(member))?))
+        Some((
+            member.path.clone(),
+            source.complaint(member, superblock.label(member))?,
+        ))
     });
     let (paths, complaints): (Vec<String>, Vec<String>) = found.unzip();
     if paths.is_empty() {
@@ -419,21 +498,38 @@ pub(crate) fn fail_missing(
     if !allowed {
         return Err(StoreError::MembersMissing { detail });
     }
-    let Node::Volume(array) = root else { return Err(StoreError::TooManyMissing { detail }) };
+    let Node::Volume(array) = root else {
+        return Err(StoreError::TooManyMissing { detail });
+    };
     for path in &paths {
-        let path: Vec<usize> = path.split('.').filter_map(|index| index.parse().ok()).collect();
+        let path: Vec<usize> = path
+            .split('.')
+            .filter_map(|index| index.parse().ok())
+            .collect();
         // A failure changes no media.
-        states::set(array, &path, MemberState::Failed, &mut Media::new(Vec::new()))?;
+        states::set(
+            array,
+            &path,
+            MemberState::Failed,
+            &mut Media::new(Vec::new()),
+        )?;
     }
-    if root.answers() { Ok(paths) } else { Err(StoreError::TooManyMissing { detail }) }
+    if root.answers() {
+        Ok(paths)
+    } else {
+        Err(StoreError::TooManyMissing { detail })
+    }
 }
 
 /// The labels of the drives, in the order of their media; none for those that
 /// have failed: they are part of the store no longer.
 pub(crate) fn labels(superblock: &Superblock) -> impl Iterator<Item = Option<Label>> + '_ {
     let alive = |member: &&MemberRecord| member.state != StateRecord::Failed;
-    drives_of(&superblock.members)
-        .map(move |member| Some(member).filter(alive).and_then(|member| superblock.label(member)))
+    drives_of(&superblock.members).map(move |member| {
+        Some(member)
+            .filter(alive)
+            .and_then(|member| superblock.label(member))
+    })
 }
 
 /// The drives, in the order of their media.
@@ -441,7 +537,12 @@ fn drives_of(members: &[MemberRecord]) -> impl Iterator<Item = &MemberRecord> {
     members.iter().filter(|member| member.file.is_some())
 }
 
-pub(crate) fn open_media(members: &[MemberRecord], source: &mut dyn Source) -> Result<Media, StoreError> {
-    let media = drives_of(members).map(|member| source.open(member)).collect::<Result<Vec<_>, _>>()?;
+pub(crate) fn open_media(
+    members: &[MemberRecord],
+    source: &mut dyn Source,
+) -> Result<Media, StoreError> {
+    let media = drives_of(members)
+        .map(|member| source.open(member))
+        .collect::<Result<Vec<_>, _>>()?;
     Ok(Media::new(media))
 }

@@ -41,7 +41,9 @@ impl Source for FilesAsTheyAre<'_> {
         }
         let path = self.0.join(member.file.as_deref().unwrap_or_default());
         let medium = FileMedium::open_read_only(&path, Sectors(member.sectors));
-        Ok(Box::new(medium.map_err(|error| StoreError::host("open", &path, error))?))
+        Ok(Box::new(
+            medium.map_err(|error| StoreError::host("open", &path, error))?,
+        ))
     }
 }
 
@@ -64,11 +66,18 @@ impl Store {
         };
         let mut root = Node::new(shape, &mut Vec::new());
         superblock.check(folder, digest, &states::records(&root))?;
-        let mut report = OpenReport { clean: superblock.clean, ..OpenReport::default() };
-        states::set_all(&mut root, &mut superblock.members.iter().map(|member| member.state.into()));
+        let mut report = OpenReport {
+            clean: superblock.clean,
+            ..OpenReport::default()
+        };
+        states::set_all(
+            &mut root,
+            &mut superblock.members.iter().map(|member| member.state.into()),
+        );
         gears::found(&mut root, &superblock.low_gear);
         let mut source = FilesAsTheyAre(folder);
-        report.newly_failed = fail_missing(&mut root, &superblock, &source, opening.allow_degraded)?;
+        report.newly_failed =
+            fail_missing(&mut root, &superblock, &source, opening.allow_degraded)?;
         superblock.members = states::records(&root);
         let mut media = open_media(&superblock.members, &mut source)?;
         media.begin();
@@ -99,9 +108,13 @@ impl Store {
     }
 
     fn look_at_losses(&mut self, folder: &Path, superblock: &Superblock) -> Result<(), StoreError> {
-        let (capacity, id) = (self.capacity(), superblock.id().map_err(StoreError::Refused)?);
+        let (capacity, id) = (
+            self.capacity(),
+            superblock.id().map_err(StoreError::Refused)?,
+        );
         let losses = superblock.losses.iter().enumerate();
-        let losses = losses.map(|(index, loss)| Loss::look(index, &loss.members, capacity, folder, id));
+        let losses =
+            losses.map(|(index, loss)| Loss::look(index, &loss.members, capacity, folder, id));
         self.losses = losses.collect::<Result<_, _>>()?;
         Ok(())
     }
@@ -146,7 +159,10 @@ impl Store {
         if states::any_impaired_parity(&self.root) && !report.newly_failed.is_empty() {
             report.regions_at_risk = report.regions;
         }
-        let unsettled = |extent: Extent| Unsettled { extent, media: Vec::new() };
+        let unsettled = |extent: Extent| Unsettled {
+            extent,
+            media: Vec::new(),
+        };
         self.unsettled.extend(extents.into_iter().map(unsettled));
         Ok(())
     }

@@ -51,7 +51,13 @@ impl Regions {
     /// How large the regions of a new store are: as small as their number
     /// allows, and a power of two.
     pub(crate) fn size_for(capacity: Sectors) -> Sectors {
-        Sectors(capacity.0.div_ceil(MOST).next_power_of_two().max(LEAST_SECTORS))
+        Sectors(
+            capacity
+                .0
+                .div_ceil(MOST)
+                .next_power_of_two()
+                .max(LEAST_SECTORS),
+        )
     }
 
     /// Opens or makes the file. Regions that it says are dirty have been so
@@ -82,15 +88,27 @@ impl Regions {
         let lost = found.is_none() && !none_is_dirty;
         let whole = found.is_some();
         let bits = found.unwrap_or_else(|| vec![if lost { 0xFF } else { 0 }; count.div_ceil(8)]);
-        let dirty: Vec<u32> =
-            (0..count as u32).filter(|&region| bits[region as usize / 8] >> (region % 8) & 1 == 1).collect();
+        let dirty: Vec<u32> = (0..count as u32)
+            .filter(|&region| bits[region as usize / 8] >> (region % 8) & 1 == 1)
+            .collect();
         let mut changed = vec![0; count];
         for &region in &dirty {
             changed[region as usize] = 1;
         }
         let (file, undurable) = (Arc::new(file), Vec::new());
-        let regions =
-            Regions { path, file, size, durable, id, lost, bits, changed, dirty, undurable, settings: 0 };
+        let regions = Regions {
+            path,
+            file,
+            size,
+            durable,
+            id,
+            lost,
+            bits,
+            changed,
+            dirty,
+            undurable,
+            settings: 0,
+        };
         if !whole {
             regions.write(0..regions.bits.len())?;
         }
@@ -103,7 +121,12 @@ impl Regions {
 
     /// The dirty regions of a store that was killed, by the file as it is, and
     /// whether that was not whole, so that all are.
-    pub(crate) fn look(folder: &Path, capacity: Sectors, size: Sectors, id: &StoreId) -> (Vec<Extent>, bool) {
+    pub(crate) fn look(
+        folder: &Path,
+        capacity: Sectors,
+        size: Sectors,
+        id: &StoreId,
+    ) -> (Vec<Extent>, bool) {
         let count = capacity.0.div_ceil(size.0) as usize;
         let file = std::fs::read(folder.join(NAME)).unwrap_or_default();
         let found = decode(&file, count.div_ceil(8), id);
@@ -115,7 +138,10 @@ impl Regions {
             let start = region as u64 * size.0;
             Extent::new(start, size.0.min(capacity.0 - start))
         };
-        ((0..count).filter(is_dirty).map(extent).collect(), found.is_none())
+        (
+            (0..count).filter(is_dirty).map(extent).collect(),
+            found.is_none(),
+        )
     }
 
     /// The dirty regions, the latest to become so last.
@@ -174,7 +200,14 @@ impl Regions {
             return None;
         }
         let name = self.path.display().to_string();
-        Some((ToSync { medium: None, name, file: self.file.clone() }, self.settings))
+        Some((
+            ToSync {
+                medium: None,
+                name,
+                file: self.file.clone(),
+            },
+            self.settings,
+        ))
     }
 
     /// Marks up to this setting are durable.
@@ -183,12 +216,17 @@ impl Regions {
     }
 
     fn is_durable(&self, first: u64, last: u64) -> bool {
-        !self.undurable.iter().any(|&(region, _)| (first..=last).contains(&u64::from(region)))
+        !self
+            .undurable
+            .iter()
+            .any(|&(region, _)| (first..=last).contains(&u64::from(region)))
     }
 
     #[cold]
     fn set(&mut self, first: u32, last: u32) -> Result<(), StoreError> {
-        let clear: Vec<u32> = (first..=last).filter(|&region| self.changed[region as usize] == 0).collect();
+        let clear: Vec<u32> = (first..=last)
+            .filter(|&region| self.changed[region as usize] == 0)
+            .collect();
         for &region in &clear {
             self.bits[region as usize / 8] |= 1 << (region % 8);
         }
@@ -196,7 +234,8 @@ impl Regions {
         self.write(from..to)?;
         self.settings += 1;
         if self.durable {
-            self.undurable.extend(clear.iter().map(|&region| (region, self.settings)));
+            self.undurable
+                .extend(clear.iter().map(|&region| (region, self.settings)));
         }
         self.dirty.extend(clear);
         Ok(())
@@ -215,9 +254,14 @@ impl Regions {
             }
         }
         let changed = &self.changed;
-        self.undurable.retain(|&(region, _)| changed[region as usize] > 0);
+        self.undurable
+            .retain(|&(region, _)| changed[region as usize] > 0);
         self.dirty.retain(|&region| changed[region as usize] > 0);
-        if first < behind { self.write(first..behind) } else { Ok(()) }
+        if first < behind {
+            self.write(first..behind)
+        } else {
+            Ok(())
+        }
     }
 
     fn write(&self, bytes: std::ops::Range<usize>) -> Result<(), StoreError> {
@@ -225,16 +269,21 @@ impl Regions {
         let sealed: Vec<u8> = blocks
             .clone()
             .flat_map(|index| {
-                let bits = &self.bits[index * BITS_BYTES..self.bits.len().min((index + 1) * BITS_BYTES)];
+                let bits =
+                    &self.bits[index * BITS_BYTES..self.bits.len().min((index + 1) * BITS_BYTES)];
                 seal(bits, index as u64, &self.id)
             })
             .collect();
-        let written = self.file.write_all_at(&sealed, (blocks.start * BLOCK_BYTES) as u64);
+        let written = self
+            .file
+            .write_all_at(&sealed, (blocks.start * BLOCK_BYTES) as u64);
         written.map_err(|error| StoreError::host("write to", &self.path, error))
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        self.file.sync_data().map_err(|error| StoreError::host("make durable", &self.path, error))
+        self.file
+            .sync_data()
+            .map_err(|error| StoreError::host("make durable", &self.path, error))
     }
 }
 
@@ -257,14 +306,24 @@ mod tests {
 
     fn opened(folder: &Path) -> Regions {
         let id = "0123456789abcdef0123456789abcdef".parse().unwrap();
-        Regions::open(folder, Sectors(LEAST_SECTORS * 21 - 5), SIZE, false, id, true).unwrap()
+        Regions::open(
+            folder,
+            Sectors(LEAST_SECTORS * 21 - 5),
+            SIZE,
+            false,
+            id,
+            true,
+        )
+        .unwrap()
     }
 
     #[test]
     fn a_change_marks_every_region_that_it_touches_before_it_is_made() {
         let folder = tempfile::tempdir().unwrap();
         let mut regions = opened(folder.path());
-        regions.mark(Extent::new(LEAST_SECTORS * 2 - 1, LEAST_SECTORS + 2), 1).unwrap();
+        regions
+            .mark(Extent::new(LEAST_SECTORS * 2 - 1, LEAST_SECTORS + 2), 1)
+            .unwrap();
         regions.mark(Extent::new(LEAST_SECTORS * 20, 8), 1).unwrap();
         assert_eq!(opened(folder.path()).dirty(), [1, 2, 3, 20]);
     }
@@ -273,19 +332,45 @@ mod tests {
     fn what_is_marked_ahead_is_durable_once_a_sync_has_passed_that_began_later() {
         let folder = tempfile::tempdir().unwrap();
         let id = "0123456789abcdef0123456789abcdef".parse().unwrap();
-        let mut regions =
-            Regions::open(folder.path(), Sectors(LEAST_SECTORS * 21 - 5), SIZE, true, id, true).unwrap();
+        let mut regions = Regions::open(
+            folder.path(),
+            Sectors(LEAST_SECTORS * 21 - 5),
+            SIZE,
+            true,
+            id,
+            true,
+        )
+        .unwrap();
         assert!(!regions.mark_ahead(Extent::new(0, 8), 1).unwrap());
-        assert_eq!(opened(folder.path()).dirty(), [0], "the death of the process is survived already");
+        assert_eq!(
+            opened(folder.path()).dirty(),
+            [0],
+            "the death of the process is survived already"
+        );
         let (_, first) = regions.to_sync().unwrap();
-        assert!(!regions.mark_ahead(Extent::new(LEAST_SECTORS, 8), 1).unwrap());
+        assert!(
+            !regions
+                .mark_ahead(Extent::new(LEAST_SECTORS, 8), 1)
+                .unwrap()
+        );
         regions.note_durable(first);
         assert!(regions.mark_ahead(Extent::new(0, 8), 1).unwrap());
-        assert!(!regions.mark_ahead(Extent::new(LEAST_SECTORS, 8), 1).unwrap(), "it came after the sync");
+        assert!(
+            !regions
+                .mark_ahead(Extent::new(LEAST_SECTORS, 8), 1)
+                .unwrap(),
+            "it came after the sync"
+        );
         regions.mark(Extent::new(LEAST_SECTORS, 8), 1).unwrap();
-        assert!(regions.to_sync().is_none(), "a change waits for it by itself");
+        assert!(
+            regions.to_sync().is_none(),
+            "a change waits for it by itself"
+        );
         regions.clear_before(2).unwrap();
-        assert!(!regions.mark_ahead(Extent::new(0, 8), 2).unwrap(), "forgotten, and marked anew");
+        assert!(
+            !regions.mark_ahead(Extent::new(0, 8), 2).unwrap(),
+            "forgotten, and marked anew"
+        );
     }
 
     #[test]

@@ -38,8 +38,11 @@ impl fmt::Display for StoreId {
 impl FromStr for StoreId {
     type Err = String;
     fn from_str(text: &str) -> Result<StoreId, String> {
-        let number = u128::from_str_radix(text, 16).ok().filter(|_| text.len() == 32);
-        let number = number.ok_or_else(|| format!("found `{text}`; expected 32 hexadecimal digits"))?;
+        let number = u128::from_str_radix(text, 16)
+            .ok()
+            .filter(|_| text.len() == 32);
+        let number =
+            number.ok_or_else(|| format!("found `{text}`; expected 32 hexadecimal digits"))?;
         Ok(StoreId(number.to_be_bytes()))
     }
 }
@@ -113,10 +116,16 @@ impl Label {
             Some(found) if found.id != self.id => format!("is of another store, {}", found.id),
             Some(found) if found.member != self.member => format!("is member `{}`", found.member),
             Some(found) if found.events < self.events => {
-                format!("is out of date: it was last part of the store at event {}", found.events)
+                format!(
+                    "is out of date: it was last part of the store at event {}",
+                    found.events
+                )
             }
             Some(found) if found.events > self.events + 1 => {
-                format!("is newer than the store's description: it is of event {}", found.events)
+                format!(
+                    "is newer than the store's description: it is of event {}",
+                    found.events
+                )
             }
             Some(_) => return None,
         };
@@ -132,17 +141,27 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_of_a_block_or_label_is_found() {
-        let label = Label { id: ID, member: "1.0".into(), events: 9 };
+        let label = Label {
+            id: ID,
+            member: "1.0".into(),
+            events: 9,
+        };
         assert_eq!(Label::decode(&label.encode()), Some(label.clone()));
         let block = seal(&[0x5A; 17], 3, &ID);
-        assert_eq!(unseal(&block, 3, &ID).unwrap()[..18], [&[0x5A; 17][..], &[0]].concat());
+        assert_eq!(
+            unseal(&block, 3, &ID).unwrap()[..18],
+            [&[0x5A; 17][..], &[0]].concat()
+        );
         assert!(unseal(&block, 4, &ID).is_none() && unseal(&block, 3, &StoreId([8; 16])).is_none());
         assert!(unseal(&[0; BLOCK_BYTES], 0, &ID).is_none());
         for bit in 0..BLOCK_BYTES * 8 {
             let (mut block, mut coded) = (block, label.encode());
             block[bit / 8] ^= 1 << (bit % 8);
             coded[bit / 8] ^= 1 << (bit % 8);
-            assert!(unseal(&block, 3, &ID).is_none() && Label::decode(&coded).is_none(), "bit {bit}");
+            assert!(
+                unseal(&block, 3, &ID).is_none() && Label::decode(&coded).is_none(),
+                "bit {bit}"
+            );
         }
     }
 
@@ -150,6 +169,10 @@ mod tests {
     fn a_store_is_named_by_digits_that_name_it_again() {
         let id = StoreId::new().unwrap();
         assert_eq!(id.to_string().parse(), Ok(id));
-        assert!("12".parse::<StoreId>().unwrap_err().contains("32 hexadecimal digits"));
+        assert!(
+            "12".parse::<StoreId>()
+                .unwrap_err()
+                .contains("32 hexadecimal digits")
+        );
     }
 }

@@ -47,7 +47,12 @@ fn record(path: &str, node: &Node, state: MemberState) -> MemberRecord {
         (Node::Drive { .. }, "") => Some("member.img".to_owned()),
         (Node::Drive { .. }, path) => Some(format!("member-{path}.img")),
     };
-    MemberRecord { path: path.to_owned(), file, sectors: node.capacity().0, state: state.into() }
+    MemberRecord {
+        path: path.to_owned(),
+        file,
+        sectors: node.capacity().0,
+        state: state.into(),
+    }
 }
 
 /// Sets the states of all members, in the order of [`records`].
@@ -67,11 +72,15 @@ pub(crate) fn any_degraded_parity<'a>(
     node: &Node,
     records: &mut impl Iterator<Item = &'a MemberRecord>,
 ) -> bool {
-    let Node::Volume(array) = node else { return false };
+    let Node::Volume(array) = node else {
+        return false;
+    };
     let mut recorded = false;
     let mut below = false;
     for member in &array.members {
-        recorded |= records.next().is_some_and(|record| record.state != StateRecord::Alive);
+        recorded |= records
+            .next()
+            .is_some_and(|record| record.state != StateRecord::Alive);
         below |= any_degraded_parity(member, records);
     }
     below || array.rows.is_some() && (recorded || array.is_impaired())
@@ -79,7 +88,9 @@ pub(crate) fn any_degraded_parity<'a>(
 
 /// Whether some parity volume lacks a member.
 pub(crate) fn any_impaired_parity(node: &Node) -> bool {
-    let Node::Volume(array) = node else { return false };
+    let Node::Volume(array) = node else {
+        return false;
+    };
     array.has_degraded_parity() || array.members.iter().any(any_impaired_parity)
 }
 
@@ -106,7 +117,9 @@ fn add_geared(node: &Node, path: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
 pub(crate) fn volume<'a>(root: &'a mut Node, path: &[usize]) -> Option<&'a mut Array> {
     let mut node = root;
     for &index in path {
-        let Node::Volume(array) = node else { return None };
+        let Node::Volume(array) = node else {
+            return None;
+        };
         node = array.members.get_mut(index)?;
     }
     match node {
@@ -122,7 +135,9 @@ pub(crate) fn any_parity(node: &Node) -> bool {
 
 /// Whether some volume of the tree keeps copies.
 pub(crate) fn any_copies(node: &Node) -> bool {
-    let Node::Volume(array) = node else { return false };
+    let Node::Volume(array) = node else {
+        return false;
+    };
     array.rows.is_none() && array.is_redundant() || array.members.iter().any(any_copies)
 }
 
@@ -133,7 +148,9 @@ pub(crate) fn any_redundancy(node: &Node) -> bool {
 
 /// What the volume is called: `raid0 of 2 x raid5 of 4`.
 pub(crate) fn describe(node: &Node) -> String {
-    let Node::Volume(array) = node else { return "drive".to_owned() };
+    let Node::Volume(array) = node else {
+        return "drive".to_owned();
+    };
     let (name, count) = (array.layout.name(), array.members.len());
     match array.members.first() {
         Some(inner @ Node::Volume(_)) => format!("{name} of {count} x {}", describe(inner)),
@@ -143,11 +160,17 @@ pub(crate) fn describe(node: &Node) -> String {
 
 /// As members are called; empty for the outermost volume.
 pub(crate) fn dotted(path: &[usize]) -> String {
-    path.iter().map(usize::to_string).collect::<Vec<_>>().join(".")
+    path.iter()
+        .map(usize::to_string)
+        .collect::<Vec<_>>()
+        .join(".")
 }
 
 /// The volume and index of the member at `path`.
-pub(crate) fn find<'a>(root: &'a mut Node, path: &[usize]) -> Result<(&'a mut Array, usize), StoreError> {
+pub(crate) fn find<'a>(
+    root: &'a mut Node,
+    path: &[usize],
+) -> Result<(&'a mut Array, usize), StoreError> {
     let refuse = || {
         let path: Vec<String> = path.iter().map(usize::to_string).collect();
         let path = path.join(".");
@@ -171,8 +194,13 @@ pub(crate) fn find<'a>(root: &'a mut Node, path: &[usize]) -> Result<(&'a mut Ar
 
 /// Where the drive with that medium is; `None` for one without a volume.
 pub(crate) fn path_of(node: &Node, medium: usize) -> Option<Vec<usize>> {
-    let Node::Volume(array) = node else { return None };
-    let member = array.members.iter().position(|member| member.media().contains(&medium))?;
+    let Node::Volume(array) = node else {
+        return None;
+    };
+    let member = array
+        .members
+        .iter()
+        .position(|member| member.media().contains(&medium))?;
     let mut path = vec![member];
     path.extend(path_of(&array.members[member], medium).unwrap_or_default());
     Some(path)
@@ -199,7 +227,12 @@ pub(crate) fn set(
             Turn::Failed => array.layout.set_member_state(member, MemberState::Failed),
             Turn::Replaced => {
                 clear(&array.members[member], media)?;
-                array.layout.set_member_state(member, MemberState::Rebuilding { done: Sectors::ZERO });
+                array.layout.set_member_state(
+                    member,
+                    MemberState::Rebuilding {
+                        done: Sectors::ZERO,
+                    },
+                );
             }
         }
     }
@@ -212,5 +245,7 @@ pub(crate) fn set(
 
 /// Empties all drives of `node`.
 pub(crate) fn clear(node: &Node, media: &mut Media) -> Result<(), StoreError> {
-    node.media().into_iter().try_for_each(|medium| media.clear(medium))
+    node.media()
+        .into_iter()
+        .try_for_each(|medium| media.clear(medium))
 }

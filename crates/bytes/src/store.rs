@@ -167,7 +167,11 @@ impl Store {
         if let Err(error) = self.root.read(lbn, into, &self.media) {
             self.read_again(lbn, into, error)?;
         }
-        if self.losses.is_empty() { Ok(()) } else { self.check_known(extent_of(lbn, into.len())) }
+        if self.losses.is_empty() {
+            Ok(())
+        } else {
+            self.check_known(extent_of(lbn, into.len()))
+        }
     }
 
     /// Writes the sectors from `lbn` on. When it returns well, the bytes are
@@ -184,9 +188,17 @@ impl Store {
         let all = extent_of(lbn, from.len());
         self.change(all, |root, part, media| {
             let begin = part.start.since(lbn).bytes().0 as usize;
-            root.write(part.start, &from[begin..][..part.sectors.bytes().0 as usize], media)
+            root.write(
+                part.start,
+                &from[begin..][..part.sectors.bytes().0 as usize],
+                media,
+            )
         })?;
-        if self.losses.is_empty() { Ok(()) } else { self.note_known(all) }
+        if self.losses.is_empty() {
+            Ok(())
+        } else {
+            self.note_known(all)
+        }
     }
 
     /// Makes the sectors read as zeros, and gives their room back if it may:
@@ -194,8 +206,16 @@ impl Store {
     ///
     /// # Errors
     /// As [`write`](Store::write).
-    pub fn write_zeroes(&mut self, lbn: Lbn, sectors: Sectors, may_punch: bool) -> Result<(), StoreError> {
-        let all = Extent { start: lbn, sectors };
+    pub fn write_zeroes(
+        &mut self,
+        lbn: Lbn,
+        sectors: Sectors,
+        may_punch: bool,
+    ) -> Result<(), StoreError> {
+        let all = Extent {
+            start: lbn,
+            sectors,
+        };
         self.change(all, |root, part, media| root.zero(part, may_punch, media))?;
         self.note_known(all)
     }
@@ -206,7 +226,10 @@ impl Store {
     /// # Errors
     /// As [`write`](Store::write).
     pub fn discard(&mut self, lbn: Lbn, sectors: Sectors) -> Result<(), StoreError> {
-        let all = Extent { start: lbn, sectors };
+        let all = Extent {
+            start: lbn,
+            sectors,
+        };
         self.change(all, |root, part, media| root.discard(part, media))
     }
 
@@ -222,12 +245,21 @@ impl Store {
         sectors: Sectors,
         visit: &mut dyn FnMut(Extent, bool) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.check_range(Extent { start: lbn, sectors })?;
+        self.check_range(Extent {
+            start: lbn,
+            sectors,
+        })?;
         self.finish_pending()?;
         let mended_in_memory = self.is_read_only() && !self.media.transaction.changes.is_empty();
         if !self.losses.is_empty() || mended_in_memory {
             // What takes no room would be taken for zeros.
-            let _ = visit(Extent { start: lbn, sectors }, true);
+            let _ = visit(
+                Extent {
+                    start: lbn,
+                    sectors,
+                },
+                true,
+            );
             return Ok(());
         }
         let end = lbn + sectors;
@@ -244,7 +276,11 @@ impl Store {
         };
         for start in (lbn.0..end.0).step_by(ALLOCATION_SECTORS as usize) {
             let part = Extent::new(start, ALLOCATION_SECTORS.min(end.0 - start));
-            if self.root.allocated(part, &self.media, &mut merged)?.is_break() {
+            if self
+                .root
+                .allocated(part, &self.media, &mut merged)?
+                .is_break()
+            {
                 return Ok(());
             }
         }
@@ -285,13 +321,26 @@ impl Store {
             return Ok(true);
         }
         let capacity = self.capacity();
-        let sectors = most.max(Sectors(1)).min(Sectors(capacity.0.saturating_sub(scrub.next.0)));
-        let part = Extent { start: scrub.next, sectors };
-        let rows = if let Node::Volume(array) = &self.root { array.rows } else { None };
+        let sectors = most
+            .max(Sectors(1))
+            .min(Sectors(capacity.0.saturating_sub(scrub.next.0)));
+        let part = Extent {
+            start: scrub.next,
+            sectors,
+        };
+        let rows = if let Node::Volume(array) = &self.root {
+            array.rows
+        } else {
+            None
+        };
         let part = rows.map_or(part, |rows| rows.around(part));
         if sectors > Sectors::ZERO {
             self.attempt(scrub.mend.then_some(part), |store| {
-                let found = if scrub.mend { store.compare_and_mend(part) } else { store.compare(part) };
+                let found = if scrub.mend {
+                    store.compare_and_mend(part)
+                } else {
+                    store.compare(part)
+                };
                 found.map(|found| scrub.found.add(found))
             })?;
             scrub.next = part.end();
@@ -308,7 +357,10 @@ impl Store {
     /// Mending is a change like others: a kill may cut it in two.
     fn compare_and_mend(&mut self, part: Extent) -> Result<Comparison, StoreError> {
         let mut found = Comparison::default();
-        let within = Extent { sectors: part.end().min(Lbn(self.capacity().0)).since(part.start), ..part };
+        let within = Extent {
+            sectors: part.end().min(Lbn(self.capacity().0)).since(part.start),
+            ..part
+        };
         self.change_once(within, &mut |root, part, media| {
             let mut verifier = Verifier::new(media, true);
             verifier.check(root, "", part)?;
@@ -366,7 +418,11 @@ impl Store {
         self.finish_pending()?;
         // Whoever does not take part is no longer as it should be.
         self.missed_nothing.clear();
-        if let Some(Records { regions: Some(regions), .. }) = &mut self.records {
+        if let Some(Records {
+            regions: Some(regions),
+            ..
+        }) = &mut self.records
+        {
             let marked = regions.mark(extent, self.media.epoch);
             marked.map_err(|error| self.stop_unless_told_apart(error))?;
         }
@@ -406,17 +462,29 @@ impl Store {
 
     /// How many bytes are still to be compared since the store was killed.
     pub fn left_to_compare(&self) -> Bytes {
-        let left = self.unsettled.iter().filter(|unsettled| unsettled.media.is_empty());
-        left.map(|unsettled| unsettled.extent.sectors).fold(Sectors::ZERO, |sum, more| sum + more).bytes()
+        let left = self
+            .unsettled
+            .iter()
+            .filter(|unsettled| unsettled.media.is_empty());
+        left.map(|unsettled| unsettled.extent.sectors)
+            .fold(Sectors::ZERO, |sum, more| sum + more)
+            .bytes()
     }
 
     /// An error if some of `extent` was given up and not written since.
     #[cold]
     fn check_known(&mut self, extent: Extent) -> Result<(), StoreError> {
-        let Node::Volume(array) = &mut self.root else { return Ok(()) };
+        let Node::Volume(array) = &mut self.root else {
+            return Ok(());
+        };
         for loss in &mut self.losses {
             if let Some(lost) = loss.first_lost(array, extent)? {
-                return Err(StoreError::Lost { extent: Extent { start: lost, sectors: Sectors(1) } });
+                return Err(StoreError::Lost {
+                    extent: Extent {
+                        start: lost,
+                        sectors: Sectors(1),
+                    },
+                });
             }
         }
         Ok(())
@@ -425,7 +493,9 @@ impl Store {
     /// `extent` was written: it can be read from now on, whatever was lost.
     fn note_known(&mut self, extent: Extent) -> Result<(), StoreError> {
         let epoch = self.media.epoch;
-        self.losses.iter_mut().try_for_each(|loss| loss.note_written(extent, epoch))
+        self.losses
+            .iter_mut()
+            .try_for_each(|loss| loss.note_written(extent, epoch))
     }
 
     /// Makes changes through the journal: all of them or, if the process dies
@@ -440,7 +510,11 @@ impl Store {
         let made = make(&mut self.root, &mut self.media);
         self.media.end();
         made?;
-        if let Some(Records { journal: Some(journal), .. }) = &mut self.records {
+        if let Some(Records {
+            journal: Some(journal),
+            ..
+        }) = &mut self.records
+        {
             journal.record(&self.media.transaction, self.media.epoch)?;
         }
         self.pending = true;
@@ -451,7 +525,11 @@ impl Store {
     /// Makes what is in the journal to the end.
     #[inline]
     pub(crate) fn finish_pending(&mut self) -> Result<(), StoreError> {
-        if self.pending { self.finish_pending_without(&[]) } else { Ok(()) }
+        if self.pending {
+            self.finish_pending_without(&[])
+        } else {
+            Ok(())
+        }
     }
 
     /// Makes what is in the journal to the end, but for the media `without`.

@@ -109,7 +109,9 @@ impl From<MemberState> for StateRecord {
         match state {
             MemberState::Alive => StateRecord::Alive,
             MemberState::Failed => StateRecord::Failed,
-            MemberState::Rebuilding { done } => StateRecord::Rebuilding { done_sectors: done.0 },
+            MemberState::Rebuilding { done } => StateRecord::Rebuilding {
+                done_sectors: done.0,
+            },
         }
     }
 }
@@ -119,9 +121,9 @@ impl From<StateRecord> for MemberState {
         match state {
             StateRecord::Alive => MemberState::Alive,
             StateRecord::Failed => MemberState::Failed,
-            StateRecord::Rebuilding { done_sectors } => {
-                MemberState::Rebuilding { done: Sectors(done_sectors) }
-            }
+            StateRecord::Rebuilding { done_sectors } => MemberState::Rebuilding {
+                done: Sectors(done_sectors),
+            },
         }
     }
 }
@@ -162,10 +164,15 @@ impl Superblock {
         check_sum(&path, &text)?;
         match toml::from_str::<Superblock>(&text) {
             Ok(superblock) if superblock.region_sectors > 0 => {
-                superblock.id().map_err(|error| damaged(path, &format!("`uuid`: {error}")))?;
+                superblock
+                    .id()
+                    .map_err(|error| damaged(path, &format!("`uuid`: {error}")))?;
                 Ok(Some(superblock))
             }
-            Ok(_) => Err(damaged(path, "`region_sectors` is 0; expected a positive number")),
+            Ok(_) => Err(damaged(
+                path,
+                "`region_sectors` is 0; expected a positive number",
+            )),
             Err(error) => Err(damaged(path, error.to_string().trim_end())),
         }
     }
@@ -178,7 +185,11 @@ impl Superblock {
     /// The label that the member's file should have.
     pub(crate) fn label(&self, member: &MemberRecord) -> Option<Label> {
         let member = member.path.clone();
-        self.id().ok().map(|id| Label { id, member, events: self.events })
+        self.id().ok().map(|id| Label {
+            id,
+            member,
+            events: self.events,
+        })
     }
 
     /// An error unless the folder was made for the stack with this digest and
@@ -197,17 +208,22 @@ impl Superblock {
                 layout: self.layout.clone(),
             });
         }
-        let key = |record: &MemberRecord| (record.path.clone(), record.file.clone(), record.sectors);
+        let key =
+            |record: &MemberRecord| (record.path.clone(), record.file.clone(), record.sectors);
         if self.members.iter().map(key).eq(members.iter().map(key)) {
             return Ok(());
         }
-        Err(damaged(folder.join(NAME), "the list of members is not that of the stack with this digest"))
+        Err(damaged(
+            folder.join(NAME),
+            "the list of members is not that of the stack with this digest",
+        ))
     }
 
     /// Puts the file in place of the one before, durably.
     pub(crate) fn write(&self, folder: &Path) -> Result<(), StoreError> {
         let path = folder.join(NAME);
-        let text = toml::to_string(self).map_err(|error| damaged(path.clone(), &error.to_string()))?;
+        let text =
+            toml::to_string(self).map_err(|error| damaged(path.clone(), &error.to_string()))?;
         let sum = crc32fast::hash(text.as_bytes());
         write_whole(&path, &format!("{HEADER}{CHECK_SUM}{sum:08x}\n{text}"))
             .map_err(|error| StoreError::host("write", &path, error))
@@ -215,9 +231,14 @@ impl Superblock {
 }
 
 fn check_sum(path: &Path, text: &str) -> Result<(), StoreError> {
-    let after = text.split_once(CHECK_SUM).and_then(|(_, after)| after.split_once('\n'));
+    let after = text
+        .split_once(CHECK_SUM)
+        .and_then(|(_, after)| after.split_once('\n'));
     let Some((stored, body)) = after else {
-        return Err(damaged(path.to_owned(), "found no check sum; expected one in its second line"));
+        return Err(damaged(
+            path.to_owned(),
+            "found no check sum; expected one in its second line",
+        ));
     };
     let found = format!("{:08x}", crc32fast::hash(body.as_bytes()));
     if stored == found {
@@ -232,7 +253,9 @@ fn check_sum(path: &Path, text: &str) -> Result<(), StoreError> {
 
 /// The version first: another one may have other keys.
 fn check_format(path: &Path, text: &str) -> Result<(), StoreError> {
-    let format = toml::from_str::<toml::Table>(text).ok().and_then(|table| table.get("format")?.as_integer());
+    let format = toml::from_str::<toml::Table>(text)
+        .ok()
+        .and_then(|table| table.get("format")?.as_integer());
     match format {
         Some(format) if format == i64::from(FORMAT) => Ok(()),
         Some(format) => {
@@ -242,12 +265,18 @@ fn check_format(path: &Path, text: &str) -> Result<(), StoreError> {
             );
             Err(damaged(path.to_owned(), &detail))
         }
-        None => Err(damaged(path.to_owned(), "no `format = ` with a number; expected a store's description")),
+        None => Err(damaged(
+            path.to_owned(),
+            "no `format = ` with a number; expected a store's description",
+        )),
     }
 }
 
 fn damaged(file: PathBuf, detail: &str) -> StoreError {
-    StoreError::Damaged { file, detail: detail.to_owned() }
+    StoreError::Damaged {
+        file,
+        detail: detail.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -264,9 +293,19 @@ mod tests {
         let members = vec![
             record("0", None, StateRecord::Failed),
             record("0.0", Some("member-0.0.img"), StateRecord::Alive),
-            record("1", Some("member-1.img"), StateRecord::Rebuilding { done_sectors: 17 }),
+            record(
+                "1",
+                Some("member-1.img"),
+                StateRecord::Rebuilding { done_sectors: 17 },
+            ),
         ];
-        Superblock::new(StoreId::new().unwrap(), "abc", "raid1 of 2".into(), Sectors(32_768), members)
+        Superblock::new(
+            StoreId::new().unwrap(),
+            "abc",
+            "raid1 of 2".into(),
+            Sectors(32_768),
+            members,
+        )
     }
 
     #[test]
@@ -285,13 +324,22 @@ mod tests {
             ("", "no `format = `"),
             ("format = 1\nnew = 1", "this version of fullstroke reads 2"),
             ("format = 2\n", "no check sum"),
-            ("# crc32 of what follows: 00000000\nformat = 2\n", "its check sum is 00000000"),
-            ("# crc32 of what follows: 54fa8ae6\nformat = 2\n", "check sum"),
+            (
+                "# crc32 of what follows: 00000000\nformat = 2\n",
+                "its check sum is 00000000",
+            ),
+            (
+                "# crc32 of what follows: 54fa8ae6\nformat = 2\n",
+                "check sum",
+            ),
             ("\u{0}", "no `format = `"),
         ] {
             std::fs::write(folder.path().join(NAME), text).unwrap();
             let error = Superblock::read(folder.path()).unwrap_err().to_string();
-            assert!(error.contains(said) && error.contains(NAME), "{text:?}: {error}");
+            assert!(
+                error.contains(said) && error.contains(NAME),
+                "{text:?}: {error}"
+            );
         }
     }
 }

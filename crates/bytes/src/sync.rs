@@ -16,6 +16,10 @@ impl ToSync {
     /// Waits until the host has written it, or has failed to.
     pub(crate) fn run(self) -> Result<(), StoreError> {
         let ToSync { name, file, .. } = self;
-        file.make_durable().map_err(|source| StoreError::Host { file: name, action: "make durable", source })
+        file.make_durable().map_err(|source| StoreError::Host {
+            file: name,
+            action: "make durable",
+            source,
+        })
     }
 }

@@ -47,19 +47,33 @@ impl Transaction {
     }
 
     pub(crate) fn write(&mut self, medium: usize, lbn: Lbn, from: &[u8]) {
-        let kind = Kind::Write { at: self.bytes.len() };
-        self.changes.push(Change { medium: medium as u32, extent: extent_of(lbn, from.len()), kind });
+        let kind = Kind::Write {
+            at: self.bytes.len(),
+        };
+        self.changes.push(Change {
+            medium: medium as u32,
+            extent: extent_of(lbn, from.len()),
+            kind,
+        });
         self.bytes.extend_from_slice(from);
     }
 
     pub(crate) fn zero(&mut self, medium: usize, extent: Extent, hole: bool) {
-        self.changes.push(Change { medium: medium as u32, extent, kind: Kind::Zero { hole } });
+        self.changes.push(Change {
+            medium: medium as u32,
+            extent,
+            kind: Kind::Zero { hole },
+        });
     }
 
     /// Changes what was read of `medium` from `lbn` on into what it will be.
     pub(crate) fn overlay(&self, medium: usize, lbn: Lbn, read: &mut [u8]) {
         let own = extent_of(lbn, read.len());
-        for change in self.changes.iter().filter(|change| change.medium as usize == medium) {
+        for change in self
+            .changes
+            .iter()
+            .filter(|change| change.medium as usize == medium)
+        {
             let from = own.start.max(change.extent.start);
             let to = own.end().min(change.extent.end());
             if from >= to {

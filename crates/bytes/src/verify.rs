@@ -65,13 +65,26 @@ pub(crate) struct Verifier<'a> {
 
 impl<'a> Verifier<'a> {
     pub(crate) fn new(media: &'a mut Media, mend: bool) -> Verifier<'a> {
-        Verifier { media, mend, found: Comparison::default(), data: Vec::new(), present: Vec::new() }
+        Verifier {
+            media,
+            mend,
+            found: Comparison::default(),
+            data: Vec::new(),
+            present: Vec::new(),
+        }
     }
 
     /// All redundancy that goes with `extent` of the node at `path`; that of
     /// the members first, since what they hold must be sound to be read.
-    pub(crate) fn check(&mut self, node: &mut Node, path: &str, extent: Extent) -> Result<(), StoreError> {
-        let Node::Volume(array) = node else { return Ok(()) };
+    pub(crate) fn check(
+        &mut self,
+        node: &mut Node,
+        path: &str,
+        extent: Extent,
+    ) -> Result<(), StoreError> {
+        let Node::Volume(array) = node else {
+            return Ok(());
+        };
         let extent = array.rows.map_or(extent, |rows| rows.around(extent));
         for part in cut(extent, array, STRIDE_SECTORS) {
             if !array.layout.answers() || array.is_hole(part, self.media)? {
@@ -89,20 +102,38 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    fn check_members(&mut self, array: &mut Array, path: &str, extent: Extent) -> Result<(), StoreError> {
-        if array.members.iter().all(|member| matches!(member, Node::Drive { .. })) {
+    fn check_members(
+        &mut self,
+        array: &mut Array,
+        path: &str,
+        extent: Extent,
+    ) -> Result<(), StoreError> {
+        if array
+            .members
+            .iter()
+            .all(|member| matches!(member, Node::Drive { .. }))
+        {
             return Ok(());
         }
         array.prepare(Operation::Write, extent)?;
         let Array { plan, members, .. } = array;
-        for io in plan.ios().iter().filter(|io| io.operation == Operation::Write) {
+        for io in plan
+            .ios()
+            .iter()
+            .filter(|io| io.operation == Operation::Write)
+        {
             let member = io.member as usize;
             self.check(&mut members[member], &below(path, member), io.extent)?;
         }
         Ok(())
     }
 
-    fn check_batch(&mut self, array: &mut Array, path: &str, extent: Extent) -> Result<(), StoreError> {
+    fn check_batch(
+        &mut self,
+        array: &mut Array,
+        path: &str,
+        extent: Extent,
+    ) -> Result<(), StoreError> {
         if array.is_hole(extent, self.media)? {
             return Ok(());
         }
@@ -125,8 +156,17 @@ impl<'a> Verifier<'a> {
         array.prepare(Operation::Write, extent)?;
         array.make_room();
         let with_parity = array.rows.is_some();
-        let Array { layout, plan, members, scratch, .. } = array;
-        let mut buffers = Buffers { request: RequestBytes::From(data), scratch };
+        let Array {
+            layout,
+            plan,
+            members,
+            scratch,
+            ..
+        } = array;
+        let mut buffers = Buffers {
+            request: RequestBytes::From(data),
+            scratch,
+        };
         read_pieces(plan, plan.pieces(), members, &mut buffers, self.media)?;
         buffers.run_steps(plan);
         for piece in plan.pieces() {
@@ -145,7 +185,11 @@ impl<'a> Verifier<'a> {
                 self.found.mismatched_sectors += differing.sectors;
                 if self.found.first.len() < LISTED {
                     let lbn = piece.lbn + Sectors(differing.first);
-                    let mismatch = Mismatch { member: below(path, member), lbn, row: io.row };
+                    let mismatch = Mismatch {
+                        member: below(path, member),
+                        lbn,
+                        row: io.row,
+                    };
                     self.found.first.push(mismatch);
                 }
                 if self.mend {
@@ -182,15 +226,26 @@ pub fn differing(present: &[u8], wanted: &[u8]) -> Option<Differing> {
     if present == wanted {
         return None;
     }
-    let sectors = present.chunks(SECTOR_BYTES as usize).zip(wanted.chunks(SECTOR_BYTES as usize));
-    let mut differ = sectors.zip(0..).filter(|((present, wanted), _)| present != wanted);
+    let sectors = present
+        .chunks(SECTOR_BYTES as usize)
+        .zip(wanted.chunks(SECTOR_BYTES as usize));
+    let mut differ = sectors
+        .zip(0..)
+        .filter(|((present, wanted), _)| present != wanted);
     let (_, first) = differ.next()?;
-    Some(Differing { first, sectors: 1 + differ.count() as u64 })
+    Some(Differing {
+        first,
+        sectors: 1 + differ.count() as u64,
+    })
 }
 
 /// The path of a member.
 pub(crate) fn below(path: &str, member: usize) -> String {
-    if path.is_empty() { member.to_string() } else { format!("{path}.{member}") }
+    if path.is_empty() {
+        member.to_string()
+    } else {
+        format!("{path}.{member}")
+    }
 }
 
 /// How many of a member's `sectors` from `lbn` on hold what they should.
@@ -208,5 +263,7 @@ fn cut(extent: Extent, array: &Array, sectors: u64) -> impl Iterator<Item = Exte
     let row = array.rows.map_or(1, |rows| rows.data.0);
     let step = (sectors / row).max(1) * row;
     let end = extent.end().0.min(array.layout.capacity().0);
-    (extent.start.0..end).step_by(step as usize).map(move |at| Extent::new(at, step.min(end - at)))
+    (extent.start.0..end)
+        .step_by(step as usize)
+        .map(move |at| Extent::new(at, step.min(end - at)))
 }

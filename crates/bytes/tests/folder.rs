@@ -18,7 +18,10 @@ fn open(sample: Sample, folder: &Path) -> Result<(Store, OpenReport), StoreError
 
 fn open_degraded(sample: Sample, folder: &Path) -> Result<(Store, OpenReport), StoreError> {
     let location = Location::Folder(folder.to_owned());
-    let opening = Opening { allow_degraded: true, ..Opening::default() };
+    let opening = Opening {
+        allow_degraded: true,
+        ..Opening::default()
+    };
     Store::open((sample.shape)(), &location, "0123", opening)
 }
 
@@ -55,7 +58,12 @@ fn another_stacks_folder_is_refused_and_both_digests_are_named() {
     let location = Location::Folder(folder.path().to_owned());
     let shape = (sample("raid6").shape)();
     let said = said(Store::open(shape, &location, "4567", Opening::default()));
-    for part in ["0123", "4567", "raid5 of 5", &folder.path().display().to_string()] {
+    for part in [
+        "0123",
+        "4567",
+        "raid5 of 5",
+        &folder.path().display().to_string(),
+    ] {
         assert!(said.contains(part), "{said}");
     }
 }
@@ -65,15 +73,25 @@ fn a_folder_with_something_else_in_it_is_refused() {
     let folder = folder();
     fs::write(folder.path().join("holiday.jpg"), "").unwrap();
     let said = said(open(sample("raid5"), folder.path()));
-    assert!(said.contains("holiday.jpg") && said.contains("fullstroke.toml"), "{said}");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was made");
+    assert!(
+        said.contains("holiday.jpg") && said.contains("fullstroke.toml"),
+        "{said}"
+    );
+    assert_eq!(
+        fs::read_dir(folder.path()).unwrap().count(),
+        1,
+        "nothing was made"
+    );
 }
 
 #[test]
 fn a_folder_in_use_is_refused_until_it_is_free() {
     let folder = folder();
     let (store, _) = open(sample("raid5"), folder.path()).unwrap();
-    assert!(matches!(open(sample("raid5"), folder.path()), Err(StoreError::InUse { .. })));
+    assert!(matches!(
+        open(sample("raid5"), folder.path()),
+        Err(StoreError::InUse { .. })
+    ));
     drop(store);
     open(sample("raid5"), folder.path()).unwrap();
 }
@@ -90,7 +108,10 @@ fn missing_and_short_members_are_named_and_survived_if_that_is_allowed() {
         .and_then(|file| file.set_len(100))
         .unwrap();
     let said = said(open(sample, folder.path()));
-    assert!(said.contains("member-1.img") && said.contains("member-4.img` has 100 bytes"), "{said}");
+    assert!(
+        said.contains("member-1.img") && said.contains("member-4.img` has 100 bytes"),
+        "{said}"
+    );
     let (mut store, report) = open_degraded(sample, folder.path()).unwrap();
     assert_eq!(report.newly_failed, ["1", "4"]);
     assert!(all_of(&mut store) == bytes);
@@ -98,23 +119,39 @@ fn missing_and_short_members_are_named_and_survived_if_that_is_allowed() {
     // The files made in their places are not taken for the members.
     let (mut store, report) = open(sample, folder.path()).unwrap();
     assert_eq!(report.newly_failed, [""; 0]);
-    assert_eq!(store.status().iter().filter(|member| member.has_failed()).count(), 2);
+    assert_eq!(
+        store
+            .status()
+            .iter()
+            .filter(|member| member.has_failed())
+            .count(),
+        2
+    );
     assert!(all_of(&mut store) == bytes);
 }
 
 #[test]
 fn more_missing_members_than_the_layout_survives_are_refused_always() {
-    for (name, missing) in [("raid5", &["member-0.img", "member-1.img"][..]), ("raid0", &["member-2.img"])] {
+    for (name, missing) in [
+        ("raid5", &["member-0.img", "member-1.img"][..]),
+        ("raid0", &["member-2.img"]),
+    ] {
         let folder = folder();
         filled(sample(name), folder.path());
         for file in missing {
             fs::remove_file(folder.path().join(file)).unwrap();
         }
-        assert!(matches!(open(sample(name), folder.path()), Err(StoreError::MembersMissing { .. })));
+        assert!(matches!(
+            open(sample(name), folder.path()),
+            Err(StoreError::MembersMissing { .. })
+        ));
         let said = said(open_degraded(sample(name), folder.path()));
         assert!(said.contains("does not survive"), "{said}");
         for file in missing {
-            assert!(!folder.path().join(file).exists(), "nothing is made in their place");
+            assert!(
+                !folder.path().join(file).exists(),
+                "nothing is made in their place"
+            );
         }
     }
 }
@@ -124,14 +161,21 @@ fn a_drive_without_a_volume_has_no_redundancy_to_open_without_its_file() {
     let folder = folder();
     filled(sample("drive"), folder.path());
     fs::remove_file(folder.path().join("member.img")).unwrap();
-    assert!(matches!(open_degraded(sample("drive"), folder.path()), Err(StoreError::TooManyMissing { .. })));
+    assert!(matches!(
+        open_degraded(sample("drive"), folder.path()),
+        Err(StoreError::TooManyMissing { .. })
+    ));
 }
 
 #[test]
 fn a_damaged_description_is_an_error_that_names_it() {
     let folder = folder();
     filled(sample("raid1"), folder.path());
-    fs::write(folder.path().join("fullstroke.toml"), "format = 2\ndigest = ").unwrap();
+    fs::write(
+        folder.path().join("fullstroke.toml"),
+        "format = 2\ndigest = ",
+    )
+    .unwrap();
     let said = said(open(sample("raid1"), folder.path()));
     assert!(said.contains("fullstroke.toml"), "{said}");
 }
@@ -153,7 +197,10 @@ fn a_failure_is_remembered_and_so_is_how_far_a_member_is_filled() {
     drop(store);
     let (mut store, _) = open(sample, folder.path()).unwrap();
     assert_eq!(store.status()[2].state, MemberState::Rebuilding { done });
-    assert_eq!(store.rebuild_member(&[2], Sectors(u64::MAX)).unwrap(), Sectors(80));
+    assert_eq!(
+        store.rebuild_member(&[2], Sectors(u64::MAX)).unwrap(),
+        Sectors(80)
+    );
     store.close().unwrap();
     let (mut store, report) = open(sample, folder.path()).unwrap();
     assert!(report.clean);
@@ -231,7 +278,11 @@ fn a_failed_members_file_is_emptied_when_it_is_restored() {
     use std::os::unix::fs::MetadataExt;
     let folder = folder();
     filled(sample("raid1"), folder.path());
-    let blocks = || fs::metadata(folder.path().join("member-1.img")).unwrap().blocks();
+    let blocks = || {
+        fs::metadata(folder.path().join("member-1.img"))
+            .unwrap()
+            .blocks()
+    };
     let (mut store, _) = open(sample("raid1"), folder.path()).unwrap();
     store.fail_member(&[1]).unwrap();
     assert!(blocks() > 0);
@@ -244,24 +295,37 @@ fn a_rebuild_takes_no_room_for_what_holds_nothing() {
     use std::os::unix::fs::MetadataExt;
     for (layout, count) in [("raid1", 2), ("raid5", 3), ("raid6", 5), ("raid10", 4)] {
         let large = || fullstroke_volume::Shape::Drive(Sectors((64 << 20) / 512));
-        let shape = || common::volume(layout, serde_json::json!({}), (0..count).map(|_| large()).collect());
+        let shape = || {
+            common::volume(
+                layout,
+                serde_json::json!({}),
+                (0..count).map(|_| large()).collect(),
+            )
+        };
         let folder = folder();
         let location = Location::Folder(folder.path().to_owned());
         let (mut store, _) = Store::open(shape(), &location, "0123", Opening::default()).unwrap();
         let bytes = pattern(0, 8, 1);
-        let places: Vec<Lbn> =
-            (0..store.capacity().0 / (5 << 11)).map(|place| Lbn(place * (5 << 11))).collect();
+        let places: Vec<Lbn> = (0..store.capacity().0 / (5 << 11))
+            .map(|place| Lbn(place * (5 << 11)))
+            .collect();
         for &place in &places {
             store.write(place, &bytes).unwrap();
         }
         let taken = |member: usize| {
-            fs::metadata(folder.path().join(format!("member-{member}.img"))).unwrap().blocks()
+            fs::metadata(folder.path().join(format!("member-{member}.img")))
+                .unwrap()
+                .blocks()
         };
         let before = taken(1);
         store.fail_member(&[1]).unwrap();
         store.restore_member(&[1]).unwrap();
         store.rebuild_member(&[1], Sectors(u64::MAX)).unwrap();
-        assert!(taken(1) <= before + LABEL_BLOCKS, "{layout}: {} blocks instead of {before}", taken(1));
+        assert!(
+            taken(1) <= before + LABEL_BLOCKS,
+            "{layout}: {} blocks instead of {before}",
+            taken(1)
+        );
         store.fail_member(&[0]).unwrap();
         for &place in &places {
             let mut found = vec![0; bytes.len()];
@@ -280,7 +344,12 @@ fn what_a_store_keeps_is_its_owners_alone() {
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
     for entry in fs::read_dir(&path).unwrap() {
         let entry = entry.unwrap();
-        assert_eq!(entry.metadata().unwrap().mode() & 0o777, 0o600, "{:?}", entry.file_name());
+        assert_eq!(
+            entry.metadata().unwrap().mode() & 0o777,
+            0o600,
+            "{:?}",
+            entry.file_name()
+        );
     }
 }
 
@@ -318,17 +387,26 @@ fn files_that_were_swapped_or_put_back_from_elsewhere_are_refused_with_what_they
     let bytes = filled(sample, folder.path());
     filled(sample, other.path());
     let file = |member: usize| folder.path().join(format!("member-{member}.img"));
-    let kept: Vec<Vec<u8>> = (0..5).map(|member| fs::read(file(member)).unwrap()).collect();
+    let kept: Vec<Vec<u8>> = (0..5)
+        .map(|member| fs::read(file(member)).unwrap())
+        .collect();
     let refused = |parts: &[&str]| {
         let said = said(open(sample, folder.path()));
-        assert!(parts.iter().all(|part| said.contains(part)), "{parts:?}: {said}");
+        assert!(
+            parts.iter().all(|part| said.contains(part)),
+            "{parts:?}: {said}"
+        );
     };
     fs::write(file(1), &kept[2]).unwrap();
     fs::write(file(2), &kept[1]).unwrap();
     refused(&["member-1.img", "is member `2`", "expected member `1`"]);
     fs::write(file(1), &kept[1]).unwrap();
     fs::write(file(2), &kept[2]).unwrap();
-    fs::write(file(3), fs::read(other.path().join("member-3.img")).unwrap()).unwrap();
+    fs::write(
+        file(3),
+        fs::read(other.path().join("member-3.img")).unwrap(),
+    )
+    .unwrap();
     refused(&["member-3.img", "is of another store"]);
     fs::write(file(3), &kept[3]).unwrap();
     let (store, _) = open(sample, folder.path()).unwrap();
@@ -380,7 +458,10 @@ fn a_journal_that_is_gone_is_refused_if_it_may_have_been_needed() {
         let whole = fs::read(&path).unwrap();
         damage(&path, zeroed);
         let said = said(open(sample, folder.path()));
-        assert!(said.contains("journal") && said.contains("put the file back"), "{said}");
+        assert!(
+            said.contains("journal") && said.contains("put the file back"),
+            "{said}"
+        );
         fs::write(&path, whole).unwrap();
         let (store, _) = open(sample, folder.path()).unwrap();
         store.close().unwrap();
@@ -399,22 +480,40 @@ fn an_unclean_store_can_serve_at_once_and_is_compared_behind() {
         bytes[5 * 512..14 * 512].copy_from_slice(&pattern(5, 9, 2));
         drop(store);
         // What a kill in the middle of a write would have left.
-        let path = folder.path().join(if name == "raid50" { "member-0.1.img" } else { "member-1.img" });
+        let path = folder.path().join(if name == "raid50" {
+            "member-0.1.img"
+        } else {
+            "member-1.img"
+        });
         let mut member = fs::read(&path).unwrap();
         member[..8 * 512].fill(0xAB);
         fs::write(&path, member).unwrap();
-        let opening = Opening { compare_behind: true, ..Opening::default() };
+        let opening = Opening {
+            compare_behind: true,
+            ..Opening::default()
+        };
         let location = Location::Folder(folder.path().to_owned());
-        let (mut store, report) = Store::open((sample.shape)(), &location, "0123", opening).unwrap();
-        assert_eq!((report.regions, report.mended.compared_sectors), (1, 0), "{name}");
+        let (mut store, report) =
+            Store::open((sample.shape)(), &location, "0123", opening).unwrap();
+        assert_eq!(
+            (report.regions, report.mended.compared_sectors),
+            (1, 0),
+            "{name}"
+        );
         assert!(store.left_to_compare().0 > 0);
         let first = all_of(&mut store);
-        assert!(all_of(&mut store) == first, "{name}: the same to every read");
+        assert!(
+            all_of(&mut store) == first,
+            "{name}: the same to every read"
+        );
         while store.tidy(Duration::ZERO).unwrap() == Tidy::Again {}
         assert_eq!(store.left_to_compare().0, 0);
         assert_eq!(store.scrub().unwrap().mismatched_sectors, 0, "{name}");
         store.fail_member(&path_of(name)).unwrap();
-        assert!(all_of(&mut store) == first, "{name}: redundancy follows from what was read");
+        assert!(
+            all_of(&mut store) == first,
+            "{name}: redundancy follows from what was read"
+        );
     }
 }
 
@@ -443,7 +542,10 @@ fn others_are_served_while_the_mark_of_a_region_is_made_durable_elsewhere() {
     assert!(store.announce(near).unwrap() && store.mark_job().is_none());
     assert!(!store.announce(far).unwrap(), "its mark is not durable");
     let (release, held_up) = std::sync::mpsc::channel();
-    let job = store.mark_job().unwrap().over(std::sync::Arc::new(HeldUp(held_up.into())));
+    let job = store
+        .mark_job()
+        .unwrap()
+        .over(std::sync::Arc::new(HeldUp(held_up.into())));
     let elsewhere = std::thread::spawn(|| job.run());
     let mut bytes = [0; 8 * 512];
     store.read(near.start, &mut bytes).unwrap();
@@ -468,9 +570,19 @@ fn marks_that_cannot_be_made_durable_stop_the_store() {
     assert!(!store.announce(Extent::new(0, 8)).unwrap());
     let (release, held_up) = std::sync::mpsc::channel();
     drop(release);
-    let marked = store.mark_job().unwrap().over(std::sync::Arc::new(HeldUp(held_up.into()))).run();
-    assert!(matches!(store.note_marked(marked), Err(StoreError::Stopped { .. })));
-    assert!(matches!(store.write(Lbn(0), &[1; 512]), Err(StoreError::Stopped { .. })));
+    let marked = store
+        .mark_job()
+        .unwrap()
+        .over(std::sync::Arc::new(HeldUp(held_up.into())))
+        .run();
+    assert!(matches!(
+        store.note_marked(marked),
+        Err(StoreError::Stopped { .. })
+    ));
+    assert!(matches!(
+        store.write(Lbn(0), &[1; 512]),
+        Err(StoreError::Stopped { .. })
+    ));
 }
 
 /// The names, bytes and times of all files.
@@ -479,7 +591,11 @@ fn snapshot(folder: &Path) -> Vec<(String, Vec<u8>, std::time::SystemTime)> {
     let mut files: Vec<_> = entries
         .map(|entry| {
             let modified = entry.metadata().unwrap().modified().unwrap();
-            (entry.file_name().to_str().unwrap().to_owned(), fs::read(entry.path()).unwrap(), modified)
+            (
+                entry.file_name().to_str().unwrap().to_owned(),
+                fs::read(entry.path()).unwrap(),
+                modified,
+            )
         })
         .collect();
     files.sort();
@@ -487,8 +603,16 @@ fn snapshot(folder: &Path) -> Vec<(String, Vec<u8>, std::time::SystemTime)> {
 }
 
 fn open_read_only(sample: Sample, folder: &Path) -> Result<(Store, OpenReport), StoreError> {
-    let opening = Opening { read_only: true, ..Opening::default() };
-    Store::open((sample.shape)(), &Location::Folder(folder.to_owned()), "0123", opening)
+    let opening = Opening {
+        read_only: true,
+        ..Opening::default()
+    };
+    Store::open(
+        (sample.shape)(),
+        &Location::Folder(folder.to_owned()),
+        "0123",
+        opening,
+    )
 }
 
 #[test]
@@ -500,13 +624,25 @@ fn a_store_that_is_opened_read_only_is_read_and_nothing_of_its_folder_changes() 
         let (mut store, report) = open_read_only(sample, folder.path()).unwrap();
         assert!(report.clean && store.is_read_only(), "{name}");
         assert!(all_of(&mut store) == bytes, "{name}");
-        for refused in [store.write(Lbn(0), &[1; 512]), store.discard(Lbn(0), Sectors(8))] {
+        for refused in [
+            store.write(Lbn(0), &[1; 512]),
+            store.discard(Lbn(0), Sectors(8)),
+        ] {
             assert!(said(refused).contains("read-only"), "{name}");
         }
-        assert!(said(store.restore_member(&path_of(name))).contains("read-only"), "{name}");
+        assert!(
+            said(store.restore_member(&path_of(name))).contains("read-only"),
+            "{name}"
+        );
         store.sync().unwrap();
-        assert!(open_read_only(sample, folder.path()).is_ok(), "{name}: others may read");
-        assert!(matches!(open(sample, folder.path()), Err(StoreError::InUse { .. })), "{name}");
+        assert!(
+            open_read_only(sample, folder.path()).is_ok(),
+            "{name}: others may read"
+        );
+        assert!(
+            matches!(open(sample, folder.path()), Err(StoreError::InUse { .. })),
+            "{name}"
+        );
         store.close().unwrap();
         assert!(snapshot(folder.path()) == before, "{name}");
     }
@@ -520,7 +656,11 @@ fn an_unclean_store_that_is_opened_read_only_is_mended_in_memory() {
         let (mut store, _) = open(sample, folder.path()).unwrap();
         store.write(Lbn(5), &pattern(5, 9, 2)).unwrap();
         drop(store);
-        let path = folder.path().join(if name == "raid50" { "member-0.1.img" } else { "member-1.img" });
+        let path = folder.path().join(if name == "raid50" {
+            "member-0.1.img"
+        } else {
+            "member-1.img"
+        });
         let mut member = fs::read(&path).unwrap();
         member[..8 * 512].fill(0xAB);
         fs::write(&path, member).unwrap();
@@ -528,7 +668,10 @@ fn an_unclean_store_that_is_opened_read_only_is_mended_in_memory() {
         let (mut store, report) = open_read_only(sample, folder.path()).unwrap();
         assert_eq!((report.clean, report.regions), (false, 1), "{name}");
         let first = all_of(&mut store);
-        assert!(all_of(&mut store) == first, "{name}: the same to every read");
+        assert!(
+            all_of(&mut store) == first,
+            "{name}: the same to every read"
+        );
         while store.tidy(Duration::ZERO).unwrap() == Tidy::Again {}
         assert_eq!(store.scrub().unwrap().mismatched_sectors, 0, "{name}");
         assert!(all_of(&mut store) == first, "{name}: mended and the same");
@@ -550,7 +693,10 @@ fn what_the_journal_holds_is_read_from_it_where_nothing_may_be_changed() {
         // As if the kill had come before the first of the journal's changes.
         let written = pattern(5, 9, 2);
         let mut unmade = 0;
-        for entry in fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()) {
+        for entry in fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
             if entry.extension().is_none_or(|extension| extension != "img") {
                 continue;
             }
@@ -586,11 +732,19 @@ fn path_of(name: &str) -> Vec<usize> {
 
 #[test]
 fn orders_that_make_no_sense_are_refused_with_the_reason() {
-    let (mut store, _) =
-        Store::open((sample("raid50").shape)(), &Location::Memory, "0123", Opening::default()).unwrap();
-    for (path, reason) in
-        [(&[][..], "no member"), (&[2], "no member"), (&[0, 3], "no member"), (&[0, 0, 0], "no member")]
-    {
+    let (mut store, _) = Store::open(
+        (sample("raid50").shape)(),
+        &Location::Memory,
+        "0123",
+        Opening::default(),
+    )
+    .unwrap();
+    for (path, reason) in [
+        (&[][..], "no member"),
+        (&[2], "no member"),
+        (&[0, 3], "no member"),
+        (&[0, 0, 0], "no member"),
+    ] {
         assert!(said(store.fail_member(path)).contains(reason));
         assert!(said(store.restore_member(path)).contains(reason));
         assert!(said(store.rebuild_member(path, Sectors(1))).contains(reason));
@@ -605,15 +759,30 @@ fn orders_that_make_no_sense_are_refused_with_the_reason() {
 
 #[test]
 fn a_volume_fails_with_too_many_of_its_members_and_is_replaced_with_them() {
-    let (mut store, _) =
-        Store::open((sample("raid0 in raid1").shape)(), &Location::Memory, "0123", Opening::default())
-            .unwrap();
+    let (mut store, _) = Store::open(
+        (sample("raid0 in raid1").shape)(),
+        &Location::Memory,
+        "0123",
+        Opening::default(),
+    )
+    .unwrap();
     let bytes = pattern(0, store.capacity().0, 1);
     store.write(Lbn(0), &bytes).unwrap();
-    let states = |store: &Store| store.status().iter().map(|member| member.state).collect::<Vec<_>>();
+    let states = |store: &Store| {
+        store
+            .status()
+            .iter()
+            .map(|member| member.state)
+            .collect::<Vec<_>>()
+    };
     store.fail_member(&[0, 1]).unwrap();
-    let (alive, failed, empty) =
-        (MemberState::Alive, MemberState::Failed, MemberState::Rebuilding { done: Sectors::ZERO });
+    let (alive, failed, empty) = (
+        MemberState::Alive,
+        MemberState::Failed,
+        MemberState::Rebuilding {
+            done: Sectors::ZERO,
+        },
+    );
     assert_eq!(states(&store), [failed, alive, failed, alive, alive, alive]);
     store.restore_member(&[0, 1]).unwrap();
     store.rebuild_member(&[0, 1], Sectors(u64::MAX)).unwrap();
@@ -622,7 +791,10 @@ fn a_volume_fails_with_too_many_of_its_members_and_is_replaced_with_them() {
     store.fail_member(&[1]).unwrap();
     assert!(all_of(&mut store) == bytes);
     store.fail_member(&[0, 0]).unwrap();
-    assert!(matches!(store.read(Lbn(0), &mut [0; 512]), Err(StoreError::Lost { .. })));
+    assert!(matches!(
+        store.read(Lbn(0), &mut [0; 512]),
+        Err(StoreError::Lost { .. })
+    ));
 }
 
 #[test]
@@ -638,9 +810,16 @@ fn a_replaced_volume_is_emptied_and_filled_with_sound_parity_of_its_own() {
         store.restore_member(&[0, member]).unwrap();
     }
     for member in [0, 1] {
-        store.rebuild_member(&[0, member], Sectors(u64::MAX)).unwrap();
+        store
+            .rebuild_member(&[0, member], Sectors(u64::MAX))
+            .unwrap();
     }
-    assert!(fs::metadata(folder.path().join("member-0.2.img")).unwrap().blocks() <= LABEL_BLOCKS);
+    assert!(
+        fs::metadata(folder.path().join("member-0.2.img"))
+            .unwrap()
+            .blocks()
+            <= LABEL_BLOCKS
+    );
     store.rebuild_member(&[0], Sectors(u64::MAX)).unwrap();
     assert!(store.status().iter().all(|member| member.is_alive()));
     assert_eq!(store.scrub().unwrap().mismatched_sectors, 0);
@@ -683,7 +862,11 @@ const TOO_MANY: &[(&str, &[&str], &str)] = &[
 fn begin_to_fill(store: &mut Store, drive: &str) -> Vec<usize> {
     store.restore_member(&path(drive)).unwrap();
     loop {
-        let filling = store.status().into_iter().find(|member| member.filled().is_some()).unwrap();
+        let filling = store
+            .status()
+            .into_iter()
+            .find(|member| member.filled().is_some())
+            .unwrap();
         let filling = path(&filling.member);
         store.rebuild_member(&filling, Sectors(20)).unwrap();
         if store.member_state(&filling).unwrap() != MemberState::Alive {
@@ -698,19 +881,33 @@ fn a_rebuild_whose_last_source_fails_rests_and_nothing_reads_as_zeros() {
         let (folder, sample) = (folder(), sample(name));
         let bytes = filled(sample, folder.path());
         let (mut store, _) = open(sample, folder.path()).unwrap();
-        first.iter().for_each(|drive| store.fail_member(&path(drive)).unwrap());
+        first
+            .iter()
+            .for_each(|drive| store.fail_member(&path(drive)).unwrap());
         let filling = begin_to_fill(&mut store, first[0]);
         store.fail_member(&path(needed)).unwrap();
         assert!(store.has_failed(), "{name}");
         let state = store.member_state(&filling).unwrap();
-        assert!(matches!(state, MemberState::Rebuilding { done } if done.0 >= 20), "{name}: {state:?}");
+        assert!(
+            matches!(state, MemberState::Rebuilding { done } if done.0 >= 20),
+            "{name}: {state:?}"
+        );
         let refused = store.rebuild_member(&filling, Sectors(u64::MAX));
-        assert!(matches!(refused, Err(StoreError::Failed { .. })), "{name}: {refused:?}");
+        assert!(
+            matches!(refused, Err(StoreError::Failed { .. })),
+            "{name}: {refused:?}"
+        );
         let before = right_and_lost(&mut store, &bytes);
         assert!(before.1 > 0, "{name}");
         drop(store);
         let (mut store, _) = open(sample, folder.path()).unwrap();
-        assert!(store.has_failed() && store.status().iter().any(|member| member.filled().is_some()));
+        assert!(
+            store.has_failed()
+                && store
+                    .status()
+                    .iter()
+                    .any(|member| member.filled().is_some())
+        );
         assert_eq!(right_and_lost(&mut store, &bytes), before, "{name}");
     }
 }
@@ -722,7 +919,9 @@ fn a_failed_volume_takes_no_changes_and_no_empty_member_until_its_data_is_given_
         let bytes = filled(sample, folder.path());
         let (mut store, _) = open(sample, folder.path()).unwrap();
         assert!(said(store.accept_data_loss()).contains("it has not failed"));
-        first.iter().for_each(|drive| store.fail_member(&path(drive)).unwrap());
+        first
+            .iter()
+            .for_each(|drive| store.fail_member(&path(drive)).unwrap());
         store.fail_member(&path(needed)).unwrap();
         let before = right_and_lost(&mut store, &bytes);
         for drive in first.iter().chain([&needed]) {
@@ -733,7 +932,10 @@ fn a_failed_volume_takes_no_changes_and_no_empty_member_until_its_data_is_given_
                 "{name}: {said}"
             );
         }
-        assert!(matches!(store.write(Lbn(0), &[1; 512]), Err(StoreError::Lost { .. })), "{name}");
+        assert!(
+            matches!(store.write(Lbn(0), &[1; 512]), Err(StoreError::Lost { .. })),
+            "{name}"
+        );
         assert_eq!(right_and_lost(&mut store, &bytes), before, "{name}");
         drop(store);
         let (mut store, _) = open(sample, folder.path()).unwrap();
@@ -746,7 +948,9 @@ fn fill_all(store: &mut Store) {
     loop {
         let paths = |store: &Store, wanted: fn(&MemberStatus) -> bool| {
             let members = store.status().into_iter().filter(wanted);
-            members.map(|member| path(&member.member)).collect::<Vec<_>>()
+            members
+                .map(|member| path(&member.member))
+                .collect::<Vec<_>>()
         };
         for member in paths(store, MemberStatus::has_failed) {
             // A volume is restored with its members.
@@ -768,39 +972,59 @@ fn data_that_was_given_up_stays_lost_until_it_is_written() {
         let (folder, sample) = (folder(), sample(name));
         let mut bytes = filled(sample, folder.path());
         let (mut store, _) = open(sample, folder.path()).unwrap();
-        first.iter().for_each(|drive| store.fail_member(&path(drive)).unwrap());
+        first
+            .iter()
+            .for_each(|drive| store.fail_member(&path(drive)).unwrap());
         begin_to_fill(&mut store, first[0]);
         store.fail_member(&path(needed)).unwrap();
         let before = right_and_lost(&mut store, &bytes);
         store.accept_data_loss().unwrap();
-        assert!(store.has_lost_data() && said(store.accept_data_loss()).contains("given up already"));
+        assert!(
+            store.has_lost_data() && said(store.accept_data_loss()).contains("given up already")
+        );
         fill_all(&mut store);
         assert!(!store.has_failed());
         assert_eq!(store.scrub().unwrap().mismatched_sectors, 0, "{name}");
-        assert_eq!(right_and_lost(&mut store, &bytes).1, before.1, "{name}: filling brings nothing back");
+        assert_eq!(
+            right_and_lost(&mut store, &bytes).1,
+            before.1,
+            "{name}: filling brings nothing back"
+        );
         let end = store.capacity().0;
         let (at, new) = (end - 97, pattern(end - 97, 30, 9));
         store.write(Lbn(at), &new).unwrap();
         bytes[at as usize * 512..][..new.len()].copy_from_slice(&new);
-        store.write_zeroes(Lbn(end - 40), Sectors(40), true).unwrap();
+        store
+            .write_zeroes(Lbn(end - 40), Sectors(40), true)
+            .unwrap();
         bytes[(end - 40) as usize * 512..].fill(0);
         let after = right_and_lost(&mut store, &bytes);
         assert!(after.1 < before.1, "{name}: what is written can be read");
         drop(store);
         let (mut store, _) = open(sample, folder.path()).unwrap();
         assert!(store.has_lost_data());
-        assert_eq!(right_and_lost(&mut store, &bytes), after, "{name}: after a kill");
+        assert_eq!(
+            right_and_lost(&mut store, &bytes),
+            after,
+            "{name}: after a kill"
+        );
         assert_eq!(store.scrub().unwrap().mismatched_sectors, 0, "{name}");
         // Redundancy covers what is there again.
         fill_all(&mut store);
         store.fail_member(&path(needed)).unwrap();
-        assert_eq!(right_and_lost(&mut store, &bytes), after, "{name}: without {needed}");
+        assert_eq!(
+            right_and_lost(&mut store, &bytes),
+            after,
+            "{name}: without {needed}"
+        );
         let mut takes_room = true;
         let mut visit = |_, takes| {
             takes_room &= takes;
             std::ops::ControlFlow::Continue(())
         };
-        store.allocated(Lbn(0), store.capacity(), &mut visit).unwrap();
+        store
+            .allocated(Lbn(0), store.capacity(), &mut visit)
+            .unwrap();
         assert!(takes_room, "{name}: what is lost is not told as zeros");
     }
 }
@@ -822,7 +1046,11 @@ fn a_region_is_forgotten_some_seconds_after_its_last_write_and_a_sync() {
     store.write(Lbn(4), &pattern(4, 1, 1)).unwrap();
     let synced = std::thread::spawn(move || job.run()).join().unwrap();
     store.note_synced(synced).unwrap();
-    assert_eq!(store.tidy(second(107)).unwrap(), Tidy::At(second(112)), "it was written meanwhile");
+    assert_eq!(
+        store.tidy(second(107)).unwrap(),
+        Tidy::At(second(112)),
+        "it was written meanwhile"
+    );
     assert_eq!(dirty(), 1);
     assert_eq!(store.tidy(second(112)).unwrap(), Tidy::Sync);
     store.sync().unwrap();
@@ -833,7 +1061,13 @@ fn a_region_is_forgotten_some_seconds_after_its_last_write_and_a_sync() {
 #[test]
 fn an_unclean_store_is_mended_with_progress_and_a_clean_one_is_not() {
     let folder = folder();
-    let shape = || common::volume("raid5", serde_json::json!({}), (0..3).map(|_| large()).collect());
+    let shape = || {
+        common::volume(
+            "raid5",
+            serde_json::json!({}),
+            (0..3).map(|_| large()).collect(),
+        )
+    };
     fn large() -> fullstroke_volume::Shape {
         fullstroke_volume::Shape::Drive(Sectors((40 << 20) / 512))
     }
@@ -844,11 +1078,25 @@ fn an_unclean_store_is_mended_with_progress_and_a_clean_one_is_not() {
     }
     drop(store);
     let mut told = Vec::new();
-    let mut progress = |progress: fullstroke_bytes::Progress| told.push((progress.done, progress.regions));
-    let opening = Opening { progress: Some(&mut progress), ..Opening::default() };
+    let mut progress =
+        |progress: fullstroke_bytes::Progress| told.push((progress.done, progress.regions));
+    let opening = Opening {
+        progress: Some(&mut progress),
+        ..Opening::default()
+    };
     let (store, report) = Store::open(shape(), &location, "0123", opening).unwrap();
-    assert_eq!((report.clean, report.regions, report.mended.mismatched_sectors), (false, 3, 0));
-    assert!(report.mended.compared_sectors < 3 * 4096, "holes are passed over: {report:?}");
+    assert_eq!(
+        (
+            report.clean,
+            report.regions,
+            report.mended.mismatched_sectors
+        ),
+        (false, 3, 0)
+    );
+    assert!(
+        report.mended.compared_sectors < 3 * 4096,
+        "holes are passed over: {report:?}"
+    );
     assert_eq!(told, [(1, 3), (2, 3), (3, 3)]);
     store.close().unwrap();
     let (_, report) = Store::open(shape(), &location, "0123", Opening::default()).unwrap();
@@ -858,8 +1106,13 @@ fn an_unclean_store_is_mended_with_progress_and_a_clean_one_is_not() {
 #[test]
 fn requests_outside_the_volume_are_refused() {
     for name in ["drive", "raid5", "raid50"] {
-        let (mut store, _) =
-            Store::open((sample(name).shape)(), &Location::Memory, "0123", Opening::default()).unwrap();
+        let (mut store, _) = Store::open(
+            (sample(name).shape)(),
+            &Location::Memory,
+            "0123",
+            Opening::default(),
+        )
+        .unwrap();
         let capacity = store.capacity().0;
         for (lbn, sectors) in [(capacity, 1), (capacity - 1, 2), (u64::MAX, 1), (0, 0)] {
             let mut bytes = vec![0; sectors * 512];
@@ -889,7 +1142,10 @@ fn a_large_drive_in_memory_costs_nothing_until_it_is_written() {
         std::ops::ControlFlow::Continue(())
     };
     store.allocated(start, sectors, &mut visit).unwrap();
-    assert_eq!(runs.iter().map(|run| run.1).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(
+        runs.iter().map(|run| run.1).collect::<Vec<_>>(),
+        [false, true]
+    );
     store.discard(Lbn(0), Sectors(last.0 + 8)).unwrap();
     store.read(last, &mut bytes).unwrap();
     assert!(bytes.iter().all(|&byte| byte == 0));

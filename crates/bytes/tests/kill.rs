@@ -26,20 +26,32 @@ fn is_zeros(version: u64) -> bool {
 }
 
 fn content(lbn: u64, sectors: u64, version: u64) -> Vec<u8> {
-    if is_zeros(version) { vec![0; sectors as usize * 512] } else { pattern(lbn, sectors, version) }
+    if is_zeros(version) {
+        vec![0; sectors as usize * 512]
+    } else {
+        pattern(lbn, sectors, version)
+    }
 }
 
 fn open(sample: Sample, folder: &Path) -> (Store, OpenReport) {
     let location = Location::Folder(folder.to_owned());
-    let opening = Opening { survive_power_loss: false, ..Opening::default() };
-    Store::open((sample.shape)(), &location, "kill", opening).unwrap_or_else(|error| panic!("{error}"))
+    let opening = Opening {
+        survive_power_loss: false,
+        ..Opening::default()
+    };
+    Store::open((sample.shape)(), &location, "kill", opening)
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Not a test by itself: the process that is killed.
 #[test]
 fn the_process_that_is_killed() {
-    let Ok(argument) = std::env::var(CHILD) else { return };
-    let [name, folder, version] = argument.split('|').collect::<Vec<_>>()[..] else { return };
+    let Ok(argument) = std::env::var(CHILD) else {
+        return;
+    };
+    let [name, folder, version] = argument.split('|').collect::<Vec<_>>()[..] else {
+        return;
+    };
     let (mut store, _) = open(sample(name), Path::new(folder));
     let first: u64 = version.parse().unwrap();
     let mut random = Seed(first).stream(name);
@@ -54,9 +66,13 @@ fn the_process_that_is_killed() {
         writeln!(out, "@begin {version} {start} {sectors}").unwrap();
         out.flush().unwrap();
         if is_zeros(version) {
-            store.write_zeroes(Lbn(start), Sectors(sectors), true).unwrap();
+            store
+                .write_zeroes(Lbn(start), Sectors(sectors), true)
+                .unwrap();
         } else {
-            store.write(Lbn(start), &pattern(start, sectors, version)).unwrap();
+            store
+                .write(Lbn(start), &pattern(start, sectors, version))
+                .unwrap();
         }
         writeln!(out, "@end {version}").unwrap();
         out.flush().unwrap();
@@ -72,10 +88,15 @@ fn the_process_that_is_killed() {
 
 /// Fills a member that is being rebuilt a little further.
 fn fill_some(store: &mut Store, random: &mut Random) {
-    let rebuilding = store.status().into_iter().find(|member| member.filled().is_some());
+    let rebuilding = store
+        .status()
+        .into_iter()
+        .find(|member| member.filled().is_some());
     if let Some(member) = rebuilding {
         let upto = member.filled().unwrap().0 + 1 + random.below(4);
-        store.rebuild_member(&path(&member.member), Sectors(upto)).unwrap();
+        store
+            .rebuild_member(&path(&member.member), Sectors(upto))
+            .unwrap();
     }
 }
 
@@ -98,7 +119,16 @@ impl Volume {
         let (store, _) = open(sample, folder.path());
         let versions = vec![0; store.capacity().0 as usize];
         let random = Seed(1).stream(sample.name);
-        Volume { sample, folder, versions, next_version: 1, random, mended: 0, replayed: 0, writes: 0 }
+        Volume {
+            sample,
+            folder,
+            versions,
+            next_version: 1,
+            random,
+            mended: 0,
+            replayed: 0,
+            writes: 0,
+        }
     }
 
     /// Serves, kills, opens, looks.
@@ -107,9 +137,14 @@ impl Volume {
         let lines = self.serve_for(pause);
         let mut under_way = None;
         for line in lines {
-            let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+            let numbers: Vec<u64> = line
+                .split(' ')
+                .filter_map(|word| word.parse().ok())
+                .collect();
             match (line.split(' ').next(), &numbers[..]) {
-                (Some("@begin"), &[version, start, sectors]) => under_way = Some((version, start, sectors)),
+                (Some("@begin"), &[version, start, sectors]) => {
+                    under_way = Some((version, start, sectors))
+                }
                 (Some("@end"), &[version]) => {
                     let (begun, start, sectors) = under_way.take().unwrap();
                     assert_eq!(begun, version);
@@ -126,9 +161,19 @@ impl Volume {
 
     /// The lines that the process wrote, as far as they are whole.
     fn serve_for(&self, pause: Duration) -> Vec<String> {
-        let argument = format!("{}|{}|{}", self.sample.name, self.folder.path().display(), self.next_version);
+        let argument = format!(
+            "{}|{}|{}",
+            self.sample.name,
+            self.folder.path().display(),
+            self.next_version
+        );
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "the_process_that_is_killed", "--nocapture", "--test-threads=1"])
+            .args([
+                "--exact",
+                "the_process_that_is_killed",
+                "--nocapture",
+                "--test-threads=1",
+            ])
             .env(CHILD, argument)
             .stdout(Stdio::piped())
             .spawn()
@@ -136,7 +181,10 @@ impl Volume {
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut text = String::new();
         while !text.ends_with("@ready\n") {
-            assert!(output.read_line(&mut text).unwrap() > 0, "the process died by itself: {text}");
+            assert!(
+                output.read_line(&mut text).unwrap() > 0,
+                "the process died by itself: {text}"
+            );
         }
         std::thread::sleep(pause);
         child.kill().unwrap();
@@ -153,7 +201,11 @@ impl Volume {
         self.mended += report.mended.mismatched_sectors;
         self.replayed += report.replayed_changes;
         let found = store.scrub().unwrap();
-        assert_eq!(found.mismatched_sectors, 0, "{} {found:?}", self.sample.name);
+        assert_eq!(
+            found.mismatched_sectors, 0,
+            "{} {found:?}",
+            self.sample.name
+        );
         let mut bytes = vec![0; self.versions.len() * 512];
         store.read(Lbn(0), &mut bytes).unwrap();
         for (lbn, held) in bytes.chunks(512).enumerate() {
@@ -165,7 +217,11 @@ impl Volume {
                 .filter(|&(_, start, sectors)| (start..start + sectors).contains(&(lbn as u64)))
                 .map(|(version, ..)| version);
             let is_new = new.is_some_and(|version| held == content(lbn as u64, 1, version));
-            assert!(is_new, "{}: LBN {lbn} is neither of version {last} nor of {new:?}", self.sample.name);
+            assert!(
+                is_new,
+                "{}: LBN {lbn} is neither of version {last} nor of {new:?}",
+                self.sample.name
+            );
             self.versions[lbn] = new.unwrap();
         }
         // A crash may have left sectors of two versions: both are known now.
@@ -175,8 +231,16 @@ impl Volume {
     /// A drive of the second member.
     fn some_drive(&self) -> Vec<usize> {
         let (store, _) = open(self.sample, self.folder.path());
-        let mut drives = store.status().into_iter().filter(|member| member.file.is_some());
-        path(&drives.find(|drive| drive.member.starts_with('1')).unwrap().member)
+        let mut drives = store
+            .status()
+            .into_iter()
+            .filter(|member| member.file.is_some());
+        path(
+            &drives
+                .find(|drive| drive.member.starts_with('1'))
+                .unwrap()
+                .member,
+        )
     }
 
     fn change_members(&mut self, change: impl FnOnce(&mut Store)) {
@@ -190,8 +254,10 @@ fn a_killed_server_loses_nothing_that_it_completed_and_leaves_sound_redundancy()
     if std::env::var_os(CHILD).is_some() {
         return;
     }
-    let kills: usize =
-        std::env::var("FULLSTROKE_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(10);
+    let kills: usize = std::env::var("FULLSTROKE_KILLS")
+        .ok()
+        .and_then(|kills| kills.parse().ok())
+        .unwrap_or(10);
     let mut total = 0;
     for &sample in SAMPLES {
         let mut volume = Volume::new(sample);

@@ -20,7 +20,11 @@ enum Act {
 }
 
 fn extents() -> impl Strategy<Value = Extent> {
-    let start = prop_oneof![0..600u64, (64u64 << 11) - 300..(64 << 11) + 300, 0..CAPACITY];
+    let start = prop_oneof![
+        0..600u64,
+        (64u64 << 11) - 300..(64 << 11) + 300,
+        0..CAPACITY
+    ];
     let sectors = prop_oneof![4 => 1u64..20, 2 => 1u64..600, 1 => 1..CAPACITY];
     (start, sectors).prop_map(|(start, sectors)| Extent::new(start, sectors.min(CAPACITY - start)))
 }
@@ -43,7 +47,9 @@ fn check(medium: &mut dyn Medium, acts: &[Act]) {
     for act in acts {
         match *act {
             Act::Write(extent, fill) => {
-                medium.write(extent.start, &vec![fill; extent.sectors.bytes().0 as usize]).unwrap();
+                medium
+                    .write(extent.start, &vec![fill; extent.sectors.bytes().0 as usize])
+                    .unwrap();
                 model.extend((extent.start.0..extent.end().0).map(|lbn| (lbn, fill)));
                 model.retain(|_, &mut fill| fill != 0);
             }
@@ -55,7 +61,11 @@ fn check(medium: &mut dyn Medium, acts: &[Act]) {
                 medium.clear().unwrap();
                 model.clear();
                 let all = Extent::new(0, CAPACITY);
-                assert_eq!(medium.next_data(all).unwrap(), None, "what is cleared takes no room");
+                assert_eq!(
+                    medium.next_data(all).unwrap(),
+                    None,
+                    "what is cleared takes no room"
+                );
             }
         }
     }

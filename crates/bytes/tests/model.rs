@@ -13,13 +13,33 @@ use std::ops::ControlFlow;
 /// Something to do with a volume.
 #[derive(Clone, Debug)]
 enum Act {
-    Write { at: Index, sectors: u64 },
-    Read { at: Index, sectors: u64 },
-    Zero { at: Index, sectors: u64, may_punch: bool },
-    Discard { at: Index, sectors: u64 },
-    Fail { member: Index },
-    Restore { member: Index },
-    Rebuild { member: Index, sectors: u64 },
+    Write {
+        at: Index,
+        sectors: u64,
+    },
+    Read {
+        at: Index,
+        sectors: u64,
+    },
+    Zero {
+        at: Index,
+        sectors: u64,
+        may_punch: bool,
+    },
+    Discard {
+        at: Index,
+        sectors: u64,
+    },
+    Fail {
+        member: Index,
+    },
+    Restore {
+        member: Index,
+    },
+    Rebuild {
+        member: Index,
+        sectors: u64,
+    },
     Sync,
     Tidy,
     Reopen,
@@ -55,7 +75,9 @@ struct Trial {
 }
 
 fn open(sample: Sample, location: &Location) -> Store {
-    Store::open((sample.shape)(), location, "digest", Opening::default()).unwrap().0
+    Store::open((sample.shape)(), location, "digest", Opening::default())
+        .unwrap()
+        .0
 }
 
 fn range(lbn: Lbn, sectors: Sectors) -> std::ops::Range<usize> {
@@ -66,7 +88,14 @@ impl Trial {
     fn new(sample: Sample, location: Location) -> Trial {
         let store = open(sample, &location);
         let model = vec![0; store.capacity().bytes().0 as usize];
-        Trial { sample, location, store, model, version: 0, failures: 0 }
+        Trial {
+            sample,
+            location,
+            store,
+            model,
+            version: 0,
+            failures: 0,
+        }
     }
 
     fn extent(&self, at: Index, sectors: u64) -> (Lbn, Sectors) {
@@ -82,8 +111,15 @@ impl Trial {
     }
 
     fn members(&self, wanted: impl Fn(&MemberStatus) -> bool) -> Vec<Vec<usize>> {
-        let members = self.store.status().into_iter().filter(|member| !member.member.is_empty());
-        members.filter(wanted).map(|member| path(&member.member)).collect()
+        let members = self
+            .store
+            .status()
+            .into_iter()
+            .filter(|member| !member.member.is_empty());
+        members
+            .filter(wanted)
+            .map(|member| path(&member.member))
+            .collect()
     }
 
     fn carry_out(&mut self, act: &Act) {
@@ -97,9 +133,16 @@ impl Trial {
             }
             Act::Read { at, sectors } => {
                 let (lbn, sectors) = self.extent(at, sectors);
-                assert!(self.read(lbn, sectors) == self.model[range(lbn, sectors)], "{lbn} {sectors}");
+                assert!(
+                    self.read(lbn, sectors) == self.model[range(lbn, sectors)],
+                    "{lbn} {sectors}"
+                );
             }
-            Act::Zero { at, sectors, may_punch } => {
+            Act::Zero {
+                at,
+                sectors,
+                may_punch,
+            } => {
                 let (lbn, sectors) = self.extent(at, sectors);
                 self.store.write_zeroes(lbn, sectors, may_punch).unwrap();
                 self.model[range(lbn, sectors)].fill(0);
@@ -114,7 +157,9 @@ impl Trial {
             Act::Rebuild { member, sectors } => self.rebuild(member, sectors),
             Act::Sync => self.store.sync().unwrap(),
             Act::Tidy => {
-                self.store.tidy(std::time::Duration::from_secs(self.version * 3)).unwrap();
+                self.store
+                    .tidy(std::time::Duration::from_secs(self.version * 3))
+                    .unwrap();
             }
             Act::Reopen => self.reopen(),
         }
@@ -123,7 +168,10 @@ impl Trial {
     /// Each discarded sector holds what it held, or zeros.
     fn take_over_discarded(&mut self, lbn: Lbn, sectors: Sectors) {
         let read = self.read(lbn, sectors);
-        for (read, model) in read.chunks(512).zip(self.model[range(lbn, sectors)].chunks_mut(512)) {
+        for (read, model) in read
+            .chunks(512)
+            .zip(self.model[range(lbn, sectors)].chunks_mut(512))
+        {
             assert!(read == model || read.iter().all(|&byte| byte == 0));
             model.copy_from_slice(read);
         }
@@ -168,7 +216,9 @@ impl Trial {
         if !rebuilding.is_empty() {
             let path = &rebuilding[member.index(rebuilding.len())];
             let done = self.store.rebuild_member(path, Sectors(0)).unwrap();
-            self.store.rebuild_member(path, done + Sectors(sectors)).unwrap();
+            self.store
+                .rebuild_member(path, done + Sectors(sectors))
+                .unwrap();
         }
     }
 
@@ -203,14 +253,25 @@ impl Trial {
             let opening = Opening::default();
             let (store, report) =
                 Store::open((self.sample.shape)(), &self.location, "digest", opening).unwrap();
-            assert!(report.clean && report.regions == 0 && report.replayed_changes == 0, "{report:?}");
-            Trial { store, location: Location::Memory, ..self }.check();
+            assert!(
+                report.clean && report.regions == 0 && report.replayed_changes == 0,
+                "{report:?}"
+            );
+            Trial {
+                store,
+                location: Location::Memory,
+                ..self
+            }
+            .check();
         }
     }
 
     fn check(&mut self) {
         let capacity = self.store.capacity();
-        assert!(self.read(Lbn(0), capacity) == self.model, "the volume holds what was written");
+        assert!(
+            self.read(Lbn(0), capacity) == self.model,
+            "the volume holds what was written"
+        );
         let found = self.store.scrub().unwrap();
         assert_eq!(found.mismatched_sectors, 0, "{found:?}");
         self.check_allocation();

@@ -24,11 +24,18 @@ pub(crate) struct Below {
 
 impl Below {
     /// Connects to the server at `socket`; ends of jobs are told to `told`.
-    pub(crate) fn open(socket: &Path, export: &str, told: &Sender<Message>) -> Result<Below, CacheError> {
+    pub(crate) fn open(
+        socket: &Path,
+        export: &str,
+        told: &Sender<Message>,
+    ) -> Result<Below, CacheError> {
         let first = connect(socket, export)?;
         let properties = *first.properties();
         if !properties.size_bytes.is_multiple_of(SECTOR) {
-            return Err(CacheError::Size { socket: socket.to_owned(), found: properties.size_bytes });
+            return Err(CacheError::Size {
+                socket: socket.to_owned(),
+                found: properties.size_bytes,
+            });
         }
         let several = properties.features.contains(Features::MULTIPLE_CONNECTIONS);
         let mut clients = vec![first];
@@ -42,17 +49,30 @@ impl Below {
             thread::Builder::new()
                 .name("below".into())
                 .spawn(move || work(client, &waiting, &told))
-                .map_err(|source| CacheError::Host { what: "a thread".into(), source })?;
+                .map_err(|source| CacheError::Host {
+                    what: "a thread".into(),
+                    source,
+                })?;
         }
         let read_only = properties.features.contains(Features::READ_ONLY);
-        Ok(Below { size: properties.size_bytes, read_only, jobs })
+        Ok(Below {
+            size: properties.size_bytes,
+            read_only,
+            jobs,
+        })
     }
 }
 
 fn connect(socket: &Path, export: &str) -> Result<Client<UnixStream>, CacheError> {
-    let below = |source| CacheError::Below { socket: socket.to_owned(), source };
+    let below = |source| CacheError::Below {
+        socket: socket.to_owned(),
+        source,
+    };
     let stream = UnixStream::connect(socket).map_err(|error| below(error.into()))?;
-    let options = Options { export: export.to_owned(), ..Options::default() };
+    let options = Options {
+        export: export.to_owned(),
+        ..Options::default()
+    };
     Client::connect(stream, &options).map_err(below)
 }
 
@@ -62,8 +82,14 @@ fn work(mut client: Client<UnixStream>, waiting: &Mutex<Receiver<Job>>, told: &S
         let job = waiting.lock().ok().and_then(|waiting| waiting.recv().ok());
         let Some(Job { id, work }) = job else { return };
         let message = match carry_out(&mut client, work) {
-            Ok(data) => Message::Ended { id, result: Ok(data) },
-            Err(ClientError::Failed { .. }) => Message::Ended { id, result: Err(()) },
+            Ok(data) => Message::Ended {
+                id,
+                result: Ok(data),
+            },
+            Err(ClientError::Failed { .. }) => Message::Ended {
+                id,
+                result: Err(()),
+            },
             // Whoever has written and not flushed may have lost that with the server.
             Err(error) => Message::Gone(error),
         };
@@ -81,9 +107,9 @@ fn carry_out(client: &mut Client<UnixStream>, work: Work) -> Result<Vec<u8>, Cli
             client.read(offset, &mut data)?;
             Ok(data)
         }
-        Work::Write { offset, data } => {
-            client.write(offset, &data, CommandFlags::empty()).map(|()| Vec::new())
-        }
+        Work::Write { offset, data } => client
+            .write(offset, &data, CommandFlags::empty())
+            .map(|()| Vec::new()),
         Work::Flush => client.flush().map(|()| Vec::new()),
     }
 }

@@ -180,21 +180,59 @@ impl Cached {
             Asked::Read { offset, bytes } => {
                 let bytes = u64::from(bytes);
                 let access = Access::new(offset, bytes, self.size);
-                let answer = self.memory.read(now, self.device, access, ticket, &mut self.out);
-                (answer, Waiting { tag, offset, bytes, kind: Kind::Read })
+                let answer = self
+                    .memory
+                    .read(now, self.device, access, ticket, &mut self.out);
+                (
+                    answer,
+                    Waiting {
+                        tag,
+                        offset,
+                        bytes,
+                        kind: Kind::Read,
+                    },
+                )
             }
-            Asked::Write { offset, data, durable } => {
+            Asked::Write {
+                offset,
+                data,
+                durable,
+            } => {
                 // At once: whatever is read below from now on is older.
                 self.pages.put(offset, &data);
                 let bytes = data.len() as u64;
                 let access = Access::new(offset, bytes, self.size);
-                let answer = self.memory.write(now, self.device, access, durable, ticket, &mut self.out);
-                let kind = if durable { Kind::DurableWrite } else { Kind::Write };
-                (answer, Waiting { tag, offset, bytes, kind })
+                let answer =
+                    self.memory
+                        .write(now, self.device, access, durable, ticket, &mut self.out);
+                let kind = if durable {
+                    Kind::DurableWrite
+                } else {
+                    Kind::Write
+                };
+                (
+                    answer,
+                    Waiting {
+                        tag,
+                        offset,
+                        bytes,
+                        kind,
+                    },
+                )
             }
             Asked::Flush => {
-                let answer = self.memory.fsync(now, Object::DEVICE, ticket, &mut self.out);
-                (answer, Waiting { tag, offset: 0, bytes: 0, kind: Kind::Flush })
+                let answer = self
+                    .memory
+                    .fsync(now, Object::DEVICE, ticket, &mut self.out);
+                (
+                    answer,
+                    Waiting {
+                        tag,
+                        offset: 0,
+                        bytes: 0,
+                        kind: Kind::Flush,
+                    },
+                )
             }
         };
         match answer {
@@ -206,7 +244,11 @@ impl Cached {
 
     /// A job has ended: with the bytes of a read, or without what it was to do.
     pub fn ended(&mut self, now: Time, id: u64, result: Result<Vec<u8>, ()>) {
-        let status = if result.is_ok() { Status::Done } else { Status::Lost };
+        let status = if result.is_ok() {
+            Status::Done
+        } else {
+            Status::Lost
+        };
         match self.flights.remove(&id) {
             None => {}
             Some(Flight::Read(Io { id, run, .. })) => {
@@ -234,14 +276,18 @@ impl Cached {
 
     /// PULL of addresses: dirty pages of these bytes are written back.
     pub fn pull(&mut self, now: Time, offset: u64, bytes: u64) -> u64 {
-        let pages = self.memory.pull(now, self.run(offset, bytes), &mut self.out);
+        let pages = self
+            .memory
+            .pull(now, self.run(offset, bytes), &mut self.out);
         self.go_on(now);
         pages
     }
 
     /// PULL of any: so many bytes, those that have been dirty longest.
     pub fn pull_any(&mut self, now: Time, bytes: u64) -> u64 {
-        let pages = self.memory.pull_any(now, bytes.div_ceil(PAGE_BYTES), &mut self.out);
+        let pages = self
+            .memory
+            .pull_any(now, bytes.div_ceil(PAGE_BYTES), &mut self.out);
         self.go_on(now);
         pages
     }
@@ -249,7 +295,9 @@ impl Cached {
     /// PUSH: these bytes are fetched, as far as there is room.
     pub fn push(&mut self, now: Time, offset: u64, bytes: u64) -> u64 {
         let run = self.run(offset, bytes);
-        let pages = self.memory.push(now, run, Place::Usual, Arrival::ToRead, &mut self.out);
+        let pages = self
+            .memory
+            .push(now, run, Place::Usual, Arrival::ToRead, &mut self.out);
         self.go_on(now);
         pages
     }
@@ -276,14 +324,20 @@ impl Cached {
 
     /// The pages of some bytes, within the device.
     fn run(&self, offset: u64, bytes: u64) -> Run {
-        let end = offset.saturating_add(bytes).min(self.size).div_ceil(PAGE_BYTES);
+        let end = offset
+            .saturating_add(bytes)
+            .min(self.size)
+            .div_ceil(PAGE_BYTES);
         let first = (offset / PAGE_BYTES).min(end);
         Run::new(Object::DEVICE, first, end - first)
     }
 
     /// Passes on what memory wants, and answers whom it has woken.
     fn go_on(&mut self, now: Time) {
-        while !(self.out.reads.is_empty() && self.out.writes.is_empty() && self.out.woken.is_empty()) {
+        while !(self.out.reads.is_empty()
+            && self.out.writes.is_empty()
+            && self.out.woken.is_empty())
+        {
             let mut out = std::mem::take(&mut self.out);
             for woken in out.woken.drain(..) {
                 if let Some(waiting) = self.waiting.remove(&woken.ticket) {
@@ -292,13 +346,23 @@ impl Cached {
             }
             for io in out.reads.drain(..) {
                 let (offset, bytes) = self.bytes_of(io.run);
-                self.begin(Work::Read { offset, bytes: bytes as u32 }, Flight::Read(io));
+                self.begin(
+                    Work::Read {
+                        offset,
+                        bytes: bytes as u32,
+                    },
+                    Flight::Read(io),
+                );
             }
             for io in out.writes.drain(..) {
                 self.write_back(now, io);
             }
         }
-        let most = if self.waiting.is_empty() { slack(self.limit) } else { self.sweep_at };
+        let most = if self.waiting.is_empty() {
+            slack(self.limit)
+        } else {
+            self.sweep_at
+        };
         if self.pages.len() > most {
             self.sweep();
         }
@@ -315,16 +379,27 @@ impl Cached {
         let (offset, bytes) = self.bytes_of(io.run);
         let stretches = self.pages.known(offset, bytes);
         if stretches.is_empty() {
-            return self.memory.written(now, io.id, io.run, Status::Done, &mut self.out);
+            return self
+                .memory
+                .written(now, io.id, io.run, Status::Done, &mut self.out);
         }
-        self.writing.insert(io.id, Writing { run: io.run, left: stretches.len(), status: Status::Done });
+        self.writing.insert(
+            io.id,
+            Writing {
+                run: io.run,
+                left: stretches.len(),
+                status: Status::Done,
+            },
+        );
         for (offset, data) in stretches {
             self.begin(Work::Write { offset, data }, Flight::Piece(io.id));
         }
     }
 
     fn piece_written(&mut self, now: Time, io: IoId, status: Status) {
-        let Some(writing) = self.writing.get_mut(&io) else { return };
+        let Some(writing) = self.writing.get_mut(&io) else {
+            return;
+        };
         writing.left -= 1;
         if status != Status::Done {
             (writing.status, self.lost) = (status, true);
@@ -350,11 +425,21 @@ impl Cached {
             Kind::Write => Outcome::Done,
             Kind::DurableWrite | Kind::Flush => {
                 let tells_lost = waiting.kind == Kind::Flush;
-                return self.begin(Work::Flush, Flight::Flush { tag: waiting.tag, tells_lost });
+                return self.begin(
+                    Work::Flush,
+                    Flight::Flush {
+                        tag: waiting.tag,
+                        tells_lost,
+                    },
+                );
             }
             Kind::Read => {
                 let mut data = vec![0; waiting.bytes as usize];
-                if self.pages.copy(waiting.offset, &mut data) { Outcome::Data(data) } else { Outcome::Failed }
+                if self.pages.copy(waiting.offset, &mut data) {
+                    Outcome::Data(data)
+                } else {
+                    Outcome::Failed
+                }
             }
         };
         if waiting.kind == Kind::Flush {
@@ -365,20 +450,35 @@ impl Cached {
 
     fn flushed(&mut self, tag: u64, tells_lost: bool, status: Status) {
         // Whoever forces one write does not learn from it what became of the others.
-        let lost = if tells_lost { std::mem::take(&mut self.lost) } else { self.lost };
-        let outcome = if status == Status::Done && !lost { Outcome::Done } else { Outcome::Failed };
+        let lost = if tells_lost {
+            std::mem::take(&mut self.lost)
+        } else {
+            self.lost
+        };
+        let outcome = if status == Status::Done && !lost {
+            Outcome::Done
+        } else {
+            Outcome::Failed
+        };
         self.answers.push((tag, outcome));
     }
 
     /// Drops the bytes of pages that memory does not hold and nobody waits for.
     fn sweep(&mut self) {
-        let wanted: Vec<(u64, u64)> = self.waiting.values().map(|one| (one.offset, one.bytes)).collect();
+        let wanted: Vec<(u64, u64)> = self
+            .waiting
+            .values()
+            .map(|one| (one.offset, one.bytes))
+            .collect();
         let waits = |page: u64| {
             let (from, to) = (page * PAGE_BYTES, (page + 1) * PAGE_BYTES);
-            wanted.iter().any(|&(offset, bytes)| offset < to && from < offset + bytes)
+            wanted
+                .iter()
+                .any(|&(offset, bytes)| offset < to && from < offset + bytes)
         };
         let memory = &self.memory;
-        self.pages.retain(|page| memory.holds(Run::new(Object::DEVICE, page, 1)) || waits(page));
+        self.pages
+            .retain(|page| memory.holds(Run::new(Object::DEVICE, page, 1)) || waits(page));
         self.sweep_at = slack(self.limit.max(self.pages.len()));
     }
 }

@@ -73,21 +73,46 @@ pub fn heed(options: &HeedOptions, ready: &mut dyn FnMut(&Heeding)) -> Result<He
     let kept = Kept::open(&options.on).map_err(host(on.clone()))?;
     ask(&options.control, &ControlRequest::Status)
         .map_err(|error| std::io::Error::other(error.to_string()))
-        .map_err(host(format!("{}; expected the control socket of a server", options.control.display())))?;
+        .map_err(host(format!(
+            "{}; expected the control socket of a server",
+            options.control.display()
+        )))?;
     let (told, messages) = channel();
     let heard = told.clone();
     let tell = move |signals, missed| {
         let (wrote, answer) = channel();
-        heard.send(Message::Heard { signals, missed, wrote }).map_err(|_| Gone)?;
+        heard
+            .send(Message::Heard {
+                signals,
+                missed,
+                wrote,
+            })
+            .map_err(|_| Gone)?;
         answer.recv().map_err(|_| Gone)
     };
-    signals::listen(options.control.clone(), options.export.clone(), options.name.clone(), tell)
-        .map_err(host("a thread".into()))?;
+    signals::listen(
+        options.control.clone(),
+        options.export.clone(),
+        options.name.clone(),
+        tell,
+    )
+    .map_err(host("a thread".into()))?;
     stop_at_signals(move || drop(told.send(Message::Stop))).map_err(host("signals".into()))?;
-    ready(&Heeding { on: options.on.clone(), control: options.control.clone() });
+    ready(&Heeding {
+        on: options.on.clone(),
+        control: options.control.clone(),
+    });
     let began = Instant::now();
-    let mut heeded = Heeded { written_mb: kept.is_counted().then_some(0.0), ..Heeded::default() };
-    while let Ok(Message::Heard { signals, missed, wrote }) = messages.recv() {
+    let mut heeded = Heeded {
+        written_mb: kept.is_counted().then_some(0.0),
+        ..Heeded::default()
+    };
+    while let Ok(Message::Heard {
+        signals,
+        missed,
+        wrote,
+    }) = messages.recv()
+    {
         heeded.missed_signals += missed;
         let mut of_any = kept.is_counted().then_some(0);
         for said in signals {
@@ -104,7 +129,9 @@ pub fn heed(options: &HeedOptions, ready: &mut dyn FnMut(&Heeding)) -> Result<He
                 *sum += written as f64 / 1e6;
             }
             if said.of_any() > 0 {
-                of_any = of_any.zip(done.written).map(|(sum, written)| sum + written / SECTOR_BYTES);
+                of_any = of_any
+                    .zip(done.written)
+                    .map(|(sum, written)| sum + written / SECTOR_BYTES);
             }
         }
         // Whoever listens may have gone.

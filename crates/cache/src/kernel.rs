@@ -79,11 +79,22 @@ impl Kept {
                 return Ok(Done::default());
             }
             // Of which of its files it is nobody says.
-            (Kept::FileSystem(_), Said::Push { .. }) => return Ok(Done { written: Some(0), fetched: 0 }),
+            (Kept::FileSystem(_), Said::Push { .. }) => {
+                return Ok(Done {
+                    written: Some(0),
+                    fetched: 0,
+                });
+            }
         };
         match said {
-            Said::Pull { start: None, sectors } => device.pull(0..device.bytes, bytes_of(sectors)),
-            Said::Pull { start: Some(start), sectors } => device.pull(device.range(start, sectors), u64::MAX),
+            Said::Pull {
+                start: None,
+                sectors,
+            } => device.pull(0..device.bytes, bytes_of(sectors)),
+            Said::Pull {
+                start: Some(start),
+                sectors,
+            } => device.pull(device.range(start, sectors), u64::MAX),
             Said::Push { start, sectors } => device.push(device.range(start, sectors)),
         }
     }
@@ -102,7 +113,10 @@ impl Device {
 
     fn pull(&self, range: Range<u64>, most: u64) -> io::Result<Done> {
         let left = self.write_back(range, most)?;
-        Ok(Done { written: Some(most - left), fetched: 0 })
+        Ok(Done {
+            written: Some(most - left),
+            fetched: 0,
+        })
     }
 
     fn push(&self, range: Range<u64>) -> io::Result<Done> {
@@ -110,13 +124,20 @@ impl Device {
         if let Some(length) = NonZero::new(fetched) {
             fadvise(&self.file, range.start, Some(length), Advice::WillNeed)?;
         }
-        Ok(Done { written: Some(0), fetched })
+        Ok(Done {
+            written: Some(0),
+            fetched,
+        })
     }
 
     /// Begins to write what is dirty of a range, the lowest first, until `left` of it is
     /// written or a run more; says how much of `left` is left then.
     fn write_back(&self, range: Range<u64>, left: u64) -> io::Result<u64> {
-        let dirty = if left == 0 || range.is_empty() { 0 } else { self.dirty(range.clone())? };
+        let dirty = if left == 0 || range.is_empty() {
+            0
+        } else {
+            self.dirty(range.clone())?
+        };
         if dirty == 0 {
             return Ok(left);
         }
@@ -132,7 +153,10 @@ impl Device {
 
     /// How many bytes of a range are dirty.
     fn dirty(&self, range: Range<u64>) -> io::Result<u64> {
-        let range = CachestatRange { offset: range.start, length: range.end - range.start };
+        let range = CachestatRange {
+            offset: range.start,
+            length: range.end - range.start,
+        };
         let mut found = Cachestat::default();
         cachestat(&self.file, &range, &mut found)?;
         Ok(found.dirty * rustix::param::page_size() as u64)
@@ -140,7 +164,10 @@ impl Device {
 
     #[expect(unsafe_code, reason = "rustix has no sync_file_range")]
     fn begin_writing(&self, range: Range<u64>) -> io::Result<()> {
-        let (begin, length) = (range.start as libc::off64_t, (range.end - range.start) as libc::off64_t);
+        let (begin, length) = (
+            range.start as libc::off64_t,
+            (range.end - range.start) as libc::off64_t,
+        );
         let (file, flags) = (self.file.as_raw_fd(), libc::SYNC_FILE_RANGE_WRITE);
         // SAFETY: no memory is passed, and the file is open.
         match unsafe { libc::sync_file_range(file, begin, length, flags) } {
@@ -168,7 +195,10 @@ struct Cachestat {
     recently_evicted: u64,
 }
 
-#[expect(unsafe_code, reason = "neither rustix nor libc has cachestat; the kernel takes addresses")]
+#[expect(
+    unsafe_code,
+    reason = "neither rustix nor libc has cachestat; the kernel takes addresses"
+)]
 fn cachestat(file: &File, range: &CachestatRange, found: &mut Cachestat) -> io::Result<()> {
     // SAFETY: the call reads a `cachestat_range` and writes a `cachestat`, which these are,
     // and which are borrowed until it returns.
@@ -221,7 +251,9 @@ mod tests {
     }
 
     fn device(kept: &Kept) -> &Device {
-        let Kept::Device(device) = kept else { panic!("a file is no file system") };
+        let Kept::Device(device) = kept else {
+            panic!("a file is no file system")
+        };
         device
     }
 
@@ -237,22 +269,45 @@ mod tests {
         };
         let before = dirty_bytes(&kept);
         let asked = (1 << 20) / SECTOR_BYTES;
-        let done = kept.heed(Said::Pull { start: None, sectors: asked }).unwrap();
+        let done = kept
+            .heed(Said::Pull {
+                start: None,
+                sectors: asked,
+            })
+            .unwrap();
         let after = dirty_bytes(&kept);
-        assert_eq!(done, Done { written: Some(1 << 20), fetched: 0 });
+        assert_eq!(
+            done,
+            Done {
+                written: Some(1 << 20),
+                fetched: 0
+            }
+        );
         assert!(before - after >= 1 << 20, "{before} to {after}");
         // Of the last megabyte only.
         let start = Some((63 << 20) / SECTOR_BYTES);
-        let done = kept.heed(Said::Pull { start, sectors: u64::MAX / SECTOR_BYTES }).unwrap();
+        let done = kept
+            .heed(Said::Pull {
+                start,
+                sectors: u64::MAX / SECTOR_BYTES,
+            })
+            .unwrap();
         assert_eq!(done.written, Some(64 << 10));
-        let done = kept.heed(Said::Pull { start: None, sectors: 1 << 40 >> 9 }).unwrap();
+        let done = kept
+            .heed(Said::Pull {
+                start: None,
+                sectors: 1 << 40 >> 9,
+            })
+            .unwrap();
         assert!(done.written.unwrap() <= after, "{done:?} of {after}");
         assert_eq!(dirty_bytes(&kept), 0);
     }
 
     #[test]
     fn what_is_offered_is_fetched_as_far_as_there_is_any() {
-        let Some((_file, kept)) = dirtied() else { return };
+        let Some((_file, kept)) = dirtied() else {
+            return;
+        };
         let push = |start, sectors| kept.heed(Said::Push { start, sectors }).unwrap().fetched;
         assert_eq!(push(0, 8), 4096);
         assert_eq!(push((64 << 20) / SECTOR_BYTES - 1, 8), 512);
@@ -262,7 +317,12 @@ mod tests {
     #[test]
     fn what_keeps_no_pages_is_refused() {
         let error = Kept::open(Path::new("/dev/null")).err().unwrap();
-        assert!(error.to_string().contains("block device, a file or the directory"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("block device, a file or the directory"),
+            "{error}"
+        );
         assert!(Kept::open(Path::new("/nowhere")).is_err());
     }
 }

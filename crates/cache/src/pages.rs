@@ -14,7 +14,10 @@ struct Page {
 
 impl Page {
     fn new() -> Page {
-        Page { data: Box::new([0; PAGE_BYTES as usize]), known: 0 }
+        Page {
+            data: Box::new([0; PAGE_BYTES as usize]),
+            known: 0,
+        }
     }
 }
 
@@ -43,8 +46,15 @@ fn parts(offset: u64, bytes: u64) -> impl Iterator<Item = Part> {
     let end = offset + bytes;
     (offset / PAGE_BYTES..end.div_ceil(PAGE_BYTES)).map(move |page| {
         let first = page * PAGE_BYTES;
-        let (from, to) = (offset.max(first) - first, end.min(first + PAGE_BYTES) - first);
-        Part { page, from: from as usize, to: to as usize }
+        let (from, to) = (
+            offset.max(first) - first,
+            end.min(first + PAGE_BYTES) - first,
+        );
+        Part {
+            page,
+            from: from as usize,
+            to: to as usize,
+        }
     })
 }
 
@@ -98,14 +108,18 @@ impl Pages {
     pub(crate) fn known(&self, offset: u64, bytes: u64) -> Vec<(u64, Vec<u8>)> {
         let mut stretches: Vec<(u64, Vec<u8>)> = Vec::new();
         for at in (offset..offset + bytes).step_by(SECTOR as usize) {
-            let Some(page) = self.0.get(&(at / PAGE_BYTES)) else { continue };
+            let Some(page) = self.0.get(&(at / PAGE_BYTES)) else {
+                continue;
+            };
             if page.known & 1 << (at % PAGE_BYTES / SECTOR) == 0 {
                 continue;
             }
             let from = (at % PAGE_BYTES) as usize;
             let sector = &page.data[from..from + SECTOR as usize];
             match stretches.last_mut() {
-                Some((start, data)) if *start + data.len() as u64 == at => data.extend_from_slice(sector),
+                Some((start, data)) if *start + data.len() as u64 == at => {
+                    data.extend_from_slice(sector)
+                }
                 _ => stretches.push((at, sector.to_vec())),
             }
         }
@@ -130,7 +144,10 @@ mod tests {
         assert_eq!(pages.known(0, 8192), [(4608, vec![1; 1024])]);
         pages.fill(4096, &[2; 4096]);
         assert!(pages.copy(4096, &mut whole));
-        assert_eq!((whole[511], whole[512], whole[1535], whole[1536]), (2, 1, 1, 2));
+        assert_eq!(
+            (whole[511], whole[512], whole[1535], whole[1536]),
+            (2, 1, 1, 2)
+        );
         assert_eq!(pages.known(0, 8192), [(4096, whole.to_vec())]);
         pages.retain(|page| page == 0);
         assert_eq!(pages.len(), 0);

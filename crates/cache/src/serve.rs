@@ -163,7 +163,11 @@ pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Su
         move |source| CacheError::Host { what, source }
     };
     let (told, messages) = channel();
-    let below = Below::open(&options.server, options.export.as_deref().unwrap_or_default(), &told)?;
+    let below = Below::open(
+        &options.server,
+        options.export.as_deref().unwrap_or_default(),
+        &told,
+    )?;
     let cached = Cached::new(&options.memory, below.size)?;
     let exports = Arc::new(Exports::new(vec![export(&below)])?);
     // Whoever sees the socket may end it.
@@ -175,14 +179,30 @@ pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Su
         let heard = told.clone();
         let tell = move |signals, missed| {
             let (wrote, answer) = channel();
-            heard.send(Message::Signals { signals, missed, wrote }).map_err(|_| Gone)?;
+            heard
+                .send(Message::Signals {
+                    signals,
+                    missed,
+                    wrote,
+                })
+                .map_err(|_| Gone)?;
             answer.recv().map(Some).map_err(|_| Gone)
         };
-        signals::listen(control.clone(), options.export.clone(), options.name.clone(), tell)
-            .map_err(host("a thread"))?;
+        signals::listen(
+            control.clone(),
+            options.export.clone(),
+            options.name.clone(),
+            tell,
+        )
+        .map_err(host("a thread"))?;
     }
-    let server = NbdServer::open(listeners, exports, Arc::new(Told(told))).map_err(host("a thread"))?;
-    ready(&Ready { uri: server.uris().concat(), size_bytes: below.size, control: options.control.clone() });
+    let server =
+        NbdServer::open(listeners, exports, Arc::new(Told(told))).map_err(host("a thread"))?;
+    ready(&Ready {
+        uri: server.uris().concat(),
+        size_bytes: below.size,
+        control: options.control.clone(),
+    });
     Loop::new(cached, below, &options.server).run(&messages)
 }
 
@@ -191,7 +211,13 @@ struct Told(Sender<Message>);
 
 impl Serves for Told {
     fn asked(&self, client: &Arc<NbdClient>, request: Request, payload: Vec<u8>) -> bool {
-        self.0.send(Message::Asked { client: Arc::clone(client), request, payload }).is_ok()
+        self.0
+            .send(Message::Asked {
+                client: Arc::clone(client),
+                request,
+                payload,
+            })
+            .is_ok()
     }
 }
 
@@ -215,7 +241,10 @@ pub(crate) fn stop_at_signals(stop: impl FnOnce() + Send + 'static) -> io::Resul
             stop();
         }
     };
-    thread::Builder::new().name("stop".into()).spawn(wait).map(drop)
+    thread::Builder::new()
+        .name("stop".into())
+        .spawn(wait)
+        .map(drop)
 }
 
 /// Answers a request with its data, with nothing, or with what is wrong.
@@ -270,7 +299,9 @@ impl Loop<'_> {
             let due = self.cached.next_wake();
             let patience = match due {
                 Time::NEVER => IDLE,
-                due => Duration::from_nanos(due.as_nanos().saturating_sub(now.as_nanos())).min(IDLE),
+                due => {
+                    Duration::from_nanos(due.as_nanos().saturating_sub(now.as_nanos())).min(IDLE)
+                }
             };
             match messages.recv_timeout(patience) {
                 Ok(message) => self.hear(message)?,
@@ -292,10 +323,18 @@ impl Loop<'_> {
     fn hear(&mut self, message: Message) -> Result<(), CacheError> {
         let now = self.now();
         match message {
-            Message::Asked { client, request, payload } => self.asked(now, client, request, payload),
+            Message::Asked {
+                client,
+                request,
+                payload,
+            } => self.asked(now, client, request, payload),
             Message::Ended { id, result } => self.cached.ended(now, id, result),
             Message::Gone(source) => return Err(self.gone(source)),
-            Message::Signals { signals, missed, wrote } => {
+            Message::Signals {
+                signals,
+                missed,
+                wrote,
+            } => {
                 self.summary.missed_signals += missed;
                 let pages: u64 = signals.into_iter().map(|said| self.said(now, said)).sum();
                 // Whoever listens may have gone.
@@ -308,10 +347,14 @@ impl Loop<'_> {
 
     fn gone(&self, source: ClientError) -> CacheError {
         match self.cached.gauges() {
-            gauges if gauges.dirty + gauges.writing > 0 => {
-                CacheError::Gone { source, dirty_bytes: (gauges.dirty + gauges.writing) * PAGE_BYTES }
-            }
-            _ => CacheError::Below { socket: self.socket.to_owned(), source },
+            gauges if gauges.dirty + gauges.writing > 0 => CacheError::Gone {
+                source,
+                dirty_bytes: (gauges.dirty + gauges.writing) * PAGE_BYTES,
+            },
+            _ => CacheError::Below {
+                socket: self.socket.to_owned(),
+                source,
+            },
         }
     }
 
@@ -322,7 +365,11 @@ impl Loop<'_> {
             Command::Read => Asked::Read { offset, bytes },
             Command::Write => {
                 let durable = request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS);
-                Asked::Write { offset, data: payload, durable }
+                Asked::Write {
+                    offset,
+                    data: payload,
+                    durable,
+                }
             }
             Command::Flush => Asked::Flush,
             Command::Cache => {
@@ -330,7 +377,9 @@ impl Loop<'_> {
                 return answer(&client, &request, Ok(None));
             }
             // Which of it is allocated is not known here.
-            Command::BlockStatus => return client.answer(|connection| connection.reply_status(&request, [])),
+            Command::BlockStatus => {
+                return client.answer(|connection| connection.reply_status(&request, []));
+            }
             Command::Trim | Command::WriteZeroes => {
                 return answer(&client, &request, Err("it was not offered"));
             }
@@ -371,11 +420,15 @@ impl Loop<'_> {
                 self.end = Some(outcome);
                 continue;
             }
-            let Some((client, request)) = self.clients.remove(&tag) else { continue };
+            let Some((client, request)) = self.clients.remove(&tag) else {
+                continue;
+            };
             match &outcome {
                 Outcome::Done => answer(&client, &request, Ok(None)),
                 Outcome::Data(data) => answer(&client, &request, Ok(Some(data))),
-                Outcome::Failed => answer(&client, &request, Err("the server below could not do it")),
+                Outcome::Failed => {
+                    answer(&client, &request, Err("the server below could not do it"))
+                }
             }
         }
     }

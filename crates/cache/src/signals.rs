@@ -24,10 +24,18 @@ pub(crate) fn listen(
     let listening = move || {
         let (mut after, mut wrote) = (None, None);
         loop {
-            let question =
-                ControlRequest::Signals { export: export.clone(), after, host: host.clone(), wrote };
+            let question = ControlRequest::Signals {
+                export: export.clone(),
+                after,
+                host: host.clone(),
+                wrote,
+            };
             let (signals, missed) = match ask(&control, &question) {
-                Ok(ControlResponse::Signals { next, missed, signals }) => {
+                Ok(ControlResponse::Signals {
+                    next,
+                    missed,
+                    signals,
+                }) => {
                     after = Some(next);
                     (signals, missed)
                 }

@@ -8,7 +8,8 @@ use crate::report::Reporting;
 use crate::tune::spinner;
 use clap::Args;
 use fullstroke_advise::{
-    Advice, Assumptions, Choices, Counts, Finalist, Miss, Outcome, Request, WishFile, Wishes, advise,
+    Advice, Assumptions, Choices, Counts, Finalist, Miss, Outcome, Request, WishFile, Wishes,
+    advise,
 };
 use fullstroke_lab::capacity;
 use fullstroke_measure::{number, table};
@@ -105,9 +106,15 @@ struct Answer<'a> {
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let began = Instant::now();
     let wish_file = WishFile::read(&arguments.file).map_err(Failure::Input)?;
-    let title = wish_file.as_ref().map_or_else(String::new, |file| file.title.clone());
+    let title = wish_file
+        .as_ref()
+        .map_or_else(String::new, |file| file.title.clone());
     let request = arguments.request(wish_file)?;
-    let mut read = read_for(std::slice::from_ref(&request.stack), &request.overrides, &[]);
+    let mut read = read_for(
+        std::slice::from_ref(&request.stack),
+        &request.overrides,
+        &[],
+    );
     read.extend([arguments.file.clone(), PathBuf::from(&request.drive)]);
     outputs::check(arguments.reporting.targets(), &read)?;
     let bar = spinner(output);
@@ -124,14 +131,23 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     };
     let mut files: Vec<&Path> = vec![&arguments.file];
     files.extend(Some(request.stack.as_path()).filter(|stack| *stack != arguments.file));
-    let shown = output.show(&answer, Shown { title: &title, advice: &advice });
+    let shown = output.show(
+        &answer,
+        Shown {
+            title: &title,
+            advice: &advice,
+        },
+    );
     arguments.reporting.write(&answer, &files).and(shown)
 }
 
 impl Arguments {
     /// What the command line says stands in place of what the file says.
     fn request(&self, file: Option<WishFile>) -> Result<Request, Failure> {
-        let file = file.unwrap_or_else(|| WishFile { stack: self.file.clone(), ..WishFile::default() });
+        let file = file.unwrap_or_else(|| WishFile {
+            stack: self.file.clone(),
+            ..WishFile::default()
+        });
         let mut overrides = self.changes.overrides();
         overrides.workloads = file.load;
         let needed = |what: &str| Failure::Input(format!("{}: {what}", self.file.display()));
@@ -139,8 +155,9 @@ impl Arguments {
             needed("of which drives? Say --drive NAME, or model under [drives]; `fullstroke drive new` makes a file from a data sheet")
         })?;
         let counts = self.drives.or(file.drives.count);
-        let counts =
-            counts.ok_or_else(|| needed("of how many drives? Say --drives 4..8, or count under [drives]"))?;
+        let counts = counts.ok_or_else(|| {
+            needed("of how many drives? Say --drives 4..8, or count under [drives]")
+        })?;
         let wishes = Wishes {
             usable: self.usable.or(file.wishes.usable),
             p99: self.p99.or(file.wishes.p99),
@@ -153,7 +170,10 @@ impl Arguments {
         let assumed: Assumptions = file.assumptions;
         // A drive file is named from here, not from the stack's folder.
         let drive = match Path::new(&drive).is_file() {
-            true => std::path::absolute(&drive).map_err(Failure::input)?.display().to_string(),
+            true => std::path::absolute(&drive)
+                .map_err(Failure::input)?
+                .display()
+                .to_string(),
             false => drive,
         };
         let choices: Choices = file.choices;
@@ -178,7 +198,10 @@ impl Arguments {
 }
 
 fn above_zero(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number: &f64| *number > 0.0 && number.is_finite());
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number: &f64| *number > 0.0 && number.is_finite());
     number.ok_or_else(|| "expected a number above 0".to_owned())
 }
 
@@ -200,7 +223,10 @@ impl fmt::Display for Shown<'_> {
         writeln!(f, "\n{}\n", finalists(&advice.finalists, &advice.wishes))?;
         if !advice.would_change.is_empty() {
             writeln!(f, "What would change the answer:")?;
-            advice.would_change.iter().try_for_each(|sentence| writeln!(f, "  {sentence}"))?;
+            advice
+                .would_change
+                .iter()
+                .try_for_each(|sentence| writeln!(f, "  {sentence}"))?;
         }
         write!(f, "{}\n{} runs.", advice.assumed, advice.runs)
     }
@@ -230,8 +256,13 @@ fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
         None => number(outcome.p99_ms),
     };
     for finalist in finalists {
-        let hours = finalist.rebuilding.and_then(|outcome| outcome.rebuild_hours);
-        let misses = finalist.misses.iter().chain(&finalist.misses_without_a_drive);
+        let hours = finalist
+            .rebuilding
+            .and_then(|outcome| outcome.rebuild_hours);
+        let misses = finalist
+            .misses
+            .iter()
+            .chain(&finalist.misses_without_a_drive);
         let misses: Vec<String> = misses.map(Miss::in_short).collect();
         table.add_row([
             finalist.place.to_string(),

@@ -8,9 +8,9 @@ use crate::notify;
 use crate::output::{Failure, Output};
 use clap::{Args, Subcommand, ValueEnum};
 use fullstroke_array::{
-    Access, ArrayError, Copies, Design, Device, FileDevice, JournalPolicy, Listen, Question, Roster, Serve,
-    Serving, Towards, ask, assemble, check_standby, check_ublk, create, destroy, examine, owners, serve,
-    unused,
+    Access, ArrayError, Copies, Design, Device, FileDevice, JournalPolicy, Listen, Question,
+    Roster, Serve, Serving, Towards, ask, assemble, check_standby, check_ublk, create, destroy,
+    examine, owners, serve, unused,
 };
 use fullstroke_units::{Bytes, Sectors};
 use serde::Serialize;
@@ -230,7 +230,9 @@ pub(crate) struct Add {
 
 /// `key=value`; the value is JSON if it can be, else text.
 fn key(text: &str) -> Result<(String, serde_json::Value), String> {
-    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, such as copies=3")?;
+    let (key, value) = text
+        .split_once('=')
+        .ok_or("expected KEY=VALUE, such as copies=3")?;
     let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
     Ok((key.to_owned(), value))
 }
@@ -256,13 +258,17 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
 fn check_twice(paths: &[PathBuf]) -> Result<(), Failure> {
     let mut seen: BTreeMap<PathBuf, &Path> = BTreeMap::new();
     for path in paths {
-        let Ok(place) = path.canonicalize() else { continue };
+        let Ok(place) = path.canonicalize() else {
+            continue;
+        };
         if let Some(first) = seen.insert(place, path) {
             let message = if first == path {
                 format!("`{}` is named twice; name each device once", path.display())
             } else {
                 let (first, again) = (first.display(), path.display());
-                format!("`{first}` and `{again}` are one device, named twice; name each device once")
+                format!(
+                    "`{first}` and `{again}` are one device, named twice; name each device once"
+                )
             };
             return Err(Failure::Input(message));
         }
@@ -272,25 +278,34 @@ fn check_twice(paths: &[PathBuf]) -> Result<(), Failure> {
 
 fn open(paths: &[PathBuf]) -> Result<Vec<FileDevice>, Failure> {
     check_twice(paths)?;
-    paths.iter().map(|path| FileDevice::open(path, Access::Own).map_err(Failure::input)).collect()
+    paths
+        .iter()
+        .map(|path| FileDevice::open(path, Access::Own).map_err(Failure::input))
+        .collect()
 }
 
 type Devices = Vec<Arc<dyn Device>>;
 
 /// Whole disks can be put to standby then.
 fn shared(devices: Vec<FileDevice>) -> Result<Devices, Failure> {
-    devices.into_iter().map(|device| device.shared().map_err(Failure::input)).collect()
+    devices
+        .into_iter()
+        .map(|device| device.shared().map_err(Failure::input))
+        .collect()
 }
 
 impl Create {
     fn execute(&self, output: &Output) -> Result<(), Failure> {
-        let mut keys: serde_json::Map<String, serde_json::Value> = self.set.iter().cloned().collect();
+        let mut keys: serde_json::Map<String, serde_json::Value> =
+            self.set.iter().cloned().collect();
         if let Some(chunk) = self.chunk {
             keys.insert("chunk".to_owned(), chunk.0.into());
         }
         let devices = open(&self.devices)?;
         if !self.sparse {
-            devices.iter().try_for_each(|device| device.allocate().map_err(Failure::input))?;
+            devices
+                .iter()
+                .try_for_each(|device| device.allocate().map_err(Failure::input))?;
         }
         let mut design = Design {
             name: self.name.clone(),
@@ -314,7 +329,10 @@ impl Create {
         let assumed = measure::assumed(&design);
         let roster = create(&design, &devices).map_err(Failure::input)?;
         let unused = unused(&roster).map_err(Failure::input)?;
-        let created = Created { warnings: warnings(&roster, assumed, &unused), roster };
+        let created = Created {
+            warnings: warnings(&roster, assumed, &unused),
+            roster,
+        };
         output.show(&created, Shown::created(&created.roster, &created.warnings))
     }
 }
@@ -331,7 +349,12 @@ struct Created {
 const WASTED_PERCENT: u64 = 1;
 
 fn warnings(roster: &Roster, assumed: Option<String>, unused: &[Sectors]) -> Vec<String> {
-    let smallest = roster.slots.iter().map(|slot| slot.sectors).min().unwrap_or(0);
+    let smallest = roster
+        .slots
+        .iter()
+        .map(|slot| slot.sectors)
+        .min()
+        .unwrap_or(0);
     let wasted = roster.slots.iter().zip(unused).filter(|(slot, unused)| {
         let much = unused.0.saturating_mul(100) > slot.sectors.saturating_mul(WASTED_PERCENT);
         much && slot.sectors > smallest
@@ -353,7 +376,8 @@ impl Assemble {
         let mut listen: Vec<Listen> = self.socket.iter().cloned().map(Listen::Unix).collect();
         listen.extend(self.tcp.map(Listen::Tcp));
         if listen.is_empty() && !self.ublk {
-            let message = "say where to listen: --socket PATH or --tcp PORT, or have a block device: --ublk";
+            let message =
+                "say where to listen: --socket PATH or --tcp PORT, or have a block device: --ublk";
             return Err(Failure::input(message));
         }
         let beside = || self.socket.as_deref().map(ctl::beside);
@@ -385,7 +409,11 @@ impl Assemble {
         let mut shown = Ok(());
         let status = array.status();
         let mut ready = |serving: &Serving| {
-            let started = Started { array: &status, report: &report, serving };
+            let started = Started {
+                array: &status,
+                report: &report,
+                serving,
+            };
             shown = output.show(&started, Shown::started(&status, &report, serving));
             notify::ready();
         };
@@ -448,7 +476,10 @@ impl At {
         let began = Instant::now();
         while UnixStream::connect(&socket).is_ok() {
             if began.elapsed() > STOPPING {
-                return Err(Failure::Input(format!("`{}`: the array is still stopping", socket.display())));
+                return Err(Failure::Input(format!(
+                    "`{}`: the array is still stopping",
+                    socket.display()
+                )));
             }
             std::thread::sleep(LOOK);
         }
@@ -458,7 +489,11 @@ impl At {
     fn scrub(&self, repair: bool, output: &Output) -> Result<(), Failure> {
         let answer = self.ask(&Question::Scrub { repair })?;
         output.show(&answer, Shown::answer(&answer))?;
-        if answer["mismatched_sectors"].as_u64() == Some(0) { Ok(()) } else { Err(Failure::Checks) }
+        if answer["mismatched_sectors"].as_u64() == Some(0) {
+            Ok(())
+        } else {
+            Err(Failure::Checks)
+        }
     }
 }
 
@@ -476,7 +511,13 @@ impl Add {
     fn execute(&self, output: &Output) -> Result<(), Failure> {
         // The server has a working directory of its own.
         let device = std::path::absolute(&self.device).map_err(Failure::input)?;
-        self.at.show(&Question::Add { device, force: self.force }, output)
+        self.at.show(
+            &Question::Add {
+                device,
+                force: self.force,
+            },
+            output,
+        )
     }
 }
 
@@ -495,10 +536,16 @@ fn show_devices(paths: &[PathBuf], output: &Output) -> Result<(), Failure> {
         let device = FileDevice::open(path, Access::Look).map_err(Failure::input)?;
         let copies = examine(&device).map_err(Failure::input)?;
         let owners = owners(&device).map_err(Failure::input)?;
-        Ok(Examined { device: device.name(), copies, owners })
+        Ok(Examined {
+            device: device.name(),
+            copies,
+            owners,
+        })
     });
     let examined = examined.collect::<Result<Vec<Examined>, Failure>>()?;
-    let shown = examined.iter().map(|one| Shown::examined(&one.device, one.copies.as_ref(), &one.owners));
+    let shown = examined
+        .iter()
+        .map(|one| Shown::examined(&one.device, one.copies.as_ref(), &one.owners));
     let shown: Vec<String> = shown.map(|shown| shown.to_string()).collect();
     output.show(&examined, shown.join("\n"))
 }
@@ -514,7 +561,12 @@ fn destroy_all(paths: &[PathBuf], force: bool, output: &Output) -> Result<(), Fa
             )));
         }
     }
-    devices.iter().try_for_each(|device| destroy(device, force).map_err(Failure::input))?;
+    devices
+        .iter()
+        .try_for_each(|device| destroy(device, force).map_err(Failure::input))?;
     let names: Vec<String> = devices.iter().map(FileDevice::name).collect();
-    output.show(&names, format!("of no array any more: {}", names.join(", ")))
+    output.show(
+        &names,
+        format!("of no array any more: {}", names.join(", ")),
+    )
 }

@@ -2,7 +2,9 @@
 //! terminal.
 
 use crate::output::Output;
-use indicatif::{HumanCount, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{
+    HumanCount, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
+};
 use std::fmt::Write;
 
 /// One bar for each run.
@@ -14,22 +16,35 @@ pub(crate) struct Bars {
 impl Bars {
     /// Bars with these names; hidden where JSON is printed.
     pub(crate) fn new<'a>(names: impl IntoIterator<Item = &'a str>, output: &Output) -> Bars {
-        let target = if output.json() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let target = if output.json() {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
+        };
         let all = MultiProgress::with_draw_target(target);
         let names: Vec<&str> = names.into_iter().collect();
-        let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(40);
+        let width = names
+            .iter()
+            .map(|name| name.chars().count())
+            .max()
+            .unwrap_or(0)
+            .min(40);
         let bar = |name: &&str| {
             let bar = all.add(ProgressBar::no_length());
             bar.set_style(style(false));
             bar.set_prefix(format!("{name:width$}"));
             bar
         };
-        Bars { bars: names.iter().map(bar).collect() }
+        Bars {
+            bars: names.iter().map(bar).collect(),
+        }
     }
 
     /// Run number `index` has finished so many requests, of so many if known.
     pub(crate) fn advance(&self, index: usize, finished: u64, expected: Option<u64>) {
-        let Some(bar) = self.bars.get(index) else { return };
+        let Some(bar) = self.bars.get(index) else {
+            return;
+        };
         if bar.length() != expected {
             if let Some(expected) = expected {
                 bar.set_length(expected);

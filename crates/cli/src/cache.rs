@@ -73,7 +73,12 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         read_ahead: policy(&arguments.read_ahead),
         write_back: policy(&arguments.write_back),
     };
-    let control = || arguments.control.clone().unwrap_or_else(|| ctl::beside(&arguments.server));
+    let control = || {
+        arguments
+            .control
+            .clone()
+            .unwrap_or_else(|| ctl::beside(&arguments.server))
+    };
     let options = CacheOptions {
         server: arguments.server.clone(),
         export: arguments.export.clone(),
@@ -86,17 +91,28 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 fn announcement(ready: &Ready) -> String {
-    let mut lines = vec![format!("caching {} bytes at {}", ready.size_bytes, ready.uri)];
-    lines.extend(ready.control.iter().map(|path| format!("signals from {}", path.display())));
+    let mut lines = vec![format!(
+        "caching {} bytes at {}",
+        ready.size_bytes, ready.uri
+    )];
+    lines.extend(
+        ready
+            .control
+            .iter()
+            .map(|path| format!("signals from {}", path.display())),
+    );
     lines.join("\n")
 }
 
 fn farewell(summary: &Summary) -> String {
-    let hits = summary
-        .hit_share
-        .map_or_else(String::new, |share| format!(", {:.1} % of reads in memory", share * 100.0));
+    let hits = summary.hit_share.map_or_else(String::new, |share| {
+        format!(", {:.1} % of reads in memory", share * 100.0)
+    });
     let mut lines = vec![
-        format!("{} requests in {:.1} s{hits}", summary.requests, summary.uptime_s),
+        format!(
+            "{} requests in {:.1} s{hits}",
+            summary.requests, summary.uptime_s
+        ),
         format!(
             "{:.1} MB read and {:.1} MB written below, {:.1} MB of these for {} PULLs",
             summary.fetched_mb, summary.written_mb, summary.written_pulled_mb, summary.pulls

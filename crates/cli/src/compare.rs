@@ -13,7 +13,9 @@ use crate::power::{Assuming, is_energy, say_assumed};
 use crate::report::Reporting;
 use crate::whole_load::{Searched, of_found};
 use clap::Args;
-use fullstroke_lab::{Condition, Event, LabError, MostRanking, Ran, Ranking, Recipe, Vary, recipes, run_all};
+use fullstroke_lab::{
+    Condition, Event, LabError, MostRanking, Ran, Ranking, Recipe, Vary, recipes, run_all,
+};
 use fullstroke_measure::Metric;
 use serde::Serialize;
 use std::num::NonZeroUsize;
@@ -71,7 +73,12 @@ pub(crate) struct Arguments {
     /// Run every stack with so many seeds, its own and those that follow, and rank by
     /// the means; intervals are over seeds. Where a metric has no intervals within a
     /// run, as those of programs, this gives them.
-    #[arg(long, value_name = "NUMBER", default_value = "1", conflicts_with = "find")]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value = "1",
+        conflicts_with = "find"
+    )]
     seeds: NonZeroUsize,
 
     /// Runs at a time; as many as there are cores unless said.
@@ -103,31 +110,52 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     }
     let began = Instant::now();
     let mut overrides = arguments.changes.overrides();
-    outputs::check(arguments.targets(), &read_for(&arguments.stacks, &overrides, &arguments.vary))?;
+    outputs::check(
+        arguments.targets(),
+        &read_for(&arguments.stacks, &overrides, &arguments.vary),
+    )?;
     let watts = arguments.by.as_ref().is_some_and(is_energy);
     let files: Vec<&Path> = arguments.stacks.iter().map(PathBuf::as_path).collect();
-    let assumed = arguments.assuming.require_if(watts, &files, &mut overrides)?;
+    let assumed = arguments
+        .assuming
+        .require_if(watts, &files, &mut overrides)?;
     let recipes = recipes(&arguments.stacks, &overrides, &arguments.vary);
     let (recipes, not_redundant) = in_conditions(recipes, &arguments.conditions())?;
     let jobs = jobs(arguments.jobs);
     if let Some(most) = arguments.searching.most(jobs) {
         let bars = bars_of(&recipes, output);
-        let found =
-            MostRanking::new(&recipes, most, &|index, simulated| bars.advance(index, simulated, None));
+        let found = MostRanking::new(&recipes, most, &|index, simulated| {
+            bars.advance(index, simulated, None)
+        });
         bars.clear();
         let found = found.map_err(Failure::input)?;
         let whole_load = arguments.reporting.page_wanted();
-        let whole_load = whole_load.then(|| of_found(&found.candidates, &recipes, jobs)).transpose()?;
+        let whole_load = whole_load
+            .then(|| of_found(&found.candidates, &recipes, jobs))
+            .transpose()?;
         let searched = Searched::new(&found, whole_load);
         say_assumed(assumed);
         let shown = output.show(&searched, &found);
-        return arguments.reporting.write(&searched, &arguments.files()).and(shown);
+        return arguments
+            .reporting
+            .write(&searched, &arguments.files())
+            .and(shown);
     }
     let seeds = arguments.seeds.get();
-    let recipes = if seeds == 1 { recipes } else { with_seeds(&recipes, seeds).map_err(Failure::input)? };
-    let mut candidates =
-        recipes.iter().map(Recipe::candidate).collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
-    let traced = arguments.perfetto.window().map(|window| window.shared_by(candidates.len() / seeds));
+    let recipes = if seeds == 1 {
+        recipes
+    } else {
+        with_seeds(&recipes, seeds).map_err(Failure::input)?
+    };
+    let mut candidates = recipes
+        .iter()
+        .map(Recipe::candidate)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(Failure::input)?;
+    let traced = arguments
+        .perfetto
+        .window()
+        .map(|window| window.shared_by(candidates.len() / seeds));
     for (index, candidate) in candidates.iter_mut().enumerate() {
         candidate.timeline = arguments.reporting.page_wanted();
         // Of several seeds the first.
@@ -153,9 +181,14 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     };
     let notes = match not_redundant.as_slice() {
         [] => String::new(),
-        names => format!("\nWithout redundancy, and so neither degraded nor rebuilt: {}.", names.join(", ")),
+        names => format!(
+            "\nWithout redundancy, and so neither degraded nor rebuilt: {}.",
+            names.join(", ")
+        ),
     };
-    let assumed = assumed.map_or_else(String::new, |source| format!("\nWhat the drives draw is {source}."));
+    let assumed = assumed.map_or_else(String::new, |source| {
+        format!("\nWhat the drives draw is {source}.")
+    });
     let shown = output.show(&comparison, format!("{ranking}{notes}{assumed}"));
     arguments.write(&ran, &comparison).and(shown)
 }
@@ -167,14 +200,20 @@ fn bars_of(recipes: &[Recipe], output: &Output) -> Bars {
 
 /// Each recipe with each of its seeds, one after the other.
 fn with_seeds(recipes: &[Recipe], seeds: usize) -> Result<Vec<Recipe>, LabError> {
-    let each = recipes.iter().map(|recipe| recipe.with_seeds(seeds)).collect::<Result<Vec<_>, _>>()?;
+    let each = recipes
+        .iter()
+        .map(|recipe| recipe.with_seeds(seeds))
+        .collect::<Result<Vec<_>, _>>()?;
     Ok(each.concat())
 }
 
 impl Arguments {
     /// The files that are written.
     fn targets(&self) -> impl Iterator<Item = Option<Target<'_>>> {
-        let own = [Target::of("--plot-heads", &self.plot_heads, Kind::Figure), self.perfetto.target()];
+        let own = [
+            Target::of("--plot-heads", &self.plot_heads, Kind::Figure),
+            self.perfetto.target(),
+        ];
         self.reporting.targets().into_iter().chain(own)
     }
 
@@ -183,20 +222,33 @@ impl Arguments {
         self.perfetto.write_all(ran)?;
         self.reporting.write(comparison, &self.files())?;
         match &self.plot_heads {
-            Some(path) => write_whole(path, heads::draw(comparison.ranking).map_err(Failure::Input)?),
+            Some(path) => write_whole(
+                path,
+                heads::draw(comparison.ranking).map_err(Failure::Input)?,
+            ),
             None => Ok(()),
         }
     }
 
     /// What people have written of what is read.
     fn files(&self) -> Vec<&Path> {
-        self.stacks.iter().map(PathBuf::as_path).chain(self.changes.job_file()).collect()
+        self.stacks
+            .iter()
+            .map(PathBuf::as_path)
+            .chain(self.changes.job_file())
+            .collect()
     }
 
     /// The conditions in which stacks take part beside being whole.
     fn conditions(&self) -> Vec<Condition> {
-        let asked = [(self.degraded, Condition::Degraded), (self.rebuilding, Condition::Rebuilding)];
-        asked.into_iter().filter_map(|(asked, condition)| asked.then_some(condition)).collect()
+        let asked = [
+            (self.degraded, Condition::Degraded),
+            (self.rebuilding, Condition::Rebuilding),
+        ];
+        asked
+            .into_iter()
+            .filter_map(|(asked, condition)| asked.then_some(condition))
+            .collect()
     }
 }
 
@@ -208,8 +260,12 @@ fn in_conditions(
 ) -> Result<(Vec<Recipe>, Vec<String>), Failure> {
     let (mut all, mut not_redundant) = (Vec::new(), Vec::new());
     for recipe in recipes {
-        let others = conditions.iter().map(|&condition| recipe.in_condition(condition));
-        let others = others.collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
+        let others = conditions
+            .iter()
+            .map(|&condition| recipe.in_condition(condition));
+        let others = others
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(Failure::input)?;
         if others.iter().any(Option::is_none) {
             not_redundant.push(recipe.name.clone());
         }

@@ -14,6 +14,11 @@ pub(crate) struct Arguments {
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let mut script = Vec::new();
-    generate(arguments.shell, &mut Cli::command(), "fullstroke", &mut script);
+    generate(
+        arguments.shell,
+        &mut Cli::command(),
+        "fullstroke",
+        &mut script,
+    );
     output.print(&String::from_utf8_lossy(&script))
 }

@@ -103,8 +103,11 @@ struct At {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let answer =
-        ask(&control_path(&arguments.socket), &arguments.order.question()).map_err(Failure::input)?;
+    let answer = ask(
+        &control_path(&arguments.socket),
+        &arguments.order.question(),
+    )
+    .map_err(Failure::input)?;
     match &answer {
         ControlResponse::Status(status) => output.show(status, status::text(status)),
         ControlResponse::Done { message } => output.show(&answer, message),
@@ -119,8 +122,14 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 
 fn signals_in_words(signals: &[Said]) -> String {
     let line = |said: &Said| match said {
-        Said::Pull { start: Some(start), sectors } => format!("PULL {sectors} sectors from {start}"),
-        Said::Pull { start: None, sectors } => format!("PULL any {sectors} sectors"),
+        Said::Pull {
+            start: Some(start),
+            sectors,
+        } => format!("PULL {sectors} sectors from {start}"),
+        Said::Pull {
+            start: None,
+            sectors,
+        } => format!("PULL any {sectors} sectors"),
         Said::Push { start, sectors } => format!("PUSH {sectors} sectors from {start}"),
     };
     if signals.is_empty() {
@@ -132,7 +141,11 @@ fn signals_in_words(signals: &[Said]) -> String {
 /// The socket on which the server takes orders, whichever of the two is said.
 pub(crate) fn control_path(socket: &Path) -> PathBuf {
     let beside = beside(socket);
-    if beside.exists() { beside } else { socket.to_owned() }
+    if beside.exists() {
+        beside
+    } else {
+        socket.to_owned()
+    }
 }
 
 /// Where a server takes orders unless it is told: beside its clients' socket.
@@ -146,27 +159,46 @@ impl Order {
     fn question(&self) -> ControlRequest {
         match self {
             Order::Status => ControlRequest::Status,
-            Order::Fail { drive, at } => {
-                ControlRequest::Fail { export: at.export.clone(), drive: drive.clone() }
-            }
-            Order::Restore { drive, at, re_add: true, .. } => {
-                ControlRequest::ReAdd { export: at.export.clone(), drive: drive.clone() }
-            }
-            Order::Restore { drive, at, rate, accept_data_loss, .. } => ControlRequest::Restore {
+            Order::Fail { drive, at } => ControlRequest::Fail {
+                export: at.export.clone(),
+                drive: drive.clone(),
+            },
+            Order::Restore {
+                drive,
+                at,
+                re_add: true,
+                ..
+            } => ControlRequest::ReAdd {
+                export: at.export.clone(),
+                drive: drive.clone(),
+            },
+            Order::Restore {
+                drive,
+                at,
+                rate,
+                accept_data_loss,
+                ..
+            } => ControlRequest::Restore {
                 export: at.export.clone(),
                 drive: drive.clone(),
                 rate: *rate,
                 accept_data_loss: *accept_data_loss,
             },
-            Order::Speed { max, min, at } => {
-                ControlRequest::Speed { export: at.export.clone(), least: *min, most: *max }
-            }
-            Order::Scrub { repair, at } => {
-                ControlRequest::Scrub { export: at.export.clone(), repair: *repair }
-            }
-            Order::Signals { after, at } => {
-                ControlRequest::Signals { export: at.export.clone(), after: *after, host: None, wrote: None }
-            }
+            Order::Speed { max, min, at } => ControlRequest::Speed {
+                export: at.export.clone(),
+                least: *min,
+                most: *max,
+            },
+            Order::Scrub { repair, at } => ControlRequest::Scrub {
+                export: at.export.clone(),
+                repair: *repair,
+            },
+            Order::Signals { after, at } => ControlRequest::Signals {
+                export: at.export.clone(),
+                after: *after,
+                host: None,
+                wrote: None,
+            },
         }
     }
 }

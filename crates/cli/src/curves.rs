@@ -31,7 +31,11 @@ pub(crate) fn panel(
     let right = points().map(|point| point.0).fold(1e-6, f64::max);
     let top = points().map(|point| point.1).fold(1e-6, f64::max) * 1.15;
     // Names stand to the right of the frame, never on it.
-    let letters = curves.iter().map(|curve| curve.name.chars().count()).max().unwrap_or(0) as u32;
+    let letters = curves
+        .iter()
+        .map(|curve| curve.name.chars().count())
+        .max()
+        .unwrap_or(0) as u32;
     let names = (54 + 7 * letters).min(area.dim_in_pixel().0 / 2);
     let mut chart = ChartBuilder::on(area)
         .caption(caption, ("sans-serif", 16))
@@ -74,7 +78,9 @@ fn legend(
 ) -> Result<(), DrawingAreaErrorKind<std::io::Error>> {
     let (width, height) = area.dim_in_pixel();
     let left = (width - margin) as i32 + 14;
-    let row = 20.min((height as i32 - 50) / curves.len().max(1) as i32).max(1);
+    let row = 20
+        .min((height as i32 - 50) / curves.len().max(1) as i32)
+        .max(1);
     for (order, curve) in curves.iter().enumerate() {
         let y = 45 + row * order as i32;
         let style = COLORS[order % COLORS.len()].stroke_width(2);
@@ -83,7 +89,11 @@ fn legend(
             let ends = [(left + from, y), (left + (from + long).min(20), y)];
             area.draw(&PathElement::new(ends.to_vec(), style))?;
         }
-        area.draw(&Text::new(curve.name.clone(), (left + 26, y - 7), ("sans-serif", 14)))?;
+        area.draw(&Text::new(
+            curve.name.clone(),
+            (left + 26, y - 7),
+            ("sans-serif", 14),
+        ))?;
     }
     Ok(())
 }

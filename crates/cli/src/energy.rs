@@ -99,24 +99,44 @@ struct Policy {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let mut overrides =
-        Overrides { trace: arguments.trace.clone(), beside_background: true, ..arguments.edits.overrides() };
-    let assumed = arguments.assuming.require_if(true, &[&arguments.stack], &mut overrides)?;
+    let mut overrides = Overrides {
+        trace: arguments.trace.clone(),
+        beside_background: true,
+        ..arguments.edits.overrides()
+    };
+    let assumed = arguments
+        .assuming
+        .require_if(true, &[&arguments.stack], &mut overrides)?;
     let stack = Stack::load(&arguments.stack, &overrides).map_err(Failure::input)?;
-    let powers: Vec<PowerConfig> =
-        stack.drives().into_iter().filter_map(|model| model.config().power).collect();
-    let Candidates { all: candidates, refused } = candidates(arguments, &overrides, &powers, &stack)?;
-    let names: Vec<&str> = candidates.iter().map(|candidate| candidate.name.as_str()).collect();
+    let powers: Vec<PowerConfig> = stack
+        .drives()
+        .into_iter()
+        .filter_map(|model| model.config().power)
+        .collect();
+    let Candidates {
+        all: candidates,
+        refused,
+    } = candidates(arguments, &overrides, &powers, &stack)?;
+    let names: Vec<&str> = candidates
+        .iter()
+        .map(|candidate| candidate.name.as_str())
+        .collect();
     let bars = Bars::new(names, output);
     let jobs = jobs(arguments.jobs);
-    let ran =
-        run_all(&candidates, jobs, &|event| bars.advance(event.candidate, event.finished, event.expected));
+    let ran = run_all(&candidates, jobs, &|event| {
+        bars.advance(event.candidate, event.finished, event.expected)
+    });
     bars.clear();
     let ran = ran.map_err(Failure::input)?;
-    let rated_cycles = powers.iter().filter_map(|power| power.start_stop_cycles).min();
+    let rated_cycles = powers
+        .iter()
+        .filter_map(|power| power.start_stop_cycles)
+        .min();
     let answer = Answer {
         assumed,
-        break_even_s: powers.first().and_then(|power| Some(power.break_even()?.as_secs_f64())),
+        break_even_s: powers
+            .first()
+            .and_then(|power| Some(power.break_even()?.as_secs_f64())),
         rated_cycles,
         policies: policies(&ran, rated_cycles),
         refused,
@@ -137,11 +157,19 @@ fn candidates(
     powers: &[PowerConfig],
     stack: &Stack,
 ) -> Result<Candidates, Failure> {
-    let shortest = powers.iter().map(|power| power.spin_up_ms + power.spin_down_ms).fold(0.0, f64::max);
+    let shortest = powers
+        .iter()
+        .map(|power| power.spin_up_ms + power.spin_down_ms)
+        .fold(0.0, f64::max);
     let asked = &arguments.after;
-    let after = if asked.is_empty() { AFTER.to_vec() } else { asked.clone() };
-    let (usable, short): (Vec<_>, Vec<_>) =
-        after.into_iter().partition(|after| after.as_millis_f64() >= shortest);
+    let after = if asked.is_empty() {
+        AFTER.to_vec()
+    } else {
+        asked.clone()
+    };
+    let (usable, short): (Vec<_>, Vec<_>) = after
+        .into_iter()
+        .partition(|after| after.as_millis_f64() >= shortest);
     let fixed = usable.into_iter().map(|after| {
         let seconds = after.as_secs_f64();
         (format!("{seconds} s"), timer("fixed", Some(seconds)))
@@ -153,15 +181,40 @@ fn candidates(
     ];
     // What the stack says stands below its own name; gears go on shifting below timers.
     let gears = stack.has_gears();
-    let timed =
-        |(name, timer)| (if gears { format!("gears and {name}") } else { name }, Some(Stops::Timer(timer)));
-    let always =
-        (if gears { "always turning, high gear" } else { "always turning" }.to_owned(), Some(Stops::Nobody));
+    let timed = |(name, timer)| {
+        (
+            if gears {
+                format!("gears and {name}")
+            } else {
+                name
+            },
+            Some(Stops::Timer(timer)),
+        )
+    };
+    let always = (
+        if gears {
+            "always turning, high gear"
+        } else {
+            "always turning"
+        }
+        .to_owned(),
+        Some(Stops::Nobody),
+    );
     let own = own(stack).map(|name| (name, None));
-    let all = std::iter::once(always).chain(own).chain(fixed.chain(learned).map(timed));
+    let all = std::iter::once(always)
+        .chain(own)
+        .chain(fixed.chain(learned).map(timed));
     let all = all.map(|(name, stops)| {
-        let overrides = Overrides { stops, ..overrides.clone() };
-        let recipe = Recipe { name, varied: Varied::default(), file: arguments.stack.clone(), overrides };
+        let overrides = Overrides {
+            stops,
+            ..overrides.clone()
+        };
+        let recipe = Recipe {
+            name,
+            varied: Varied::default(),
+            file: arguments.stack.clone(),
+            overrides,
+        };
         recipe.candidate().map_err(Failure::input)
     });
     let refuse = |after: Duration| Refused {
@@ -171,18 +224,30 @@ fn candidates(
             number(shortest / 1000.0)
         ),
     };
-    let refused = if asked.is_empty() { Vec::new() } else { short.into_iter().map(refuse).collect() };
-    Ok(Candidates { all: all.collect::<Result<_, _>>()?, refused })
+    let refused = if asked.is_empty() {
+        Vec::new()
+    } else {
+        short.into_iter().map(refuse).collect()
+    };
+    Ok(Candidates {
+        all: all.collect::<Result<_, _>>()?,
+        refused,
+    })
 }
 
 /// What a stack that stops platters does, in a few words.
 fn own(stack: &Stack) -> Option<String> {
-    let timers = stack.drives().into_iter().filter_map(|model| model.config().spin_down.as_ref());
+    let timers = stack
+        .drives()
+        .into_iter()
+        .filter_map(|model| model.config().spin_down.as_ref());
     let mut names: Vec<String> = timers
-        .map(|timer| match timer.keys.get("after").and_then(serde_json::Value::as_str) {
-            Some(after) => format!("{} {after}", timer.policy),
-            None => timer.policy.clone(),
-        })
+        .map(
+            |timer| match timer.keys.get("after").and_then(serde_json::Value::as_str) {
+                Some(after) => format!("{} {after}", timer.policy),
+                None => timer.policy.clone(),
+            },
+        )
         .collect();
     names.dedup();
     match (names.is_empty(), stack.has_gears()) {
@@ -201,48 +266,83 @@ fn timer(policy: &str, after_s: Option<f64>) -> serde_json::Map<String, serde_js
 }
 
 fn policies(ran: &[Ran], rated: Option<u64>) -> Vec<Policy> {
-    let watts = |report: &Report| report.energy.as_ref().map_or(f64::NAN, |energy| energy.mean_w);
+    let watts = |report: &Report| {
+        report
+            .energy
+            .as_ref()
+            .map_or(f64::NAN, |energy| energy.mean_w)
+    };
     // Runs end with their last completion, a start later where platters stood: power compares them.
-    let turning = ran.first().map_or(f64::NAN, |ran| watts(&ran.measured.report));
+    let turning = ran
+        .first()
+        .map_or(f64::NAN, |ran| watts(&ran.measured.report));
     let policy = |ran: &Ran| {
         let report = &ran.measured.report;
-        let stops_a_year =
-            report.members.iter().map(|member| stops_a_year(&member.statistics)).fold(0.0, f64::max);
+        let stops_a_year = report
+            .members
+            .iter()
+            .map(|member| stops_a_year(&member.statistics))
+            .fold(0.0, f64::max);
         Policy {
             name: report.name.clone(),
             elapsed_s: report.simulated_s,
-            total_j: report.energy.as_ref().map_or(f64::NAN, |energy| energy.total_j),
+            total_j: report
+                .energy
+                .as_ref()
+                .map_or(f64::NAN, |energy| energy.total_j),
             mean_w: watts(report),
             saved_share: 1.0 - watts(report) / turning,
             response_ms_mean: report.response_ms.mean,
             response_ms_p99: report.response_ms.p99,
             response_ms_max: report.response_ms.max,
             stops_a_year,
-            years: rated.filter(|_| stops_a_year > 0.0).map(|rated| rated as f64 / stops_a_year),
+            years: rated
+                .filter(|_| stops_a_year > 0.0)
+                .map(|rated| rated as f64 / stops_a_year),
         }
     };
     ran.iter().map(policy).collect()
 }
 
 fn stops_a_year(statistics: &MemberStatistics) -> f64 {
-    let Some(power) = &statistics.power else { return 0.0 };
+    let Some(power) = &statistics.power else {
+        return 0.0;
+    };
     let seconds = power.residency().total().as_secs_f64() / f64::from(power.arms().max(1));
-    if seconds > 0.0 { power.spin_downs() as f64 * YEAR_S / seconds } else { 0.0 }
+    if seconds > 0.0 {
+        power.spin_downs() as f64 * YEAR_S / seconds
+    } else {
+        0.0
+    }
 }
 
 impl Answer {
     /// The policy that saves most, if any saves.
     fn best(&self) -> Option<&Policy> {
-        let saves = self.policies.iter().filter(|policy| policy.saved_share > 0.0);
+        let saves = self
+            .policies
+            .iter()
+            .filter(|policy| policy.saved_share > 0.0);
         saves.max_by(|one, other| one.saved_share.total_cmp(&other.saved_share))
     }
 
     fn verdict(&self) -> String {
-        let Some(Policy { name, saved_share, response_ms_p99, stops_a_year, years, .. }) = self.best() else {
+        let Some(Policy {
+            name,
+            saved_share,
+            response_ms_p99,
+            stops_a_year,
+            years,
+            ..
+        }) = self.best()
+        else {
             return "Stopping the platters does not pay for this load.".to_owned();
         };
         let used_up = match years {
-            Some(years) => format!(", which uses up the rated cycles in {} years", number(*years)),
+            Some(years) => format!(
+                ", which uses up the rated cycles in {} years",
+                number(*years)
+            ),
             None => String::new(),
         };
         format!(

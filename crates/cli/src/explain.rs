@@ -88,7 +88,11 @@ fn idle(arguments: &IdleMembers) -> Result<Idle, Failure> {
 }
 
 fn merge(arguments: &MergeChance) -> Result<Merge, Failure> {
-    let MergeChance { requests, capacity, size } = *arguments;
+    let MergeChance {
+        requests,
+        capacity,
+        size,
+    } = *arguments;
     let blocks = capacity.0.checked_div(size.0).unwrap_or(0);
     let found = merge_chance(requests, blocks).ok_or_else(|| {
         Failure::input(format!(
@@ -106,8 +110,16 @@ fn merge(arguments: &MergeChance) -> Result<Merge, Failure> {
 
 impl fmt::Display for Idle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} requests, each to one of {} disks at random:", self.requests, self.disks)?;
-        writeln!(f, "  some disk is idle     {}", percent(self.any_idle_probability))?;
+        writeln!(
+            f,
+            "{} requests, each to one of {} disks at random:",
+            self.requests, self.disks
+        )?;
+        writeln!(
+            f,
+            "  some disk is idle     {}",
+            percent(self.any_idle_probability)
+        )?;
         writeln!(f, "  disks idle on average {:.3}", self.mean_idle_disks)?;
         write!(f, "  bandwidth left unused {}", percent(self.idle_share))
     }
@@ -115,18 +127,41 @@ impl fmt::Display for Idle {
 
 impl fmt::Display for Merge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} requests, each to one of {} blocks at random:", self.requests, self.blocks)?;
-        writeln!(f, "  some two are neighbours    {}", percent(self.any_adjacent_probability))?;
-        writeln!(f, "  pairs of neighbours        {:.6}", self.mean_adjacent_pairs)?;
-        writeln!(f, "  Carroll's formula          {}", percent(self.probability_by_carrolls_formula))?;
-        write!(f, "  (that of two requests to one block; a block has two neighbours)")
+        writeln!(
+            f,
+            "{} requests, each to one of {} blocks at random:",
+            self.requests, self.blocks
+        )?;
+        writeln!(
+            f,
+            "  some two are neighbours    {}",
+            percent(self.any_adjacent_probability)
+        )?;
+        writeln!(
+            f,
+            "  pairs of neighbours        {:.6}",
+            self.mean_adjacent_pairs
+        )?;
+        writeln!(
+            f,
+            "  Carroll's formula          {}",
+            percent(self.probability_by_carrolls_formula)
+        )?;
+        write!(
+            f,
+            "  (that of two requests to one block; a block has two neighbours)"
+        )
     }
 }
 
 /// A probability with four significant digits: `10.87 %`.
 fn percent(probability: f64) -> String {
     let percent = 100.0 * probability;
-    let digits = if percent > 0.0 { (3.0 - percent.log10().floor()).clamp(0.0, 12.0) } else { 0.0 };
+    let digits = if percent > 0.0 {
+        (3.0 - percent.log10().floor()).clamp(0.0, 12.0)
+    } else {
+        0.0
+    };
     format!("{percent:.*} %", digits as usize)
 }
 
@@ -139,6 +174,9 @@ mod tests {
         assert_eq!(percent(0.10866), "10.87 %");
         assert_eq!(percent(0.0078125), "0.7812 %");
         assert_eq!(percent(0.000080413), "0.008041 %");
-        assert_eq!((percent(1.0), percent(0.0)), ("100.0 %".to_owned(), "0 %".to_owned()));
+        assert_eq!(
+            (percent(1.0), percent(0.0)),
+            ("100.0 %".to_owned(), "0 %".to_owned())
+        );
     }
 }

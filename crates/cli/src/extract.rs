@@ -146,7 +146,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     arguments.check_files()?;
     outputs::check(arguments.targets(), &arguments.read())?;
     let path = Path::new(&arguments.device);
-    let described = path.extension().is_some_and(|extension| extension == "toml") || path.is_dir();
+    let described = path
+        .extension()
+        .is_some_and(|extension| extension == "toml")
+        || path.is_dir();
     let found = if path.exists() && !described {
         if arguments.check {
             return Err(Failure::input(
@@ -154,7 +157,11 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             ));
         }
         let fail = |error: std::io::Error| Failure::Input(format!("{}: {error}", path.display()));
-        let open = if arguments.writes { BlockDevice::open_for_writing } else { BlockDevice::open };
+        let open = if arguments.writes {
+            BlockDevice::open_for_writing
+        } else {
+            BlockDevice::open
+        };
         let mut device = open(path).map_err(&fail)?;
         if arguments.kind == Kind::Translate {
             device = device.translated_by(Box::new(ScsiGeneric::open(path).map_err(fail)?));
@@ -172,7 +179,9 @@ fn simulated(arguments: &Arguments, output: &Output) -> Result<Found, Failure> {
     let late = Duration::from_micros(arguments.late_us);
     if let (Some(path), Some(table)) = (&arguments.table, arguments.table()?) {
         let truth = Boundaries::of(&*model.tracks(), "the drive").map_err(Failure::input)?;
-        table.check_equal(&truth).map_err(|error| Failure::Input(format!("{}: {error}", path.display())))?;
+        table
+            .check_equal(&truth)
+            .map_err(|error| Failure::Input(format!("{}: {error}", path.display())))?;
     }
     let mut drive = SimulatedDrive::new(&model).map_err(Failure::input)?;
     if late > Duration::ZERO {
@@ -196,13 +205,17 @@ impl Arguments {
             return Err(Failure::input("--write-table: this kind finds no tracks"));
         }
         if self.table.is_some() && !self.kind.takes_a_table() {
-            return Err(Failure::input("--table: only --kind verify, seek and zero-latency take one"));
+            return Err(Failure::input(
+                "--table: only --kind verify, seek and zero-latency take one",
+            ));
         }
         if self.by_sector && self.kind != Kind::Translate {
             return Err(Failure::input("--by-sector: only --kind translate goes so"));
         }
         if self.output.is_some() && self.kind != Kind::Survey {
-            return Err(Failure::input("--output: a drive file is made of what --kind survey finds"));
+            return Err(Failure::input(
+                "--output: a drive file is made of what --kind survey finds",
+            ));
         }
         if self.writes && self.kind != Kind::Cache {
             return Err(Failure::input("--writes: only --kind cache writes"));
@@ -212,7 +225,11 @@ impl Arguments {
 
     /// The files that are read.
     fn read(&self) -> Vec<PathBuf> {
-        self.table.iter().cloned().chain([PathBuf::from(&self.device)]).collect()
+        self.table
+            .iter()
+            .cloned()
+            .chain([PathBuf::from(&self.device)])
+            .collect()
     }
 
     /// The files that are written.
@@ -225,10 +242,15 @@ impl Arguments {
 
     /// The table that was given.
     fn table(&self) -> Result<Option<Boundaries>, Failure> {
-        let Some(path) = &self.table else { return Ok(None) };
-        let fail = |error: &dyn fmt::Display| Failure::Input(format!("{}: {error}", path.display()));
+        let Some(path) = &self.table else {
+            return Ok(None);
+        };
+        let fail =
+            |error: &dyn fmt::Display| Failure::Input(format!("{}: {error}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| fail(&error))?;
-        Boundaries::parse(&text).map(Some).map_err(|error| fail(&error))
+        Boundaries::parse(&text)
+            .map(Some)
+            .map_err(|error| fail(&error))
     }
 }
 
@@ -240,8 +262,12 @@ fn write(arguments: &Arguments, found: &Found) -> Result<(), Failure> {
     if let (Some(path), Some(mechanics)) = (&arguments.output, &found.mechanics) {
         let title = format!("extracted from {}", arguments.device);
         let config = mechanics.drive_file(&title, &arguments.device);
-        let comments = ["What is not known, and how the rest was measured, stands in [sources].".to_owned()];
-        write_whole(path, &drives::to_toml(&config, &comments).map_err(Failure::input)?)?;
+        let comments =
+            ["What is not known, and how the rest was measured, stands in [sources].".to_owned()];
+        write_whole(
+            path,
+            &drives::to_toml(&config, &comments).map_err(Failure::input)?,
+        )?;
     }
     Ok(())
 }

@@ -46,7 +46,10 @@ Examples:
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let options = HeedOptions {
-        control: arguments.control.clone().unwrap_or_else(|| ctl::beside(&arguments.server)),
+        control: arguments
+            .control
+            .clone()
+            .unwrap_or_else(|| ctl::beside(&arguments.server)),
         export: arguments.export.clone(),
         name: arguments.name.clone(),
         on: arguments.on.clone(),
@@ -55,13 +58,27 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 fn announcement(heeding: &Heeding) -> String {
-    format!("{} heeds {}", heeding.on.display(), heeding.control.display())
+    format!(
+        "{} heeds {}",
+        heeding.on.display(),
+        heeding.control.display()
+    )
 }
 
 fn told(heeded: &Heeded) -> String {
-    let Heeded { uptime_s, pulls, pulled_mb, written_mb, pushes, fetched_mb, .. } = heeded;
-    let written =
-        written_mb.map_or_else(|| "all that was dirty".to_owned(), |written| format!("{written:.1} MB"));
+    let Heeded {
+        uptime_s,
+        pulls,
+        pulled_mb,
+        written_mb,
+        pushes,
+        fetched_mb,
+        ..
+    } = heeded;
+    let written = written_mb.map_or_else(
+        || "all that was dirty".to_owned(),
+        |written| format!("{written:.1} MB"),
+    );
     format!(
         "{uptime_s:.1} s: {pulls} PULLs of {pulled_mb:.1} MB, {written} written; {pushes} PUSHes, {fetched_mb:.1} MB \
          read ahead"

@@ -12,7 +12,9 @@ use std::thread;
 /// Not for `serve`, `replay`, `record`, `stream-test` and `top`, which have things to finish.
 pub(crate) fn clean_up_at_signals() {
     // Where signals cannot be caught, they end the process as ever.
-    let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) else { return };
+    let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) else {
+        return;
+    };
     thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
             remove_partial_files();

@@ -63,7 +63,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A stack file describes workload, volume layout and drives. `run` measures
 /// one stack, `compare` ranks several and says how sure the order is.
 #[derive(Debug, Parser)]
-#[command(name = "fullstroke", version, propagate_version = true, max_term_width = 100)]
+#[command(
+    name = "fullstroke",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
 #[command(after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]

@@ -16,10 +16,17 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let command = Cli::command();
     let Some(folder) = &arguments.folder else {
         let mut page = Vec::new();
-        clap_mangen::Man::new(command).render(&mut page).map_err(Failure::input)?;
+        clap_mangen::Man::new(command)
+            .render(&mut page)
+            .map_err(Failure::input)?;
         return output.print(&String::from_utf8_lossy(&page));
     };
-    std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder)).map_err(
-        |error| Failure::Input(format!("cannot write manual pages to `{}`: {error}", folder.display())),
-    )
+    std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(command, folder))
+        .map_err(|error| {
+            Failure::Input(format!(
+                "cannot write manual pages to `{}`: {error}",
+                folder.display()
+            ))
+        })
 }

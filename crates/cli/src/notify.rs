@@ -13,9 +13,14 @@ const SOCKET: &str = "NOTIFY_SOCKET";
 /// Says it. Where that fails the service goes on: the supervisor's patience ends it, if
 /// anything does.
 pub(crate) fn ready() {
-    let Some(socket) = std::env::var_os(SOCKET) else { return };
+    let Some(socket) = std::env::var_os(SOCKET) else {
+        return;
+    };
     if let Err(error) = send(socket.as_bytes(), b"READY=1") {
-        eprintln!("fullstroke: {SOCKET}: `{}` could not be told: {error}", socket.display());
+        eprintln!(
+            "fullstroke: {SOCKET}: `{}` could not be told: {error}",
+            socket.display()
+        );
     }
 }
 
@@ -24,7 +29,9 @@ fn send(socket: &[u8], word: &[u8]) -> io::Result<()> {
         Some(name) => SocketAddr::from_abstract_name(name)?,
         None => SocketAddr::from_pathname(OsStr::from_bytes(socket))?,
     };
-    UnixDatagram::unbound()?.send_to_addr(word, &address).map(drop)
+    UnixDatagram::unbound()?
+        .send_to_addr(word, &address)
+        .map(drop)
 }
 
 #[cfg(test)]
@@ -37,8 +44,10 @@ mod tests {
         let path = folder.path().join("notify");
         let name = format!("fullstroke-test-{}", std::process::id());
         let abstract_name = SocketAddr::from_abstract_name(&name).unwrap();
-        let (at_path, at_name) =
-            (UnixDatagram::bind(&path).unwrap(), UnixDatagram::bind_addr(&abstract_name).unwrap());
+        let (at_path, at_name) = (
+            UnixDatagram::bind(&path).unwrap(),
+            UnixDatagram::bind_addr(&abstract_name).unwrap(),
+        );
         send(path.as_os_str().as_bytes(), b"READY=1").unwrap();
         send(format!("@{name}").as_bytes(), b"READY=1").unwrap();
         for socket in [at_path, at_name] {
@@ -46,6 +55,12 @@ mod tests {
             let length = socket.recv(&mut heard).unwrap();
             assert_eq!(&heard[..length], b"READY=1");
         }
-        assert!(send(folder.path().join("nobody").as_os_str().as_bytes(), b"READY=1").is_err());
+        assert!(
+            send(
+                folder.path().join("nobody").as_os_str().as_bytes(),
+                b"READY=1"
+            )
+            .is_err()
+        );
     }
 }

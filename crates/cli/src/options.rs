@@ -14,7 +14,8 @@ use std::thread::available_parallelism;
 
 /// Runs at a time: as many as there are cores, unless said.
 pub(crate) fn jobs(said: Option<NonZeroUsize>) -> usize {
-    said.or_else(|| available_parallelism().ok()).map_or(1, NonZeroUsize::get)
+    said.or_else(|| available_parallelism().ok())
+        .map_or(1, NonZeroUsize::get)
 }
 
 /// Which part of a trace is read, and how.
@@ -66,7 +67,11 @@ pub(crate) struct Edits {
 impl Edits {
     /// The same for the stack loader.
     pub(crate) fn overrides(&self) -> Overrides {
-        Overrides { set: self.set.clone(), drive: self.drive.clone(), ..Overrides::default() }
+        Overrides {
+            set: self.set.clone(),
+            drive: self.drive.clone(),
+            ..Overrides::default()
+        }
     }
 }
 
@@ -143,7 +148,11 @@ enum Find {
 impl Searching {
     /// What is looked for, with `jobs` runs at a time.
     pub(crate) fn most(&self, jobs: usize) -> Option<Most> {
-        let search = Search { confidence: self.confidence, replications: self.replications.get(), jobs };
+        let search = Search {
+            confidence: self.confidence,
+            replications: self.replications.get(),
+            jobs,
+        };
         self.find.map(|find| match find {
             Find::Streams => Most::Streams(search),
             Find::Load => Most::Load(self.p99_max),
@@ -152,7 +161,10 @@ impl Searching {
 }
 
 pub(crate) fn confidence(text: &str) -> Result<f64, String> {
-    let share = text.parse().ok().filter(|share| *share > 0.0 && *share < 1.0);
+    let share = text
+        .parse()
+        .ok()
+        .filter(|share| *share > 0.0 && *share < 1.0);
     share.ok_or_else(|| "expected a share above 0 and below 1, such as 0.95".to_owned())
 }
 
@@ -229,7 +241,10 @@ impl Beyond {
 
 impl Selection {
     fn operations(&self) -> Vec<Operation> {
-        self.operations.iter().map(|name| name.operation()).collect()
+        self.operations
+            .iter()
+            .map(|name| name.operation())
+            .collect()
     }
 
     /// What arrival times are multiplied by.
@@ -261,8 +276,14 @@ impl Selection {
             }
         };
         put("format", self.format.as_ref().map(|format| json!(format)));
-        put("devices", (!self.devices.is_empty()).then(|| json!(self.devices)));
-        put("operations", (!self.operations.is_empty()).then(|| json!(self.operations())));
+        put(
+            "devices",
+            (!self.devices.is_empty()).then(|| json!(self.devices)),
+        );
+        put(
+            "operations",
+            (!self.operations.is_empty()).then(|| json!(self.operations())),
+        );
         put("from", self.from.map(|from| json!(from)));
         put("to", self.to.map(|to| json!(to)));
         put("time_scale", self.time_scale.map(|factor| json!(factor)));

@@ -57,7 +57,11 @@ impl Output {
 
     /// Prints `value` as JSON if that was asked for, else as `text`.
     pub(crate) fn show<T: Serialize>(&self, value: &T, text: impl Display) -> Result<(), Failure> {
-        if self.json { self.show_json(value) } else { self.tell(&format!("{text}\n")) }
+        if self.json {
+            self.show_json(value)
+        } else {
+            self.tell(&format!("{text}\n"))
+        }
     }
 
     /// Prints what `serve` tells as soon as it is ready, and what it ends with.
@@ -84,16 +88,23 @@ impl Output {
 
     /// Prints `text` for people: on a terminal, with colours.
     fn tell(&self, text: &str) -> Result<(), Failure> {
-        if paint::wanted() { self.print(&paint::painted(text)) } else { self.print(text) }
+        if paint::wanted() {
+            self.print(&paint::painted(text))
+        } else {
+            self.print(text)
+        }
     }
 
     /// Prints `text` as it is.
     pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
-        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe => Failure::NoReader,
-            _ => Failure::Input(format!("cannot write to standard output: {error}")),
-        })
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush())
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::BrokenPipe => Failure::NoReader,
+                _ => Failure::Input(format!("cannot write to standard output: {error}")),
+            })
     }
 }
 

@@ -50,12 +50,18 @@ pub(crate) fn check<'a>(
     targets: impl IntoIterator<Item = Option<Target<'a>>>,
     read: &[PathBuf],
 ) -> Result<(), Failure> {
-    let taken =
-        |file: &PathBuf| Some((Identity::of(file)?, "a file that this command line reads".to_owned()));
+    let taken = |file: &PathBuf| {
+        Some((
+            Identity::of(file)?,
+            "a file that this command line reads".to_owned(),
+        ))
+    };
     let mut taken: Vec<(Identity, String)> = read.iter().filter_map(taken).collect();
     for target in targets.into_iter().flatten() {
         target.check_folder()?;
-        let Some(identity) = Identity::of(target.path) else { continue };
+        let Some(identity) = Identity::of(target.path) else {
+            continue;
+        };
         if let Some((_, what)) = taken.iter().find(|(other, _)| *other == identity) {
             return Err(target.refused(what, "a file of its own"));
         }
@@ -75,12 +81,19 @@ pub(crate) fn read_for(stacks: &[PathBuf], overrides: &Overrides, varied: &[Vary
             changed
         }));
     }
-    stacks.iter().flat_map(|stack| changes.iter().flat_map(|changes| files(stack, changes))).collect()
+    stacks
+        .iter()
+        .flat_map(|stack| changes.iter().flat_map(|changes| files(stack, changes)))
+        .collect()
 }
 
 impl<'a> Target<'a> {
     /// What `option` writes, if it was given.
-    pub(crate) fn of(option: &'static str, path: &'a Option<PathBuf>, kind: Kind) -> Option<Target<'a>> {
+    pub(crate) fn of(
+        option: &'static str,
+        path: &'a Option<PathBuf>,
+        kind: Kind,
+    ) -> Option<Target<'a>> {
         path.as_deref().map(|path| Target::to(option, path, kind))
     }
 
@@ -94,14 +107,19 @@ impl<'a> Target<'a> {
         let folder = folder_of(self.path);
         match folder.is_dir() {
             true => Ok(()),
-            false => Err(self.refused(&format!("no folder `{}`", folder.display()), "one that exists")),
+            false => Err(self.refused(
+                &format!("no folder `{}`", folder.display()),
+                "one that exists",
+            )),
         }
     }
 
     /// What stands there already must be of the same kind.
     fn check_kind(&self) -> Result<(), Failure> {
         let mut beginning = Vec::new();
-        let Ok(file) = File::open(self.path) else { return Ok(()) };
+        let Ok(file) = File::open(self.path) else {
+            return Ok(());
+        };
         // What cannot be read is not known to be of another kind.
         let _ = file.take(BEGINNING_BYTES).read_to_end(&mut beginning);
         if beginning.is_empty() || self.kind.fits(&beginning) {
@@ -109,13 +127,24 @@ impl<'a> Target<'a> {
         }
         let text = String::from_utf8_lossy(&beginning);
         let line = text.lines().next().unwrap_or_default();
-        let line: String = line.chars().filter(|letter| !letter.is_control()).take(SHOWN).collect();
+        let line: String = line
+            .chars()
+            .filter(|letter| !letter.is_control())
+            .take(SHOWN)
+            .collect();
         let found = format!("a file that begins with `{line}`");
-        Err(self.refused(&found, &format!("no file, or {} to replace", self.kind.name())))
+        Err(self.refused(
+            &found,
+            &format!("no file, or {} to replace", self.kind.name()),
+        ))
     }
 
     fn refused(&self, found: &str, expected: &str) -> Failure {
-        Failure::Input(format!("{} {}: found {found}; expected {expected}", self.option, self.path.display()))
+        Failure::Input(format!(
+            "{} {}: found {found}; expected {expected}",
+            self.option,
+            self.path.display()
+        ))
     }
 }
 
@@ -150,9 +179,10 @@ impl Identity {
     /// `None` for what is written to as it is, such as `/dev/null`, and for what stands in no folder.
     fn of(path: &Path) -> Option<Identity> {
         match fs::metadata(path) {
-            Ok(metadata) if metadata.is_file() => {
-                Some(Identity::Node { device: metadata.dev(), inode: metadata.ino() })
-            }
+            Ok(metadata) if metadata.is_file() => Some(Identity::Node {
+                device: metadata.dev(),
+                inode: metadata.ino(),
+            }),
             Ok(_) => None,
             Err(_) => {
                 let folder = fs::canonicalize(folder_of(path)).ok()?;
@@ -163,5 +193,7 @@ impl Identity {
 }
 
 fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }

@@ -95,15 +95,31 @@ mod tests {
     #[test]
     fn headings_rules_and_telling_words_are_painted() {
         let text = painted(TABLE);
-        assert!(text.starts_with("\x1b[1mname   value\x1b[0m\n\x1b[2m───"), "{text:?}");
-        assert!(text.contains("\x1b[32mbest\x1b[0m") && text.contains("\x1b[33m≈\x1b[0m"), "{text:?}");
+        assert!(
+            text.starts_with("\x1b[1mname   value\x1b[0m\n\x1b[2m───"),
+            "{text:?}"
+        );
+        assert!(
+            text.contains("\x1b[32mbest\x1b[0m") && text.contains("\x1b[33m≈\x1b[0m"),
+            "{text:?}"
+        );
     }
 
     #[test]
     fn paint_changes_no_letter() {
-        for text in [TABLE, "", "\n\n", "the best-known drive is best.", "─", " ─ "] {
+        for text in [
+            TABLE,
+            "",
+            "\n\n",
+            "the best-known drive is best.",
+            "─",
+            " ─ ",
+        ] {
             assert_eq!(bare(&painted(text)), text);
         }
-        assert!(!painted("the best-known drive").contains(GREEN), "a part of a word is not the word");
+        assert!(
+            !painted("the best-known drive").contains(GREEN),
+            "a part of a word is not the word"
+        );
     }
 }

@@ -26,7 +26,9 @@ pub(crate) struct Perfetto {
 impl Perfetto {
     /// What is kept of the run, if anything is.
     pub(crate) fn window(&self) -> Option<PerfettoWindow> {
-        self.perfetto.as_ref().map(|_| self.perfetto_window.unwrap_or_default())
+        self.perfetto
+            .as_ref()
+            .map(|_| self.perfetto_window.unwrap_or_default())
     }
 
     /// The file that it writes.
@@ -39,7 +41,10 @@ impl Perfetto {
         if self.perfetto.is_none() {
             return Ok(());
         }
-        let labels: Vec<String> = ran.iter().map(|ran| ran.varied.label(&ran.measured.report.name)).collect();
+        let labels: Vec<String> = ran
+            .iter()
+            .map(|ran| ran.varied.label(&ran.measured.report.name))
+            .collect();
         let runs = labels
             .iter()
             .zip(ran)
@@ -49,7 +54,9 @@ impl Perfetto {
 
     /// Writes the file, and says where it was cut.
     pub(crate) fn write(&self, file: &PerfettoFile) -> Result<(), Failure> {
-        let Some(path) = &self.perfetto else { return Ok(()) };
+        let Some(path) = &self.perfetto else {
+            return Ok(());
+        };
         write_whole(path, &file.bytes)?;
         let note = match file.cut {
             Some(end) => format!(
@@ -58,7 +65,9 @@ impl Perfetto {
                 end.since(Time::ZERO).as_secs_f64(),
                 file.requests
             ),
-            None if file.requests == 0 => "is empty: no request begins and ends in that window".to_owned(),
+            None if file.requests == 0 => {
+                "is empty: no request begins and ends in that window".to_owned()
+            }
             None => return Ok(()),
         };
         // If nobody reads it, nothing is lost.
@@ -69,8 +78,11 @@ impl Perfetto {
 
 /// `FROM..TO` in seconds.
 fn window(text: &str) -> Result<PerfettoWindow, String> {
-    let wrong =
-        || format!("found `{text}`; expected FROM..TO in seconds with FROM before TO, such as 10..12.5");
+    let wrong = || {
+        format!(
+            "found `{text}`; expected FROM..TO in seconds with FROM before TO, such as 10..12.5"
+        )
+    };
     let (from, to) = text.split_once("..").ok_or_else(wrong)?;
     let whole = PerfettoWindow::default();
     let from = instant(from, whole.from).ok_or_else(wrong)?;

@@ -27,7 +27,11 @@ impl Assuming {
         stacks: &[&Path],
         overrides: &mut Overrides,
     ) -> Result<Option<&'static str>, Failure> {
-        if wanted || self.assume_power { require(stacks, overrides, self.assume_power) } else { Ok(None) }
+        if wanted || self.assume_power {
+            require(stacks, overrides, self.assume_power)
+        } else {
+            Ok(None)
+        }
     }
 }
 
@@ -41,13 +45,20 @@ pub(crate) fn is_energy(metric: &Metric) -> bool {
 pub(crate) fn say_assumed(source: Option<&str>) {
     if let Some(source) = source {
         // If nobody reads it, nothing is lost.
-        let _ = writeln!(std::io::stderr(), "fullstroke: what the drives draw is {source}");
+        let _ = writeln!(
+            std::io::stderr(),
+            "fullstroke: what the drives draw is {source}"
+        );
     }
 }
 
 /// What an answer without watts lacks, and what could be put there; `None` where all drives have them.
 pub(crate) fn lacking(stack: &Stack) -> Option<String> {
-    let configs: Vec<&DriveConfig> = stack.drives().into_iter().map(|model| model.config()).collect();
+    let configs: Vec<&DriveConfig> = stack
+        .drives()
+        .into_iter()
+        .map(|model| model.config())
+        .collect();
     let config = silent(&configs)?;
     let missing = config.power.unwrap_or_default().missing().join(", ");
     Some(format!(
@@ -66,7 +77,10 @@ fn require(
     overrides: &mut Overrides,
     assume: bool,
 ) -> Result<Option<&'static str>, Failure> {
-    let stacks = stacks.iter().map(|file| Stack::load(file, overrides)).collect::<Result<Vec<_>, _>>();
+    let stacks = stacks
+        .iter()
+        .map(|file| Stack::load(file, overrides))
+        .collect::<Result<Vec<_>, _>>();
     let stacks = stacks.map_err(Failure::input)?;
     let drives = stacks.iter().flat_map(Stack::drives);
     let configs: Vec<&DriveConfig> = drives.map(|model| model.config()).collect();
@@ -79,16 +93,24 @@ fn require(
 
 /// A drive whose file does not say what it draws.
 fn silent<'a>(configs: &[&'a DriveConfig]) -> Option<&'a DriveConfig> {
-    configs.iter().copied().find(|config| !config.power.is_some_and(|power| power.counts_energy()))
+    configs
+        .iter()
+        .copied()
+        .find(|config| !config.power.is_some_and(|power| power.counts_energy()))
 }
 
 /// What is missing, and what could be put there.
 fn lacks(config: &DriveConfig) -> String {
     let (class, source) = PowerConfig::assumed_for(config);
     let missing = config.power.unwrap_or_default().missing().join(", ");
-    let table =
-        serde_json::to_value(class).ok().and_then(|value| value.as_object().cloned()).unwrap_or_default();
-    let lines: String = table.iter().map(|(key, value)| format!("  {key} = {value}\n")).collect();
+    let table = serde_json::to_value(class)
+        .ok()
+        .and_then(|value| value.as_object().cloned())
+        .unwrap_or_default();
+    let lines: String = table
+        .iter()
+        .map(|(key, value)| format!("  {key} = {value}\n"))
+        .collect();
     format!(
         "the file of drive `{}` does not say what it draws: `[power]` lacks {missing}. Give it these from its \
          manual, or run with --assume-power, which takes those of its class:\n\n  [power]\n{lines}\n  [sources]\n  \
@@ -113,7 +135,10 @@ fn assumed(
         );
         return Err(Failure::Input(message));
     }
-    if let Some(other) = all.iter().find(|other| PowerConfig::assumed_for(other).0 != class) {
+    if let Some(other) = all
+        .iter()
+        .find(|other| PowerConfig::assumed_for(other).0 != class)
+    {
         let message = format!(
             "`{}` and `{}` are drives of different classes; give [power] to their files",
             config.title, other.title
@@ -122,7 +147,9 @@ fn assumed(
     }
     let table = serde_json::to_value(class).map_err(Failure::input)?;
     for (key, value) in table.as_object().into_iter().flatten() {
-        overrides.set.push(format!("volume.drive_settings.power.{key}={value}"));
+        overrides
+            .set
+            .push(format!("volume.drive_settings.power.{key}={value}"));
     }
     Ok(source)
 }

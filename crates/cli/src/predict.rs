@@ -8,8 +8,8 @@ use fullstroke_drive::Model;
 use fullstroke_lab::{Recipe, Varied, arrivals, run};
 use fullstroke_measure::{number, table};
 use fullstroke_predict::{
-    Arrival, Disk, DriveTables, Fingerprint, Gatherer, Gears, Load, LoadGatherer, Powers, Predicted, REGIME,
-    Reserve, Shifted, geared, plans, queues, seek_delays, striped,
+    Arrival, Disk, DriveTables, Fingerprint, Gatherer, Gears, Load, LoadGatherer, Powers,
+    Predicted, REGIME, Reserve, Shifted, geared, plans, queues, seek_delays, striped,
 };
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::{Bytes, Duration};
@@ -143,11 +143,18 @@ struct Simulated {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let mut overrides = Overrides { trace: arguments.trace.clone(), ..arguments.edits.overrides() };
-    let assumed = arguments.assuming.require_if(false, &[&arguments.stack], &mut overrides)?;
+    let mut overrides = Overrides {
+        trace: arguments.trace.clone(),
+        ..arguments.edits.overrides()
+    };
+    let assumed = arguments
+        .assuming
+        .require_if(false, &[&arguments.stack], &mut overrides)?;
     let stack = Stack::load(&arguments.stack, &overrides).map_err(Failure::input)?;
     let drives = stack.drives();
-    let model = drives.first().ok_or_else(|| Failure::input("the stack has no drives"))?;
+    let model = drives
+        .first()
+        .ok_or_else(|| Failure::input("the stack has no drives"))?;
     let (fingerprint, load) = fingerprint(&stack, arguments.window)?;
     let array = Array::new(&fingerprint, model, drives.len() as u32);
     let began = Instant::now();
@@ -163,7 +170,11 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         windows: fingerprint.windows,
         busy_windows: fingerprint.busy.len() as u64,
         requests: fingerprint.busy.iter().map(|window| window.count()).sum(),
-        runs: fingerprint.busy.iter().map(|window| window.run_count()).sum(),
+        runs: fingerprint
+            .busy
+            .iter()
+            .map(|window| window.run_count())
+            .sum(),
         answered_us,
         equations_us,
         predicted,
@@ -199,7 +210,9 @@ fn modelled(stack: &Stack, load: &Load) -> Result<Modelled, Failure> {
     let tables = DriveTables::new(drives[0], used(&shape)).map_err(Failure::input)?;
     let tabulated_ms = began.elapsed().as_secs_f64() * 1e3;
     let began = Instant::now();
-    let in_step = drives.iter().all(|drive| drive.phase() == drives[0].phase());
+    let in_step = drives
+        .iter()
+        .all(|drive| drive.phase() == drives[0].phase());
     let planned = plans(load, &mut shape, in_step);
     let found = queues(load, &planned, &tables);
     let answered_us = began.elapsed().as_secs_f64() * 1e6;
@@ -211,7 +224,12 @@ fn modelled(stack: &Stack, load: &Load) -> Result<Modelled, Failure> {
         Some(queues) => {
             for bound in &REGIME {
                 let value = bound.found(load, queues);
-                bounds.push(Bounded { name: bound.name, found: value, least: bound.least, most: bound.most });
+                bounds.push(Bounded {
+                    name: bound.name,
+                    found: value,
+                    least: bound.least,
+                    most: bound.most,
+                });
                 if !bound.holds(value) {
                     outside.push(format!("{}: found {}", bound, number(value)));
                 }
@@ -247,8 +265,11 @@ fn used(shape: &Shape) -> u64 {
 /// Parts of a stack that the model does not have.
 fn unlike(stack: &Stack, shape: &Shape) -> Vec<String> {
     let drives = stack.drives();
-    let mut unlike: Vec<String> =
-        stack.layers_beside_volume().into_iter().map(|key| format!("[{key}] is not in the model")).collect();
+    let mut unlike: Vec<String> = stack
+        .layers_beside_volume()
+        .into_iter()
+        .map(|key| format!("[{key}] is not in the model"))
+        .collect();
     let first = drives[0].config();
     if drives.iter().any(|drive| drive.config() != first) {
         unlike.push("the drives differ".to_owned());
@@ -259,9 +280,14 @@ fn unlike(stack: &Stack, shape: &Shape) -> Vec<String> {
 
 /// Layouts whose members the model cannot take to be alike.
 fn layouts(shape: &Shape, unlike: &mut Vec<String>) {
-    let Shape::Volume { layout, members } = shape else { return };
+    let Shape::Volume { layout, members } = shape else {
+        return;
+    };
     if !MODELLED.contains(&layout.name()) {
-        unlike.push(format!("the layout `{}` is not in the model", layout.name()));
+        unlike.push(format!(
+            "the layout `{}` is not in the model",
+            layout.name()
+        ));
     }
     if !layout.failed().is_empty() {
         unlike.push("members have failed".to_owned());
@@ -293,11 +319,21 @@ impl Array {
 
 impl Arguments {
     fn predict(&self, fingerprint: &Fingerprint, array: &Array) -> Result<Vec<Row>, Failure> {
-        let Array { disk, powers, drives, seeks_of_one, seeks } = array;
+        let Array {
+            disk,
+            powers,
+            drives,
+            seeks_of_one,
+            seeks,
+        } = array;
         let (drives, powers) = (*drives, powers.as_ref());
         let elapsed_s = fingerprint.windows as f64 * fingerprint.window_s;
         let plain = |layout: String, seeks: &[f64], drives| {
-            Row::new(layout, &striped(fingerprint, seeks, drives, disk, powers, f64::INFINITY), elapsed_s)
+            Row::new(
+                layout,
+                &striped(fingerprint, seeks, drives, disk, powers, f64::INFINITY),
+                elapsed_s,
+            )
         };
         let mut rows = vec![plain("one disk".to_owned(), seeks_of_one, 1)];
         if drives < 2 {
@@ -340,7 +376,8 @@ impl Arguments {
         let report = &ran.measured.report;
         let reading = |name: &str| {
             let mut all = report.layers.iter().flat_map(|layer| &layer.readings);
-            all.find(|reading| reading.name == name).map(|reading| reading.value)
+            all.find(|reading| reading.name == name)
+                .map(|reading| reading.value)
         };
         let shifts = [reading("volume_shifts_down"), reading("volume_shifts_up")];
         Ok(Simulated {
@@ -381,16 +418,40 @@ impl Row {
 
     fn of_gears(layout: String, shifted: &Shifted, elapsed_s: f64) -> Row {
         let (gear_shifts, low_gear_share) = (Some(shifted.shifts_s.len()), Some(shifted.low_share));
-        Row { gear_shifts, low_gear_share, ..Row::new(layout, &shifted.predicted, elapsed_s) }
+        Row {
+            gear_shifts,
+            low_gear_share,
+            ..Row::new(layout, &shifted.predicted, elapsed_s)
+        }
     }
 }
 
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Answer { windows, busy_windows, requests, runs, equations_us, .. } = self;
-        writeln!(f, "{requests} requests in {runs} runs; {busy_windows} of {windows} windows are busy.\n")?;
-        let mut rows =
-            table(["by equations", "latency ms", "utilisation", "MB/s", "W", "shifts", "low gear"], &[0]);
+        let Answer {
+            windows,
+            busy_windows,
+            requests,
+            runs,
+            equations_us,
+            ..
+        } = self;
+        writeln!(
+            f,
+            "{requests} requests in {runs} runs; {busy_windows} of {windows} windows are busy.\n"
+        )?;
+        let mut rows = table(
+            [
+                "by equations",
+                "latency ms",
+                "utilisation",
+                "MB/s",
+                "W",
+                "shifts",
+                "low gear",
+            ],
+            &[0],
+        );
         let dash = || "-".to_owned();
         for row in &self.predicted {
             rows.add_row([
@@ -399,18 +460,27 @@ impl fmt::Display for Answer {
                 number(row.utilisation),
                 number(row.mb_per_s),
                 row.mean_w.map_or_else(dash, number),
-                row.gear_shifts.map_or_else(dash, |shifts| shifts.to_string()),
-                row.low_gear_share.map_or_else(dash, |share| format!("{:.1} %", 100.0 * share)),
+                row.gear_shifts
+                    .map_or_else(dash, |shifts| shifts.to_string()),
+                row.low_gear_share
+                    .map_or_else(dash, |share| format!("{:.1} %", 100.0 * share)),
             ]);
         }
         writeln!(f, "{}\n", rows.trim_fmt())?;
-        let watts =
-            |watts: &Option<f64>| watts.map_or_else(String::new, |watts| format!(", {} W", number(watts)));
+        let watts = |watts: &Option<f64>| {
+            watts.map_or_else(String::new, |watts| format!(", {} W", number(watts)))
+        };
         if let Some(model) = &self.model {
             writeln!(f, "{model}{}.", watts(&model.mean_w))?;
         }
-        if let Some(Simulated { layout, took_ms, response_ms_mean, mean_w, gear_shifts, low_gear_share }) =
-            &self.simulated
+        if let Some(Simulated {
+            layout,
+            took_ms,
+            response_ms_mean,
+            mean_w,
+            gear_shifts,
+            low_gear_share,
+        }) = &self.simulated
         {
             let response = number(*response_ms_mean);
             let gears = match (gear_shifts, low_gear_share) {
@@ -465,9 +535,15 @@ impl Modelled {
     /// Whether the model was found to hold for such a load.
     fn say_regime(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.outside[..] {
-            [] => writeln!(f, "The queueing model was found within 10 % of simulations of such loads.")?,
+            [] => writeln!(
+                f,
+                "The queueing model was found within 10 % of simulations of such loads."
+            )?,
             outside => {
-                writeln!(f, "The queueing model may be far off here. It was found within 10 % elsewhere:")?;
+                writeln!(
+                    f,
+                    "The queueing model may be far off here. It was found within 10 % elsewhere:"
+                )?;
                 outside.iter().try_for_each(|why| writeln!(f, "- {why}"))?;
             }
         }

@@ -133,7 +133,9 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     if arguments.fio && !report.interrupted {
         match fio_beside(&options, report.requests) {
             Ok(fio) => report.fio = Some(fio),
-            Err(reason) => report.notes.push(format!("nothing of fio beside: {reason}")),
+            Err(reason) => report
+                .notes
+                .push(format!("nothing of fio beside: {reason}")),
         }
     }
     output.show(&report, &report)
@@ -144,17 +146,28 @@ impl Arguments {
         let pace = self.pace.pace();
         let refuse = |message: String| Err(Failure::Input(message));
         if self.outstanding.is_some() && matches!(pace, Pace::Timing | Pace::Load) {
-            return refuse(format!("--outstanding has no effect with --pace {}; leave it out", pace.name()));
+            return refuse(format!(
+                "--outstanding has no effect with --pace {}; leave it out",
+                pace.name()
+            ));
         }
         let scale = self.selection.time_scale();
         if scale != 1.0 && !pace.heeds_times() {
-            return refuse(format!("--time-scale has no effect with --pace {}; leave it out", pace.name()));
+            return refuse(format!(
+                "--time-scale has no effect with --pace {}; leave it out",
+                pace.name()
+            ));
         }
         if !(scale.is_finite() && scale > 0.0) {
-            return refuse(format!("--time-scale is {scale}; expected a factor above 0"));
+            return refuse(format!(
+                "--time-scale is {scale}; expected a factor above 0"
+            ));
         }
         if self.batch && !matches!(pace, Pace::Timing | Pace::Load) {
-            return refuse(format!("--batch has no effect with --pace {}; leave it out", pace.name()));
+            return refuse(format!(
+                "--batch has no effect with --pace {}; leave it out",
+                pace.name()
+            ));
         }
         if self.threads.is_some() && pace != Pace::Timing {
             return refuse(format!(

@@ -16,12 +16,25 @@ pub(crate) fn execute(
     let stack = Stack::load_for_clients(stack, overrides).map_err(Failure::input)?;
     let verdict = replay_decisions(&stack, record).map_err(Failure::input)?;
     output.show(&verdict, describe(&verdict))?;
-    if verdict.alike == verdict.requests { Ok(()) } else { Err(Failure::Checks) }
+    if verdict.alike == verdict.requests {
+        Ok(())
+    } else {
+        Err(Failure::Checks)
+    }
 }
 
 fn describe(verdict: &Verdict) -> String {
-    let Verdict { requests, orders, alike, .. } = verdict;
-    let given = if *orders == 0 { String::new() } else { format!(" and {orders} orders to members") };
+    let Verdict {
+        requests,
+        orders,
+        alike,
+        ..
+    } = verdict;
+    let given = if *orders == 0 {
+        String::new()
+    } else {
+        format!(" and {orders} orders to members")
+    };
     match &verdict.first_difference {
         None => format!("the same decisions in the same order for all {requests} requests{given}"),
         Some(difference) => format!(

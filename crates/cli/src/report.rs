@@ -35,7 +35,10 @@ impl Reporting {
 
     /// The files that it writes.
     pub(crate) fn targets(&self) -> [Option<Target<'_>>; 2] {
-        [Target::of("--report", &self.report, Kind::Page), Target::of("--plot", &self.plot, Kind::Figure)]
+        [
+            Target::of("--report", &self.report, Kind::Page),
+            Target::of("--plot", &self.plot, Kind::Figure),
+        ]
     }
 
     /// Writes the page and the figure of what `--json` prints as `answer`, the page with the text of the files that it came
@@ -47,12 +50,15 @@ impl Reporting {
         let answer = serde_json::to_value(answer).map_err(Failure::input)?;
         // The page first: an answer without a figure still makes one.
         if let Some(path) = &self.report {
-            let source =
-                Source { command: command(), files: files.iter().filter_map(|file| named(file)).collect() };
+            let source = Source {
+                command: command(),
+                files: files.iter().filter_map(|file| named(file)).collect(),
+            };
             write_whole(path, page(&answer, &source))?;
         }
         if let Some(path) = &self.plot {
-            let svg = plot(&answer).map_err(|why| Failure::Input(format!("`{}`: {why}", path.display())))?;
+            let svg = plot(&answer)
+                .map_err(|why| Failure::Input(format!("`{}`: {why}", path.display())))?;
             write_whole(path, svg)?;
         }
         Ok(())
@@ -61,11 +67,18 @@ impl Reporting {
 
 /// The words of this command line, the program by its name alone.
 fn command() -> Vec<String> {
-    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    std::iter::once("fullstroke".to_owned()).chain(words).collect()
+    let words = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned());
+    std::iter::once("fullstroke".to_owned())
+        .chain(words)
+        .collect()
 }
 
 /// What has been read since, or is no text, is left out: the page needs it for no number.
 fn named(file: &Path) -> Option<(String, String)> {
-    Some((file.display().to_string(), std::fs::read_to_string(file).ok()?))
+    Some((
+        file.display().to_string(),
+        std::fs::read_to_string(file).ok()?,
+    ))
 }

@@ -54,7 +54,12 @@ pub(crate) struct Arguments {
 
     /// How the results of a job file are printed; --json is fullstroke's own
     /// report in any case.
-    #[arg(long, value_name = "FORMAT", default_value = "normal", conflicts_with = "json")]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "normal",
+        conflicts_with = "json"
+    )]
     output_format: OutputFormat,
 
     #[command(flatten)]
@@ -90,13 +95,18 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         return replay_decisions::execute(stack, &overrides, record, output);
     }
     let plots = arguments.plot_power.is_some();
-    say_assumed(arguments.assuming.require_if(plots, &[stack], &mut overrides)?);
+    say_assumed(
+        arguments
+            .assuming
+            .require_if(plots, &[stack], &mut overrides)?,
+    );
     let jobs = jobs(arguments.jobs);
     if let Some(most) = arguments.searching.most(jobs) {
         let recipes = recipes(std::slice::from_ref(stack), &overrides, &[]);
         return find(arguments, stack, &recipes, most, output);
     }
-    let mut candidates = candidates(std::slice::from_ref(stack), &overrides, &[]).map_err(Failure::input)?;
+    let mut candidates =
+        candidates(std::slice::from_ref(stack), &overrides, &[]).map_err(Failure::input)?;
     for candidate in &mut candidates {
         candidate.timeline = arguments.reporting.wanted();
         candidate.watts = arguments.plot_power.is_some();
@@ -121,7 +131,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 impl Arguments {
     /// Writes the files that were asked for.
     fn write(&self, ran: &Ran, stack: &Path) -> Result<(), Failure> {
-        self.reporting.write(&ran.measured.report, &self.files(stack))?;
+        self.reporting
+            .write(&ran.measured.report, &self.files(stack))?;
         if let Some(traced) = &ran.perfetto {
             self.perfetto.write(&PerfettoFile::of(traced))?;
         }
@@ -157,18 +168,25 @@ fn find(
 ) -> Result<(), Failure> {
     let at_a_time = jobs(arguments.jobs);
     let bars = Bars::new(recipes.iter().map(|recipe| recipe.name.as_str()), output);
-    let found = MostRanking::new(recipes, most, &|index, simulated| bars.advance(index, simulated, None));
+    let found = MostRanking::new(recipes, most, &|index, simulated| {
+        bars.advance(index, simulated, None)
+    });
     bars.clear();
     let found = found.map_err(Failure::input)?.candidates;
     for borne in &found {
         let whole_load = arguments.reporting.page_wanted();
-        let whole_load = whole_load.then(|| of_found(&found, recipes, at_a_time)).transpose()?;
+        let whole_load = whole_load
+            .then(|| of_found(&found, recipes, at_a_time))
+            .transpose()?;
         let searched = Searched::new(borne, whole_load);
         let shown = match borne {
             Borne::Streams(found) => output.show(&searched, found),
             Borne::Load(found) => output.show(&searched, found),
         };
-        arguments.reporting.write(&searched, &arguments.files(stack)).and(shown)?;
+        arguments
+            .reporting
+            .write(&searched, &arguments.files(stack))
+            .and(shown)?;
     }
     Ok(())
 }
@@ -197,7 +215,10 @@ fn show(ran: &Ran, format: OutputFormat, output: &Output) -> Result<(), Failure>
 fn name_ignored(fio: &FioReport) {
     let names: Vec<&str> = fio.ignored().iter().map(|option| option.name).collect();
     if !names.is_empty() {
-        let note = format!("fullstroke: options that change nothing here: {}", names.join(", "));
+        let note = format!(
+            "fullstroke: options that change nothing here: {}",
+            names.join(", ")
+        );
         // If nobody reads it, nothing is lost.
         let _ = writeln!(std::io::stderr(), "{note}");
     }

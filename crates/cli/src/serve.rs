@@ -69,7 +69,12 @@ pub(crate) struct Arguments {
     read_only: bool,
 
     /// Let the world run so many times as fast as the real clock.
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, conflicts_with = "no_delay")]
+    #[arg(
+        long,
+        value_name = "FACTOR",
+        default_value_t = 1.0,
+        conflicts_with = "no_delay"
+    )]
     speed: f64,
 
     /// Wait for nothing: bytes and decisions are those of the stack, times are not.
@@ -107,7 +112,9 @@ enum Tls {
 
 /// Permissions as three octal digits.
 fn socket_mode(text: &str) -> Result<u32, String> {
-    let mode = u32::from_str_radix(text, 8).ok().filter(|&mode| mode <= 0o777);
+    let mode = u32::from_str_radix(text, 8)
+        .ok()
+        .filter(|&mode| mode <= 0o777);
     mode.ok_or_else(|| "expected three octal digits, such as 660".to_owned())
 }
 
@@ -117,18 +124,26 @@ pub(crate) fn tcp_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse::<u16>() {
         return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     }
-    let mut addresses = text
-        .to_socket_addrs()
-        .map_err(|error| format!("{error}; expected a port, or host:port such as 127.0.0.1:10809"))?;
-    addresses.next().ok_or_else(|| "the name has no address".to_owned())
+    let mut addresses = text.to_socket_addrs().map_err(|error| {
+        format!("{error}; expected a port, or host:port such as 127.0.0.1:10809")
+    })?;
+    addresses
+        .next()
+        .ok_or_else(|| "the name has no address".to_owned())
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let overrides = arguments.edits.overrides();
     let load = |path: &PathBuf| Stack::load_for_clients(path, &overrides).map_err(Failure::input);
-    let stacks = arguments.stacks.iter().map(load).collect::<Result<Vec<_>, _>>()?;
+    let stacks = arguments
+        .stacks
+        .iter()
+        .map(load)
+        .collect::<Result<Vec<_>, _>>()?;
     let options = arguments.options()?;
-    output.show_both(announcement, farewell, |ready| serve(&stacks, &options, ready))
+    output.show_both(announcement, farewell, |ready| {
+        serve(&stacks, &options, ready)
+    })
 }
 
 impl Arguments {
@@ -145,7 +160,11 @@ impl Arguments {
         Ok(ServeOptions {
             listen,
             store: self.store.clone(),
-            pace: if self.no_delay { Pace::Immediate } else { Pace::Times(self.speed) },
+            pace: if self.no_delay {
+                Pace::Immediate
+            } else {
+                Pace::Times(self.speed)
+            },
             record: self.record.clone(),
             metrics: self.metrics,
             control: self.control.clone().or_else(beside),
@@ -181,9 +200,24 @@ impl Arguments {
 /// What stands on the terminal when clients may come.
 fn announcement(serving: &Serving) -> String {
     let mut lines = serving.notes.clone();
-    lines.extend(serving.uris.iter().map(|uri| format!("serving {} at {uri}", serving.exports.join(", "))));
-    lines.extend(serving.control.iter().map(|path| format!("orders at {}", path.display())));
-    lines.extend(serving.metrics.iter().map(|address| format!("metrics at {address}")));
+    lines.extend(
+        serving
+            .uris
+            .iter()
+            .map(|uri| format!("serving {} at {uri}", serving.exports.join(", "))),
+    );
+    lines.extend(
+        serving
+            .control
+            .iter()
+            .map(|path| format!("orders at {}", path.display())),
+    );
+    lines.extend(
+        serving
+            .metrics
+            .iter()
+            .map(|address| format!("metrics at {address}")),
+    );
     lines.join("\n")
 }
 
@@ -200,6 +234,10 @@ fn farewell(summary: &Summary) -> String {
             )
         })
         .collect();
-    lines.extend(summary.recorded_requests.map(|rows| format!("recorded {rows} requests")));
+    lines.extend(
+        summary
+            .recorded_requests
+            .map(|rows| format!("recorded {rows} requests")),
+    );
     lines.join("\n")
 }

@@ -116,7 +116,9 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let keys = arguments.keys();
     let config: StreamsConfig =
         serde_json::from_value(Value::Object(keys.clone())).map_err(Failure::input)?;
-    config.check().map_err(|error| Failure::Input(arguments.said(&error)))?;
+    config
+        .check()
+        .map_err(|error| Failure::Input(arguments.said(&error)))?;
     let seed = Seed(arguments.seed);
     let target = Target::named(&arguments.on).map_err(Failure::input)?;
     // What is wrong with the stack is found before an hour of streams.
@@ -127,15 +129,23 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     }
     let bar = progress_bar(&config, output);
     bar.set_message(format!("preparing {}", arguments.on));
-    let medium = target.open(&config, arguments.cached, seed).map_err(Failure::input)?;
-    let outcome = run(&config, &medium, seed, &stop, &mut |progress| show(&bar, &progress));
+    let medium = target
+        .open(&config, arguments.cached, seed)
+        .map_err(Failure::input)?;
+    let outcome = run(&config, &medium, seed, &stop, &mut |progress| {
+        show(&bar, &progress)
+    });
     bar.finish_and_clear();
     let answer = arguments.answer(&config, &outcome.map_err(Failure::input)?, simulated);
     output.show(&answer, answer.text())
 }
 
 fn progress_bar(config: &StreamsConfig, output: &Output) -> ProgressBar {
-    let target = if output.json() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let target = if output.json() {
+        ProgressDrawTarget::hidden()
+    } else {
+        ProgressDrawTarget::stderr()
+    };
     let bar = ProgressBar::with_draw_target(Some(u64::from(config.streams)), target);
     let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} streams {msg}");
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
@@ -145,7 +155,10 @@ fn show(bar: &ProgressBar, progress: &Progress) {
     bar.set_position(progress.started as u64);
     bar.set_message(match progress.with_underruns {
         0 => format!("{:.0} s", progress.elapsed.as_secs_f64()),
-        stalled => format!("{:.0} s, {stalled} have stalled", progress.elapsed.as_secs_f64()),
+        stalled => format!(
+            "{:.0} s, {stalled} have stalled",
+            progress.elapsed.as_secs_f64()
+        ),
     });
 }
 
@@ -161,8 +174,14 @@ impl Arguments {
         put("read_size", json!(self.read_size));
         put("until_underrun", json!(!self.go_on));
         let optional = [
-            ("start_up_buffer", self.start_up_buffer.map(|bytes| json!(bytes))),
-            ("client_buffer", self.client_buffer.map(|bytes| json!(bytes))),
+            (
+                "start_up_buffer",
+                self.start_up_buffer.map(|bytes| json!(bytes)),
+            ),
+            (
+                "client_buffer",
+                self.client_buffer.map(|bytes| json!(bytes)),
+            ),
             ("files", self.files.map(|files| json!(files))),
             ("file_size", self.file_size.map(|bytes| json!(bytes))),
         ];
@@ -184,22 +203,46 @@ impl Arguments {
     }
 
     fn simulate(&self, keys: &Map<String, Value>) -> Result<Option<StreamsReport>, Failure> {
-        let Some(file) = &self.stack else { return Ok(None) };
+        let Some(file) = &self.stack else {
+            return Ok(None);
+        };
         let keys = keys.iter().map(|(key, value)| format!("{key} = {value}"));
-        let workload: Vec<String> = std::iter::once("kind = \"streams\"".to_owned()).chain(keys).collect();
+        let workload: Vec<String> = std::iter::once("kind = \"streams\"".to_owned())
+            .chain(keys)
+            .collect();
         let mut set = vec![format!("workload={{ {} }}", workload.join(", "))];
         set.extend(self.set.iter().cloned());
-        let overrides = Overrides { set, seed: Some(self.seed), ..Overrides::default() };
-        let recipe =
-            Recipe { name: "simulated".to_owned(), varied: Varied::default(), file: file.clone(), overrides };
+        let overrides = Overrides {
+            set,
+            seed: Some(self.seed),
+            ..Overrides::default()
+        };
+        let recipe = Recipe {
+            name: "simulated".to_owned(),
+            varied: Varied::default(),
+            file: file.clone(),
+            overrides,
+        };
         let candidate = recipe.candidate().map_err(Failure::input)?;
         let ran = run_all(&[candidate], 1, &|_| ()).map_err(Failure::input)?;
-        Ok(ran.into_iter().next().and_then(|ran| ran.measured.report.streams))
+        Ok(ran
+            .into_iter()
+            .next()
+            .and_then(|ran| ran.measured.report.streams))
     }
 
-    fn answer(&self, config: &StreamsConfig, outcome: &Outcome, simulated: Option<StreamsReport>) -> Answer {
+    fn answer(
+        &self,
+        config: &StreamsConfig,
+        outcome: &Outcome,
+        simulated: Option<StreamsReport>,
+    ) -> Answer {
         let measured = StreamsReport::new(&outcome.results);
-        let first = outcome.results.started().filter_map(|tally| tally.first_underrun).min();
+        let first = outcome
+            .results
+            .started()
+            .filter_map(|tally| tally.first_underrun)
+            .min();
         Answer {
             target: self.on.clone(),
             bit_rate: self.rate.to_string(),
@@ -250,11 +293,26 @@ impl Answer {
 
     fn side_by_side(&self) -> String {
         let mut table = table(
-            ["", "started", "sustained", "underruns", "longest stall ms", "start-up ms", "p99", "max"],
+            [
+                "",
+                "started",
+                "sustained",
+                "underruns",
+                "longest stall ms",
+                "start-up ms",
+                "p99",
+                "max",
+            ],
             &[0],
         );
-        let rows = [("measured", Some(&self.measured)), ("simulated", self.simulated.as_ref())];
-        for (name, streams) in rows.into_iter().filter_map(|(name, streams)| Some((name, streams?))) {
+        let rows = [
+            ("measured", Some(&self.measured)),
+            ("simulated", self.simulated.as_ref()),
+        ];
+        for (name, streams) in rows
+            .into_iter()
+            .filter_map(|(name, streams)| Some((name, streams?)))
+        {
             table.add_row([
                 name.to_owned(),
                 streams.started.to_string(),

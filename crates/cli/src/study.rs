@@ -98,13 +98,18 @@ impl Selection {
     fn find_with(&self, traces: &Traces) -> Result<Vec<Study>, Failure> {
         let mut studies = self.find()?;
         for (name, file) in &traces.trace {
-            let replaced =
-                studies.iter_mut().filter_map(|study| study.replace_trace(name, file).then_some(()));
+            let replaced = studies
+                .iter_mut()
+                .filter_map(|study| study.replace_trace(name, file).then_some(()));
             if replaced.count() == 0 {
                 let mut known: Vec<&str> = studies.iter().flat_map(Study::traces).collect();
                 known.sort_unstable();
                 known.dedup();
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                let known = if known.is_empty() {
+                    "none".to_owned()
+                } else {
+                    known.join(", ")
+                };
                 return Err(Failure::Input(format!(
                     "--trace {name}: no chosen study has a trace of that name; found {known}"
                 )));
@@ -114,7 +119,12 @@ impl Selection {
     }
 
     fn store(&self) -> Store {
-        Store::new(&self.results.clone().unwrap_or_else(|| self.studies.join("results")))
+        Store::new(
+            &self
+                .results
+                .clone()
+                .unwrap_or_else(|| self.studies.join("results")),
+        )
     }
 
     /// The chosen studies with what there is of them, with keys of their stacks
@@ -130,6 +140,10 @@ impl Selection {
             Ok((run_list, results))
         };
         let (run_list, results) = load().map_err(Failure::input)?;
-        Ok(Loaded { studies, run_list, results })
+        Ok(Loaded {
+            studies,
+            run_list,
+            results,
+        })
     }
 }

@@ -71,11 +71,16 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     }
     if arguments.interval < SHORTEST_INTERVAL {
         let (found, least) = (arguments.interval, SHORTEST_INTERVAL);
-        return Err(Failure::input(format!("--interval: found {found}; expected at least {least}")));
+        return Err(Failure::input(format!(
+            "--interval: found {found}; expected at least {least}"
+        )));
     }
     let path = control_path(socket);
     let first = look_at(&path).map_err(Failure::Input)?;
-    let asker = Asker::start(path, std::time::Duration::from_nanos(arguments.interval.as_nanos()));
+    let asker = Asker::start(
+        path,
+        std::time::Duration::from_nanos(arguments.interval.as_nanos()),
+    );
     let broken = |error| Failure::Input(format!("cannot draw on the terminal: {error}"));
     let mut screen = Screen::open().map_err(broken)?;
     watch(&mut screen, &asker, first, Look::of_environment()).map_err(broken)
@@ -106,13 +111,20 @@ struct Watching {
 
 /// Shows what is new until the user, or a signal, wants it to end.
 fn watch(screen: &mut Screen, asker: &Asker, first: Status, look: Look) -> io::Result<()> {
-    let mut watching = Watching { history: History::new(first), trouble: None, scrolled: 0, look };
+    let mut watching = Watching {
+        history: History::new(first),
+        trouble: None,
+        scrolled: 0,
+        look,
+    };
     let mut furthest = screen.draw(&watching.view())?;
     while !screen.is_over() {
         let key = screen.next_key()?;
         match key.map_or(Wish::Nothing, wish) {
             Wish::Quit => return Ok(()),
-            Wish::Up(lines) => watching.scrolled = watching.scrolled.min(furthest).saturating_sub(lines),
+            Wish::Up(lines) => {
+                watching.scrolled = watching.scrolled.min(furthest).saturating_sub(lines)
+            }
             Wish::Down(lines) => watching.scrolled = (watching.scrolled + lines).min(furthest),
             Wish::Nothing => {}
         }

@@ -81,24 +81,36 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let began = Instant::now();
     let overrides = arguments.changes.overrides();
     let stack = std::slice::from_ref(&arguments.stack);
-    outputs::check(arguments.reporting.targets(), &read_for(stack, &overrides, &arguments.vary))?;
+    outputs::check(
+        arguments.reporting.targets(),
+        &read_for(stack, &overrides, &arguments.vary),
+    )?;
     let recipe: Recipe = recipes(stack, &overrides, &[]).remove(0);
     let search = TuneSearch {
         by: arguments.by,
         sample: arguments.sample.get(),
         batches: arguments.batches as usize,
-        first: arguments.first.unwrap_or_else(|| (arguments.batches / 4).clamp(2, 8)) as usize,
+        first: arguments
+            .first
+            .unwrap_or_else(|| (arguments.batches / 4).clamp(2, 8)) as usize,
         confidence: arguments.confidence,
         jobs: jobs(arguments.jobs),
     };
     let bar = spinner(output);
-    let tuned = search.run_with_whole_load(&Stop::default(), &recipe, &arguments.vary, &|runs, running| {
-        bar.set_message(format!("{runs} runs made, {running} combinations left"));
-    });
+    let tuned = search.run_with_whole_load(
+        &Stop::default(),
+        &recipe,
+        &arguments.vary,
+        &|runs, running| {
+            bar.set_message(format!("{runs} runs made, {running} combinations left"));
+        },
+    );
     bar.finish_and_clear();
     let tuned = tuned.map_err(Failure::input)?;
     let whole_load = arguments.reporting.page_wanted();
-    let whole_load = whole_load.then(|| of_tuned(&tuned, &recipe, search.jobs)).transpose()?;
+    let whole_load = whole_load
+        .then(|| of_tuned(&tuned, &recipe, search.jobs))
+        .transpose()?;
     let answer = Answer {
         tuned: &tuned,
         wall_s: began.elapsed().as_secs_f64(),
@@ -106,7 +118,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         version: env!("CARGO_PKG_VERSION"),
         whole_load,
     };
-    let files: Vec<_> = [arguments.stack.as_path()].into_iter().chain(arguments.changes.job_file()).collect();
+    let files: Vec<_> = [arguments.stack.as_path()]
+        .into_iter()
+        .chain(arguments.changes.job_file())
+        .collect();
     let shown = output.show(&answer, format!("{tuned}\nSeed {}.", tuned.seed));
     arguments.reporting.write(&answer, &files).and(shown)
 }
@@ -117,5 +132,6 @@ pub(crate) fn spinner(output: &Output) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
-    ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+    ProgressBar::new_spinner()
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
 }

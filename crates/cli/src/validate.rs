@@ -8,8 +8,8 @@ use clap::Args;
 use fullstroke_measure::{number, table};
 use fullstroke_units::Seed;
 use fullstroke_validate::{
-    Distance, FailedTrace, FoundDrive, LeaveOneOut, MeasuredDisk, Replay, TraceFile, Traces, ValidateError,
-    Validation, find_traces, leave_one_out, plot, write_log,
+    Distance, FailedTrace, FoundDrive, LeaveOneOut, MeasuredDisk, Replay, TraceFile, Traces,
+    ValidateError, Validation, find_traces, leave_one_out, plot, write_log,
 };
 use serde::Serialize;
 use std::io::{self, Write as _};
@@ -88,15 +88,24 @@ pub(crate) struct Arguments {
 #[serde(untagged)]
 enum Row<'a, T> {
     Compared(&'a T),
-    Failed { drive: &'a str, trace: String, error: String },
+    Failed {
+        drive: &'a str,
+        trace: String,
+        error: String,
+    },
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     if arguments.fit {
         return own::execute(arguments, output);
     }
-    let Traces { found, mut failed, .. } = traces(arguments)?;
-    let read = found.iter().map(|(trace, _)| trace.path.clone()).chain(arguments.read());
+    let Traces {
+        found, mut failed, ..
+    } = traces(arguments)?;
+    let read = found
+        .iter()
+        .map(|(trace, _)| trace.path.clone())
+        .chain(arguments.read());
     outputs::check(arguments.targets(), &read.collect::<Vec<_>>())?;
     let alone = found.len() + failed.len() == 1;
     if arguments.leave_one_out {
@@ -107,7 +116,12 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     for (trace, drive) in found {
         match Replay::run(&trace.path, &drive) {
             Ok(replay) => {
-                validations.push(Validation::new(&trace, &drive, &replay, Seed(arguments.seed)));
+                validations.push(Validation::new(
+                    &trace,
+                    &drive,
+                    &replay,
+                    Seed(arguments.seed),
+                ));
                 replays.push(replay);
             }
             Err(error) => failed.push(FailedTrace { trace, error }),
@@ -120,21 +134,33 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         write_whole(path, &plot(&validations).map_err(Failure::input)?)?;
     }
     if let Some(path) = &arguments.log {
-        let names = validations.iter().map(|validation| validation.drive.as_str());
+        let names = validations
+            .iter()
+            .map(|validation| validation.drive.as_str());
         write_log(path, names.zip(&replays)).map_err(Failure::input)?;
     }
     let mut text = overview(&validations);
     if arguments.by_class {
         text += &format!("\n\n{}", by_class(&validations));
     }
-    output.show(&rows(&validations, &failed), format!("{text}{}", not_compared(&failed)))?;
-    if failed.is_empty() { Ok(()) } else { Err(Failure::Checks) }
+    output.show(
+        &rows(&validations, &failed),
+        format!("{text}{}", not_compared(&failed)),
+    )?;
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Checks)
+    }
 }
 
 impl Arguments {
     /// The files that are named to be read.
     fn read(&self) -> impl Iterator<Item = PathBuf> {
-        self.paths.iter().cloned().chain(self.drive.as_ref().map(PathBuf::from))
+        self.paths
+            .iter()
+            .cloned()
+            .chain(self.drive.as_ref().map(PathBuf::from))
     }
 
     /// The files that are written.
@@ -157,7 +183,10 @@ fn rows<'a, T>(compared: &'a [T], failed: &'a [FailedTrace]) -> Vec<Row<'a, T>> 
 }
 
 fn not_compared(failed: &[FailedTrace]) -> String {
-    failed.iter().map(|failed| format!("\n{}: not compared: {}", failed.trace.name, failed.error)).collect()
+    failed
+        .iter()
+        .map(|failed| format!("\n{}: not compared: {}", failed.trace.name, failed.error))
+        .collect()
 }
 
 /// Each disk by rules that were chosen on the others.
@@ -171,7 +200,9 @@ fn leave_out(
         match MeasuredDisk::read(&trace) {
             Ok(Some(disk)) => disks.push(disk),
             Ok(None) => {
-                let error = ValidateError::NoParameters { trace: trace.path.display().to_string() };
+                let error = ValidateError::NoParameters {
+                    trace: trace.path.display().to_string(),
+                };
                 failed.push(FailedTrace { trace, error });
             }
             Err(error) => failed.push(FailedTrace { trace, error }),
@@ -194,15 +225,31 @@ fn leave_out(
             replays: usize,
         }
         let disks = rows(&result.disks, &failed);
-        output.show_json(&Report { disks, rules: &result.rules, replays: result.replays })?;
+        output.show_json(&Report {
+            disks,
+            rules: &result.rules,
+            replays: result.replays,
+        })?;
     } else {
         output.print(&format!("{}{}\n", left_out(&result), not_compared(&failed)))?;
     }
-    if failed.is_empty() { Ok(()) } else { Err(Failure::Checks) }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Checks)
+    }
 }
 
 fn left_out(result: &LeaveOneOut) -> String {
-    let header = ["disk", "mean ms", "as written", "by default", "all fitted", "left out", "left out %"];
+    let header = [
+        "disk",
+        "mean ms",
+        "as written",
+        "by default",
+        "all fitted",
+        "left out",
+        "left out %",
+    ];
     let mut table = table(header, &[0]);
     let mut chosen = String::new();
     for disk in &result.disks {
@@ -219,7 +266,10 @@ fn left_out(result: &LeaveOneOut) -> String {
         chosen += &format!("\n{} left out: {}", disk.drive, disk.rules.join(", "));
     }
     let all = result.rules.join(", ");
-    format!("RMS in ms\n{}\n\nall disks: {all}{chosen}", table.trim_fmt())
+    format!(
+        "RMS in ms\n{}\n\nall disks: {all}{chosen}",
+        table.trim_fmt()
+    )
 }
 
 /// All traces with their drives; says on standard error which were left out.
@@ -233,14 +283,21 @@ fn traces(arguments: &Arguments) -> Result<Traces, Failure> {
     }
     for trace in &all.skipped {
         // If nobody reads the notes, the results stand without them.
-        let _ = writeln!(io::stderr(), "fullstroke: left out {}: {}", trace.path.display(), trace.reason);
+        let _ = writeln!(
+            io::stderr(),
+            "fullstroke: left out {}: {}",
+            trace.path.display(),
+            trace.reason
+        );
     }
     Ok(all)
 }
 
 fn overview(validations: &[Validation]) -> String {
-    let header =
-        ["disk", "", "requests", "mean ms", "p50", "p90", "p99", "max", "RMS ms", "RMS %", "noise ms"];
+    let header = [
+        "disk", "", "requests", "mean ms", "p50", "p90", "p99", "max", "RMS ms", "RMS %",
+        "noise ms",
+    ];
     let mut table = table(header, &[0, 1]);
     for validation in validations {
         let measured = [
@@ -258,21 +315,38 @@ fn overview(validations: &[Validation]) -> String {
             validation.simulated_max_ms,
         ];
         let blank = String::new;
-        let mut first = vec![validation.drive.clone(), "measured".to_owned(), validation.n.to_string()];
+        let mut first = vec![
+            validation.drive.clone(),
+            "measured".to_owned(),
+            validation.n.to_string(),
+        ];
         first.extend(measured.map(number));
         first.extend([blank(), blank(), number(validation.noise_ms)]);
         let mut second = vec![blank(), "simulated".to_owned(), blank()];
         second.extend(simulated.map(number));
-        second.extend([number(validation.rms_ms), format!("{:.2}", 100.0 * validation.rms_share), blank()]);
+        second.extend([
+            number(validation.rms_ms),
+            format!("{:.2}", 100.0 * validation.rms_share),
+            blank(),
+        ]);
         table.add_row(first);
         table.add_row(second);
     }
-    let models = validations.iter().map(|validation| format!("\n{}: {}", validation.drive, validation.title));
+    let models = validations
+        .iter()
+        .map(|validation| format!("\n{}: {}", validation.drive, validation.title));
     format!("{}\n{}", table.trim_fmt(), models.collect::<String>())
 }
 
 fn by_class(validations: &[Validation]) -> String {
-    let header = ["disk", "class", "requests", "measured mean ms", "simulated mean ms", "RMS ms"];
+    let header = [
+        "disk",
+        "class",
+        "requests",
+        "measured mean ms",
+        "simulated mean ms",
+        "RMS ms",
+    ];
     let mut table = table(header, &[0, 1]);
     for validation in validations {
         for class in &validation.classes {

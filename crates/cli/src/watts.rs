@@ -13,12 +13,20 @@ const DRIVES: usize = 12;
 /// # Errors
 /// If no drive's file says what it draws.
 pub(crate) fn draw(report: &Report) -> Result<String, String> {
-    let Some(watts) = report.watts.as_ref().filter(|watts| !watts.drives.is_empty()) else {
-        let mend =
-            "choose a drive with [power] (`fullstroke drive list`), or give `volume.drive_settings.power`";
-        return Err(format!("cannot draw what drives draw: found none whose file says so; {mend}"));
+    let Some(watts) = report
+        .watts
+        .as_ref()
+        .filter(|watts| !watts.drives.is_empty())
+    else {
+        let mend = "choose a drive with [power] (`fullstroke drive list`), or give `volume.drive_settings.power`";
+        return Err(format!(
+            "cannot draw what drives draw: found none whose file says so; {mend}"
+        ));
     };
-    let mut curves = vec![Curve { name: "all drives".into(), points: points(watts, &watts.all_w) }];
+    let mut curves = vec![Curve {
+        name: "all drives".into(),
+        points: points(watts, &watts.all_w),
+    }];
     if watts.drives.len() <= DRIVES {
         let each = watts.drives.iter();
         curves.extend(each.map(|drive| Curve {
@@ -42,7 +50,10 @@ pub(crate) fn draw(report: &Report) -> Result<String, String> {
 fn points(watts: &WattsReport, mean_w: &[f64]) -> Vec<(f64, f64)> {
     let span = |(at, &mean): (usize, &f64)| {
         let begin = at as f64 * watts.span_s;
-        [(begin, mean), ((begin + watts.span_s).min(watts.end_s), mean)]
+        [
+            (begin, mean),
+            ((begin + watts.span_s).min(watts.end_s), mean),
+        ]
     };
     mean_w.iter().enumerate().flat_map(span).collect()
 }

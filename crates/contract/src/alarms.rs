@@ -24,7 +24,11 @@ impl Alarms {
         for node in (1..leaves).rev() {
             winners[node] = winners[2 * node];
         }
-        Alarms { due: vec![Time::NEVER; leaves], winners, leaves }
+        Alarms {
+            due: vec![Time::NEVER; leaves],
+            winners,
+            leaves,
+        }
     }
 
     /// The alarm of `sleeper` rings at `due`, and no longer when it would have.
@@ -40,7 +44,11 @@ impl Alarms {
         let mut node = (self.leaves + sleeper) / 2;
         while node > 0 {
             let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
-            let first = if self.due[right as usize] < self.due[left as usize] { right } else { left };
+            let first = if self.due[right as usize] < self.due[left as usize] {
+                right
+            } else {
+                left
+            };
             self.winners[node] = first;
             node /= 2;
         }

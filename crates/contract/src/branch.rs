@@ -33,7 +33,12 @@ pub enum Kind {
 
 impl Branch {
     fn new(node: Box<dyn Node>, below: Vec<Branch>, kind: Kind) -> Branch {
-        Branch { node, below, link: None, kind }
+        Branch {
+            node,
+            below,
+            link: None,
+            kind,
+        }
     }
 
     /// A drive, whose addresses lie as `tracks` says.
@@ -41,7 +46,11 @@ impl Branch {
         Branch::new(node, Vec::new(), Kind::Drive(tracks))
     }
     /// A drive that hands requests on to its arms.
-    pub fn drive_of_arms(node: Box<dyn Node>, tracks: Arc<dyn TrackTable>, arms: Vec<Branch>) -> Branch {
+    pub fn drive_of_arms(
+        node: Box<dyn Node>,
+        tracks: Arc<dyn TrackTable>,
+        arms: Vec<Branch>,
+    ) -> Branch {
         Branch::new(node, arms, Kind::Drive(tracks))
     }
     /// An arm of a drive.

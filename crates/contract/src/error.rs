@@ -15,7 +15,10 @@ pub struct ConfigError {
 impl ConfigError {
     /// An error at `key`.
     pub fn new(key: impl Into<String>, message: impl Into<String>) -> ConfigError {
-        ConfigError { key: key.into(), message: message.into() }
+        ConfigError {
+            key: key.into(),
+            message: message.into(),
+        }
     }
 
     /// The same error seen from one level up: its key lies below `parent`.

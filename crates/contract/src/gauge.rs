@@ -25,7 +25,11 @@ impl Gauge {
     #[inline]
     #[must_use]
     pub fn with_arm_of(self, other: &Gauge) -> Gauge {
-        Gauge { head: other.head, phase: other.phase, ..self }
+        Gauge {
+            head: other.head,
+            phase: other.phase,
+            ..self
+        }
     }
 }
 
@@ -118,12 +122,19 @@ impl<'a> Below<'a> {
     /// # Panics
     /// If the two differ in length.
     pub fn new(gauges: &'a [Gauge], tables: &'a [Option<Arc<dyn TrackTable>>]) -> Below<'a> {
-        assert_eq!(gauges.len(), tables.len(), "every member has a gauge and a table");
+        assert_eq!(
+            gauges.len(),
+            tables.len(),
+            "every member has a gauge and a table"
+        );
         Below { gauges, tables }
     }
 
     /// The window of a layer that has nothing below it.
-    pub const NOTHING: Below<'static> = Below { gauges: &[], tables: &[] };
+    pub const NOTHING: Below<'static> = Below {
+        gauges: &[],
+        tables: &[],
+    };
 
     /// The readings of `member`; of a member that is not there, the default.
     pub fn gauge(&self, member: usize) -> Gauge {

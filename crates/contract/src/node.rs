@@ -2,7 +2,8 @@
 //! looks at a clock.
 
 use crate::{
-    Below, Completion, Counters, Extent, Gauge, NodeId, Notice, Order, Refusal, Request, Signal, SourceError,
+    Below, Completion, Counters, Extent, Gauge, NodeId, Notice, Order, Refusal, Request, Signal,
+    SourceError,
 };
 use fullstroke_units::Time;
 use std::any::Any;
@@ -119,7 +120,13 @@ pub trait Node: Any + Send {
         match notice.signal.extent() {
             None => out.notice(Port::FIRST, notice),
             Some(extent) => self.owners(from, extent, &mut |port, extent| {
-                out.notice(port, Notice { signal: notice.signal.at_extent(extent), ..notice });
+                out.notice(
+                    port,
+                    Notice {
+                        signal: notice.signal.at_extent(extent),
+                        ..notice
+                    },
+                );
             }),
         }
     }
@@ -165,7 +172,10 @@ pub struct Cx<'a> {
 impl<'a> Cx<'a> {
     /// The context of a node below which there is nothing.
     pub fn alone(out: &'a mut Out) -> Cx<'a> {
-        Cx { below: Below::NOTHING, out }
+        Cx {
+            below: Below::NOTHING,
+            out,
+        }
     }
 }
 
@@ -208,7 +218,10 @@ pub struct Out {
 impl Out {
     /// An empty collection.
     pub fn new() -> Out {
-        Out { effects: VecDeque::with_capacity(64), ..Out::default() }
+        Out {
+            effects: VecDeque::with_capacity(64),
+            ..Out::default()
+        }
     }
     /// What is collected from now on is of `node`.
     #[inline]
@@ -219,7 +232,13 @@ impl Out {
     /// Submit `request` at lower port `port`.
     #[inline]
     pub fn issue(&mut self, port: usize, request: Request) {
-        self.effects.push_back((self.node, Effect::Issue { port: Port(port as u16), request }));
+        self.effects.push_back((
+            self.node,
+            Effect::Issue {
+                port: Port(port as u16),
+                request,
+            },
+        ));
     }
     /// Answer a request of a node that has one upper port.
     #[inline]
@@ -229,7 +248,8 @@ impl Out {
     /// Answer a request that came at upper port `port`.
     #[inline]
     pub fn complete_to(&mut self, port: Port, completion: Completion) {
-        self.effects.push_back((self.node, Effect::Complete { port, completion }));
+        self.effects
+            .push_back((self.node, Effect::Complete { port, completion }));
     }
     /// Give notice of something now, at the first upper port.
     pub fn signal(&mut self, signal: Signal) {
@@ -237,7 +257,8 @@ impl Out {
     }
     /// Give notice, or pass it on, at upper port `port`.
     pub fn notice(&mut self, port: Port, notice: Notice) {
-        self.effects.push_back((self.node, Effect::Notice { port, notice }));
+        self.effects
+            .push_back((self.node, Effect::Notice { port, notice }));
     }
     /// A workload cannot go on: the run ends with this error. The first counts.
     pub fn stop(&mut self, why: SourceError) {

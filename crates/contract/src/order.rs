@@ -70,7 +70,10 @@ impl Default for RebuildSpeed {
     /// The least is md's (`SYSCTL_SPEED_LIMIT_MIN` in md.c, 1,000 KiB/s). There is no most: md's, 200,000
     /// KiB/s, is less than one current drive reads.
     fn default() -> RebuildSpeed {
-        RebuildSpeed { least: Bytes(1000 << 10), most: None }
+        RebuildSpeed {
+            least: Bytes(1000 << 10),
+            most: None,
+        }
     }
 }
 

@@ -123,7 +123,10 @@ pub struct Transition {
 impl Transition {
     /// One that takes `time` and costs `energy`, to the microjoule.
     pub fn new(time: Duration, energy: Joules) -> Transition {
-        Transition { time, femtojoules: (energy.0 * 1e6).round() as u128 * 1_000_000_000 }
+        Transition {
+            time,
+            femtojoules: (energy.0 * 1e6).round() as u128 * 1_000_000_000,
+        }
     }
 
     /// What it costs for `count` of them, which together have gone on for `spent`: of one that
@@ -139,21 +142,35 @@ impl Transition {
 impl Draw {
     /// The states' watts, to the microwatt, and what stopping and starting the platters costs.
     /// Watts for either transition are passed over.
-    pub fn new(watts: impl Fn(PowerState) -> Watts, spin_down: Transition, spin_up: Transition) -> Draw {
+    pub fn new(
+        watts: impl Fn(PowerState) -> Watts,
+        spin_down: Transition,
+        spin_up: Transition,
+    ) -> Draw {
         let of = |state: PowerState| match state {
             PowerState::SpinDown | PowerState::SpinUp => 0,
             state => (watts(state).0 * 1e6).round() as u64,
         };
-        Draw { microwatts: PowerState::ALL.map(of), spin_down, spin_up }
+        Draw {
+            microwatts: PowerState::ALL.map(of),
+            spin_down,
+            spin_up,
+        }
     }
 
     /// The energy of such times and so many stops and starts, in femtojoules.
     fn energy_fj(&self, residency: &Residency, spin_downs: u64, spin_ups: u64) -> u128 {
         let states = self.microwatts.iter().zip(&residency.0);
-        let states: u128 = states.map(|(&watts, span)| u128::from(watts) * u128::from(span.as_nanos())).sum();
+        let states: u128 = states
+            .map(|(&watts, span)| u128::from(watts) * u128::from(span.as_nanos()))
+            .sum();
         states
-            + self.spin_down.energy(spin_downs, residency.of(PowerState::SpinDown))
-            + self.spin_up.energy(spin_ups, residency.of(PowerState::SpinUp))
+            + self
+                .spin_down
+                .energy(spin_downs, residency.of(PowerState::SpinDown))
+            + self
+                .spin_up
+                .energy(spin_ups, residency.of(PowerState::SpinUp))
     }
 }
 
@@ -180,7 +197,14 @@ impl PowerStatistics {
         wakes: u64,
     ) -> PowerStatistics {
         let energy_fj = draw.energy_fj(&residency, spin_downs, spin_ups);
-        PowerStatistics { arms: 1, residency, energy_fj, spin_downs, spin_ups, wakes }
+        PowerStatistics {
+            arms: 1,
+            residency,
+            energy_fj,
+            spin_downs,
+            spin_ups,
+            wakes,
+        }
     }
 
     /// The sums of both.
@@ -224,7 +248,11 @@ impl PowerStatistics {
     /// The energy for each second of an arm's time; nothing at time 0.
     pub fn mean_power(&self) -> Watts {
         let seconds = self.residency.total().as_secs_f64() / f64::from(self.arms.max(1));
-        Watts(if seconds > 0.0 { self.energy().0 / seconds } else { 0.0 })
+        Watts(if seconds > 0.0 {
+            self.energy().0 / seconds
+        } else {
+            0.0
+        })
     }
 
     /// How often the platters have begun to stop.
@@ -248,28 +276,46 @@ mod tests {
     use super::*;
 
     fn draw(spin_up_ms: u64) -> Draw {
-        let watts = |state| Watts(if state == PowerState::Standby { 0.5 } else { 5.0 });
+        let watts = |state| {
+            Watts(if state == PowerState::Standby {
+                0.5
+            } else {
+                5.0
+            })
+        };
         let transition = |ms, joules| Transition::new(Duration::from_millis(ms), Joules(joules));
         Draw::new(watts, transition(1000, 2.0), transition(spin_up_ms, 100.0))
     }
 
     fn spent(draw: &Draw, ms: &[(PowerState, u64)], ups: u64) -> f64 {
         let mut residency = Residency::default();
-        ms.iter().for_each(|&(state, ms)| residency.add(state, Duration::from_millis(ms)));
+        ms.iter()
+            .for_each(|&(state, ms)| residency.add(state, Duration::from_millis(ms)));
         PowerStatistics::new(draw, residency, 0, ups, 0).energy().0
     }
 
     #[test]
     fn energy_is_residency_times_watts_plus_transitions_times_joules() {
-        let ms = [(PowerState::IdleA, 2000), (PowerState::Standby, 4000), (PowerState::SpinDown, 1000)];
+        let ms = [
+            (PowerState::IdleA, 2000),
+            (PowerState::Standby, 4000),
+            (PowerState::SpinDown, 1000),
+        ];
         assert_eq!(spent(&draw(10_000), &ms, 0), 10.0 + 2.0 + 2.0);
-        assert_eq!(spent(&draw(10_000), &[(PowerState::SpinUp, 20_000)], 2), 200.0);
+        assert_eq!(
+            spent(&draw(10_000), &[(PowerState::SpinUp, 20_000)], 2),
+            200.0
+        );
     }
 
     #[test]
     fn of_a_transition_under_way_its_part_is_spent() {
         assert_eq!(spent(&draw(10_000), &[(PowerState::SpinUp, 2500)], 1), 25.0);
-        assert_eq!(spent(&draw(0), &[], 1), 100.0, "one that takes no time is spent at once");
+        assert_eq!(
+            spent(&draw(0), &[], 1),
+            100.0,
+            "one that takes no time is spent at once"
+        );
     }
 
     #[test]

@@ -181,17 +181,31 @@ impl LayerReadings {
     /// If one of the names is not in [`READINGS`].
     pub fn new(layer: impl Into<String>, readings: &[(&'static str, f64)]) -> LayerReadings {
         let reading = |&(name, value): &(&'static str, f64)| {
-            assert!(READINGS.iter().any(|known| known.name == name), "`{name}` is not among the readings");
+            assert!(
+                READINGS.iter().any(|known| known.name == name),
+                "`{name}` is not among the readings"
+            );
             Reading { name, value }
         };
-        LayerReadings { layer: layer.into(), readings: readings.iter().map(reading).collect() }
+        LayerReadings {
+            layer: layer.into(),
+            readings: readings.iter().map(reading).collect(),
+        }
     }
 }
 
 const fn less(name: &'static str, meaning: &'static str) -> ReadingName {
-    ReadingName { name, meaning, more_is_better: false }
+    ReadingName {
+        name,
+        meaning,
+        more_is_better: false,
+    }
 }
 
 const fn more(name: &'static str, meaning: &'static str) -> ReadingName {
-    ReadingName { name, meaning, more_is_better: true }
+    ReadingName {
+        name,
+        meaning,
+        more_is_better: true,
+    }
 }

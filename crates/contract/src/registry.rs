@@ -38,13 +38,20 @@ pub fn find<'a, F>(
     key: &str,
     name: &str,
 ) -> Result<&'a Entry<F>, ConfigError> {
-    registry.iter().find(|entry| entry.name == name).ok_or_else(|| {
-        let names: Vec<&str> = registry.iter().map(|entry| entry.name).collect();
-        ConfigError::new(
-            key,
-            format!("there is no {kind} `{name}`{}; known: {}", nearest(name, &names), names.join(", ")),
-        )
-    })
+    registry
+        .iter()
+        .find(|entry| entry.name == name)
+        .ok_or_else(|| {
+            let names: Vec<&str> = registry.iter().map(|entry| entry.name).collect();
+            ConfigError::new(
+                key,
+                format!(
+                    "there is no {kind} `{name}`{}; known: {}",
+                    nearest(name, &names),
+                    names.join(", ")
+                ),
+            )
+        })
 }
 
 /// Reads a config type from `keys`. An unknown key is an error that names the
@@ -66,7 +73,11 @@ pub fn check_known(keys: &Keys, known: &[String]) -> Result<(), ConfigError> {
         None => Ok(()),
         Some(key) => Err(ConfigError::new(
             key.as_str(),
-            format!("unknown key{}; known here: {}", nearest(key, &known), known.join(", ")),
+            format!(
+                "unknown key{}; known here: {}",
+                nearest(key, &known),
+                known.join(", ")
+            ),
         )),
     }
 }

@@ -24,7 +24,18 @@ impl Object {
 
 /// What is asked of the storage.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
@@ -124,7 +135,13 @@ impl Completion {
     #[inline]
     #[must_use]
     pub fn at_once(id: RequestId, now: Time, status: Status) -> Completion {
-        Completion { id, submitted: now, finished: now, status, ..Completion::default() }
+        Completion {
+            id,
+            submitted: now,
+            finished: now,
+            status,
+            ..Completion::default()
+        }
     }
 
     /// What a request waited for that came at `submitted` and was ready at `now`: `last`, which
@@ -133,7 +150,11 @@ impl Completion {
     #[must_use]
     pub fn ready(submitted: Time, now: Time, last: Option<&Completion>) -> Completion {
         let own = last.filter(|last| last.submitted >= submitted && last.finished == now);
-        own.copied().unwrap_or(Completion { submitted: now, finished: now, ..Completion::default() })
+        own.copied().unwrap_or(Completion {
+            submitted: now,
+            finished: now,
+            ..Completion::default()
+        })
     }
 
     /// The same for whoever has held the request since `submitted`, and calls it
@@ -142,14 +163,21 @@ impl Completion {
     #[must_use]
     pub fn held_since(mut self, submitted: Time, id: RequestId) -> Completion {
         self.breakdown.queue += self.submitted.since(submitted);
-        Completion { id, submitted, ..self }
+        Completion {
+            id,
+            submitted,
+            ..self
+        }
     }
 }
 
 impl Extent {
     /// The run of `sectors` from `start`.
     pub const fn new(start: u64, sectors: u64) -> Extent {
-        Extent { start: Lbn(start), sectors: Sectors(sectors) }
+        Extent {
+            start: Lbn(start),
+            sectors: Sectors(sectors),
+        }
     }
     /// The first sector behind the run, saturating at the end of all addresses.
     pub fn end(&self) -> Lbn {
@@ -157,14 +185,21 @@ impl Extent {
     }
     /// Whether the whole run lies below `capacity`.
     pub fn within(&self, capacity: Sectors) -> bool {
-        self.start.0.checked_add(self.sectors.0).is_some_and(|end| end <= capacity.0)
+        self.start
+            .0
+            .checked_add(self.sectors.0)
+            .is_some_and(|end| end <= capacity.0)
     }
 }
 
 impl Operation {
     /// Those that are about data: what traces, clients and reports know.
-    pub const DATA: [Operation; 4] =
-        [Operation::Read, Operation::Write, Operation::Flush, Operation::Discard];
+    pub const DATA: [Operation; 4] = [
+        Operation::Read,
+        Operation::Write,
+        Operation::Flush,
+        Operation::Discard,
+    ];
 
     /// All that is asked of storage, in the order of their declaration.
     pub const ALL: [Operation; 6] = [
@@ -191,13 +226,18 @@ impl Operation {
 
     /// The operation called `name`.
     pub fn named(name: &str) -> Option<Operation> {
-        Operation::ALL.into_iter().find(|operation| operation.name() == name)
+        Operation::ALL
+            .into_iter()
+            .find(|operation| operation.name() == name)
     }
 
     /// Whether the operation concerns all addresses, and its extent is empty: it
     /// goes to every member.
     pub const fn is_of_all(self) -> bool {
-        matches!(self, Operation::Flush | Operation::Standby | Operation::Start)
+        matches!(
+            self,
+            Operation::Flush | Operation::Standby | Operation::Start
+        )
     }
 
     /// Whether the operation moves data.

@@ -21,8 +21,11 @@ impl SectorSet {
     /// Adds what of `extent` is not there.
     pub fn add(&mut self, extent: Extent) {
         let (mut start, mut end) = (extent.start.0, extent.end().0);
-        while let Some((&first, &behind)) =
-            self.runs.range(..=end).next_back().filter(|(_, behind)| **behind >= start)
+        while let Some((&first, &behind)) = self
+            .runs
+            .range(..=end)
+            .next_back()
+            .filter(|(_, behind)| **behind >= start)
         {
             self.runs.remove(&first);
             self.sectors -= behind - first;

@@ -28,7 +28,11 @@ impl Notice {
     }
     /// Notice of something that was so at `at`, which is not behind the present.
     pub fn of_instant(signal: Signal, at: Time) -> Notice {
-        Notice { signal, at, sender: None }
+        Notice {
+            signal,
+            at,
+            sender: None,
+        }
     }
 }
 
@@ -95,9 +99,12 @@ impl Signal {
         match self {
             Signal::Push(_) => Signal::Push(extent),
             Signal::Ask(_) => Signal::Ask(extent),
-            Signal::Pull { extent: Some(_), .. } => {
-                Signal::Pull { extent: Some(extent), sectors: extent.sectors }
-            }
+            Signal::Pull {
+                extent: Some(_), ..
+            } => Signal::Pull {
+                extent: Some(extent),
+                sectors: extent.sectors,
+            },
             other => other,
         }
     }

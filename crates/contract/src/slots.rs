@@ -13,7 +13,10 @@ pub struct Slots<T> {
 
 impl<T> Default for Slots<T> {
     fn default() -> Slots<T> {
-        Slots { values: Vec::new(), free: Vec::new() }
+        Slots {
+            values: Vec::new(),
+            free: Vec::new(),
+        }
     }
 }
 

@@ -77,7 +77,11 @@ impl MemberStatistics {
     /// A sum over requests, for each of them; zero if there were none.
     fn mean(&self, sum: f64) -> Number {
         let requests = self.requests();
-        Number::Real(if requests == 0 { 0.0 } else { sum / requests as f64 })
+        Number::Real(if requests == 0 {
+            0.0
+        } else {
+            sum / requests as f64
+        })
     }
 
     /// Joules taken; not a number where it is not known what the drive draws.
@@ -275,7 +279,10 @@ impl Counter {
             key: "mb_per_s",
             number: |drive, seconds| {
                 let sectors = (drive.sectors_read + drive.sectors_written).0;
-                Number::Real(per_second(sectors as f64 * SECTOR_BYTES as f64 / 1e6, seconds))
+                Number::Real(per_second(
+                    sectors as f64 * SECTOR_BYTES as f64 / 1e6,
+                    seconds,
+                ))
             },
             metric: more("read and written"),
         }),
@@ -293,7 +300,9 @@ impl Counter {
         }),
         reported: Some(Reported {
             key: "buffer_hit_share",
-            number: |drive, _| Number::Real(drive.buffer_hits as f64 / drive.requests().max(1) as f64),
+            number: |drive, _| {
+                Number::Real(drive.buffer_hits as f64 / drive.requests().max(1) as f64)
+            },
             metric: more("requests that the drive's buffer answered, of all, 0 to 1"),
         }),
     };
@@ -324,7 +333,9 @@ impl Counter {
     /// Requests in the drive.
     pub const QUEUE_LENGTH: Counter = reported(Reported {
         key: "queue_depth",
-        number: |drive, seconds| Number::Real(per_second(drive.queue_length_ns as f64 / 1e9, seconds)),
+        number: |drive, seconds| {
+            Number::Real(per_second(drive.queue_length_ns as f64 / 1e9, seconds))
+        },
         metric: less("I/Os in the drive, waiting or in service, on average over time"),
     });
 
@@ -379,12 +390,16 @@ impl Counter {
 
     /// What servers show.
     pub fn all_served() -> impl Iterator<Item = Served> {
-        Counter::ALL.into_iter().filter_map(|counter| counter.served)
+        Counter::ALL
+            .into_iter()
+            .filter_map(|counter| counter.served)
     }
 
     /// What reports have.
     pub fn all_reported() -> impl Iterator<Item = Reported> {
-        Counter::ALL.into_iter().filter_map(|counter| counter.reported)
+        Counter::ALL
+            .into_iter()
+            .filter_map(|counter| counter.reported)
     }
 }
 
@@ -409,15 +424,24 @@ impl Serialize for Total {
 
 /// A counter that no server shows.
 const fn reported(reported: Reported) -> Counter {
-    Counter { served: None, reported: Some(reported) }
+    Counter {
+        served: None,
+        reported: Some(reported),
+    }
 }
 
 const fn less(meaning: &'static str) -> Option<ComparedBy> {
-    Some(ComparedBy { more_is_better: false, meaning })
+    Some(ComparedBy {
+        more_is_better: false,
+        meaning,
+    })
 }
 
 const fn more(meaning: &'static str) -> Option<ComparedBy> {
-    Some(ComparedBy { more_is_better: true, meaning })
+    Some(ComparedBy {
+        more_is_better: true,
+        meaning,
+    })
 }
 
 /// An amount a second, over a run so long.
@@ -433,18 +457,31 @@ mod tests {
     #[test]
     fn no_two_counters_have_one_name() {
         let served: Vec<&str> = Counter::all_served().map(|served| served.key).collect();
-        let reported: Vec<&str> = Counter::all_reported().map(|reported| reported.key).collect();
+        let reported: Vec<&str> = Counter::all_reported()
+            .map(|reported| reported.key)
+            .collect();
         for keys in [served, reported] {
-            assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len(), "{keys:?}");
+            assert_eq!(
+                keys.iter().collect::<BTreeSet<_>>().len(),
+                keys.len(),
+                "{keys:?}"
+            );
         }
     }
 
     #[test]
     fn totals_are_named_after_their_units() {
-        for Served { key, family, total, .. } in Counter::all_served() {
+        for Served {
+            key, family, total, ..
+        } in Counter::all_served()
+        {
             match total(&MemberStatistics::default()) {
-                Total::Joules(_) => assert!(key.ends_with("_j") && family.ends_with("_joules"), "{key}"),
-                Total::Seconds(_) => assert!(key.ends_with("_s") && family.ends_with("_seconds"), "{key}"),
+                Total::Joules(_) => {
+                    assert!(key.ends_with("_j") && family.ends_with("_joules"), "{key}")
+                }
+                Total::Seconds(_) => {
+                    assert!(key.ends_with("_s") && family.ends_with("_seconds"), "{key}")
+                }
                 Total::Count(_) | Total::Bytes(_) => assert_eq!(key, family),
             }
         }
@@ -453,7 +490,10 @@ mod tests {
     #[test]
     fn a_drive_that_served_nothing_has_means_of_zero() {
         for Reported { key, number, .. } in Counter::all_reported() {
-            let nothing = MemberStatistics { power: Some(PowerStatistics::default()), ..Default::default() };
+            let nothing = MemberStatistics {
+                power: Some(PowerStatistics::default()),
+                ..Default::default()
+            };
             assert_eq!(number(&nothing, 0.0).value(), 0.0, "{key}");
         }
     }

@@ -18,7 +18,10 @@ impl<S, P: ?Sized> Trial<S, P> {
         name: impl Into<Arc<str>>,
         build: impl Fn(&S) -> Result<Box<P>, ConfigError> + Send + Sync + 'static,
     ) -> Trial<S, P> {
-        Trial { name: name.into(), build: Arc::new(build) }
+        Trial {
+            name: name.into(),
+            build: Arc::new(build),
+        }
     }
 
     /// What it is called.
@@ -37,7 +40,10 @@ impl<S, P: ?Sized> Trial<S, P> {
 
 impl<S, P: ?Sized> Clone for Trial<S, P> {
     fn clone(&self) -> Trial<S, P> {
-        Trial { name: Arc::clone(&self.name), build: Arc::clone(&self.build) }
+        Trial {
+            name: Arc::clone(&self.name),
+            build: Arc::clone(&self.build),
+        }
     }
 }
 

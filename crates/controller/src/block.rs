@@ -74,11 +74,17 @@ impl Block {
     /// is here too, else the first that are neighbours.
     pub(crate) fn writable(&self) -> Span {
         let from = self.dirty.trailing_zeros();
-        let all = Span { from, to: 64 - self.dirty.leading_zeros() };
+        let all = Span {
+            from,
+            to: 64 - self.dirty.leading_zeros(),
+        };
         if all.bits() & !self.valid == 0 {
             return all;
         }
-        Span { from, to: from + (self.dirty >> from).trailing_ones() }
+        Span {
+            from,
+            to: from + (self.dirty >> from).trailing_ones(),
+        }
     }
 }
 
@@ -88,9 +94,22 @@ mod tests {
 
     #[test]
     fn gaps_are_bridged_where_their_data_are_here() {
-        let block = |dirty, valid| Block { dirty, valid, ..Block::new(0) };
-        assert_eq!(block(0b0110_0100, 0b0111_1100).writable(), Span { from: 2, to: 7 });
-        assert_eq!(block(0b0110_0110, 0b0110_0110).writable(), Span { from: 1, to: 3 });
-        assert_eq!(block(u64::MAX, u64::MAX).writable(), Span { from: 0, to: 64 });
+        let block = |dirty, valid| Block {
+            dirty,
+            valid,
+            ..Block::new(0)
+        };
+        assert_eq!(
+            block(0b0110_0100, 0b0111_1100).writable(),
+            Span { from: 2, to: 7 }
+        );
+        assert_eq!(
+            block(0b0110_0110, 0b0110_0110).writable(),
+            Span { from: 1, to: 3 }
+        );
+        assert_eq!(
+            block(u64::MAX, u64::MAX).writable(),
+            Span { from: 0, to: 64 }
+        );
     }
 }

@@ -47,8 +47,15 @@ impl Command {
     /// The array worked on it.
     pub(crate) fn served(&mut self, completion: &Completion) {
         self.waited(completion.submitted);
-        let Breakdown { queue, parity, overhead, seek, rotation, transfer, seek_cylinders } =
-            completion.breakdown;
+        let Breakdown {
+            queue,
+            parity,
+            overhead,
+            seek,
+            rotation,
+            transfer,
+            seek_cylinders,
+        } = completion.breakdown;
         self.parts.queue += queue;
         self.parts.parity += parity;
         self.parts.overhead += overhead;

@@ -176,15 +176,26 @@ impl ControllerConfig {
             ("streams", self.streams),
         ] {
             if !(1..=DEPTH_MAX).contains(&depth) {
-                return Err(ConfigError::new(key, format!("found {depth}; expected 1 to {DEPTH_MAX}")));
+                return Err(ConfigError::new(
+                    key,
+                    format!("found {depth}; expected 1 to {DEPTH_MAX}"),
+                ));
             }
         }
-        if self.link_mb_per_s.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
+        if self
+            .link_mb_per_s
+            .is_some_and(|rate| !(rate.is_finite() && rate > 0.0))
+        {
             let message = "expected 10^6 bytes a second, above 0; leave it out for no limit";
             return Err(ConfigError::new("link_mb_per_s", message));
         }
-        let discipline = find("discipline", discipline::REGISTRY, "discipline", &self.discipline)
-            .and_then(|entry| (entry.build)(&Keys::new()))?;
+        let discipline = find(
+            "discipline",
+            discipline::REGISTRY,
+            "discipline",
+            &self.discipline,
+        )
+        .and_then(|entry| (entry.build)(&Keys::new()))?;
         let block_sectors = self.block_sectors()?;
         let (read_blocks, write_blocks) = self.split(block_sectors)?;
         let write_back = self.write_back(write_blocks)?;
@@ -192,7 +203,13 @@ impl ControllerConfig {
         let read_ahead = self.read_ahead_sectors(read_blocks as u64 * block_sectors)?;
         let unit_blocks = self.unit_blocks(block_sectors, stripe)?;
         Ok(Resolved {
-            constants: Constants { array_depth, write_back, high_blocks, low_blocks, unit_blocks },
+            constants: Constants {
+                array_depth,
+                write_back,
+                high_blocks,
+                low_blocks,
+                unit_blocks,
+            },
             block_sectors,
             read_blocks,
             write_blocks,
@@ -206,7 +223,10 @@ impl ControllerConfig {
             Some(Sectors(sectors)) if (1..=BLOCK_SECTORS_MAX).contains(&sectors) => Ok(sectors),
             _ => Err(ConfigError::new(
                 "block",
-                format!("found {}; expected a multiple of 512B up to 32KiB", self.block),
+                format!(
+                    "found {}; expected a multiple of 512B up to 32KiB",
+                    self.block
+                ),
             )),
         }
     }
@@ -214,9 +234,15 @@ impl ControllerConfig {
     /// Blocks that cache reads, and that buffer writes.
     fn split(&self, block_sectors: u64) -> Result<(usize, usize), ConfigError> {
         let write_share = self.write_share.unwrap_or(1.0 - self.read_share);
-        for (key, share) in [("read_share", self.read_share), ("write_share", write_share)] {
+        for (key, share) in [
+            ("read_share", self.read_share),
+            ("write_share", write_share),
+        ] {
             if !(0.0..=1.0).contains(&share) {
-                return Err(ConfigError::new(key, format!("found {share}; expected 0 to 1")));
+                return Err(ConfigError::new(
+                    key,
+                    format!("found {share}; expected 0 to 1"),
+                ));
             }
         }
         if self.read_share + write_share > 1.0 + 1e-9 {
@@ -246,7 +272,10 @@ impl ControllerConfig {
             )),
             part => Ok(part),
         };
-        Ok((part("read_share", self.read_share)?, part("write_share", write_share)?))
+        Ok((
+            part("read_share", self.read_share)?,
+            part("write_share", write_share)?,
+        ))
     }
 
     fn write_back(&self, write_blocks: usize) -> Result<bool, ConfigError> {
@@ -260,10 +289,20 @@ impl ControllerConfig {
     }
 
     fn watermarks(&self, write_blocks: usize) -> Result<(usize, usize), ConfigError> {
-        let DestageConfig { high_watermark: high, low_watermark: low, .. } = self.destage;
-        for (key, share) in [("destage.high_watermark", high), ("destage.low_watermark", low)] {
+        let DestageConfig {
+            high_watermark: high,
+            low_watermark: low,
+            ..
+        } = self.destage;
+        for (key, share) in [
+            ("destage.high_watermark", high),
+            ("destage.low_watermark", low),
+        ] {
             if !(0.0..=1.0).contains(&share) {
-                return Err(ConfigError::new(key, format!("found {share}; expected 0 to 1")));
+                return Err(ConfigError::new(
+                    key,
+                    format!("found {share}; expected 0 to 1"),
+                ));
             }
         }
         if low > high {
@@ -276,7 +315,9 @@ impl ControllerConfig {
 
     fn read_ahead_sectors(&self, cached_sectors: u64) -> Result<Sectors, ConfigError> {
         match self.read_ahead.sectors() {
-            Some(sectors) if sectors.0 * 2 <= cached_sectors || sectors == Sectors::ZERO => Ok(sectors),
+            Some(sectors) if sectors.0 * 2 <= cached_sectors || sectors == Sectors::ZERO => {
+                Ok(sectors)
+            }
             _ => Err(ConfigError::new(
                 "read_ahead",
                 format!(
@@ -301,7 +342,10 @@ impl ControllerConfig {
             }
             _ => Err(ConfigError::new(
                 "destage.unit",
-                format!("found {unit}; expected a multiple of `block` = {}", self.block),
+                format!(
+                    "found {unit}; expected a multiple of `block` = {}",
+                    self.block
+                ),
             )),
         }
     }
@@ -313,7 +357,12 @@ mod tests {
     use serde_json::{Value, json};
 
     fn refused(keys: Value) -> String {
-        serde_json::from_value::<ControllerConfig>(keys).unwrap().resolve(None).err().unwrap().key
+        serde_json::from_value::<ControllerConfig>(keys)
+            .unwrap()
+            .resolve(None)
+            .err()
+            .unwrap()
+            .key
     }
 
     #[test]
@@ -325,17 +374,35 @@ mod tests {
             ("memory", json!({ "memory": "8KiB" })),
             ("memory", json!({ "memory": "1TiB" })),
             ("read_share", json!({ "read_share": -0.1 })),
-            ("write_share", json!({ "read_share": 0.6, "write_share": 0.6 })),
-            ("write_back", json!({ "read_share": 1.0, "write_back": true })),
+            (
+                "write_share",
+                json!({ "read_share": 0.6, "write_share": 0.6 }),
+            ),
+            (
+                "write_back",
+                json!({ "read_share": 1.0, "write_back": true }),
+            ),
             ("block", json!({ "block": "64KiB" })),
             ("block", json!({ "block": 1000 })),
-            ("read_ahead", json!({ "read_ahead": "1MiB", "memory": "2MiB" })),
-            ("read_ahead", json!({ "read_ahead": "1MiB", "read_share": 0.0 })),
+            (
+                "read_ahead",
+                json!({ "read_ahead": "1MiB", "memory": "2MiB" }),
+            ),
+            (
+                "read_ahead",
+                json!({ "read_ahead": "1MiB", "read_share": 0.0 }),
+            ),
             ("streams", json!({ "streams": 0 })),
             ("link_mb_per_s", json!({ "link_mb_per_s": 0.0 })),
             ("destage.depth", json!({ "destage": { "depth": 0 } })),
-            ("destage.high_watermark", json!({ "destage": { "high_watermark": 1.5 } })),
-            ("destage.low_watermark", json!({ "destage": { "low_watermark": 0.9 } })),
+            (
+                "destage.high_watermark",
+                json!({ "destage": { "high_watermark": 1.5 } }),
+            ),
+            (
+                "destage.low_watermark",
+                json!({ "destage": { "low_watermark": 0.9 } }),
+            ),
             ("destage.unit", json!({ "destage": { "unit": "20KiB" } })),
         ] {
             assert_eq!(refused(keys.clone()), key, "{keys}");
@@ -346,25 +413,47 @@ mod tests {
     fn destaging_goes_by_full_stripes_unless_it_is_said_otherwise() {
         let blocks = |keys: Value, stripe: Option<u64>| {
             let config: ControllerConfig = serde_json::from_value(keys).unwrap();
-            config.resolve(stripe.map(Sectors)).unwrap().constants.unit_blocks
+            config
+                .resolve(stripe.map(Sectors))
+                .unwrap()
+                .constants
+                .unit_blocks
         };
         assert_eq!(blocks(json!({}), Some(7 * 128)), 28);
         assert_eq!(blocks(json!({}), None), 64);
         // A stripe that is no whole number of blocks is none for the memory.
         assert_eq!(blocks(json!({}), Some(48)), 64);
-        assert_eq!(blocks(json!({ "destage": { "unit": "64KiB" } }), Some(7 * 128)), 4);
+        assert_eq!(
+            blocks(json!({ "destage": { "unit": "64KiB" } }), Some(7 * 128)),
+            4
+        );
     }
 
     #[test]
     fn memory_is_split_by_the_accelerator_ratio() {
-        let resolved =
-            |keys: Value| serde_json::from_value::<ControllerConfig>(keys).unwrap().resolve(None).unwrap();
+        let resolved = |keys: Value| {
+            serde_json::from_value::<ControllerConfig>(keys)
+                .unwrap()
+                .resolve(None)
+                .unwrap()
+        };
         let half = resolved(json!({}));
-        assert_eq!((half.read_blocks, half.write_blocks, half.constants.write_back), (8192, 8192, true));
+        assert_eq!(
+            (
+                half.read_blocks,
+                half.write_blocks,
+                half.constants.write_back
+            ),
+            (8192, 8192, true)
+        );
         let quarter = resolved(json!({ "read_share": 0.25, "write_share": 0.5 }));
         assert_eq!((quarter.read_blocks, quarter.write_blocks), (4096, 8192));
         assert!(!resolved(json!({ "read_share": 1.0 })).constants.write_back);
         assert!(!resolved(json!({ "battery": false })).constants.write_back);
-        assert!(resolved(json!({ "battery": false, "write_back": true })).constants.write_back);
+        assert!(
+            resolved(json!({ "battery": false, "write_back": true }))
+                .constants
+                .write_back
+        );
     }
 }

@@ -9,8 +9,8 @@ use crate::memory::Memory;
 use crate::resource::Resource;
 use crate::streams::Streams;
 use fullstroke_contract::{
-    Below, Completion, ConfigError, Counters, Cx, Gauge, Node, Operation, Out, Port, Request, RequestId,
-    Slots, Wake,
+    Below, Completion, ConfigError, Counters, Cx, Gauge, Node, Operation, Out, Port, Request,
+    RequestId, Slots, Wake,
 };
 use fullstroke_units::{Duration, Lbn, SECTOR_BYTES, Sectors, Time};
 use std::cmp::Reverse;
@@ -85,8 +85,17 @@ impl Controller {
             config: config.clone(),
             capacity,
             constants: resolved.constants,
-            memory: Memory::new(resolved.block_sectors, resolved.read_blocks, resolved.write_blocks),
-            streams: Streams::new(config.streams, config.sequential_after, resolved.read_ahead, capacity),
+            memory: Memory::new(
+                resolved.block_sectors,
+                resolved.read_blocks,
+                resolved.write_blocks,
+            ),
+            streams: Streams::new(
+                config.streams,
+                config.sequential_after,
+                resolved.read_ahead,
+                capacity,
+            ),
             processor: Resource::FREE,
             link: Resource::FREE,
             commands: Slots::default(),
@@ -141,14 +150,16 @@ impl Controller {
     }
 
     fn span_on_link(&self, sectors: Sectors) -> Duration {
-        let seconds =
-            |rate: f64| Duration::from_secs_f64(sectors.0 as f64 * SECTOR_BYTES as f64 / (rate * 1e6));
+        let seconds = |rate: f64| {
+            Duration::from_secs_f64(sectors.0 as f64 * SECTOR_BYTES as f64 / (rate * 1e6))
+        };
         self.config.link_mb_per_s.map_or(Duration::ZERO, seconds)
     }
 
     fn step(&mut self, slot: u32, step: Step, now: Time, out: &mut Out) {
         let request = self.commands[slot].request;
-        let addressed = request.extent.sectors > Sectors::ZERO && request.extent.within(self.capacity);
+        let addressed =
+            request.extent.sectors > Sectors::ZERO && request.extent.within(self.capacity);
         match (step, request.operation) {
             (Step::Delivered, _) => self.finish(slot, now, out),
             (Step::Arrived, _) => self.write(slot),
@@ -179,7 +190,11 @@ impl Controller {
     /// A command is handed through to the array as it is.
     pub(crate) fn through(&mut self, slot: u32) {
         let request = self.commands[slot].request;
-        self.ask(Io::of_command(Purpose::Through { command: slot }, request, request.extent));
+        self.ask(Io::of_command(
+            Purpose::Through { command: slot },
+            request,
+            request.extent,
+        ));
     }
 
     /// The array is to be asked; the I/O's slot.
@@ -208,7 +223,13 @@ impl Controller {
             self.issued += 1;
             let request = self.ios[slot].request;
             self.position = request.extent.end();
-            out.issue(0, Request { id: RequestId(u64::from(slot)), ..request });
+            out.issue(
+                0,
+                Request {
+                    id: RequestId(u64::from(slot)),
+                    ..request
+                },
+            );
         }
     }
 
@@ -220,7 +241,11 @@ impl Controller {
         self.destage(now);
         self.dispatch(out);
         let busy = self.commands.len() + self.ios.len() > 0;
-        self.idle_since = if busy { None } else { self.idle_since.or(Some(now)) };
+        self.idle_since = if busy {
+            None
+        } else {
+            self.idle_since.or(Some(now))
+        };
     }
 
     /// Lets everything happen that is due until `now`, each at its instant.
@@ -283,7 +308,10 @@ impl Node for Controller {
     }
 
     fn next_wake(&self) -> Wake {
-        let step = self.due.peek().map_or(Time::NEVER, |&Reverse((time, ..))| time);
+        let step = self
+            .due
+            .peek()
+            .map_or(Time::NEVER, |&Reverse((time, ..))| time);
         step.min(self.idle_destage_due(self.now)).into()
     }
 

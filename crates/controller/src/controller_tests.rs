@@ -44,7 +44,13 @@ impl Bench {
     }
 
     /// Submits a request, and lets what is due until then happen before.
-    fn submit(&mut self, microseconds: u64, operation: Operation, start: u64, sectors: u64) -> RequestId {
+    fn submit(
+        &mut self,
+        microseconds: u64,
+        operation: Operation,
+        start: u64,
+        sectors: u64,
+    ) -> RequestId {
         self.submit_with(microseconds, operation, start, sectors, Hints::default())
     }
 
@@ -60,8 +66,20 @@ impl Bench {
         self.next += 1;
         let id = RequestId(self.next);
         let extent = Extent::new(start, sectors);
-        let request = Request { id, operation, extent, hints, origin: self.next, ..Request::default() };
-        self.controller.submit(at(microseconds), Port::FIRST, request, &mut Cx::alone(&mut self.out));
+        let request = Request {
+            id,
+            operation,
+            extent,
+            hints,
+            origin: self.next,
+            ..Request::default()
+        };
+        self.controller.submit(
+            at(microseconds),
+            Port::FIRST,
+            request,
+            &mut Cx::alone(&mut self.out),
+        );
         self.collect(at(microseconds));
         id
     }
@@ -83,20 +101,41 @@ impl Bench {
         self.until(microseconds);
         let (submitted, request) = self.asked.remove(0);
         let finished = at(microseconds);
-        let breakdown = Breakdown { transfer: finished.since(submitted), ..Breakdown::default() };
-        let completion = Completion { id: request.id, submitted, finished, status, breakdown };
-        self.controller.completed(finished, Port::FIRST, completion, &mut Cx::alone(&mut self.out));
+        let breakdown = Breakdown {
+            transfer: finished.since(submitted),
+            ..Breakdown::default()
+        };
+        let completion = Completion {
+            id: request.id,
+            submitted,
+            finished,
+            status,
+            breakdown,
+        };
+        self.controller.completed(
+            finished,
+            Port::FIRST,
+            completion,
+            &mut Cx::alone(&mut self.out),
+        );
         self.collect(finished);
         request.extent
     }
 
     fn finished(&self, id: RequestId) -> Option<Completion> {
-        self.completed.iter().find(|completion| completion.id == id).copied()
+        self.completed
+            .iter()
+            .find(|completion| completion.id == id)
+            .copied()
     }
 
     fn asked(&self) -> Vec<(Operation, u64, u64)> {
         let each = |(_, request): &(Time, Request)| {
-            (request.operation, request.extent.start.0, request.extent.sectors.0)
+            (
+                request.operation,
+                request.extent.start.0,
+                request.extent.sectors.0,
+            )
         };
         self.asked.iter().map(each).collect()
     }
@@ -118,7 +157,13 @@ fn a_write_completes_when_it_is_in_memory_and_is_destaged_when_the_host_is_idle(
     bench.until(51_100);
     assert_eq!(bench.asked(), [(Write, 0, 8)]);
     bench.answer(60_000);
-    assert_eq!((bench.controller.next_wake().at(), bench.controller.memory.buffered()), (Time::NEVER, 0));
+    assert_eq!(
+        (
+            bench.controller.next_wake().at(),
+            bench.controller.memory.buffered()
+        ),
+        (Time::NEVER, 0)
+    );
 }
 
 #[test]
@@ -135,7 +180,15 @@ fn a_read_of_what_memory_holds_does_not_ask_the_array() {
     // The write is destaged when the host has been idle.
     bench.until(60_000);
     let counts = bench.controller.counts;
-    assert_eq!((counts.reads, counts.hits, counts.absorbed, counts.read_aheads), (3, 2, 1, 0));
+    assert_eq!(
+        (
+            counts.reads,
+            counts.hits,
+            counts.absorbed,
+            counts.read_aheads
+        ),
+        (3, 2, 1, 0)
+    );
     assert_eq!((counts.destages, counts.destaged), (1, Sectors(8)));
     let mut counters = Counters::default();
     bench.controller.count(at(60_000), &mut counters);
@@ -154,12 +207,19 @@ fn a_read_asks_only_for_what_is_missing() {
 #[test]
 fn reads_of_the_same_data_share_one_fetch() {
     let mut bench = Bench::new(json!({}));
-    let reads = [bench.submit(0, Read, 0, 32), bench.submit(10, Read, 0, 32), bench.submit(20, Read, 8, 8)];
+    let reads = [
+        bench.submit(0, Read, 0, 32),
+        bench.submit(10, Read, 0, 32),
+        bench.submit(20, Read, 8, 8),
+    ];
     assert_eq!(bench.asked(), [(Read, 0, 32)]);
     bench.answer(5_000);
     for (read, queued) in reads.into_iter().zip([0, 4_990, 4_980]) {
         let done = bench.finished(read).unwrap();
-        assert_eq!((done.finished, done.breakdown.queue), (at(5_000), Duration::from_micros(queued)));
+        assert_eq!(
+            (done.finished, done.breakdown.queue),
+            (at(5_000), Duration::from_micros(queued))
+        );
     }
 }
 
@@ -167,11 +227,17 @@ fn reads_of_the_same_data_share_one_fetch() {
 fn without_a_battery_writes_go_through_and_flushes_go_on() {
     let mut bench = Bench::new(json!({ "battery": false }));
     let write = bench.submit(0, Write, 0, 8);
-    assert_eq!((bench.asked(), bench.finished(write)), (vec![(Write, 0, 8)], None));
+    assert_eq!(
+        (bench.asked(), bench.finished(write)),
+        (vec![(Write, 0, 8)], None)
+    );
     let flush = bench.submit(10, Flush, 0, 0);
     bench.answer(3_000);
     assert_eq!(bench.finished(write).unwrap().finished, at(3_000));
-    assert_eq!((bench.asked(), bench.finished(flush)), (vec![(Flush, 0, 0)], None));
+    assert_eq!(
+        (bench.asked(), bench.finished(flush)),
+        (vec![(Flush, 0, 0)], None)
+    );
     bench.answer(4_000);
     assert!(bench.finished(flush).is_some());
 }
@@ -215,7 +281,8 @@ fn a_flush_is_immediate_with_a_battery() {
 
 #[test]
 fn without_a_battery_a_flush_drains_what_completed_before_it() {
-    let mut bench = Bench::new(json!({ "battery": false, "write_back": true, "destage": { "depth": 1 } }));
+    let mut bench =
+        Bench::new(json!({ "battery": false, "write_back": true, "destage": { "depth": 1 } }));
     bench.submit(0, Write, 0, 8);
     bench.submit(0, Write, 4096, 8);
     let flush = bench.submit(1, Flush, 0, 0);
@@ -224,7 +291,10 @@ fn without_a_battery_a_flush_drains_what_completed_before_it() {
     assert_eq!(bench.answer(1_000), Extent::new(0, 8));
     assert_eq!(bench.answer(2_000), Extent::new(4096, 8));
     // What came later need not be waited for, and is not pressed any more.
-    assert_eq!((bench.asked(), bench.finished(flush)), (vec![(Flush, 0, 0)], None));
+    assert_eq!(
+        (bench.asked(), bench.finished(flush)),
+        (vec![(Flush, 0, 0)], None)
+    );
     bench.answer(3_000);
     assert_eq!(bench.finished(flush).unwrap().finished, at(3_000));
 }
@@ -237,7 +307,10 @@ fn platters_are_stopped_when_nothing_is_left_for_them() {
         let stop = bench.submit(1, Standby, 0, 0);
         assert_eq!(bench.asked(), [(Write, 0, 8)]);
         bench.answer(1_000);
-        assert_eq!((bench.asked(), bench.finished(stop)), (vec![(Standby, 0, 0)], None));
+        assert_eq!(
+            (bench.asked(), bench.finished(stop)),
+            (vec![(Standby, 0, 0)], None)
+        );
         bench.answer(6_000);
         assert_eq!(bench.finished(stop).unwrap().finished, at(6_000));
         let start = bench.submit(7_000, Start, 0, 0);
@@ -249,11 +322,17 @@ fn platters_are_stopped_when_nothing_is_left_for_them() {
 
 #[test]
 fn a_write_with_force_unit_access_is_on_the_medium_when_it_completes() {
-    let hints = Hints { force_unit_access: true, ..Hints::default() };
+    let hints = Hints {
+        force_unit_access: true,
+        ..Hints::default()
+    };
     let mut bench = Bench::new(json!({ "battery": false, "write_back": true }));
     let write = bench.submit_with(0, Write, 0, 8, hints);
     assert_eq!(bench.answer(1_000), Extent::new(0, 8));
-    assert_eq!((bench.asked(), bench.finished(write)), (vec![(Flush, 0, 0)], None));
+    assert_eq!(
+        (bench.asked(), bench.finished(write)),
+        (vec![(Flush, 0, 0)], None)
+    );
     bench.answer(2_000);
     assert!(bench.finished(write).is_some());
     let mut bench = Bench::new(json!({}));
@@ -307,7 +386,10 @@ fn a_write_waits_while_the_buffer_is_full() {
     assert_eq!(bench.answer(5_000), Extent::new(1_000, 24));
     assert_eq!(bench.answer(6_000), Extent::new(1_024, 32));
     let done = bench.finished(second).unwrap();
-    assert_eq!((done.finished, done.breakdown.queue), (at(6_000), Duration::from_micros(5_999)));
+    assert_eq!(
+        (done.finished, done.breakdown.queue),
+        (at(6_000), Duration::from_micros(5_999))
+    );
 }
 
 #[test]
@@ -336,7 +418,10 @@ fn commands_beyond_the_depth_wait_in_front() {
     bench.answer(4_000);
     bench.answer(5_000);
     assert_eq!(bench.finished(first).unwrap().finished, at(4_000));
-    assert_eq!(bench.finished(second).unwrap().breakdown.queue, Duration::from_micros(4_000));
+    assert_eq!(
+        bench.finished(second).unwrap().breakdown.queue,
+        Duration::from_micros(4_000)
+    );
 }
 
 #[test]
@@ -346,7 +431,9 @@ fn the_discipline_orders_what_waits_for_the_array() {
         for start in [500, 900, 100, 600] {
             bench.submit(0, Read, start * 32, 32);
         }
-        (1..=4).map(|answer| bench.answer(1_000 * answer).start.0 / 32).collect()
+        (1..=4)
+            .map(|answer| bench.answer(1_000 * answer).start.0 / 32)
+            .collect()
     };
     assert_eq!(order("fcfs"), [500, 900, 100, 600]);
     assert_eq!(order("sstf"), [500, 600, 900, 100]);
@@ -381,9 +468,20 @@ fn what_lies_outside_or_is_discarded_is_the_arrays_affair() {
 #[test]
 fn late_wake_ups_do_not_move_the_timeline() {
     let mut bench = Bench::new(json!({ "command_overhead": "100us", "link_mb_per_s": 4.096 }));
-    let request = Request { operation: Write, extent: Extent::new(0, 8), ..Request::default() };
-    bench.controller.submit(Time::ZERO, Port::FIRST, request, &mut Cx::alone(&mut bench.out));
-    bench.controller.wake(at(9_000), &mut Cx::alone(&mut bench.out));
+    let request = Request {
+        operation: Write,
+        extent: Extent::new(0, 8),
+        ..Request::default()
+    };
+    bench.controller.submit(
+        Time::ZERO,
+        Port::FIRST,
+        request,
+        &mut Cx::alone(&mut bench.out),
+    );
+    bench
+        .controller
+        .wake(at(9_000), &mut Cx::alone(&mut bench.out));
     bench.collect(at(9_000));
     assert_eq!(bench.completed[0].finished, at(1_100));
 }

@@ -24,11 +24,17 @@ impl Counts {
         let readings = [
             ("controller_reads", self.reads as f64),
             ("controller_read_hits", self.hits as f64),
-            ("controller_read_hit_share", self.hits as f64 / self.reads.max(1) as f64),
+            (
+                "controller_read_hit_share",
+                self.hits as f64 / self.reads.max(1) as f64,
+            ),
             ("controller_writes_absorbed", self.absorbed as f64),
             ("controller_read_aheads", self.read_aheads as f64),
             ("controller_destages", self.destages as f64),
-            ("controller_destaged_mb", self.destaged.bytes().0 as f64 / 1e6),
+            (
+                "controller_destaged_mb",
+                self.destaged.bytes().0 as f64 / 1e6,
+            ),
         ];
         LayerReadings::new("controller", &readings)
     }

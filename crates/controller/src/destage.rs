@@ -9,7 +9,9 @@ impl Controller {
     /// Lets as many dirty pieces go as may be on their way, if it is time.
     pub(crate) fn destage(&mut self, now: Time) {
         while self.destaging < self.config.destage.depth && self.is_time_to_destage(now) {
-            let Some(extent) = self.memory.take_dirty(self.constants.unit_blocks) else { break };
+            let Some(extent) = self.memory.take_dirty(self.constants.unit_blocks) else {
+                break;
+            };
             self.destaging += 1;
             self.counts.destages += 1;
             self.counts.destaged += extent.sectors;
@@ -24,14 +26,19 @@ impl Controller {
         } else if self.memory.writable() <= self.constants.low_blocks {
             self.pressed = false;
         }
-        let idle = self.host_idle_since.is_some_and(|since| since + self.config.destage.idle_delay <= now);
+        let idle = self
+            .host_idle_since
+            .is_some_and(|since| since + self.config.destage.idle_delay <= now);
         self.pressed || idle || !self.writers.is_empty() || !self.drains.is_empty()
     }
 
     /// When the host will have been idle long enough, if that lies behind `now`
     /// and something is dirty.
     pub(crate) fn idle_destage_due(&self, now: Time) -> Time {
-        match self.host_idle_since.map(|since| since + self.config.destage.idle_delay) {
+        match self
+            .host_idle_since
+            .map(|since| since + self.config.destage.idle_delay)
+        {
             Some(due) if due > now && self.memory.writable() > 0 => due,
             _ => Time::NEVER,
         }
@@ -40,6 +47,7 @@ impl Controller {
     /// The array has answered a destage.
     pub(crate) fn destaged(&mut self, io: &Io, completion: &Completion) {
         self.destaging -= 1;
-        self.memory.written(io.request.extent, completion.status == Status::Done);
+        self.memory
+            .written(io.request.extent, completion.status == Status::Done);
     }
 }

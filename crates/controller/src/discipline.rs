@@ -32,7 +32,8 @@ pub trait ControllerDiscipline: Send {
 }
 
 /// Builds a discipline from its keys.
-pub type BuildControllerDiscipline = fn(&Keys) -> Result<Box<dyn ControllerDiscipline>, ConfigError>;
+pub type BuildControllerDiscipline =
+    fn(&Keys) -> Result<Box<dyn ControllerDiscipline>, ConfigError>;
 
 /// Every discipline.
 #[rustfmt::skip]

@@ -13,7 +13,10 @@ pub(crate) struct Epochs {
 
 impl Default for Epochs {
     fn default() -> Epochs {
-        Epochs { first: 0, blocks: VecDeque::from([0]) }
+        Epochs {
+            first: 0,
+            blocks: VecDeque::from([0]),
+        }
     }
 }
 

@@ -35,13 +35,34 @@ pub(crate) enum Purpose {
 impl Io {
     /// For a command, which may ask for more than `extent`.
     pub(crate) fn of_command(purpose: Purpose, request: Request, extent: Extent) -> Io {
-        Io { purpose, request: Request { id: RequestId::default(), extent, ..request }, waiters: NONE }
+        Io {
+            purpose,
+            request: Request {
+                id: RequestId::default(),
+                extent,
+                ..request
+            },
+            waiters: NONE,
+        }
     }
 
     /// On the controller's own account.
     pub(crate) fn own(purpose: Purpose, operation: Operation, extent: Extent) -> Io {
-        let hints = Hints { synchronous: false, ..Hints::default() };
-        let request = Request { origin: Request::BACKGROUND, operation, extent, hints, ..Request::default() };
-        Io { purpose, request, waiters: NONE }
+        let hints = Hints {
+            synchronous: false,
+            ..Hints::default()
+        };
+        let request = Request {
+            origin: Request::BACKGROUND,
+            operation,
+            extent,
+            hints,
+            ..Request::default()
+        };
+        Io {
+            purpose,
+            request,
+            waiters: NONE,
+        }
     }
 }

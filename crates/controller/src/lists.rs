@@ -11,7 +11,11 @@ pub(crate) struct List {
 }
 
 impl List {
-    pub(crate) const EMPTY: List = List { first: NONE, last: NONE, length: 0 };
+    pub(crate) const EMPTY: List = List {
+        first: NONE,
+        last: NONE,
+        length: 0,
+    };
 
     /// The block that has been in it longest.
     pub(crate) fn first(&self) -> Option<u32> {

@@ -73,12 +73,22 @@ impl Memory {
     fn pieces(&self, extent: Extent) -> impl Iterator<Item = (u64, Span)> + use<> {
         let size = self.block_sectors;
         let (start, end) = (extent.start.0, extent.end().0);
-        let numbers = if start < end { start / size..(end - 1) / size + 1 } else { 0..0 };
+        let numbers = if start < end {
+            start / size..(end - 1) / size + 1
+        } else {
+            0..0
+        };
         numbers.map(move |number| {
             let first = number * size;
             let from = start.max(first) - first;
             let to = end.min(first + size) - first;
-            (number, Span { from: from as u32, to: to as u32 })
+            (
+                number,
+                Span {
+                    from: from as u32,
+                    to: to as u32,
+                },
+            )
         })
     }
 
@@ -87,7 +97,9 @@ impl Memory {
     pub(crate) fn missing(&self, extent: Extent) -> Option<Extent> {
         let mut found: Option<(u64, u64)> = None;
         for (number, span) in self.pieces(extent) {
-            let valid = self.find(number).map_or(0, |index| self.blocks[index as usize].valid);
+            let valid = self
+                .find(number)
+                .map_or(0, |index| self.blocks[index as usize].valid);
             let missing = span.bits() & !valid;
             if missing != 0 {
                 let first = number * self.block_sectors;
@@ -101,7 +113,8 @@ impl Memory {
 
     /// The I/O, plus one, that fetches the block of a sector; 0 = none.
     pub(crate) fn fetch_of(&self, sector: u64) -> u32 {
-        self.find(sector / self.block_sectors).map_or(0, |index| self.blocks[index as usize].fetch)
+        self.find(sector / self.block_sectors)
+            .map_or(0, |index| self.blocks[index as usize].fetch)
     }
 
     /// The extent was used.
@@ -120,7 +133,9 @@ impl Memory {
     /// `fetch` brings the extent. What finds no place will not be kept.
     pub(crate) fn begin_fetch(&mut self, extent: Extent, fetch: u32) {
         for (number, _) in self.pieces(extent) {
-            let Some(index) = self.find(number).or_else(|| self.place_for_read(number)) else { continue };
+            let Some(index) = self.find(number).or_else(|| self.place_for_read(number)) else {
+                continue;
+            };
             let block = &mut self.blocks[index as usize];
             if block.fetch == 0 {
                 block.fetch = fetch;
@@ -135,7 +150,9 @@ impl Memory {
     /// were written over past the controller no longer wait for it.
     pub(crate) fn end_fetch(&mut self, extent: Extent, fetch: u32, done: bool) {
         for (number, span) in self.pieces(extent) {
-            let Some(index) = self.find(number) else { continue };
+            let Some(index) = self.find(number) else {
+                continue;
+            };
             let block = &mut self.blocks[index as usize];
             if block.fetch != fetch {
                 continue;
@@ -165,7 +182,9 @@ impl Memory {
     }
 
     fn write_block(&mut self, number: u64, span: Span) -> bool {
-        let Some(index) = self.place_for_write(number) else { return false };
+        let Some(index) = self.place_for_write(number) else {
+            return false;
+        };
         let block = &mut self.blocks[index as usize];
         block.valid |= span.bits();
         if block.dirty == 0 {
@@ -185,23 +204,31 @@ impl Memory {
     pub(crate) fn take_dirty(&mut self, unit_blocks: u64) -> Option<Extent> {
         let oldest = self.dirty.first()?;
         let number = self.blocks[oldest as usize].number;
-        let unit = number / unit_blocks * unit_blocks..number / unit_blocks * unit_blocks + unit_blocks;
+        let unit =
+            number / unit_blocks * unit_blocks..number / unit_blocks * unit_blocks + unit_blocks;
         let size = self.block_sectors as u32;
         let span = self.take_block(oldest);
         let (mut lowest, mut start) = (number, span.from);
         while start == 0 && lowest > unit.start {
-            let Some(below) = self.writable_at(lowest - 1, |span| span.to == size) else { break };
+            let Some(below) = self.writable_at(lowest - 1, |span| span.to == size) else {
+                break;
+            };
             lowest -= 1;
             start = self.take_block(below).from;
         }
         let (mut highest, mut end) = (number, span.to);
         while end == size && highest + 1 < unit.end {
-            let Some(above) = self.writable_at(highest + 1, |span| span.from == 0) else { break };
+            let Some(above) = self.writable_at(highest + 1, |span| span.from == 0) else {
+                break;
+            };
             highest += 1;
             end = self.take_block(above).to;
         }
         let start = lowest * self.block_sectors + u64::from(start);
-        Some(Extent::new(start, highest * self.block_sectors + u64::from(end) - start))
+        Some(Extent::new(
+            start,
+            highest * self.block_sectors + u64::from(end) - start,
+        ))
     }
 
     fn writable_at(&self, number: u64, fits: impl Fn(Span) -> bool) -> Option<u32> {
@@ -227,7 +254,9 @@ impl Memory {
     /// `done`) has lost it.
     pub(crate) fn written(&mut self, extent: Extent, done: bool) {
         for (number, _) in self.pieces(extent) {
-            let Some(index) = self.find(number) else { continue };
+            let Some(index) = self.find(number) else {
+                continue;
+            };
             let block = &mut self.blocks[index as usize];
             if block.writing == 0 {
                 continue;
@@ -265,10 +294,15 @@ impl Memory {
 
     fn forget_within(&mut self, extent: Extent) {
         for (number, span) in self.pieces(extent) {
-            let Some(index) = self.find(number) else { continue };
+            let Some(index) = self.find(number) else {
+                continue;
+            };
             let block = &mut self.blocks[index as usize];
             let (was_writable, was_dirty) = (block.can_be_written(), block.dirty != 0);
-            let (was_listed, was_buffered) = (!block.is_buffered() && block.fetch == 0, block.is_buffered());
+            let (was_listed, was_buffered) = (
+                !block.is_buffered() && block.fetch == 0,
+                block.is_buffered(),
+            );
             block.valid &= !span.bits();
             block.dirty &= !span.bits();
             block.fetch = 0;

@@ -26,7 +26,10 @@ fn the_least_recently_used_block_goes_first() {
     fetch(&mut memory, 20);
     memory.touch(Extent::new(80, 8));
     fetch(&mut memory, 30);
-    assert_eq!([10, 20, 30].map(|block| holds(&memory, block)), [true, false, true]);
+    assert_eq!(
+        [10, 20, 30].map(|block| holds(&memory, block)),
+        [true, false, true]
+    );
 }
 
 #[test]

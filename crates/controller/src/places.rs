@@ -35,7 +35,9 @@ impl Memory {
         if self.read_used < self.read_blocks {
             return true;
         }
-        let Some(oldest) = self.clean.first() else { return false };
+        let Some(oldest) = self.clean.first() else {
+            return false;
+        };
         self.clean.remove(&mut self.blocks, oldest);
         self.read_used -= 1;
         self.release(oldest);
@@ -64,7 +66,9 @@ impl Memory {
             return None;
         }
         self.write_used += 1;
-        let Some(index) = known else { return Some(self.add(number)) };
+        let Some(index) = known else {
+            return Some(self.add(number));
+        };
         self.read_used -= 1;
         if self.blocks[index as usize].fetch == 0 {
             self.clean.remove(&mut self.blocks, index);
@@ -87,7 +91,10 @@ impl Memory {
 
     fn add(&mut self, number: u64) -> u32 {
         let chain = self.chain_of(number);
-        let block = Block { chain: self.table[chain], ..Block::new(number) };
+        let block = Block {
+            chain: self.table[chain],
+            ..Block::new(number)
+        };
         let index = match self.free.pop() {
             Some(index) => {
                 self.blocks[index as usize] = block;
@@ -104,7 +111,11 @@ impl Memory {
 
     /// Takes a block that is in no list out of the table.
     fn release(&mut self, index: u32) {
-        let Block { number, chain: rest, .. } = self.blocks[index as usize];
+        let Block {
+            number,
+            chain: rest,
+            ..
+        } = self.blocks[index as usize];
         let chain = self.chain_of(number);
         let mut at = self.table[chain];
         if at == index {

@@ -66,15 +66,22 @@ impl Model {
             let extent = Extent::new(command.request.extent.start.0, command.taken);
             contains(extent, sector).then_some(command.request.id.0 as usize)
         });
-        partly.unwrap_or(0).max(completed.map_or(0, |(&version, _)| version))
+        partly
+            .unwrap_or(0)
+            .max(completed.map_or(0, |(&version, _)| version))
     }
 
     fn effects(&mut self, now: Time) {
         let effects: Vec<Effect> = self.out.drain().collect();
         for effect in effects {
             match effect {
-                Effect::Complete { completion: done, .. } => {
-                    assert_eq!(done.breakdown.response(), done.finished.since(done.submitted));
+                Effect::Complete {
+                    completion: done, ..
+                } => {
+                    assert_eq!(
+                        done.breakdown.response(),
+                        done.finished.since(done.submitted)
+                    );
                     assert_eq!(done.status, Status::Done);
                     self.completed += 1;
                     if let Some(write) = self.writes.get_mut(&(done.id.0 as usize)) {
@@ -102,26 +109,53 @@ impl Model {
                     && other.request.extent.start < request.extent.end()
                     && request.extent.start < other.request.extent.end()
             });
-            assert!(!overlap, "two writes of one sector are on their way at once");
+            assert!(
+                !overlap,
+                "two writes of one sector are on their way at once"
+            );
         }
         let due = now + Duration::from_nanos(1 + self.random.below(3_000));
-        self.on_their_way.push(OnItsWay { due, submitted: now, request, versions });
+        self.on_their_way.push(OnItsWay {
+            due,
+            submitted: now,
+            request,
+            versions,
+        });
     }
 
     /// Lets the I/O at `index` end.
     fn end(&mut self, index: usize) {
-        let OnItsWay { due, submitted, request, mut versions } = self.on_their_way.remove(index);
-        let (start, end) = (request.extent.start.0 as usize, request.extent.end().0 as usize);
+        let OnItsWay {
+            due,
+            submitted,
+            request,
+            mut versions,
+        } = self.on_their_way.remove(index);
+        let (start, end) = (
+            request.extent.start.0 as usize,
+            request.extent.end().0 as usize,
+        );
         match request.operation {
             Operation::Write => self.medium[start..end].copy_from_slice(&versions),
             // It may have read early or late.
-            Operation::Read if self.random.chance(0.5) => versions.copy_from_slice(&self.medium[start..end]),
+            Operation::Read if self.random.chance(0.5) => {
+                versions.copy_from_slice(&self.medium[start..end])
+            }
             _ => {}
         }
-        let breakdown = Breakdown { seek: due.since(submitted), ..Breakdown::default() };
-        let completion =
-            Completion { id: request.id, submitted, finished: due, status: Status::Done, breakdown };
-        self.controller.completed(due, Port::FIRST, completion, &mut Cx::alone(&mut self.out));
+        let breakdown = Breakdown {
+            seek: due.since(submitted),
+            ..Breakdown::default()
+        };
+        let completion = Completion {
+            id: request.id,
+            submitted,
+            finished: due,
+            status: Status::Done,
+            breakdown,
+        };
+        self.controller
+            .completed(due, Port::FIRST, completion, &mut Cx::alone(&mut self.out));
         let brought = (request.operation == Operation::Read).then_some((request.extent, versions));
         self.after(due, brought);
     }
@@ -130,22 +164,36 @@ impl Model {
     fn after(&mut self, now: Time, brought: Option<(Extent, Vec<usize>)>) {
         self.effects(now);
         assert!(
-            self.controller.memory.buffered() <= self.controller.config.resolve(None).unwrap().write_blocks
+            self.controller.memory.buffered()
+                <= self.controller.config.resolve(None).unwrap().write_blocks
         );
         for sector in 0..CAPACITY {
-            let here = self.controller.memory.missing(Extent::new(sector, 1)).is_none();
-            let taken = if self.controller.constants.write_back { self.taken(sector) } else { 0 };
+            let here = self
+                .controller
+                .memory
+                .missing(Extent::new(sector, 1))
+                .is_none();
+            let taken = if self.controller.constants.write_back {
+                self.taken(sector)
+            } else {
+                0
+            };
             let place = &mut self.memory[sector as usize];
             match (&brought, here) {
                 (_, false) => *place = None,
-                (Some((extent, versions)), true) if place.is_none() && contains(*extent, sector) => {
+                (Some((extent, versions)), true)
+                    if place.is_none() && contains(*extent, sector) =>
+                {
                     *place = Some(versions[(sector - extent.start.0) as usize]);
                 }
                 _ => {}
             }
             if here {
                 let newest = place.unwrap_or(0).max(taken);
-                assert!(place.is_some() || taken > 0, "sector {sector} came from nowhere");
+                assert!(
+                    place.is_some() || taken > 0,
+                    "sector {sector} came from nowhere"
+                );
                 self.memory[sector as usize] = Some(newest);
             }
             if self.strict {
@@ -161,7 +209,10 @@ impl Model {
             None => Some(Time::ZERO),
             Some(write) => write.completed,
         };
-        let newer = self.writes.range(seen + 1..).filter(|(_, write)| contains(write.extent, sector));
+        let newer = self
+            .writes
+            .range(seen + 1..)
+            .filter(|(_, write)| contains(write.extent, sector));
         for (version, write) in newer {
             let was_over = seen_until.is_some_and(|end| end < write.submitted || seen == 0);
             assert!(
@@ -186,24 +237,45 @@ impl Model {
         };
         self.requests.push(request);
         if ask.operation == Operation::Write {
-            self.writes.insert(version, Written { extent, submitted: now, completed: None });
+            self.writes.insert(
+                version,
+                Written {
+                    extent,
+                    submitted: now,
+                    completed: None,
+                },
+            );
         }
-        self.controller.submit(now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
+        self.controller
+            .submit(now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
         self.after(now, None);
     }
 
     fn run(&mut self, asks: &[Ask]) {
         let (mut arrival, mut next) = (Time::ZERO, 0);
         loop {
-            let asked = if next < asks.len() { arrival } else { Time::NEVER };
-            let answered = self.on_their_way.iter().map(|io| io.due).min().unwrap_or(Time::NEVER);
+            let asked = if next < asks.len() {
+                arrival
+            } else {
+                Time::NEVER
+            };
+            let answered = self
+                .on_their_way
+                .iter()
+                .map(|io| io.due)
+                .min()
+                .unwrap_or(Time::NEVER);
             let woken = self.controller.next_wake().at();
             let now = asked.min(answered).min(woken);
             if now == Time::NEVER {
                 break;
             }
             if answered == now {
-                let index = self.on_their_way.iter().position(|io| io.due == now).unwrap();
+                let index = self
+                    .on_their_way
+                    .iter()
+                    .position(|io| io.due == now)
+                    .unwrap();
                 self.end(index);
             } else if woken == now {
                 self.controller.wake(now, &mut Cx::alone(&mut self.out));
@@ -211,7 +283,9 @@ impl Model {
             } else {
                 self.submit(now, asks[next]);
                 next += 1;
-                arrival = asks.get(next).map_or(Time::NEVER, |ask| now + Duration::from_nanos(ask.gap_ns));
+                arrival = asks
+                    .get(next)
+                    .map_or(Time::NEVER, |ask| now + Duration::from_nanos(ask.gap_ns));
             }
         }
     }
@@ -219,17 +293,20 @@ impl Model {
 
 fn asks(discards: bool) -> impl Strategy<Value = Vec<Ask>> {
     let last = if discards { 21 } else { 20 };
-    let one = (0u64..3_000, 0..last, 0..CAPACITY, 1u64..48).prop_map(|(gap_ns, kind, start, sectors)| Ask {
-        gap_ns,
-        operation: match kind {
-            0..9 => Operation::Read,
-            9..19 => Operation::Write,
-            19 => Operation::Flush,
-            _ => Operation::Discard,
-        },
-        start,
-        sectors,
-    });
+    let one =
+        (0u64..3_000, 0..last, 0..CAPACITY, 1u64..48).prop_map(|(gap_ns, kind, start, sectors)| {
+            Ask {
+                gap_ns,
+                operation: match kind {
+                    0..9 => Operation::Read,
+                    9..19 => Operation::Write,
+                    19 => Operation::Flush,
+                    _ => Operation::Discard,
+                },
+                start,
+                sectors,
+            }
+        });
     prop::collection::vec(one, 1..120)
 }
 

@@ -31,7 +31,11 @@ impl Controller {
         match self.memory.fetch_of(missing.start.0).checked_sub(1) {
             Some(io) if covers(self.extent_of(io), missing) => self.wait_for(io, slot),
             _ => {
-                let io = self.ask(Io::of_command(Purpose::Fetch { command: slot }, request, missing));
+                let io = self.ask(Io::of_command(
+                    Purpose::Fetch { command: slot },
+                    request,
+                    missing,
+                ));
                 self.memory.begin_fetch(missing, io + 1);
             }
         }
@@ -63,7 +67,11 @@ impl Controller {
         self.memory.end_fetch(io.request.extent, slot + 1, done);
         if let Some(command) = command {
             self.commands[command].served(completion);
-            if done { self.deliver(command, now) } else { self.finish(command, now, out) }
+            if done {
+                self.deliver(command, now)
+            } else {
+                self.finish(command, now, out)
+            }
         }
         // The last that came is the first of the chain; they are turned round,
         // so that they look in the order in which they came.

@@ -22,6 +22,9 @@ impl Resource {
     pub(crate) fn take(&mut self, now: Time, span: Duration) -> Use {
         let begins = self.free.max(now);
         self.free = begins + span;
-        Use { begins, ends: self.free }
+        Use {
+            begins,
+            ends: self.free,
+        }
     }
 }

@@ -29,7 +29,12 @@ pub(crate) struct Streams {
 
 impl Streams {
     /// Room for `count` readers of a volume of `capacity`.
-    pub(crate) fn new(count: u32, sequential_after: u32, read_ahead: Sectors, capacity: Sectors) -> Streams {
+    pub(crate) fn new(
+        count: u32,
+        sequential_after: u32,
+        read_ahead: Sectors,
+        capacity: Sectors,
+    ) -> Streams {
         Streams {
             streams: vec![Stream::default(); count as usize],
             sequential_after,
@@ -47,10 +52,18 @@ impl Streams {
         }
         self.tick += 1;
         let (start, end) = (read.start.0, read.end().0);
-        let known = self.streams.iter_mut().find(|stream| stream.used > 0 && stream.next == start);
+        let known = self
+            .streams
+            .iter_mut()
+            .find(|stream| stream.used > 0 && stream.next == start);
         let Some(stream) = known else {
             let stream = self.streams.iter_mut().min_by_key(|stream| stream.used)?;
-            *stream = Stream { next: end, reads: 1, ahead: end, used: self.tick };
+            *stream = Stream {
+                next: end,
+                reads: 1,
+                ahead: end,
+                used: self.tick,
+            };
             return None;
         };
         stream.used = self.tick;
@@ -80,13 +93,19 @@ mod tests {
     fn the_second_read_in_a_row_is_read_ahead_of() {
         let mut streams = streams(4);
         assert_eq!(streams.observe(Extent::new(100, 8)), None);
-        assert_eq!(streams.observe(Extent::new(108, 8)), Some(Extent::new(116, 64)));
+        assert_eq!(
+            streams.observe(Extent::new(108, 8)),
+            Some(Extent::new(116, 64))
+        );
         // More only when half of it is used up.
         for read in 0..3 {
             assert_eq!(streams.observe(Extent::new(116 + 8 * read, 8)), None);
         }
         assert_eq!(streams.observe(Extent::new(140, 8)), None);
-        assert_eq!(streams.observe(Extent::new(148, 8)), Some(Extent::new(180, 40)));
+        assert_eq!(
+            streams.observe(Extent::new(148, 8)),
+            Some(Extent::new(180, 40))
+        );
     }
 
     #[test]
@@ -94,10 +113,16 @@ mod tests {
         let reads = |count| {
             let mut streams = streams(count);
             let ahead = |round: u64, reader: u64, streams: &mut Streams| {
-                streams.observe(Extent::new(reader * 200 + 8 * round, 8)).is_some()
+                streams
+                    .observe(Extent::new(reader * 200 + 8 * round, 8))
+                    .is_some()
             };
             (0..2)
-                .map(|round| (0..3).filter(|&reader| ahead(round, reader, &mut streams)).count())
+                .map(|round| {
+                    (0..3)
+                        .filter(|&reader| ahead(round, reader, &mut streams))
+                        .count()
+                })
                 .sum::<usize>()
         };
         assert_eq!((reads(3), reads(2)), (3, 0));
@@ -107,7 +132,10 @@ mod tests {
     fn nothing_is_read_ahead_beyond_the_end() {
         let mut streams = streams(1);
         streams.observe(Extent::new(976, 8));
-        assert_eq!(streams.observe(Extent::new(984, 8)), Some(Extent::new(992, 8)));
+        assert_eq!(
+            streams.observe(Extent::new(984, 8)),
+            Some(Extent::new(992, 8))
+        );
         assert_eq!(streams.observe(Extent::new(992, 8)), None);
     }
 }

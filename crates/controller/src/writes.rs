@@ -67,9 +67,20 @@ impl Controller {
     /// forced.
     pub(crate) fn pass(&mut self, slot: u32) {
         let command = self.commands[slot].request;
-        let operation = if command.operation.is_of_all() { command.operation } else { Operation::Flush };
-        let request = Request { operation, ..command };
-        self.ask(Io::of_command(Purpose::Through { command: slot }, request, Extent::default()));
+        let operation = if command.operation.is_of_all() {
+            command.operation
+        } else {
+            Operation::Flush
+        };
+        let request = Request {
+            operation,
+            ..command
+        };
+        self.ask(Io::of_command(
+            Purpose::Through { command: slot },
+            request,
+            Extent::default(),
+        ));
     }
 
     pub(crate) fn discard(&mut self, slot: u32) {
@@ -79,7 +90,13 @@ impl Controller {
 
     /// The array has answered what was handed through. What memory holds of a
     /// write, or is fetching, may be older than it, and is forgotten.
-    pub(crate) fn went_through(&mut self, slot: u32, io: &Io, completion: &Completion, out: &mut Out) {
+    pub(crate) fn went_through(
+        &mut self,
+        slot: u32,
+        io: &Io,
+        completion: &Completion,
+        out: &mut Out,
+    ) {
         if io.request.operation == Operation::Write && io.request.extent.within(self.capacity) {
             self.memory.forget(io.request.extent);
         }

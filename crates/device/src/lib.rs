@@ -97,17 +97,31 @@ pub fn open(path: &Path, access: Access, cache: Cache) -> Result<Opened, OpenErr
     // With it the kernel refuses a device that is mounted, swapped to, or a member of another
     // device, and so are its partitions (open(2)); and nobody can mount it meanwhile.
     flags.set(OFlags::EXCL, writes && is_block_device);
-    let opened = OpenOptions::new().read(true).write(writes).custom_flags(flags.bits() as i32).open(path);
+    let opened = OpenOptions::new()
+        .read(true)
+        .write(writes)
+        .custom_flags(flags.bits() as i32)
+        .open(path);
     let mut file = opened.map_err(|error| match error.raw_os_error() {
         Some(libc::EINVAL) if direct => OpenError::NoWayPast(error),
-        Some(libc::EBUSY) => {
-            OpenError::InUse(format!("{error}: it, or a part of it, is mounted or otherwise in use"))
-        }
+        Some(libc::EBUSY) => OpenError::InUse(format!(
+            "{error}: it, or a part of it, is mounted or otherwise in use"
+        )),
         _ => OpenError::Host(error),
     })?;
     let bytes = file.seek(SeekFrom::End(0))?;
-    let block_bytes = if direct { block_bytes(&file, is_block_device) } else { SECTOR_BYTES };
-    Ok(Opened { file, name: path.display().to_string(), bytes, block_bytes, is_block_device })
+    let block_bytes = if direct {
+        block_bytes(&file, is_block_device)
+    } else {
+        SECTOR_BYTES
+    };
+    Ok(Opened {
+        file,
+        name: path.display().to_string(),
+        bytes,
+        block_bytes,
+        is_block_device,
+    })
 }
 
 /// What requests past the page cache are aligned to.
@@ -115,11 +129,19 @@ fn block_bytes(file: &File, is_block_device: bool) -> u64 {
     let found = if is_block_device {
         rustix::fs::ioctl_blksszget(file).ok().map(u64::from)
     } else {
-        let statx =
-            rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::from_bits_retain(STATX_DIOALIGN));
-        statx.ok().map(|found| u64::from(found.stx_dio_offset_align))
+        let statx = rustix::fs::statx(
+            file,
+            c"",
+            AtFlags::EMPTY_PATH,
+            StatxFlags::from_bits_retain(STATX_DIOALIGN),
+        );
+        statx
+            .ok()
+            .map(|found| u64::from(found.stx_dio_offset_align))
     };
-    found.filter(|bytes| bytes.is_power_of_two() && *bytes >= SECTOR_BYTES).unwrap_or(ALIGNMENT_BYTES)
+    found
+        .filter(|bytes| bytes.is_power_of_two() && *bytes >= SECTOR_BYTES)
+        .unwrap_or(ALIGNMENT_BYTES)
 }
 
 #[cfg(test)]
@@ -139,7 +161,10 @@ mod tests {
         let file = folder.path().join("file");
         fs::write(&file, [0; 700]).unwrap();
         let opened = open(&file, Access::Write, Cache::OfFiles).unwrap();
-        assert_eq!((opened.bytes, opened.block_bytes, opened.is_block_device), (700, 512, false));
+        assert_eq!(
+            (opened.bytes, opened.block_bytes, opened.is_block_device),
+            (700, 512, false)
+        );
     }
 
     #[test]

@@ -120,7 +120,10 @@ struct Header {
 ///
 /// # Errors
 /// The disk did not do it, or is none.
-#[expect(unsafe_code, reason = "no crate in use carries SG_IO without; the kernel takes addresses")]
+#[expect(
+    unsafe_code,
+    reason = "no crate in use carries SG_IO without; the kernel takes addresses"
+)]
 pub fn carry_out(
     file: &File,
     command: &mut [u8; 6],
@@ -158,24 +161,44 @@ pub fn carry_out(
     let carried = unsafe { ioctl(file, Updater::<SG_IO, Header>::new(&mut header)) };
     carried.map_err(CommandError::NoScsi)?;
     let written = usize::from(header.sense_bytes).min(SENSE_BYTES);
-    judge(header.status, header.host_status, header.driver_status, &sense[..written])?;
+    judge(
+        header.status,
+        header.host_status,
+        header.driver_status,
+        &sense[..written],
+    )?;
     Ok(usize::try_from(header.bytes_left).unwrap_or(0))
 }
 
 /// Whether a command has done what it should.
-fn judge(status: u8, host_status: u16, driver_status: u16, sense: &[u8]) -> Result<(), CommandError> {
+fn judge(
+    status: u8,
+    host_status: u16,
+    driver_status: u16,
+    sense: &[u8],
+) -> Result<(), CommandError> {
     if host_status != 0 {
-        return Err(CommandError::Way { part: "adapter", status: host_status });
+        return Err(CommandError::Way {
+            part: "adapter",
+            status: host_status,
+        });
     }
     if driver_status & !DRIVER_SENSE != 0 {
-        return Err(CommandError::Way { part: "driver", status: driver_status });
+        return Err(CommandError::Way {
+            part: "driver",
+            status: driver_status,
+        });
     }
     match status {
         GOOD => Ok(()),
         CHECK_CONDITION => match sensed(sense) {
             // It has been done, and so has what went before.
             Some((0 | 1, ..)) => Ok(()),
-            Some((key, code, qualifier)) => Err(CommandError::Sense { key, code, qualifier }),
+            Some((key, code, qualifier)) => Err(CommandError::Sense {
+                key,
+                code,
+                qualifier,
+            }),
             None => Err(CommandError::Unsaid),
         },
         other => Err(CommandError::Status(other)),
@@ -186,7 +209,11 @@ fn judge(status: u8, host_status: u16, driver_status: u16, sense: &[u8]) -> Resu
 fn sensed(sense: &[u8]) -> Option<(u8, u8, u8)> {
     let byte = |at: usize| sense.get(at).copied();
     match byte(0)? & 0x7f {
-        0x70 | 0x71 => Some((byte(2)? & 0x0f, byte(12).unwrap_or(0), byte(13).unwrap_or(0))),
+        0x70 | 0x71 => Some((
+            byte(2)? & 0x0f,
+            byte(12).unwrap_or(0),
+            byte(13).unwrap_or(0),
+        )),
         0x72 | 0x73 => Some((byte(1)? & 0x0f, byte(2)?, byte(3)?)),
         _ => None,
     }
@@ -218,11 +245,18 @@ mod tests {
         let descriptor = [0x72, 0x05, 0x26, 0x00, 0, 0, 0, 0];
         for sense in [&fixed[..], &descriptor[..]] {
             let said = judge(2, 0, DRIVER_SENSE, sense).unwrap_err().to_string();
-            assert_eq!(said, "the disk says illegal request, additional sense 26h/00h");
+            assert_eq!(
+                said,
+                "the disk says illegal request, additional sense 26h/00h"
+            );
         }
         assert_eq!(judge(2, 0, 0, &[0x70, 0, 1]), Ok(()));
         assert_eq!(judge(0, 0, 0, &[]), Ok(()));
-        assert!(judge(2, 0, 0, &[]).is_err() && judge(8, 0, 0, &[]).is_err() && judge(0, 3, 0, &[]).is_err());
+        assert!(
+            judge(2, 0, 0, &[]).is_err()
+                && judge(8, 0, 0, &[]).is_err()
+                && judge(0, 3, 0, &[]).is_err()
+        );
     }
 
     #[test]
@@ -230,7 +264,10 @@ mod tests {
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
         let refused = carry_out(&file, &mut [0; 6], Direction::None, &mut []).unwrap_err();
         assert!(matches!(refused, CommandError::NoScsi(_)), "{refused}");
-        assert!(refused.to_string().contains("expected a SCSI disk"), "{refused}");
+        assert!(
+            refused.to_string().contains("expected a SCSI disk"),
+            "{refused}"
+        );
     }
 
     proptest! {

@@ -57,7 +57,9 @@ pub enum StandbyError {
     #[error("found a SCSI device of type {0:#04x}; expected a disk, type 0")]
     Type(u8),
     /// It has no standby condition.
-    #[error("the disk does not say that it has a standby condition (power condition page, STANDBY_Z)")]
+    #[error(
+        "the disk does not say that it has a standby condition (power condition page, STANDBY_Z)"
+    )]
     NoStandby,
     /// Nothing that could be understood.
     #[error("the disk answered INQUIRY with {found} bytes; expected at least {expected}")]
@@ -136,7 +138,14 @@ impl Stops for ScsiDisk {
 
 /// INQUIRY of the standard data, or of a page of vital product data.
 fn inquiry(page: Option<u8>) -> [u8; 6] {
-    [INQUIRY, page.map_or(0, |_| EVPD), page.unwrap_or(0), 0, ANSWER_BYTES, 0]
+    [
+        INQUIRY,
+        page.map_or(0, |_| EVPD),
+        page.unwrap_or(0),
+        0,
+        ANSWER_BYTES,
+        0,
+    ]
 }
 
 fn stop_command(way: Way) -> [u8; 6] {
@@ -151,21 +160,32 @@ fn stop_command(way: Way) -> [u8; 6] {
 /// 8 to 15 the vendor.
 fn way_of(answer: &[u8]) -> Result<Way, StandbyError> {
     let Some(vendor) = answer.get(8..16) else {
-        return Err(StandbyError::Short { found: answer.len(), expected: 16 });
+        return Err(StandbyError::Short {
+            found: answer.len(),
+            expected: 16,
+        });
     };
     let kind = answer[0] & 0x1f;
     if !DISKS.contains(&kind) {
         return Err(StandbyError::Type(kind));
     }
-    Ok(if vendor == TRANSLATED { Way::Stop } else { Way::Standby })
+    Ok(if vendor == TRANSLATED {
+        Way::Stop
+    } else {
+        Way::Standby
+    })
 }
 
 /// From the power condition VPD page (SPC-5): byte 1 its code, byte 4 bit 0
 /// STANDBY_Z.
 fn has_standby(page: &[u8]) -> Result<(), StandbyError> {
-    let has =
-        page.get(1) == Some(&POWER_CONDITION_PAGE) && page.get(4).is_some_and(|byte| byte & STANDBY_Z != 0);
-    if has { Ok(()) } else { Err(StandbyError::NoStandby) }
+    let has = page.get(1) == Some(&POWER_CONDITION_PAGE)
+        && page.get(4).is_some_and(|byte| byte & STANDBY_Z != 0);
+    if has {
+        Ok(())
+    } else {
+        Err(StandbyError::NoStandby)
+    }
 }
 
 /// A disk without the page refuses to be asked for it: ILLEGAL REQUEST.
@@ -180,12 +200,18 @@ fn no_page(error: CommandError) -> StandbyError {
 /// `partition` for parts of it. To stop a part would stop what others use, too.
 fn kind_of(file: &File, devices: &Path) -> Kind {
     use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-    let Ok(metadata) = file.metadata() else { return Kind::Other("what cannot be looked at") };
+    let Ok(metadata) = file.metadata() else {
+        return Kind::Other("what cannot be looked at");
+    };
     if !metadata.file_type().is_block_device() {
         return Kind::Other("a file");
     }
     let number = metadata.rdev();
-    let own = devices.join(format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number)));
+    let own = devices.join(format!(
+        "{}:{}",
+        rustix::fs::major(number),
+        rustix::fs::minor(number)
+    ));
     kind_in(&own)
 }
 
@@ -226,18 +252,37 @@ mod tests {
         assert_eq!(way_of(&answer(0x14, b"ATA     ")), Ok(Way::Stop));
         assert_eq!(way_of(&answer(0, b"SEAGATE ")), Ok(Way::Standby));
         assert_eq!(way_of(&answer(5, b"HL-DT-ST")), Err(StandbyError::Type(5)));
-        assert_eq!(way_of(&[0; 5]), Err(StandbyError::Short { found: 5, expected: 16 }));
+        assert_eq!(
+            way_of(&[0; 5]),
+            Err(StandbyError::Short {
+                found: 5,
+                expected: 16
+            })
+        );
     }
 
     #[test]
     fn a_disk_that_does_not_say_that_it_has_standby_is_not_asked_for_it() {
         // STANDBY_Y and STANDBY_Z; IDLE_C to IDLE_A.
         assert_eq!(has_standby(&[0, 0x8a, 0, 14, 0b11, 0b111]), Ok(()));
-        assert_eq!(has_standby(&[0, 0x8a, 0, 14, 0b10, 0b111]), Err(StandbyError::NoStandby));
-        assert_eq!(has_standby(&[0, 0x00, 0, 14, 0b11]), Err(StandbyError::NoStandby));
-        let illegal = CommandError::Sense { key: 5, code: 0x24, qualifier: 0 };
+        assert_eq!(
+            has_standby(&[0, 0x8a, 0, 14, 0b10, 0b111]),
+            Err(StandbyError::NoStandby)
+        );
+        assert_eq!(
+            has_standby(&[0, 0x00, 0, 14, 0b11]),
+            Err(StandbyError::NoStandby)
+        );
+        let illegal = CommandError::Sense {
+            key: 5,
+            code: 0x24,
+            qualifier: 0,
+        };
         assert_eq!(no_page(illegal), StandbyError::NoStandby);
-        assert_eq!(no_page(CommandError::Status(8)), StandbyError::Command(CommandError::Status(8)));
+        assert_eq!(
+            no_page(CommandError::Status(8)),
+            StandbyError::Command(CommandError::Status(8))
+        );
     }
 
     #[test]

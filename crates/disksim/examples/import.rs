@@ -6,9 +6,17 @@ use fullstroke_drive::{Geometry, Model};
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path: PathBuf = std::env::args_os().nth(1).ok_or("expected the path of a parameter file")?.into();
+    let path: PathBuf = std::env::args_os()
+        .nth(1)
+        .ok_or("expected the path of a parameter file")?
+        .into();
     for disk in import(&path, &Options::default())? {
-        println!("{}: {} zones, {}", disk.name, disk.config.zones.len(), disk.config.capacity_sectors);
+        println!(
+            "{}: {} zones, {}",
+            disk.name,
+            disk.config.zones.len(),
+            disk.config.capacity_sectors
+        );
         for loss in &disk.losses {
             println!("  {}: {}", loss.key, loss.what);
         }

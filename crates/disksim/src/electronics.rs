@@ -31,7 +31,9 @@ pub struct KeyUse {
 impl KeyUse {
     /// What is lost of a value.
     fn loss(&self, fields: &Fields<'_>) -> Result<Option<Loss>, ImportError> {
-        let (Use::CarriedFor(exact, what) | Use::Left(exact, what)) = self.usage else { return Ok(None) };
+        let (Use::CarriedFor(exact, what) | Use::Left(exact, what)) = self.usage else {
+            return Ok(None);
+        };
         let value = fields.required(self.key)?.number()?;
         let loss = || Loss::new(fields.path(self.key), format!("{value}: {what}"));
         Ok((!exact.contains(&value)).then(loss))
@@ -269,7 +271,10 @@ impl Electronics {
         fields.only(DISK_KEYS, strict, losses)?;
         let disk = DiskKeys::read(fields)?;
         if disk.sector_transfer_ms < 0.0 {
-            let what = format!("found {}; a time cannot be negative, read it as 0", disk.sector_transfer_ms);
+            let what = format!(
+                "found {}; a time cannot be negative, read it as 0",
+                disk.sector_transfer_ms
+            );
             losses.push(Loss::new(fields.path("Bulk sector transfer time"), what));
         }
         for usage in DiskKeys::USES {
@@ -286,18 +291,40 @@ impl Electronics {
                 losses.extend(usage.loss(&queue)?);
             }
         }
-        Ok(Electronics { disk, scheduler, bus: None })
+        Ok(Electronics {
+            disk,
+            scheduler,
+            bus: None,
+        })
     }
 }
 
 /// The keys of a `disksim_bus` block, and what becomes of them.
 pub const BUS_USES: &[KeyUse] = &[
-    KeyUse { key: "Arbitration time", usage: Use::Left(&[0.0], "the bus is won in no time") },
-    KeyUse { key: "Read block transfer time", usage: Use::Carried },
-    KeyUse { key: "Write block transfer time", usage: Use::Carried },
-    KeyUse { key: "type", usage: Use::Idle("a drive's own bus is never contended for") },
-    KeyUse { key: "Arbitration type", usage: Use::Idle("a drive's own bus is never contended for") },
-    KeyUse { key: "Print stats", usage: Use::Idle("it is about DiskSim's report") },
+    KeyUse {
+        key: "Arbitration time",
+        usage: Use::Left(&[0.0], "the bus is won in no time"),
+    },
+    KeyUse {
+        key: "Read block transfer time",
+        usage: Use::Carried,
+    },
+    KeyUse {
+        key: "Write block transfer time",
+        usage: Use::Carried,
+    },
+    KeyUse {
+        key: "type",
+        usage: Use::Idle("a drive's own bus is never contended for"),
+    },
+    KeyUse {
+        key: "Arbitration type",
+        usage: Use::Idle("a drive's own bus is never contended for"),
+    },
+    KeyUse {
+        key: "Print stats",
+        usage: Use::Idle("it is about DiskSim's report"),
+    },
 ];
 
 impl Bus {
@@ -309,8 +336,12 @@ impl Bus {
         Ok(Bus {
             name: fields.block.name.clone().unwrap_or_default(),
             arbitration_ms: fields.required("Arbitration time")?.milliseconds()?,
-            read_sector_ms: fields.required("Read block transfer time")?.milliseconds()?,
-            write_sector_ms: fields.required("Write block transfer time")?.milliseconds()?,
+            read_sector_ms: fields
+                .required("Read block transfer time")?
+                .milliseconds()?,
+            write_sector_ms: fields
+                .required("Write block transfer time")?
+                .milliseconds()?,
             controller_sector_ms: 0.0,
             disks: 1,
         })
@@ -318,8 +349,15 @@ impl Bus {
 
     /// The table of a stack file in which several drives share the bus.
     pub fn link_table(&self) -> String {
-        let sector_ms = self.read_sector_ms.max(self.write_sector_ms).max(self.controller_sector_ms);
-        let rate = if sector_ms > 0.0 { 512.0 / sector_ms / 1000.0 } else { 1000.0 };
+        let sector_ms = self
+            .read_sector_ms
+            .max(self.write_sector_ms)
+            .max(self.controller_sector_ms);
+        let rate = if sector_ms > 0.0 {
+            512.0 / sector_ms / 1000.0
+        } else {
+            1000.0
+        };
         format!("[link]\nkind = \"scsi\"\nrate_mb_per_s = {rate:.3}\n")
     }
 }

@@ -64,7 +64,10 @@ pub struct Loss {
 
 impl Loss {
     pub(crate) fn new(key: impl Into<String>, what: impl Into<String>) -> Loss {
-        Loss { key: key.into(), what: what.into() }
+        Loss {
+            key: key.into(),
+            what: what.into(),
+        }
     }
 }
 
@@ -95,5 +98,9 @@ fn place(file: &Path, line: u32) -> String {
 }
 
 fn quoted(key: &str) -> String {
-    if key.is_empty() { String::new() } else { format!("`{key}`: ") }
+    if key.is_empty() {
+        String::new()
+    } else {
+        format!("`{key}`: ")
+    }
 }

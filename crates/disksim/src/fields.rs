@@ -26,7 +26,11 @@ pub(crate) struct Found<'a> {
 
 impl<'a> Fields<'a> {
     pub(crate) fn new(document: &'a Document, block: &'a Block, prefix: &'a str) -> Fields<'a> {
-        Fields { document, block, prefix }
+        Fields {
+            document,
+            block,
+            prefix,
+        }
     }
 
     /// The path of a key.
@@ -35,15 +39,29 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn optional(&self, key: &str) -> Option<Found<'a>> {
-        let parameter = self.block.parameters.iter().find(|parameter| parameter.key == key)?;
-        Some(Found { document: self.document, value: &parameter.value, key: self.path(key) })
+        let parameter = self
+            .block
+            .parameters
+            .iter()
+            .find(|parameter| parameter.key == key)?;
+        Some(Found {
+            document: self.document,
+            value: &parameter.value,
+            key: self.path(key),
+        })
     }
 
     pub(crate) fn required(&self, key: &str) -> Result<Found<'a>, ImportError> {
         self.optional(key).ok_or_else(|| {
             let name = self.block.name.as_deref().unwrap_or("without a name");
             let found = format!("no such key in the block `{}` {name}", self.block.kind);
-            self.error(ErrorKind::MissingKey, self.block.at, key, found, "it, since the block needs it")
+            self.error(
+                ErrorKind::MissingKey,
+                self.block.at,
+                key,
+                found,
+                "it, since the block needs it",
+            )
         })
     }
 
@@ -56,18 +74,31 @@ impl<'a> Fields<'a> {
         losses: &mut Vec<Loss>,
     ) -> Result<(), ImportError> {
         let unknown = |parameter: &&Parameter| !known.contains(&parameter.key.as_str());
-        for parameter in self.block.parameters.iter().filter(unknown).take(MAX_UNKNOWN) {
+        for parameter in self
+            .block
+            .parameters
+            .iter()
+            .filter(unknown)
+            .take(MAX_UNKNOWN)
+        {
             let key = crate::grammar::shortened(&parameter.key);
             let nearest = nearest(&key, known);
             if strict {
                 let found = format!("an unknown key in a block of type `{}`", self.block.kind);
-                let expected = nearest.map_or("one of its keys".into(), |known| format!("`{known}` perhaps"));
+                let expected = nearest.map_or("one of its keys".into(), |known| {
+                    format!("`{known}` perhaps")
+                });
                 return Err(self.error(ErrorKind::UnknownKey, parameter.at, &key, found, expected));
             }
-            let guess = nearest.map_or(String::new(), |known| format!("; perhaps `{known}` is meant"));
+            let guess = nearest.map_or(String::new(), |known| {
+                format!("; perhaps `{known}` is meant")
+            });
             losses.push(Loss::new(
                 self.path(&key),
-                format!("line {}: not a key of `{}`, ignored{guess}", parameter.at.line, self.block.kind),
+                format!(
+                    "line {}: not a key of `{}`, ignored{guess}",
+                    parameter.at.line, self.block.kind
+                ),
             ));
         }
         Ok(())
@@ -81,14 +112,19 @@ impl<'a> Fields<'a> {
         found: impl Into<String>,
         expected: impl Into<String>,
     ) -> ImportError {
-        self.document.error(kind, at, self.path(key), found, expected)
+        self.document
+            .error(kind, at, self.path(key), found, expected)
     }
 }
 
 /// The most similar of the known keys, if any is similar.
 fn nearest<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
-    let near = known.iter().map(|known| (strsim::jaro_winkler(key, known), *known));
-    near.filter(|(likeness, _)| *likeness > 0.85).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+    let near = known
+        .iter()
+        .map(|known| (strsim::jaro_winkler(key, known), *known));
+    near.filter(|(likeness, _)| *likeness > 0.85)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, known)| known)
 }
 
 impl<'a> Found<'a> {
@@ -98,7 +134,8 @@ impl<'a> Found<'a> {
         found: impl Into<String>,
         expected: impl Into<String>,
     ) -> ImportError {
-        self.document.error(kind, self.value.at, self.key.clone(), found, expected)
+        self.document
+            .error(kind, self.value.at, self.key.clone(), found, expected)
     }
 
     fn wrong_type(&self, expected: &str) -> ImportError {
@@ -107,13 +144,19 @@ impl<'a> Found<'a> {
 
     /// An element of a list.
     pub(crate) fn element(&self, index: usize, value: &'a Value) -> Found<'a> {
-        Found { document: self.document, value, key: format!("{}[{index}]", self.key) }
+        Found {
+            document: self.document,
+            value,
+            key: format!("{}[{index}]", self.key),
+        }
     }
 
     pub(crate) fn integer(&self) -> Result<i64, ImportError> {
         match self.value.content {
             Content::Integer(number) => Ok(number),
-            Content::Float(number) if number.fract() == 0.0 && number.abs() < 9e15 => Ok(number as i64),
+            Content::Float(number) if number.fract() == 0.0 && number.abs() < 9e15 => {
+                Ok(number as i64)
+            }
             _ => Err(self.wrong_type("a whole number")),
         }
     }
@@ -155,7 +198,11 @@ impl<'a> Found<'a> {
         if number >= 0.0 {
             return Ok(number);
         }
-        Err(self.error(ErrorKind::WrongValue, number.to_string(), "milliseconds, 0 or more"))
+        Err(self.error(
+            ErrorKind::WrongValue,
+            number.to_string(),
+            "milliseconds, 0 or more",
+        ))
     }
 
     pub(crate) fn word(&self) -> Result<&'a str, ImportError> {
@@ -173,22 +220,34 @@ impl<'a> Found<'a> {
     }
 
     /// Each element of a list.
-    pub(crate) fn elements(&self) -> Result<impl Iterator<Item = Found<'a>> + use<'a>, ImportError> {
+    pub(crate) fn elements(
+        &self,
+    ) -> Result<impl Iterator<Item = Found<'a>> + use<'a>, ImportError> {
         let list = self.clone();
-        Ok(self.list()?.iter().enumerate().map(move |(index, value)| list.element(index, value)))
+        Ok(self
+            .list()?
+            .iter()
+            .enumerate()
+            .map(move |(index, value)| list.element(index, value)))
     }
 
     /// A block, given in place or by its name.
     pub(crate) fn block(&self) -> Result<&'a Block, ImportError> {
         match &self.value.content {
             Content::Block(block) => Ok(block),
-            Content::Word(name) => self.document.named.get(name).map(Arc::as_ref).ok_or_else(|| {
-                self.error(
-                    ErrorKind::WrongType,
-                    self.value.describe(),
-                    "a block, or the name of an earlier one",
-                )
-            }),
+            Content::Word(name) => {
+                self.document
+                    .named
+                    .get(name)
+                    .map(Arc::as_ref)
+                    .ok_or_else(|| {
+                        self.error(
+                            ErrorKind::WrongType,
+                            self.value.describe(),
+                            "a block, or the name of an earlier one",
+                        )
+                    })
+            }
             _ => Err(self.wrong_type("a block")),
         }
     }

@@ -36,7 +36,9 @@ impl ReadFiles for FileSystem {
 /// Files in memory, by path.
 impl ReadFiles for BTreeMap<PathBuf, Vec<u8>> {
     fn read(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
-        let text = self.get(path).ok_or_else(|| io::Error::from(ErrorKind::NotFound))?;
+        let text = self
+            .get(path)
+            .ok_or_else(|| io::Error::from(ErrorKind::NotFound))?;
         bounded(text.clone(), limit)
     }
 
@@ -46,5 +48,9 @@ impl ReadFiles for BTreeMap<PathBuf, Vec<u8>> {
 }
 
 fn bounded(text: Vec<u8>, limit: usize) -> io::Result<Vec<u8>> {
-    if text.len() > limit { Err(io::Error::from(ErrorKind::FileTooLarge)) } else { Ok(text) }
+    if text.len() > limit {
+        Err(io::Error::from(ErrorKind::FileTooLarge))
+    } else {
+        Ok(text)
+    }
 }

@@ -27,8 +27,13 @@ const MAX_COVERED: u64 = 4_000_000;
 /// Sectors of one zone that live elsewhere.
 const MAX_REMAPPED: u64 = 1 << 20;
 
-const LAYOUT_KEYS: &[&str] =
-    &["LBN-to-PBN mapping scheme", "Sparing scheme used", "Rangesize for sparing", "Skew units", "Zones"];
+const LAYOUT_KEYS: &[&str] = &[
+    "LBN-to-PBN mapping scheme",
+    "Sparing scheme used",
+    "Rangesize for sparing",
+    "Skew units",
+    "Zones",
+];
 const ZONE_KEYS: &[&str] = &[
     "First cylinder number",
     "Last cylinder number",
@@ -77,12 +82,17 @@ pub(crate) fn read(
         disk,
         mapping: fields.required("LBN-to-PBN mapping scheme")?.within(0, 2)?,
         sparing: fields.required("Sparing scheme used")?.within(0, 10)?,
-        range_cylinders: fields.required("Rangesize for sparing")?.within(1, 1 << 31)? as u64,
+        range_cylinders: fields
+            .required("Rangesize for sparing")?
+            .within(1, 1 << 31)? as u64,
         revolutions: in_revolutions(fields, false)?,
         strict,
     };
     let zones = fields.required("Zones")?;
-    let mut layout = Layout { order: scheme.order(), zones: Vec::new() };
+    let mut layout = Layout {
+        order: scheme.order(),
+        zones: Vec::new(),
+    };
     let mut free_cylinder = 0;
     for found in zones.elements()? {
         let prefix = format!("{}.", found.key);
@@ -98,17 +108,27 @@ pub(crate) fn read(
 }
 
 fn in_revolutions(fields: &Fields<'_>, inherited: bool) -> Result<bool, ImportError> {
-    let Some(units) = fields.optional("Skew units") else { return Ok(inherited) };
+    let Some(units) = fields.optional("Skew units") else {
+        return Ok(inherited);
+    };
     match units.word()? {
         "revolutions" => Ok(true),
         "sectors" => Ok(false),
-        other => Err(units.error(ErrorKind::WrongValue, format!("`{other}`"), "sectors or revolutions")),
+        other => Err(units.error(
+            ErrorKind::WrongValue,
+            format!("`{other}`"),
+            "sectors or revolutions",
+        )),
     }
 }
 
 impl Scheme {
     fn order(&self) -> TrackOrder {
-        if self.mapping == 0 { TrackOrder::Cylinder } else { TrackOrder::CylinderSerpentine }
+        if self.mapping == 0 {
+            TrackOrder::Cylinder
+        } else {
+            TrackOrder::CylinderSerpentine
+        }
     }
 
     fn zone(
@@ -122,8 +142,15 @@ impl Scheme {
         let last = fields.required("Last cylinder number")?;
         let (first_cylinder, last_cylinder) = (first.unsigned()?, last.unsigned()?);
         if first_cylinder < free_cylinder {
-            let found = format!("{first_cylinder}, but the zone before reaches to {}", free_cylinder - 1);
-            return Err(first.error(ErrorKind::Layout, found, "zones that follow each other inward"));
+            let found = format!(
+                "{first_cylinder}, but the zone before reaches to {}",
+                free_cylinder - 1
+            );
+            return Err(first.error(
+                ErrorKind::Layout,
+                found,
+                "zones that follow each other inward",
+            ));
         }
         if last_cylinder < first_cylinder || last_cylinder >= self.disk.cylinders {
             let found = format!("{last_cylinder} behind {first_cylinder}");
@@ -152,7 +179,11 @@ impl Scheme {
         if self.mapping == 2 && first_cylinder % 2 == 1 {
             config.runs = odd_runs(self.disk.surfaces);
         }
-        Ok(Built { config, lbns, at: fields.block.at })
+        Ok(Built {
+            config,
+            lbns,
+            at: fields.block.at,
+        })
     }
 
     fn skews(
@@ -169,10 +200,17 @@ impl Scheme {
             let length = f64::from(track);
             let sectors = if revolutions { number * length } else { number };
             if !revolutions && number.fract() != 0.0 {
-                losses.push(Loss::new(&found.key, format!("{number} kept; DiskSim 4.0 drops the fraction")));
+                losses.push(Loss::new(
+                    &found.key,
+                    format!("{number} kept; DiskSim 4.0 drops the fraction"),
+                ));
             }
             // One skew is at most a revolution; negative ones lead.
-            Ok(if sectors < 0.0 { sectors.rem_euclid(length) } else { sectors })
+            Ok(if sectors < 0.0 {
+                sectors.rem_euclid(length)
+            } else {
+                sectors
+            })
         };
         config.offset = sectors(Some(fields.required("Offset of first block")?))?;
         config.track_skew = sectors(fields.optional("Skew for track switch"))?;
@@ -181,7 +219,10 @@ impl Scheme {
     }
 
     fn slips(&self, list: &Found<'_>, losses: &mut Vec<Loss>) -> Result<Vec<u64>, ImportError> {
-        let mut slips = list.elements()?.map(|slip| slip.amount()).collect::<Result<Vec<u64>, _>>()?;
+        let mut slips = list
+            .elements()?
+            .map(|slip| slip.amount())
+            .collect::<Result<Vec<u64>, _>>()?;
         let given = slips.len();
         if !slips.is_sorted() {
             losses.push(Loss::new(&list.key, "not ascending; sorted"));
@@ -189,8 +230,10 @@ impl Scheme {
         }
         slips.dedup();
         if slips.len() < given {
-            losses
-                .push(Loss::new(&list.key, format!("{} slips given twice; kept once", given - slips.len())));
+            losses.push(Loss::new(
+                &list.key,
+                format!("{} slips given twice; kept once", given - slips.len()),
+            ));
         }
         Ok(slips)
     }
@@ -204,24 +247,34 @@ impl Scheme {
         losses: &mut Vec<Loss>,
     ) -> Result<(), ImportError> {
         let slipped = zone.slips.len() as u64;
-        let units = if self.sparing == 1 { zone.total / zone.track } else { zone.total };
+        let units = if self.sparing == 1 {
+            zone.total / zone.track
+        } else {
+            zone.total
+        };
         if let Some(&last) = zone.slips.last().filter(|&&last| last >= units) {
             let at = fields.required("slips")?;
             let expected = format!("numbers below {units}, what the zone has");
             return Err(at.error(ErrorKind::Layout, format!("slip {last}"), expected));
         }
-        config.slips = zone.slips.iter().map(|&slip| SlipConfig::One(slip)).collect();
+        config.slips = zone
+            .slips
+            .iter()
+            .map(|&slip| SlipConfig::One(slip))
+            .collect();
         if slipped > 0 && (2..=6).contains(&self.sparing) {
-            let what =
-                "DiskSim 4.0 turns everything behind a slip by a sector; here tracks stay where they are";
+            let what = "DiskSim 4.0 turns everything behind a slip by a sector; here tracks stay where they are";
             losses.push(Loss::new(fields.path("slips"), what));
         }
         match self.sparing {
             0 => config.spares = slipped,
             1 => {
                 config.spares = zone.spares.saturating_mul(zone.track);
-                config.slips =
-                    zone.slips.iter().map(|&slip| SlipConfig::Run(slip * zone.track, zone.track)).collect();
+                config.slips = zone
+                    .slips
+                    .iter()
+                    .map(|&slip| SlipConfig::Run(slip * zone.track, zone.track))
+                    .collect();
             }
             3 => config.spares_per_track = self.count(fields, zone)?,
             2 => config.spares_per_cylinder = self.count(fields, zone)?,
@@ -233,21 +286,53 @@ impl Scheme {
                 fields,
                 zone,
                 config,
-                Cover { range: self.range_cylinders, front: false, slip_in: true },
+                Cover {
+                    range: self.range_cylinders,
+                    front: false,
+                    slip_in: true,
+                },
             )?,
-            4 => self.cover(fields, zone, config, Cover { range: 1, front: false, slip_in: false })?,
+            4 => self.cover(
+                fields,
+                zone,
+                config,
+                Cover {
+                    range: 1,
+                    front: false,
+                    slip_in: false,
+                },
+            )?,
             5 => {
-                let what =
-                    "spares lie in front of each cylinder; DiskSim 4.0 puts addresses there nevertheless";
+                let what = "spares lie in front of each cylinder; DiskSim 4.0 puts addresses there nevertheless";
                 losses.push(Loss::new("Sparing scheme used", what));
-                self.cover(fields, zone, config, Cover { range: 1, front: true, slip_in: true })?;
+                self.cover(
+                    fields,
+                    zone,
+                    config,
+                    Cover {
+                        range: 1,
+                        front: true,
+                        slip_in: true,
+                    },
+                )?;
             }
-            6 => self.cover(fields, zone, config, Cover { range: 1, front: true, slip_in: false })?,
+            6 => self.cover(
+                fields,
+                zone,
+                config,
+                Cover {
+                    range: 1,
+                    front: true,
+                    slip_in: false,
+                },
+            )?,
             7 => {
                 config.spares = slipped;
                 if zone.spares > 0 {
-                    let what =
-                        format!("{} unused: scheme 7 has its spares at the end of the disk", zone.spares);
+                    let what = format!(
+                        "{} unused: scheme 7 has its spares at the end of the disk",
+                        zone.spares
+                    );
                     losses.push(Loss::new(fields.path("Number of spares"), what));
                 }
             }
@@ -263,8 +348,17 @@ impl Scheme {
 
     fn too_many(&self, fields: &Fields<'_>, zone: &Zone) -> ImportError {
         let found = format!("{} spares in scheme {}", zone.spares, self.sparing);
-        let expected = format!("fewer than the {} sectors of the zone leave room for", zone.total);
-        misfit(fields.document, fields.block.at, &fields.path("Number of spares"), found, expected)
+        let expected = format!(
+            "fewer than the {} sectors of the zone leave room for",
+            zone.total
+        );
+        misfit(
+            fields.document,
+            fields.block.at,
+            &fields.path("Number of spares"),
+            found,
+            expected,
+        )
     }
 
     /// Covers the spares of each range with slips, so that no address falls on
@@ -281,17 +375,31 @@ impl Scheme {
             return Err(self.too_many(fields, zone));
         }
         let mut slips: Vec<(u64, u64)> = zone.slips.iter().map(|&slip| (slip, 1)).collect();
-        let mut spares = if cover.slip_in { 0 } else { zone.slips.len() as u64 };
+        let mut spares = if cover.slip_in {
+            0
+        } else {
+            zone.slips.len() as u64
+        };
         // A range that the zone's end cuts short has no spares.
         for number in 0..zone.total / range {
             let (start, end) = (number * range, (number + 1) * range);
             let first = zone.slips.partition_point(|&slip| slip < start);
             let behind = zone.slips.partition_point(|&slip| slip < end);
-            let own = if cover.slip_in { (behind - first) as u64 } else { 0 };
+            let own = if cover.slip_in {
+                (behind - first) as u64
+            } else {
+                0
+            };
             let left = zone.spares.checked_sub(own).ok_or_else(|| {
                 let found = format!("{own} slips from sector {start} on");
                 let expected = format!("at most {}, the spares there", zone.spares);
-                misfit(fields.document, fields.block.at, &fields.path("slips"), found, expected)
+                misfit(
+                    fields.document,
+                    fields.block.at,
+                    &fields.path("slips"),
+                    found,
+                    expected,
+                )
             })?;
             spares += zone.spares;
             unused(
@@ -307,18 +415,27 @@ impl Scheme {
             spares += (zone.slips.len() - behind) as u64;
         }
         slips.sort_unstable();
-        config.slips = slips.into_iter().map(|(start, sectors)| one_or_run(start, sectors)).collect();
+        config.slips = slips
+            .into_iter()
+            .map(|(start, sectors)| one_or_run(start, sectors))
+            .collect();
         config.spares = spares;
         Ok(())
     }
 
     /// Addresses of a zone.
-    fn lbns(&self, fields: &Fields<'_>, zone: &Zone, config: &ZoneConfig) -> Result<u64, ImportError> {
+    fn lbns(
+        &self,
+        fields: &Fields<'_>,
+        zone: &Zone,
+        config: &ZoneConfig,
+    ) -> Result<u64, ImportError> {
         let in_tracks = u64::from(config.spares_per_track) * (zone.total / zone.track);
         let ranges = zone.cylinders / u64::from(config.spare_range_cylinders.max(1));
         let in_ranges = u64::from(config.spares_per_cylinder) * ranges;
-        let unused =
-            [config.spares, zone.dead, in_tracks, in_ranges].into_iter().fold(0, u64::saturating_add);
+        let unused = [config.spares, zone.dead, in_tracks, in_ranges]
+            .into_iter()
+            .fold(0, u64::saturating_add);
         let lbns = zone.total.checked_sub(unused).filter(|&lbns| lbns > 0);
         lbns.ok_or_else(|| self.too_many(fields, zone))
     }
@@ -337,15 +454,26 @@ impl Scheme {
         let mut lost = 0;
         let mut used = std::collections::BTreeSet::new();
         if (zone.defects.len() as u64).saturating_mul(width) > MAX_REMAPPED {
-            let what = format!("{} defects dropped: more than {MAX_REMAPPED} sectors", zone.defects.len());
+            let what = format!(
+                "{} defects dropped: more than {MAX_REMAPPED} sectors",
+                zone.defects.len()
+            );
             losses.push(Loss::new(fields.path("defects"), what));
             return;
         }
-        for &(defect, spare) in zone.defects.iter().filter(|(defect, spare)| defect != spare) {
+        for &(defect, spare) in zone
+            .defects
+            .iter()
+            .filter(|(defect, spare)| defect != spare)
+        {
             for sector in 0..width {
                 let place = |number: u64| number.saturating_mul(width).saturating_add(sector);
                 let (from, to) = (place(defect), place(spare));
-                if carried.contains(from) && to < zone.total && !carried.contains(to) && used.insert(from) {
+                if carried.contains(from)
+                    && to < zone.total
+                    && !carried.contains(to)
+                    && used.insert(from)
+                {
                     if used.insert(to) {
                         config.remaps.push((from, to));
                         continue;
@@ -357,8 +485,9 @@ impl Scheme {
         }
         config.remaps.sort_unstable();
         if lost > 0 {
-            let what =
-                format!("{lost} sectors not remapped: no address there, or another one on the replacement");
+            let what = format!(
+                "{lost} sectors not remapped: no address there, or another one on the replacement"
+            );
             losses.push(Loss::new(fields.path("defects"), what));
         }
     }
@@ -384,8 +513,10 @@ fn unused(runs: &mut Vec<(u64, u64)>, slips: &[u64], mut left: u64, edge: Result
                 (at, next.map_or(left, |next| (next - at).min(left)))
             }
             Err(_) => {
-                let before =
-                    slips.partition_point(|&slip| slip < at).checked_sub(1).map(|index| slips[index]);
+                let before = slips
+                    .partition_point(|&slip| slip < at)
+                    .checked_sub(1)
+                    .map(|index| slips[index]);
                 let sectors = before.map_or(left, |slip| (at - slip - 1).min(left));
                 (at - sectors, sectors)
             }
@@ -395,12 +526,20 @@ fn unused(runs: &mut Vec<(u64, u64)>, slips: &[u64], mut left: u64, edge: Result
         }
         left -= sectors;
         // The next sector is a slip, or nothing is left.
-        at = if edge.is_ok() { start + sectors + 1 } else { start.saturating_sub(1) };
+        at = if edge.is_ok() {
+            start + sectors + 1
+        } else {
+            start.saturating_sub(1)
+        };
     }
 }
 
 fn one_or_run(start: u64, sectors: u64) -> SlipConfig {
-    if sectors == 1 { SlipConfig::One(start) } else { SlipConfig::Run(start, sectors) }
+    if sectors == 1 {
+        SlipConfig::One(start)
+    } else {
+        SlipConfig::Run(start, sectors)
+    }
 }
 
 /// Which sectors of a zone carry an address.
@@ -430,7 +569,12 @@ impl Carried {
                 (sectors, sectors.saturating_sub(u64::from(spares)))
             }
         };
-        Carried { runs, range, first: zone.dead, end: zone.dead + lbns }
+        Carried {
+            runs,
+            range,
+            first: zone.dead,
+            end: zone.dead + lbns,
+        }
     }
 
     /// Slipped sectors before `sector`.
@@ -472,10 +616,20 @@ fn odd_runs(surfaces: u32) -> Vec<RunConfig> {
 }
 
 fn defects(list: &Found<'_>) -> Result<Vec<(u64, u64)>, ImportError> {
-    let numbers = list.elements()?.map(|number| number.amount()).collect::<Result<Vec<u64>, _>>()?;
+    let numbers = list
+        .elements()?
+        .map(|number| number.amount())
+        .collect::<Result<Vec<u64>, _>>()?;
     if numbers.len() % 2 == 1 {
         let found = format!("{} numbers", numbers.len());
-        return Err(list.error(ErrorKind::WrongValue, found, "pairs of a defect and its replacement"));
+        return Err(list.error(
+            ErrorKind::WrongValue,
+            found,
+            "pairs of a defect and its replacement",
+        ));
     }
-    Ok(numbers.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect())
+    Ok(numbers
+        .chunks_exact(2)
+        .map(|pair| (pair[0], pair[1]))
+        .collect())
 }

@@ -127,7 +127,9 @@ pub struct Topology {
 impl Document {
     /// The file of a place.
     pub fn file(&self, place: Place) -> &Path {
-        self.files.get(place.file as usize).map_or(Path::new(""), PathBuf::as_path)
+        self.files
+            .get(place.file as usize)
+            .map_or(Path::new(""), PathBuf::as_path)
     }
 
     /// An error at a place.

@@ -18,8 +18,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-const MODEL_KEYS: &[&str] =
-    &["Block count", "Number of data surfaces", "Number of cylinders", "Mechanical Model", "Layout Model"];
+const MODEL_KEYS: &[&str] = &[
+    "Block count",
+    "Number of data surfaces",
+    "Number of cylinders",
+    "Mechanical Model",
+    "Layout Model",
+];
 const MECHANICS_KEYS: &[&str] = &[
     "Access time type",
     "Constant access time",
@@ -80,8 +85,16 @@ pub fn import_from(
 ) -> Result<Vec<Imported>, ImportError> {
     let document = grammar::parse(files, path)?;
     let wanted = wanted(&document, path, options.name.as_deref())?;
-    let import = Import { files, document: &document, strict: options.strict, reading: options.reading };
-    wanted.into_iter().map(|(block, instance)| import.disk(&block, instance.as_deref())).collect()
+    let import = Import {
+        files,
+        document: &document,
+        strict: options.strict,
+        reading: options.reading,
+    };
+    wanted
+        .into_iter()
+        .map(|(block, instance)| import.disk(&block, instance.as_deref()))
+        .collect()
 }
 
 /// A parameter file and all that it includes, as a tree.
@@ -111,8 +124,11 @@ fn wanted(document: &Document, path: &Path, name: Option<&str>) -> Result<Wanted
         let mut seen = BTreeSet::new();
         let named = blocks.filter(|block| seen.insert(block.name.clone()));
         disks.extend(named.map(|block| {
-            let own =
-                block.name.as_deref().and_then(|name| instances.get(name)).and_then(|names| names.first());
+            let own = block
+                .name
+                .as_deref()
+                .and_then(|name| instances.get(name))
+                .and_then(|names| names.first());
             (Arc::clone(block), own.cloned())
         }));
         // Models by themselves count only where no disk uses them.
@@ -120,12 +136,17 @@ fn wanted(document: &Document, path: &Path, name: Option<&str>) -> Result<Wanted
             break;
         }
     }
-    let all: Vec<String> = disks.iter().filter_map(|(block, _)| block.name.clone()).collect();
+    let all: Vec<String> = disks
+        .iter()
+        .filter_map(|(block, _)| block.name.clone())
+        .collect();
     if let Some(name) = name {
         let is_called = |block: &Block| {
             let own = block.name.as_deref().unwrap_or_default();
             own == name
-                || instances.get(own).is_some_and(|names| names.iter().any(|instance| instance == name))
+                || instances
+                    .get(own)
+                    .is_some_and(|names| names.iter().any(|instance| instance == name))
         };
         disks.retain(|(block, _)| is_called(block));
     } else if disks.iter().any(|(_, instance)| instance.is_some()) {
@@ -159,14 +180,23 @@ impl Import<'_> {
             .notes
             .iter()
             .map(|(at, note)| {
-                Loss::new("", format!("{}:{}: {note}", file_name(self.document.file(*at)), at.line))
+                Loss::new(
+                    "",
+                    format!("{}:{}: {note}", file_name(self.document.file(*at)), at.line),
+                )
             })
             .collect();
         let fields = Fields::new(self.document, block, "");
         let name = block.name.clone().unwrap_or_default();
         let (electronics, mut config) = if block.kind == "dm_disk" {
-            losses.push(Loss::new("", "the file describes mechanics only: no buffer, no overheads"));
-            (Electronics::default(), self.model(&fields, &name, &mut losses)?)
+            losses.push(Loss::new(
+                "",
+                "the file describes mechanics only: no buffer, no overheads",
+            ));
+            (
+                Electronics::default(),
+                self.model(&fields, &name, &mut losses)?,
+            )
         } else {
             let mut electronics = Electronics::read(&fields, self.strict, &mut losses)?;
             electronics.bus = self.bus(instance, &mut losses)?;
@@ -178,8 +208,15 @@ impl Import<'_> {
             rules::apply(&electronics, &mut config, &self.reading);
             (electronics, config)
         };
-        config.sources.insert("capacity_sectors".into(), config.sources["zones"].clone());
-        Ok(Imported { name, config, electronics, losses })
+        config
+            .sources
+            .insert("capacity_sectors".into(), config.sources["zones"].clone());
+        Ok(Imported {
+            name,
+            config,
+            electronics,
+            losses,
+        })
     }
 
     fn model(
@@ -189,9 +226,13 @@ impl Import<'_> {
         losses: &mut Vec<Loss>,
     ) -> Result<DriveConfig, ImportError> {
         fields.only(MODEL_KEYS, self.strict, losses)?;
-        let announced = fields.required("Number of cylinders")?.within(1, MAX_CYLINDERS)? as u32;
+        let announced = fields
+            .required("Number of cylinders")?
+            .within(1, MAX_CYLINDERS)? as u32;
         let disk = Disk {
-            surfaces: fields.required("Number of data surfaces")?.within(1, MAX_SURFACES)? as u32,
+            surfaces: fields
+                .required("Number of data surfaces")?
+                .within(1, MAX_SURFACES)? as u32,
             cylinders: announced + 1,
             blocks: fields.required("Block count")?.amount()?,
         };
@@ -205,14 +246,25 @@ impl Import<'_> {
             "dm_layout_g2" => {
                 let expected =
                     "dm_layout_g1 or dm_layout_g4; a g2 layout names a map of every extent instead";
-                return Err(found.error(ErrorKind::Unsupported, "a layout of type `dm_layout_g2`", expected));
+                return Err(found.error(
+                    ErrorKind::Unsupported,
+                    "a layout of type `dm_layout_g2`",
+                    expected,
+                ));
             }
             other => {
                 let found_text = format!("a layout of type `{other}`");
-                return Err(found.error(ErrorKind::WrongValue, found_text, "dm_layout_g1 or dm_layout_g4"));
+                return Err(found.error(
+                    ErrorKind::WrongValue,
+                    found_text,
+                    "dm_layout_g1 or dm_layout_g4",
+                ));
             }
         };
-        let disk = Disk { cylinders: layout.cylinders(announced, losses), ..disk };
+        let disk = Disk {
+            cylinders: layout.cylinders(announced, losses),
+            ..disk
+        };
         layout.cut(disk.blocks, losses);
         let mechanics = fields.required("Mechanical Model")?;
         let prefix = format!("{}.", mechanics.key);
@@ -232,7 +284,13 @@ impl Import<'_> {
     ) -> Result<DriveConfig, ImportError> {
         if fields.block.kind != "dm_mech_g1" {
             let found = format!("mechanics of type `{}`", fields.block.kind);
-            return Err(fields.error(ErrorKind::WrongValue, fields.block.at, "", found, "dm_mech_g1"));
+            return Err(fields.error(
+                ErrorKind::WrongValue,
+                fields.block.at,
+                "",
+                found,
+                "dm_mech_g1",
+            ));
         }
         let known: Vec<&str> = MECHANICS_KEYS.iter().chain(seek::KEYS).copied().collect();
         fields.only(&known, self.strict, losses)?;
@@ -243,18 +301,38 @@ impl Import<'_> {
         let speed = fields.required("Rotation speed (in rpms)")?;
         let rpm = speed.number()?;
         if !(rpm > 0.0 && rpm <= 1e6) {
-            return Err(speed.error(ErrorKind::WrongValue, rpm.to_string(), "revolutions a minute, above 0"));
+            return Err(speed.error(
+                ErrorKind::WrongValue,
+                rpm.to_string(),
+                "revolutions a minute, above 0",
+            ));
         }
         let error = fields.required("Percent error in rpms")?;
         if error.number()? != 0.0 {
-            losses
-                .push(Loss::new(&error.key, format!("{} % dropped: the speed is constant", error.number()?)));
+            losses.push(Loss::new(
+                &error.key,
+                format!("{} % dropped: the speed is constant", error.number()?),
+            ));
         }
-        let source = |at| format!("DiskSim parameter file {}", file_name(self.document.file(at)));
+        let source = |at| {
+            format!(
+                "DiskSim parameter file {}",
+                file_name(self.document.file(at))
+            )
+        };
         let mechanics = source(fields.block.at);
-        let zones = layout.zones.first().map_or_else(|| mechanics.clone(), |zone| source(zone.at));
+        let zones = layout
+            .zones
+            .first()
+            .map_or_else(|| mechanics.clone(), |zone| source(zone.at));
         let mut sources = BTreeMap::from([("zones".to_owned(), zones)]);
-        for key in ["rpm", "surfaces", "seek", "head_switch_ms", "write_settle_ms"] {
+        for key in [
+            "rpm",
+            "surfaces",
+            "seek",
+            "head_switch_ms",
+            "write_settle_ms",
+        ] {
             sources.insert(key.to_owned(), mechanics.clone());
         }
         Ok(DriveConfig {
@@ -266,7 +344,11 @@ impl Import<'_> {
             order: layout.order,
             band_tracks: 32,
             band_start: Direction::Inward,
-            zones: layout.zones.iter().map(|zone| zone.config.clone()).collect(),
+            zones: layout
+                .zones
+                .iter()
+                .map(|zone| zone.config.clone())
+                .collect(),
             seek,
             head_switch_ms: fields.required("Head switch time")?.milliseconds()?,
             write_settle_ms,
@@ -276,7 +358,11 @@ impl Import<'_> {
             queued_overhead_ms: 0.0,
             electronics: ElectronicsConfig::default(),
             buffer: None,
-            queue: QueueConfig { depth: 1, discipline: "fcfs".into(), ..QueueConfig::default() },
+            queue: QueueConfig {
+                depth: 1,
+                discipline: "fcfs".into(),
+                ..QueueConfig::default()
+            },
             power: None,
             spin_down: None,
             faults: None,
@@ -287,11 +373,24 @@ impl Import<'_> {
     }
 
     /// What the drive itself finds wrong with a layout, at the place of the zone.
-    fn check(&self, config: &DriveConfig, layout: &Layout, fields: &Fields<'_>) -> Result<(), ImportError> {
-        let Err(error) = Geometry::new(config) else { return Ok(()) };
-        let zone = error.key.strip_prefix("zones[").and_then(|rest| rest.split(']').next()?.parse().ok());
-        let at = zone.and_then(|zone: usize| layout.zones.get(zone)).map_or(fields.block.at, |zone| zone.at);
-        let expected = "a layout in which each address has one place and each place at most one address";
+    fn check(
+        &self,
+        config: &DriveConfig,
+        layout: &Layout,
+        fields: &Fields<'_>,
+    ) -> Result<(), ImportError> {
+        let Err(error) = Geometry::new(config) else {
+            return Ok(());
+        };
+        let zone = error
+            .key
+            .strip_prefix("zones[")
+            .and_then(|rest| rest.split(']').next()?.parse().ok());
+        let at = zone
+            .and_then(|zone: usize| layout.zones.get(zone))
+            .map_or(fields.block.at, |zone| zone.at);
+        let expected =
+            "a layout in which each address has one place and each place at most one address";
         Err(fields.error(
             ErrorKind::Layout,
             at,
@@ -302,7 +401,11 @@ impl Import<'_> {
     }
 
     /// The bus that a component hangs on, with what it loses.
-    fn bus(&self, instance: Option<&str>, losses: &mut Vec<Loss>) -> Result<Option<Bus>, ImportError> {
+    fn bus(
+        &self,
+        instance: Option<&str>,
+        losses: &mut Vec<Loss>,
+    ) -> Result<Option<Bus>, ImportError> {
         let place = instance.and_then(|instance| {
             self.document.items.iter().find_map(|item| match item {
                 Item::Topology(topology) => above(topology, instance, Above::default()),
@@ -311,7 +414,11 @@ impl Import<'_> {
         });
         let block = |component: &str| {
             let of = self.document.items.iter().find_map(|item| match item {
-                Item::Instantiate { names, of, .. } if names.iter().any(|name| name == component) => Some(of),
+                Item::Instantiate { names, of, .. }
+                    if names.iter().any(|name| name == component) =>
+                {
+                    Some(of)
+                }
                 _ => None,
             })?;
             self.document.named.get(of)
@@ -322,7 +429,9 @@ impl Import<'_> {
             losses.push(Loss::new("", what));
             return Ok(None);
         };
-        let Some(block_of_bus) = block(&bus.name) else { return Ok(None) };
+        let Some(block_of_bus) = block(&bus.name) else {
+            return Ok(None);
+        };
         let prefix = format!("{}.", block_of_bus.name.as_deref().unwrap_or_default());
         let mut found = Bus::read(&Fields::new(self.document, block_of_bus, &prefix), losses)?;
         if let Some(controller) = place.controller.and_then(block) {
@@ -361,10 +470,13 @@ fn above<'t>(topology: &'t Topology, instance: &str, mut so_far: Above<'t>) -> O
         "disksim_ctlr" => so_far.controller = Some(&topology.name),
         _ => {}
     }
-    topology.below.iter().find_map(|value| match &value.content {
-        Content::Topology(below) => above(below, instance, so_far),
-        _ => None,
-    })
+    topology
+        .below
+        .iter()
+        .find_map(|value| match &value.content {
+            Content::Topology(below) => above(below, instance, so_far),
+            _ => None,
+        })
 }
 
 /// Disks that hang on a bus, not those behind another one.
@@ -412,10 +524,16 @@ fn queue(electronics: &Electronics, config: &mut DriveConfig, losses: &mut Vec<L
     };
     config.queue.discipline = discipline.into();
     if !exact {
-        losses.push(Loss::new("Scheduler.Scheduling policy", format!("{policy} becomes satf")));
+        losses.push(Loss::new(
+            "Scheduler.Scheduling policy",
+            format!("{policy} becomes satf"),
+        ));
     }
 }
 
 fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+    path.file_name()
+        .unwrap_or(path.as_os_str())
+        .to_string_lossy()
+        .into_owned()
 }

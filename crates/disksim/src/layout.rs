@@ -33,15 +33,22 @@ pub(crate) struct Built {
 
 impl Layout {
     pub(crate) fn lbns(&self) -> u64 {
-        self.zones.iter().map(|zone| zone.lbns).fold(0, u64::saturating_add)
+        self.zones
+            .iter()
+            .map(|zone| zone.lbns)
+            .fold(0, u64::saturating_add)
     }
 
     /// The cylinders of a disk that announces so many: one more where the
     /// layout uses the one behind the last.
     pub(crate) fn cylinders(&self, announced: u32, losses: &mut Vec<Loss>) -> u32 {
-        let used = self.zones.last().map_or(0, |zone| zone.config.last_cylinder + 1);
+        let used = self
+            .zones
+            .last()
+            .map_or(0, |zone| zone.config.last_cylinder + 1);
         if used > announced {
-            let what = format!("{announced} announced, but the layout uses {used}; the disk has {used}");
+            let what =
+                format!("{announced} announced, but the layout uses {used}; the disk has {used}");
             losses.push(Loss::new("Number of cylinders", what));
         }
         used.max(announced)
@@ -53,14 +60,19 @@ impl Layout {
         self.zones.retain(|zone| zone.lbns > 0);
         let held = self.lbns();
         if held < blocks {
-            let what = format!("{blocks} announced, but the layout holds {held}; the disk has {held}");
+            let what =
+                format!("{blocks} announced, but the layout holds {held}; the disk has {held}");
             losses.push(Loss::new("Block count", what));
         }
-        let Some(mut surplus) = held.checked_sub(blocks).filter(|&surplus| surplus > 0 && blocks > 0) else {
+        let Some(mut surplus) = held
+            .checked_sub(blocks)
+            .filter(|&surplus| surplus > 0 && blocks > 0)
+        else {
             return;
         };
-        let what =
-            format!("the layout holds {held}, {surplus} more than {blocks}; the last ones become spares");
+        let what = format!(
+            "the layout holds {held}, {surplus} more than {blocks}; the last ones become spares"
+        );
         losses.push(Loss::new("Block count", what));
         while let Some(last) = self.zones.last_mut() {
             if surplus < last.lbns {

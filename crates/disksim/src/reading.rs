@@ -90,12 +90,20 @@ impl Reading {
         let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
         let Some(rule) = Reading::RULES.iter().find(|rule| rule.name == name) else {
             let names: Vec<&str> = Reading::RULES.iter().map(|rule| rule.name).collect();
-            return Err(format!("there is no rule `{name}`; expected one of {}", names.join(", ")));
+            return Err(format!(
+                "there is no rule `{name}`; expected one of {}",
+                names.join(", ")
+            ));
         };
         let number = match value {
-            "on" => Some((rule.get)(&Reading::default())).filter(|&value| value != rule.off).or(Some(1.0)),
+            "on" => Some((rule.get)(&Reading::default()))
+                .filter(|&value| value != rule.off)
+                .or(Some(1.0)),
             "off" => Some(rule.off),
-            number => number.parse().ok().filter(|number| (0.0..=1.0).contains(number)),
+            number => number
+                .parse()
+                .ok()
+                .filter(|number| (0.0..=1.0).contains(number)),
         };
         let expected =
             || format!("found `{setting}`; expected {name}=on, {name}=off or a number from 0 to 1");
@@ -105,8 +113,12 @@ impl Reading {
 
     /// The rules that are not as in `other`, as `name=value`.
     pub fn differences(&self, other: &Reading) -> Vec<String> {
-        let differs = Reading::RULES.iter().filter(|rule| (rule.get)(self) != (rule.get)(other));
-        differs.map(|rule| format!("{}={}", rule.name, (rule.get)(self))).collect()
+        let differs = Reading::RULES
+            .iter()
+            .filter(|rule| (rule.get)(self) != (rule.get)(other));
+        differs
+            .map(|rule| format!("{}={}", rule.name, (rule.get)(self)))
+            .collect()
     }
 }
 
@@ -119,11 +131,22 @@ mod tests {
         let mut reading = Reading::default();
         for rule in Reading::RULES {
             reading.set(&format!("{}=off", rule.name)).unwrap();
-            assert!(rule.tried.contains(&rule.off) && !rule.summary.is_empty(), "{}", rule.name);
-            assert!(rule.tried.contains(&(rule.get)(&Reading::default())), "{}", rule.name);
+            assert!(
+                rule.tried.contains(&rule.off) && !rule.summary.is_empty(),
+                "{}",
+                rule.name
+            );
+            assert!(
+                rule.tried.contains(&(rule.get)(&Reading::default())),
+                "{}",
+                rule.name
+            );
         }
         assert_eq!(reading, Reading::AS_WRITTEN);
-        for rule in Reading::RULES.iter().filter(|rule| (rule.get)(&Reading::default()) != rule.off) {
+        for rule in Reading::RULES
+            .iter()
+            .filter(|rule| (rule.get)(&Reading::default()) != rule.off)
+        {
             reading.set(&format!("{}=on", rule.name)).unwrap();
         }
         assert_eq!(reading, Reading::default());
@@ -133,8 +156,17 @@ mod tests {
     fn what_is_no_rule_or_value_is_named() {
         let mut reading = Reading::default();
         assert!(reading.set("settlin=on").unwrap_err().contains("`settlin`"));
-        for value in ["settling", "settling=", "settling=2", "settling=NaN", "settling=-0.1"] {
-            assert!(reading.set(value).unwrap_err().contains("settling=off"), "{value}");
+        for value in [
+            "settling",
+            "settling=",
+            "settling=2",
+            "settling=NaN",
+            "settling=-0.1",
+        ] {
+            assert!(
+                reading.set(value).unwrap_err().contains("settling=off"),
+                "{value}"
+            );
         }
         assert_eq!(reading, Reading::default());
     }

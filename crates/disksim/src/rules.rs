@@ -8,8 +8,8 @@
 use crate::electronics::{DiskKeys, Electronics};
 use crate::reading::Reading;
 use fullstroke_drive::{
-    BufferConfig, DriveConfig, ElectronicsConfig, OverheadConfig, ReadAhead, SectorsPerTrack, SeekTable,
-    WriteDisconnectConfig, ZeroLatency,
+    BufferConfig, DriveConfig, ElectronicsConfig, OverheadConfig, ReadAhead, SectorsPerTrack,
+    SeekTable, WriteDisconnectConfig, ZeroLatency,
 };
 use fullstroke_units::Duration;
 
@@ -17,8 +17,10 @@ use fullstroke_units::Duration;
 pub(crate) fn apply(electronics: &Electronics, config: &mut DriveConfig, reading: &Reading) {
     let disk = &electronics.disk;
     config.electronics = overheads(electronics, reading);
-    config.zero_latency =
-        ZeroLatency::Each { reads: disk.immediate_read != 0, writes: disk.immediate_write != 0 };
+    config.zero_latency = ZeroLatency::Each {
+        reads: disk.immediate_read != 0,
+        writes: disk.immediate_write != 0,
+    };
     config.buffer = (disk.caching != 0 && disk.segments > 0 && disk.segment_sectors > 0)
         .then(|| buffer(disk, config, reading));
     let switch_ms = config.head_switch_ms;
@@ -33,23 +35,56 @@ fn origins(file: &Electronics, config: &mut DriveConfig, switch_ms: f64) {
         config.sources.insert(key.to_owned(), source.clone());
     }
     let mut rule = |key: &str, applies: bool, name: &str| {
-        let summary = Reading::RULES.iter().find(|rule| rule.name == name).map_or("", |rule| rule.summary);
+        let summary = Reading::RULES
+            .iter()
+            .find(|rule| rule.name == name)
+            .map_or("", |rule| rule.summary);
         if applies {
-            config.sources.insert(key.to_owned(), format!("fitted: rule {name}:{summary}"));
+            config
+                .sources
+                .insert(key.to_owned(), format!("fitted: rule {name}:{summary}"));
         }
     };
     let (electronics, buffer) = (config.electronics.clone(), config.buffer.clone());
-    rule("head_switch_ms", config.head_switch_ms != switch_ms, "settling");
+    rule(
+        "head_switch_ms",
+        config.head_switch_ms != switch_ms,
+        "settling",
+    );
     rule("turn_round_ms", config.turn_round_ms > 0.0, "turn_round");
-    rule("electronics.near_write_hits", electronics.near_write_hits, "near_write_hits");
-    rule("electronics.write_watermark", electronics.write_watermark > 0.0, "write_mark");
-    rule("electronics.read_in_place", electronics.read_in_place.is_some(), "in_place");
+    rule(
+        "electronics.near_write_hits",
+        electronics.near_write_hits,
+        "near_write_hits",
+    );
+    rule(
+        "electronics.write_watermark",
+        electronics.write_watermark > 0.0,
+        "write_mark",
+    );
+    rule(
+        "electronics.read_in_place",
+        electronics.read_in_place.is_some(),
+        "in_place",
+    );
     let Some(buffer) = buffer else { return };
-    rule("buffer.writes_drop_reads", buffer.writes_drop_reads, "writes_drop_reads");
+    rule(
+        "buffer.writes_drop_reads",
+        buffer.writes_drop_reads,
+        "writes_drop_reads",
+    );
     let fills = file.disk.continuous_read == 4 && buffer.read_ahead == ReadAhead::Segment;
     rule("buffer.read_ahead", fills, "fill");
-    rule("buffer.read_ahead", buffer.read_ahead == ReadAhead::WholeTrack, "whole_tracks");
-    rule("buffer.read_ahead_waits_for_stream", buffer.read_ahead_waits_for_stream, "streams_only");
+    rule(
+        "buffer.read_ahead",
+        buffer.read_ahead == ReadAhead::WholeTrack,
+        "whole_tracks",
+    );
+    rule(
+        "buffer.read_ahead_waits_for_stream",
+        buffer.read_ahead_waits_for_stream,
+        "streams_only",
+    );
 }
 
 /// The head switch of an extracted file is often only the electronic one. The
@@ -65,10 +100,19 @@ fn settling(config: &mut DriveConfig, reading: &Reading) {
         };
         (zone.track_skew - 1.0) / f64::from(sectors) * revolution_ms
     };
-    let room = config.zones.iter().map(skew_ms).fold(f64::INFINITY, f64::min) - config.write_settle_ms;
+    let room = config
+        .zones
+        .iter()
+        .map(skew_ms)
+        .fold(f64::INFINITY, f64::min)
+        - config.write_settle_ms;
     let cylinders = config.zones.last().map_or(2, |zone| zone.last_cylinder + 1);
-    let Ok(seek) = SeekTable::new(&config.seek, cylinders) else { return };
-    let bound = (reading.settling * revolution_ms).min(room).min(seek.time(1).as_millis_f64());
+    let Ok(seek) = SeekTable::new(&config.seek, cylinders) else {
+        return;
+    };
+    let bound = (reading.settling * revolution_ms)
+        .min(room)
+        .min(seek.time(1).as_millis_f64());
     if bound > 0.0 && config.head_switch_ms < bound / 2.0 {
         config.head_switch_ms = bound;
         config.turn_round_ms = bound * reading.turn_round;
@@ -84,7 +128,13 @@ fn overheads(electronics: &Electronics, reading: &Reading) -> ElectronicsConfig 
         after_write_ms: of_request(after_write),
     };
     // Who never leaves the bus need not come back.
-    let reselect = |ms: f64| if disk.never_disconnect == 0 { scaled(ms) } else { 0.0 };
+    let reselect = |ms: f64| {
+        if disk.never_disconnect == 0 {
+            scaled(ms)
+        } else {
+            0.0
+        }
+    };
     let bus = electronics.bus.as_ref();
     let slowest = |of_bus: Option<f64>| disk.sector_transfer_ms.max(of_bus.unwrap_or(0.0)).max(0.0);
     let write_disconnect = (disk.extra_write_disconnect != 0).then(|| {
@@ -94,16 +144,26 @@ fn overheads(electronics: &Electronics, reading: &Reading) -> ElectronicsConfig 
             + disk.extra_disconnect_ms
             + disk.extra_between_disconnects_ms
             + disk.first_reselect_ms;
-        WriteDisconnectConfig { seek_ms: of_request(seek_ms), data_ms: of_request(data_ms) }
+        WriteDisconnectConfig {
+            seek_ms: of_request(seek_ms),
+            data_ms: of_request(data_ms),
+        }
     });
     ElectronicsConfig {
-        bus_read_ms_per_sector: slowest(bus.map(|bus| bus.read_sector_ms.max(bus.controller_sector_ms))),
-        bus_write_ms_per_sector: slowest(bus.map(|bus| bus.write_sector_ms.max(bus.controller_sector_ms))),
+        bus_read_ms_per_sector: slowest(
+            bus.map(|bus| bus.read_sector_ms.max(bus.controller_sector_ms)),
+        ),
+        bus_write_ms_per_sector: slowest(
+            bus.map(|bus| bus.write_sector_ms.max(bus.controller_sector_ms)),
+        ),
         hit_overhead_ms: None,
         read_hit: overhead(disk.read_hit_after_read_ms, disk.read_hit_after_write_ms),
         read_miss: overhead(disk.read_miss_after_read_ms, disk.read_miss_after_write_ms),
         write_hit: overhead(disk.write_hit_after_read_ms, disk.write_hit_after_write_ms),
-        write_miss: overhead(disk.write_miss_after_read_ms, disk.write_miss_after_write_ms),
+        write_miss: overhead(
+            disk.write_miss_after_read_ms,
+            disk.write_miss_after_write_ms,
+        ),
         read_completion_ms: scaled(disk.read_completion_ms),
         write_completion_ms: scaled(disk.write_completion_ms),
         data_preparation_ms: scaled(disk.data_preparation_ms),
@@ -124,7 +184,11 @@ fn overheads(electronics: &Electronics, reading: &Reading) -> ElectronicsConfig 
 /// before the data are sent begins with the first of them.
 fn write_mark(disk: &DiskKeys, reading: &Reading) -> f64 {
     let begins_early = disk.extra_write_disconnect != 0 || reading.write_mark == 0.0;
-    if begins_early { 0.0 } else { disk.low_water_mark.clamp(0.0, 1.0) }
+    if begins_early {
+        0.0
+    } else {
+        disk.low_water_mark.clamp(0.0, 1.0)
+    }
 }
 
 /// A read without a seek, where it takes longer than the file says of misses.
@@ -133,16 +197,21 @@ fn in_place(
     reading: &Reading,
     overhead: &dyn Fn(f64, f64) -> OverheadConfig,
 ) -> Option<OverheadConfig> {
-    let after_read_ms = disk.read_hit_after_read_ms.max(disk.read_miss_after_read_ms);
-    let after_write_ms = disk.read_hit_after_write_ms.max(disk.read_miss_after_write_ms);
-    let differs =
-        (after_read_ms, after_write_ms) != (disk.read_miss_after_read_ms, disk.read_miss_after_write_ms);
+    let after_read_ms = disk
+        .read_hit_after_read_ms
+        .max(disk.read_miss_after_read_ms);
+    let after_write_ms = disk
+        .read_hit_after_write_ms
+        .max(disk.read_miss_after_write_ms);
+    let differs = (after_read_ms, after_write_ms)
+        != (disk.read_miss_after_read_ms, disk.read_miss_after_write_ms);
     (reading.in_place > 0.0 && differs).then(|| overhead(after_read_ms, after_write_ms))
 }
 
 fn buffer(disk: &DiskKeys, config: &DriveConfig, reading: &Reading) -> BufferConfig {
     let count = |number: i64| u32::try_from(number).unwrap_or(0);
-    let track_buffer = disk.immediate_read != 0 && disk.read_free_blocks != 0 && reading.whole_tracks > 0.0;
+    let track_buffer =
+        disk.immediate_read != 0 && disk.read_free_blocks != 0 && reading.whole_tracks > 0.0;
     let ring = disk.read_ahead_over_requested != 0;
     let short = disk.segment_sectors < shortest_track(config);
     let segments = count(disk.segments).max(1);
@@ -164,7 +233,8 @@ fn buffer(disk: &DiskKeys, config: &DriveConfig, reading: &Reading) -> BufferCon
             _ if reading.fill > 0.0 && !short => ReadAhead::Segment,
             _ => ReadAhead::NextTrack,
         },
-        read_ahead_sectors: (disk.read_ahead_sectors_max > 0).then(|| count(disk.read_ahead_sectors_max)),
+        read_ahead_sectors: (disk.read_ahead_sectors_max > 0)
+            .then(|| count(disk.read_ahead_sectors_max)),
         read_ahead_over_delivered: ring,
         read_ahead_misses_at_end: disk.almost_read_hits == 0,
         read_ahead_waits_for_stream: reading.streams_only > 0.0

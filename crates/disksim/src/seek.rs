@@ -38,11 +38,16 @@ pub(crate) fn curve(
     let milliseconds = |key: &str| fields.required(key)?.milliseconds();
     match kind.word()? {
         "extracted" => extracted(files, fields, cylinders, losses),
-        "constant" => Ok(points(vec![(1, positive(fields, "Constant seek time", losses)?)])),
+        "constant" => Ok(points(vec![(
+            1,
+            positive(fields, "Constant seek time", losses)?,
+        )])),
         "linear" => {
             let one = positive(fields, "Single cylinder seek time", losses)?;
-            let (average, full) =
-                (milliseconds("Average seek time")?, milliseconds("Full strobe seek time")?);
+            let (average, full) = (
+                milliseconds("Average seek time")?,
+                milliseconds("Full strobe seek time")?,
+            );
             Ok(points(linear(one, average, full, cylinders)))
         }
         "curve" => Ok(SeekConfig::Datasheet {
@@ -52,11 +57,17 @@ pub(crate) fn curve(
         }),
         "hpl" => {
             let form = Formula::read(&fields.required("HPL seek equation values")?)?;
-            Ok(form.config(form.single.map(|ms| vec![ms]).unwrap_or_default(), cylinders))
+            Ok(form.config(
+                form.single.map(|ms| vec![ms]).unwrap_or_default(),
+                cylinders,
+            ))
         }
         "hplplus10" => {
             let form = Formula::read(&fields.required("HPL seek equation values")?)?;
-            Ok(form.config(first_ten(&fields.required("First ten seek times")?)?, cylinders))
+            Ok(form.config(
+                first_ten(&fields.required("First ten seek times")?)?,
+                cylinders,
+            ))
         }
         other => Err(kind.error(
             ErrorKind::WrongValue,
@@ -68,7 +79,10 @@ pub(crate) fn curve(
 
 /// A curve through measured points.
 fn points(points: Vec<(u32, f64)>) -> SeekConfig {
-    SeekConfig::Points { points, falls_allowed: true }
+    SeekConfig::Points {
+        points,
+        falls_allowed: true,
+    }
 }
 
 /// A seek takes some time; DiskSim allows none.
@@ -109,7 +123,11 @@ impl Formula {
             let found = format!("{} values", values.len());
             return Err(list.error(ErrorKind::WrongValue, found, "six"));
         };
-        let single = if v6.number()? == -1.0 { None } else { Some(v6.milliseconds()?) };
+        let single = if v6.number()? == -1.0 {
+            None
+        } else {
+            Some(v6.milliseconds()?)
+        };
         Ok(Formula {
             crossover: v1.unsigned()?,
             short: (v2.milliseconds()?, v3.milliseconds()?),
@@ -141,7 +159,10 @@ impl Formula {
         let longest = cylinders.max(2) - 1;
         let mut table: Vec<(u32, f64)> = (1..).zip(first).collect();
         let behind = table.len() as u32 + 1;
-        table.extend(self.distances(behind, longest).map(|distance| (distance, self.milliseconds(distance))));
+        table.extend(
+            self.distances(behind, longest)
+                .map(|distance| (distance, self.milliseconds(distance))),
+        );
         points(table)
     }
 
@@ -166,9 +187,16 @@ impl Formula {
 }
 
 fn first_ten(list: &Found<'_>) -> Result<Vec<f64>, ImportError> {
-    let times = list.elements()?.map(|time| time.milliseconds()).collect::<Result<Vec<f64>, _>>()?;
+    let times = list
+        .elements()?
+        .map(|time| time.milliseconds())
+        .collect::<Result<Vec<f64>, _>>()?;
     if times.len() != 10 {
-        return Err(list.error(ErrorKind::WrongValue, format!("{} times", times.len()), "ten"));
+        return Err(list.error(
+            ErrorKind::WrongValue,
+            format!("{} times", times.len()),
+            "ten",
+        ));
     }
     Ok(times)
 }
@@ -181,11 +209,19 @@ fn extracted(
     losses: &mut Vec<Loss>,
 ) -> Result<SeekConfig, ImportError> {
     let found = fields.required("Full seek curve")?;
-    let beside = fields.document.file(found.value.at).parent().unwrap_or(Path::new(""));
+    let beside = fields
+        .document
+        .file(found.value.at)
+        .parent()
+        .unwrap_or(Path::new(""));
     let path = beside.join(found.word()?);
     let text = files.read(&path, MAX_BYTES).map_err(|error| {
         let found_text = format!("`{}`: {error}", path.display());
-        found.error(ErrorKind::Unreadable, found_text, "a readable seek file of reasonable size")
+        found.error(
+            ErrorKind::Unreadable,
+            found_text,
+            "a readable seek file of reasonable size",
+        )
     })?;
     let mut table = seek_file(&path, &String::from_utf8_lossy(&text))?;
     extend(&mut table, cylinders, &found.key, losses);
@@ -195,7 +231,9 @@ fn extracted(
 /// DiskSim goes on along the last line beyond the last point; so does this.
 fn extend(table: &mut Vec<(u32, f64)>, cylinders: u32, key: &str, losses: &mut Vec<Loss>) {
     let longest = cylinders.max(2) - 1;
-    let [.., (d0, ms0), (d1, ms1)] = table[..] else { return };
+    let [.., (d0, ms0), (d1, ms1)] = table[..] else {
+        return;
+    };
     if d1 >= longest {
         return;
     }
@@ -203,7 +241,9 @@ fn extend(table: &mut Vec<(u32, f64)>, cylinders: u32, key: &str, losses: &mut V
     let ms = ms1 + slope * f64::from(longest - d1);
     if slope > 0.0 {
         table.push((longest, ms));
-        let what = format!("ends at {d1} cylinders; extended along its last line to {longest}, {ms:.3} ms");
+        let what = format!(
+            "ends at {d1} cylinders; extended along its last line to {longest}, {ms:.3} ms"
+        );
         losses.push(Loss::new(key, what));
     }
 }
@@ -233,7 +273,8 @@ pub fn seek_file(path: &Path, text: &str) -> Result<Vec<(u32, f64)>, ImportError
             continue;
         }
         last_line = number;
-        if let (Some(count), true, None) = (line.strip_prefix(HEADER), points.is_empty(), announced) {
+        if let (Some(count), true, None) = (line.strip_prefix(HEADER), points.is_empty(), announced)
+        {
             let count = count.trim().parse().map_err(|_| {
                 fail(
                     number,
@@ -246,7 +287,11 @@ pub fn seek_file(path: &Path, text: &str) -> Result<Vec<(u32, f64)>, ImportError
         }
         let point = point(line).ok_or_else(|| {
             let expected = "`cylinders, milliseconds`, both positive";
-            fail(number, format!("`{}`", crate::grammar::shortened(line)), expected)
+            fail(
+                number,
+                format!("`{}`", crate::grammar::shortened(line)),
+                expected,
+            )
         })?;
         if points.last().is_some_and(|last| last.0 >= point.0) {
             return Err(fail(
@@ -258,9 +303,15 @@ pub fn seek_file(path: &Path, text: &str) -> Result<Vec<(u32, f64)>, ImportError
         points.push(point);
     }
     if let Some((count, line)) = announced.filter(|&(count, _)| count != points.len()) {
-        let found =
-            format!("{count} points announced and {} there, the last in line {last_line}", points.len());
-        return Err(fail(line, found, "as many points as announced; mend the count or the points"));
+        let found = format!(
+            "{count} points announced and {} there, the last in line {last_line}",
+            points.len()
+        );
+        return Err(fail(
+            line,
+            found,
+            "as many points as announced; mend the count or the points",
+        ));
     }
     if points.is_empty() {
         return Err(fail(last_line, "no point".into(), "at least one"));

@@ -2,7 +2,11 @@
 //! nanoseconds of this machine: `cargo run --release -p fullstroke-drive
 //! --example buffer_speed`.
 
-#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "it measures the machine's time")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "it measures the machine's time"
+)]
 
 use fullstroke_contract::{Cx, Extent, Node, Operation, Out, Port, Request, RequestId};
 use fullstroke_drive::{DriveConfig, Model};
@@ -14,7 +18,10 @@ const REQUESTS: u64 = 300_000;
 
 fn model(segments: u32, change: &[(&str, toml::Value)]) -> Model {
     let mut table: toml::Table = toml::from_str(FILE).expect("the library's drives are sound");
-    let buffer = table.get_mut("buffer").and_then(toml::Value::as_table_mut).expect("it has a buffer");
+    let buffer = table
+        .get_mut("buffer")
+        .and_then(toml::Value::as_table_mut)
+        .expect("it has a buffer");
     buffer.insert("segments".into(), i64::from(segments).into());
     buffer.insert("write_segments".into(), i64::from(segments / 2).into());
     for (key, value) in change {
@@ -33,7 +40,12 @@ fn measure(model: &Model, operation: Operation, mut next: impl FnMut() -> u64) -
             began = Instant::now();
         }
         let extent = Extent::new(next(), 8);
-        let request = Request { id: RequestId(id), operation, extent, ..Request::default() };
+        let request = Request {
+            id: RequestId(id),
+            operation,
+            extent,
+            ..Request::default()
+        };
         drive.submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
         while out.drain().count() == 0 {
             now = drive.next_wake().at();
@@ -46,7 +58,9 @@ fn measure(model: &Model, operation: Operation, mut next: impl FnMut() -> u64) -
 fn random() -> impl FnMut() -> u64 {
     let mut state = 1u64;
     move || {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         (state >> 33) * 40_000 % 46_875_000_000 / 8 * 8
     }
 }
@@ -60,7 +74,10 @@ fn sequential() -> impl FnMut() -> u64 {
 }
 
 fn main() {
-    println!("{:>8} {:>14} {:>18} {:>15}", "segments", "random reads", "sequential reads", "random writes");
+    println!(
+        "{:>8} {:>14} {:>18} {:>15}",
+        "segments", "random reads", "sequential reads", "random writes"
+    );
     let through = [("write_back", toml::Value::from(false))];
     for segments in [8, 64, 512, 1024, 16_384] {
         let reads = measure(&model(segments, &[]), Operation::Read, random());

@@ -3,8 +3,8 @@
 
 use crate::geometry::Geometry;
 use fullstroke_contract::{
-    Completion, Cx, Extent, Gauge, Node, Port, Request, RequestId, Slots, Status, Track, TrackTable, Wake,
-    ZoneRate,
+    Completion, Cx, Extent, Gauge, Node, Port, Request, RequestId, Slots, Status, Track,
+    TrackTable, Wake, ZoneRate,
 };
 use fullstroke_units::{Cylinder, Lbn, Sectors, Time};
 use std::sync::Arc;
@@ -37,7 +37,13 @@ struct Slot {
 impl MultiActuator {
     /// Before `arms` arms with `share` addresses each, in order.
     pub(crate) fn new(arms: usize, share: Sectors) -> MultiActuator {
-        MultiActuator { arms, share, slots: Slots::default(), parts: 0, idle_since: Time::ZERO }
+        MultiActuator {
+            arms,
+            share,
+            slots: Slots::default(),
+            parts: 0,
+            idle_since: Time::ZERO,
+        }
     }
 
     /// The arms that a request concerns, the last one included.
@@ -63,18 +69,40 @@ impl Node for MultiActuator {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
         let none = Completion::at_once(request.id, now, Status::Done);
         let empty = request.extent.sectors == Sectors::ZERO && request.operation.transfers();
-        if empty || !request.extent.within(Sectors(self.share.0 * self.arms as u64)) {
-            return cx.out.complete(Completion { status: Status::OutOfRange, ..none });
+        if empty
+            || !request
+                .extent
+                .within(Sectors(self.share.0 * self.arms as u64))
+        {
+            return cx.out.complete(Completion {
+                status: Status::OutOfRange,
+                ..none
+            });
         }
         let (first, last) = self.concerned(&request);
         let parts_left = (last - first + 1) as u32;
         self.parts += parts_left;
-        let slot = self.slots.keep(Slot { id: request.id, parts_left, last: none });
+        let slot = self.slots.keep(Slot {
+            id: request.id,
+            parts_left,
+            last: none,
+        });
         for arm in first..=last {
             let id = RequestId(u64::from(slot));
             let of_all = request.operation.is_of_all();
-            let extent = if of_all { request.extent } else { self.part(arm, request.extent) };
-            cx.out.issue(arm, Request { id, extent, ..request });
+            let extent = if of_all {
+                request.extent
+            } else {
+                self.part(arm, request.extent)
+            };
+            cx.out.issue(
+                arm,
+                Request {
+                    id,
+                    extent,
+                    ..request
+                },
+            );
         }
     }
 
@@ -103,7 +131,11 @@ impl Node for MultiActuator {
     /// The arm shown with it is the first.
     fn gauge(&self) -> Gauge {
         let idle_since = (self.parts == 0).then_some(self.idle_since);
-        Gauge { queue_length: self.parts, idle_since, ..Gauge::default() }
+        Gauge {
+            queue_length: self.parts,
+            idle_since,
+            ..Gauge::default()
+        }
     }
 }
 
@@ -120,17 +152,24 @@ impl TrackTable for Shares {
     fn track_at(&self, lbn: Lbn) -> Track {
         let share = self.geometry.capacity().0;
         let track = self.geometry.track_at(Lbn(lbn.0 % share));
-        Track { first: Lbn(lbn.0 - lbn.0 % share + track.first.0), ..track }
+        Track {
+            first: Lbn(lbn.0 - lbn.0 % share + track.first.0),
+            ..track
+        }
     }
     fn cylinder_of(&self, lbn: Lbn) -> Cylinder {
         let lbn = lbn.0.min(self.capacity().0 - 1);
-        self.geometry.cylinder_of(Lbn(lbn % self.geometry.capacity().0))
+        self.geometry
+            .cylinder_of(Lbn(lbn % self.geometry.capacity().0))
     }
     fn zone_rates(&self) -> Vec<ZoneRate> {
         let share = self.geometry.capacity().0;
         let zones = self.geometry.zone_rates();
         let of_arm = |arm: u64| {
-            zones.iter().map(move |zone| ZoneRate { first: Lbn(arm * share + zone.first.0), ..*zone })
+            zones.iter().map(move |zone| ZoneRate {
+                first: Lbn(arm * share + zone.first.0),
+                ..*zone
+            })
         };
         (0..u64::from(self.actuators)).flat_map(of_arm).collect()
     }
@@ -146,7 +185,12 @@ mod tests {
     fn two_arms() -> Model {
         let small = small_drive();
         let capacity_sectors = Sectors(small.capacity_sectors.0 * 2);
-        Model::new(DriveConfig { actuators: 2, capacity_sectors, ..small }).unwrap()
+        Model::new(DriveConfig {
+            actuators: 2,
+            capacity_sectors,
+            ..small
+        })
+        .unwrap()
     }
 
     #[test]

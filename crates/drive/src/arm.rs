@@ -76,7 +76,10 @@ impl Arm {
             turned: None,
             wanted: Time::ZERO,
             mechanics: Arc::clone(mechanics),
-            head: Head { phase, ..Head::default() },
+            head: Head {
+                phase,
+                ..Head::default()
+            },
             free: Time::ZERO,
             work: Work::default(),
             counted: Time::ZERO,
@@ -103,7 +106,9 @@ impl Arm {
         match &self.rest {
             None if self.unloading.is_none() => free,
             None => self.loaded_from(free),
-            Some(Rest { ready: Some(ready), .. }) => free.max(*ready),
+            Some(Rest {
+                ready: Some(ready), ..
+            }) => free.max(*ready),
             Some(Rest { since, .. }) => free.max(*since) + self.spin_up,
         }
     }
@@ -141,7 +146,11 @@ impl Arm {
     /// The platters, which turn until `last`, stand still from `since` on.
     pub(crate) fn stop(&mut self, last: Time, since: Time) {
         let angle = self.mechanics.spindle().angle_at(last) + self.head.phase;
-        self.rest = Some(Rest { since, angle, ready: None });
+        self.rest = Some(Rest {
+            since,
+            angle,
+            ready: None,
+        });
         self.back = None;
         self.keep_until(since);
         if let Some(meter) = &mut self.meter {
@@ -162,7 +171,14 @@ impl Arm {
     /// The platters have started for what begins at `now`, or earlier. They turn
     /// on from the angle at which they stood.
     pub(crate) fn turn(&mut self, now: Time) {
-        let Some(Rest { since, angle, ready }) = self.rest.take() else { return };
+        let Some(Rest {
+            since,
+            angle,
+            ready,
+        }) = self.rest.take()
+        else {
+            return;
+        };
         let ready = ready.unwrap_or(now);
         self.head.phase = angle - self.mechanics.spindle().angle_at(ready);
         self.turned = Some(ready);
@@ -193,9 +209,13 @@ impl Arm {
     /// Time in which it was taken until `now`, which is not before the last event, with what it has
     /// read `ahead` from begin to end and its work does not know yet.
     pub(crate) fn busy(&self, now: Time, ahead: Option<(Time, Time)>) -> Duration {
-        let left = self.planned.iter().map(|&(begin, end)| end.saturating_since(begin.max(now)));
-        let read = ahead
-            .map_or(Duration::ZERO, |(begin, end)| end.min(now).saturating_since(begin.max(self.counted)));
+        let left = self
+            .planned
+            .iter()
+            .map(|&(begin, end)| end.saturating_since(begin.max(now)));
+        let read = ahead.map_or(Duration::ZERO, |(begin, end)| {
+            end.min(now).saturating_since(begin.max(self.counted))
+        });
         self.work.busy - left.sum::<Duration>() + read
     }
 
@@ -216,7 +236,10 @@ impl Arm {
 
     #[inline(never)]
     fn meter_command(&mut self, begin: Time, end: Time) {
-        if self.rest.is_some_and(|rest| rest.ready.is_some_and(|ready| ready <= begin)) {
+        if self
+            .rest
+            .is_some_and(|rest| rest.ready.is_some_and(|ready| ready <= begin))
+        {
             self.turn(begin);
         }
         if let Some(meter) = self.meter.as_mut().filter(|_| self.rest.is_none()) {
@@ -248,10 +271,17 @@ impl Arm {
     }
 
     /// What its work cost until `now`, if that is known; `ahead` books what it is reading meanwhile.
-    pub(crate) fn power(&self, now: Time, ahead: impl FnOnce(&mut Meter)) -> Option<PowerStatistics> {
+    pub(crate) fn power(
+        &self,
+        now: Time,
+        ahead: impl FnOnce(&mut Meter),
+    ) -> Option<PowerStatistics> {
         let stand = self.rest.map(|Rest { ready, .. }| {
             let ready = ready.unwrap_or(Time::NEVER);
-            Standing { starts: started(ready, self.spin_up), ready }
+            Standing {
+                starts: started(ready, self.spin_up),
+                ready,
+            }
         });
         let mut meter = Meter::clone(self.meter.as_ref()?);
         ahead(&mut meter);
@@ -271,7 +301,13 @@ impl Arm {
 
     /// Carries out an access from `now` on.
     #[inline]
-    pub(crate) fn access(&mut self, now: Time, extent: Extent, position: &Position, write: bool) -> Access {
+    pub(crate) fn access(
+        &mut self,
+        now: Time,
+        extent: Extent,
+        position: &Position,
+        write: bool,
+    ) -> Access {
         self.access_fed(now, extent, position, write, None, |_| {})
     }
 
@@ -287,7 +323,9 @@ impl Arm {
         passed: impl FnMut(Piece),
     ) -> Access {
         self.turn(now);
-        let access = self.mechanics.access_fed(&mut self.head, now, extent, position, write, feed, passed);
+        let access =
+            self.mechanics
+                .access_fed(&mut self.head, now, extent, position, write, feed, passed);
         self.work.seek += access.seek;
         self.work.rotation += access.rotation;
         self.work.transfer += access.transfer;
@@ -300,7 +338,9 @@ impl Arm {
 
     /// Moves to `cylinder` without transferring anything; how long that takes.
     pub(crate) fn visit(&mut self, cylinder: Cylinder) -> Duration {
-        let time = self.mechanics.seek(self.head, cylinder, self.head.surface, false);
+        let time = self
+            .mechanics
+            .seek(self.head, cylinder, self.head.surface, false);
         self.head.cylinder = cylinder;
         self.work.seek += time;
         if let Some(meter) = &mut self.meter {

@@ -33,10 +33,18 @@ pub(crate) enum Lookup {
     Hit(usize),
     /// The beginning, and the rest is being read: so many sectors are there,
     /// and the head waits for the next since an instant.
-    Filling { there: Sectors, next: Lbn, since: Time },
+    Filling {
+        there: Sectors,
+        next: Lbn,
+        since: Time,
+    },
     /// The beginning, in this segment, which is not being filled: so many
     /// sectors are there, and the next must come from the medium.
-    Beginning { segment: usize, there: Sectors, next: Lbn },
+    Beginning {
+        segment: usize,
+        there: Sectors,
+        next: Lbn,
+    },
     /// Nothing that is of use.
     Miss,
 }
@@ -73,8 +81,10 @@ impl Buffer {
     /// Names the key that cannot be.
     pub(crate) fn new(config: &BufferConfig) -> Result<Buffer, ConfigError> {
         if !(1..=SEGMENTS_MAX).contains(&config.segments) {
-            let message =
-                format!("found {}; expected 1 to {SEGMENTS_MAX}, or leave [buffer] out", config.segments);
+            let message = format!(
+                "found {}; expected 1 to {SEGMENTS_MAX}, or leave [buffer] out",
+                config.segments
+            );
             return Err(ConfigError::new("segments", message));
         }
         if config.segment_sectors == 0 {
@@ -82,7 +92,10 @@ impl Buffer {
             return Err(ConfigError::new("segment_sectors", message));
         }
         if config.write_segments > config.segments {
-            let message = format!("found {}; the buffer has {}", config.write_segments, config.segments);
+            let message = format!(
+                "found {}; the buffer has {}",
+                config.write_segments, config.segments
+            );
             return Err(ConfigError::new("write_segments", message));
         }
         if !(0.0..=1.0).contains(&config.destage_watermark) {
@@ -90,16 +103,25 @@ impl Buffer {
             return Err(ConfigError::new("destage_watermark", message));
         }
         let segment_sectors = u64::from(config.segment_sectors);
-        if config.sectors.is_some_and(|sectors| u64::from(sectors) < segment_sectors) {
-            let message = format!("found {}; expected at least one segment", config.sectors.unwrap_or(0));
+        if config
+            .sectors
+            .is_some_and(|sectors| u64::from(sectors) < segment_sectors)
+        {
+            let message = format!(
+                "found {}; expected at least one segment",
+                config.sectors.unwrap_or(0)
+            );
             return Err(ConfigError::new("sectors", message));
         }
-        let sectors = config.sectors.map_or(u64::from(config.segments) * segment_sectors, u64::from);
+        let sectors = config
+            .sectors
+            .map_or(u64::from(config.segments) * segment_sectors, u64::from);
         let write_segments = config.write_segments.max(1);
         Ok(Buffer {
             segment_sectors,
             write_segments: write_segments as usize,
-            write_sectors: (sectors * u64::from(write_segments) / u64::from(config.segments)).max(1),
+            write_sectors: (sectors * u64::from(write_segments) / u64::from(config.segments))
+                .max(1),
             segments: Segments::new(config.segments as usize, config.sectors.map(u64::from)),
             filling: None,
             filled_last: 0,
@@ -198,18 +220,27 @@ impl Buffer {
 
     /// How long dirty data stay at least.
     fn delay(&self) -> Duration {
-        if self.above_watermark() { Duration::ZERO } else { self.config.destage_delay }
+        if self.above_watermark() {
+            Duration::ZERO
+        } else {
+            self.config.destage_delay
+        }
     }
 
     /// Before then [`next_event`](Buffer::next_event) does not lie; this costs
     /// next to nothing.
     pub(crate) fn rests_until(&self, arm: &Arm) -> Time {
-        let destages = self.dirty_since().map_or(Time::NEVER, |since| self.destages_from(since));
+        let destages = self
+            .dirty_since()
+            .map_or(Time::NEVER, |since| self.destages_from(since));
         let filling = self.filling.map(|index| self.segments.get(index));
         let ahead = filling.and_then(|segment| match segment.fill {
-            Fill::Ahead { since, limit } => {
-                Some(since + arm.mechanics().passes_at_least(Sectors(limit - segment.end)))
-            }
+            Fill::Ahead { since, limit } => Some(
+                since
+                    + arm
+                        .mechanics()
+                        .passes_at_least(Sectors(limit - segment.end)),
+            ),
             _ => None,
         });
         destages.min(ahead.unwrap_or(Time::NEVER))
@@ -227,13 +258,26 @@ impl Buffer {
     /// Writes the dirty extent whose turn it is, from `now` on.
     pub(crate) fn destage_one(&mut self, now: Time, arm: &mut Arm) -> Access {
         let begin = arm.free_from(now);
-        let Some(Dirty { extent, since, arrived }) = self.next_dirty(begin, arm) else {
+        let Some(Dirty {
+            extent,
+            since,
+            arrived,
+        }) = self.next_dirty(begin, arm)
+        else {
             return Access::default();
         };
-        let begin = if self.pool.is_some() { begin.max(since) } else { begin };
+        let begin = if self.pool.is_some() {
+            begin.max(since)
+        } else {
+            begin
+        };
         self.stop_fill(begin);
         let position = arm.mechanics().geometry().locate(extent.start);
-        let feed = Feed { first: arrived, each: Duration::ZERO, marked: 0 };
+        let feed = Feed {
+            first: arrived,
+            each: Duration::ZERO,
+            marked: 0,
+        };
         let access = arm.access_fed(begin, extent, &position, true, Some(feed), |_| {});
         let end = begin + access.duration();
         arm.keep_until(end);
@@ -241,25 +285,36 @@ impl Buffer {
         let (start, end) = (extent.start.0, extent.end().0);
         let stays = self.config.read_hits_on_written;
         let pool = &mut self.pool;
-        self.segments.update_overlapping(start, end, |index, segment| {
-            if segment.kind == Kind::Dirty && start <= segment.start && segment.end <= end {
-                if let Some(pool) = pool {
-                    pool.remove(index, segment);
+        self.segments
+            .update_overlapping(start, end, |index, segment| {
+                if segment.kind == Kind::Dirty && start <= segment.start && segment.end <= end {
+                    if let Some(pool) = pool {
+                        pool.remove(index, segment);
+                    }
+                    if stays {
+                        segment.kind = Kind::Written
+                    } else {
+                        *segment = Segment::default()
+                    }
                 }
-                if stays { segment.kind = Kind::Written } else { *segment = Segment::default() }
-            }
-        });
+            });
         access
     }
 
     /// Takes out the dirty extent that an arm which is free at `begin` writes.
     fn next_dirty(&mut self, begin: Time, arm: &Arm) -> Option<Dirty> {
-        let Some(pool) = &mut self.pool else { return self.dirty.pop() };
+        let Some(pool) = &mut self.pool else {
+            return self.dirty.pop();
+        };
         let waiting = pool.take(begin, self.destaged.0.end(), arm)?;
         let segment = self.segments.get(waiting.slot as usize);
         pool.taken(segment);
         let extent = Extent::new(segment.start, segment.end - segment.start);
-        Some(Dirty { extent, since: waiting.arrived, arrived: segment.ready })
+        Some(Dirty {
+            extent,
+            since: waiting.arrived,
+            arrived: segment.ready,
+        })
     }
 
     /// Whether anything is dirty that was taken until `asked`. Under a
@@ -273,7 +328,13 @@ impl Buffer {
 
     /// Writes, from `now` on, everything that was taken until `asked`; when that
     /// is done. The arm's work for it is added to `work`.
-    pub(crate) fn flush(&mut self, now: Time, asked: Time, arm: &mut Arm, work: &mut Access) -> Time {
+    pub(crate) fn flush(
+        &mut self,
+        now: Time,
+        asked: Time,
+        arm: &mut Arm,
+        work: &mut Access,
+    ) -> Time {
         while self.is_dirty_since(asked) {
             let access = self.destage_one(now, arm);
             add(work, &access);
@@ -283,16 +344,25 @@ impl Buffer {
 
     /// Makes a read of `extent` one that the medium has to answer: what of it is dirty is
     /// written, and nothing of it is kept.
-    pub(crate) fn leave_to_medium(&mut self, now: Time, extent: Extent, waiting: bool, arm: &mut Arm) {
+    pub(crate) fn leave_to_medium(
+        &mut self,
+        now: Time,
+        extent: Extent,
+        waiting: bool,
+        arm: &mut Arm,
+    ) {
         self.catch_up(now, waiting, arm);
         let (start, end) = (extent.start.0, extent.end().0);
         let mut dirty = false;
-        self.segments.update_overlapping(start, end, |_, segment| dirty |= segment.kind == Kind::Dirty);
+        self.segments.update_overlapping(start, end, |_, segment| {
+            dirty |= segment.kind == Kind::Dirty
+        });
         if dirty {
             self.flush(now, now, arm, &mut Access::default());
         }
         self.stop_fill(now);
-        self.segments.update_overlapping(start, end, |_, segment| segment.cut(start, end));
+        self.segments
+            .update_overlapping(start, end, |_, segment| segment.cut(start, end));
     }
 
     /// What the buffer has of a read at `now`.
@@ -312,16 +382,26 @@ impl Buffer {
             && (segment.start..segment.end + at_end).contains(&start)
         {
             let there = Sectors(segment.end - start);
-            return Lookup::Filling { there, next: Lbn(segment.end), since };
+            return Lookup::Filling {
+                there,
+                next: Lbn(segment.end),
+                since,
+            };
         }
         // A segment that stands: its sectors go over the bus, and the arm must
         // move for the rest. A track buffer is read anew.
         let stands = |segment: &Segment| {
             segment.kind == Kind::Read && segment.fill == Fill::Idle && segment.ready <= now
         };
-        let Some(index) = self.segments.holding(start, start + 1, stands) else { return Lookup::Miss };
+        let Some(index) = self.segments.holding(start, start + 1, stands) else {
+            return Lookup::Miss;
+        };
         let end = self.segments.get(index).end;
-        Lookup::Beginning { segment: index, there: Sectors(end - start), next: Lbn(end) }
+        Lookup::Beginning {
+            segment: index,
+            there: Sectors(end - start),
+            next: Lbn(end),
+        }
     }
 
     /// Where the data of the segment that is being read begin and end.
@@ -345,7 +425,9 @@ impl Buffer {
     pub(crate) fn read_up_to(&mut self, start: u64, arm: &mut Arm) {
         let Some(index) = self.filling else { return };
         let Segment { end, fill, .. } = *self.segments.get(index);
-        let Fill::Ahead { since, limit } = fill else { return };
+        let Fill::Ahead { since, limit } = fill else {
+            return;
+        };
         if start <= end {
             return;
         }
@@ -357,7 +439,13 @@ impl Buffer {
             segment.trim(size);
         });
         let since = since + access.duration();
-        self.segments.set_fill(index, Fill::Ahead { since, limit: limit.max(start) });
+        self.segments.set_fill(
+            index,
+            Fill::Ahead {
+                since,
+                limit: limit.max(start),
+            },
+        );
     }
 
     /// Where the data of the segment that was read last begin and end.
@@ -368,20 +456,28 @@ impl Buffer {
 
     /// Whether a read at `lbn` goes on where an earlier one ended.
     pub(crate) fn goes_on(&self, lbn: Lbn) -> bool {
-        self.segments.touching(lbn.0, |segment| segment.kind == Kind::Read).is_some()
+        self.segments
+            .touching(lbn.0, |segment| segment.kind == Kind::Read)
+            .is_some()
     }
 
     /// Until when the arm stays with the stream that it is reading.
     pub(crate) fn stream_until(&self, arm: &Arm) -> Time {
-        let Some(segment) = self.filling.map(|index| self.segments.get(index)) else { return Time::ZERO };
-        let Fill::Ahead { since, limit } = segment.fill else { return Time::ZERO };
+        let Some(segment) = self.filling.map(|index| self.segments.get(index)) else {
+            return Time::ZERO;
+        };
+        let Fill::Ahead { since, limit } = segment.fill else {
+            return Time::ZERO;
+        };
         let sectors = Sectors(u64::from(self.config.stream_sectors).min(limit - segment.end));
         if sectors == Sectors::ZERO {
             return Time::ZERO;
         }
         let start = Lbn(segment.end);
         let position = arm.mechanics().geometry().locate(start);
-        let access = arm.mechanics().access(&mut arm.head(), since, start, sectors, &position, false);
+        let access =
+            arm.mechanics()
+                .access(&mut arm.head(), since, start, sectors, &position, false);
         since + access.duration()
     }
 
@@ -390,13 +486,25 @@ impl Buffer {
     pub(crate) fn hit(&mut self, index: usize, now: Time, extent: Extent, arm: &Arm, idle: bool) {
         self.hits += 1;
         self.tick += 1;
-        let (tick, Segment { kind, fill, end: reached, .. }) = (self.tick, *self.segments.get(index));
+        let (
+            tick,
+            Segment {
+                kind,
+                fill,
+                end: reached,
+                ..
+            },
+        ) = (self.tick, *self.segments.get(index));
         let reads_on = kind == Kind::Read && !matches!(fill, Fill::Track { .. });
         // What lies before the end of the hit may be overwritten.
         let gives_up = reads_on && self.config.read_ahead_over_delivered;
         self.segments.update(index, |segment| {
             segment.used = tick;
-            segment.start = if gives_up { extent.end().0 } else { segment.start };
+            segment.start = if gives_up {
+                extent.end().0
+            } else {
+                segment.start
+            };
         });
         if !reads_on {
             return;
@@ -406,7 +514,13 @@ impl Buffer {
         let limit = self.limit(extent, start, arm.mechanics());
         match fill {
             Fill::Ahead { since, limit: old } => {
-                self.segments.set_fill(index, Fill::Ahead { since, limit: limit.max(old) });
+                self.segments.set_fill(
+                    index,
+                    Fill::Ahead {
+                        since,
+                        limit: limit.max(old),
+                    },
+                );
             }
             Fill::Idle if idle && goes_on && limit > reached && arm.free_from(now) == now => {
                 self.stop_fill(now);
@@ -421,7 +535,9 @@ impl Buffer {
     pub(crate) fn filled(&mut self, now: Time, extent: Extent, arm: &mut Arm) {
         arm.keep_until(now);
         self.tick += 1;
-        let Some(index) = self.filling.take() else { return };
+        let Some(index) = self.filling.take() else {
+            return;
+        };
         let limit = self.limit(extent, self.segments.get(index).start, arm.mechanics());
         let (tick, size) = (self.tick, self.segment_sectors);
         self.segments.update(index, |segment| {
@@ -436,7 +552,14 @@ impl Buffer {
 
     /// The rest of a read came from the medium, for which the arm left its place
     /// at `left`, and joins its beginning in a segment.
-    pub(crate) fn resumed(&mut self, index: usize, left: Time, now: Time, extent: Extent, arm: &mut Arm) {
+    pub(crate) fn resumed(
+        &mut self,
+        index: usize,
+        left: Time,
+        now: Time,
+        extent: Extent,
+        arm: &mut Arm,
+    ) {
         self.stop_fill(left);
         self.filling = Some(index);
         self.filled(now, extent, arm);
@@ -444,7 +567,14 @@ impl Buffer {
 
     /// A read came from the medium: the arm left its place at `left`, landed at
     /// `landed`, and finished at `now`.
-    pub(crate) fn missed(&mut self, left: Time, landed: Time, now: Time, extent: Extent, arm: &mut Arm) {
+    pub(crate) fn missed(
+        &mut self,
+        left: Time,
+        landed: Time,
+        now: Time,
+        extent: Extent,
+        arm: &mut Arm,
+    ) {
         arm.keep_until(now);
         let mechanics = arm.mechanics();
         self.tick += 1;
@@ -453,17 +583,31 @@ impl Buffer {
         let end = segment.end;
         if self.config.read_ahead == ReadAhead::WholeTrack {
             let track = mechanics.geometry().track_at(Lbn(end - 1));
-            let landed = if track.first <= extent.start { landed } else { now };
+            let landed = if track.first <= extent.start {
+                landed
+            } else {
+                now
+            };
             (segment.start, segment.end) = (track.first.0, (track.first + track.sectors).0);
-            let Some(index) = self.insert(segment) else { return };
-            self.start_fill(index, Fill::Track { landed, left: Time::NEVER });
+            let Some(index) = self.insert(segment) else {
+                return;
+            };
+            self.start_fill(
+                index,
+                Fill::Track {
+                    landed,
+                    left: Time::NEVER,
+                },
+            );
         } else {
             if self.config.read_ahead_over_delivered {
                 segment.start = end;
             }
             segment.trim(self.segment_sectors);
             let limit = self.limit(extent, extent.start.0, mechanics);
-            let Some(index) = self.insert(segment) else { return };
+            let Some(index) = self.insert(segment) else {
+                return;
+            };
             self.start_ahead(index, now, limit);
         }
     }
@@ -507,12 +651,20 @@ impl Buffer {
     /// Whether `extent` goes on where `before` ended, and fits into its segment.
     fn joins(&self, before: Extent, extent: Extent) -> bool {
         let together = before.sectors + extent.sectors;
-        self.config.combine_writes && before.end() == extent.start && together.0 <= self.segment_sectors
+        self.config.combine_writes
+            && before.end() == extent.start
+            && together.0 <= self.segment_sectors
     }
 
     /// A write was taken: its data come over the bus from `since` to `arrived`,
     /// and meanwhile the arm may move for it.
-    pub(crate) fn take_write(&mut self, since: Time, arrived: Time, extent: Extent, mechanics: &Mechanics) {
+    pub(crate) fn take_write(
+        &mut self,
+        since: Time,
+        arrived: Time,
+        extent: Extent,
+        mechanics: &Mechanics,
+    ) {
         self.hits += 1;
         self.tick += 1;
         let pressed = self.above_watermark();
@@ -531,7 +683,11 @@ impl Buffer {
         match (&mut self.pool, index) {
             (Some(pool), Some(index)) => pool.insert(index, extent, since, mechanics),
             (Some(_), None) => unreachable!("a write is taken where there is a segment for it"),
-            (None, _) => self.dirty.push(Dirty { extent, since, arrived }),
+            (None, _) => self.dirty.push(Dirty {
+                extent,
+                since,
+                arrived,
+            }),
         }
     }
 
@@ -541,9 +697,12 @@ impl Buffer {
         let most = self.segment_sectors.saturating_sub(extent.sectors.0);
         let fits = |segment: &Segment| {
             segment.kind == Kind::Dirty
-                && (end <= segment.end || segment.end == start && segment.end - segment.start <= most)
+                && (end <= segment.end
+                    || segment.end == start && segment.end - segment.start <= most)
         };
-        self.segments.touching(start, fits).filter(|_| self.config.combine_writes)
+        self.segments
+            .touching(start, fits)
+            .filter(|_| self.config.combine_writes)
     }
 
     /// Adds a write to a dirty segment.
@@ -565,10 +724,16 @@ impl Buffer {
     fn combine(&mut self, arrived: Time, extent: Extent) -> bool {
         if self.pool.is_some() {
             let index = self.dirty_to_join(extent);
-            index.into_iter().for_each(|index| self.join(index, arrived, extent));
+            index
+                .into_iter()
+                .for_each(|index| self.join(index, arrived, extent));
             return index.is_some();
         }
-        if !self.dirty.newest().is_some_and(|last| self.joins(last.extent, extent)) {
+        if !self
+            .dirty
+            .newest()
+            .is_some_and(|last| self.joins(last.extent, extent))
+        {
             return false;
         }
         let end = extent.start.0;
@@ -599,24 +764,29 @@ impl Buffer {
     /// are overwritten as a whole need not be written to the medium.
     fn overwrite(&mut self, now: Time, extent: Extent) {
         let (start, end) = (extent.start.0, extent.end().0);
-        if self.pool.is_none() || self.being_read().is_none_or(|(from, to)| start <= to && from < end) {
+        if self.pool.is_none()
+            || self
+                .being_read()
+                .is_none_or(|(from, to)| start <= to && from < end)
+        {
             self.stop_fill(now);
         }
         if self.config.writes_drop_reads {
             self.segments.drop_read();
         }
         let pool = &mut self.pool;
-        self.segments.update_overlapping(start, end, |index, segment| match segment.kind {
-            Kind::Read => segment.cut(start, end),
-            Kind::Written if pool.is_some() => segment.cut(start, end),
-            Kind::Dirty if start <= segment.start && segment.end <= end => {
-                if let Some(pool) = pool {
-                    pool.remove(index, segment);
+        self.segments
+            .update_overlapping(start, end, |index, segment| match segment.kind {
+                Kind::Read => segment.cut(start, end),
+                Kind::Written if pool.is_some() => segment.cut(start, end),
+                Kind::Dirty if start <= segment.start && segment.end <= end => {
+                    if let Some(pool) = pool {
+                        pool.remove(index, segment);
+                    }
+                    *segment = Segment::default();
                 }
-                *segment = Segment::default();
-            }
-            _ => {}
-        });
+                _ => {}
+            });
         self.dirty.remove_within(extent);
     }
 
@@ -624,12 +794,15 @@ impl Buffer {
     /// recently used of its kind (where that has all of its share) or of all
     /// give way. `None` if all are dirty, or leave too little.
     fn insert(&mut self, segment: Segment) -> Option<usize> {
-        self.segments.update_overlapping(segment.start, segment.end, |_, other| {
-            if other.kind != Kind::Dirty {
-                *other = Segment::default();
-            }
-        });
-        let index = self.segments.to_replace(segment.is_written(), self.write_segments)?;
+        self.segments
+            .update_overlapping(segment.start, segment.end, |_, other| {
+                if other.kind != Kind::Dirty {
+                    *other = Segment::default();
+                }
+            });
+        let index = self
+            .segments
+            .to_replace(segment.is_written(), self.write_segments)?;
         self.segments.put(index, segment);
         self.filling = self.filling.filter(|&filling| filling != index);
         self.share();
@@ -639,7 +812,11 @@ impl Buffer {
     /// Where segments share the buffer, the least recently used give way to what
     /// others have grown by.
     fn share(&mut self) {
-        while let Some(index) = self.segments.beyond_share().filter(|&index| Some(index) != self.filling) {
+        while let Some(index) = self
+            .segments
+            .beyond_share()
+            .filter(|&index| Some(index) != self.filling)
+        {
             self.segments.drop(index);
         }
     }
@@ -655,9 +832,19 @@ impl Buffer {
         }
         let geometry = mechanics.geometry();
         let capacity = geometry.capacity().0;
-        let from = if self.config.read_ahead_over_delivered { end } else { start };
-        let most = self.config.read_ahead_sectors.map_or(u64::MAX, |sectors| end + u64::from(sectors));
-        let full = (from + self.segment_sectors).min(most).min(capacity).max(end);
+        let from = if self.config.read_ahead_over_delivered {
+            end
+        } else {
+            start
+        };
+        let most = self
+            .config
+            .read_ahead_sectors
+            .map_or(u64::MAX, |sectors| end + u64::from(sectors));
+        let full = (from + self.segment_sectors)
+            .min(most)
+            .min(capacity)
+            .max(end);
         let track_at = |lbn: u64| {
             let track = geometry.track_at(Lbn(lbn));
             (track.first.0, (track.first + track.sectors).0)
@@ -678,7 +865,11 @@ impl Buffer {
             ReadAhead::NextTrack => {
                 let (first, behind) = track_at(end);
                 let came_over = begun < first && behind < capacity;
-                let reached = if came_over { track_at(behind).1 } else { behind };
+                let reached = if came_over {
+                    track_at(behind).1
+                } else {
+                    behind
+                };
                 if waits { reached.min(full) } else { reached }
             }
         }
@@ -688,10 +879,18 @@ impl Buffer {
     fn read_ahead(&mut self, now: Time, arm: &mut Arm) {
         let Some(index) = self.filling else { return };
         let Segment { mut end, fill, .. } = *self.segments.get(index);
-        let Fill::Ahead { mut since, limit } = fill else { return };
+        let Fill::Ahead { mut since, limit } = fill else {
+            return;
+        };
         let before = (end, since);
         while end < limit {
-            let track = Passing::of(Lbn(end), Sectors(limit - end), since, arm.head(), arm.mechanics());
+            let track = Passing::of(
+                Lbn(end),
+                Sectors(limit - end),
+                since,
+                arm.head(),
+                arm.mechanics(),
+            );
             if track.landed > now {
                 arm.meter_ahead(PowerState::Seek, since, now);
                 break;
@@ -723,23 +922,41 @@ impl Buffer {
 
     /// When read-ahead has read all that it is to read.
     fn read_ahead_ends(&self, arm: &Arm) -> Time {
-        let Some(segment) = self.filling.map(|index| self.segments.get(index)) else { return Time::NEVER };
-        let Fill::Ahead { since, limit } = segment.fill else { return Time::NEVER };
-        let (mut end, mut since, mut head, mechanics) = (segment.end, since, arm.head(), arm.mechanics());
+        let Some(segment) = self.filling.map(|index| self.segments.get(index)) else {
+            return Time::NEVER;
+        };
+        let Fill::Ahead { since, limit } = segment.fill else {
+            return Time::NEVER;
+        };
+        let (mut end, mut since, mut head, mechanics) =
+            (segment.end, since, arm.head(), arm.mechanics());
         while end < limit {
             let track = Passing::of(Lbn(end), Sectors(limit - end), since, head, mechanics);
             head = head.reading(&track.position);
-            (end, since) = (end + track.sectors.0, track.end_of(track.sectors, mechanics));
+            (end, since) = (
+                end + track.sectors.0,
+                track.end_of(track.sectors, mechanics),
+            );
         }
         since
     }
 
     /// Tells `does` what the arm does until `now` of the read-ahead that is going on, in parts with
     /// their begin and end: its work knows of whole tracks and sectors.
-    pub(crate) fn reads_ahead(&self, now: Time, arm: &Arm, mut does: impl FnMut(PowerState, Time, Time)) {
-        let Some(segment) = self.filling.map(|index| self.segments.get(index)) else { return };
-        let Fill::Ahead { since, limit } = segment.fill else { return };
-        let (mut end, mut at, mut head, mechanics) = (segment.end, since, arm.head(), arm.mechanics());
+    pub(crate) fn reads_ahead(
+        &self,
+        now: Time,
+        arm: &Arm,
+        mut does: impl FnMut(PowerState, Time, Time),
+    ) {
+        let Some(segment) = self.filling.map(|index| self.segments.get(index)) else {
+            return;
+        };
+        let Fill::Ahead { since, limit } = segment.fill else {
+            return;
+        };
+        let (mut end, mut at, mut head, mechanics) =
+            (segment.end, since, arm.head(), arm.mechanics());
         while end < limit && at < now {
             let track = Passing::of(Lbn(end), Sectors(limit - end), at, head, mechanics);
             let passed = track.end_of(track.sectors, mechanics);
@@ -755,8 +972,11 @@ impl Buffer {
     /// has landed on, and whole sectors.
     pub(crate) fn has_read_ahead(&self, now: Time, arm: &Arm) -> Option<(Time, Time)> {
         let segment = self.segments.get(self.filling?);
-        let Fill::Ahead { since, limit } = segment.fill else { return None };
-        let (mut end, mut at, mut head, mechanics) = (segment.end, since, arm.head(), arm.mechanics());
+        let Fill::Ahead { since, limit } = segment.fill else {
+            return None;
+        };
+        let (mut end, mut at, mut head, mechanics) =
+            (segment.end, since, arm.head(), arm.mechanics());
         while end < limit {
             let track = Passing::of(Lbn(end), Sectors(limit - end), at, head, mechanics);
             if track.landed > now {
@@ -778,7 +998,14 @@ impl Buffer {
     /// `limit`.
     fn start_ahead(&mut self, index: usize, since: Time, limit: u64) {
         let goes_on = self.segments.get(index).end < limit;
-        self.start_fill(index, if goes_on { Fill::Ahead { since, limit } } else { Fill::Idle });
+        self.start_fill(
+            index,
+            if goes_on {
+                Fill::Ahead { since, limit }
+            } else {
+                Fill::Idle
+            },
+        );
     }
 
     fn start_fill(&mut self, index: usize, fill: Fill) {
@@ -789,7 +1016,9 @@ impl Buffer {
 
     /// The head leaves its track at `now`.
     pub(crate) fn stop_fill(&mut self, now: Time) {
-        let Some(index) = self.filling.take() else { return };
+        let Some(index) = self.filling.take() else {
+            return;
+        };
         let fill = match self.segments.get(index).fill {
             Fill::Track { landed, .. } => Fill::Track { landed, left: now },
             _ => Fill::Idle,
@@ -816,8 +1045,17 @@ impl Passing {
     fn of(lbn: Lbn, left: Sectors, since: Time, head: Head, mechanics: &Mechanics) -> Passing {
         let position = mechanics.geometry().locate(lbn);
         let landed = since + mechanics.seek(head, position.cylinder, position.surface, false);
-        let start = landed + mechanics.spindle().wait_for(position.angle - head.phase, landed);
-        Passing { sectors: position.sectors_left.min(left), position, landed, start, phase: head.phase }
+        let start = landed
+            + mechanics
+                .spindle()
+                .wait_for(position.angle - head.phase, landed);
+        Passing {
+            sectors: position.sectors_left.min(left),
+            position,
+            landed,
+            start,
+            phase: head.phase,
+        }
     }
 
     /// When so many of them have passed. Up to the angle, not for a time:
@@ -834,9 +1072,18 @@ impl Passing {
         if end <= now {
             return (self.sectors, end);
         }
-        let sector = mechanics.spindle().time_to_turn(self.position.sector_angle).as_nanos().max(1);
-        let passed = Sectors((now.saturating_since(self.start).as_nanos() / sector).min(self.sectors.0));
-        let last = if passed == Sectors::ZERO { self.start } else { self.end_of(passed, mechanics) };
+        let sector = mechanics
+            .spindle()
+            .time_to_turn(self.position.sector_angle)
+            .as_nanos()
+            .max(1);
+        let passed =
+            Sectors((now.saturating_since(self.start).as_nanos() / sector).min(self.sectors.0));
+        let last = if passed == Sectors::ZERO {
+            self.start
+        } else {
+            self.end_of(passed, mechanics)
+        };
         (passed, last)
     }
 }
@@ -852,7 +1099,12 @@ fn add(work: &mut Access, access: &Access) {
 /// The dirty data of a buffer whose file names the discipline of their writing.
 fn pool(config: &BufferConfig) -> Result<Option<Pool>, ConfigError> {
     let build = |name: &String| {
-        let entry = find("queue discipline", queue::REGISTRY, "destage_discipline", name)?;
+        let entry = find(
+            "queue discipline",
+            queue::REGISTRY,
+            "destage_discipline",
+            name,
+        )?;
         (entry.build)(&Keys::new()).map(Pool::new)
     };
     config.destage_discipline.as_ref().map(build).transpose()
@@ -865,7 +1117,9 @@ fn passed_since(landed: Time, extent: Extent, arm: &Arm) -> Time {
     let position = mechanics.geometry().locate(extent.start);
     let span = mechanics.span(&position, extent.sectors.min(position.sectors_left));
     let spindle = mechanics.spindle();
-    landed + spindle.wait_for(position.angle - arm.head().phase, landed) + spindle.time_to_turn(span)
+    landed
+        + spindle.wait_for(position.angle - arm.head().phase, landed)
+        + spindle.time_to_turn(span)
 }
 
 #[cfg(test)]

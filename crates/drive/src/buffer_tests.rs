@@ -5,11 +5,13 @@
 //! the buffer answers takes no time.
 
 use crate::config::tests::small_drive;
-use crate::config::{BufferConfig, DriveConfig, FlushCommand, IdleConfig, PowerConfig, QueueConfig};
+use crate::config::{
+    BufferConfig, DriveConfig, FlushCommand, IdleConfig, PowerConfig, QueueConfig,
+};
 use crate::drive::{Drive, Model};
 use fullstroke_contract::{
-    Completion, Counters, Cx, Effect, Extent, Gauge, Hints, Node as _, Operation, Out, Port, PowerState,
-    PowerStatistics, Request, RequestId, Signal, Status, Wake,
+    Completion, Counters, Cx, Effect, Extent, Gauge, Hints, Node as _, Operation, Out, Port,
+    PowerState, PowerStatistics, Request, RequestId, Signal, Status, Wake,
 };
 use fullstroke_units::{Duration, Time};
 use proptest::prelude::*;
@@ -18,12 +20,18 @@ use serde_json::{Value, json};
 /// A buffer of 4 segments of 80 sectors, with changes.
 fn buffer(changes: Value) -> BufferConfig {
     let mut keys = json!({ "segments": 4, "segment_sectors": 80 });
-    keys.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+    keys.as_object_mut()
+        .unwrap()
+        .extend(changes.as_object().unwrap().clone());
     serde_json::from_value(keys).unwrap()
 }
 
 fn queue(depth: u32) -> QueueConfig {
-    QueueConfig { depth, discipline: "fcfs".into(), ..QueueConfig::default() }
+    QueueConfig {
+        depth,
+        discipline: "fcfs".into(),
+        ..QueueConfig::default()
+    }
 }
 
 /// A drive, and a clock for it.
@@ -40,13 +48,25 @@ struct Bench {
 
 impl Bench {
     fn new(changes: Value) -> Bench {
-        Bench::of(DriveConfig { buffer: Some(buffer(changes)), queue: queue(32), ..small_drive() })
+        Bench::of(DriveConfig {
+            buffer: Some(buffer(changes)),
+            queue: queue(32),
+            ..small_drive()
+        })
     }
 
     fn of(config: DriveConfig) -> Bench {
         let drive = Model::new(config).unwrap().drive().unwrap();
         let (out, done, told) = (Out::new(), Vec::new(), Vec::new());
-        Bench { drive, out, now: Time::ZERO, submitted: 0, late: Duration::ZERO, done, told }
+        Bench {
+            drive,
+            out,
+            now: Time::ZERO,
+            submitted: 0,
+            late: Duration::ZERO,
+            done,
+            told,
+        }
     }
 
     /// What the drive has done until `at`: notice is of what has happened.
@@ -64,7 +84,8 @@ impl Bench {
     }
 
     fn run_until(&mut self, until: Time) {
-        while self.drive.next_wake().at() < until && self.drive.next_wake().at() + self.late < until {
+        while self.drive.next_wake().at() < until && self.drive.next_wake().at() + self.late < until
+        {
             let at = self.drive.next_wake().at() + self.late;
             self.drive.wake(at, &mut Cx::alone(&mut self.out));
             self.collect(at);
@@ -80,10 +101,24 @@ impl Bench {
     fn submit(&mut self, operation: Operation, start: u64, sectors: u64, forced: bool) -> u64 {
         let id = self.submitted;
         self.submitted += 1;
-        let hints = Hints { force_unit_access: forced, ..Hints::default() };
+        let hints = Hints {
+            force_unit_access: forced,
+            ..Hints::default()
+        };
         let extent = Extent::new(start, sectors);
-        let request = Request { id: RequestId(id), operation, extent, hints, ..Request::default() };
-        self.drive.submit(self.now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
+        let request = Request {
+            id: RequestId(id),
+            operation,
+            extent,
+            hints,
+            ..Request::default()
+        };
+        self.drive.submit(
+            self.now,
+            Port::FIRST,
+            request,
+            &mut Cx::alone(&mut self.out),
+        );
         self.collect(self.now);
         id
     }
@@ -99,7 +134,11 @@ impl Bench {
     /// The completion of a request, for which the clock runs on.
     fn completion(&mut self, id: u64) -> Completion {
         while !self.done.iter().any(|done| done.id.0 == id) {
-            assert_ne!(self.drive.next_wake().at(), Time::NEVER, "request {id} is never answered");
+            assert_ne!(
+                self.drive.next_wake().at(),
+                Time::NEVER,
+                "request {id} is never answered"
+            );
             self.run_until(self.drive.next_wake().at() + Duration::from_nanos(1));
         }
         let done = *self.done.iter().find(|done| done.id.0 == id).unwrap();
@@ -113,7 +152,11 @@ impl Bench {
 
     /// Response time in ms.
     fn took(&mut self, id: u64) -> f64 {
-        let Completion { submitted, finished, .. } = self.completion(id);
+        let Completion {
+            submitted,
+            finished,
+            ..
+        } = self.completion(id);
         finished.since(submitted).as_millis_f64()
     }
 
@@ -131,7 +174,9 @@ impl Bench {
     fn chore(&mut self) -> Time {
         let before = self.drive.statistics();
         loop {
-            let Wake::Chore(at) = self.drive.next_wake() else { panic!("nobody waits, but there is work") };
+            let Wake::Chore(at) = self.drive.next_wake() else {
+                panic!("nobody waits, but there is work")
+            };
             self.run_until(at + Duration::from_nanos(1));
             if self.drive.statistics() != before {
                 return at;
@@ -161,7 +206,10 @@ fn a_read_of_what_was_read_hits() {
     assert!(bench.read(100, 8) > 1.0);
     assert_eq!(bench.read(102, 4), 0.0);
     let took = bench.read(106, 4);
-    assert!((took - 0.3).abs() < 1e-4, "its last two sectors were not read: {took}");
+    assert!(
+        (took - 0.3).abs() < 1e-4,
+        "its last two sectors were not read: {took}"
+    );
     assert_eq!(bench.hits(), 1);
 }
 
@@ -172,13 +220,25 @@ fn read_ahead_goes_as_far_as_it_is_told() {
         let mut bench = Bench::new(changes);
         bench.read(0, 4);
         bench.pass(40.0);
-        (4..200).take_while(|&lbn| bench.drive_holds(lbn)).last().map_or(4, |last| last + 1)
+        (4..200)
+            .take_while(|&lbn| bench.drive_holds(lbn))
+            .last()
+            .map_or(4, |last| last + 1)
     };
     assert_eq!(reach(json!({})), 4);
-    assert_eq!(reach(json!({ "read_ahead": "segment", "read_ahead_sectors": 10 })), 14);
+    assert_eq!(
+        reach(json!({ "read_ahead": "segment", "read_ahead_sectors": 10 })),
+        14
+    );
     assert_eq!(reach(json!({ "read_ahead": "track" })), 40);
-    assert_eq!(reach(json!({ "read_ahead": "cylinder", "segment_sectors": 200 })), 80);
-    assert_eq!(reach(json!({ "read_ahead": "segment", "segment_sectors": 100 })), 100);
+    assert_eq!(
+        reach(json!({ "read_ahead": "cylinder", "segment_sectors": 200 })),
+        80
+    );
+    assert_eq!(
+        reach(json!({ "read_ahead": "segment", "segment_sectors": 100 })),
+        100
+    );
     assert_eq!(reach(json!({ "read_ahead": "whole-track" })), 40);
 }
 
@@ -214,7 +274,10 @@ fn a_read_that_begins_in_a_stopped_segment_takes_its_beginning_from_there() {
     alone.read(0, 8);
     alone.pass(40.0);
     let (joined, rest) = (bench.read(4, 8), alone.read(8, 4));
-    assert!((joined - rest).abs() < 1e-6 && joined > 0.6, "{joined} {rest}");
+    assert!(
+        (joined - rest).abs() < 1e-6 && joined > 0.6,
+        "{joined} {rest}"
+    );
     // From then on the segment holds all of it.
     assert!(bench.drive_holds(2) && bench.drive_holds(11));
 }
@@ -249,15 +312,24 @@ fn read_ahead_by_tracks_follows_a_stream_into_the_next_one() {
     let mut bench = Bench::new(json!({ "read_ahead": "next-track" }));
     bench.read(10, 4);
     bench.pass(40.0);
-    assert!(bench.drive_holds(39) && !bench.drive_holds(40), "a read is followed to the end of its track");
+    assert!(
+        bench.drive_holds(39) && !bench.drive_holds(40),
+        "a read is followed to the end of its track"
+    );
     let mut bench = Bench::new(json!({ "read_ahead": "next-track" }));
     bench.read(36, 8);
     bench.pass(40.0);
-    assert!(bench.drive_holds(119) && !bench.drive_holds(120), "one that came over, to the end of the next");
+    assert!(
+        bench.drive_holds(119) && !bench.drive_holds(120),
+        "one that came over, to the end of the next"
+    );
     let mut short = Bench::new(json!({ "read_ahead": "next-track", "segment_sectors": 10 }));
     short.read(0, 4);
     short.pass(40.0);
-    assert!(short.drive_holds(35) && !short.drive_holds(20), "the segment keeps the newest sectors");
+    assert!(
+        short.drive_holds(35) && !short.drive_holds(20),
+        "the segment keeps the newest sectors"
+    );
 }
 
 #[test]
@@ -300,7 +372,10 @@ fn a_write_to_the_medium_ends_read_ahead() {
         bench.read(0, 4);
         bench.write(1300, 4);
         bench.pass(20.0);
-        assert!(bench.read(30, 1) > 0.0, "the arm was elsewhere while it passed");
+        assert!(
+            bench.read(30, 1) > 0.0,
+            "the arm was elsewhere while it passed"
+        );
     }
 }
 
@@ -312,7 +387,11 @@ fn what_a_drive_does_by_itself_is_named_as_a_chore() {
     // 36 sectors are left of the track.
     assert!((end.since(bench.now).as_millis_f64() - 36.0 * 0.15).abs() < 1e-4);
     assert_eq!(bench.drive.next_wake(), Wake::Chore(Time::NEVER));
-    assert_eq!(bench.drive.statistics().busy, end.since(Time::ZERO), "the arm was busy all the time");
+    assert_eq!(
+        bench.drive.statistics().busy,
+        end.since(Time::ZERO),
+        "the arm was busy all the time"
+    );
 }
 
 #[test]
@@ -342,7 +421,10 @@ fn a_track_buffer_holds_what_has_passed_under_the_head() {
     let mut bench = Bench::new(json!({ "read_ahead": "whole-track" }));
     bench.read(20, 4);
     bench.pass(10.0);
-    assert!(bench.drive_holds(0) && bench.drive_holds(39), "the whole track has passed");
+    assert!(
+        bench.drive_holds(0) && bench.drive_holds(39),
+        "the whole track has passed"
+    );
     assert!(!bench.drive_holds(40), "the next track has not");
 }
 
@@ -387,7 +469,10 @@ fn a_ring_gives_up_what_was_delivered() {
     bench.read(0, 4);
     bench.pass(40.0);
     assert!(bench.drive_holds(30));
-    assert!(!bench.drive_holds(20), "it lies before the end of the last hit");
+    assert!(
+        !bench.drive_holds(20),
+        "it lies before the end of the last hit"
+    );
 }
 
 #[test]
@@ -407,7 +492,10 @@ fn a_write_makes_what_it_overwrites_stale() {
     bench.read(0, 20);
     bench.write(10, 2);
     assert!(bench.drive_holds(9));
-    assert!(!bench.drive_holds(12), "of what it cuts, the beginning stays");
+    assert!(
+        !bench.drive_holds(12),
+        "of what it cuts, the beginning stays"
+    );
     let mut bench = Bench::new(json!({ "writes_drop_reads": true }));
     bench.read(0, 20);
     bench.write(100, 2);
@@ -450,7 +538,10 @@ fn dirty_data_are_read_from_the_buffer_and_afterwards_where_configured() {
 #[test]
 fn a_write_waits_where_all_write_segments_are_dirty() {
     let mut bench = Bench::new(json!({ "write_back": true, "write_segments": 2 }));
-    let ids: Vec<u64> = [300, 900, 100].into_iter().map(|lbn| bench.submit_write(lbn, 4)).collect();
+    let ids: Vec<u64> = [300, 900, 100]
+        .into_iter()
+        .map(|lbn| bench.submit_write(lbn, 4))
+        .collect();
     assert_eq!((bench.took(ids[0]), bench.took(ids[1])), (0.0, 0.0));
     let third = bench.completion(ids[2]);
     assert!(third.breakdown.queue.as_millis_f64() > 1.0, "{third:?}");
@@ -459,8 +550,9 @@ fn a_write_waits_where_all_write_segments_are_dirty() {
 #[test]
 fn sequential_writes_share_a_segment_where_configured() {
     for (combine, free) in [(true, 3), (false, 1)] {
-        let mut bench =
-            Bench::new(json!({ "write_back": true, "write_segments": 4, "combine_writes": combine }));
+        let mut bench = Bench::new(
+            json!({ "write_back": true, "write_segments": 4, "combine_writes": combine }),
+        );
         for start in [1000, 1004, 1008] {
             bench.submit_write(start, 4);
         }
@@ -471,7 +563,8 @@ fn sequential_writes_share_a_segment_where_configured() {
 #[test]
 fn above_the_watermark_dirty_data_go_before_reads() {
     let read_took = |watermark: f64| {
-        let keys = json!({ "write_back": true, "write_segments": 2, "destage_watermark": watermark });
+        let keys =
+            json!({ "write_back": true, "write_segments": 2, "destage_watermark": watermark });
         let mut bench = Bench::new(keys);
         bench.submit_write(1300, 4);
         let read = bench.submit_read(0, 4);
@@ -485,7 +578,12 @@ fn waiting_reads_go_before_dirty_data() {
     // Between the reads the arm is free, but it is not idle.
     let electronics = serde_json::from_value(json!({ "read_completion_ms": 1.0 })).unwrap();
     let buffer = Some(buffer(json!({ "write_back": true, "write_segments": 4 })));
-    let mut bench = Bench::of(DriveConfig { buffer, electronics, queue: queue(32), ..small_drive() });
+    let mut bench = Bench::of(DriveConfig {
+        buffer,
+        electronics,
+        queue: queue(32),
+        ..small_drive()
+    });
     bench.submit_write(1300, 4);
     let reads: Vec<u64> = (0..20).map(|i| bench.submit_read(i * 40, 4)).collect();
     for &read in &reads[..19] {
@@ -502,7 +600,10 @@ fn a_segment_is_taken_until_its_data_are_on_the_medium() {
     let mut bench = Bench::new(json!({ "write_back": true }));
     bench.write(1300, 4);
     bench.pass(1.0);
-    assert!(bench.write(0, 4) > 1.0, "the arm is on the way to the other");
+    assert!(
+        bench.write(0, 4) > 1.0,
+        "the arm is on the way to the other"
+    );
     bench.pass(50.0);
     assert_eq!(bench.write(700, 4), 0.0);
 }
@@ -544,12 +645,22 @@ fn a_flush_waits_for_all_dirty_data_and_is_not_passed() {
     for flush in [FlushCommand::Alone, FlushCommand::Queued] {
         let keys = json!({ "write_back": true, "write_segments": 4, "hits_pass_queue": true });
         let mut bench = flushing(flush, keys);
-        let writes: Vec<u64> = [300, 900, 100].into_iter().map(|lbn| bench.submit_write(lbn, 4)).collect();
+        let writes: Vec<u64> = [300, 900, 100]
+            .into_iter()
+            .map(|lbn| bench.submit_write(lbn, 4))
+            .collect();
         let flush = bench.submit(Operation::Flush, 0, 0, false);
         let (read, write) = (bench.submit_read(300, 4), bench.submit_write(700, 4));
         let flushed = bench.finished(flush);
-        assert!(writes.into_iter().all(|write| bench.finished(write) <= flushed));
-        assert!(flushed > Time::from_nanos(6_000_000), "three places far apart: {flushed:?}");
+        assert!(
+            writes
+                .into_iter()
+                .all(|write| bench.finished(write) <= flushed)
+        );
+        assert!(
+            flushed > Time::from_nanos(6_000_000),
+            "three places far apart: {flushed:?}"
+        );
         assert!(bench.finished(read) >= flushed && bench.finished(write) >= flushed);
         assert_eq!(bench.submit(Operation::Flush, 0, 0, false), 6);
         bench.completion(6);
@@ -562,10 +673,18 @@ fn the_time_of_a_flush_is_that_of_the_arm() {
     let mut bench = Bench::new(json!({ "write_back": true, "destage_delay": "1s" }));
     bench.write(1300, 4);
     let flush = bench.submit(Operation::Flush, 0, 0, false);
-    let Completion { submitted, finished, breakdown, .. } = bench.completion(flush);
+    let Completion {
+        submitted,
+        finished,
+        breakdown,
+        ..
+    } = bench.completion(flush);
     assert_eq!(breakdown.response(), finished.since(submitted));
     assert_eq!(breakdown.overhead, Duration::ZERO);
-    assert!(breakdown.seek > Duration::ZERO && breakdown.transfer > Duration::ZERO, "{breakdown:?}");
+    assert!(
+        breakdown.seek > Duration::ZERO && breakdown.transfer > Duration::ZERO,
+        "{breakdown:?}"
+    );
     let again = bench.submit(Operation::Flush, 0, 0, false);
     assert_eq!(bench.took(again), 0.0, "there is nothing left to write");
 }
@@ -578,7 +697,10 @@ fn a_queued_flush_goes_before_what_waits_and_another_alone_behind_it() {
         let flush = bench.submit(Operation::Flush, 0, 0, false);
         let late = bench.submit_read(1300, 4);
         let flushed = bench.finished(flush);
-        let earlier = reads.into_iter().filter(|&read| bench.finished(read) <= flushed).count();
+        let earlier = reads
+            .into_iter()
+            .filter(|&read| bench.finished(read) <= flushed)
+            .count();
         assert_eq!(earlier, before);
         assert!(bench.finished(late) >= flushed);
     }
@@ -587,10 +709,20 @@ fn a_queued_flush_goes_before_what_waits_and_another_alone_behind_it() {
 #[test]
 fn a_flush_counts_in_the_depth() {
     let keys = json!({ "write_back": true, "destage_delay": "1s" });
-    let queue = QueueConfig { depth: 1, ..queue(1) };
-    let mut bench = Bench::of(DriveConfig { buffer: Some(buffer(keys)), queue, ..small_drive() });
+    let queue = QueueConfig {
+        depth: 1,
+        ..queue(1)
+    };
+    let mut bench = Bench::of(DriveConfig {
+        buffer: Some(buffer(keys)),
+        queue,
+        ..small_drive()
+    });
     bench.write(1300, 4);
-    let (read, flush) = (bench.submit_read(700, 4), bench.submit(Operation::Flush, 0, 0, false));
+    let (read, flush) = (
+        bench.submit_read(700, 4),
+        bench.submit(Operation::Flush, 0, 0, false),
+    );
     assert!(bench.finished(flush) > bench.finished(read));
 }
 
@@ -612,7 +744,8 @@ fn a_flush_costs_its_command_and_without_write_back_nothing() {
 
 #[test]
 fn a_forced_write_is_on_the_medium_and_others_stay_in_the_buffer() {
-    let mut bench = Bench::new(json!({ "write_back": true, "write_segments": 4, "destage_delay": "1s" }));
+    let mut bench =
+        Bench::new(json!({ "write_back": true, "write_segments": 4, "destage_delay": "1s" }));
     assert_eq!(bench.write(1300, 4), 0.0);
     let forced = bench.submit(Operation::Write, 700, 4, true);
     assert!(bench.took(forced) > 0.5);
@@ -621,7 +754,10 @@ fn a_forced_write_is_on_the_medium_and_others_stay_in_the_buffer() {
 
 #[test]
 fn discards_cost_a_command_each_and_no_arm() {
-    let config = DriveConfig { command_overhead_ms: 0.25, ..small_drive() };
+    let config = DriveConfig {
+        command_overhead_ms: 0.25,
+        ..small_drive()
+    };
     let mut bench = Bench::of(config);
     let read = bench.submit_read(1300, 4);
     let discards = [0, 400].map(|start| bench.submit(Operation::Discard, start, 300, false));
@@ -633,8 +769,17 @@ fn discards_cost_a_command_each_and_no_arm() {
 
 /// A drive that stops in 5 ms and starts in 20, with a buffer.
 fn stoppable(changes: Value) -> Bench {
-    let power = Some(PowerConfig { spin_up_ms: 20.0, spin_down_ms: 5.0, ..PowerConfig::default() });
-    Bench::of(DriveConfig { power, buffer: Some(buffer(changes)), queue: queue(32), ..small_drive() })
+    let power = Some(PowerConfig {
+        spin_up_ms: 20.0,
+        spin_down_ms: 5.0,
+        ..PowerConfig::default()
+    });
+    Bench::of(DriveConfig {
+        power,
+        buffer: Some(buffer(changes)),
+        queue: queue(32),
+        ..small_drive()
+    })
 }
 
 impl Bench {
@@ -648,7 +793,10 @@ impl Bench {
 
     /// What the drive gave notice of, and when in ms.
     fn told_ms(&self) -> Vec<(f64, Signal)> {
-        self.told.iter().map(|&(at, signal)| (at.since(Time::ZERO).as_millis_f64(), signal)).collect()
+        self.told
+            .iter()
+            .map(|&(at, signal)| (at.since(Time::ZERO).as_millis_f64(), signal))
+            .collect()
     }
 }
 
@@ -662,8 +810,14 @@ fn platters_stop_on_command_and_start_for_who_needs_them() {
     assert_eq!(bench.read(0, 8), 0.0, "the buffer needs no platters");
     bench.pass(100.0);
     assert_eq!(bench.told_ms(), [(stopped, Signal::SpunDown)]);
-    let (began, again) = (bench.now.since(Time::ZERO).as_millis_f64(), bench.read(80, 8));
-    assert!((20.0..40.0).contains(&again), "{again} ms, of which 20 to start; {read} ms turning");
+    let (began, again) = (
+        bench.now.since(Time::ZERO).as_millis_f64(),
+        bench.read(80, 8),
+    );
+    assert!(
+        (20.0..40.0).contains(&again),
+        "{again} ms, of which 20 to start; {read} ms turning"
+    );
     assert_eq!(bench.told_ms()[1..], [(began + 20.0, Signal::SpunUp)]);
 }
 
@@ -685,7 +839,8 @@ fn a_drive_that_is_started_is_ready_for_the_next_read() {
 
 #[test]
 fn what_is_dirty_goes_to_the_medium_before_the_platters_stop() {
-    let mut bench = stoppable(json!({ "write_back": true, "write_segments": 4, "destage_delay": "10s" }));
+    let mut bench =
+        stoppable(json!({ "write_back": true, "write_segments": 4, "destage_delay": "10s" }));
     let write = bench.submit_write(1300, 4);
     assert!(bench.took(write) < 1.0);
     assert_eq!(bench.free(), 3);
@@ -711,7 +866,13 @@ fn a_command_to_stop_waits_for_all_and_nothing_passes_it() {
     let stopped = bench.finished(stop);
     assert!(reads.iter().all(|&read| bench.finished(read) < stopped));
     assert!(bench.finished(hit) >= stopped);
-    assert!(!bench.told.iter().any(|(_, signal)| *signal == Signal::SpunUp), "the hit needs no platters");
+    assert!(
+        !bench
+            .told
+            .iter()
+            .any(|(_, signal)| *signal == Signal::SpunUp),
+        "the hit needs no platters"
+    );
 }
 
 #[test]
@@ -774,9 +935,15 @@ fn a_bad_buffer_is_refused_by_key() {
         (json!({ "segments": 4_000_000_000u32 }), "buffer.segments"),
         (json!({ "segment_sectors": 0 }), "buffer.segment_sectors"),
         (json!({ "write_segments": 5 }), "buffer.write_segments"),
-        (json!({ "destage_watermark": 1.5 }), "buffer.destage_watermark"),
+        (
+            json!({ "destage_watermark": 1.5 }),
+            "buffer.destage_watermark",
+        ),
     ] {
-        let config = DriveConfig { buffer: Some(buffer(changes)), ..small_drive() };
+        let config = DriveConfig {
+            buffer: Some(buffer(changes)),
+            ..small_drive()
+        };
         assert_eq!(Model::new(config).map(|_| ()).unwrap_err().key, key);
     }
 }
@@ -799,12 +966,27 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     // Few places, so that requests meet in the buffer.
     let start = prop_oneof![0u64..60, 0u64..1360];
     let gap_ns = prop_oneof![Just(0), 0u64..500_000, 0u64..20_000_000];
-    let step = (gap_ns, operation, start, 1u64..40, prop::bool::weighted(0.1)).prop_map(
-        |(gap_ns, operation, start, sectors, forced)| {
-            let (start, sectors) = if operation.is_of_all() { (0, 0) } else { (start, sectors) };
-            Step { gap_ns, operation, start, sectors, forced }
-        },
-    );
+    let step = (
+        gap_ns,
+        operation,
+        start,
+        1u64..40,
+        prop::bool::weighted(0.1),
+    )
+        .prop_map(|(gap_ns, operation, start, sectors, forced)| {
+            let (start, sectors) = if operation.is_of_all() {
+                (0, 0)
+            } else {
+                (start, sectors)
+            };
+            Step {
+                gap_ns,
+                operation,
+                start,
+                sectors,
+                forced,
+            }
+        });
     prop::collection::vec(step, 1..60)
 }
 
@@ -830,14 +1012,29 @@ fn electronics() -> impl Strategy<Value = Value> {
 }
 
 fn configs() -> impl Strategy<Value = DriveConfig> {
-    let modes =
-        prop::sample::select(vec!["none", "track", "cylinder", "segment", "whole-track", "next-track"]);
+    let modes = prop::sample::select(vec![
+        "none",
+        "track",
+        "cylinder",
+        "segment",
+        "whole-track",
+        "next-track",
+    ]);
     let flags = prop::array::uniform10(any::<bool>());
     let power = prop::option::of((0.0..40.0, 0.0..40.0));
     let order = prop::option::of(prop::sample::select(vec!["fcfs", "satf", "c-look"]));
-    let shares = (order, prop::option::of(0u32..400), prop::sample::select(vec![0u32, 20, 100]));
+    let shares = (
+        order,
+        prop::option::of(0u32..400),
+        prop::sample::select(vec![0u32, 20, 100]),
+    );
     let sizes = (1u32..6, 0u32..6, 1u32..100, prop::option::of(0u32..50));
-    let rules = (0u32..3, 0.0..=1.0f64, 1u32..9, prop::sample::select(vec!["fcfs", "satf", "look"]));
+    let rules = (
+        0u32..3,
+        0.0..=1.0f64,
+        1u32..9,
+        prop::sample::select(vec!["fcfs", "satf", "look"]),
+    );
     (modes, flags, sizes, rules, electronics(), shares, power).prop_map(
         |(mode, flags, sizes, rules, electronics, shares, power)| {
             let (order, sectors, stream) = shares;
@@ -871,7 +1068,13 @@ fn configs() -> impl Strategy<Value = DriveConfig> {
 
 /// What a drive draws that starts and stops within these ms.
 fn metered((spin_up_ms, spin_down_ms): (f64, f64), unloads: bool) -> PowerConfig {
-    let idle = |w, after_ms, wake_ms| unloads.then_some(IdleConfig { w, after_ms, wake_ms });
+    let idle = |w, after_ms, wake_ms| {
+        unloads.then_some(IdleConfig {
+            w,
+            after_ms,
+            wake_ms,
+        })
+    };
     PowerConfig {
         spin_up_ms,
         spin_down_ms,
@@ -887,12 +1090,18 @@ const STANDBY_UW: u64 = 700_000;
 /// Idle_C, Idle_B and Idle_A, each above the one before; a seek, one to write, a wait, a read and a write.
 fn microwatts() -> impl Strategy<Value = [u64; 8]> {
     let more = || 0u64..20_000_000;
-    (more(), more(), more(), [more(), more(), more(), more(), more()]).prop_map(|(c, b, a, active)| {
-        let (c, b) = (STANDBY_UW + c, STANDBY_UW + c + b);
-        let a = b + a;
-        let [seek, write_seek, rotate, read, write] = active.map(|more| a + more);
-        [c, b, a, seek, write_seek, rotate, read, write]
-    })
+    (
+        more(),
+        more(),
+        more(),
+        [more(), more(), more(), more(), more()],
+    )
+        .prop_map(|(c, b, a, active)| {
+            let (c, b) = (STANDBY_UW + c, STANDBY_UW + c + b);
+            let a = b + a;
+            let [seek, write_seek, rotate, read, write] = active.map(|more| a + more);
+            [c, b, a, seek, write_seek, rotate, read, write]
+        })
 }
 
 /// A drive that draws these, and whose stops and starts cost so many microjoules.
@@ -909,8 +1118,16 @@ fn priced(microwatts: [u64; 8], microjoules: (u64, u64)) -> PowerConfig {
         read_w: Some(read),
         write_w: Some(write),
         idle_a_w: Some(a),
-        idle_b: Some(IdleConfig { w: b, after_ms: 100.0, wake_ms: 30.0 }),
-        idle_c: Some(IdleConfig { w: c, after_ms: 400.0, wake_ms: 90.0 }),
+        idle_b: Some(IdleConfig {
+            w: b,
+            after_ms: 100.0,
+            wake_ms: 30.0,
+        }),
+        idle_c: Some(IdleConfig {
+            w: c,
+            after_ms: 400.0,
+            wake_ms: 90.0,
+        }),
         standby_w: Some(STANDBY_UW as f64 / 1e6),
         start_stop_cycles: None,
     }

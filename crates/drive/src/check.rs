@@ -29,7 +29,8 @@ pub struct Check {
 pub fn checks(model: &Model) -> Vec<Check> {
     let config = model.config();
     let geometry = model.mechanics().geometry();
-    let held = geometry.zones().map(|zone| zone.sectors.0).sum::<u64>() * u64::from(config.actuators);
+    let held =
+        geometry.zones().map(|zone| zone.sectors.0).sum::<u64>() * u64::from(config.actuators);
     let mut checks = vec![Check {
         name: "tracks x sectors = capacity",
         key: "capacity_sectors".into(),
@@ -50,13 +51,36 @@ pub fn checks(model: &Model) -> Vec<Check> {
             });
         }
     };
-    let rates: Vec<f64> = geometry.zones().map(|zone| zone.rate_mb_per_s(config.rpm)).collect();
+    let rates: Vec<f64> = geometry
+        .zones()
+        .map(|zone| zone.rate_mb_per_s(config.rpm))
+        .collect();
     let outer = rates.first().copied();
     let inner = rates.last().copied();
-    let average = published.average_seek_ms.map(|_| model.mechanics().seek_table().average().as_millis_f64());
-    against("sustained rate at the outer edge", "outer_mb_per_s", outer, published.outer_mb_per_s, "MB/s");
-    against("sustained rate at the inner edge", "inner_mb_per_s", inner, published.inner_mb_per_s, "MB/s");
-    against("average seek", "average_seek_ms", average, published.average_seek_ms, "ms");
+    let average = published
+        .average_seek_ms
+        .map(|_| model.mechanics().seek_table().average().as_millis_f64());
+    against(
+        "sustained rate at the outer edge",
+        "outer_mb_per_s",
+        outer,
+        published.outer_mb_per_s,
+        "MB/s",
+    );
+    against(
+        "sustained rate at the inner edge",
+        "inner_mb_per_s",
+        inner,
+        published.inner_mb_per_s,
+        "MB/s",
+    );
+    against(
+        "average seek",
+        "average_seek_ms",
+        average,
+        published.average_seek_ms,
+        "ms",
+    );
     checks.extend(unsourced(config).into_iter().map(|key| Check {
         name: "every number has a source",
         found: "no source".into(),
@@ -69,22 +93,51 @@ pub fn checks(model: &Model) -> Vec<Check> {
 
 /// Keys that hold numbers but no source.
 fn unsourced(config: &DriveConfig) -> Vec<String> {
-    let mut keys = vec!["capacity_sectors", "rpm", "surfaces", "zones", "seek", "queue"];
+    let mut keys = vec![
+        "capacity_sectors",
+        "rpm",
+        "surfaces",
+        "zones",
+        "seek",
+        "queue",
+    ];
     let switches = [
         ("head_switch_ms", config.head_switch_ms),
         ("write_settle_ms", config.write_settle_ms),
         ("command_overhead_ms", config.command_overhead_ms),
         ("power", f64::from(config.power.is_some())),
-        ("published.outer_mb_per_s", config.published.outer_mb_per_s.unwrap_or(0.0)),
-        ("published.inner_mb_per_s", config.published.inner_mb_per_s.unwrap_or(0.0)),
-        ("published.average_seek_ms", config.published.average_seek_ms.unwrap_or(0.0)),
+        (
+            "published.outer_mb_per_s",
+            config.published.outer_mb_per_s.unwrap_or(0.0),
+        ),
+        (
+            "published.inner_mb_per_s",
+            config.published.inner_mb_per_s.unwrap_or(0.0),
+        ),
+        (
+            "published.average_seek_ms",
+            config.published.average_seek_ms.unwrap_or(0.0),
+        ),
     ];
-    keys.extend(switches.iter().filter(|(_, value)| *value != 0.0).map(|(key, _)| *key));
+    keys.extend(
+        switches
+            .iter()
+            .filter(|(_, value)| *value != 0.0)
+            .map(|(key, _)| *key),
+    );
     let sourced = |key: &str| {
-        let prefixes = key.match_indices('.').map(|(at, _)| &key[..at]).chain([key]);
-        prefixes.into_iter().any(|prefix| config.sources.contains_key(prefix))
+        let prefixes = key
+            .match_indices('.')
+            .map(|(at, _)| &key[..at])
+            .chain([key]);
+        prefixes
+            .into_iter()
+            .any(|prefix| config.sources.contains_key(prefix))
     };
-    keys.into_iter().filter(|key| !sourced(key)).map(str::to_owned).collect()
+    keys.into_iter()
+        .filter(|key| !sourced(key))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[cfg(test)]
@@ -104,13 +157,20 @@ mod tests {
             "write_settle_ms",
             "published",
         ];
-        let sources = keys.map(|key| (key.to_owned(), "made up for a test".to_owned())).into();
-        DriveConfig { sources, ..small_drive() }
+        let sources = keys
+            .map(|key| (key.to_owned(), "made up for a test".to_owned()))
+            .into();
+        DriveConfig {
+            sources,
+            ..small_drive()
+        }
     }
 
     /// The key of the first check that fails.
     fn failing(config: DriveConfig) -> Option<String> {
-        let failed = checks(&Model::new(config).unwrap()).into_iter().find(|check| !check.passed);
+        let failed = checks(&Model::new(config).unwrap())
+            .into_iter()
+            .find(|check| !check.passed);
         failed.map(|check| check.key)
     }
 

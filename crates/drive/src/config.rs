@@ -151,7 +151,10 @@ pub(crate) fn milliseconds(key: &str, value: f64) -> Result<Duration, ConfigErro
     if value.is_finite() && (0.0..1e6).contains(&value) {
         Ok(Duration::from_millis_f64(value))
     } else {
-        Err(ConfigError::new(key, format!("found {value}; expected milliseconds, 0 or more")))
+        Err(ConfigError::new(
+            key,
+            format!("found {value}; expected milliseconds, 0 or more"),
+        ))
     }
 }
 
@@ -453,7 +456,10 @@ pub(crate) mod tests {
             band_tracks: 32,
             band_start: Direction::Inward,
             zones: vec![zone(0, 9, 40), zone(10, 19, 30)],
-            seek: SeekConfig::Points { points: vec![(1, 0.8), (19, 2.6)], falls_allowed: false },
+            seek: SeekConfig::Points {
+                points: vec![(1, 0.8), (19, 2.6)],
+                falls_allowed: false,
+            },
             head_switch_ms: 0.5,
             write_settle_ms: 0.1,
             turn_round_ms: 0.0,

@@ -18,8 +18,8 @@ mod sources;
 
 use crate::check::checks;
 use crate::config::{
-    BufferConfig, Direction, DriveConfig, ElectronicsConfig, FlushCommand, Published, QueueConfig, ReadAhead,
-    SeekConfig, TrackOrder, ZeroLatency,
+    BufferConfig, Direction, DriveConfig, ElectronicsConfig, FlushCommand, Published, QueueConfig,
+    ReadAhead, SeekConfig, TrackOrder, ZeroLatency,
 };
 use crate::drive::Model;
 use fullstroke_contract::ConfigError;
@@ -147,10 +147,19 @@ impl DataSheet {
     fn checked(&self) -> Result<(), ConfigError> {
         let fail = |key: &str, message: String| Err(ConfigError::new(key, message));
         if self.capacity.0 < 1 << 20 {
-            return fail("capacity", format!("found {}; expected at least 512 MiB", self.capacity));
+            return fail(
+                "capacity",
+                format!("found {}; expected at least 512 MiB", self.capacity),
+            );
         }
         if !(1000.0..=30_000.0).contains(&self.rpm) {
-            return fail("rpm", format!("found {}; expected 1,000 to 30,000 revolutions a minute", self.rpm));
+            return fail(
+                "rpm",
+                format!(
+                    "found {}; expected 1,000 to 30,000 revolutions a minute",
+                    self.rpm
+                ),
+            );
         }
         let [least, most] = [100.0, 20_000.0].map(|sectors| sectors * self.mb_per_s_of_a_sector());
         if !(least..=most).contains(&self.outer_mb_per_s) {
@@ -161,7 +170,10 @@ impl DataSheet {
             return fail("outer", message);
         }
         let inner = self.inner();
-        let least = f64::max(self.outer_mb_per_s / 4.0, 64.0 * self.mb_per_s_of_a_sector());
+        let least = f64::max(
+            self.outer_mb_per_s / 4.0,
+            64.0 * self.mb_per_s_of_a_sector(),
+        );
         if !(least..=self.outer_mb_per_s).contains(&inner) {
             let message = format!(
                 "found {inner} MB/s; expected {least:.1} to the {} of the outer edge",
@@ -170,13 +182,25 @@ impl DataSheet {
             return fail("inner", message);
         }
         if !(0.5..=100.0).contains(&self.average_seek()) {
-            return fail("seek", format!("found {}; expected 0.5 to 100 ms", self.average_seek()));
+            return fail(
+                "seek",
+                format!("found {}; expected 0.5 to 100 ms", self.average_seek()),
+            );
         }
-        if self.surfaces.is_some_and(|surfaces| !(1..=32).contains(&surfaces)) {
+        if self
+            .surfaces
+            .is_some_and(|surfaces| !(1..=32).contains(&surfaces))
+        {
             let found = self.surfaces.unwrap_or_default();
-            return fail("surfaces", format!("found {found}; expected 1 to 32, one for each head"));
+            return fail(
+                "surfaces",
+                format!("found {found}; expected 1 to 32, one for each head"),
+            );
         }
-        if self.buffer.is_some_and(|buffer| buffer.0 < 1 << 20 || buffer.0 > 1 << 40) {
+        if self
+            .buffer
+            .is_some_and(|buffer| buffer.0 < 1 << 20 || buffer.0 > 1 << 40)
+        {
             let found = self.buffer.unwrap_or_default();
             return fail("cache", format!("found {found}; expected 1 MiB to 1 TiB"));
         }
@@ -184,7 +208,8 @@ impl DataSheet {
     }
 
     fn inner(&self) -> f64 {
-        self.inner_mb_per_s.unwrap_or(self.outer_mb_per_s * INNER_SHARE)
+        self.inner_mb_per_s
+            .unwrap_or(self.outer_mb_per_s * INNER_SHARE)
     }
 
     fn average_seek(&self) -> f64 {
@@ -234,7 +259,10 @@ fn held(config: DriveConfig) -> Result<DriveConfig, ConfigError> {
     match checks(&model).into_iter().find(|check| !check.passed) {
         None => Ok(model.config().clone()),
         Some(failed) => {
-            let message = format!("{}: found {}, expected {}", failed.name, failed.found, failed.expected);
+            let message = format!(
+                "{}: found {}, expected {}",
+                failed.name, failed.found, failed.expected
+            );
             Err(ConfigError::new(failed.key, message))
         }
     }

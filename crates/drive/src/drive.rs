@@ -22,8 +22,8 @@ use crate::queue::{ArmView, Choice, CommandQueue, Waiting};
 use crate::spin_down::{self, SpinDown};
 use crate::statistics::Statistics;
 use fullstroke_contract::{
-    Branch, Breakdown, Completion, ConfigError, Counters, Cx, Extent, Gauge, MemberStatistics, Node,
-    Operation, Out, Port, PowerStatistics, Request, Slots, Status, TrackTable, Wake,
+    Branch, Breakdown, Completion, ConfigError, Counters, Cx, Extent, Gauge, MemberStatistics,
+    Node, Operation, Out, Port, PowerStatistics, Request, Slots, Status, TrackTable, Wake,
 };
 use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Time};
 use std::collections::VecDeque;
@@ -156,9 +156,18 @@ impl Model {
         let queued_overhead = milliseconds("queued_overhead_ms", config.queued_overhead_ms)?;
         let electronics = Electronics::new(&config.electronics, command_overhead)
             .map_err(|error| error.below("electronics"))?;
-        config.buffer.as_ref().map(Buffer::new).transpose().map_err(|error| error.below("buffer"))?;
+        config
+            .buffer
+            .as_ref()
+            .map(Buffer::new)
+            .transpose()
+            .map_err(|error| error.below("buffer"))?;
         spin_down::build(&config).map_err(|error| error.below("spin_down"))?;
-        let power = config.power.as_ref().map(|power| Power::new(power, config.actuators)).transpose();
+        let power = config
+            .power
+            .as_ref()
+            .map(|power| Power::new(power, config.actuators))
+            .transpose();
         let model = Model {
             power: power.map_err(|error| error.below("power"))?.map(Arc::new),
             phase: Angle::ZERO,
@@ -205,7 +214,10 @@ impl Model {
     pub fn tracks(&self) -> Arc<dyn TrackTable> {
         match self.config.actuators {
             1 => Arc::clone(&self.mechanics) as Arc<dyn TrackTable>,
-            actuators => Arc::new(Shares { geometry: Arc::clone(self.mechanics.geometry()), actuators }),
+            actuators => Arc::new(Shares {
+                geometry: Arc::clone(self.mechanics.geometry()),
+                actuators,
+            }),
         }
     }
 
@@ -220,9 +232,15 @@ impl Model {
             return Ok(Branch::drive(Box::new(self.drive()?), tracks()));
         }
         let arm = |_| Ok(Branch::arm(Box::new(self.drive()?), tracks()));
-        let arms = (0..self.config.actuators).map(arm).collect::<Result<Vec<_>, ConfigError>>()?;
+        let arms = (0..self.config.actuators)
+            .map(arm)
+            .collect::<Result<Vec<_>, ConfigError>>()?;
         let share = self.mechanics.geometry().capacity();
-        Ok(Branch::drive_of_arms(Box::new(MultiActuator::new(arms.len(), share)), self.tracks(), arms))
+        Ok(Branch::drive_of_arms(
+            Box::new(MultiActuator::new(arms.len(), share)),
+            self.tracks(),
+            arms,
+        ))
     }
 
     /// What goes wrong on it.
@@ -231,9 +249,12 @@ impl Model {
     /// Names the key that cannot be; of a drive with several arms, that it cannot have
     /// faults.
     fn faults(&self) -> Result<Option<Faults>, ConfigError> {
-        let Some(faults) = &self.config.faults else { return Ok(None) };
+        let Some(faults) = &self.config.faults else {
+            return Ok(None);
+        };
         if self.config.actuators != 1 {
-            let message = "the drive has several arms, each with addresses of its own; expected one arm";
+            let message =
+                "the drive has several arms, each with addresses of its own; expected one arm";
             return Err(ConfigError::new("faults", message));
         }
         let faults = Faults::new(faults, self.config.capacity_sectors);
@@ -246,7 +267,12 @@ impl Model {
     /// Names the key that cannot be.
     fn freeblock(&self) -> Result<Option<Freeblock>, ConfigError> {
         let build = |config| Freeblock::new(config, &self.mechanics);
-        self.config.freeblock.as_ref().map(build).transpose().map_err(|error| error.below("freeblock"))
+        self.config
+            .freeblock
+            .as_ref()
+            .map(build)
+            .transpose()
+            .map_err(|error| error.below("freeblock"))
     }
 
     /// What keeps requests for which nobody waits.
@@ -254,13 +280,21 @@ impl Model {
     /// # Errors
     /// Names the key that cannot be.
     fn background(&self) -> Result<Option<Background>, ConfigError> {
-        let Some(config) = &self.config.queue.background else { return Ok(None) };
-        if self.config.buffer.as_ref().is_some_and(|buffer| buffer.write_back) {
+        let Some(config) = &self.config.queue.background else {
+            return Ok(None);
+        };
+        if self
+            .config
+            .buffer
+            .as_ref()
+            .is_some_and(|buffer| buffer.write_back)
+        {
             let message = "the drive's buffer takes writes at once, so that none wait for latency; expected \
                            buffer.write_back = false, or no queue.background";
             return Err(ConfigError::new("queue.background", message));
         }
-        let background = Background::new(config).map_err(|error| error.below("queue.background"))?;
+        let background =
+            Background::new(config).map_err(|error| error.below("queue.background"))?;
         Ok(Some(background))
     }
 
@@ -270,12 +304,20 @@ impl Model {
     /// Names the key of the queue that cannot be.
     pub fn drive(&self) -> Result<Drive, ConfigError> {
         Ok(Drive {
-            arm: Arm::new(&self.mechanics, self.phase, &self.power.as_deref().copied().unwrap_or_default()),
+            arm: Arm::new(
+                &self.mechanics,
+                self.phase,
+                &self.power.as_deref().copied().unwrap_or_default(),
+            ),
             command_overhead: self.command_overhead,
             queued_overhead: self.queued_overhead,
             prepared: Time::ZERO,
             depth: self.config.queue.depth,
-            queue: self.config.queue.build().map_err(|error| error.below("queue"))?,
+            queue: self
+                .config
+                .queue
+                .build()
+                .map_err(|error| error.below("queue"))?,
             background: self.background()?,
             outside: VecDeque::new(),
             flush_command: self.config.queue.flush,
@@ -291,7 +333,12 @@ impl Model {
             plain: self.plain,
             buffer: self.config.buffer.as_ref().map(Buffer::new).transpose()?,
             last: Last::default(),
-            beside: self.config.buffer.as_ref().filter(|buffer| buffer.buffered_first).map(|_| Beside::new()),
+            beside: self
+                .config
+                .buffer
+                .as_ref()
+                .filter(|buffer| buffer.buffered_first)
+                .map(|_| Beside::new()),
             service: None,
             passing: VecDeque::new(),
             bus_free: Time::ZERO,
@@ -309,17 +356,27 @@ impl Drive {
     /// out not before it may do so: the next request often comes earlier.
     fn work_alone(&mut self, now: Time) {
         let idle = self.slots.is_empty();
-        let Some(buffer) = self.buffer.as_mut().filter(|_| idle) else { return self.own = Own::Nothing };
+        let Some(buffer) = self.buffer.as_mut().filter(|_| idle) else {
+            return self.own = Own::Nothing;
+        };
         match self.own {
             Own::Nothing => {
-                let look = buffer.rests_until(&self.arm).max(now + Duration::from_nanos(1));
-                self.own = if look == Time::NEVER { Own::At(look) } else { Own::Unknown { look } };
+                let look = buffer
+                    .rests_until(&self.arm)
+                    .max(now + Duration::from_nanos(1));
+                self.own = if look == Time::NEVER {
+                    Own::At(look)
+                } else {
+                    Own::Unknown { look }
+                };
             }
             Own::At(at) if at <= now => {
                 buffer.catch_up(now, false, &mut self.arm);
                 self.own = Own::At(buffer.next_event(&self.arm));
             }
-            Own::Unknown { look } if look <= now => self.own = Own::At(buffer.next_event(&self.arm)),
+            Own::Unknown { look } if look <= now => {
+                self.own = Own::At(buffer.next_event(&self.arm))
+            }
             Own::At(_) | Own::Unknown { .. } => {}
         }
     }
@@ -329,7 +386,10 @@ impl Drive {
     fn catch_up(&mut self, now: Time, out: &mut Out) {
         loop {
             let served = self.service.map_or(Time::NEVER, |service| service.finish);
-            let passed = self.passing.front().map_or(Time::NEVER, |service| service.finish);
+            let passed = self
+                .passing
+                .front()
+                .map_or(Time::NEVER, |service| service.finish);
             let again = self.look_again();
             if served.min(passed).min(again) > now {
                 return;
@@ -339,7 +399,11 @@ impl Drive {
                 continue;
             }
             let passes = passed < served;
-            let service = if passes { self.passing.pop_front() } else { self.service.take() };
+            let service = if passes {
+                self.passing.pop_front()
+            } else {
+                self.service.take()
+            };
             let Some(service) = service else { return };
             self.finish(service, out);
             self.admit(service.finish);
@@ -350,19 +414,42 @@ impl Drive {
         self.tell(service.finish, out);
         let Slot { request, submitted } = self.slots.take(service.slot);
         self.idle_since = service.finish;
-        let Request { operation, extent, .. } = request;
-        if let Some(background) = self.background.as_mut().filter(|_| !is_background(&request)) {
+        let Request {
+            operation, extent, ..
+        } = request;
+        if let Some(background) = self
+            .background
+            .as_mut()
+            .filter(|_| !is_background(&request))
+        {
             background.ended(service.finish);
         }
-        self.statistics.finished(service.finish, operation, extent.sectors, &service.breakdown);
+        self.statistics.finished(
+            service.finish,
+            operation,
+            extent.sectors,
+            &service.breakdown,
+        );
         let status = self.outcome(&request);
-        let Service { finish: finished, breakdown, .. } = service;
-        out.complete(Completion { id: request.id, submitted, finished, status, breakdown });
+        let Service {
+            finish: finished,
+            breakdown,
+            ..
+        } = service;
+        out.complete(Completion {
+            id: request.id,
+            submitted,
+            finished,
+            status,
+            breakdown,
+        });
     }
 
     /// What becomes of a request on a medium on which writes go wrong.
     fn outcome(&mut self, request: &Request) -> Status {
-        let Some(faults) = &mut self.faults else { return Status::Done };
+        let Some(faults) = &mut self.faults else {
+            return Status::Done;
+        };
         match request.operation {
             Operation::Write => faults.write(request.extent),
             Operation::Read if request.hints.verify && faults.differs(request.extent) => {
@@ -385,7 +472,8 @@ impl Drive {
     /// service if the arm is free. Nothing passes one that waits outside.
     fn admit(&mut self, now: Time) {
         while let Some(&slot) = self.outside.front() {
-            if self.inside() >= self.depth as usize || self.waits_alone(slot) || self.serves_alone() {
+            if self.inside() >= self.depth as usize || self.waits_alone(slot) || self.serves_alone()
+            {
                 break;
             }
             self.outside.pop_front();
@@ -405,7 +493,10 @@ impl Drive {
 
     /// When something may go on though nothing ends then.
     fn look_again(&self) -> Time {
-        let beside = self.beside.as_ref().map_or(Time::NEVER, |beside| beside.look_again);
+        let beside = self
+            .beside
+            .as_ref()
+            .map_or(Time::NEVER, |beside| beside.look_again);
         beside.min(self.background_due())
     }
 
@@ -449,11 +540,20 @@ impl Drive {
             }
         }
         let moves = self.next_moves(now);
-        let Some(Choice { waiting, via }) = self.choose(now, moves) else { return };
-        let service =
-            if self.plain { self.serve_plainly(&waiting, via, now) } else { self.serve(&waiting, via, now) };
+        let Some(Choice { waiting, via }) = self.choose(now, moves) else {
+            return;
+        };
+        let service = if self.plain {
+            self.serve_plainly(&waiting, via, now)
+        } else {
+            self.serve(&waiting, via, now)
+        };
         let extent = self.slots[waiting.slot].request.extent;
-        let kind = if waiting.write { Before::Write } else { Before::Read };
+        let kind = if waiting.write {
+            Before::Write
+        } else {
+            Before::Read
+        };
         self.next_lbn = extent.end();
         self.last = Last { kind, extent };
         self.service = Some(service);
@@ -468,10 +568,16 @@ impl Drive {
         let detour = self.detour(via);
         self.arm.take(free, moves + detour);
         self.read_free_blocks(moves + detour, extent, &waiting.position, waiting.write);
-        let mut access = self.arm.access(moves + detour, extent, &waiting.position, waiting.write);
+        let mut access = self
+            .arm
+            .access(moves + detour, extent, &waiting.position, waiting.write);
         access.seek += detour;
         let finish = moves + access.duration();
-        Service { slot: waiting.slot, finish, breakdown: parts(submitted, free, finish, &access) }
+        Service {
+            slot: waiting.slot,
+            finish,
+            breakdown: parts(submitted, free, finish, &access),
+        }
     }
 
     /// A request on a drive with buffer and bus.
@@ -484,14 +590,22 @@ impl Drive {
         }
         match self.look_up(request.extent, now) {
             Lookup::Hit(segment) => self.read_hit(waiting.slot, segment, now),
-            Lookup::Filling { there, next, since } => self.read_on(waiting.slot, now, there, next, since),
-            Lookup::Beginning { segment, there, next } => self.read_rest(waiting, now, segment, there, next),
+            Lookup::Filling { there, next, since } => {
+                self.read_on(waiting.slot, now, there, next, since)
+            }
+            Lookup::Beginning {
+                segment,
+                there,
+                next,
+            } => self.read_rest(waiting, now, segment, there, next),
             Lookup::Miss => self.read_medium(waiting, via, now),
         }
     }
 
     fn look_up(&self, extent: Extent, now: Time) -> Lookup {
-        self.buffer.as_ref().map_or(Lookup::Miss, |buffer| buffer.look_up(now, extent, &self.arm))
+        self.buffer.as_ref().map_or(Lookup::Miss, |buffer| {
+            buffer.look_up(now, extent, &self.arm)
+        })
     }
 
     /// A read of what a segment of the buffer holds.
@@ -506,7 +620,11 @@ impl Drive {
         }
         let data = electronics.data_preparation + electronics.bus_read * request.extent.sectors.0;
         let finish = answered + data + electronics.read_completion;
-        Service { slot, finish, breakdown: parts(submitted, now, finish, &Access::default()) }
+        Service {
+            slot,
+            finish,
+            breakdown: parts(submitted, now, finish, &Access::default()),
+        }
     }
 
     /// A write that the buffer takes, where it takes this one.
@@ -524,7 +642,11 @@ impl Drive {
         buffer.take_write(room, room + data, request.extent, self.arm.mechanics());
         let begun = now + room.since(ready);
         let finish = room + data + electronics.write_completion;
-        Some(Service { slot, finish, breakdown: parts(submitted, begun, finish, &Access::default()) })
+        Some(Service {
+            slot,
+            finish,
+            breakdown: parts(submitted, begun, finish, &Access::default()),
+        })
     }
 
     /// Whether `extent` lies within a segment's size of the last request.
@@ -547,23 +669,33 @@ impl Drive {
         let mut bus = self.bus(extent.sectors);
         self.arm.take(free, moves + detour);
         self.read_free_blocks(moves + detour, extent, &waiting.position, false);
-        let mut access =
-            self.arm.access_fed(moves + detour, extent, &waiting.position, false, None, |piece| {
-                bus.passed(piece)
-            });
+        let mut access = self.arm.access_fed(
+            moves + detour,
+            extent,
+            &waiting.position,
+            false,
+            None,
+            |piece| bus.passed(piece),
+        );
         let medium_end = moves + detour + access.duration();
         access.seek += detour;
         if let Some(buffer) = &mut self.buffer {
             buffer.missed(moves, access.landing, medium_end, extent, &mut self.arm);
         }
         let finish = bus.end.max(medium_end) + electronics.read_completion;
-        Service { slot: waiting.slot, finish, breakdown: parts(submitted, free, finish, &access) }
+        Service {
+            slot: waiting.slot,
+            finish,
+            breakdown: parts(submitted, free, finish, &access),
+        }
     }
 
     /// A background scan reads in what the arm, which leaves at `moves`, would wait.
     fn read_free_blocks(&mut self, moves: Time, extent: Extent, position: &Position, write: bool) {
         // Platters that stand have no latency that is known before they turn.
-        let Some(freeblock) = self.freeblock.as_mut().filter(|_| !self.arm.rests()) else { return };
+        let Some(freeblock) = self.freeblock.as_mut().filter(|_| !self.arm.rests()) else {
+            return;
+        };
         let mechanics = self.arm.mechanics();
         let span = mechanics.span(position, extent.sectors.min(position.sectors_left));
         freeblock.serve(mechanics, self.arm.head(), moves, position, span, write);
@@ -573,16 +705,29 @@ impl Drive {
     fn bus(&self, sectors: Sectors) -> Bus {
         let electronics = &self.electronics;
         let preparation = electronics.read_reselect + electronics.data_preparation;
-        Bus::new(sectors.0, electronics.bus_read, self.watermark(sectors), preparation)
+        Bus::new(
+            sectors.0,
+            electronics.bus_read,
+            self.watermark(sectors),
+            preparation,
+        )
     }
 
     /// How the sectors of a write come that is prepared at `ready`: of its overheads, `seek` is
     /// that until the arm moves and `data` that until they are sent.
     fn feed(&self, ready: Time, seek: Duration, data: Duration, extent: Extent) -> Feed {
         let electronics = &self.electronics;
-        let each = if electronics.write_underruns { Duration::ZERO } else { electronics.bus_write };
+        let each = if electronics.write_underruns {
+            Duration::ZERO
+        } else {
+            electronics.bus_write
+        };
         let first = Time::from_nanos((ready + data).as_nanos() - seek.as_nanos());
-        Feed { first, each, marked: self.marked(electronics.write_watermark, extent.sectors) }
+        Feed {
+            first,
+            each,
+            marked: self.marked(electronics.write_watermark, extent.sectors),
+        }
     }
 
     /// Sectors that must have been read before the bus begins.
@@ -605,13 +750,21 @@ impl Drive {
         let Slot { request, submitted } = self.slots[slot];
         let extent = request.extent;
         let electronics = self.electronics;
-        let rest = Extent { start: next, sectors: extent.end().since(next) };
+        let rest = Extent {
+            start: next,
+            sectors: extent.end().since(next),
+        };
         let answered = now + electronics.read_hit(self.last.kind);
         let mut bus = self.partial(extent.sectors, there, now);
         let position = self.arm.mechanics().geometry().locate(rest.start);
-        let access = self.arm.access_fed(since, rest, &position, false, None, |piece| {
-            bus.passed(Piece { index: piece.index + there.0, ..piece })
-        });
+        let access = self
+            .arm
+            .access_fed(since, rest, &position, false, None, |piece| {
+                bus.passed(Piece {
+                    index: piece.index + there.0,
+                    ..piece
+                })
+            });
         let medium_end = since + access.duration();
         if let Some(buffer) = &mut self.buffer {
             buffer.filled(medium_end, extent, &mut self.arm);
@@ -619,8 +772,15 @@ impl Drive {
         let finish = bus.end.max(medium_end) + electronics.read_completion;
         // The access began before the request came: what is left of it is
         // transfer.
-        let left = Access { transfer: medium_end.saturating_since(answered), ..Access::default() };
-        Service { slot, finish, breakdown: parts(submitted, now, finish, &left) }
+        let left = Access {
+            transfer: medium_end.saturating_since(answered),
+            ..Access::default()
+        };
+        Service {
+            slot,
+            finish,
+            breakdown: parts(submitted, now, finish, &left),
+        }
     }
 
     /// A read of which a segment holds the beginning: that goes over the bus at
@@ -636,7 +796,10 @@ impl Drive {
         let Slot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
         let electronics = self.electronics;
-        let rest = Extent { start: next, sectors: extent.end().since(next) };
+        let rest = Extent {
+            start: next,
+            sectors: extent.end().since(next),
+        };
         let free = self.arm.needed(now);
         let position = self.arm.mechanics().geometry().locate(rest.start);
         let overhead = electronics.read_miss(self.last.kind, self.arm.head().is_on(&position));
@@ -644,15 +807,24 @@ impl Drive {
         let mut bus = self.partial(extent.sectors, there, now);
         self.arm.take(free, moves);
         self.read_free_blocks(moves, rest, &position, false);
-        let access = self.arm.access_fed(moves, rest, &position, false, None, |piece| {
-            bus.passed(Piece { index: piece.index + there.0, ..piece });
-        });
+        let access = self
+            .arm
+            .access_fed(moves, rest, &position, false, None, |piece| {
+                bus.passed(Piece {
+                    index: piece.index + there.0,
+                    ..piece
+                });
+            });
         let medium_end = moves + access.duration();
         if let Some(buffer) = &mut self.buffer {
             buffer.resumed(segment, moves, medium_end, extent, &mut self.arm);
         }
         let finish = bus.end.max(medium_end) + electronics.read_completion;
-        Service { slot: waiting.slot, finish, breakdown: parts(submitted, free, finish, &access) }
+        Service {
+            slot: waiting.slot,
+            finish,
+            breakdown: parts(submitted, free, finish, &access),
+        }
     }
 
     /// The bus for a read of which the buffer has `there` sectors at `now`:
@@ -662,8 +834,11 @@ impl Drive {
         let electronics = &self.electronics;
         let marked = self.watermark(sectors);
         let waits = electronics.partial_hits_wait && there.0 < marked;
-        let (marked, preparation) =
-            if waits { (marked, electronics.data_preparation) } else { (0, Duration::ZERO) };
+        let (marked, preparation) = if waits {
+            (marked, electronics.data_preparation)
+        } else {
+            (0, Duration::ZERO)
+        };
         let mut bus = Bus::new(sectors.0, electronics.bus_read, marked, preparation);
         let answered = now + electronics.read_hit(self.last.kind);
         bus.end = answered + electronics.data_preparation + electronics.bus_read * sectors.0;
@@ -683,20 +858,28 @@ impl Drive {
         let feed = self.feed(ready, seek_after, data_after, extent);
         self.arm.take(free, moves);
         self.read_free_blocks(moves, extent, &waiting.position, true);
-        let mut access = self.arm.access_fed(moves, extent, &waiting.position, true, Some(feed), |_| {});
+        let mut access =
+            self.arm
+                .access_fed(moves, extent, &waiting.position, true, Some(feed), |_| {});
         let medium_end = moves + access.duration();
         access.seek += detour;
         if let Some(buffer) = &mut self.buffer {
             buffer.wrote_through(moves, medium_end, extent, &mut self.arm);
         }
         let finish = medium_end + electronics.write_reselect + electronics.write_completion;
-        Service { slot: waiting.slot, finish, breakdown: parts(submitted, free, finish, &access) }
+        Service {
+            slot: waiting.slot,
+            finish,
+            breakdown: parts(submitted, free, finish, &access),
+        }
     }
 
     /// Answers from the buffer while the arm serves another request, where the
     /// drive does that. Nothing passes a flush.
     fn pass_queue(&mut self, slot: u32, now: Time) -> bool {
-        let (Some(buffer), Some(service)) = (&self.buffer, self.service) else { return false };
+        let (Some(buffer), Some(service)) = (&self.buffer, self.service) else {
+            return false;
+        };
         let flushing = self.slots[service.slot].request.operation.is_of_all();
         if !buffer.hits_pass() || self.beside.is_some() || flushing || !self.outside.is_empty() {
             return false;
@@ -704,7 +887,9 @@ impl Drive {
         let begin = self.bus_free.max(now);
         let request = self.slots[slot].request;
         let service = match request.operation {
-            Operation::Write if buffer.has_room(begin, request.extent) => self.take_write(slot, begin),
+            Operation::Write if buffer.has_room(begin, request.extent) => {
+                self.take_write(slot, begin)
+            }
             Operation::Read => match self.look_up(request.extent, begin) {
                 Lookup::Hit(segment) => Some(self.read_hit(slot, segment, begin)),
                 _ => None,
@@ -721,8 +906,15 @@ impl Drive {
     /// costs it nothing.
     fn choose(&mut self, now: Time, moves: Time) -> Option<Choice> {
         let (head, mechanics) = (self.arm.head(), self.arm.mechanics());
-        let choice = self.queue.take(ArmView { now: moves, head, next_lbn: self.next_lbn, mechanics })?;
-        let Some(ride) = self.ride(now, &choice) else { return Some(choice) };
+        let choice = self.queue.take(ArmView {
+            now: moves,
+            head,
+            next_lbn: self.next_lbn,
+            mechanics,
+        })?;
+        let Some(ride) = self.ride(now, &choice) else {
+            return Some(choice);
+        };
         self.queue.put_first(choice);
         Some(Choice::direct(ride))
     }
@@ -746,9 +938,18 @@ impl Drive {
 
     /// When a command that came at `arrived`, behind one that was prepared at `before`, is
     /// prepared, and when the arm can move for it that is free at `free`.
-    fn prepared(&self, before: Time, arrived: Time, free: Time, overhead: Duration) -> (Time, Time) {
+    fn prepared(
+        &self,
+        before: Time,
+        arrived: Time,
+        free: Time,
+        overhead: Duration,
+    ) -> (Time, Time) {
         let prepared = arrived.max(before) + overhead;
-        (prepared, prepared.max(free + overhead.min(self.queued_overhead)))
+        (
+            prepared,
+            prepared.max(free + overhead.min(self.queued_overhead)),
+        )
     }
 
     /// How long the arm takes over a cylinder on the way, if there is one.
@@ -775,21 +976,40 @@ impl Drive {
     pub fn power(&self, now: Time) -> Option<PowerStatistics> {
         self.arm.power(now, |meter| {
             if let Some(buffer) = &self.buffer {
-                buffer.reads_ahead(now, &self.arm, |state, begin, end| meter.state(state, begin, end));
+                buffer.reads_ahead(now, &self.arm, |state, begin, end| {
+                    meter.state(state, begin, end)
+                });
             }
         })
     }
 
     /// Time in which its arm was taken until `now`, which is not before the last event.
     fn busy(&self, now: Time) -> Duration {
-        self.arm.busy(now, self.buffer.as_ref().and_then(|buffer| buffer.has_read_ahead(now, &self.arm)))
+        self.arm.busy(
+            now,
+            self.buffer
+                .as_ref()
+                .and_then(|buffer| buffer.has_read_ahead(now, &self.arm)),
+        )
     }
 
     /// What was counted so far; of its arm, all that it did and is about to do, but for what that costs.
     pub fn statistics(&self) -> MemberStatistics {
-        let Work { busy, seek, rotation, transfer } = self.arm.work();
+        let Work {
+            busy,
+            seek,
+            rotation,
+            transfer,
+        } = self.arm.work();
         let buffer_hits = self.buffer.as_ref().map_or(0, Buffer::hits);
-        MemberStatistics { busy, seek, rotation, transfer, buffer_hits, ..self.statistics.so_far() }
+        MemberStatistics {
+            busy,
+            seek,
+            rotation,
+            transfer,
+            buffer_hits,
+            ..self.statistics.so_far()
+        }
     }
 }
 
@@ -797,7 +1017,9 @@ impl Drive {
 /// and finished at `finish`; what the access does not explain is overhead.
 fn parts(submitted: Time, begun: Time, finish: Time, access: &Access) -> Breakdown {
     let service = finish.since(begun);
-    let transfer = access.transfer.min(service.saturating_sub(access.seek + access.rotation));
+    let transfer = access
+        .transfer
+        .min(service.saturating_sub(access.seek + access.rotation));
     Breakdown {
         queue: begun.since(submitted),
         parity: Duration::ZERO,
@@ -821,14 +1043,25 @@ struct Bus {
 
 impl Bus {
     fn new(sectors: u64, each: Duration, marked: u64, preparation: Duration) -> Bus {
-        Bus { sectors, each, marked, preparation, end: Time::ZERO }
+        Bus {
+            sectors,
+            each,
+            marked,
+            preparation,
+            end: Time::ZERO,
+        }
     }
 
     /// Sectors have passed under the head. The bus ends no earlier than the
     /// first and the last of them, and all behind, need; nor, from the mark on,
     /// than all together.
     fn passed(&mut self, piece: Piece) {
-        let Piece { index, sectors, first_end, last_end } = piece;
+        let Piece {
+            index,
+            sectors,
+            first_end,
+            last_end,
+        } = piece;
         let from_first = first_end + self.each * (self.sectors - index);
         let from_last = last_end + self.each * (self.sectors - index - sectors + 1);
         self.end = self.end.max(from_first).max(from_last);
@@ -836,7 +1069,9 @@ impl Bus {
         if self.marked > 0 && (index + 1..=last).contains(&self.marked) {
             let each_passes = last_end.since(first_end) / (sectors - 1).max(1);
             let marked = first_end + each_passes * (self.marked - 1 - index);
-            self.end = self.end.max(marked + self.preparation + self.each * self.sectors);
+            self.end = self
+                .end
+                .max(marked + self.preparation + self.each * self.sectors);
         }
     }
 }
@@ -859,7 +1094,10 @@ impl Node for Drive {
         self.own = Own::Nothing;
         self.tell(now, out);
         self.statistics.arrived(now);
-        let slot = self.slots.keep(Slot { request, submitted: now });
+        let slot = self.slots.keep(Slot {
+            request,
+            submitted: now,
+        });
         if let Some(buffer) = self.buffer.as_mut().filter(|_| request.hints.verify) {
             let waiting = self.service.is_some() || !self.queue.is_empty();
             buffer.leave_to_medium(now, request.extent, waiting, &mut self.arm);
@@ -885,9 +1123,16 @@ impl Node for Drive {
 
     fn next_wake(&self) -> Wake {
         let served = self.service.map_or(Time::NEVER, |service| service.finish);
-        let passing = self.passing.front().map_or(served, |passing| passing.finish.min(served));
+        let passing = self
+            .passing
+            .front()
+            .map_or(served, |passing| passing.finish.min(served));
         let work = passing.min(self.look_again());
-        if work == Time::NEVER { Wake::Chore(self.own.at().min(self.rests_at())) } else { Wake::Work(work) }
+        if work == Time::NEVER {
+            Wake::Chore(self.own.at().min(self.rests_at()))
+        } else {
+            Wake::Work(work)
+        }
     }
 
     fn gauge(&self) -> Gauge {
@@ -906,10 +1151,18 @@ impl Node for Drive {
             power: self.power(now),
             ..self.statistics()
         });
-        counters.layers.extend(self.faults.as_ref().map(Faults::readings));
+        counters
+            .layers
+            .extend(self.faults.as_ref().map(Faults::readings));
         let capacity = self.arm.mechanics().geometry().capacity();
-        counters.layers.extend(self.background.as_ref().map(Background::readings));
-        counters.layers.extend(self.freeblock.as_ref().map(|scan| scan.readings(now, capacity)));
+        counters
+            .layers
+            .extend(self.background.as_ref().map(Background::readings));
+        counters.layers.extend(
+            self.freeblock
+                .as_ref()
+                .map(|scan| scan.readings(now, capacity)),
+        );
     }
 }
 
@@ -922,7 +1175,12 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     pub(crate) fn request(id: u64, lbn: u64, sectors: u64, operation: Operation) -> Request {
-        Request { id: RequestId(id), extent: Extent::new(lbn, sectors), operation, ..Request::default() }
+        Request {
+            id: RequestId(id),
+            extent: Extent::new(lbn, sectors),
+            operation,
+            ..Request::default()
+        }
     }
 
     /// What a drive answers to requests that come at these instants; wake-ups come `late` ns after
@@ -965,23 +1223,29 @@ pub(crate) mod tests {
     fn run(config: DriveConfig, arrivals: &[Arrival], late: u64) -> Vec<Completion> {
         let mut drive = Model::new(config).unwrap().drive().unwrap();
         let requests = (0..).zip(arrivals).map(|(id, &(at, lbn, sectors, write))| {
-            let operation = if write { Operation::Write } else { Operation::Read };
+            let operation = if write {
+                Operation::Write
+            } else {
+                Operation::Read
+            };
             (Time::from_nanos(at), request(id, lbn, sectors, operation))
         });
         serve(&mut drive, requests, late)
     }
 
     fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
-        prop::collection::vec((0u64..5_000_000, 0u64..1360, 1u64..40, any::<bool>()), 1..80).prop_map(
-            |gaps| {
-                let mut now = 0;
-                let at = |(gap, lbn, sectors, write)| {
-                    now += gap;
-                    (now, lbn, sectors, write)
-                };
-                gaps.into_iter().map(at).collect()
-            },
+        prop::collection::vec(
+            (0u64..5_000_000, 0u64..1360, 1u64..40, any::<bool>()),
+            1..80,
         )
+        .prop_map(|gaps| {
+            let mut now = 0;
+            let at = |(gap, lbn, sectors, write)| {
+                now += gap;
+                (now, lbn, sectors, write)
+            };
+            gaps.into_iter().map(at).collect()
+        })
     }
 
     proptest! {
@@ -1005,16 +1269,33 @@ pub(crate) mod tests {
 
     #[test]
     fn a_request_beyond_the_drive_is_refused() {
-        let done = run(small_drive(), &[(0, 1399, 2, false), (0, u64::MAX, 1, false)], 0);
-        assert!(done.iter().all(|completion| completion.status == Status::OutOfRange));
+        let done = run(
+            small_drive(),
+            &[(0, 1399, 2, false), (0, u64::MAX, 1, false)],
+            0,
+        );
+        assert!(
+            done.iter()
+                .all(|completion| completion.status == Status::OutOfRange)
+        );
     }
     /// Ends of reads of four sectors each, eight apart on one track, on a drive
     /// that turns in 6 ms (0.15 ms a sector) and needs 0.3 ms a command.
     fn ends_ms(arrivals: &[(f64, u64)], queued_overhead_ms: f64) -> Vec<f64> {
-        let queue = QueueConfig { discipline: "fcfs".into(), ..QueueConfig::default() };
-        let config = DriveConfig { command_overhead_ms: 0.3, queued_overhead_ms, queue, ..small_drive() };
-        let arrivals: Vec<Arrival> =
-            arrivals.iter().map(|&(at_ms, lbn)| ((at_ms * 1e6) as u64, lbn, 4, false)).collect();
+        let queue = QueueConfig {
+            discipline: "fcfs".into(),
+            ..QueueConfig::default()
+        };
+        let config = DriveConfig {
+            command_overhead_ms: 0.3,
+            queued_overhead_ms,
+            queue,
+            ..small_drive()
+        };
+        let arrivals: Vec<Arrival> = arrivals
+            .iter()
+            .map(|&(at_ms, lbn)| ((at_ms * 1e6) as u64, lbn, 4, false))
+            .collect();
         run(config, &arrivals, 0)
             .iter()
             .map(|completion| completion.finished.since(Time::ZERO).as_millis_f64())
@@ -1024,26 +1305,68 @@ pub(crate) mod tests {
     #[test]
     fn a_command_that_waits_is_prepared_while_the_one_before_is_on_the_medium() {
         let both = [(0.0, 8), (0.0, 13)];
-        assert_eq!(ends_ms(&both, 0.0), [1.8, 2.55], "the second begins where the head is by then");
-        assert_eq!(ends_ms(&both, 0.1), [1.8, 2.55], "0.1 ms is left, and 0.15 the way");
-        assert_eq!(ends_ms(&both, 0.3), [1.8, 8.55], "the sector has passed before it is prepared");
-        assert_eq!(ends_ms(&both, 1e3), ends_ms(&both, 0.3), "no more than all of it is left");
+        assert_eq!(
+            ends_ms(&both, 0.0),
+            [1.8, 2.55],
+            "the second begins where the head is by then"
+        );
+        assert_eq!(
+            ends_ms(&both, 0.1),
+            [1.8, 2.55],
+            "0.1 ms is left, and 0.15 the way"
+        );
+        assert_eq!(
+            ends_ms(&both, 0.3),
+            [1.8, 8.55],
+            "the sector has passed before it is prepared"
+        );
+        assert_eq!(
+            ends_ms(&both, 1e3),
+            ends_ms(&both, 0.3),
+            "no more than all of it is left"
+        );
     }
 
     #[test]
     fn a_command_that_comes_late_is_prepared_as_far_as_time_allows() {
-        assert_eq!(ends_ms(&[(0.0, 8), (1.6, 13)], 0.0), [1.8, 2.55], "prepared at 1.9 ms, passing at 1.95");
-        assert_eq!(ends_ms(&[(0.0, 8), (1.7, 13)], 0.0), [1.8, 8.55], "prepared at 2.0 ms");
+        assert_eq!(
+            ends_ms(&[(0.0, 8), (1.6, 13)], 0.0),
+            [1.8, 2.55],
+            "prepared at 1.9 ms, passing at 1.95"
+        );
+        assert_eq!(
+            ends_ms(&[(0.0, 8), (1.7, 13)], 0.0),
+            [1.8, 8.55],
+            "prepared at 2.0 ms"
+        );
     }
 
     #[test]
     fn one_command_is_prepared_at_a_time() {
         // One sector takes half as long as its command: all three are on one
         // track, and the last is prepared at 0.9 ms.
-        assert_eq!(ends_ms(&[(0.0, 2), (0.0, 6), (0.0, 7)], 0.0)[..2], [0.9, 1.5]);
-        let config = DriveConfig { command_overhead_ms: 3.0, ..small_drive() };
-        let done = run(config, &[(0, 8, 1, false), (0, 9, 1, false), (0, 10, 1, false)], 0);
-        let ends: Vec<f64> = done.iter().map(|end| end.finished.since(Time::ZERO).as_millis_f64()).collect();
-        assert!(ends.iter().zip([3.0, 6.0, 9.0]).all(|(&end, prepared)| end > prepared), "{ends:?}");
+        assert_eq!(
+            ends_ms(&[(0.0, 2), (0.0, 6), (0.0, 7)], 0.0)[..2],
+            [0.9, 1.5]
+        );
+        let config = DriveConfig {
+            command_overhead_ms: 3.0,
+            ..small_drive()
+        };
+        let done = run(
+            config,
+            &[(0, 8, 1, false), (0, 9, 1, false), (0, 10, 1, false)],
+            0,
+        );
+        let ends: Vec<f64> = done
+            .iter()
+            .map(|end| end.finished.since(Time::ZERO).as_millis_f64())
+            .collect();
+        assert!(
+            ends.iter()
+                .zip([3.0, 6.0, 9.0])
+                .all(|(&end, prepared)| end > prepared),
+            "{ends:?}"
+        );
     }
 }

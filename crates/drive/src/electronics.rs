@@ -64,19 +64,37 @@ impl Overhead {
 }
 
 impl Electronics {
-    pub(crate) fn new(config: &ElectronicsConfig, command: Duration) -> Result<Electronics, ConfigError> {
+    pub(crate) fn new(
+        config: &ElectronicsConfig,
+        command: Duration,
+    ) -> Result<Electronics, ConfigError> {
         let ms = milliseconds;
-        let marks = [("read_watermark", config.read_watermark), ("write_watermark", config.write_watermark)];
-        if let Some((key, mark)) = marks.into_iter().find(|(_, mark)| !(0.0..=1.0).contains(mark)) {
-            return Err(ConfigError::new(key, format!("found {mark}; expected 0 to 1")));
+        let marks = [
+            ("read_watermark", config.read_watermark),
+            ("write_watermark", config.write_watermark),
+        ];
+        if let Some((key, mark)) = marks
+            .into_iter()
+            .find(|(_, mark)| !(0.0..=1.0).contains(mark))
+        {
+            return Err(ConfigError::new(
+                key,
+                format!("found {mark}; expected 0 to 1"),
+            ));
         }
         let hit = match config.hit_overhead_ms {
             Some(overhead) => ms("hit_overhead_ms", overhead)?,
             None => command,
         };
         let overhead = |key: &str, config: OverheadConfig, command: Duration| {
-            let Overhead { after_read, after_write } = Overhead::new(key, config)?;
-            Ok(Overhead { after_read: after_read + command, after_write: after_write + command })
+            let Overhead {
+                after_read,
+                after_write,
+            } = Overhead::new(key, config)?;
+            Ok(Overhead {
+                after_read: after_read + command,
+                after_write: after_write + command,
+            })
         };
         let disconnect = |config: WriteDisconnectConfig| {
             Ok((
@@ -119,7 +137,11 @@ impl Electronics {
     /// Before a read from the medium; `in_place` if the heads stand on its
     /// track.
     pub(crate) fn read_miss(&self, before: Before, in_place: bool) -> Duration {
-        if in_place { self.read_in_place.after(before) } else { self.read_miss.after(before) }
+        if in_place {
+            self.read_in_place.after(before)
+        } else {
+            self.read_miss.after(before)
+        }
     }
 
     /// Before a write that the buffer takes, which is `near` the last request

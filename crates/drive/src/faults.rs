@@ -102,27 +102,53 @@ impl Faults {
     /// A rate that is no share, weights that are none, an address or a distance that the
     /// drive does not have.
     pub fn new(config: &FaultsConfig, capacity: Sectors) -> Result<Faults, ConfigError> {
-        let FaultsConfig { rate, lost, torn, misdirected, distance, seed, .. } = *config;
+        let FaultsConfig {
+            rate,
+            lost,
+            torn,
+            misdirected,
+            distance,
+            seed,
+            ..
+        } = *config;
         if !(0.0..=1.0).contains(&rate) {
-            return Err(ConfigError::new("rate", format!("found {rate}; expected 0 to 1")));
+            return Err(ConfigError::new(
+                "rate",
+                format!("found {rate}; expected 0 to 1"),
+            ));
         }
         for (key, weight) in [("lost", lost), ("torn", torn), ("misdirected", misdirected)] {
             if !(weight.is_finite() && weight >= 0.0) {
-                return Err(ConfigError::new(key, format!("found {weight}; expected 0 or more")));
+                return Err(ConfigError::new(
+                    key,
+                    format!("found {weight}; expected 0 or more"),
+                ));
             }
         }
         if rate > 0.0 && lost + torn + misdirected <= 0.0 {
-            let message =
-                format!("found {rate}, and lost, torn and misdirected are all 0; expected one above");
+            let message = format!(
+                "found {rate}, and lost, torn and misdirected are all 0; expected one above"
+            );
             return Err(ConfigError::new("rate", message));
         }
         if !(1..capacity.0).contains(&distance) {
-            let message =
-                format!("found {distance}; expected 1 to {}: the drive has no more", capacity.0 - 1);
+            let message = format!(
+                "found {distance}; expected 1 to {}: the drive has no more",
+                capacity.0 - 1
+            );
             return Err(ConfigError::new("distance", message));
         }
-        if let Some((index, at)) = config.at.iter().enumerate().find(|(_, at)| at.lbn >= capacity.0) {
-            let message = format!("found {}; the drive has sectors 0 to {}", at.lbn, capacity.0 - 1);
+        if let Some((index, at)) = config
+            .at
+            .iter()
+            .enumerate()
+            .find(|(_, at)| at.lbn >= capacity.0)
+        {
+            let message = format!(
+                "found {}; the drive has sectors 0 to {}",
+                at.lbn,
+                capacity.0 - 1
+            );
             return Err(ConfigError::new(format!("at[{index}].lbn"), message));
         }
         Ok(Faults {
@@ -167,9 +193,17 @@ impl Faults {
 
     /// What has gone wrong so far, and what is wrong now.
     pub fn readings(&self) -> LayerReadings {
-        let FaultCounts { lost, torn, misdirected } = self.counts;
+        let FaultCounts {
+            lost,
+            torn,
+            misdirected,
+        } = self.counts;
         let wrong = self.wrong().bytes().0 as f64 / 1e6;
-        let counts = [("faults_lost", lost), ("faults_torn", torn), ("faults_misdirected", misdirected)];
+        let counts = [
+            ("faults_lost", lost),
+            ("faults_torn", torn),
+            ("faults_misdirected", misdirected),
+        ];
         let mut readings = counts.map(|(name, count)| (name, count as f64)).to_vec();
         readings.push(("faults_wrong_mb", wrong));
         LayerReadings::new("faults", &readings)
@@ -186,7 +220,13 @@ impl Faults {
             self.due.remove(&lbn);
             return Some(kind);
         }
-        let FaultsConfig { rate, lost, torn, misdirected, .. } = self.config;
+        let FaultsConfig {
+            rate,
+            lost,
+            torn,
+            misdirected,
+            ..
+        } = self.config;
         if rate <= 0.0 || !self.random.chance(rate) {
             return None;
         }
@@ -219,7 +259,12 @@ impl Faults {
         if start >= end {
             return;
         }
-        while let Some((&from, &to)) = self.wrong.range(..end).next_back().filter(|(_, to)| **to > start) {
+        while let Some((&from, &to)) = self
+            .wrong
+            .range(..end)
+            .next_back()
+            .filter(|(_, to)| **to > start)
+        {
             self.wrong.remove(&from);
             if to > end {
                 self.wrong.insert(end, to);
@@ -243,14 +288,20 @@ mod tests {
     }
 
     fn at(lbn: u64, kind: FaultKind) -> FaultsConfig {
-        FaultsConfig { at: vec![FaultAt { lbn, kind }], distance: 100, ..FaultsConfig::default() }
+        FaultsConfig {
+            at: vec![FaultAt { lbn, kind }],
+            distance: 100,
+            ..FaultsConfig::default()
+        }
     }
 
     #[test]
     fn the_first_write_of_an_address_goes_wrong_and_the_next_mends_it() {
-        for (kind, elsewhere) in
-            [(FaultKind::Lost, false), (FaultKind::Torn, false), (FaultKind::Misdirected, true)]
-        {
+        for (kind, elsewhere) in [
+            (FaultKind::Lost, false),
+            (FaultKind::Torn, false),
+            (FaultKind::Misdirected, true),
+        ] {
             let mut faults = faults(at(12, kind));
             faults.write(Extent::new(0, 8));
             assert_eq!(faults.wrong(), Sectors::ZERO, "another address");
@@ -266,8 +317,15 @@ mod tests {
 
     #[test]
     fn a_share_of_writes_goes_wrong_the_same_with_each_run() {
-        let config = FaultsConfig { rate: 0.1, torn: 0.0, ..FaultsConfig::default() };
-        let config = FaultsConfig { distance: 7, ..config };
+        let config = FaultsConfig {
+            rate: 0.1,
+            torn: 0.0,
+            ..FaultsConfig::default()
+        };
+        let config = FaultsConfig {
+            distance: 7,
+            ..config
+        };
         let run = || {
             let mut faults = faults(config.clone());
             (0..10_000).for_each(|step| faults.write(Extent::new(step * 8 % 400, 8)));
@@ -275,24 +333,77 @@ mod tests {
         };
         let (first, again) = (run(), run());
         assert_eq!((first.counts, &first.wrong), (again.counts, &again.wrong));
-        let FaultCounts { lost, torn, misdirected } = first.counts;
-        assert!((900..1100).contains(&(lost + misdirected)) && torn == 0, "{:?}", first.counts);
+        let FaultCounts {
+            lost,
+            torn,
+            misdirected,
+        } = first.counts;
+        assert!(
+            (900..1100).contains(&(lost + misdirected)) && torn == 0,
+            "{:?}",
+            first.counts
+        );
     }
 
     #[test]
     fn what_cannot_be_is_refused_at_its_key() {
-        let no_weights =
-            FaultsConfig { rate: 0.5, lost: 0.0, torn: 0.0, misdirected: 0.0, ..FaultsConfig::default() };
+        let no_weights = FaultsConfig {
+            rate: 0.5,
+            lost: 0.0,
+            torn: 0.0,
+            misdirected: 0.0,
+            ..FaultsConfig::default()
+        };
         for (config, key) in [
-            (FaultsConfig { rate: 1.5, ..FaultsConfig::default() }, "rate"),
-            (FaultsConfig { rate: f64::NAN, ..FaultsConfig::default() }, "rate"),
-            (FaultsConfig { lost: -1.0, ..FaultsConfig::default() }, "lost"),
+            (
+                FaultsConfig {
+                    rate: 1.5,
+                    ..FaultsConfig::default()
+                },
+                "rate",
+            ),
+            (
+                FaultsConfig {
+                    rate: f64::NAN,
+                    ..FaultsConfig::default()
+                },
+                "rate",
+            ),
+            (
+                FaultsConfig {
+                    lost: -1.0,
+                    ..FaultsConfig::default()
+                },
+                "lost",
+            ),
             (no_weights, "rate"),
-            (FaultsConfig { distance: 500, ..FaultsConfig::default() }, "distance"),
-            (FaultsConfig { distance: 0, ..FaultsConfig::default() }, "distance"),
-            (FaultsConfig { distance: 9, ..at(500, FaultKind::Lost) }, "at[0].lbn"),
+            (
+                FaultsConfig {
+                    distance: 500,
+                    ..FaultsConfig::default()
+                },
+                "distance",
+            ),
+            (
+                FaultsConfig {
+                    distance: 0,
+                    ..FaultsConfig::default()
+                },
+                "distance",
+            ),
+            (
+                FaultsConfig {
+                    distance: 9,
+                    ..at(500, FaultKind::Lost)
+                },
+                "at[0].lbn",
+            ),
         ] {
-            assert_eq!(Faults::new(&config, Sectors(CAPACITY)).unwrap_err().key, key, "{config:?}");
+            assert_eq!(
+                Faults::new(&config, Sectors(CAPACITY)).unwrap_err().key,
+                key,
+                "{config:?}"
+            );
         }
     }
 

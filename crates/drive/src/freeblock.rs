@@ -38,7 +38,10 @@ pub struct FreeblockConfig {
 
 impl Default for FreeblockConfig {
     fn default() -> FreeblockConfig {
-        FreeblockConfig { margin_ms: 0.0, on_the_way: 8 }
+        FreeblockConfig {
+            margin_ms: 0.0,
+            on_the_way: 8,
+        }
     }
 }
 
@@ -79,7 +82,10 @@ impl Freeblock {
     /// # Errors
     /// A margin that is no time, or too long for there to be any latency left; more places
     /// than can be looked at.
-    pub(crate) fn new(config: &FreeblockConfig, mechanics: &Mechanics) -> Result<Freeblock, ConfigError> {
+    pub(crate) fn new(
+        config: &FreeblockConfig,
+        mechanics: &Mechanics,
+    ) -> Result<Freeblock, ConfigError> {
         let margin = milliseconds("margin_ms", config.margin_ms)?;
         let revolution = mechanics.spindle().revolution();
         if margin >= revolution {
@@ -91,7 +97,10 @@ impl Freeblock {
             return Err(ConfigError::new("margin_ms", message));
         }
         if config.on_the_way > MOST_ON_THE_WAY {
-            let message = format!("found {}; expected {MOST_ON_THE_WAY} at most", config.on_the_way);
+            let message = format!(
+                "found {}; expected {MOST_ON_THE_WAY} at most",
+                config.on_the_way
+            );
             return Err(ConfigError::new("on_the_way", message));
         }
         Ok(Freeblock {
@@ -120,9 +129,23 @@ impl Freeblock {
             return;
         }
         let landing = leaves + mechanics.seek(head, position.cylinder, position.surface, write);
-        let Some(due) = mechanics.due(head, landing, position.angle, span, write) else { return };
-        let Some(target) = mechanics.geometry().track_on(position.cylinder, position.surface) else { return };
-        let way = Way { mechanics, head, leaves, target, write, due };
+        let Some(due) = mechanics.due(head, landing, position.angle, span, write) else {
+            return;
+        };
+        let Some(target) = mechanics
+            .geometry()
+            .track_on(position.cylinder, position.surface)
+        else {
+            return;
+        };
+        let way = Way {
+            mechanics,
+            head,
+            leaves,
+            target,
+            write,
+            due,
+        };
         self.choose(&way);
         for extent in &self.best {
             self.covered.add(*extent);
@@ -141,8 +164,8 @@ impl Freeblock {
         most = self.try_stop(way, here, most);
         let (low, high) = order(way.head.cylinder.0, way.target.cylinder.0);
         for place in 0..self.on_the_way {
-            let cylinder =
-                low + (u64::from(high - low) * u64::from(place) / u64::from(self.on_the_way)) as u32;
+            let cylinder = low
+                + (u64::from(high - low) * u64::from(place) / u64::from(self.on_the_way)) as u32;
             let stop = self.unread_behind(geometry, cylinder, high);
             most = self.try_stop(way, stop, most);
         }
@@ -151,26 +174,46 @@ impl Freeblock {
     /// The first track behind the beginning of `cylinder` of which something is unread, if
     /// it lies before the end of `last`.
     fn unread_behind(&self, geometry: &Geometry, cylinder: u32, last: u32) -> Option<Track> {
-        let first =
-            (0..geometry.surfaces()).find_map(|surface| geometry.track_on(Cylinder(cylinder), surface))?;
+        let first = (0..geometry.surfaces())
+            .find_map(|surface| geometry.track_on(Cylinder(cylinder), surface))?;
         let lbn = self.covered.first_missing(first.first.0);
         let track = (lbn < geometry.capacity().0).then(|| geometry.track_at(Lbn(lbn)))?;
-        (cylinder..=last).contains(&track.cylinder.0).then_some(track)
+        (cylinder..=last)
+            .contains(&track.cylinder.0)
+            .then_some(track)
     }
 
     /// Tries the way over `stop`: if it reads more than `most`, it is the best. Answers how
     /// much is read on the best.
     fn try_stop(&mut self, way: &Way<'_>, stop: Option<Track>, most: u64) -> u64 {
         self.trial.clear();
-        let Way { mechanics, target, write, due, .. } = *way;
+        let Way {
+            mechanics,
+            target,
+            write,
+            due,
+            ..
+        } = *way;
         let (mut head, mut clock) = (way.head, way.leaves);
         if let Some(track) = stop {
             let landing = clock + mechanics.seek(head, track.cylinder, track.surface, false);
-            head = Head { cylinder: track.cylinder, surface: track.surface, wrote: false, ..head };
+            head = Head {
+                cylinder: track.cylinder,
+                surface: track.surface,
+                wrote: false,
+                ..head
+            };
             let back = mechanics.seek(head, target.cylinder, target.surface, write) + self.margin;
             let leaves = Time::from_nanos(due.as_nanos().saturating_sub(back.as_nanos()));
-            let Some(end) = passing(&self.covered, mechanics, head, track, landing, leaves, &mut self.trial)
-            else {
+            let Some(end) = passing(
+                &self.covered,
+                mechanics,
+                head,
+                track,
+                landing,
+                leaves,
+                &mut self.trial,
+            ) else {
                 return most;
             };
             clock = end;
@@ -179,7 +222,15 @@ impl Freeblock {
         let landing = clock + seek(write).max(seek(false));
         let again = stop.is_some_and(|stop| stop.first == target.first);
         if !again {
-            passing(&self.covered, mechanics, head, target, landing, due, &mut self.trial);
+            passing(
+                &self.covered,
+                mechanics,
+                head,
+                target,
+                landing,
+                due,
+                &mut self.trial,
+            );
         }
         let read = self.trial.iter().map(|extent| extent.sectors.0).sum();
         if read <= most {
@@ -193,7 +244,11 @@ impl Freeblock {
     pub(crate) fn readings(&self, now: Time, capacity: Sectors) -> LayerReadings {
         let read = self.covered.sectors();
         let scan = self.ended.unwrap_or(now).since(Time::ZERO).as_secs_f64();
-        let rate = if scan > 0.0 { read.bytes().0 as f64 / scan } else { 0.0 };
+        let rate = if scan > 0.0 {
+            read.bytes().0 as f64 / scan
+        } else {
+            0.0
+        };
         LayerReadings::new(
             "free blocks",
             &[
@@ -213,8 +268,9 @@ fn order(one: u32, other: u32) -> (u32, u32) {
 
 /// What the medium delivers where all of it is read in order, in bytes a second.
 fn potential(geometry: &Geometry) -> f64 {
-    let bytes_per_s =
-        |sectors_per_revolution: f64| sectors_per_revolution * 512.0 * geometry.spindle().rpm() / 60.0;
+    let bytes_per_s = |sectors_per_revolution: f64| {
+        sectors_per_revolution * 512.0 * geometry.spindle().rpm() / 60.0
+    };
     let bytes = geometry.capacity().bytes().0 as f64;
     bytes
         / geometry
@@ -235,8 +291,9 @@ fn passing(
     into: &mut Vec<Extent>,
 ) -> Option<Time> {
     let (geometry, spindle) = (mechanics.geometry(), mechanics.spindle());
-    let turns =
-        until.saturating_since(from).min(spindle.revolution().saturating_sub(Duration::from_nanos(1)));
+    let turns = until
+        .saturating_since(from)
+        .min(spindle.revolution().saturating_sub(Duration::from_nanos(1)));
     if turns == Duration::ZERO {
         return None;
     }
@@ -249,11 +306,15 @@ fn passing(
         if (position.cylinder, position.surface) == (track.cylinder, track.surface) {
             let begin = u128::from((spindle.angle_at(from) + head.phase - position.angle).0);
             let sector = u128::from(position.sector_angle.0);
-            let begins = |index: u64| u128::from(geometry.passed(&position, Sectors(index + 1)) - 1) * sector;
+            let begins = |index: u64| {
+                u128::from(geometry.passed(&position, Sectors(index + 1)) - 1) * sector
+            };
             // Where the head is within the track already, its beginning comes round again.
             for round in [0, 1u128 << 64] {
                 let first = first_index(sectors, |index| round + begins(index) >= begin);
-                let behind = first_index(sectors, |index| round + begins(index) + sector > begin + window);
+                let behind = first_index(sectors, |index| {
+                    round + begins(index) + sector > begin + window
+                });
                 covered.missing(lbn.0 + first, lbn.0 + behind.max(first), |start, end| {
                     into.push(Extent::new(start, end - start));
                     let ends = round + begins(end - 1 - lbn.0) + sector - begin;
@@ -272,7 +333,11 @@ fn first_index(count: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, count);
     while low < high {
         let middle = low + (high - low) / 2;
-        if holds(middle) { high = middle } else { low = middle + 1 }
+        if holds(middle) {
+            high = middle
+        } else {
+            low = middle + 1
+        }
     }
     low
 }

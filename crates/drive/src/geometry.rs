@@ -59,10 +59,19 @@ impl Geometry {
     /// lies outside of the drive, and a capacity that the zones do not add up to.
     pub fn new(config: &DriveConfig) -> Result<Geometry, ConfigError> {
         let spindle = Spindle::new(config.rpm).ok_or_else(|| {
-            ConfigError::new("rpm", format!("found {}; expected revolutions a minute, above 0", config.rpm))
+            ConfigError::new(
+                "rpm",
+                format!(
+                    "found {}; expected revolutions a minute, above 0",
+                    config.rpm
+                ),
+            )
         })?;
         if config.surfaces == 0 {
-            return Err(ConfigError::new("surfaces", "a drive has at least one surface"));
+            return Err(ConfigError::new(
+                "surfaces",
+                "a drive has at least one surface",
+            ));
         }
         if config.zones.is_empty() {
             return Err(ConfigError::new("zones", "a drive has at least one zone"));
@@ -78,7 +87,10 @@ impl Geometry {
             zones.push(built);
         }
         if config.actuators == 0 {
-            return Err(ConfigError::new("actuators", "found 0; a drive has at least one arm"));
+            return Err(ConfigError::new(
+                "actuators",
+                "found 0; a drive has at least one arm",
+            ));
         }
         let all = first_lbn.saturating_mul(u64::from(config.actuators));
         if all != config.capacity_sectors.0 {
@@ -92,7 +104,13 @@ impl Geometry {
             ));
         }
         let capacity = Sectors(first_lbn);
-        Ok(Geometry { spindle, capacity, surfaces: config.surfaces, cylinders: free_cylinder, zones })
+        Ok(Geometry {
+            spindle,
+            capacity,
+            surfaces: config.surfaces,
+            cylinders: free_cylinder,
+            zones,
+        })
     }
 
     /// The motor.
@@ -142,13 +160,20 @@ impl Geometry {
     /// `sectors` must be at least 1 and stay on the track.
     #[inline]
     pub fn passed(&self, position: &Position, sectors: Sectors) -> u64 {
-        self.zones[position.zone as usize].passed(position.within_zone, position.next_slip, sectors.0)
+        self.zones[position.zone as usize].passed(
+            position.within_zone,
+            position.next_slip,
+            sectors.0,
+        )
     }
 
     /// The LBN at `sector` (counted from the track's start) of a track, or
     /// `None` if that sector carries none.
     pub fn lbn_at(&self, cylinder: Cylinder, surface: u32, sector: u64) -> Option<Lbn> {
-        let index = self.zones.partition_point(|zone| zone.first_cylinder <= cylinder.0).checked_sub(1)?;
+        let index = self
+            .zones
+            .partition_point(|zone| zone.first_cylinder <= cylinder.0)
+            .checked_sub(1)?;
         let zone = &self.zones[index];
         let relative = cylinder.0 - zone.first_cylinder;
         if relative >= zone.cylinders {
@@ -158,13 +183,17 @@ impl Geometry {
         if sector >= track.sectors {
             return None;
         }
-        zone.offset_on(track.start + sector).map(|offset| Lbn(zone.first_lbn + offset))
+        zone.offset_on(track.start + sector)
+            .map(|offset| Lbn(zone.first_lbn + offset))
     }
 
     /// The track of `surface` at `cylinder`: as [`track_at`](TrackTable::track_at) of its
     /// LBNs; `None` if it has none.
     pub fn track_on(&self, cylinder: Cylinder, surface: u32) -> Option<Track> {
-        let index = self.zones.partition_point(|zone| zone.first_cylinder <= cylinder.0).checked_sub(1)?;
+        let index = self
+            .zones
+            .partition_point(|zone| zone.first_cylinder <= cylinder.0)
+            .checked_sub(1)?;
         let zone = &self.zones[index];
         let track = zone.tracks.at(cylinder.0 - zone.first_cylinder, surface)?;
         let mut sectors = track.start..track.start + track.sectors;
@@ -174,7 +203,11 @@ impl Geometry {
 
     /// The angle of a sector on the longest track.
     pub fn least_sector(&self) -> Angle {
-        self.zones.iter().map(|zone| zone.tracks.least_sector()).min().unwrap_or(Angle::ZERO)
+        self.zones
+            .iter()
+            .map(|zone| zone.tracks.least_sector())
+            .min()
+            .unwrap_or(Angle::ZERO)
     }
 
     /// The zones, from the outer edge inward.
@@ -279,7 +312,9 @@ impl TrackTable for Geometry {
 mod tests {
     use super::*;
     use crate::config::tests::{small_drive, zone};
-    use crate::config::{Direction, ExceptionConfig, RunConfig, SectorsPerTrack, SlipConfig, TrackOrder};
+    use crate::config::{
+        Direction, ExceptionConfig, RunConfig, SectorsPerTrack, SlipConfig, TrackOrder,
+    };
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -302,7 +337,12 @@ mod tests {
 
     fn made_up() -> impl Strategy<Value = MadeUp> {
         (
-            (1u32..9, 0u32..3, prop::collection::vec(6u32..30, SURFACES as usize), any::<bool>()),
+            (
+                1u32..9,
+                0u32..3,
+                prop::collection::vec(6u32..30, SURFACES as usize),
+                any::<bool>(),
+            ),
             (0u64..9, 0u64..4, 0u32..3, 0u32..5),
             prop::collection::btree_set(0u64..200, 0..8),
             prop::option::of((0u32..9, 0u32..SURFACES, 0u32..3, 1u32..4)),
@@ -338,13 +378,20 @@ mod tests {
         band_start: Direction,
     ) -> Option<Geometry> {
         let mut config = small_drive();
-        (config.surfaces, config.order, config.band_tracks, config.band_start) =
-            (SURFACES, order, band_tracks, band_start);
+        (
+            config.surfaces,
+            config.order,
+            config.band_tracks,
+            config.band_start,
+        ) = (SURFACES, order, band_tracks, band_start);
         config.zones = Vec::new();
         let mut cylinder = 0;
         for wanted in zones {
-            let mut built =
-                zone(cylinder + wanted.gap, cylinder + wanted.gap + wanted.cylinders - 1, wanted.lengths[0]);
+            let mut built = zone(
+                cylinder + wanted.gap,
+                cylinder + wanted.gap + wanted.cylinders - 1,
+                wanted.lengths[0],
+            );
             cylinder = built.last_cylinder + 1;
             if !wanted.uniform {
                 built.sectors_per_track = SectorsPerTrack::PerSurface(wanted.lengths.clone());
@@ -358,10 +405,17 @@ mod tests {
             } else {
                 built.spares += wanted.slips.len() as u64;
             }
-            built.slips = wanted.slips.iter().map(|&slip| SlipConfig::One(slip)).collect();
+            built.slips = wanted
+                .slips
+                .iter()
+                .map(|&slip| SlipConfig::One(slip))
+                .collect();
             if let Some((relative, surface, skip_first, fewer)) = wanted.exception {
-                let length =
-                    if wanted.uniform { wanted.lengths[0] } else { wanted.lengths[surface as usize] };
+                let length = if wanted.uniform {
+                    wanted.lengths[0]
+                } else {
+                    wanted.lengths[surface as usize]
+                };
                 built.exceptions = vec![ExceptionConfig {
                     cylinder: built.first_cylinder + relative % wanted.cylinders,
                     surface,
@@ -386,7 +440,11 @@ mod tests {
                 }
             }
         }
-        let capacity = config.zones.iter().map(|zone| Zone::new(zone, &config, 0, 0).unwrap().lbns).sum();
+        let capacity = config
+            .zones
+            .iter()
+            .map(|zone| Zone::new(zone, &config, 0, 0).unwrap().lbns)
+            .sum();
         config.capacity_sectors = Sectors(capacity);
         Some(Geometry::new(&config).unwrap())
     }
@@ -401,15 +459,23 @@ mod tests {
             TrackOrder::BandedForward,
         ]);
         let starts = prop::sample::select(vec![Direction::Inward, Direction::Outward]);
-        (prop::collection::vec(made_up(), 1..4), orders, 1u32..5, starts)
-            .prop_filter_map("no capacity", |(zones, order, band, start)| drive(&zones, order, band, start))
+        (
+            prop::collection::vec(made_up(), 1..4),
+            orders,
+            1u32..5,
+            starts,
+        )
+            .prop_filter_map("no capacity", |(zones, order, band, start)| {
+                drive(&zones, order, band, start)
+            })
     }
 
     /// Every place of a drive that could carry an LBN.
     fn places(geometry: &Geometry) -> impl Iterator<Item = (Cylinder, u32, u64)> + '_ {
         (0..geometry.cylinders()).flat_map(move |cylinder| {
-            (0..geometry.surfaces())
-                .flat_map(move |surface| (0..40).map(move |sector| (Cylinder(cylinder), surface, sector)))
+            (0..geometry.surfaces()).flat_map(move |surface| {
+                (0..40).map(move |sector| (Cylinder(cylinder), surface, sector))
+            })
         })
     }
 
@@ -468,7 +534,9 @@ mod tests {
         config.capacity_sectors = Sectors(u64::from(cylinders) * 20);
         let geometry = Geometry::new(&config).unwrap();
         let tracks = (0..cylinders * 2).map(|track| geometry.track_at(Lbn(u64::from(track) * 10)));
-        tracks.map(|track| (track.surface, track.cylinder.0)).collect()
+        tracks
+            .map(|track| (track.surface, track.cylinder.0))
+            .collect()
     }
 
     #[test]
@@ -510,7 +578,10 @@ mod tests {
             [(0, 2), (0, 1), (0, 0), (1, 0), (1, 1), (1, 2)],
             [(0, 5), (0, 4), (0, 3), (1, 3), (1, 4), (1, 5)],
         ];
-        assert_eq!(ordered(TrackOrder::BandedAlternating, 6), alternating.concat());
+        assert_eq!(
+            ordered(TrackOrder::BandedAlternating, 6),
+            alternating.concat()
+        );
         let forward = [
             [(0, 2), (0, 1), (0, 0), (1, 2), (1, 1), (1, 0)],
             [(0, 5), (0, 4), (0, 3), (1, 5), (1, 4), (1, 3)],
@@ -528,9 +599,15 @@ mod tests {
             (config.order, config.band_tracks) = (order, 3);
             config.capacity_sectors = Sectors(120);
             let geometry = Geometry::new(&config).unwrap();
-            let starts: Vec<Position> = (0..12).map(|track| geometry.locate(Lbn(track * 10))).collect();
+            let starts: Vec<Position> = (0..12)
+                .map(|track| geometry.locate(Lbn(track * 10)))
+                .collect();
             for pair in starts.windows(2) {
-                let sectors = if pair[0].surface == pair[1].surface { 5.0 } else { 3.0 };
+                let sectors = if pair[0].surface == pair[1].surface {
+                    5.0
+                } else {
+                    3.0
+                };
                 let skew = (pair[1].angle - pair[0].angle).as_revolutions();
                 assert!((skew - sectors / 10.0).abs() < 1e-9, "{order:?}: {pair:?}");
             }
@@ -570,7 +647,11 @@ mod tests {
             config.zones[0].spares = 2;
             config.capacity_sectors = config.capacity_sectors - Sectors(2);
             config.zones[0].remaps = remaps.clone();
-            assert_eq!(Geometry::new(&config).unwrap_err().key, "zones[0].remaps", "{remaps:?}");
+            assert_eq!(
+                Geometry::new(&config).unwrap_err().key,
+                "zones[0].remaps",
+                "{remaps:?}"
+            );
         }
     }
 

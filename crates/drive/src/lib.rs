@@ -44,9 +44,10 @@ mod statistics;
 pub use actuators::MultiActuator;
 pub use check::{Check, checks};
 pub use config::{
-    BufferConfig, Direction, DriveConfig, ElectronicsConfig, ExceptionConfig, FlushCommand, IdleConfig,
-    OverheadConfig, PowerConfig, Published, QueueConfig, ReadAhead, RunConfig, SectorsPerTrack, SeekConfig,
-    SlipConfig, SpinDownConfig, TrackOrder, WriteDisconnectConfig, ZeroLatency, ZoneConfig,
+    BufferConfig, Direction, DriveConfig, ElectronicsConfig, ExceptionConfig, FlushCommand,
+    IdleConfig, OverheadConfig, PowerConfig, Published, QueueConfig, ReadAhead, RunConfig,
+    SectorsPerTrack, SeekConfig, SlipConfig, SpinDownConfig, TrackOrder, WriteDisconnectConfig,
+    ZeroLatency, ZoneConfig,
 };
 pub use data_sheet::{DataSheet, sectors_of};
 pub use drive::{Drive, Model};

@@ -34,7 +34,12 @@ impl Head {
     #[inline]
     #[must_use]
     pub fn reading(self, position: &Position) -> Head {
-        Head { cylinder: position.cylinder, surface: position.surface, wrote: false, ..self }
+        Head {
+            cylinder: position.cylinder,
+            surface: position.surface,
+            wrote: false,
+            ..self
+        }
     }
 
     /// Whether the heads stand on the track of `position`.
@@ -116,7 +121,8 @@ impl Mechanics {
     /// Names the key whose value cannot be.
     pub fn new(config: &DriveConfig) -> Result<Mechanics, ConfigError> {
         let geometry = Arc::new(Geometry::new(config)?);
-        let seek = SeekTable::new(&config.seek, geometry.cylinders()).map_err(|error| error.below("seek"))?;
+        let seek = SeekTable::new(&config.seek, geometry.cylinders())
+            .map_err(|error| error.below("seek"))?;
         let least_sector = geometry.spindle().time_to_turn(geometry.least_sector());
         Ok(Mechanics {
             // What it takes is rounded up.
@@ -177,7 +183,14 @@ impl Mechanics {
     /// that a whole track costs one revolution exactly; a drive that must see a
     /// sector's start needs up to one sector more.
     #[inline]
-    pub fn rotation(&self, head: Head, landing: Time, start: Angle, span: Angle, write: bool) -> Duration {
+    pub fn rotation(
+        &self,
+        head: Head,
+        landing: Time,
+        start: Angle,
+        span: Angle,
+        write: bool,
+    ) -> Duration {
         self.latency(landing, start - head.phase, span, write)
     }
 
@@ -185,7 +198,10 @@ impl Mechanics {
     #[inline]
     fn latency(&self, landing: Time, start: Angle, span: Angle, write: bool) -> Duration {
         if self.lands_inside(landing, start, span, write) {
-            return self.spindle.revolution().saturating_sub(self.spindle.time_to_turn(span));
+            return self
+                .spindle
+                .revolution()
+                .saturating_sub(self.spindle.time_to_turn(span));
         }
         self.spindle.wait_for(start, landing)
     }
@@ -193,7 +209,14 @@ impl Mechanics {
     /// When the first sector of such a transfer is under the head; `None` if the transfer
     /// begins in its middle.
     #[inline]
-    pub fn due(&self, head: Head, landing: Time, start: Angle, span: Angle, write: bool) -> Option<Time> {
+    pub fn due(
+        &self,
+        head: Head,
+        landing: Time,
+        start: Angle,
+        span: Angle,
+        write: bool,
+    ) -> Option<Time> {
         let start = start - head.phase;
         let inside = self.lands_inside(landing, start, span, write);
         (!inside).then(|| landing + self.spindle.wait_for(start, landing))
@@ -202,7 +225,11 @@ impl Mechanics {
     /// Whether a transfer can begin in the middle of its span.
     #[inline]
     fn lands_inside(&self, landing: Time, start: Angle, span: Angle, write: bool) -> bool {
-        let zero_latency = if write { self.zero_latency.writes() } else { self.zero_latency.reads() };
+        let zero_latency = if write {
+            self.zero_latency.writes()
+        } else {
+            self.zero_latency.reads()
+        };
         let inside = self.spindle.angle_at(landing) - start;
         zero_latency && inside < span && !self.spindle.counts_as_met(inside)
     }
@@ -235,14 +262,28 @@ impl Mechanics {
         position: &Position,
         write: bool,
     ) -> Access {
-        self.access_fed(head, now, Extent { start: lbn, sectors }, position, write, None, |_| {})
+        self.access_fed(
+            head,
+            now,
+            Extent {
+                start: lbn,
+                sectors,
+            },
+            position,
+            write,
+            None,
+            |_| {},
+        )
     }
 
     /// The same for a write whose sectors come over the bus meanwhile: the
     /// heads do not begin a track before all of it will be there in time. Tells
     /// `passed` when the sectors of each track have passed.
     #[inline]
-    #[expect(clippy::too_many_arguments, reason = "one access, in the order of its parts")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one access, in the order of its parts"
+    )]
     pub fn access_fed(
         &self,
         head: &mut Head,
@@ -253,8 +294,10 @@ impl Mechanics {
         feed: Option<Feed>,
         mut passed: impl FnMut(Piece),
     ) -> Access {
-        let mut access =
-            Access { seek_cylinders: head.cylinder.distance(position.cylinder), ..Access::default() };
+        let mut access = Access {
+            seek_cylinders: head.cylinder.distance(position.cylinder),
+            ..Access::default()
+        };
         let mut clock = now;
         let (mut lbn, mut left, mut position) = (extent.start, extent.sectors, *position);
         loop {
@@ -263,7 +306,9 @@ impl Mechanics {
             let span = self.span(&position, here);
             let seek = self.seek(*head, position.cylinder, position.surface, write);
             let landing = clock + seek;
-            let ready = feed.map_or(landing, |feed| self.fed(landing, feed, index, here, &position));
+            let ready = feed.map_or(landing, |feed| {
+                self.fed(landing, feed, index, here, &position)
+            });
             let start = position.angle - head.phase;
             let (rotation, transfer) = self.pass(ready, start, span, write);
             if index == 0 {
@@ -274,24 +319,38 @@ impl Mechanics {
             access.transfer += transfer;
             clock = ready + rotation + transfer;
             passed(self.piece(ready, clock, index, here, &position, start, span, write));
-            *head = Head { wrote: write, ..head.reading(&position) };
+            *head = Head {
+                wrote: write,
+                ..head.reading(&position)
+            };
             left = left - here;
             if left == Sectors::ZERO {
                 return access;
             }
-            let Some(next) = self.geometry.next_track(lbn, &position) else { return access };
+            let Some(next) = self.geometry.next_track(lbn, &position) else {
+                return access;
+            };
             (lbn, position) = next;
         }
     }
 
     /// The earliest instant at which the heads may begin with `sectors` of a
     /// track, number `index` on of a write, so that each is there in time.
-    fn fed(&self, landing: Time, feed: Feed, index: u64, sectors: Sectors, position: &Position) -> Time {
+    fn fed(
+        &self,
+        landing: Time,
+        feed: Feed,
+        index: u64,
+        sectors: Sectors,
+        position: &Position,
+    ) -> Time {
         let sector = self.spindle.time_to_turn(position.sector_angle);
         let first = feed.first + feed.each * (index + 1).max(feed.marked);
         let last = feed.first + feed.each * (index + sectors.0);
         let passes = sector * (sectors.0 - 1);
-        landing.max(first).max(Time::from_nanos(last.as_nanos().saturating_sub(passes.as_nanos())))
+        landing.max(first).max(Time::from_nanos(
+            last.as_nanos().saturating_sub(passes.as_nanos()),
+        ))
     }
 
     /// When the sectors of a track have passed: those that come last, where
@@ -316,7 +375,12 @@ impl Mechanics {
         }
         let before_last = self.spindle.time_to_turn(position.sector_angle) * (late - 1);
         let first_end = Time::from_nanos(end.as_nanos().saturating_sub(before_last.as_nanos()));
-        Piece { index, sectors: late, first_end, last_end: end }
+        Piece {
+            index,
+            sectors: late,
+            first_end,
+            last_end: end,
+        }
     }
 
     /// The angle that `sectors` from `position` on cover; a whole track, which
@@ -346,10 +410,23 @@ impl TrackTable for Mechanics {
     /// The arm is taken to stand on the surface of its target: a gauge does not
     /// tell which one it is on.
     fn positioning(&self, now: Time, arm: &Gauge, lbn: Lbn, write: bool) -> Duration {
-        let position = self.geometry.locate(Lbn(lbn.0.min(self.geometry.capacity().0 - 1)));
-        let head = Head { cylinder: arm.head, surface: position.surface, wrote: false, phase: arm.phase };
+        let position = self
+            .geometry
+            .locate(Lbn(lbn.0.min(self.geometry.capacity().0 - 1)));
+        let head = Head {
+            cylinder: arm.head,
+            surface: position.surface,
+            wrote: false,
+            phase: arm.phase,
+        };
         let seek = self.seek(head, position.cylinder, position.surface, write);
-        seek + self.rotation(head, now + seek, position.angle, self.span(&position, Sectors(1)), write)
+        seek + self.rotation(
+            head,
+            now + seek,
+            position.angle,
+            self.span(&position, Sectors(1)),
+            write,
+        )
     }
 
     fn seek_at_least(&self, cylinders: u32) -> Duration {
@@ -368,8 +445,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn mechanics(zero_latency: bool) -> Mechanics {
-        Mechanics::new(&DriveConfig { zero_latency: ZeroLatency::All(zero_latency), ..small_drive() })
-            .unwrap()
+        Mechanics::new(&DriveConfig {
+            zero_latency: ZeroLatency::All(zero_latency),
+            ..small_drive()
+        })
+        .unwrap()
     }
 
     fn access(mechanics: &Mechanics, now: u64, lbn: u64, sectors: u64) -> Access {
@@ -387,7 +467,10 @@ mod tests {
     #[test]
     fn a_read_of_the_sector_under_the_head_costs_its_own_passing() {
         let access = access(&mechanics(false), 0, 0, 10);
-        assert_eq!((access.seek, access.rotation), (Duration::ZERO, Duration::ZERO));
+        assert_eq!(
+            (access.seek, access.rotation),
+            (Duration::ZERO, Duration::ZERO)
+        );
         // 10 of 40 sectors of a 6 ms revolution.
         assert!((access.transfer.as_millis_f64() - 1.5).abs() < 1e-5);
     }
@@ -395,7 +478,12 @@ mod tests {
     #[test]
     fn a_sector_just_missed_costs_a_revolution_unless_latency_is_zero() {
         let passed = 200_000; // the second sector has begun
-        assert!(access(&mechanics(false), passed, 0, 40).duration().as_millis_f64() > 11.7);
+        assert!(
+            access(&mechanics(false), passed, 0, 40)
+                .duration()
+                .as_millis_f64()
+                > 11.7
+        );
         let zero = access(&mechanics(true), passed, 0, 40);
         assert_eq!(zero.duration(), mechanics(true).spindle.revolution());
     }
@@ -409,8 +497,12 @@ mod tests {
             let revolution = mechanics.spindle.revolution();
             for lbn in 0..39 {
                 let position = mechanics.geometry.locate(Lbn(lbn));
-                let access = mechanics.access(&mut head, now, Lbn(lbn), Sectors(1), &position, false);
-                assert!(lbn == 0 || access.duration() < revolution / 20, "LBN {lbn}: {access:?}");
+                let access =
+                    mechanics.access(&mut head, now, Lbn(lbn), Sectors(1), &position, false);
+                assert!(
+                    lbn == 0 || access.duration() < revolution / 20,
+                    "LBN {lbn}: {access:?}"
+                );
                 now += access.duration();
             }
         }
@@ -420,8 +512,11 @@ mod tests {
     fn a_write_settles_after_a_movement_only() {
         let mechanics = mechanics(false);
         let at = Head::default();
-        let seek =
-            |cylinder, surface, write| mechanics.seek(at, Cylinder(cylinder), surface, write).as_millis_f64();
+        let seek = |cylinder, surface, write| {
+            mechanics
+                .seek(at, Cylinder(cylinder), surface, write)
+                .as_millis_f64()
+        };
         assert_eq!(seek(0, 0, true), 0.0);
         assert_eq!(seek(0, 1, false), 0.5);
         assert_eq!(seek(0, 1, true), 0.6);

@@ -50,7 +50,10 @@ impl Power {
                 wake: Duration::from_millis_f64(idle.wake_ms),
             })
         };
-        let (b, c) = (idle(PowerState::IdleB, config.idle_b), idle(PowerState::IdleC, config.idle_c));
+        let (b, c) = (
+            idle(PowerState::IdleB, config.idle_b),
+            idle(PowerState::IdleC, config.idle_c),
+        );
         Ok(Power {
             spin_up: Duration::from_millis_f64(config.spin_up_ms),
             spin_down: Duration::from_millis_f64(config.spin_down_ms),
@@ -64,7 +67,12 @@ impl Power {
 fn draw(config: &PowerConfig, arms: f64) -> Option<Draw> {
     let idle = config.idle_a_w?;
     let active = |w: f64| idle / arms + (w - idle);
-    let (seek, rotate, read, write) = (config.seek_w?, config.rotate_w?, config.read_w?, config.write_w?);
+    let (seek, rotate, read, write) = (
+        config.seek_w?,
+        config.rotate_w?,
+        config.read_w?,
+        config.write_w?,
+    );
     let standby = config.standby_w?;
     let (spin_down, spin_up) = (config.spin_down_j?, config.spin_up_j?);
     let watts = |state| {
@@ -81,15 +89,23 @@ fn draw(config: &PowerConfig, arms: f64) -> Option<Draw> {
             PowerState::SpinDown | PowerState::SpinUp => 0.0,
         })
     };
-    let transition =
-        |ms: f64, joules: f64| Transition::new(Duration::from_millis_f64(ms), Joules(joules / arms));
-    Some(Draw::new(watts, transition(config.spin_down_ms, spin_down), transition(config.spin_up_ms, spin_up)))
+    let transition = |ms: f64, joules: f64| {
+        Transition::new(Duration::from_millis_f64(ms), Joules(joules / arms))
+    };
+    Some(Draw::new(
+        watts,
+        transition(config.spin_down_ms, spin_down),
+        transition(config.spin_up_ms, spin_up),
+    ))
 }
 
 impl Unloading {
     /// Where a drive is that has been idle for so long.
     fn behind(&self, idle: Duration) -> Option<Idle> {
-        [self.c, self.b].into_iter().flatten().find(|state| idle >= state.after)
+        [self.c, self.b]
+            .into_iter()
+            .flatten()
+            .find(|state| idle >= state.after)
     }
 
     /// How long heads take to come back that have been idle for so long.
@@ -99,7 +115,10 @@ impl Unloading {
 
     /// From where the heads have come back that are at work after `gap`, the way back included.
     fn woken(&self, gap: Duration) -> Option<Idle> {
-        [self.c, self.b].into_iter().flatten().find(|state| gap >= state.after + state.wake)
+        [self.c, self.b]
+            .into_iter()
+            .flatten()
+            .find(|state| gap >= state.after + state.wake)
     }
 }
 
@@ -166,7 +185,14 @@ impl Meter {
         let whole = end.saturating_since(begin);
         let seek = std::mem::take(&mut self.detour).min(whole);
         let waits = (PowerState::Rotate, whole - seek);
-        self.book(begin, [waits, (PowerState::Seek, seek), (PowerState::Rotate, Duration::ZERO)]);
+        self.book(
+            begin,
+            [
+                waits,
+                (PowerState::Seek, seek),
+                (PowerState::Rotate, Duration::ZERO),
+            ],
+        );
     }
 
     /// It carries out `access` from `begin` on.
@@ -176,8 +202,20 @@ impl Meter {
             true => (PowerState::WriteSeek, PowerState::Write),
             false => (PowerState::Seek, PowerState::Read),
         };
-        let Access { seek, rotation, transfer, .. } = *access;
-        self.book(begin, [(seeks, seek), (PowerState::Rotate, rotation), (passes, transfer)]);
+        let Access {
+            seek,
+            rotation,
+            transfer,
+            ..
+        } = *access;
+        self.book(
+            begin,
+            [
+                (seeks, seek),
+                (PowerState::Rotate, rotation),
+                (passes, transfer),
+            ],
+        );
     }
 
     /// It is in one state from `begin` to `end`.
@@ -192,7 +230,10 @@ impl Meter {
     #[inline]
     fn book(&mut self, begin: Time, mut parts: [(PowerState, Duration); 3]) {
         let end = begin + parts[0].1 + parts[1].1 + parts[2].1;
-        let free = self.planned.back().map_or(self.so_far.until, |span| span.end);
+        let free = self
+            .planned
+            .back()
+            .map_or(self.so_far.until, |span| span.end);
         let mut twice = free.saturating_since(begin);
         if twice > Duration::ZERO {
             for (_, time) in &mut parts {
@@ -203,7 +244,11 @@ impl Meter {
         }
         let transition = matches!(parts[0].0, PowerState::SpinDown | PowerState::SpinUp);
         if end > free && end > begin || transition {
-            let span = Span { begin: begin.max(free), end: end.max(free), parts };
+            let span = Span {
+                begin: begin.max(free),
+                end: end.max(free),
+                parts,
+            };
             self.planned.push_back(span);
         }
     }
@@ -221,14 +266,22 @@ impl Meter {
     /// may `stand`.
     pub fn reading(&self, now: Time, stand: Option<Standing>) -> PowerStatistics {
         let mut spent = self.so_far;
-        self.planned.iter().for_each(|span| spent.through(span, self.unloading, now));
+        self.planned
+            .iter()
+            .for_each(|span| spent.through(span, self.unloading, now));
         if let Some(Standing { starts, ready }) = stand {
             spent.state_until(PowerState::Standby, starts, now);
             spent.spin_ups += u64::from(starts <= now);
             spent.state_until(PowerState::SpinUp, ready, now);
         }
         spent.idle_until(now, now, self.unloading, false);
-        let Spent { residency, spin_downs, spin_ups, wakes, .. } = spent;
+        let Spent {
+            residency,
+            spin_downs,
+            spin_ups,
+            wakes,
+            ..
+        } = spent;
         PowerStatistics::new(&self.draw, residency, spin_downs, spin_ups, wakes)
     }
 }
@@ -236,8 +289,10 @@ impl Meter {
 impl Spent {
     /// Idle time, then a span; both as far as they lie before `now`.
     fn through(&mut self, span: &Span, unloading: Option<Unloading>, now: Time) {
-        let works =
-            !matches!(span.parts[0].0, PowerState::SpinDown | PowerState::Standby | PowerState::SpinUp);
+        let works = !matches!(
+            span.parts[0].0,
+            PowerState::SpinDown | PowerState::Standby | PowerState::SpinUp
+        );
         self.idle_until(span.begin, now, unloading, works);
         if span.begin > now {
             return;
@@ -258,7 +313,11 @@ impl Spent {
         let Some(unloading) = unloading.filter(|_| end > begin) else {
             return self.state_until(PowerState::IdleA, end, now);
         };
-        let woken = if work { unloading.woken(end.since(begin)) } else { None };
+        let woken = if work {
+            unloading.woken(end.since(begin))
+        } else {
+            None
+        };
         let back = woken.map_or(Duration::ZERO, |state| state.wake);
         let leaves = Time::from_nanos(end.as_nanos() - back.as_nanos());
         let (b, c) = (unloading.b, unloading.c);

@@ -127,11 +127,18 @@ impl QueueConfig {
     /// A depth of 0, an unknown discipline, a key that it does not have.
     pub fn build(&self) -> Result<CommandQueue, ConfigError> {
         if self.depth == 0 {
-            return Err(ConfigError::new("depth", "found 0; a drive accepts at least one command"));
+            return Err(ConfigError::new(
+                "depth",
+                "found 0; a drive accepts at least one command",
+            ));
         }
         let entry = find("queue discipline", REGISTRY, "discipline", &self.discipline)?;
         let discipline = (entry.build)(&self.keys)?;
-        Ok(CommandQueue::new(discipline, self.age_limit, self.concatenate))
+        Ok(CommandQueue::new(
+            discipline,
+            self.age_limit,
+            self.concatenate,
+        ))
     }
 }
 
@@ -197,13 +204,25 @@ mod tests {
     pub(super) fn waiting(mechanics: &Mechanics, slot: u32, lbn: u64, write: bool) -> Waiting {
         let position = mechanics.geometry().locate(Lbn(lbn));
         let span = mechanics.span(&position, Sectors(1));
-        Waiting { slot, lbn: Lbn(lbn), position, span, write, arrived: Time::from_nanos(u64::from(slot)) }
+        Waiting {
+            slot,
+            lbn: Lbn(lbn),
+            position,
+            span,
+            write,
+            arrived: Time::from_nanos(u64::from(slot)),
+        }
     }
 
     pub(super) fn arm(mechanics: &Mechanics, lbn: u64, now: u64) -> ArmView<'_> {
         let position = mechanics.geometry().locate(Lbn(lbn));
         let head = Head::default().reading(&position);
-        ArmView { now: Time::from_nanos(now), head, next_lbn: Lbn(lbn), mechanics }
+        ArmView {
+            now: Time::from_nanos(now),
+            head,
+            next_lbn: Lbn(lbn),
+            mechanics,
+        }
     }
 
     fn order(name: &str, lbns: &[u64], start: u64) -> Vec<u64> {
@@ -247,17 +266,26 @@ mod tests {
 
     #[test]
     fn sstf_goes_to_the_nearest() {
-        assert_eq!(order("sstf", &[10, 500, 90, 120, 1300], 100), [90, 120, 10, 500, 1300]);
+        assert_eq!(
+            order("sstf", &[10, 500, 90, 120, 1300], 100),
+            [90, 120, 10, 500, 1300]
+        );
     }
 
     #[test]
     fn look_turns_at_the_last_request() {
-        assert_eq!(order("look", &[10, 500, 90, 120, 1300], 100), [120, 500, 1300, 90, 10]);
+        assert_eq!(
+            order("look", &[10, 500, 90, 120, 1300], 100),
+            [120, 500, 1300, 90, 10]
+        );
     }
 
     #[test]
     fn c_look_returns_to_the_lowest() {
-        assert_eq!(order("c-look", &[10, 500, 90, 120, 1300], 100), [120, 500, 1300, 10, 90]);
+        assert_eq!(
+            order("c-look", &[10, 500, 90, 120, 1300], 100),
+            [120, 500, 1300, 10, 90]
+        );
     }
 
     const EXAMPLE: Entry<BuildDiscipline> = Entry {
@@ -321,7 +349,10 @@ mod tests {
 
     #[test]
     fn an_unknown_discipline_is_refused_with_the_nearest_name() {
-        let config = QueueConfig { discipline: "c-lok".into(), ..QueueConfig::default() };
+        let config = QueueConfig {
+            discipline: "c-lok".into(),
+            ..QueueConfig::default()
+        };
         let error = config.build().err().unwrap();
         assert!(error.message.contains("did you mean `c-look`"), "{error}");
     }

@@ -28,22 +28,43 @@ impl SeekTable {
     pub fn new(config: &SeekConfig, cylinders: u32) -> Result<SeekTable, ConfigError> {
         let longest = cylinders.max(2) - 1;
         let nanoseconds = match config {
-            SeekConfig::Points { points, falls_allowed } => {
-                tabulated(longest, *falls_allowed, points_curve(points, *falls_allowed)?)?
-            }
-            &SeekConfig::Datasheet { track_to_track_ms, average_ms, full_stroke_ms } => {
-                let curve = datasheet_curve(track_to_track_ms, average_ms, full_stroke_ms, longest)?;
+            SeekConfig::Points {
+                points,
+                falls_allowed,
+            } => tabulated(
+                longest,
+                *falls_allowed,
+                points_curve(points, *falls_allowed)?,
+            )?,
+            &SeekConfig::Datasheet {
+                track_to_track_ms,
+                average_ms,
+                full_stroke_ms,
+            } => {
+                let curve =
+                    datasheet_curve(track_to_track_ms, average_ms, full_stroke_ms, longest)?;
                 tabulated(longest, false, curve)?
             }
-            &SeekConfig::TwoPiece { a_ms, b_ms, c_ms, e_ms, crossover } => {
-                tabulated(longest, false, |distance| {
-                    let d = f64::from(distance);
-                    if distance < crossover { a_ms + b_ms * d.sqrt() } else { c_ms + e_ms * d }
-                })?
-            }
+            &SeekConfig::TwoPiece {
+                a_ms,
+                b_ms,
+                c_ms,
+                e_ms,
+                crossover,
+            } => tabulated(longest, false, |distance| {
+                let d = f64::from(distance);
+                if distance < crossover {
+                    a_ms + b_ms * d.sqrt()
+                } else {
+                    c_ms + e_ms * d
+                }
+            })?,
         };
         let at_least = suffix_minimum(&nanoseconds);
-        Ok(SeekTable { nanoseconds, at_least })
+        Ok(SeekTable {
+            nanoseconds,
+            at_least,
+        })
     }
 
     /// The time for `distance`; beyond the table, that of the longest seek.
@@ -87,14 +108,19 @@ fn tabulated(
         let ms = milliseconds(distance);
         // Neither is what is not a number.
         if !(ms > 0.0 && ms < 4000.0) {
-            return Err(ConfigError::new("", format!("a seek over {distance} cylinders would take {ms} ms")));
+            return Err(ConfigError::new(
+                "",
+                format!("a seek over {distance} cylinders would take {ms} ms"),
+            ));
         }
         // Rounded to the nearest: of what is positive, the same as `round`, which is a call.
         let value = (ms * 1e6 + 0.5) as u32;
         if value < highest - highest / NOISE && !falls_allowed {
             return Err(ConfigError::new(
                 "",
-                format!("the curve is not monotone: it falls at {distance} cylinders, to {ms:.4} ms"),
+                format!(
+                    "the curve is not monotone: it falls at {distance} cylinders, to {ms:.4} ms"
+                ),
             ));
         }
         highest = highest.max(value);
@@ -118,13 +144,20 @@ fn suffix_minimum(values: &[u32]) -> Option<Vec<u32>> {
 
 /// Straight lines between measured points; constant behind the last; before
 /// the first, straight to 0 at distance 0.
-fn points_curve(points: &[(u32, f64)], falls_allowed: bool) -> Result<impl Fn(u32) -> f64, ConfigError> {
+fn points_curve(
+    points: &[(u32, f64)],
+    falls_allowed: bool,
+) -> Result<impl Fn(u32) -> f64, ConfigError> {
     if points.is_empty() {
-        return Err(ConfigError::new("points", "found none; expected [cylinders, ms] pairs"));
+        return Err(ConfigError::new(
+            "points",
+            "found none; expected [cylinders, ms] pairs",
+        ));
     }
     for pair in points.windows(2) {
         let ((distance, time), (next_distance, next_time)) = (pair[0], pair[1]);
-        if next_distance <= distance || (next_time < time * (1.0 - 1.0 / f64::from(NOISE)) && !falls_allowed)
+        if next_distance <= distance
+            || (next_time < time * (1.0 - 1.0 / f64::from(NOISE)) && !falls_allowed)
         {
             return Err(ConfigError::new(
                 "points",
@@ -134,8 +167,9 @@ fn points_curve(points: &[(u32, f64)], falls_allowed: bool) -> Result<impl Fn(u3
             ));
         }
     }
-    let points: Vec<(f64, f64)> =
-        std::iter::once((0.0, 0.0)).chain(points.iter().map(|&(d, ms)| (f64::from(d), ms))).collect();
+    let points: Vec<(f64, f64)> = std::iter::once((0.0, 0.0))
+        .chain(points.iter().map(|&(d, ms)| (f64::from(d), ms)))
+        .collect();
     Ok(move |distance| {
         let d = f64::from(distance);
         let next = points.partition_point(|point| point.0 < d);
@@ -158,7 +192,8 @@ fn datasheet_curve(
     full_stroke_ms: f64,
     longest: u32,
 ) -> Result<impl Fn(u32) -> f64, ConfigError> {
-    if !(0.0 < track_to_track_ms && track_to_track_ms <= average_ms && average_ms <= full_stroke_ms) {
+    if !(0.0 < track_to_track_ms && track_to_track_ms <= average_ms && average_ms <= full_stroke_ms)
+    {
         return Err(ConfigError::new(
             "",
             format!(
@@ -182,9 +217,15 @@ fn datasheet_curve(
     let span = f64::from(longest) - 1.0;
     let determinant = span.sqrt() * linear_mean - span * root_mean;
     if determinant.abs() < 1e-12 {
-        return Err(ConfigError::new("", "too few cylinders for a curve through three numbers; give points"));
+        return Err(ConfigError::new(
+            "",
+            "too few cylinders for a curve through three numbers; give points",
+        ));
     }
-    let (full, average) = (full_stroke_ms - track_to_track_ms, average_ms - track_to_track_ms);
+    let (full, average) = (
+        full_stroke_ms - track_to_track_ms,
+        average_ms - track_to_track_ms,
+    );
     let root = (full * linear_mean - span * average) / determinant;
     let linear = (span.sqrt() * average - root_mean * full) / determinant;
     Ok(move |distance| {
@@ -199,16 +240,26 @@ mod tests {
 
     #[test]
     fn measured_points_are_joined_by_straight_lines() {
-        let config = SeekConfig::Points { points: vec![(1, 1.0), (3, 2.0), (10, 5.5)], falls_allowed: false };
+        let config = SeekConfig::Points {
+            points: vec![(1, 1.0), (3, 2.0), (10, 5.5)],
+            falls_allowed: false,
+        };
         let table = SeekTable::new(&config, 21).unwrap();
         let ms = |distance| table.time(distance).as_millis_f64();
-        assert_eq!([ms(0), ms(1), ms(2), ms(3), ms(4)], [0.0, 1.0, 1.5, 2.0, 2.5]);
+        assert_eq!(
+            [ms(0), ms(1), ms(2), ms(3), ms(4)],
+            [0.0, 1.0, 1.5, 2.0, 2.5]
+        );
         assert_eq!([ms(10), ms(20), ms(99)], [5.5, 5.5, 5.5]);
     }
 
     #[test]
     fn the_datasheet_curve_meets_its_three_numbers() {
-        let config = SeekConfig::Datasheet { track_to_track_ms: 0.6, average_ms: 5.2, full_stroke_ms: 12.2 };
+        let config = SeekConfig::Datasheet {
+            track_to_track_ms: 0.6,
+            average_ms: 5.2,
+            full_stroke_ms: 12.2,
+        };
         let table = SeekTable::new(&config, 6962).unwrap();
         assert_eq!(table.time(1).as_millis_f64(), 0.6);
         assert!((table.time(6961).as_millis_f64() - 12.2).abs() < 1e-5);
@@ -218,8 +269,13 @@ mod tests {
     #[test]
     fn the_two_piece_form_is_that_of_ruemmler_and_wilkes() {
         // HP C2200A, table 3 of the article.
-        let config =
-            SeekConfig::TwoPiece { a_ms: 3.45, b_ms: 0.597, c_ms: 10.8, e_ms: 0.012, crossover: 616 };
+        let config = SeekConfig::TwoPiece {
+            a_ms: 3.45,
+            b_ms: 0.597,
+            c_ms: 10.8,
+            e_ms: 0.012,
+            crossover: 616,
+        };
         let table = SeekTable::new(&config, 1449).unwrap();
         assert!((table.time(100).as_millis_f64() - 9.42).abs() < 1e-6);
         assert!((table.time(1000).as_millis_f64() - 22.8).abs() < 1e-6);
@@ -227,11 +283,34 @@ mod tests {
 
     #[test]
     fn a_curve_that_falls_is_refused() {
-        let falling = SeekConfig::Points { points: vec![(1, 2.0), (5, 1.0)], falls_allowed: false };
+        let falling = SeekConfig::Points {
+            points: vec![(1, 2.0), (5, 1.0)],
+            falls_allowed: false,
+        };
         assert_eq!(SeekTable::new(&falling, 10).unwrap_err().key, "points");
-        let gap = SeekConfig::TwoPiece { a_ms: 3.0, b_ms: 1.0, c_ms: 1.0, e_ms: 0.01, crossover: 50 };
-        assert!(SeekTable::new(&gap, 100).unwrap_err().message.contains("not monotone"));
-        let concave = SeekConfig::Datasheet { track_to_track_ms: 0.5, average_ms: 9.9, full_stroke_ms: 10.0 };
-        assert!(SeekTable::new(&concave, 1000).unwrap_err().message.contains("not monotone"));
+        let gap = SeekConfig::TwoPiece {
+            a_ms: 3.0,
+            b_ms: 1.0,
+            c_ms: 1.0,
+            e_ms: 0.01,
+            crossover: 50,
+        };
+        assert!(
+            SeekTable::new(&gap, 100)
+                .unwrap_err()
+                .message
+                .contains("not monotone")
+        );
+        let concave = SeekConfig::Datasheet {
+            track_to_track_ms: 0.5,
+            average_ms: 9.9,
+            full_stroke_ms: 10.0,
+        };
+        assert!(
+            SeekTable::new(&concave, 1000)
+                .unwrap_err()
+                .message
+                .contains("not monotone")
+        );
     }
 }

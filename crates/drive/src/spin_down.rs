@@ -42,7 +42,12 @@ pub type BuildSpinDown = fn(&Keys, &Costs) -> Result<Box<dyn SpinDown>, ConfigEr
 
 /// Every policy.
 pub const REGISTRY: &[Entry<BuildSpinDown>] = &[
-    Entry { name: "fixed", summary: fixed::SUMMARY, schema: schema_of::<fixed::Config>, build: fixed::build },
+    Entry {
+        name: "fixed",
+        summary: fixed::SUMMARY,
+        schema: schema_of::<fixed::Config>,
+        build: fixed::build,
+    },
     Entry {
         name: "break-even",
         summary: break_even::SUMMARY,
@@ -67,7 +72,10 @@ impl Costs {
     /// Of a drive that stops and starts as `power` says.
     pub fn of(power: &PowerConfig) -> Costs {
         let round_trip = power.spin_down_ms + power.spin_up_ms;
-        Costs { round_trip: Duration::from_millis_f64(round_trip), break_even: power.break_even() }
+        Costs {
+            round_trip: Duration::from_millis_f64(round_trip),
+            break_even: power.break_even(),
+        }
     }
 }
 
@@ -90,14 +98,17 @@ impl PowerConfig {
 /// # Errors
 /// Names the key that cannot be.
 pub(crate) fn build(config: &DriveConfig) -> Result<Option<Box<dyn SpinDown>>, ConfigError> {
-    let Some(SpinDownConfig { policy, keys }) = &config.spin_down else { return Ok(None) };
+    let Some(SpinDownConfig { policy, keys }) = &config.spin_down else {
+        return Ok(None);
+    };
     if config.actuators > 1 {
         let message = "the arms of this drive have one spindle, and neither knows when the other is idle; \
                        leave it out";
         return Err(ConfigError::new("policy", message));
     }
     let Some(power) = &config.power else {
-        let message = "the drive's file does not say how long it takes to stop and to start; give [power]";
+        let message =
+            "the drive's file does not say how long it takes to stop and to start; give [power]";
         return Err(ConfigError::new("policy", message));
     };
     named(policy, keys, &Costs::of(power)).map(Some)
@@ -135,7 +146,9 @@ fn check_after(key: &str, after: Duration, costs: &Costs) -> Result<(), ConfigEr
 }
 
 /// [`Config`](fixed::Config) and its like, read from their keys.
-fn keys<C: serde::de::DeserializeOwned + schemars::JsonSchema>(keys: &Keys) -> Result<C, ConfigError> {
+fn keys<C: serde::de::DeserializeOwned + schemars::JsonSchema>(
+    keys: &Keys,
+) -> Result<C, ConfigError> {
     read(keys)
 }
 

@@ -21,7 +21,13 @@ impl Statistics {
 
     /// A request was served.
     #[inline]
-    pub(crate) fn finished(&mut self, now: Time, operation: Operation, sectors: Sectors, parts: &Breakdown) {
+    pub(crate) fn finished(
+        &mut self,
+        now: Time,
+        operation: Operation,
+        sectors: Sectors,
+        parts: &Breakdown,
+    ) {
         self.integrate(now);
         self.in_flight -= 1;
         let counts = &mut self.counts;

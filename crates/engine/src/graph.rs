@@ -1,8 +1,8 @@
 //! The nodes of a machine and the edges between them.
 
 use fullstroke_contract::{
-    Below, Branch, Counters, Cx, Gauge, Kind, MemberStatistics, Node, NodeId, Out, Port, Refusal, TrackTable,
-    Wake,
+    Below, Branch, Counters, Cx, Gauge, Kind, MemberStatistics, Node, NodeId, Out, Port, Refusal,
+    TrackTable, Wake,
 };
 use fullstroke_units::Time;
 use std::any::Any;
@@ -106,8 +106,16 @@ pub(crate) enum Seat {
 
 /// A branch whose number is known, on its way into the graph.
 enum Planned {
-    Branch { branch: Branch, path: Vec<usize>, name: MemberName },
-    Link { node: Box<dyn Node>, members: Vec<Planned>, path: Vec<usize> },
+    Branch {
+        branch: Branch,
+        path: Vec<usize>,
+        name: MemberName,
+    },
+    Link {
+        node: Box<dyn Node>,
+        members: Vec<Planned>,
+        path: Vec<usize>,
+    },
 }
 
 impl Graph {
@@ -141,7 +149,11 @@ impl Graph {
             paths: Vec::new(),
         };
         let ways = graph.add_hosts(hosts, &top);
-        let top = Planned::Branch { branch: top, path: Vec::new(), name: MemberName::new() };
+        let top = Planned::Branch {
+            branch: top,
+            path: Vec::new(),
+            name: MemberName::new(),
+        };
         // Level by level; each with the edges that lead to it, which are numbered
         // before it is.
         let mut level = vec![(top, ways)];
@@ -171,7 +183,15 @@ impl Graph {
             for (way, host) in ways.iter_mut().zip(&mut hosts) {
                 let Some(node) = host.next() else { continue };
                 let root = way.is_none();
-                let node = self.add(node, Place { root, cover: !root, ..Place::default() }, Vec::new());
+                let node = self.add(
+                    node,
+                    Place {
+                        root,
+                        cover: !root,
+                        ..Place::default()
+                    },
+                    Vec::new(),
+                );
                 if let Some(edge) = *way {
                     self.edges[edge].lower = node;
                     self.tables[edge] = top.tracks();
@@ -179,7 +199,9 @@ impl Graph {
                 *way = self.edges_below(node, 1).first().copied();
             }
         }
-        ways.into_iter().map(|way| way.expect("a host has a workload")).collect()
+        ways.into_iter()
+            .map(|way| way.expect("a host has a workload"))
+            .collect()
     }
 
     fn add(&mut self, node: Box<dyn Node>, place: Place, path: Vec<usize>) -> NodeId {
@@ -199,7 +221,12 @@ impl Graph {
         }
         for port in 0..ports {
             let upper_end = Port::of(port);
-            self.edges.push(Edge { upper: node, upper_end, by_root, ..Edge::default() });
+            self.edges.push(Edge {
+                upper: node,
+                upper_end,
+                by_root,
+                ..Edge::default()
+            });
             self.gauges.push(Gauge::default());
             self.tables.push(None);
         }
@@ -209,11 +236,25 @@ impl Graph {
     /// Puts a node below `edges`; what is below it, with the edges to that.
     fn place(&mut self, planned: Planned, edges: &[usize]) -> Vec<(Planned, Vec<usize>)> {
         let (node, members) = match planned {
-            Planned::Link { node, members, path } => {
+            Planned::Link {
+                node,
+                members,
+                path,
+            } => {
                 for (&edge, member) in edges.iter().zip(&members) {
                     self.tables[edge] = member.tracks();
                 }
-                (self.add(node, Place { link: true, ..Place::default() }, path), members)
+                (
+                    self.add(
+                        node,
+                        Place {
+                            link: true,
+                            ..Place::default()
+                        },
+                        path,
+                    ),
+                    members,
+                )
             }
             Planned::Branch { branch, path, name } => self.place_branch(branch, path, name, edges),
         };
@@ -228,9 +269,16 @@ impl Graph {
         };
         let below = self.edges_below(node, ports);
         if joined {
-            return members.into_iter().map(|link| (link, below.clone())).collect();
+            return members
+                .into_iter()
+                .map(|link| (link, below.clone()))
+                .collect();
         }
-        members.into_iter().zip(below).map(|(member, edge)| (member, vec![edge])).collect()
+        members
+            .into_iter()
+            .zip(below)
+            .map(|(member, edge)| (member, vec![edge]))
+            .collect()
     }
 
     /// What `node`, below port `port` of another, is to observers.
@@ -262,15 +310,27 @@ impl Graph {
                 let has_arms = !branch.below.is_empty();
                 (place.drive, place.cover) = (Some(first), has_arms);
                 place.counts_for = (first, u32::from(!has_arms));
-                let name = if name.is_empty() { "0".into() } else { name.clone() };
-                self.drives.push(DriveEntry { name, node, tracks: Arc::clone(tracks) });
+                let name = if name.is_empty() {
+                    "0".into()
+                } else {
+                    name.clone()
+                };
+                self.drives.push(DriveEntry {
+                    name,
+                    node,
+                    tracks: Arc::clone(tracks),
+                });
             }
             Kind::Array(drives) => {
                 place.volume = true;
                 place.counts_for = (first, drives.len() as u32);
                 for (member, tracks) in drives.iter().enumerate() {
                     let name = member_name(&name, member);
-                    self.drives.push(DriveEntry { name, node, tracks: Arc::clone(tracks) });
+                    self.drives.push(DriveEntry {
+                        name,
+                        node,
+                        tracks: Arc::clone(tracks),
+                    });
                 }
             }
             Kind::Arm(_) => {
@@ -284,14 +344,30 @@ impl Graph {
         }
         let count = branch.below.len();
         let volume = place.volume;
-        let below = branch.below.into_iter().enumerate().map(|(member, branch)| {
-            let path = if volume { [&path[..], &[member]].concat() } else { path.clone() };
-            let name = if count == 1 { name.clone() } else { member_name(&name, member) };
-            Planned::Branch { branch, path, name }
-        });
+        let below = branch
+            .below
+            .into_iter()
+            .enumerate()
+            .map(|(member, branch)| {
+                let path = if volume {
+                    [&path[..], &[member]].concat()
+                } else {
+                    path.clone()
+                };
+                let name = if count == 1 {
+                    name.clone()
+                } else {
+                    member_name(&name, member)
+                };
+                Planned::Branch { branch, path, name }
+            });
         let mut below: Vec<Planned> = below.collect();
         if let Some(node) = branch.link {
-            below = vec![Planned::Link { node, members: below, path: path.clone() }];
+            below = vec![Planned::Link {
+                node,
+                members: below,
+                path: path.clone(),
+            }];
         }
         (self.add(branch.node, place, path), below)
     }
@@ -308,7 +384,9 @@ impl Graph {
                 upper.is_some_and(|upper| upper.cover || upper.link)
             };
             let shown = above.iter().any(shows);
-            let up = above.first().map_or_else(Up::default, |&edge| self.up_from(edge));
+            let up = above
+                .first()
+                .map_or_else(Up::default, |&edge| self.up_from(edge));
             let place = &mut self.places[node.0 as usize];
             place.up = up;
             (place.first_above, place.above) = (self.above.len() as u32, above.len() as u32);
@@ -318,8 +396,20 @@ impl Graph {
     }
 
     fn up_from(&self, edge: u32) -> Up {
-        let Edge { upper, upper_end, by_root, seat, .. } = self.edges[edge as usize];
-        Up { edge, node: upper, port: upper_end, root: by_root, seat }
+        let Edge {
+            upper,
+            upper_end,
+            by_root,
+            seat,
+            ..
+        } = self.edges[edge as usize];
+        Up {
+            edge,
+            node: upper,
+            port: upper_end,
+            root: by_root,
+            seat,
+        }
     }
 
     /// The drives' names, in order.
@@ -339,7 +429,9 @@ impl Graph {
 
     /// The drives' readings, in order.
     pub fn drive_gauges(&self) -> impl Iterator<Item = Gauge> {
-        self.drives.iter().map(|drive| self.gauges[self.edge_above(drive.node, Port::FIRST)])
+        self.drives
+            .iter()
+            .map(|drive| self.gauges[self.edge_above(drive.node, Port::FIRST)])
     }
 
     /// How addresses lie on each drive, in order.
@@ -362,8 +454,14 @@ impl Graph {
 
     /// The first workload of this type: for results of its own.
     pub fn workload<W: Node>(&self) -> Option<&W> {
-        let roots = self.nodes.iter().zip(&self.places).filter(|(_, place)| place.root);
-        roots.map(|(node, _)| &**node as &dyn Any).find_map(|node| node.downcast_ref())
+        let roots = self
+            .nodes
+            .iter()
+            .zip(&self.places)
+            .filter(|(_, place)| place.root);
+        roots
+            .map(|(node, _)| &**node as &dyn Any)
+            .find_map(|node| node.downcast_ref())
     }
 
     /// The indices of the volumes' members on the way to `node`.
@@ -402,8 +500,13 @@ impl Graph {
     /// The edge at lower port `port` of `node`.
     #[inline]
     pub(crate) fn lower(&self, node: NodeId, port: Port) -> &Edge {
-        let Some(place) = self.places.get(node.0 as usize) else { return &self.edges[Graph::ENTRY] };
-        assert!(port.index() < place.below as usize, "a node issued at a lower port that it does not have");
+        let Some(place) = self.places.get(node.0 as usize) else {
+            return &self.edges[Graph::ENTRY];
+        };
+        assert!(
+            port.index() < place.below as usize,
+            "a node issued at a lower port that it does not have"
+        );
         &self.edges[place.first_below as usize + port.index()]
     }
 
@@ -411,7 +514,9 @@ impl Graph {
     #[inline]
     pub(crate) fn gauge_below(&self, node: NodeId, port: Port) -> &Gauge {
         let place = self.places.get(node.0 as usize);
-        &self.gauges[place.map_or(Graph::ENTRY, |place| place.first_below as usize + port.index())]
+        &self.gauges[place.map_or(Graph::ENTRY, |place| {
+            place.first_below as usize + port.index()
+        })]
     }
 
     /// What is at upper port `port` of `node`; `None` above a workload.
@@ -465,7 +570,14 @@ impl Graph {
 
     /// Publishes a node's gauge to those above it.
     fn show(&mut self, node: NodeId) {
-        let Place { cover, link, root, above, first_below, .. } = self.places[node.0 as usize];
+        let Place {
+            cover,
+            link,
+            root,
+            above,
+            first_below,
+            ..
+        } = self.places[node.0 as usize];
         if root || link {
             return;
         }
@@ -483,8 +595,12 @@ impl Graph {
     /// A link shows what is below it as it is; a cover shows its arm, at any time.
     fn show_through(&mut self, mut edge: usize) {
         loop {
-            let Edge { upper, upper_end, .. } = self.edges[edge];
-            let Some(place) = self.places.get(upper.0 as usize) else { return };
+            let Edge {
+                upper, upper_end, ..
+            } = self.edges[edge];
+            let Some(place) = self.places.get(upper.0 as usize) else {
+                return;
+            };
             let (place, seen) = (*place, self.gauges[edge]);
             if place.link {
                 edge = self.edge_above(upper, upper_end);
@@ -508,17 +624,28 @@ impl Graph {
             let own = all.layers.len();
             node.count(now, &mut all);
             let (first, count) = place.counts_for;
-            assert_eq!(all.drives.len(), count as usize, "each drive counts, and nobody else as one");
-            for ((sum, arms), counted) in drives[first as usize..].iter_mut().zip(all.drives.drain(..)) {
+            assert_eq!(
+                all.drives.len(),
+                count as usize,
+                "each drive counts, and nobody else as one"
+            );
+            for ((sum, arms), counted) in drives[first as usize..]
+                .iter_mut()
+                .zip(all.drives.drain(..))
+            {
                 (*sum, *arms) = (sum.plus(counted), *arms + 1);
             }
-            let place = path.iter().fold(MemberName::new(), |name, &member| member_name(&name, member));
+            let place = path.iter().fold(MemberName::new(), |name, &member| {
+                member_name(&name, member)
+            });
             for readings in all.layers[own..].iter_mut().filter(|_| !place.is_empty()) {
                 readings.layer = format!("{}, member {place}", readings.layer);
             }
         }
-        let mean =
-            |(sum, arms): (MemberStatistics, u64)| MemberStatistics { busy: sum.busy / arms.max(1), ..sum };
+        let mean = |(sum, arms): (MemberStatistics, u64)| MemberStatistics {
+            busy: sum.busy / arms.max(1),
+            ..sum
+        };
         all.drives = drives.into_iter().map(mean).collect();
         all
     }
@@ -535,5 +662,9 @@ impl Planned {
 
 /// A layer of one member adds nothing to that member's name.
 fn member_name(name: &str, member: usize) -> MemberName {
-    if name.is_empty() { member.to_string() } else { format!("{name}.{member}") }
+    if name.is_empty() {
+        member.to_string()
+    } else {
+        format!("{name}.{member}")
+    }
 }

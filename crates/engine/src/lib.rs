@@ -115,7 +115,9 @@ impl Engine {
 
     /// An engine at time 0 for the workloads of `graph`.
     pub fn of(graph: Graph) -> Engine {
-        Engine { machine: Machine::new(graph) }
+        Engine {
+            machine: Machine::new(graph),
+        }
     }
 
     /// The nodes.
@@ -141,7 +143,10 @@ impl Engine {
         let mut outcome = Outcome::default();
         let mut counted = None;
         let machine = &mut self.machine;
-        let booked = &mut Booked { outcome: &mut outcome, observer };
+        let booked = &mut Booked {
+            outcome: &mut outcome,
+            observer,
+        };
         loop {
             if counted.is_none() && !machine.has_arrivals() && machine.in_flight() == 0 {
                 counted = Some(machine.counters());

@@ -5,8 +5,8 @@ use crate::flight::Flights;
 use crate::graph::{Edge, Graph, Seat};
 use crate::{Finished, Observer};
 use fullstroke_contract::{
-    Alarms, Completion, Counters, Cx, Effect, Node, NodeId, Notice, Order, Out, Port, Refusal, Request,
-    SourceError, Wake,
+    Alarms, Completion, Counters, Cx, Effect, Node, NodeId, Notice, Order, Out, Port, Refusal,
+    Request, SourceError, Wake,
 };
 use fullstroke_units::Time;
 
@@ -55,7 +55,10 @@ struct Awaited {
 impl Machine {
     /// The nodes at time 0.
     pub fn new(graph: Graph) -> Machine {
-        let roots = graph.nodes().map(|node| Awaited { root: graph.is_root(node), work: false });
+        let roots = graph.nodes().map(|node| Awaited {
+            root: graph.is_root(node),
+            work: false,
+        });
         let mut machine = Machine {
             alarms: Alarms::new(graph.len()),
             awaited: roots.collect(),
@@ -198,7 +201,13 @@ impl Machine {
         while let Some((node, effect)) = self.out.take_first() {
             match effect {
                 Effect::Issue { port, mut request } => {
-                    let Edge { lower, lower_end, by_root, seat, .. } = *self.graph.lower(node, port);
+                    let Edge {
+                        lower,
+                        lower_end,
+                        by_root,
+                        seat,
+                        ..
+                    } = *self.graph.lower(node, port);
                     if by_root {
                         self.take_off(&mut request);
                     }
@@ -230,7 +239,9 @@ impl Machine {
                         self.land(up.node, up.port, completion, observer);
                     } else {
                         let at = completion.finished;
-                        self.call(up.node, |node, cx| node.completed(at, up.port, completion, cx));
+                        self.call(up.node, |node, cx| {
+                            node.completed(at, up.port, completion, cx)
+                        });
                     }
                 }
                 Effect::Notice { port, notice } => self.rise(node, port, notice, observer),
@@ -240,21 +251,36 @@ impl Machine {
 
     /// Notice reaches the node above `node`. It is observed once, where it is
     /// first given, however far it is passed on.
-    fn rise<O: Observer>(&mut self, node: NodeId, port: Port, mut notice: Notice, observer: &mut O) {
+    fn rise<O: Observer>(
+        &mut self,
+        node: NodeId,
+        port: Port,
+        mut notice: Notice,
+        observer: &mut O,
+    ) {
         let now = self.now;
         if notice.sender.is_none() {
             notice.sender = Some(node);
             notice.at = notice.at.min(now);
             observer.noticed(self.graph.path(node), &notice);
         }
-        let above = self.graph.upper(node, port).filter(|up| up.node != Graph::OUTSIDE);
+        let above = self
+            .graph
+            .upper(node, port)
+            .filter(|up| up.node != Graph::OUTSIDE);
         if let Some(up) = above {
             self.call(up.node, |node, cx| node.noticed(now, up.port, notice, cx));
         }
     }
 
     /// A request has come back to the workload that issued it, or outside.
-    fn land<O: Observer>(&mut self, root: NodeId, from: Port, mut completion: Completion, observer: &mut O) {
+    fn land<O: Observer>(
+        &mut self,
+        root: NodeId,
+        from: Port,
+        mut completion: Completion,
+        observer: &mut O,
+    ) {
         let flight = self.flights.land(completion.id);
         completion.id = flight.id;
         observer.finished(&Finished {
@@ -267,7 +293,9 @@ impl Machine {
             completion,
         });
         if root != Graph::OUTSIDE {
-            self.call(root, |workload, cx| workload.completed(completion.finished, from, completion, cx));
+            self.call(root, |workload, cx| {
+                workload.completed(completion.finished, from, completion, cx)
+            });
         }
     }
 

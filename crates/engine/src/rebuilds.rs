@@ -44,7 +44,14 @@ impl Rebuilds {
         let mark = Mark { at: now, done };
         self.forget(path);
         let (path, spans) = (path.to_vec(), [mark; 2]);
-        self.all.push(Rebuild { path, began: mark, latest: mark, used, whole: false, spans });
+        self.all.push(Rebuild {
+            path,
+            began: mark,
+            latest: mark,
+            used,
+            whole: false,
+            spans,
+        });
     }
 
     /// The member at `path` is not rebuilt any more.
@@ -54,11 +61,20 @@ impl Rebuilds {
 
     /// The volume at `path` has given notice of something.
     pub fn hear(&mut self, path: &[usize], notice: &Notice) {
-        let Signal::Rebuilt { member, done, used, whole } = notice.signal else { return };
+        let Signal::Rebuilt {
+            member,
+            done,
+            used,
+            whole,
+        } = notice.signal
+        else {
+            return;
+        };
         let now = notice.at;
         let path = [path, &[member as usize]].concat();
-        let goes_on =
-            |rebuild: &Rebuild| rebuild.path == path && rebuild.latest.done <= done && !rebuild.whole;
+        let goes_on = |rebuild: &Rebuild| {
+            rebuild.path == path && rebuild.latest.done <= done && !rebuild.whole
+        };
         if !self.all.iter().any(goes_on) {
             // Nobody said when it began.
             self.begin(now, &path, Sectors::ZERO, used);
@@ -97,9 +113,12 @@ impl Rebuild {
     /// How long the rest takes at the recent speed.
     pub fn left(&self) -> Option<Duration> {
         let speed = self.recent_speed().filter(|speed| speed.0 > 0)?;
-        let rest = u128::from(self.used.0.saturating_sub(self.latest.done.0)) * u128::from(SECTOR_BYTES);
+        let rest =
+            u128::from(self.used.0.saturating_sub(self.latest.done.0)) * u128::from(SECTOR_BYTES);
         let nanoseconds = rest * 1_000_000_000 / u128::from(speed.0);
-        Some(Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)))
+        Some(Duration::from_nanos(
+            u64::try_from(nanoseconds).unwrap_or(u64::MAX),
+        ))
     }
 }
 
@@ -115,8 +134,12 @@ mod tests {
     use super::*;
 
     fn rebuilt(at: Time, done: u64, used: u64) -> Notice {
-        let signal =
-            Signal::Rebuilt { member: 2, done: Sectors(done), used: Sectors(used), whole: done == used };
+        let signal = Signal::Rebuilt {
+            member: 2,
+            done: Sectors(done),
+            used: Sectors(used),
+            whole: done == used,
+        };
         Notice::of_instant(signal, at)
     }
 
@@ -130,10 +153,16 @@ mod tests {
         rebuilds.begin(seconds(10), &[1, 2], Sectors::ZERO, Sectors(100_000));
         for second in 1..=20 {
             // A hundred sectors a second at first, a thousand later.
-            let done = if second <= 10 { second * 100 } else { 1000 + (second - 10) * 1000 };
+            let done = if second <= 10 {
+                second * 100
+            } else {
+                1000 + (second - 10) * 1000
+            };
             rebuilds.hear(&[1], &rebuilt(seconds(10 + second), done, 100_000));
         }
-        let [rebuild] = rebuilds.all() else { panic!("{rebuilds:?}") };
+        let [rebuild] = rebuilds.all() else {
+            panic!("{rebuilds:?}")
+        };
         assert_eq!(rebuild.path, [1, 2]);
         assert_eq!(rebuild.speed(), Some(Bytes(11_000 * 512 / 20)));
         assert_eq!(rebuild.recent_speed(), Some(Bytes(1000 * 512)));
@@ -149,7 +178,13 @@ mod tests {
         assert!(rebuilds.all()[0].whole);
         rebuilds.hear(&[], &rebuilt(seconds(5), 10, 100));
         assert_eq!(rebuilds.all().len(), 1);
-        assert_eq!(rebuilds.all()[0].latest, Mark { at: seconds(5), done: Sectors(10) });
+        assert_eq!(
+            rebuilds.all()[0].latest,
+            Mark {
+                at: seconds(5),
+                done: Sectors(10)
+            }
+        );
         assert_eq!(rebuilds.all()[0].speed(), None, "no time has passed");
     }
 }

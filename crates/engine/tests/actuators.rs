@@ -11,7 +11,11 @@ fn two_arms() -> Model {
     let file = include_str!("../../../drives/seagate-exos-2x18-18tb.toml");
     let config: DriveConfig = toml::from_str(file).unwrap();
     assert_eq!(config.actuators, 2);
-    Model::new(DriveConfig { buffer: None, ..config }).unwrap()
+    Model::new(DriveConfig {
+        buffer: None,
+        ..config
+    })
+    .unwrap()
 }
 
 /// Where the second arm's addresses begin.
@@ -29,7 +33,10 @@ impl Observer for Books {
     fn finished(&mut self, finished: &Finished) {
         let completion = finished.completion;
         let took = completion.finished.since(finished.arrived);
-        assert_eq!(completion.breakdown.response(), completion.finished.since(completion.submitted));
+        assert_eq!(
+            completion.breakdown.response(),
+            completion.finished.since(completion.submitted)
+        );
         self.finished.push((took, completion.status));
     }
     fn drive_io(&mut self, _: Time, drive: usize, _: &Request) {
@@ -43,7 +50,11 @@ fn run(model: &Model, requests: &[(u64, u64)]) -> (Books, MemberStatistics) {
     let mut books = Books::default();
     for (id, &(start, sectors)) in requests.iter().enumerate() {
         let extent = Extent::new(start, sectors);
-        let request = Request { id: RequestId(id as u64), extent, ..Request::default() };
+        let request = Request {
+            id: RequestId(id as u64),
+            extent,
+            ..Request::default()
+        };
         machine.submit(Time::ZERO, request, &mut books);
     }
     while machine.has_work() {
@@ -89,7 +100,10 @@ fn what_lies_beyond_is_refused() {
     let model = two_arms();
     let end = share(&model) * 2;
     for (start, sectors) in [(end - 1, 2), (u64::MAX, 1), (end, 1), (0, 0)] {
-        assert_eq!(run(&model, &[(start, sectors)]).0.finished[0].1, Status::OutOfRange);
+        assert_eq!(
+            run(&model, &[(start, sectors)]).0.finished[0].1,
+            Status::OutOfRange
+        );
     }
 }
 
@@ -98,16 +112,26 @@ fn the_gauge_of_the_drive_has_its_first_arm_and_all_its_requests() {
     let model = two_arms();
     let mut machine = Machine::new(Graph::new(model.branch().unwrap()));
     let middle = share(&model) / 2;
-    for (id, start) in [share(&model) + middle, middle, middle + 8].into_iter().enumerate() {
+    for (id, start) in [share(&model) + middle, middle, middle + 8]
+        .into_iter()
+        .enumerate()
+    {
         let extent = Extent::new(start, 8);
         machine.submit(
             Time::ZERO,
-            Request { id: RequestId(id as u64), extent, ..Request::default() },
+            Request {
+                id: RequestId(id as u64),
+                extent,
+                ..Request::default()
+            },
             &mut (),
         );
     }
     let gauge = machine.graph().drive_gauges().next().unwrap();
     assert_eq!(gauge.queue_length, 3);
     assert_eq!(gauge.idle_since, None);
-    assert_eq!(gauge.head, model.tracks().cylinder_of(fullstroke_units::Lbn(middle)));
+    assert_eq!(
+        gauge.head,
+        model.tracks().cylinder_of(fullstroke_units::Lbn(middle))
+    );
 }

@@ -3,8 +3,8 @@
 
 use fullstroke_contract::registry::find;
 use fullstroke_contract::{
-    Completion, Cx, Extent, Gauge, Node, Notice, Operation, Order, Port, Request, RequestId, Signal, Status,
-    Track, TrackTable, Wake,
+    Completion, Cx, Extent, Gauge, Node, Notice, Operation, Order, Port, Request, RequestId,
+    Signal, Status, Track, TrackTable, Wake,
 };
 use fullstroke_engine::{Branch, Finished, Graph, Machine, Observer};
 use fullstroke_units::{Cylinder, Duration, Lbn, Random, Sectors, Seed, Time};
@@ -26,7 +26,12 @@ struct Slow {
 impl Node for Slow {
     fn submit(&mut self, now: Time, _: Port, request: Request, _: &mut Cx<'_>) {
         let finished = now + Duration::from_nanos(1 + self.random.below(1000));
-        let completion = Completion { id: request.id, submitted: now, finished, ..Completion::default() };
+        let completion = Completion {
+            id: request.id,
+            submitted: now,
+            finished,
+            ..Completion::default()
+        };
         self.due.push((finished, completion));
     }
     fn completed(&mut self, _: Time, _: Port, _: Completion, _: &mut Cx<'_>) {
@@ -40,7 +45,12 @@ impl Node for Slow {
         }
     }
     fn next_wake(&self) -> Wake {
-        self.due.iter().map(|&(due, _)| due).min().unwrap_or(Time::NEVER).into()
+        self.due
+            .iter()
+            .map(|&(due, _)| due)
+            .min()
+            .unwrap_or(Time::NEVER)
+            .into()
     }
     fn gauge(&self) -> Gauge {
         Gauge::default()
@@ -55,7 +65,12 @@ impl TrackTable for Flat {
         Sectors(DRIVE_SECTORS)
     }
     fn track_at(&self, _: Lbn) -> Track {
-        Track { first: Lbn(0), sectors: Sectors(DRIVE_SECTORS), cylinder: Cylinder(0), surface: 0 }
+        Track {
+            first: Lbn(0),
+            sectors: Sectors(DRIVE_SECTORS),
+            cylinder: Cylinder(0),
+            surface: 0,
+        }
     }
     fn cylinder_of(&self, _: Lbn) -> Cylinder {
         Cylinder(0)
@@ -71,9 +86,15 @@ enum Spec {
 
 impl Spec {
     fn layout(&self) -> Box<dyn Layout> {
-        let Spec::Volume(name, members) = self else { unreachable!("a drive has no layout") };
+        let Spec::Volume(name, members) = self else {
+            unreachable!("a drive has no layout")
+        };
         let capacities: Vec<Sectors> = members.iter().map(Spec::capacity).collect();
-        let keys = if *name == "raid1" { json!({}) } else { json!({ "chunk": "4KiB" }) };
+        let keys = if *name == "raid1" {
+            json!({})
+        } else {
+            json!({ "chunk": "4KiB" })
+        };
         let build = find("layout", REGISTRY, "layout", name).unwrap().build;
         build(keys.as_object().unwrap(), &capacities).unwrap()
     }
@@ -88,10 +109,19 @@ impl Spec {
             Spec::Drive => {
                 *drives += 1;
                 let random = seed.stream(&format!("drive {drives}"));
-                Branch::drive(Box::new(Slow { random, due: Vec::new() }), Arc::new(Flat))
+                Branch::drive(
+                    Box::new(Slow {
+                        random,
+                        due: Vec::new(),
+                    }),
+                    Arc::new(Flat),
+                )
             }
             Spec::Volume(_, members) => {
-                let below = members.iter().map(|member| member.node(seed, drives)).collect();
+                let below = members
+                    .iter()
+                    .map(|member| member.node(seed, drives))
+                    .collect();
                 Branch::volume(Box::new(Volume::new(self.layout())), below)
             }
         }
@@ -99,7 +129,9 @@ impl Spec {
     /// Whether all addresses have their data while the members at the paths
     /// `impaired` are not whole.
     fn answers(&self, path: &[usize], impaired: &BTreeSet<Vec<usize>>) -> bool {
-        let Spec::Volume(_, members) = self else { return true };
+        let Spec::Volume(_, members) = self else {
+            return true;
+        };
         let mut layout = self.layout();
         let mut states = MemberStates::alive(members.len());
         for (index, member) in members.iter().enumerate() {
@@ -125,7 +157,9 @@ impl Spec {
         let mut node = self;
         let mut lost = Vec::new();
         for depth in 0..path.len() {
-            let Spec::Volume(_, members) = node else { break };
+            let Spec::Volume(_, members) = node else {
+                break;
+            };
             if depth > 0 && !node.answers(&path[..depth], impaired) {
                 lost.push(path[..depth].to_vec());
             }
@@ -177,7 +211,12 @@ impl Observer for Books {
     }
     fn noticed(&mut self, path: &[usize], notice: &Notice) {
         let signal = notice.signal;
-        if let Signal::Rebuilt { member, whole: true, .. } = signal {
+        if let Signal::Rebuilt {
+            member,
+            whole: true,
+            ..
+        } = signal
+        {
             self.whole.push([path, &[member as usize]].concat());
         }
         self.said.push((path.to_vec(), signal));
@@ -213,7 +252,11 @@ impl Run {
             let capacity = self.spec.capacity().0;
             let start = self.random.below(capacity);
             let sectors = 1 + self.random.below((capacity - start).min(24));
-            let operation = if self.random.below(4) == 0 { Operation::Read } else { Operation::Write };
+            let operation = if self.random.below(4) == 0 {
+                Operation::Read
+            } else {
+                Operation::Write
+            };
             let request = Request {
                 id: RequestId(self.machine.submitted()),
                 operation,
@@ -257,18 +300,31 @@ impl Run {
         self.failed.insert(path.clone());
         let (&member, volume) = path.split_last().unwrap();
         let order = Order::Fail { member };
-        self.machine.order(self.now, volume, order, &mut self.books).unwrap();
+        self.machine
+            .order(self.now, volume, order, &mut self.books)
+            .unwrap();
     }
 
     fn restore(&mut self, choice: u64) {
-        let Some(path) = self.failed.iter().nth((choice % (self.failed.len() as u64).max(1)) as usize) else {
+        let Some(path) = self
+            .failed
+            .iter()
+            .nth((choice % (self.failed.len() as u64).max(1)) as usize)
+        else {
             return;
         };
         let path = path.clone();
         self.failed.remove(&path);
         let (&member, volume) = path.split_last().unwrap();
-        let order = Order::Restore { member, done: Sectors::ZERO, rate: None, accept_data_loss: true };
-        self.machine.order(self.now, volume, order, &mut self.books).unwrap();
+        let order = Order::Restore {
+            member,
+            done: Sectors::ZERO,
+            rate: None,
+            accept_data_loss: true,
+        };
+        self.machine
+            .order(self.now, volume, order, &mut self.books)
+            .unwrap();
         self.note_whole();
     }
 
@@ -276,7 +332,11 @@ impl Run {
         while self.machine.in_flight() > 0 || self.machine.next_wake() != Time::NEVER {
             self.machine.wake(&mut self.books);
         }
-        assert_eq!(self.books.ended, self.machine.submitted(), "every request ends once");
+        assert_eq!(
+            self.books.ended,
+            self.machine.submitted(),
+            "every request ends once"
+        );
         assert!(
             self.books.bad.is_empty(),
             "{} of {}: {:?}",
@@ -320,7 +380,10 @@ fn a_member_volume_that_fails_under_load_is_no_error_while_the_volume_above_surv
             run.fail(0);
             run.pass(seed * 100);
             run.fail(1);
-            assert!(run.books.said.contains(&(vec![0], Signal::Failed)), "the member volume has failed");
+            assert!(
+                run.books.said.contains(&(vec![0], Signal::Failed)),
+                "the member volume has failed"
+            );
             run.pass(5000);
             run.end();
         }

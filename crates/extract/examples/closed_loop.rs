@@ -3,8 +3,8 @@
 
 use fullstroke_drive::Model;
 use fullstroke_extract::{
-    Angles, Device, Extraction, Pace, Search, SeekTruth, SimulatedDrive, arms, compare, run, seek_curve,
-    seek_error, seeks, survey, translate_by, verify, zone_error, zones,
+    Angles, Device, Extraction, Pace, Search, SeekTruth, SimulatedDrive, arms, compare, run,
+    seek_curve, seek_error, seeks, survey, translate_by, verify, zone_error, zones,
 };
 use fullstroke_stack::drives;
 use fullstroke_tracks::Boundaries;
@@ -43,7 +43,8 @@ fn translated(model: &Model) -> Result<String, Box<dyn Error>> {
     let mut told = Vec::new();
     for search in [Search::Halves, Search::Sectors] {
         let mut drive = SimulatedDrive::new(model)?;
-        let extraction = Extraction::new(drive.capacity(), move |probe| translate_by(probe, search));
+        let extraction =
+            Extraction::new(drive.capacity(), move |probe| translate_by(probe, search));
         let (found, effort) = run(&mut drive, extraction, &mut |_, _| {})?;
         let equal = found.table.check_equal(&truth(model)?).is_ok();
         told.push(format!(
@@ -62,7 +63,9 @@ fn translated(model: &Model) -> Result<String, Box<dyn Error>> {
 fn verified(model: &Model) -> Result<String, Box<dyn Error>> {
     let mut drive = SimulatedDrive::new(model)?;
     let table = truth(model)?;
-    let extraction = Extraction::new(drive.capacity(), |probe| verify(probe, table, 1000, Seed(1)));
+    let extraction = Extraction::new(drive.capacity(), |probe| {
+        verify(probe, table, 1000, Seed(1))
+    });
     let (found, _) = run(&mut drive, extraction, &mut |_, _| {})?;
     Ok(format!(
         "crossing {:.2} ms (deviation {:.2}), within {:.2} ms ({:.2}): {:.2} +- {:.2} ms",
@@ -121,8 +124,16 @@ fn sought(model: &Model) -> Result<String, Box<dyn Error>> {
         effort.time_ns as f64 / 6e10,
         found.overhead_ms
     );
-    for SeekTruth { tracks, found_ms, truth_ms } in seek_curve(&found, &table, model) {
-        write!(text, "\n  {tracks}: {found_ms:.3} ms, truth {truth_ms:.3} ms")?;
+    for SeekTruth {
+        tracks,
+        found_ms,
+        truth_ms,
+    } in seek_curve(&found, &table, model)
+    {
+        write!(
+            text,
+            "\n  {tracks}: {found_ms:.3} ms, truth {truth_ms:.3} ms"
+        )?;
     }
     Ok(text)
 }
@@ -131,7 +142,8 @@ fn timed(model: &Model, pace: Pace) -> Result<String, Box<dyn Error>> {
     let mut drive = SimulatedDrive::new(model)?;
     let extraction = Extraction::new(drive.capacity(), move |probe| survey(probe, Seed(1), pace));
     let mut tracks_ns = 0;
-    let watch = &mut |progress: fullstroke_extract::Progress, effort: fullstroke_extract::Effort| {
+    let watch = &mut |progress: fullstroke_extract::Progress,
+                      effort: fullstroke_extract::Effort| {
         if progress.stage == "tracks" {
             tracks_ns = effort.time_ns;
         }
@@ -141,8 +153,12 @@ fn timed(model: &Model, pace: Pace) -> Result<String, Box<dyn Error>> {
     let (rms, mean) = seek_error(&found.seeks, &found.timed.table, model);
     let (zone_mean, zone_most, zones) = zone_error(&found.timed.zones(), model);
     let config = found.drive_file("found", "a simulated drive");
-    let again = Model::new(config)
-        .map(|again| compare(&truth(&again).unwrap_or(found.timed.table.clone()), &found.timed.table));
+    let again = Model::new(config).map(|again| {
+        compare(
+            &truth(&again).unwrap_or(found.timed.table.clone()),
+            &found.timed.table,
+        )
+    });
     let file = match again {
         Ok(same) => format!("{} + {} differ", same.wrong, same.missed),
         Err(error) => error.to_string(),

@@ -196,8 +196,10 @@ impl Angles {
         angles.learn_buffer().await?;
         let mut noisy = 0;
         for _ in 0..DESCENTS {
-            let lbn =
-                DESCENT_READS + angles.random.below(angles.capacity().saturating_sub(DESCENT_READS).max(1));
+            let lbn = DESCENT_READS
+                + angles
+                    .random
+                    .below(angles.capacity().saturating_sub(DESCENT_READS).max(1));
             if angles.rotation.whole_tracks || noisy == NOISY_DESCENTS {
                 break;
             }
@@ -222,7 +224,9 @@ impl Angles {
         if !(REVOLUTION_NS.0 * 0.8..REVOLUTION_NS.1).contains(&once) {
             return Ok(Descent::Broken);
         }
-        self.probe.idle(Duration::from_nanos((once * 2.4) as u64)).await?;
+        self.probe
+            .idle(Duration::from_nanos((once * 2.4) as u64))
+            .await?;
         let more = self.completion(lbn - 2).await? - first - once;
         let revolutions = (more / once).round();
         if revolutions < 2.0 {
@@ -238,10 +242,14 @@ impl Angles {
         for back in 3..DESCENT_READS {
             let doubling = (back - 3).min(u64::from(DOUBLINGS)) as u32;
             self.probe.progress("rotation", back, DESCENT_READS);
-            let pause =
-                if doubling < DOUBLINGS { revolution * f64::from(1 << doubling) } else { revolution * 1.4 };
+            let pause = if doubling < DOUBLINGS {
+                revolution * f64::from(1 << doubling)
+            } else {
+                revolution * 1.4
+            };
             self.probe.idle(Duration::from_nanos(pause as u64)).await?;
-            let turned = (self.completion(lbn - back).await? - first) / revolution + back as f64 * width;
+            let turned =
+                (self.completion(lbn - back).await? - first) / revolution + back as f64 * width;
             if nearest(turned).abs() > 0.1 {
                 late += 1;
                 if late > LATE_MAX {
@@ -257,8 +265,13 @@ impl Angles {
             }
         }
         let (middle, noise) = spread(&mut off);
-        (self.rotation.revolution_ns, self.rotation.noise) = (revolution * (1.0 + middle / elapsed), noise);
-        Ok(if self.rotation.noise <= NOISE_MAX { Descent::Measured } else { Descent::Noisy })
+        (self.rotation.revolution_ns, self.rotation.noise) =
+            (revolution * (1.0 + middle / elapsed), noise);
+        Ok(if self.rotation.noise <= NOISE_MAX {
+            Descent::Measured
+        } else {
+            Descent::Noisy
+        })
     }
 
     /// What was measured.
@@ -339,7 +352,12 @@ impl Angles {
     ///
     /// # Errors
     /// As [`Angles::of`].
-    pub async fn of_expected(&mut self, lbn: u64, expected: f64, within: f64) -> Result<f64, ExtractError> {
+    pub async fn of_expected(
+        &mut self,
+        lbn: u64,
+        expected: f64,
+        within: f64,
+    ) -> Result<f64, ExtractError> {
         if let Some(&angle) = self.recent.angles.get(&lbn)
             && self.rotation.is_quiet()
             && nearest(angle - expected).abs() < within
@@ -350,7 +368,11 @@ impl Angles {
         let answer = self.probe.read(lbn, 1).await?;
         let angle = (answer.completed.as_nanos() as f64 / self.rotation.revolution_ns).fract();
         let hit = answer.response_ns() <= self.rotation.hit_ns;
-        let within = if self.rotation.late { within.min(NOISE_MAX) } else { within };
+        let within = if self.rotation.late {
+            within.min(NOISE_MAX)
+        } else {
+            within
+        };
         if nearest(angle - expected).abs() < within || !hit && !self.rotation.late {
             self.recent.learn(lbn, angle);
             return Ok(angle);
@@ -431,7 +453,9 @@ impl Angles {
             return Err(self.never_missed(self.rotation.hit_ns));
         };
         if evictions > LONG_WORTH && self.capacity() > LONG_READ * evictions {
-            let needed = self.needed(LONG_READ, evictions / LONG_WORTH / 2, stride).await?;
+            let needed = self
+                .needed(LONG_READ, evictions / LONG_WORTH / 2, stride)
+                .await?;
             self.rotation.long_evictions = needed.map(|reads| 2 * reads);
         }
         self.rotation.evictions = evictions;
@@ -439,7 +463,12 @@ impl Angles {
     }
 
     /// How many reads of so many sectors make the buffer forget, if `most` do.
-    async fn needed(&mut self, sectors: u64, most: u64, stride: i64) -> Result<Option<u64>, ExtractError> {
+    async fn needed(
+        &mut self,
+        sectors: u64,
+        most: u64,
+        stride: i64,
+    ) -> Result<Option<u64>, ExtractError> {
         let mut reads = 1;
         while !self.forgets_after(reads, sectors, stride).await? {
             reads *= 2;
@@ -470,17 +499,34 @@ impl Angles {
 
     /// The response to a read `stride` behind another, with `between` reads
     /// of `sectors` elsewhere between them.
-    async fn read_behind(&mut self, stride: i64, between: u64, sectors: u64) -> Result<u64, ExtractError> {
+    async fn read_behind(
+        &mut self,
+        stride: i64,
+        between: u64,
+        sectors: u64,
+    ) -> Result<u64, ExtractError> {
         let reach = stride.unsigned_abs();
-        let lbn = reach + self.random.below(self.capacity().saturating_sub(2 * reach).max(1));
+        let lbn = reach
+            + self
+                .random
+                .below(self.capacity().saturating_sub(2 * reach).max(1));
         self.probe.read(lbn, 1).await?;
         let pause = self.random.unit() * REVOLUTION_NS.1;
         self.probe.idle(Duration::from_nanos(pause as u64)).await?;
         self.evict(between, sectors).await?;
-        Ok(self.probe.read(lbn.saturating_add_signed(stride), 1).await?.response_ns())
+        Ok(self
+            .probe
+            .read(lbn.saturating_add_signed(stride), 1)
+            .await?
+            .response_ns())
     }
 
-    async fn forgets_after(&mut self, reads: u64, sectors: u64, stride: i64) -> Result<bool, ExtractError> {
+    async fn forgets_after(
+        &mut self,
+        reads: u64,
+        sectors: u64,
+        stride: i64,
+    ) -> Result<bool, ExtractError> {
         let mut hasty = 0;
         for _ in 0..FORGOTTEN_READS {
             let response_ns = self.read_behind(stride, reads, sectors).await?;
@@ -502,14 +548,18 @@ impl Angles {
             last = now;
         }
         let (low, high) = REVOLUTION_NS;
-        let candidates = (0..=GUESSES).map(|step| low * (high / low).powf(step as f64 / GUESSES as f64));
+        let candidates =
+            (0..=GUESSES).map(|step| low * (high / low).powf(step as f64 / GUESSES as f64));
         // A host that is busy now and then spoils some gaps; how much does not count.
         let misfit = |revolution: f64| {
             let squares = gaps.map(|gap| nearest(gap / revolution).abs().min(SPOILT).powi(2));
             squares.iter().sum::<f64>() / GAPS as f64
         };
-        let scored: Vec<(f64, f64)> = candidates.map(|revolution| (misfit(revolution), revolution)).collect();
-        let least = |scored: &[(f64, f64)]| scored.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0));
+        let scored: Vec<(f64, f64)> = candidates
+            .map(|revolution| (misfit(revolution), revolution))
+            .collect();
+        let least =
+            |scored: &[(f64, f64)]| scored.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0));
         let (best, _) = least(&scored).unwrap_or((SPOILT, low));
         // Halves and thirds of it fit as well; of twice as much half the gaps are multiples.
         let fits = |misfit: f64| misfit < (1.2 * best).max(SPOILT.powi(2) / 8.0);
@@ -536,7 +586,9 @@ impl Angles {
     /// Reads `lbn` again from the medium, `pause_ns` later.
     async fn again(&mut self, lbn: u64, pause_ns: f64) -> Result<f64, ExtractError> {
         if pause_ns > 0.0 {
-            self.probe.idle(Duration::from_nanos(pause_ns as u64)).await?;
+            self.probe
+                .idle(Duration::from_nanos(pause_ns as u64))
+                .await?;
         }
         self.forget().await?;
         self.completion(lbn).await
@@ -584,13 +636,17 @@ impl Angles {
     async fn draw_apart(&mut self, lbn: u64) -> Result<(), ExtractError> {
         let first = self.middle(lbn, 0.0).await?;
         for doubling in 0..DOUBLINGS {
-            self.probe.progress("rotation", u64::from(doubling), u64::from(DOUBLINGS));
+            self.probe
+                .progress("rotation", u64::from(doubling), u64::from(DOUBLINGS));
             let pause = self.rotation.revolution_ns * f64::from(1 << doubling);
             self.settle(first, lbn, pause).await?;
         }
         let mut off = Vec::with_capacity(NOISE_READS);
         for _ in 0..NOISE_READS {
-            off.push(self.settle(first, lbn, self.rotation.revolution_ns * 1.4).await?);
+            off.push(
+                self.settle(first, lbn, self.rotation.revolution_ns * 1.4)
+                    .await?,
+            );
         }
         self.rotation.noise = spread(&mut off).1;
         Ok(())
@@ -621,7 +677,9 @@ impl Angles {
         for read in &mut reads[1..] {
             *read = self.again(lbn, 0.0).await?;
         }
-        reads.sort_by(|a, b| nearest((a - first) / revolution).total_cmp(&nearest((b - first) / revolution)));
+        reads.sort_by(|a, b| {
+            nearest((a - first) / revolution).total_cmp(&nearest((b - first) / revolution))
+        });
         Ok(reads[MIDDLE_READS / 2])
     }
 }
@@ -632,7 +690,8 @@ fn earliest_agreed(angles: &[f64]) -> Option<f64> {
     let after = |angle: f64| angles.iter().map(move |other| nearest(*other - angle));
     let earliest = angles.iter().copied().filter(|&angle| {
         let before = after(angle).filter(|&after| after < 0.0).count();
-        before <= angles.len() / LATE_AS_EARLY && after(angle).any(|after| after > 0.0 && after < NOISE_MAX)
+        before <= angles.len() / LATE_AS_EARLY
+            && after(angle).any(|after| after > 0.0 && after < NOISE_MAX)
     });
     earliest.max_by_key(|&angle| after(angle).filter(|&after| after > 0.0).count())
 }

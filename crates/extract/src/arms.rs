@@ -29,13 +29,19 @@ const BORDER: u64 = 4096;
 /// If a read fails, or several arms have parts that are not equal.
 pub async fn arms(angles: &Angles, seed: Seed) -> Result<Option<u32>, ExtractError> {
     let capacity = angles.probe().capacity().0;
-    let mut returns = Returns { angles, random: seed.stream("arms"), home: 0..(capacity / HOME).max(1) };
+    let mut returns = Returns {
+        angles,
+        random: seed.stream("arms"),
+        home: 0..(capacity / HOME).max(1),
+    };
     let border = (capacity / BORDER).max(1);
     // On an arm's own part, were there as many as are looked for.
     let own = capacity / (ARMS_MAX + 2);
     let stays = returns.least_ns(returns.home.clone()).await?;
     let goes = returns.least_ns(own..own + border).await?;
-    let (Some(stays), Some(goes)) = (stays, goes) else { return Ok(None) };
+    let (Some(stays), Some(goes)) = (stays, goes) else {
+        return Ok(None);
+    };
     if goes <= stays {
         return Ok(None);
     }
@@ -83,7 +89,9 @@ impl Returns<'_> {
         let mut least = u64::MAX;
         let mut returns = 0;
         for tried in 0..RETURNS_TRIED {
-            self.angles.probe().progress("arms", u64::from(tried), u64::from(RETURNS_TRIED));
+            self.angles
+                .probe()
+                .progress("arms", u64::from(tried), u64::from(RETURNS_TRIED));
             let mut soonest = u64::MAX;
             let mut last = 0;
             for place in [&self.home, &away, &self.home] {

@@ -43,15 +43,19 @@ impl BlockDevice {
     /// `transport` asks it.
     #[must_use]
     pub fn translated_by(self, transport: Box<dyn Transport>) -> BlockDevice {
-        BlockDevice { translator: Some(transport), ..self }
+        BlockDevice {
+            translator: Some(transport),
+            ..self
+        }
     }
 
     fn open_with(path: &Path, write: bool) -> io::Result<BlockDevice> {
         let access = if write { Access::Write } else { Access::Read };
-        let opened = fullstroke_device::open(path, access, Cache::Past).map_err(|error| match error {
-            OpenError::Host(error) | OpenError::NoWayPast(error) => error,
-            error => io::Error::other(error.to_string()),
-        })?;
+        let opened =
+            fullstroke_device::open(path, access, Cache::Past).map_err(|error| match error {
+                OpenError::Host(error) | OpenError::NoWayPast(error) => error,
+                error => io::Error::other(error.to_string()),
+            })?;
         let (file, capacity) = (opened.file, Sectors(opened.bytes / SECTOR_BYTES));
         if capacity == Sectors::ZERO {
             return Err(io::Error::other(
@@ -88,8 +92,15 @@ fn read_at(
     let read = file.read_exact_at(bytes, extent.start.0 * SECTOR_BYTES);
     let completed = since(began);
     match read {
-        Ok(()) => Ok(Answer { issued, completed, place: Place::default() }),
-        Err(error) => Err(ExtractError::Device { extent, reason: error.to_string() }),
+        Ok(()) => Ok(Answer {
+            issued,
+            completed,
+            place: Place::default(),
+        }),
+        Err(error) => Err(ExtractError::Device {
+            extent,
+            reason: error.to_string(),
+        }),
     }
 }
 
@@ -121,7 +132,8 @@ impl Device for BlockDevice {
                 })
                 .collect();
             let ended = |read: std::thread::ScopedJoinHandle<'_, Result<Answer, ExtractError>>| {
-                read.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                read.join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             };
             reads.into_iter().map(ended).collect()
         })
@@ -134,8 +146,15 @@ impl Device for BlockDevice {
         let written = self.file.write_all_at(bytes, extent.start.0 * SECTOR_BYTES);
         let completed = since(self.began);
         match written {
-            Ok(()) => Ok(Answer { issued, completed, place: Place::default() }),
-            Err(error) => Err(ExtractError::Device { extent, reason: error.to_string() }),
+            Ok(()) => Ok(Answer {
+                issued,
+                completed,
+                place: Place::default(),
+            }),
+            Err(error) => Err(ExtractError::Device {
+                extent,
+                reason: error.to_string(),
+            }),
         }
     }
 
@@ -146,13 +165,21 @@ impl Device for BlockDevice {
             return Err(fail("nothing carries SCSI commands to it".into()));
         };
         let place = scsi::ask(&mut **transport, lbn).map_err(|error| fail(error.to_string()))?;
-        Ok(Answer { issued, completed: self.now(), place })
+        Ok(Answer {
+            issued,
+            completed: self.now(),
+            place,
+        })
     }
 
     fn idle(&mut self, span: Duration) -> Answer {
         let issued = self.now();
         std::thread::sleep(std::time::Duration::from_nanos(span.as_nanos()));
-        Answer { issued, completed: self.now(), place: Place::default() }
+        Answer {
+            issued,
+            completed: self.now(),
+            place: Place::default(),
+        }
     }
 }
 
@@ -169,13 +196,21 @@ mod tests {
 
     impl Transport for Recorded {
         fn send_diagnostic(&mut self, parameters: &[u8]) -> Result<(), String> {
-            self.0 =
-                u64::from(u32::from_be_bytes([parameters[6], parameters[7], parameters[8], parameters[9]]));
+            self.0 = u64::from(u32::from_be_bytes([
+                parameters[6],
+                parameters[7],
+                parameters[8],
+                parameters[9],
+            ]));
             Ok(())
         }
         fn receive_diagnostic(&mut self, _: u16) -> Result<Vec<u8>, String> {
             let (cylinder, within) = (self.0 / 12, self.0 % 12);
-            let (head, sector) = if within < 7 { (0, within) } else { (1, within - 7) };
+            let (head, sector) = if within < 7 {
+                (0, within)
+            } else {
+                (1, within - 7)
+            };
             let place = [0, 0, cylinder as u8, head, 0, 0, 0, sector as u8];
             Ok([&[0x40, 0, 0, 0x0a, 0, 0b101][..], &place[..]].concat())
         }
@@ -186,7 +221,10 @@ mod tests {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let made = MADE.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!("fullstroke-extract-{}-{made}", std::process::id()));
-        std::fs::File::create(&path).unwrap().write_all(&[0; 48 * 512]).unwrap();
+        std::fs::File::create(&path)
+            .unwrap()
+            .write_all(&[0; 48 * 512])
+            .unwrap();
         let opened = BlockDevice::open(&path);
         std::fs::remove_file(&path).unwrap();
         if opened.is_err() {
@@ -197,18 +235,30 @@ mod tests {
 
     #[test]
     fn a_scsi_disk_is_translated_by_what_carries_its_commands() {
-        let Some(device) = small(&std::env::temp_dir()) else { return };
+        let Some(device) = small(&std::env::temp_dir()) else {
+            return;
+        };
         let mut device = device.translated_by(Box::new(Recorded(0)));
-        let (found, effort) =
-            run(&mut device, Extraction::new(Sectors(48), translate), &mut |_, _| {}).unwrap();
-        let tracks: Vec<u64> = found.table.tracks_from(Lbn(0)).map(|track| track.sectors.0).collect();
+        let (found, effort) = run(
+            &mut device,
+            Extraction::new(Sectors(48), translate),
+            &mut |_, _| {},
+        )
+        .unwrap();
+        let tracks: Vec<u64> = found
+            .table
+            .tracks_from(Lbn(0))
+            .map(|track| track.sectors.0)
+            .collect();
         assert_eq!(tracks, [7, 5, 7, 5, 7, 5, 7, 5]);
         assert!(effort.translations > 0);
     }
 
     #[test]
     fn a_device_without_scsi_says_that_nothing_translates() {
-        let Some(mut device) = small(&std::env::temp_dir()) else { return };
+        let Some(mut device) = small(&std::env::temp_dir()) else {
+            return;
+        };
         let error = device.translate(Lbn(3)).unwrap_err().to_string();
         assert!(error.contains("nothing carries SCSI commands"), "{error}");
     }

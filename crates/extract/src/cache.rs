@@ -68,7 +68,11 @@ pub struct Cache {
 ///
 /// # Errors
 /// If a request fails, or the device never forgets.
-pub async fn cache(angles: &mut Angles, arms: Option<u32>, writes: bool) -> Result<Cache, ExtractError> {
+pub async fn cache(
+    angles: &mut Angles,
+    arms: Option<u32>,
+    writes: bool,
+) -> Result<Cache, ExtractError> {
     let share = share(angles.probe().capacity().0, arms);
     let buffer = &mut Buffer { angles, share };
     let mut cache = Cache::default();
@@ -85,17 +89,26 @@ pub async fn cache(angles: &mut Angles, arms: Option<u32>, writes: bool) -> Resu
     if cache.answers {
         // What a device without delivered data still has lies behind the read.
         let stride = u64::from(!cache.keeps_delivered);
-        cache.segments =
-            1 + buffer.last(SEGMENTS_MAX, MAJORITY, |others| Ask::After { others, stride }).await?;
+        cache.segments = 1 + buffer
+            .last(SEGMENTS_MAX, MAJORITY, |others| Ask::After {
+                others,
+                stride,
+            })
+            .await?;
     }
     if cache.keeps_delivered && !cache.whole_tracks {
-        cache.segment_sectors =
-            Some(buffer.last(SECTORS_MAX, MAJORITY, |sectors| Ask::Long { sectors }).await?);
+        cache.segment_sectors = Some(
+            buffer
+                .last(SECTORS_MAX, MAJORITY, |sectors| Ask::Long { sectors })
+                .await?,
+        );
     }
     if cache.read_ahead.is_some() {
         let mut ahead = [0; 3];
         for (sectors, &least) in ahead.iter_mut().zip(&HELD) {
-            *sectors = buffer.last(SECTORS_MAX, least, |sectors| Ask::Ahead { sectors }).await?;
+            *sectors = buffer
+                .last(SECTORS_MAX, least, |sectors| Ask::Ahead { sectors })
+                .await?;
         }
         cache.read_ahead = Some(ahead);
     }
@@ -128,7 +141,12 @@ struct Buffer<'a> {
 impl Buffer<'_> {
     /// The largest number for which the buffer still has what is asked for, at so many
     /// of [`TRIES`] places at least, by doubling and halving; 0 if there is none.
-    async fn last(&mut self, most: u64, least: u32, ask: impl Fn(u64) -> Ask) -> Result<u64, ExtractError> {
+    async fn last(
+        &mut self,
+        most: u64,
+        least: u32,
+        ask: impl Fn(u64) -> Ask,
+    ) -> Result<u64, ExtractError> {
         let (mut low, mut high) = (0, 1);
         while self.held(least, ask(high)).await? {
             self.angles.probe().progress("segments", high, most);
@@ -139,7 +157,11 @@ impl Buffer<'_> {
         }
         while high - low > 1 {
             let middle = low.midpoint(high);
-            if self.held(least, ask(middle)).await? { low = middle } else { high = middle }
+            if self.held(least, ask(middle)).await? {
+                low = middle
+            } else {
+                high = middle
+            }
         }
         Ok(low)
     }
@@ -148,7 +170,11 @@ impl Buffer<'_> {
     async fn held(&mut self, least: u32, question: Ask) -> Result<bool, ExtractError> {
         let (mut yes, mut no) = (0, 0);
         while yes < least && no <= TRIES - least {
-            if self.holds(question).await? { yes += 1 } else { no += 1 }
+            if self.holds(question).await? {
+                yes += 1
+            } else {
+                no += 1
+            }
         }
         Ok(yes >= least)
     }
@@ -158,7 +184,10 @@ impl Buffer<'_> {
             Ask::Long { sectors } | Ask::Ahead { sectors } => sectors,
             Ask::Behind(_) | Ask::After { .. } => 16,
         };
-        let lbn = 8 + self.angles.random().below(self.share.saturating_sub(room + 16).max(1));
+        let lbn = 8 + self
+            .angles
+            .random()
+            .below(self.share.saturating_sub(room + 16).max(1));
         match question {
             Ask::Behind(stride) => {
                 self.angles.probe().read(lbn, 1).await?;
@@ -197,7 +226,10 @@ impl Buffer<'_> {
 
     async fn rest(&mut self, revolutions: f64) -> Result<(), ExtractError> {
         let ns = self.angles.rotation().revolution_ns * revolutions;
-        self.angles.probe().idle(Duration::from_nanos(ns as u64)).await
+        self.angles
+            .probe()
+            .idle(Duration::from_nanos(ns as u64))
+            .await
     }
 
     async fn hasty(&mut self, lbn: u64) -> Result<bool, ExtractError> {
@@ -214,7 +246,8 @@ impl Buffer<'_> {
             // What was written before is on the medium then.
             self.rest(WRITE_REVOLUTIONS).await?;
             let lbn = self.angles.random().below(self.share);
-            hasty += u64::from(self.angles.probe().rewrite(lbn, 1).await?.response_ns() <= HASTE_NS);
+            hasty +=
+                u64::from(self.angles.probe().rewrite(lbn, 1).await?.response_ns() <= HASTE_NS);
         }
         Ok(hasty as f64 >= TAKEN_PART * WRITES as f64)
     }

@@ -32,14 +32,18 @@ pub struct Nearness {
 
 /// Holds a table against the truth.
 pub fn compare(found: &Boundaries, truth: &Boundaries) -> Nearness {
-    let wrong = found.tracks_from(Lbn(0)).filter(|track| !truth.is_boundary(track.start)).count() as u64;
+    let wrong = found
+        .tracks_from(Lbn(0))
+        .filter(|track| !truth.is_boundary(track.start))
+        .count() as u64;
     let (mut missed, mut missed_outside_holes) = (0, 0);
     let mut before: [u64; 2] = [0; 2];
     for track in truth.tracks_from(Lbn(0)) {
         if !found.is_boundary(track.start) {
             missed += 1;
             // A track with a hole is shorter than those around it.
-            missed_outside_holes += u64::from(track.sectors.0 == before[0] && before[0] == before[1]);
+            missed_outside_holes +=
+                u64::from(track.sectors.0 == before[0] && before[0] == before[1]);
         }
         before = [track.sectors.0, before[0]];
     }
@@ -64,14 +68,27 @@ pub fn zone_error(found: &[FoundZone], model: &Model) -> (f64, u64, u64) {
     let arms = model.config().capacity_sectors.0 / share.max(1);
     let mut truth: Vec<(u64, f64)> = Vec::new();
     for (arm, zone) in (0..arms).flat_map(|arm| geometry.zones().map(move |zone| (arm, zone))) {
-        if truth.last().is_none_or(|last| last.1 != zone.sectors_per_track) {
+        if truth
+            .last()
+            .is_none_or(|last| last.1 != zone.sectors_per_track)
+        {
             truth.push((arm * share + zone.first_lbn.0, zone.sectors_per_track));
         }
     }
-    let nearest = |first: u64| found.iter().map(|zone| zone.first.abs_diff(first)).min().unwrap_or(u64::MAX);
+    let nearest = |first: u64| {
+        found
+            .iter()
+            .map(|zone| zone.first.abs_diff(first))
+            .min()
+            .unwrap_or(u64::MAX)
+    };
     let off: Vec<u64> = truth.iter().map(|&(first, _)| nearest(first)).collect();
     let mean = off.iter().map(|&off| off as f64).sum::<f64>() / off.len().max(1) as f64;
-    (mean, off.iter().copied().max().unwrap_or(0), truth.len() as u64)
+    (
+        mean,
+        off.iter().copied().max().unwrap_or(0),
+        truth.len() as u64,
+    )
 }
 
 /// A distance of the seek curve, as found and in truth.
@@ -89,7 +106,10 @@ pub struct SeekTruth {
 pub fn seek_curve(seeks: &Seeks, table: &Boundaries, model: &Model) -> Vec<SeekTruth> {
     let mut of_distance: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
     for (seek, truth) in with_truth(seeks, table, model) {
-        of_distance.entry(seek.from.abs_diff(seek.to)).or_default().push((seek.ms, truth));
+        of_distance
+            .entry(seek.from.abs_diff(seek.to))
+            .or_default()
+            .push((seek.ms, truth));
     }
     let mean = |times: &[(f64, f64)], of: fn(&(f64, f64)) -> f64| {
         times.iter().map(of).sum::<f64>() / times.len() as f64
@@ -112,9 +132,18 @@ fn with_truth(seeks: &Seeks, table: &Boundaries, model: &Model) -> Vec<(Seek, f6
         if from / share != to / share {
             return None;
         }
-        let (from, to) = (geometry.locate(Lbn(from % share)), geometry.locate(Lbn(to % share)));
+        let (from, to) = (
+            geometry.locate(Lbn(from % share)),
+            geometry.locate(Lbn(to % share)),
+        );
         let head = Head::default().reading(&from);
-        Some((*seek, model.mechanics().seek(head, to.cylinder, to.surface, false).as_millis_f64()))
+        Some((
+            *seek,
+            model
+                .mechanics()
+                .seek(head, to.cylinder, to.surface, false)
+                .as_millis_f64(),
+        ))
     };
     seeks.seeks.iter().filter_map(truth).collect()
 }
@@ -124,7 +153,10 @@ fn with_truth(seeks: &Seeks, table: &Boundaries, model: &Model) -> Vec<(Seek, f6
 pub fn seek_error(seeks: &Seeks, table: &Boundaries, model: &Model) -> (f64, f64) {
     let pairs = with_truth(seeks, table, model);
     let count = pairs.len().max(1) as f64;
-    let squares: f64 = pairs.iter().map(|(seek, truth)| (seek.ms - truth).powi(2)).sum();
+    let squares: f64 = pairs
+        .iter()
+        .map(|(seek, truth)| (seek.ms - truth).powi(2))
+        .sum();
     let sum: f64 = pairs.iter().map(|(_, truth)| truth).sum();
     ((squares / count).sqrt(), sum / count)
 }
@@ -144,7 +176,10 @@ pub fn skew_error(timed: &Timed, model: &Model) -> (f64, u64) {
             if end >= capacity || end % share == 0 {
                 continue;
             }
-            let (last, next) = (geometry.locate(Lbn(end % share - 1)), geometry.locate(Lbn(end % share)));
+            let (last, next) = (
+                geometry.locate(Lbn(end % share - 1)),
+                geometry.locate(Lbn(end % share)),
+            );
             let truth = (next.angle - last.angle - last.sector_angle).as_revolutions();
             squares += nearest(of_track(track) - truth).powi(2);
             count += 1;

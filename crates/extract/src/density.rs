@@ -56,31 +56,53 @@ pub async fn zones(probe: Probe, seed: Seed) -> Result<ZoneMap, ExtractError> {
     let rotation = angles.rotation();
     if !rotation.is_quiet() {
         let (timed, _) = tracks(angles, Pace::Jumping).await?;
-        return Ok(ZoneMap { zones: timed.zones(), rotation, places: 0 });
+        return Ok(ZoneMap {
+            zones: timed.zones(),
+            rotation,
+            places: 0,
+        });
     }
     let capacity = angles.probe().capacity().0;
     let count = (capacity / CELL_MIN).clamp(1, PLACES);
     let edge = |index: u64| (u128::from(capacity) * u128::from(index) / u128::from(count)) as u64;
-    let cells: Vec<Cell> =
-        (0..count).map(|index| Cell { first: edge(index), end: edge(index + 1) }).collect();
+    let cells: Vec<Cell> = (0..count)
+        .map(|index| Cell {
+            first: edge(index),
+            end: edge(index + 1),
+        })
+        .collect();
     let places = survey(&mut angles, &cells).await?;
     let mut sketches = sketch(&places);
     halve(&mut angles, &mut sketches).await?;
     begin(&mut angles, &mut sketches).await?;
     let zones = sketches.into_iter().map(Sketch::zone).collect();
-    Ok(ZoneMap { zones, rotation, places: places.len() as u64 })
+    Ok(ZoneMap {
+        zones,
+        rotation,
+        places: places.len() as u64,
+    })
 }
 
 /// How long a track is in each of `cells` where that can be told. Only a buffer of
 /// whole tracks has what lies below a sector that was read: there so many take turns
 /// as drive it out, and no more: a revolution is known to a part only.
 async fn survey(angles: &mut Angles, cells: &[Cell]) -> Result<Vec<Place>, ExtractError> {
-    let Rotation { whole_tracks, evictions, .. } = angles.rotation();
-    let turns = if whole_tracks { 2 * evictions as usize } else { 1 };
+    let Rotation {
+        whole_tracks,
+        evictions,
+        ..
+    } = angles.rotation();
+    let turns = if whole_tracks {
+        2 * evictions as usize
+    } else {
+        1
+    };
     let of = cells.len() as u64;
     let mut places = Vec::with_capacity(cells.len());
     for (number, cells) in cells.chunks(turns.max(1)).enumerate() {
-        angles.probe().progress("zones", (number * turns) as u64, of);
+        angles
+            .probe()
+            .progress("zones", (number * turns) as u64, of);
         places.extend(look_at(angles, cells, TRIES).await?.into_iter().flatten());
     }
     Ok(places)
@@ -102,7 +124,10 @@ async fn halve(angles: &mut Angles, sketches: &mut [Sketch]) -> Result<(), Extra
             let track = sketch.shortest();
             if let Some(at) = sketch.begins.look(track) {
                 open.push(&mut sketch.begins);
-                cells.push(Cell { first: at, end: at + 1 });
+                cells.push(Cell {
+                    first: at,
+                    end: at + 1,
+                });
             }
         }
         if open.is_empty() {
@@ -112,7 +137,9 @@ async fn halve(angles: &mut Angles, sketches: &mut [Sketch]) -> Result<(), Extra
             angles.forget().await?;
         }
         let seen = look_at(angles, &cells, 1).await?;
-        open.into_iter().zip(seen).for_each(|(bracket, seen)| bracket.tell(seen));
+        open.into_iter()
+            .zip(seen)
+            .for_each(|(bracket, seen)| bracket.tell(seen));
     }
 }
 
@@ -133,7 +160,11 @@ async fn begin(angles: &mut Angles, sketches: &mut [Sketch]) -> Result<(), Extra
 }
 
 /// Follows the line of a zone's first track down to where it ends.
-async fn descend(angles: &mut Angles, bracket: &mut Bracket, step: u64) -> Result<(), ExtractError> {
+async fn descend(
+    angles: &mut Angles,
+    bracket: &mut Bracket,
+    step: u64,
+) -> Result<(), ExtractError> {
     let width = 1.0 / bracket.high.sectors as f64;
     let rough = angles.rough();
     let top = bracket.high.first;
@@ -166,7 +197,14 @@ struct Line {
 
 impl Line {
     fn at(top: u64) -> Line {
-        Line { top, angle: None, width: 0.0, known: 0, tries: 1, found: false }
+        Line {
+            top,
+            angle: None,
+            width: 0.0,
+            known: 0,
+            tries: 1,
+            found: false,
+        }
     }
 
     /// How far below the top is read next; nothing where there is no such sector.
@@ -212,7 +250,11 @@ impl Line {
 
     fn place(&self) -> Option<Place> {
         let sectors = (1.0 / self.width).round() as u64;
-        self.found.then_some(Place { first: self.top - self.known, end: self.top + 1, sectors })
+        self.found.then_some(Place {
+            first: self.top - self.known,
+            end: self.top + 1,
+            sectors,
+        })
     }
 }
 
@@ -241,7 +283,10 @@ async fn look_at(
             };
             let again = !on && line.tries < tries;
             if again {
-                *line = Line { tries: line.tries + 1, ..drawn(angles, &cells[index]) };
+                *line = Line {
+                    tries: line.tries + 1,
+                    ..drawn(angles, &cells[index])
+                };
             }
             if again || on && !line.found {
                 left.push(index);

@@ -59,7 +59,9 @@ pub async fn depth(probe: Probe, arms: Option<u32>, seed: Seed) -> Result<Depth,
         let (mut overtaken, mut overtaking, mut together_ns) = (0, 0, 0);
         for burst in 0..BURSTS {
             probe.progress("bursts", burst, BURSTS);
-            let extents = (0..reads).map(|_| Extent::new(random.below(capacity), 1)).collect();
+            let extents = (0..reads)
+                .map(|_| Extent::new(random.below(capacity), 1))
+                .collect();
             let answers = probe.burst(extents).await?;
             let overtakes = overtakes(&answers);
             overtaken = overtaken.max(overtakes.iter().copied().max().unwrap_or(0));
@@ -88,7 +90,11 @@ fn overtakes(answers: &[Answer]) -> Vec<u64> {
     issued.sort_by_key(|answer| answer.issued);
     let mut ended: Vec<(usize, &Answer)> = issued.into_iter().enumerate().collect();
     ended.sort_by_key(|(_, answer)| answer.completed);
-    ended.iter().enumerate().map(|(place, (number, _))| number.saturating_sub(place) as u64).collect()
+    ended
+        .iter()
+        .enumerate()
+        .map(|(place, (number, _))| number.saturating_sub(place) as u64)
+        .collect()
 }
 
 #[cfg(test)]
@@ -99,7 +105,10 @@ mod tests {
     #[test]
     fn a_read_overtakes_by_the_places_that_it_gains() {
         let ended = [30, 40, 10, 20];
-        let answers = ended.map(|ns| Answer { completed: Time::from_nanos(ns), ..Answer::default() });
+        let answers = ended.map(|ns| Answer {
+            completed: Time::from_nanos(ns),
+            ..Answer::default()
+        });
         assert_eq!(overtakes(&answers), [2, 2, 0, 0]);
     }
 }

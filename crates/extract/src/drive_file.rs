@@ -12,7 +12,9 @@ use crate::pattern::FoundTrack;
 use crate::seek::{LEAST_PAIRS, Seeks, is_by_least};
 use crate::timing::{Stretch, Timed};
 use crate::zero_latency::Latency;
-use fullstroke_drive::{DriveConfig, RunConfig, SectorsPerTrack, SeekConfig, ZeroLatency, ZoneConfig};
+use fullstroke_drive::{
+    DriveConfig, RunConfig, SectorsPerTrack, SeekConfig, ZeroLatency, ZoneConfig,
+};
 use fullstroke_units::Lbn;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -37,7 +39,10 @@ impl Mechanics {
     pub fn drive_file(&self, title: &str, device: &str) -> DriveConfig {
         let mut cylinder = 0;
         let first_arm = before(&self.timed.stretches, self.share());
-        let zones = first_arm.iter().map(|stretch| zone(stretch, &mut cylinder)).collect();
+        let zones = first_arm
+            .iter()
+            .map(|stretch| zone(stretch, &mut cylinder))
+            .collect();
         let mut curve = self.seeks.curve.clone();
         curve.iter_mut().for_each(|(_, ms)| *ms = round(*ms, 1e6));
         DriveConfig {
@@ -50,7 +55,10 @@ impl Mechanics {
             band_tracks: 32,
             band_start: Default::default(),
             zones,
-            seek: SeekConfig::Points { points: curve, falls_allowed: true },
+            seek: SeekConfig::Points {
+                points: curve,
+                falls_allowed: true,
+            },
             head_switch_ms: 0.0,
             write_settle_ms: 0.0,
             turn_round_ms: 0.0,
@@ -80,17 +88,22 @@ impl Mechanics {
         let (table, share) = (&self.timed.table, self.share());
         let of = |arm: u64| {
             let begin = arm * share;
-            let within = table.tracks_from(Lbn(begin)).take_while(move |track| track.start.0 < begin + share);
+            let within = table
+                .tracks_from(Lbn(begin))
+                .take_while(move |track| track.start.0 < begin + share);
             within.map(move |track| track.start.0 - begin)
         };
-        (1..u64::from(self.arms.unwrap_or(1))).map(|arm| unlike(of(0), of(arm))).sum()
+        (1..u64::from(self.arms.unwrap_or(1)))
+            .map(|arm| unlike(of(0), of(arm)))
+            .sum()
     }
 
     fn arms_source(&self) -> String {
         match self.arms {
             None => "not told: a far read delays the next one elsewhere too little".to_owned(),
             Some(1) => {
-                "measured: a read among the last addresses delays the next one among the first".to_owned()
+                "measured: a read among the last addresses delays the next one among the first"
+                    .to_owned()
             }
             Some(arms) => format!(
                 "measured: a read in one of {arms} equal parts of the addresses does not delay one in another; \
@@ -101,12 +114,21 @@ impl Mechanics {
     }
 
     fn sources(&self, device: &str) -> BTreeMap<String, String> {
-        let Rotation { noise, evictions, .. } = self.rotation;
-        let Timed { predicted, searched, skipped, .. } = self.timed;
+        let Rotation {
+            noise, evictions, ..
+        } = self.rotation;
+        let Timed {
+            predicted,
+            searched,
+            skipped,
+            ..
+        } = self.timed;
         let buffer = if evictions == 0 {
             "not seen: no read was answered without the platter".to_owned()
         } else {
-            format!("there is one, which {evictions} reads elsewhere empty of a sector; not described here")
+            format!(
+                "there is one, which {evictions} reads elsewhere empty of a sector; not described here"
+            )
         };
         let entries = [
             ("capacity_sectors", format!("the size of {device}")),
@@ -142,12 +164,17 @@ impl Mechanics {
             ("buffer", buffer),
             ("queue", "not measured; what a drive file has unless said".to_owned()),
         ];
-        entries.into_iter().map(|(key, source)| (key.to_owned(), source)).collect()
+        entries
+            .into_iter()
+            .map(|(key, source)| (key.to_owned(), source))
+            .collect()
     }
 
     fn seek_source(&self) -> String {
         let pairs = if is_by_least(&self.rotation) {
-            format!("the shortest of {LEAST_PAIRS} pairs each, for the buffer answers what was read before")
+            format!(
+                "the shortest of {LEAST_PAIRS} pairs each, for the buffer answers what was read before"
+            )
         } else {
             "medians of three pairs each".to_owned()
         };
@@ -155,14 +182,21 @@ impl Mechanics {
     }
 
     fn zero_latency_source(&self) -> String {
-        let Latency { zero_latency, agreement, whole_tracks, .. } = self.latency;
+        let Latency {
+            zero_latency,
+            agreement,
+            whole_tracks,
+            ..
+        } = self.latency;
         let seen = format!(
             "whole tracks take {:.3} ms, standard deviation {:.3}, and end at angles that agree by {agreement:.2}",
             whole_tracks.mean_ms, whole_tracks.deviation_ms
         );
         match zero_latency {
             Some(_) => format!("measured: {seen}"),
-            None => format!("not known, assumed: {seen}; the bus is slower than the platter, which hides it"),
+            None => format!(
+                "not known, assumed: {seen}; the bus is slower than the platter, which hides it"
+            ),
         }
     }
 }
@@ -192,10 +226,18 @@ fn unlike(one: impl Iterator<Item = u64>, other: impl Iterator<Item = u64>) -> u
 fn before(stretches: &[Stretch], end: u64) -> Vec<Stretch> {
     let mut before = Vec::new();
     for stretch in stretches.iter().take_while(|stretch| stretch.first < end) {
-        let period = stretch.period.iter().map(|track| track.sectors).sum::<u64>().max(1);
+        let period = stretch
+            .period
+            .iter()
+            .map(|track| track.sectors)
+            .sum::<u64>()
+            .max(1);
         let times = stretch.times.min((end - stretch.first) / period);
         if times > 0 {
-            before.push(Stretch { times, ..stretch.clone() });
+            before.push(Stretch {
+                times,
+                ..stretch.clone()
+            });
         }
         if times == stretch.times {
             continue;
@@ -207,7 +249,12 @@ fn before(stretches: &[Stretch], end: u64) -> Vec<Stretch> {
             if first >= end {
                 break;
             }
-            before.push(Stretch { first, angle, period: vec![*track], times: 1 });
+            before.push(Stretch {
+                first,
+                angle,
+                period: vec![*track],
+                times: 1,
+            });
             first += track.sectors;
             angle += track.step;
         }
@@ -223,8 +270,9 @@ fn zone(stretch: &Stretch, cylinder: &mut u32) -> ZoneConfig {
     *cylinder += cylinders;
     let reference = tracks[0];
     let mut zone = ZoneConfig::plain(first, first + cylinders - 1, reference.sectors as u32);
-    let uniform =
-        tracks.iter().all(|track| track.sectors == reference.sectors && near(track.step, reference.step));
+    let uniform = tracks
+        .iter()
+        .all(|track| track.sectors == reference.sectors && near(track.step, reference.step));
     let spares = spares(&reference);
     if uniform && spares > 0 {
         zone.sectors_per_track = SectorsPerTrack::Same((reference.sectors + spares) as u32);
@@ -268,7 +316,11 @@ fn skew(track: &FoundTrack) -> f64 {
 fn spares(track: &FoundTrack) -> u64 {
     let all = (1.0 / track.width.max(1e-9)).round() as u64;
     let spares = all.saturating_sub(track.sectors);
-    if spares * 4 <= track.sectors { spares } else { 0 }
+    if spares * 4 <= track.sectors {
+        spares
+    } else {
+        0
+    }
 }
 
 fn near(one: f64, other: f64) -> bool {

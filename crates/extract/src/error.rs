@@ -41,6 +41,9 @@ pub enum ExtractError {
 impl ExtractError {
     /// `what` cannot be told.
     pub(crate) fn cannot_tell(what: &'static str, saw: impl Into<String>) -> ExtractError {
-        ExtractError::CannotTell { what, saw: saw.into() }
+        ExtractError::CannotTell {
+            what,
+            saw: saw.into(),
+        }
     }
 }

@@ -37,14 +37,26 @@ pub async fn growth(probe: Probe, sectors_max: u64) -> Result<u64, ExtractError>
     for (index, &start) in STARTS.iter().enumerate() {
         let mut rates = Vec::with_capacity(sectors_max as usize);
         for sectors in 1..=sectors_max.min(probe.capacity().0.saturating_sub(start)) {
-            probe.progress("growing reads", index as u64 * sectors_max + sectors, 4 * sectors_max);
+            probe.progress(
+                "growing reads",
+                index as u64 * sectors_max + sectors,
+                4 * sectors_max,
+            );
             let took = probe.read(start, sectors).await?.response_ns();
             rates.push(sectors as f64 / took.max(1) as f64);
         }
-        all.push(Grown { start, cliffs: cliffs(&rates) });
+        all.push(Grown {
+            start,
+            cliffs: cliffs(&rates),
+        });
     }
     let everywhere = |address: &u64| {
-        all.iter().all(|grown| grown.cliffs.iter().any(|sectors| grown.start + sectors == *address))
+        all.iter().all(|grown| {
+            grown
+                .cliffs
+                .iter()
+                .any(|sectors| grown.start + sectors == *address)
+        })
     };
     let mut addresses = all[0].cliffs.iter().map(|sectors| all[0].start + sectors);
     addresses.find(everywhere).ok_or_else(|| {

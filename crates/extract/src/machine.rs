@@ -195,18 +195,33 @@ impl<T> Extraction<T> {
         F: Future<Output = Result<T, ExtractError>> + 'static,
     {
         let desk = Rc::new(RefCell::new(Desk::default()));
-        let probe = Probe { desk: Rc::clone(&desk), capacity };
-        Extraction { future: Box::pin(algorithm(probe)), desk }
+        let probe = Probe {
+            desk: Rc::clone(&desk),
+            capacity,
+        };
+        Extraction {
+            future: Box::pin(algorithm(probe)),
+            desk,
+        }
     }
 
     /// What is wanted next. Answer it before the next call.
     pub fn step(&mut self) -> Step<T> {
-        match self.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        match self
+            .future
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
             Poll::Ready(result) => Step::Done(result),
             Poll::Pending => {
                 let ask = self.desk.borrow_mut().ask.take();
                 ask.map_or_else(
-                    || Step::Done(Err(ExtractError::cannot_tell("anything", "the last ask has no answer"))),
+                    || {
+                        Step::Done(Err(ExtractError::cannot_tell(
+                            "anything",
+                            "the last ask has no answer",
+                        )))
+                    },
                     Step::Ask,
                 )
             }
@@ -259,8 +274,10 @@ pub trait Device {
     /// # Errors
     /// If one fails. Unless implemented, only one can be outstanding.
     fn burst(&mut self, extents: &[Extent]) -> Result<Vec<Answer>, ExtractError> {
-        let saw =
-            format!("{} reads at once were wanted, and this device is given one at a time", extents.len());
+        let saw = format!(
+            "{} reads at once were wanted, and this device is given one at a time",
+            extents.len()
+        );
         Err(ExtractError::cannot_tell("the depth of the queue", saw))
     }
 
@@ -269,7 +286,10 @@ pub trait Device {
     /// # Errors
     /// If it cannot. Unless implemented, nothing is ever written.
     fn rewrite(&mut self, extent: Extent) -> Result<Answer, ExtractError> {
-        Err(ExtractError::Device { extent, reason: "it was not opened for writing".into() })
+        Err(ExtractError::Device {
+            extent,
+            reason: "it was not opened for writing".into(),
+        })
     }
 
     /// Where `lbn` lies.
@@ -277,7 +297,10 @@ pub trait Device {
     /// # Errors
     /// If it does not say; unless implemented, it never does.
     fn translate(&mut self, lbn: Lbn) -> Result<Answer, ExtractError> {
-        Err(ExtractError::Translation { lbn, reason: "it has no such command".into() })
+        Err(ExtractError::Translation {
+            lbn,
+            reason: "it has no such command".into(),
+        })
     }
 
     /// Lets time pass.

@@ -77,9 +77,20 @@ impl History {
     /// track with a hole in it for longer, and expects it again.
     pub fn period(&self) -> Option<(usize, u32)> {
         let most = *self.matched.iter().max()?;
-        let round = |&(index, &matched): &(usize, &u32)| matched as usize > index && matched * LESS >= most;
-        let longest = || self.matched.iter().enumerate().find(|(_, matched)| **matched == most);
-        let (index, &matched) = self.matched.iter().enumerate().find(round).or_else(longest)?;
+        let round =
+            |&(index, &matched): &(usize, &u32)| matched as usize > index && matched * LESS >= most;
+        let longest = || {
+            self.matched
+                .iter()
+                .enumerate()
+                .find(|(_, matched)| **matched == most)
+        };
+        let (index, &matched) = self
+            .matched
+            .iter()
+            .enumerate()
+            .find(round)
+            .or_else(longest)?;
         Some((index + 1, matched))
     }
 
@@ -100,9 +111,13 @@ impl History {
     /// The likely next `count` tracks; none, unless they repeat.
     pub fn following(&self, count: usize) -> Vec<FoundTrack> {
         match self.period() {
-            Some((period, matched)) if matched as usize >= period.min(REPEATED) => {
-                self.last(period).iter().copied().cycle().take(count).collect()
-            }
+            Some((period, matched)) if matched as usize >= period.min(REPEATED) => self
+                .last(period)
+                .iter()
+                .copied()
+                .cycle()
+                .take(count)
+                .collect(),
             _ => Vec::new(),
         }
     }
@@ -111,7 +126,10 @@ impl History {
     pub fn others(&self, predicted: &FoundTrack) -> Vec<FoundTrack> {
         let mut others: Vec<FoundTrack> = Vec::new();
         for track in self.tracks.iter().rev().take(LATELY) {
-            let known = others.iter().chain([predicted]).any(|other| other.sectors == track.sectors);
+            let known = others
+                .iter()
+                .chain([predicted])
+                .any(|other| other.sectors == track.sectors);
             if !known {
                 others.push(*track);
             }
@@ -129,6 +147,9 @@ impl History {
 
     /// The track `period` before the next one.
     fn before(&self, period: usize) -> Option<FoundTrack> {
-        self.tracks.len().checked_sub(period).map(|at| self.tracks[at])
+        self.tracks
+            .len()
+            .checked_sub(period)
+            .map(|at| self.tracks[at])
     }
 }

@@ -72,8 +72,12 @@ pub trait Transport {
 /// # Errors
 /// If it refuses, or answers something else.
 pub fn ask(transport: &mut dyn Transport, lbn: Lbn) -> Result<Place, PageError> {
-    transport.send_diagnostic(&request(lbn)).map_err(PageError::Transport)?;
-    let answer = transport.receive_diagnostic(64).map_err(PageError::Transport)?;
+    transport
+        .send_diagnostic(&request(lbn))
+        .map_err(PageError::Transport)?;
+    let answer = transport
+        .receive_diagnostic(64)
+        .map_err(PageError::Transport)?;
     answered(&answer)
 }
 
@@ -103,14 +107,20 @@ pub fn request(lbn: Lbn) -> [u8; HEADER + ADDRESS] {
 pub fn answered(page: &[u8]) -> Result<Place, PageError> {
     let expected = HEADER + ADDRESS;
     if page.len() < expected {
-        return Err(PageError::Short { found: page.len(), expected });
+        return Err(PageError::Short {
+            found: page.len(),
+            expected,
+        });
     }
     if page[0] != PAGE {
         return Err(PageError::Page { found: page[0] });
     }
     let length = 4 + usize::from(u16::from_be_bytes([page[2], page[3]]));
     if length < expected {
-        return Err(PageError::Short { found: length, expected });
+        return Err(PageError::Short {
+            found: length,
+            expected,
+        });
     }
     let format = page[5] & FORMAT_MASK;
     if format != PHYSICAL_SECTOR {
@@ -140,7 +150,11 @@ mod tests {
     fn an_answer_is_read_with_its_flags() {
         // Cylinder 0x010203, head 1, sector 0x477; the sector is an alternate one.
         let page = [0x40, 0, 0, 0x0a, 0, 0b0100_0101, 1, 2, 3, 1, 0, 0, 4, 0x77];
-        let place = Place { cylinder: Cylinder(0x01_0203), surface: 1, sector: 0x477 };
+        let place = Place {
+            cylinder: Cylinder(0x01_0203),
+            surface: 1,
+            sector: 0x477,
+        };
         assert_eq!(answered(&page), Ok(place));
         let mut two = page.to_vec();
         two[3] = 0x12;
@@ -150,7 +164,13 @@ mod tests {
 
     #[test]
     fn what_is_no_translation_is_refused() {
-        assert_eq!(answered(&[0x40, 0]), Err(PageError::Short { found: 2, expected: 14 }));
+        assert_eq!(
+            answered(&[0x40, 0]),
+            Err(PageError::Short {
+                found: 2,
+                expected: 14
+            })
+        );
         let other = [0, 0, 0, 0x0a, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(answered(&other), Err(PageError::Page { found: 0 }));
         let block = [0x40, 0, 0, 0x0a, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0];

@@ -68,7 +68,9 @@ pub async fn seeks(
     table: &Boundaries,
     arms: Option<u32>,
 ) -> Result<Seeks, ExtractError> {
-    let tracks = table.number_of(Lbn(share(table.capacity().0, arms))).unwrap_or(table.len());
+    let tracks = table
+        .number_of(Lbn(share(table.capacity().0, arms)))
+        .unwrap_or(table.len());
     let revolution_ms = angles.rotation().revolution_ns / 1e6;
     if is_by_least(&angles.rotation()) {
         return by_least(angles, table, tracks).await;
@@ -82,18 +84,28 @@ pub async fn seeks(
     let (mut seeks, mut curve) = (Vec::new(), Vec::new());
     let distances = distances(tracks);
     for (index, &distance) in distances.iter().enumerate() {
-        angles.probe().progress("seeks", index as u64, distances.len() as u64);
+        angles
+            .probe()
+            .progress("seeks", index as u64, distances.len() as u64);
         let mut times = Vec::new();
         for pair in 0..PAIRS {
             let low = angles.random().below(tracks - distance);
-            let (from, to) = if pair % 2 == 0 { (low, low + distance) } else { (low + distance, low) };
+            let (from, to) = if pair % 2 == 0 {
+                (low, low + distance)
+            } else {
+                (low + distance, low)
+            };
             let ms = (lead(angles, table, from, to).await? * revolution_ms - overhead_ms).max(0.0);
             times.push(ms);
             seeks.push(Seek { from, to, ms });
         }
         curve.push((distance as u32, median(&mut times)));
     }
-    Ok(Seeks { overhead_ms, seeks, curve })
+    Ok(Seeks {
+        overhead_ms,
+        seeks,
+        curve,
+    })
 }
 
 /// Whether a device's buffer lets no sector be read again and again.
@@ -104,15 +116,29 @@ pub(crate) fn is_by_least(rotation: &Rotation) -> bool {
 /// The same where a buffer is too large to be emptied, or holds whole tracks: of
 /// many pairs of sectors that are read once only, the shortest time; less what the
 /// shortest of so many latencies at random is on average.
-async fn by_least(angles: &mut Angles, table: &Boundaries, tracks: u64) -> Result<Seeks, ExtractError> {
-    let mut found = Seeks { overhead_ms: 0.0, seeks: Vec::new(), curve: Vec::new() };
-    found.overhead_ms = least(angles, table, tracks, 0).await?.map_or(0.0, |seek| seek.ms);
+async fn by_least(
+    angles: &mut Angles,
+    table: &Boundaries,
+    tracks: u64,
+) -> Result<Seeks, ExtractError> {
+    let mut found = Seeks {
+        overhead_ms: 0.0,
+        seeks: Vec::new(),
+        curve: Vec::new(),
+    };
+    found.overhead_ms = least(angles, table, tracks, 0)
+        .await?
+        .map_or(0.0, |seek| seek.ms);
     let distances = distances(tracks);
     // What is less is not told from nothing, and no seek is that.
     let least_ms = angles.rotation().revolution_ns / 1e6 / f64::from(LEAST_PAIRS);
     for (index, &distance) in distances.iter().enumerate() {
-        angles.probe().progress("seeks", index as u64, distances.len() as u64);
-        let Some(seek) = least(angles, table, tracks, distance).await? else { continue };
+        angles
+            .probe()
+            .progress("seeks", index as u64, distances.len() as u64);
+        let Some(seek) = least(angles, table, tracks, distance).await? else {
+            continue;
+        };
         let ms = (seek.ms - found.overhead_ms).max(least_ms);
         found.seeks.push(Seek { ms, ..seek });
         found.curve.push((distance as u32, ms));
@@ -131,11 +157,17 @@ async fn least(
     let rotation = angles.rotation();
     let mut shortest: Option<(f64, u64)> = None;
     let mut pairs = 0.0;
-    let tries = if distance == 0 { OVERHEAD_PAIRS } else { LEAST_PAIRS };
+    let tries = if distance == 0 {
+        OVERHEAD_PAIRS
+    } else {
+        LEAST_PAIRS
+    };
     for _ in 0..tries {
         let number = angles.random().below(tracks - distance);
         // Back, where nothing is read ahead.
-        let (Some(from), Some(to)) = (table.nth(number + distance), table.nth(number)) else { continue };
+        let (Some(from), Some(to)) = (table.nth(number + distance), table.nth(number)) else {
+            continue;
+        };
         // On one track to among its first sectors, from those behind: so over any angle.
         let (skipped, among) = if distance == 0 {
             let begins = (to.sectors.0 / BEGINNING).max(1);
@@ -143,8 +175,11 @@ async fn least(
         } else {
             (0, to.sectors.0)
         };
-        let first =
-            from.start.0 + skipped + angles.random().below(from.sectors.0.saturating_sub(skipped).max(1));
+        let first = from.start.0
+            + skipped
+            + angles
+                .random()
+                .below(from.sectors.0.saturating_sub(skipped).max(1));
         let second = to.start.0 + angles.random().below(among);
         let one = angles.probe().read(first, 1).await?;
         let other = angles.probe().read(second, 1).await?;
@@ -159,7 +194,11 @@ async fn least(
     }
     Ok(shortest.map(|(ns, to)| {
         let latency = rotation.revolution_ns / (pairs + 1.0);
-        Seek { from: to + distance, to, ms: (ns - latency).max(0.0) / 1e6 }
+        Seek {
+            from: to + distance,
+            to,
+            ms: (ns - latency).max(0.0) / 1e6,
+        }
     }))
 }
 
@@ -181,17 +220,30 @@ fn distances(tracks: u64) -> Vec<u64> {
 /// The least lead, in revolutions, at which a sector of track `to` is met after
 /// one of track `from`: what passes between the end of one and the beginning of
 /// the other.
-async fn lead(angles: &mut Angles, table: &Boundaries, from: u64, to: u64) -> Result<f64, ExtractError> {
+async fn lead(
+    angles: &mut Angles,
+    table: &Boundaries,
+    from: u64,
+    to: u64,
+) -> Result<f64, ExtractError> {
     let track = |number| {
-        table.nth(number).ok_or_else(|| ExtractError::cannot_tell("a seek", "there is no such track"))
+        table
+            .nth(number)
+            .ok_or_else(|| ExtractError::cannot_tell("a seek", "there is no such track"))
     };
     let (from, to) = (track(from)?, track(to)?);
     let line = Line::of(angles, to).await?;
     let (mut low, mut high) = (0.0, LEAD_MAX);
     for _ in 0..HALVINGS {
         let wanted = f64::midpoint(low, high);
-        let Some((lead, took)) = try_lead(angles, from, &line, wanted).await? else { continue };
-        if took < lead + 0.5 { high = wanted.min(lead.max(low)) } else { low = wanted.max(lead.min(high)) }
+        let Some((lead, took)) = try_lead(angles, from, &line, wanted).await? else {
+            continue;
+        };
+        if took < lead + 0.5 {
+            high = wanted.min(lead.max(low))
+        } else {
+            low = wanted.max(lead.min(high))
+        }
     }
     Ok((high - line.width).max(0.0))
 }
@@ -221,7 +273,10 @@ async fn try_lead(
             angles.forget().await?;
             continue;
         }
-        let took = second.completed.saturating_since(first.completed).as_nanos() as f64;
+        let took = second
+            .completed
+            .saturating_since(first.completed)
+            .as_nanos() as f64;
         return Ok(Some((lead, took / rotation.revolution_ns)));
     }
     Ok(None)
@@ -244,13 +299,21 @@ impl Line {
         // Half a track is about half a revolution, if it has no spares.
         let turned = 0.5 + nearest(middle - angle - 0.5);
         let width = if half == 0 { 1.0 } else { turned / half as f64 };
-        Ok(Line { extent, angle, width })
+        Ok(Line {
+            extent,
+            angle,
+            width,
+        })
     }
 
     /// The sector that is nearest to `angle`.
     fn offset_at(&self, angle: f64) -> u64 {
         let offset = ((angle - self.angle).rem_euclid(1.0) / self.width).round() as u64;
-        if offset < self.extent.sectors.0 { offset } else { 0 }
+        if offset < self.extent.sectors.0 {
+            offset
+        } else {
+            0
+        }
     }
 
     fn angle_of(&self, offset: u64) -> f64 {

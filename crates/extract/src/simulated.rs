@@ -54,20 +54,35 @@ impl SimulatedDrive {
     /// exponential time of this mean.
     #[must_use]
     pub fn noticed_late(self, mean: Duration, seed: Seed) -> SimulatedDrive {
-        SimulatedDrive { noise: Some((mean, seed.stream("late notice"))), ..self }
+        SimulatedDrive {
+            noise: Some((mean, seed.stream("late notice"))),
+            ..self
+        }
     }
 }
 
 impl SimulatedDrive {
     /// Issues all of `extents` now, and waits until each has ended.
-    fn carry_out(&mut self, operation: Operation, extents: &[Extent]) -> Result<Vec<Answer>, ExtractError> {
+    fn carry_out(
+        &mut self,
+        operation: Operation,
+        extents: &[Extent],
+    ) -> Result<Vec<Answer>, ExtractError> {
         let issued = self.now;
         // What the drive does by itself until then.
         self.machine.advance(issued, &mut self.done);
         self.done.0.clear();
         let first = self.machine.submitted();
         for &extent in extents {
-            self.machine.submit(issued, Request { operation, extent, ..Request::default() }, &mut self.done);
+            self.machine.submit(
+                issued,
+                Request {
+                    operation,
+                    extent,
+                    ..Request::default()
+                },
+                &mut self.done,
+            );
         }
         while self.done.0.len() < extents.len() && self.machine.next_wake() != Time::NEVER {
             self.machine.wake(&mut self.done);
@@ -75,21 +90,40 @@ impl SimulatedDrive {
         self.done.0.sort_unstable_by_key(|(origin, _)| *origin);
         let mut answers = Vec::with_capacity(extents.len());
         for (number, &extent) in extents.iter().enumerate() {
-            let done = self.done.0.get(number).filter(|(origin, _)| *origin == first + number as u64);
+            let done = self
+                .done
+                .0
+                .get(number)
+                .filter(|(origin, _)| *origin == first + number as u64);
             let fail = |reason: String| Err(ExtractError::Device { extent, reason });
-            let Some((_, done)) = done else { return fail("it never ended".into()) };
+            let Some((_, done)) = done else {
+                return fail("it never ended".into());
+            };
             if done.status != Status::Done {
                 return fail(format!("{:?}", done.status));
             }
-            let late = self.noise.as_mut().map_or(Duration::ZERO, |(mean, random)| random.exponential(*mean));
-            answers.push(Answer { issued, completed: done.finished + late, place: Place::default() });
+            let late = self
+                .noise
+                .as_mut()
+                .map_or(Duration::ZERO, |(mean, random)| random.exponential(*mean));
+            answers.push(Answer {
+                issued,
+                completed: done.finished + late,
+                place: Place::default(),
+            });
         }
-        self.now = answers.iter().map(|answer| answer.completed).fold(self.now, Time::max);
+        self.now = answers
+            .iter()
+            .map(|answer| answer.completed)
+            .fold(self.now, Time::max);
         Ok(answers)
     }
 
     fn one(&mut self, operation: Operation, extent: Extent) -> Result<Answer, ExtractError> {
-        Ok(self.carry_out(operation, &[extent])?.pop().unwrap_or_default())
+        Ok(self
+            .carry_out(operation, &[extent])?
+            .pop()
+            .unwrap_or_default())
     }
 }
 
@@ -114,24 +148,37 @@ impl Device for SimulatedDrive {
         // Of several arms each has an equal share; its tracks are further in.
         let share = self.geometry.capacity().0;
         if lbn >= Lbn(self.capacity.0) {
-            return Err(ExtractError::Translation { lbn, reason: "it lies beyond the end".into() });
+            return Err(ExtractError::Translation {
+                lbn,
+                reason: "it lies beyond the end".into(),
+            });
         }
         let (arm, within) = (lbn.0 / share, lbn.0 % share);
         let track = fullstroke_contract::TrackTable::track_at(&*self.geometry, Lbn(within));
         let place = Place {
-            cylinder: fullstroke_units::Cylinder(track.cylinder.0 + arm as u32 * self.geometry.cylinders()),
+            cylinder: fullstroke_units::Cylinder(
+                track.cylinder.0 + arm as u32 * self.geometry.cylinders(),
+            ),
             surface: track.surface,
             sector: (within - track.first.0) as u32,
         };
         let issued = self.now;
         self.now += TRANSLATION;
-        Ok(Answer { issued, completed: self.now, place })
+        Ok(Answer {
+            issued,
+            completed: self.now,
+            place,
+        })
     }
 
     fn idle(&mut self, span: Duration) -> Answer {
         let issued = self.now;
         self.now += span;
-        Answer { issued, completed: self.now, place: Place::default() }
+        Answer {
+            issued,
+            completed: self.now,
+            place: Place::default(),
+        }
     }
 }
 
@@ -145,7 +192,10 @@ pub struct SplittingHost<D> {
 impl<D: Device> SplittingHost<D> {
     /// Splits at `sectors_max`.
     pub fn new(below: D, sectors_max: u64) -> SplittingHost<D> {
-        SplittingHost { below, sectors_max: sectors_max.max(1) }
+        SplittingHost {
+            below,
+            sectors_max: sectors_max.max(1),
+        }
     }
 }
 
@@ -160,10 +210,16 @@ impl<D: Device> Device for SplittingHost<D> {
         while at < extent.end() {
             let sectors = self.sectors_max.min(extent.end().since(at).0);
             let piece = self.below.read(Extent::new(at.0, sectors))?;
-            whole = Some(Answer { issued: whole.map_or(piece.issued, |whole| whole.issued), ..piece });
+            whole = Some(Answer {
+                issued: whole.map_or(piece.issued, |whole| whole.issued),
+                ..piece
+            });
             at += Sectors(sectors);
         }
-        whole.ok_or(ExtractError::Device { extent, reason: "it is empty".into() })
+        whole.ok_or(ExtractError::Device {
+            extent,
+            reason: "it is empty".into(),
+        })
     }
 
     fn burst(&mut self, extents: &[Extent]) -> Result<Vec<Answer>, ExtractError> {

@@ -44,14 +44,25 @@ pub fn skews(timed: &Timed, revolution_ns: f64) -> Vec<ZoneSkews> {
     let zones = timed.zones();
     let mut of_zones: Vec<Vec<(f64, u64)>> = vec![Vec::new(); zones.len().max(1)];
     for stretch in &timed.stretches {
-        let zone = zones.partition_point(|zone| zone.first <= stretch.first).max(1) - 1;
-        of_zones[zone].extend(stretch.period.iter().map(|track| (of_track(track), stretch.times)));
+        let zone = zones
+            .partition_point(|zone| zone.first <= stretch.first)
+            .max(1)
+            - 1;
+        of_zones[zone].extend(
+            stretch
+                .period
+                .iter()
+                .map(|track| (of_track(track), stretch.times)),
+        );
     }
     let begins = |index: usize| zones.get(index).map_or(0, |zone| zone.first);
     of_zones
         .into_iter()
         .enumerate()
-        .map(|(index, tracks)| ZoneSkews { first: begins(index), skews: alike(tracks, revolution_ns) })
+        .map(|(index, tracks)| ZoneSkews {
+            first: begins(index),
+            skews: alike(tracks, revolution_ns),
+        })
         .collect()
 }
 
@@ -64,7 +75,11 @@ fn alike(mut tracks: Vec<(f64, u64)>, revolution_ns: f64) -> Vec<Skew> {
         let sum: f64 = group.iter().map(|(skew, times)| skew * *times as f64).sum();
         let revolutions = sum / times.max(1) as f64;
         let part = times as f64 / all.max(1) as f64;
-        Skew { revolutions, ms: revolutions * revolution_ns / 1e6, part }
+        Skew {
+            revolutions,
+            ms: revolutions * revolution_ns / 1e6,
+            part,
+        }
     });
     let mut skews: Vec<Skew> = groups.filter(|skew| skew.part >= PART_MIN).collect();
     skews.sort_by(|a, b| b.part.total_cmp(&a.part));

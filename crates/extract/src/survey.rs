@@ -20,5 +20,11 @@ pub async fn survey(probe: Probe, seed: Seed, pace: Pace) -> Result<Mechanics, E
     let arms = arms(&angles, seed).await?;
     let seeks = seeks(&mut angles, &timed.table, arms).await?;
     let latency = zero_latency(&mut angles, &timed.table).await?;
-    Ok(Mechanics { rotation: angles.rotation(), timed, arms, seeks, latency })
+    Ok(Mechanics {
+        rotation: angles.rotation(),
+        timed,
+        arms,
+        seeks,
+        latency,
+    })
 }

@@ -145,7 +145,10 @@ async fn walk(angles: Angles, pace: Pace, count: u64) -> Result<(Timed, Angles),
     let mut leap = Leap::default();
     let capacity = walk.hand.capacity;
     while walk.hand.first < capacity && walk.counts.tracks() < count {
-        walk.hand.angles.probe().progress("tracks", walk.hand.first, capacity);
+        walk.hand
+            .angles
+            .probe()
+            .progress("tracks", walk.hand.first, capacity);
         let leapt = pace == Pace::Jumping && (walk.run().await? || walk.leap(&mut leap).await?);
         if !leapt {
             if pace == Pace::Jumping || !walk.together().await? {
@@ -154,7 +157,12 @@ async fn walk(angles: Angles, pace: Pace, count: u64) -> Result<(Timed, Angles),
             leap.walked();
         }
     }
-    let Counts { predicted, predicted_reads, searched, skipped } = walk.counts;
+    let Counts {
+        predicted,
+        predicted_reads,
+        searched,
+        skipped,
+    } = walk.counts;
     let table = walk.builder.finish("rotational timing")?;
     confirm(&mut walk.hand.angles, &table).await?;
     let timed = Timed {
@@ -227,14 +235,27 @@ impl Walk {
     /// of too many that seem to be none.
     fn judge(&mut self, end: End, reads: u64, predicted: bool) -> Result<(), ExtractError> {
         let reads = self.hand.angles.probe().effort().reads - reads;
-        self.doubt.track(end.lbn - self.hand.first, reads, predicted, self.hand.angles.rotation())
+        self.doubt.track(
+            end.lbn - self.hand.first,
+            reads,
+            predicted,
+            self.hand.angles.rotation(),
+        )
     }
 
     /// The same end, unless the track would be a sector shorter than the one before or
     /// the `predicted` one, and the next of that sector alone: then its last was misread.
-    async fn not_one_short(&mut self, end: End, predicted: Option<FoundTrack>) -> Result<End, ExtractError> {
+    async fn not_one_short(
+        &mut self,
+        end: End,
+        predicted: Option<FoundTrack>,
+    ) -> Result<End, ExtractError> {
         let longer = |usual: &FoundTrack| end.lbn + 1 == self.hand.first + usual.sectors;
-        let Some(usual) = [predicted, self.history.latest()].into_iter().flatten().find(longer) else {
+        let Some(usual) = [predicted, self.history.latest()]
+            .into_iter()
+            .flatten()
+            .find(longer)
+        else {
             return Ok(end);
         };
         if end.lbn + 1 >= self.hand.capacity {
@@ -242,13 +263,26 @@ impl Walk {
         }
         let last = self.hand.angles.of(end.lbn).await?;
         let next = self.hand.angles.of(end.lbn + 1).await?;
-        let goes_on = !self.hand.is_elsewhere(next - last - usual.width, usual.width);
-        Ok(if goes_on { end } else { End { lbn: end.lbn + 1, next, ..end } })
+        let goes_on = !self
+            .hand
+            .is_elsewhere(next - last - usual.width, usual.width);
+        Ok(if goes_on {
+            end
+        } else {
+            End {
+                lbn: end.lbn + 1,
+                next,
+                ..end
+            }
+        })
     }
 
     /// The end of the track in hand, if it is about where it is predicted, or where
     /// another likely track has it; and which that was.
-    async fn near(&mut self, predicted: FoundTrack) -> Result<Option<(End, FoundTrack)>, ExtractError> {
+    async fn near(
+        &mut self,
+        predicted: FoundTrack,
+    ) -> Result<Option<(End, FoundTrack)>, ExtractError> {
         if let Some(end) = self.hand.as_predicted(predicted).await? {
             return Ok(Some((end, predicted)));
         }
@@ -257,7 +291,11 @@ impl Walk {
                 return Ok(Some((end, other)));
             }
         }
-        Ok(self.hand.before(predicted).await?.map(|end| (end, predicted)))
+        Ok(self
+            .hand
+            .before(predicted)
+            .await?
+            .map(|end| (end, predicted)))
     }
 
     /// The track in hand is this, and goes into the table.
@@ -270,9 +308,15 @@ impl Walk {
             Some(usual) if sectors < SHORT => usual.width,
             _ => end.width,
         };
-        let found = FoundTrack { sectors, width, step };
+        let found = FoundTrack {
+            sectors,
+            width,
+            step,
+        };
         if end.lbn < self.hand.capacity {
-            self.hand.jump(nearest(end.next - self.hand.at - sectors as f64 * end.width));
+            self.hand.jump(nearest(
+                end.next - self.hand.at - sectors as f64 * end.width,
+            ));
         }
         if sectors >= SHORT {
             self.remember(found, predicted);
@@ -288,7 +332,8 @@ impl Walk {
     fn remember(&mut self, found: FoundTrack, predicted: Option<FoundTrack>) {
         let kept = match predicted {
             Some(usual)
-                if found.sectors != usual.sectors && found.sectors.abs_diff(usual.sectors) <= NEAR =>
+                if found.sectors != usual.sectors
+                    && found.sectors.abs_diff(usual.sectors) <= NEAR =>
             {
                 let again = self.unlike == found.sectors;
                 self.unlike = found.sectors;
@@ -302,13 +347,22 @@ impl Walk {
     fn stretch(&mut self, first: u64, period: &[FoundTrack], times: u64) {
         if let Some(last) = self.stretches.last_mut()
             && last.period.len() == period.len()
-            && last.period.iter().zip(period).all(|(a, b)| a.sectors == b.sectors)
+            && last
+                .period
+                .iter()
+                .zip(period)
+                .all(|(a, b)| a.sectors == b.sectors)
         {
             last.times += times;
             return;
         }
         let angle = self.hand.at;
-        self.stretches.push(Stretch { first, angle, period: period.to_vec(), times });
+        self.stretches.push(Stretch {
+            first,
+            angle,
+            period: period.to_vec(),
+            times,
+        });
     }
 }
 

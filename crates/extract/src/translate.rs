@@ -65,7 +65,10 @@ pub async fn translate(probe: Probe) -> Result<Translated, ExtractError> {
 /// If the device does not translate.
 pub async fn translate_by(probe: Probe, search: Search) -> Result<Translated, ExtractError> {
     let capacity = probe.capacity().0;
-    let mut found = Found { builder: Builder::default(), first_places: Vec::new() };
+    let mut found = Found {
+        builder: Builder::default(),
+        first_places: Vec::new(),
+    };
     let (mut irregular, mut irregular_sectors) = (0, 0);
     let mut start = 0;
     let mut size = 0;
@@ -74,7 +77,10 @@ pub async fn translate_by(probe: Probe, search: Search) -> Result<Translated, Ex
     while start < capacity {
         probe.progress("tracks", start, capacity);
         let predicted = start + size;
-        if size > 0 && predicted == capacity && same_track(probe.translate(predicted - 1).await?, here) {
+        if size > 0
+            && predicted == capacity
+            && same_track(probe.translate(predicted - 1).await?, here)
+        {
             found.track(size, here)?;
             break;
         }
@@ -159,11 +165,19 @@ async fn by_halves(
         let end = start + sectors;
         if end > low && end < high {
             let place = probe.translate(end).await?;
-            if same_track(place, here) { low = end } else { (high, next) = (end, place) }
+            if same_track(place, here) {
+                low = end
+            } else {
+                (high, next) = (end, place)
+            }
         }
         if end - 1 > low && end - 1 < high {
             let place = probe.translate(end - 1).await?;
-            if same_track(place, here) { low = end - 1 } else { (high, next) = (end - 1, place) }
+            if same_track(place, here) {
+                low = end - 1
+            } else {
+                (high, next) = (end - 1, place)
+            }
         }
         if high - low == 1 {
             return Ok((high, next));
@@ -182,7 +196,11 @@ async fn by_halves(
     while high - low > 1 {
         let middle = low.midpoint(high);
         let place = probe.translate(middle).await?;
-        if same_track(place, here) { low = middle } else { (high, next) = (middle, place) }
+        if same_track(place, here) {
+            low = middle
+        } else {
+            (high, next) = (middle, place)
+        }
     }
     Ok((high, next))
 }

@@ -74,42 +74,81 @@ pub async fn verify(
         tries += 1;
         if tries > 64 * reads {
             let saw = format!("hardly any track has {SECTORS} sectors");
-            return Err(ExtractError::cannot_tell("whether these are boundaries", saw));
+            return Err(ExtractError::cannot_tell(
+                "whether these are boundaries",
+                saw,
+            ));
         }
-        probe.progress("reads", crossing.len() as u64 + within.len() as u64, 2 * reads);
-        let Some(track) = table.nth(random.below(tracks)) else { continue };
+        probe.progress(
+            "reads",
+            crossing.len() as u64 + within.len() as u64,
+            2 * reads,
+        );
+        let Some(track) = table.nth(random.below(tracks)) else {
+            continue;
+        };
         let end = track.end().0;
         let crosses = crossing.len() <= within.len();
         let start = if crosses {
             end.checked_sub(1 + random.below(SECTORS - 1))
         } else {
-            track.sectors.0.checked_sub(SECTORS).map(|room| track.start.0 + random.below(room + 1))
+            track
+                .sectors
+                .0
+                .checked_sub(SECTORS)
+                .map(|room| track.start.0 + random.below(room + 1))
         };
-        let Some(start) = start.filter(|start| start + SECTORS <= probe.capacity().0) else { continue };
+        let Some(start) = start.filter(|start| start + SECTORS <= probe.capacity().0) else {
+            continue;
+        };
         let response = probe.read(start, SECTORS).await?.response_ns();
         // From the boundary behind the track or before it, whichever is nearer.
-        let (behind, before) = (start as i64 - end as i64, start as i64 - track.start.0 as i64);
+        let (behind, before) = (
+            start as i64 - end as i64,
+            start as i64 - track.start.0 as i64,
+        );
         at_offsets.push((if -behind <= before { behind } else { before }, response));
-        if crosses { crossing.push(response) } else { within.push(response) }
+        if crosses {
+            crossing.push(response)
+        } else {
+            within.push(response)
+        }
     }
     let (crossing, within) = (Sample::of(&crossing), Sample::of(&within));
     let difference_ms = crossing.mean_ms - within.mean_ms;
     let error_ms = crossing.error_ms().hypot(within.error_ms());
     let confirmed = difference_ms > ERRORS * error_ms;
     let (bin_sectors, offsets) = binned(&at_offsets);
-    Ok(Verified { crossing, within, difference_ms, error_ms, confirmed, bin_sectors, offsets })
+    Ok(Verified {
+        crossing,
+        within,
+        difference_ms,
+        error_ms,
+        confirmed,
+        bin_sectors,
+        offsets,
+    })
 }
 
 /// Times in ns by offset: the width of bins, half a read or a multiple of that, and those that
 /// are not empty.
 fn binned(at_offsets: &[(i64, u64)]) -> (i64, Vec<Offset>) {
     let half = SECTORS as i64 / 2;
-    let reach = at_offsets.iter().map(|(offset, _)| offset.abs()).max().unwrap_or(0);
+    let reach = at_offsets
+        .iter()
+        .map(|(offset, _)| offset.abs())
+        .max()
+        .unwrap_or(0);
     let width = half * (2 * reach / (half * BINS) + 1);
     let mut bins: BTreeMap<i64, Vec<u64>> = BTreeMap::new();
     for &(offset, response) in at_offsets {
-        bins.entry(offset.div_euclid(width)).or_default().push(response);
+        bins.entry(offset.div_euclid(width))
+            .or_default()
+            .push(response);
     }
-    let offset = |(bin, times): (i64, Vec<u64>)| Offset { from: bin * width, sample: Sample::of(&times) };
+    let offset = |(bin, times): (i64, Vec<u64>)| Offset {
+        from: bin * width,
+        sample: Sample::of(&times),
+    };
     (width, bins.into_iter().map(offset).collect())
 }

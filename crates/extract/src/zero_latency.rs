@@ -58,7 +58,10 @@ pub struct Latency {
 ///
 /// # Errors
 /// If a read fails, the tracks of `table` are none, or the angles neither agree nor differ.
-pub async fn zero_latency(angles: &mut Angles, table: &Boundaries) -> Result<Latency, ExtractError> {
+pub async fn zero_latency(
+    angles: &mut Angles,
+    table: &Boundaries,
+) -> Result<Latency, ExtractError> {
     let (whole, agreement) = whole_tracks(angles, table).await?;
     let revolution = angles.rotation().revolution_ns;
     let taken = Sample::of(&whole).mean_ms * 1e6 / revolution;
@@ -76,7 +79,10 @@ pub async fn zero_latency(angles: &mut Angles, table: &Boundaries) -> Result<Lat
         angles.probe().read(lbn + 1, 1).await?;
         second.push(angles.probe().read(lbn, 1).await?.response_ns());
     }
-    let soon = second.iter().filter(|&&ns| (ns as f64) < SOON * revolution).count();
+    let soon = second
+        .iter()
+        .filter(|&&ns| (ns as f64) < SOON * revolution)
+        .count();
     if (AGREE.1..AGREE.0).contains(&agreement) {
         let saw = format!(
             "the angles at which reads of whole tracks end agree by {agreement:.2}; expected less than {} or more \
@@ -99,7 +105,10 @@ pub async fn zero_latency(angles: &mut Angles, table: &Boundaries) -> Result<Lat
 
 /// Reads tracks but for their first sectors, then these; the times of the former, and
 /// how much the angles agree between the ends of both.
-async fn whole_tracks(angles: &mut Angles, table: &Boundaries) -> Result<(Vec<u64>, f64), ExtractError> {
+async fn whole_tracks(
+    angles: &mut Angles,
+    table: &Boundaries,
+) -> Result<(Vec<u64>, f64), ExtractError> {
     let revolution = angles.rotation().revolution_ns;
     let reads = READS.min(table.len() / STEP);
     let top = STEP * reads + angles.random().below(table.len() - STEP * reads + 1);
@@ -107,17 +116,27 @@ async fn whole_tracks(angles: &mut Angles, table: &Boundaries) -> Result<(Vec<u6
     let (mut cosines, mut sines) = (0.0, 0.0);
     for number in 0..reads {
         angles.probe().progress("whole tracks", number, reads);
-        let Some(track) = table.nth(top - STEP * (number + 1)).filter(|track| track.sectors.0 > 1) else {
+        let Some(track) = table
+            .nth(top - STEP * (number + 1))
+            .filter(|track| track.sectors.0 > 1)
+        else {
             continue;
         };
         // From any angle.
         let pause = angles.random().unit() * revolution;
-        angles.probe().idle(Duration::from_nanos(pause as u64)).await?;
-        let read = angles.probe().read(track.start.0 + 1, track.sectors.0 - 1).await?;
+        angles
+            .probe()
+            .idle(Duration::from_nanos(pause as u64))
+            .await?;
+        let read = angles
+            .probe()
+            .read(track.start.0 + 1, track.sectors.0 - 1)
+            .await?;
         let first = angles.completion(track.start.0).await?;
         whole.push(read.response_ns());
         // Tracks of other lengths end elsewhere, by a sector or so.
-        let turned = (read.completed.as_nanos() as f64 - first) / revolution * std::f64::consts::TAU;
+        let turned =
+            (read.completed.as_nanos() as f64 - first) / revolution * std::f64::consts::TAU;
         cosines += turned.cos();
         sines += turned.sin();
     }

@@ -106,7 +106,13 @@ impl Bracket {
         if self.before.contains(&place.sectors) && place.end > self.low.end {
             (self.low, self.looks) = (place, 0);
         } else if self.is_behind(place.sectors) && place.first < self.high.first {
-            (self.high, self.looks) = (Place { first: place.first.max(self.low.end), ..place }, 0);
+            (self.high, self.looks) = (
+                Place {
+                    first: place.first.max(self.low.end),
+                    ..place
+                },
+                0,
+            );
         }
     }
 
@@ -129,7 +135,11 @@ impl Sketch {
     /// The zone.
     pub(crate) fn zone(self) -> FoundZone {
         let sectors_per_track = self.lengths.last().map_or(0.0, |&longest| longest as f64);
-        FoundZone { first: self.begins.high.first, sectors_per_track, lengths: self.lengths }
+        FoundZone {
+            first: self.begins.high.first,
+            sectors_per_track,
+            lengths: self.lengths,
+        }
     }
 
     /// The shortest length.
@@ -150,17 +160,35 @@ pub(crate) fn sketch(places: &[Place]) -> Vec<Sketch> {
             first = end;
             continue;
         }
-        let own: HashSet<u64> = places[first..end].iter().map(|place| place.sectors).collect();
+        let own: HashSet<u64> = places[first..end]
+            .iter()
+            .map(|place| place.sectors)
+            .collect();
         let only: HashSet<u64> = own.difference(&before).copied().collect();
         let only_before: HashSet<u64> = before.difference(&own).copied().collect();
-        let old = places[..first].iter().rev().find(|place| only_before.contains(&place.sectors));
-        let new = places[first..end].iter().find(|place| only.contains(&place.sectors));
+        let old = places[..first]
+            .iter()
+            .rev()
+            .find(|place| only_before.contains(&place.sectors));
+        let new = places[first..end]
+            .iter()
+            .find(|place| only.contains(&place.sectors));
         let mut high = *new.unwrap_or(&places[first]);
         if first == 0 {
             high.first = 0;
         }
-        let low = old.copied().unwrap_or(Place { first: high.first, end: high.first, sectors: 0 });
-        let begins = Bracket { low, high, before: only_before, behind: Some(only), looks: 0 };
+        let low = old.copied().unwrap_or(Place {
+            first: high.first,
+            end: high.first,
+            sectors: 0,
+        });
+        let begins = Bracket {
+            low,
+            high,
+            before: only_before,
+            behind: Some(only),
+            looks: 0,
+        };
         let mut lengths: Vec<u64> = own.iter().copied().collect();
         lengths.sort_unstable();
         sketches.push(Sketch { begins, lengths });
@@ -180,9 +208,17 @@ fn coming_back(places: &[Place]) -> Vec<Place> {
             (back[before], back[index]) = (true, true);
         }
     }
-    let kept: Vec<Place> =
-        places.iter().zip(back).filter(|(_, back)| *back).map(|(place, _)| *place).collect();
-    if kept.is_empty() { places.to_vec() } else { kept }
+    let kept: Vec<Place> = places
+        .iter()
+        .zip(back)
+        .filter(|(_, back)| *back)
+        .map(|(place, _)| *place)
+        .collect();
+    if kept.is_empty() {
+        places.to_vec()
+    } else {
+        kept
+    }
 }
 
 /// Behind the last place of the zone that begins with the one at `first`.
@@ -206,11 +242,17 @@ fn end_of_zone(places: &[Place], first: usize) -> usize {
 /// Whether what is `ahead` is not of the zone of `lately`, which has its `own` lengths.
 fn is_other(lately: &[Place], ahead: &[Place], own: &HashSet<u64>) -> bool {
     let follow: HashSet<u64> = ahead.iter().map(|place| place.sectors).collect();
-    let back = lately.iter().filter(|place| follow.contains(&place.sectors)).count();
+    let back = lately
+        .iter()
+        .filter(|place| follow.contains(&place.sectors))
+        .count();
     if back * ALL.1 >= lately.len() * ALL.0 {
         return false;
     }
-    let known = ahead.iter().filter(|place| own.contains(&place.sectors)).count();
+    let known = ahead
+        .iter()
+        .filter(|place| own.contains(&place.sectors))
+        .count();
     let enough = lately.len().min(ahead.len()) >= ENOUGH;
     known * ALL.1 < ahead.len() * ALL.0 || enough && in_common(lately, ahead) < HALF
 }
@@ -228,7 +270,10 @@ fn frequencies(lately: &[Place], ahead: &[Place]) -> BTreeMap<u64, [f64; 2]> {
 
 /// Which part the two have in common, each length as often as where it is rarer.
 fn in_common(lately: &[Place], ahead: &[Place]) -> f64 {
-    frequencies(lately, ahead).values().map(|[here, there]| here.min(*there)).sum()
+    frequencies(lately, ahead)
+        .values()
+        .map(|[here, there]| here.min(*there))
+        .sum()
 }
 
 /// How many of `ahead` are still of the zone of `lately`, most likely.
@@ -256,7 +301,11 @@ impl Timed {
 fn zones_of(table: &Boundaries) -> Vec<FoundZone> {
     let at = |lbn: u64| {
         let track = table.track_at(Lbn(lbn))?;
-        Some(Place { first: track.start.0, end: track.end().0, sectors: track.sectors.0 })
+        Some(Place {
+            first: track.start.0,
+            end: track.end().0,
+            sectors: track.sectors.0,
+        })
     };
     let count = table.len().min(PLACES);
     // Not evenly: tracks may differ in step.
@@ -264,7 +313,9 @@ fn zones_of(table: &Boundaries) -> Vec<FoundZone> {
         let part = (index as f64 * GOLDEN).fract();
         (((index as f64 + part) * table.len() as f64 / count as f64) as u64).min(table.len() - 1)
     };
-    let places: Vec<Place> = (0..count).filter_map(|index| at(table.nth(spread(index))?.start.0)).collect();
+    let places: Vec<Place> = (0..count)
+        .filter_map(|index| at(table.nth(spread(index))?.start.0))
+        .collect();
     let mut sketches = sketch(&places);
     for sketch in &mut sketches {
         while let Some(lbn) = sketch.begins.look(1) {
@@ -284,14 +335,23 @@ mod tests {
     fn banded(random: &mut Random, surfaces: u64, zones: u64) -> (Vec<Place>, Vec<u64>) {
         let (mut places, mut begins, mut at) = (Vec::new(), Vec::new(), 0);
         for zone in 0..zones {
-            let own: Vec<u64> =
-                (0..surfaces).map(|surface| 4000 - 56 * zone - 8 * (surface * 7 % 20)).collect();
+            let own: Vec<u64> = (0..surfaces)
+                .map(|surface| 4000 - 56 * zone - 8 * (surface * 7 % 20))
+                .collect();
             begins.push(at);
             for index in 0..40 * surfaces + random.below(100) {
                 // A place in a hundred is of a track with a hole.
-                let hole = if random.below(100) == 0 { 1 + random.below(6) } else { 0 };
+                let hole = if random.below(100) == 0 {
+                    1 + random.below(6)
+                } else {
+                    0
+                };
                 let sectors = own[(index / 2 % surfaces) as usize] - hole;
-                places.push(Place { first: at, end: at + 4000, sectors });
+                places.push(Place {
+                    first: at,
+                    end: at + 4000,
+                    sectors,
+                });
                 at += 4000;
             }
         }
@@ -303,22 +363,41 @@ mod tests {
         let mut random = Seed(11).stream("zones");
         for surfaces in [1, 2, 3, 8, 10] {
             let (places, begins) = banded(&mut random, surfaces, 12);
-            let found: Vec<u64> = sketch(&places).iter().map(|sketch| sketch.begins.high.first).collect();
-            assert_eq!(found.len(), begins.len(), "{surfaces}: {found:?} {begins:?}");
+            let found: Vec<u64> = sketch(&places)
+                .iter()
+                .map(|sketch| sketch.begins.high.first)
+                .collect();
+            assert_eq!(
+                found.len(),
+                begins.len(),
+                "{surfaces}: {found:?} {begins:?}"
+            );
             // As far off as a few bands whose length both zones have.
             let near = |(found, begin): (&u64, &u64)| found.abs_diff(*begin) <= 4000 * 2 * surfaces;
-            assert!(found.iter().zip(&begins).all(near), "{surfaces}: {found:?} {begins:?}");
+            assert!(
+                found.iter().zip(&begins).all(near),
+                "{surfaces}: {found:?} {begins:?}"
+            );
         }
     }
 
     #[test]
     fn a_bracket_ends_between_two_places_or_behind_the_last_that_tells() {
-        let place = |first: u64, sectors: u64| Place { first, end: first + 100, sectors };
-        let zones: Vec<Place> = (0..200).map(|index| place(index * 1000, 100 - index / 100)).collect();
+        let place = |first: u64, sectors: u64| Place {
+            first,
+            end: first + 100,
+            sectors,
+        };
+        let zones: Vec<Place> = (0..200)
+            .map(|index| place(index * 1000, 100 - index / 100))
+            .collect();
         let mut bracket = sketch(&zones).pop().unwrap().begins;
         assert_eq!((bracket.low.end, bracket.high.first), (99_100, 100_000));
         while let Some(at) = bracket.look(1) {
-            bracket.tell(Some(place(at / 100 * 100, if at < 99_700 { 100 } else { 99 })));
+            bracket.tell(Some(place(
+                at / 100 * 100,
+                if at < 99_700 { 100 } else { 99 },
+            )));
         }
         assert_eq!((bracket.low.end, bracket.high.first), (99_700, 99_700));
         let mut bracket = sketch(&zones).pop().unwrap().begins;

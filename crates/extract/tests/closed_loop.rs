@@ -3,8 +3,8 @@
 use fullstroke_contract::Extent;
 use fullstroke_drive::{DriveConfig, Model};
 use fullstroke_extract::{
-    Answer, Device, ExtractError, Extraction, Pace, Search, SimulatedDrive, SplittingHost, compare, growth,
-    run, seek_error, survey, timing, translate, translate_by, verify,
+    Answer, Device, ExtractError, Extraction, Pace, Search, SimulatedDrive, SplittingHost, compare,
+    growth, run, seek_error, survey, timing, translate, translate_by, verify,
 };
 use fullstroke_stack::drives;
 use fullstroke_tracks::{Boundaries, Builder};
@@ -24,7 +24,12 @@ fn no_watch() -> impl FnMut(fullstroke_extract::Progress, fullstroke_extract::Ef
 }
 
 /// A drive of two zones and two surfaces, with whims.
-fn made_up(order: &str, slips: &[u64], exception: Option<(u32, u32)>, lengths: (u32, u32)) -> Model {
+fn made_up(
+    order: &str,
+    slips: &[u64],
+    exception: Option<(u32, u32)>,
+    lengths: (u32, u32),
+) -> Model {
     let exceptions = exception.map_or(String::new(), |(cylinder, fewer)| {
         let sectors = lengths.0 - fewer;
         let at = format!("cylinder = {cylinder}, surface = 0, sectors = {sectors}");
@@ -96,9 +101,12 @@ proptest! {
 
 #[test]
 fn translation_is_exact_on_drives_of_the_library() {
-    for name in
-        ["maxtor-atlas-10k-v-73gb-7gk", "seagate-cheetah-9lp", "seagate-barracuda-4lp", "fujitsu-mas3735nc"]
-    {
+    for name in [
+        "maxtor-atlas-10k-v-73gb-7gk",
+        "seagate-cheetah-9lp",
+        "seagate-barracuda-4lp",
+        "fujitsu-mas3735nc",
+    ] {
         let model = library(name);
         let mut drive = SimulatedDrive::new(&model).unwrap();
         let extraction = Extraction::new(drive.capacity(), translate);
@@ -112,12 +120,20 @@ fn lengths_seen_before_and_halves_save_translations_where_bands_change_surface()
     let model = library("maxtor-atlas-10k-v-73gb-czk");
     let [by_sector, by_halves] = [Search::Sectors, Search::Halves].map(|search| {
         let mut drive = SimulatedDrive::new(&model).unwrap();
-        let extraction = Extraction::new(drive.capacity(), move |probe| translate_by(probe, search));
+        let extraction =
+            Extraction::new(drive.capacity(), move |probe| translate_by(probe, search));
         let (found, effort) = run(&mut drive, extraction, &mut no_watch()).unwrap();
-        assert_eq!(found.table.check_equal(&truth(&model)), Ok(()), "{search:?}");
+        assert_eq!(
+            found.table.check_equal(&truth(&model)),
+            Ok(()),
+            "{search:?}"
+        );
         effort.translations as f64 / found.table.len() as f64
     });
-    assert!(by_sector > 10.0 && by_halves < 2.5, "{by_sector} and {by_halves} translations a track");
+    assert!(
+        by_sector > 10.0 && by_halves < 2.5,
+        "{by_sector} and {by_halves} translations a track"
+    );
 }
 
 #[test]
@@ -138,13 +154,19 @@ fn the_six_atlases_begin_with_the_tracks_of_table_4_1_1_and_go_through_bands_as_
         for track in table.tracks_from(Lbn(0)).take(128) {
             let place = drive.translate(track.start).unwrap().place;
             if place.cylinder.0 == 0 {
-                assert_eq!(track.sectors.0, outermost[place.surface as usize], "{unit}: {place:?}");
+                assert_eq!(
+                    track.sectors.0, outermost[place.surface as usize],
+                    "{unit}: {place:?}"
+                );
             }
             places.push((place.surface, place.cylinder.0));
         }
         // Track 31 of the top surface outward to 0, the bottom's 0 inward to 31, its 63
         // outward to 32, the top's 32 inward to 63.
-        let expected = (0..32).rev().map(|track| (0, track)).chain((0..32).map(|track| (1, track)));
+        let expected = (0..32)
+            .rev()
+            .map(|track| (0, track))
+            .chain((0..32).map(|track| (1, track)));
         let expected = expected.chain((32..64).rev().map(|track| (1, track)));
         let expected: Vec<(u32, u32)> = expected.chain((32..64).map(|track| (0, track))).collect();
         assert_eq!(places, expected, "{unit}");
@@ -156,7 +178,9 @@ fn no_track_is_missed_outside_holes_where_every_one_is_confirmed() {
     for name in ["seagate-barracuda-4lp", "quantum-atlas-10k", "hp-c2247a"] {
         let model = library(name);
         let mut drive = SimulatedDrive::new(&model).unwrap();
-        let extraction = Extraction::new(drive.capacity(), |probe| timing(probe, Seed(1), Pace::Every));
+        let extraction = Extraction::new(drive.capacity(), |probe| {
+            timing(probe, Seed(1), Pace::Every)
+        });
         let (found, _) = run(&mut drive, extraction, &mut no_watch()).unwrap();
         let near = compare(&found.table, &truth(&model));
         assert_eq!(near.missed_outside_holes, 0, "{name}: {near:?}");
@@ -168,7 +192,9 @@ fn timing_confirms_every_track_in_three_reads() {
     for name in ["ibm-ultrastar-xp-4.51gb", "hp-c2247a"] {
         let model = library(name);
         let mut drive = SimulatedDrive::new(&model).unwrap();
-        let extraction = Extraction::new(drive.capacity(), |probe| timing(probe, Seed(1), Pace::Every));
+        let extraction = Extraction::new(drive.capacity(), |probe| {
+            timing(probe, Seed(1), Pace::Every)
+        });
         let (found, _) = run(&mut drive, extraction, &mut no_watch()).unwrap();
         let near = compare(&found.table, &truth(&model));
         assert_eq!((near.wrong, near.missed), (0, 0), "{name}: {near:?}");
@@ -180,7 +206,9 @@ fn timing_confirms_every_track_in_three_reads() {
 fn a_survey_makes_a_drive_file_with_the_tracks_that_it_found() {
     let model = library("hp-dg072a4951");
     let mut drive = SimulatedDrive::new(&model).unwrap();
-    let extraction = Extraction::new(drive.capacity(), |probe| survey(probe, Seed(1), Pace::Jumping));
+    let extraction = Extraction::new(drive.capacity(), |probe| {
+        survey(probe, Seed(1), Pace::Jumping)
+    });
     let (found, _) = run(&mut drive, extraction, &mut no_watch()).unwrap();
     let near = compare(&found.timed.table, &truth(&model));
     assert!(near.recall > 0.9999 && near.precision > 0.9999, "{near:?}");
@@ -209,20 +237,35 @@ fn boundaries_are_confirmed_and_what_is_none_is_not() {
     }
     for (table, right) in [(table, true), (shifted.finish("").unwrap(), false)] {
         let mut drive = SimulatedDrive::new(&model).unwrap();
-        let extraction = Extraction::new(drive.capacity(), |probe| verify(probe, table, 1000, Seed(1)));
+        let extraction = Extraction::new(drive.capacity(), |probe| {
+            verify(probe, table, 1000, Seed(1))
+        });
         let (found, _) = run(&mut drive, extraction, &mut no_watch()).unwrap();
         assert_eq!(found.confirmed, right, "{found:?}");
         // Reads that begin less than 64 sectors before a boundary cross it.
         let mean = |crosses: bool| {
             let crossing = |from: i64| -64 < from && from < 0;
-            let bins = found.offsets.iter().filter(|offset| crossing(offset.from) == crosses);
+            let bins = found
+                .offsets
+                .iter()
+                .filter(|offset| crossing(offset.from) == crosses);
             let (sum, count) = bins.fold((0.0, 0), |(sum, count), offset| {
-                (sum + offset.sample.mean_ms * offset.sample.count as f64, count + offset.sample.count)
+                (
+                    sum + offset.sample.mean_ms * offset.sample.count as f64,
+                    count + offset.sample.count,
+                )
             });
             sum / count as f64
         };
         assert_eq!(found.bin_sectors, 32);
-        assert!(found.offsets.iter().map(|offset| offset.sample.count).sum::<u64>() == 2000);
+        assert!(
+            found
+                .offsets
+                .iter()
+                .map(|offset| offset.sample.count)
+                .sum::<u64>()
+                == 2000
+        );
         assert_eq!(mean(true) - mean(false) > 0.3, right, "{found:?}");
     }
 }
@@ -232,7 +275,9 @@ fn a_table_of_another_device_is_refused_with_the_first_difference() {
     let table = truth(&library("hp-c2247a"));
     let mut drive = SimulatedDrive::new(&library("ibm-ultrastar-xp-4.51gb")).unwrap();
     let extraction = Extraction::new(drive.capacity(), |probe| verify(probe, table, 10, Seed(1)));
-    let error = run(&mut drive, extraction, &mut no_watch()).unwrap_err().to_string();
+    let error = run(&mut drive, extraction, &mut no_watch())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("LBN 2054864"), "{error}");
 }
 
@@ -241,7 +286,9 @@ fn growing_reads_are_refused_where_the_host_splits() {
     let drive = SimulatedDrive::new(&library("hp-dg072a4951")).unwrap();
     let mut host = SplittingHost::new(drive, 512);
     let extraction = Extraction::new(host.capacity(), |probe| growth(probe, 1600));
-    let error = run(&mut host, extraction, &mut no_watch()).unwrap_err().to_string();
+    let error = run(&mut host, extraction, &mut no_watch())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("512"), "{error}");
 }
 
@@ -258,13 +305,21 @@ impl Device for NoDisk {
     }
     fn read(&mut self, _: Extent) -> Result<Answer, ExtractError> {
         let issued = self.now;
-        self.now +=
-            Duration::from_micros(80) + Duration::from_nanos(self.random.below(self.spread.as_nanos()));
-        Ok(Answer { issued, completed: self.now, ..Answer::default() })
+        self.now += Duration::from_micros(80)
+            + Duration::from_nanos(self.random.below(self.spread.as_nanos()));
+        Ok(Answer {
+            issued,
+            completed: self.now,
+            ..Answer::default()
+        })
     }
     fn idle(&mut self, span: Duration) -> Answer {
         self.now += span;
-        Answer { issued: self.now, completed: self.now, ..Answer::default() }
+        Answer {
+            issued: self.now,
+            completed: self.now,
+            ..Answer::default()
+        }
     }
 }
 
@@ -276,7 +331,9 @@ fn what_is_no_disk_is_refused() {
             random: Seed(1).stream("no disk"),
             spread: Duration::from_micros(spread_us),
         };
-        let extraction = Extraction::new(device.capacity(), |probe| timing(probe, Seed(1), Pace::Jumping));
+        let extraction = Extraction::new(device.capacity(), |probe| {
+            timing(probe, Seed(1), Pace::Jumping)
+        });
         let error = run(&mut device, extraction, &mut no_watch()).unwrap_err();
         assert!(matches!(error, ExtractError::CannotTell { .. }), "{error}");
     }
@@ -300,11 +357,20 @@ fn through_lateness(
     seed: u64,
 ) -> (Result<fullstroke_extract::Nearness, ExtractError>, u64) {
     let late = Duration::from_micros(late_us);
-    let mut drive = SimulatedDrive::new(model).unwrap().noticed_late(late, Seed(seed));
-    let extraction = Extraction::new(drive.capacity(), move |probe| timing(probe, Seed(seed), Pace::Jumping));
+    let mut drive = SimulatedDrive::new(model)
+        .unwrap()
+        .noticed_late(late, Seed(seed));
+    let extraction = Extraction::new(drive.capacity(), move |probe| {
+        timing(probe, Seed(seed), Pace::Jumping)
+    });
     let mut reads = 0;
-    let found = run(&mut drive, extraction, &mut |_, effort| reads = effort.reads);
-    (found.map(|(found, _)| compare(&found.table, &truth(model))), reads)
+    let found = run(&mut drive, extraction, &mut |_, effort| {
+        reads = effort.reads
+    });
+    (
+        found.map(|(found, _)| compare(&found.table, &truth(model))),
+        reads,
+    )
 }
 
 #[test]
@@ -324,14 +390,20 @@ fn through_lateness_tracks_are_right_or_refused() {
         for late_us in [5, 10, 30, 60, 100, 150, 200, 300, 600] {
             for seed in 1..=3 {
                 let (found, reads) = through_lateness(model, late_us, seed);
-                let what = format!("{}, {late_us} us, seed {seed}, {reads} reads", model.config().title);
+                let what = format!(
+                    "{}, {late_us} us, seed {seed}, {reads} reads",
+                    model.config().title
+                );
                 println!("{what}: {found:?}");
                 assert!(reads < 400_000, "{what}");
                 let part = late_us as f64 / revolution_us;
                 match found {
                     Ok(near) => {
                         assert!(part < 0.02, "{what}");
-                        assert!(near.precision > 0.98 && near.recall > 0.98, "{what}: {near:?}");
+                        assert!(
+                            near.precision > 0.98 && near.recall > 0.98,
+                            "{what}: {near:?}"
+                        );
                     }
                     Err(ExtractError::CannotTell { .. }) => assert!(part > 0.003, "{what}"),
                     Err(error) => panic!("{what}: {error}"),
@@ -347,12 +419,22 @@ fn a_host_that_is_too_late_is_refused_and_one_that_is_a_little_late_is_not() {
     let mut recalls = Vec::new();
     for late_us in [10, 60, 2000] {
         let late = Duration::from_micros(late_us);
-        let mut drive = SimulatedDrive::new(&model).unwrap().noticed_late(late, Seed(3));
-        let extraction = Extraction::new(drive.capacity(), |probe| timing(probe, Seed(1), Pace::Jumping));
+        let mut drive = SimulatedDrive::new(&model)
+            .unwrap()
+            .noticed_late(late, Seed(3));
+        let extraction = Extraction::new(drive.capacity(), |probe| {
+            timing(probe, Seed(1), Pace::Jumping)
+        });
         let found = run(&mut drive, extraction, &mut no_watch());
         recalls.push(found.map(|(found, _)| compare(&found.table, &truth(&model)).recall));
     }
-    assert!(matches!(&recalls[0], Ok(recall) if *recall > 0.9), "{recalls:?}");
-    assert!(matches!(&recalls[1], Ok(recall) if *recall > 0.9), "{recalls:?}");
+    assert!(
+        matches!(&recalls[0], Ok(recall) if *recall > 0.9),
+        "{recalls:?}"
+    );
+    assert!(
+        matches!(&recalls[1], Ok(recall) if *recall > 0.9),
+        "{recalls:?}"
+    );
     assert!(recalls[2].is_err(), "{recalls:?}");
 }

@@ -2,8 +2,9 @@
 
 use fullstroke_drive::{Model, ReadAhead};
 use fullstroke_extract::{
-    Angles, Device as _, ExtractError, Extraction, Pace, SimulatedDrive, SplittingHost, arms, cache, depth,
-    first_tracks, run, seek_error, seeks, skew_error, skews, tracks, zero_latency, zone_error, zones,
+    Angles, Device as _, ExtractError, Extraction, Pace, SimulatedDrive, SplittingHost, arms,
+    cache, depth, first_tracks, run, seek_error, seeks, skew_error, skews, tracks, zero_latency,
+    zone_error, zones,
 };
 use fullstroke_stack::drives;
 use fullstroke_tracks::Boundaries;
@@ -28,10 +29,17 @@ where
 
 #[test]
 fn a_queue_is_as_deep_as_reads_overtake() {
-    for (name, seed) in [("maxtor-atlas-10k-v-73gb-czk", 1), ("seagate-exos-10e2400-2.4tb", 2)] {
+    for (name, seed) in [
+        ("maxtor-atlas-10k-v-73gb-czk", 1),
+        ("seagate-exos-10e2400-2.4tb", 2),
+    ] {
         let model = library(name);
         let told = found(&model, move |probe| depth(probe, None, Seed(seed))).unwrap();
-        assert_eq!((told.commands, told.orders), (model.config().queue.depth.into(), true), "{name}");
+        assert_eq!(
+            (told.commands, told.orders),
+            (model.config().queue.depth.into(), true),
+            "{name}"
+        );
         assert!(told.together_per_s > 2.0 * told.alone_per_s, "{told:?}");
     }
     let in_order = found(&library("hp-c2247a"), |probe| depth(probe, None, Seed(3))).unwrap();
@@ -59,24 +67,40 @@ fn a_host_that_waits_for_each_completion_cannot_tell_depth() {
     let drive = SimulatedDrive::new(&library("hp-c2247a")).unwrap();
     let mut device = OneByOne(SplittingHost::new(drive, 512));
     let extraction = Extraction::new(device.capacity(), |probe| depth(probe, None, Seed(1)));
-    let error = run(&mut device, extraction, &mut |_, _| {}).unwrap_err().to_string();
+    let error = run(&mut device, extraction, &mut |_, _| {})
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("one at a time"), "{error}");
 }
 
 #[test]
 fn segments_and_read_ahead_are_as_the_drive_has_them() {
-    for name in ["maxtor-atlas-10k-v-73gb-czk", "quantum-atlas-10k", "hp-c2247a", "ibm-ultrastar-18es"] {
+    for name in [
+        "maxtor-atlas-10k-v-73gb-czk",
+        "quantum-atlas-10k",
+        "hp-c2247a",
+        "ibm-ultrastar-18es",
+    ] {
         let model = library(name);
         let truth = model.config().buffer.clone().unwrap();
-        let told =
-            found(&model, async |probe| cache(&mut Angles::measure(probe, Seed(4)).await?, None, true).await);
+        let told = found(&model, async |probe| {
+            cache(&mut Angles::measure(probe, Seed(4)).await?, None, true).await
+        });
         let told = told.unwrap();
         assert!(told.answers, "{name}");
         assert_eq!(told.segments, u64::from(truth.segments), "{name}: {told:?}");
-        assert_eq!(told.whole_tracks, truth.read_ahead == ReadAhead::WholeTrack, "{name}: {told:?}");
+        assert_eq!(
+            told.whole_tracks,
+            truth.read_ahead == ReadAhead::WholeTrack,
+            "{name}: {told:?}"
+        );
         assert_eq!(told.write_back, Some(truth.write_back), "{name}: {told:?}");
         if let Some(sectors) = told.segment_sectors {
-            assert_eq!(sectors, u64::from(truth.segment_sectors), "{name}: {told:?}");
+            assert_eq!(
+                sectors,
+                u64::from(truth.segment_sectors),
+                "{name}: {told:?}"
+            );
         }
         if truth.read_ahead == ReadAhead::Segment {
             let expected = truth.read_ahead_sectors.unwrap_or(truth.segment_sectors);
@@ -91,8 +115,12 @@ fn nothing_is_written_unless_it_is_said() {
     let model = library("quantum-atlas-10k");
     let mut drive = SimulatedDrive::new(&model).unwrap();
     let told = async |probe| cache(&mut Angles::measure(probe, Seed(4)).await?, None, false).await;
-    let (told, effort) =
-        run(&mut drive, Extraction::new(model.config().capacity_sectors, told), &mut |_, _| {}).unwrap();
+    let (told, effort) = run(
+        &mut drive,
+        Extraction::new(model.config().capacity_sectors, told),
+        &mut |_, _| {},
+    )
+    .unwrap();
     assert_eq!((told.write_back, effort.writes), (None, 0));
 }
 
@@ -107,7 +135,8 @@ fn zero_latency_is_told_or_left_open_where_a_slow_bus_hides_it() {
     ];
     for (name, expected) in expected {
         let told = found(&library(name), async |probe| {
-            let (timed, mut angles) = first_tracks(Angles::measure(probe, Seed(5)).await?, 450).await?;
+            let (timed, mut angles) =
+                first_tracks(Angles::measure(probe, Seed(5)).await?, 450).await?;
             zero_latency(&mut angles, &timed.table).await
         });
         let told = told.unwrap();
@@ -119,9 +148,10 @@ fn zero_latency_is_told_or_left_open_where_a_slow_bus_hides_it() {
 fn skews_are_those_of_the_drive() {
     for name in ["hp-c2247a", "hp-dg072a4951"] {
         let model = library(name);
-        let (timed, angles) =
-            found(&model, async |probe| tracks(Angles::measure(probe, Seed(6)).await?, Pace::Jumping).await)
-                .unwrap();
+        let (timed, angles) = found(&model, async |probe| {
+            tracks(Angles::measure(probe, Seed(6)).await?, Pace::Jumping).await
+        })
+        .unwrap();
         let (rms, held) = skew_error(&timed, &model);
         assert!(rms < 0.002 && held >= 8, "{name}: {rms} of {held}");
         let zones = skews(&timed, angles.rotation().revolution_ns);
@@ -142,7 +172,9 @@ fn the_map_of_zones_has_each_beginning_and_each_length() {
         assert_eq!((map.zones.len() as u64, most), (truth, 0), "{name}");
         let table = Boundaries::of(&*model.tracks(), name).unwrap();
         for (zone, next) in map.zones.iter().zip(map.zones.iter().skip(1)) {
-            let longest = table.tracks_from(Lbn(zone.first)).take_while(|track| track.end().0 <= next.first);
+            let longest = table
+                .tracks_from(Lbn(zone.first))
+                .take_while(|track| track.end().0 <= next.first);
             let longest = longest.map(|track| track.sectors.0).max().unwrap();
             assert_eq!(zone.lengths.last(), Some(&longest), "{name}: {zone:?}");
         }
@@ -153,7 +185,9 @@ fn the_map_of_zones_has_each_beginning_and_each_length() {
 #[test]
 fn a_host_that_is_a_little_late_is_told_its_zones_by_all_tracks() {
     let model = library("hp-c2247a");
-    let mut drive = SimulatedDrive::new(&model).unwrap().noticed_late(Duration::from_micros(10), Seed(3));
+    let mut drive = SimulatedDrive::new(&model)
+        .unwrap()
+        .noticed_late(Duration::from_micros(10), Seed(3));
     let extraction = Extraction::new(drive.capacity(), |probe| zones(probe, Seed(8)));
     let (map, _) = run(&mut drive, extraction, &mut |_, _| {}).unwrap();
     let (_, most, truth) = zone_error(&map.zones, &model);
@@ -193,7 +227,11 @@ fn counted(mut drive: SimulatedDrive) -> Option<u32> {
 
 #[test]
 fn seeks_beside_a_large_buffer_are_told_by_the_shortest_of_many() {
-    for name in ["seagate-exos-2x18-18tb", "seagate-cheetah-15k7-450gb", "toshiba-mk8034gsx-80gb"] {
+    for name in [
+        "seagate-exos-2x18-18tb",
+        "seagate-cheetah-15k7-450gb",
+        "toshiba-mk8034gsx-80gb",
+    ] {
         let model = drives::load_unchecked(name).unwrap();
         let table = Boundaries::of(&*model.tracks(), "the drive").unwrap();
         let known = table.clone();

@@ -16,7 +16,12 @@ const GIB: u64 = 1 << 21;
 
 fn new(kind: &str, keys: &Value, sectors: u64) -> Box<dyn FileSystem> {
     let keys: Keys = keys.as_object().cloned().unwrap_or_default();
-    let site = Site { capacity: Sectors(sectors), seed: Seed(1), stripe: None, tracks: None };
+    let site = Site {
+        capacity: Sectors(sectors),
+        seed: Seed(1),
+        stripe: None,
+        tracks: None,
+    };
     make(kind, &keys, &site).expect("the sizes here are large enough")
 }
 
@@ -29,7 +34,8 @@ fn main() {
         ("xfs", json!({})),
         ("xfs", json!({ "kernel": "today" })),
     ];
-    let growing = Script::parse(include_str!("../../../samples/files/growing.fs")).expect("it is shipped");
+    let growing =
+        Script::parse(include_str!("../../../samples/files/growing.fs")).expect("it is shipped");
     println!(
         "{:4} {:32} {:>10} {:>16} {:>10} {:>12}",
         "kind", "keys", "4 TiB ms", "aged files/s", "ext/file", "growing ext."
@@ -43,10 +49,18 @@ fn main() {
         let profile = age::profile("desktop").expect("it is known");
         let aged = age::age(&mut *system, profile, Seed(1)).expect("there is room");
         let files = (aged.created + aged.deleted) as f64 / begun.elapsed().as_secs_f64();
-        let lie = Fragmentation::of(&laid_out(&*system).expect("they are there"), system.regions().pages);
+        let lie = Fragmentation::of(
+            &laid_out(&*system).expect("they are there"),
+            system.regions().pages,
+        );
         let mut system = new(kind, keys, GIB);
-        Player::new(&mut *system, Time::ZERO).play_all(&growing).expect("there is room");
-        let grown = Fragmentation::of(&laid_out(&*system).expect("they are there"), system.regions().pages);
+        Player::new(&mut *system, Time::ZERO)
+            .play_all(&growing)
+            .expect("there is room");
+        let grown = Fragmentation::of(
+            &laid_out(&*system).expect("they are there"),
+            system.regions().pages,
+        );
         println!(
             "{kind:4} {:32} {:10.1} {files:16.0} {:10.3} {:12}",
             keys.to_string(),

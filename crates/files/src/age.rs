@@ -54,7 +54,10 @@ pub const PROFILES: &[Profile] = &[
         name: "desktop",
         summary: "lengths lognormal (9.48, 2.46), depths Poisson (6.49), as fitted to Windows desktops by \
                   Agrawal et al. (\"Generating realistic Impressions\", FAST 2009, table 2); 80 % full, written twice over",
-        sizes: Sizes::LogNormal { mu: 9.48, sigma: 2.46 },
+        sizes: Sizes::LogNormal {
+            mu: 9.48,
+            sigma: 2.46,
+        },
         depth_mean: 6.49,
         fan: 4,
         full: 0.80,
@@ -64,7 +67,10 @@ pub const PROFILES: &[Profile] = &[
         name: "mail",
         summary: "lengths uniform from 500 to 10,000 bytes in one level of 100 directories, as Postmark has them \
                   (Katcher, TR3022, 1997); 70 % full, written twice over",
-        sizes: Sizes::Uniform { least: 500, most: 10_000 },
+        sizes: Sizes::Uniform {
+            least: 500,
+            most: 10_000,
+        },
         depth_mean: 0.0,
         fan: 100,
         full: 0.70,
@@ -91,11 +97,20 @@ pub struct Aged {
 
 /// The profile called `name`, or an error at `age` that names the nearest one.
 pub fn profile(name: &str) -> Result<&'static Profile, ConfigError> {
-    PROFILES.iter().find(|profile| profile.name == name).ok_or_else(|| {
-        let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
-        let near = registry::nearest(name, &names);
-        ConfigError::new("age", format!("there is no profile `{name}`{near}; known: {}", names.join(", ")))
-    })
+    PROFILES
+        .iter()
+        .find(|profile| profile.name == name)
+        .ok_or_else(|| {
+            let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
+            let near = registry::nearest(name, &names);
+            ConfigError::new(
+                "age",
+                format!(
+                    "there is no profile `{name}`{near}; known: {}",
+                    names.join(", ")
+                ),
+            )
+        })
 }
 
 /// Ages `system` in its directory `aged`. The same seed gives the same layout.
@@ -108,7 +123,10 @@ pub fn age(system: &mut dyn FileSystem, profile: &Profile, seed: Seed) -> Result
         profile,
         random: seed.stream("age"),
         touches,
-        tree: vec![Node { directory: top, below: Vec::new() }],
+        tree: vec![Node {
+            directory: top,
+            below: Vec::new(),
+        }],
         files: Vec::new(),
         aged: Aged::default(),
     };
@@ -153,7 +171,9 @@ impl Ager<'_> {
                     Ok(()) => {}
                     // Full of inodes, or of what ageing does not own: that is as old as
                     // it gets.
-                    Err(FileError::NoInode { .. } | FileError::NoSpace { .. }) if !self.files.is_empty() => {
+                    Err(FileError::NoInode { .. } | FileError::NoSpace { .. })
+                        if !self.files.is_empty() =>
+                    {
                         self.delete_one()?;
                     }
                     Err(error) => return Err(error),
@@ -199,9 +219,16 @@ impl Ager<'_> {
                     let parent = self.tree[at].directory;
                     let name = format!("d{which}");
                     self.touches.clear();
-                    let made =
-                        self.system.make_directory(Caller::default(), parent, &name, &mut self.touches)?;
-                    self.tree.push(Node { directory: made, below: Vec::new() });
+                    let made = self.system.make_directory(
+                        Caller::default(),
+                        parent,
+                        &name,
+                        &mut self.touches,
+                    )?;
+                    self.tree.push(Node {
+                        directory: made,
+                        below: Vec::new(),
+                    });
                     let next = self.tree.len() - 1;
                     self.tree[at].below[which] = Some(next);
                     next
@@ -217,13 +244,17 @@ impl Ager<'_> {
         let name = format!("f{number}");
         self.touches.clear();
         let caller = Caller::default();
-        let file = self.system.create(caller, directory, &name, &mut self.touches)?;
+        let file = self
+            .system
+            .create(caller, directory, &name, &mut self.touches)?;
         self.files.push(Living { directory, number });
         self.aged.created += 1;
-        self.system.write(caller, file, Bytes(0), Bytes(bytes), &mut self.touches)?;
+        self.system
+            .write(caller, file, Bytes(0), Bytes(bytes), &mut self.touches)?;
         self.system.close(caller, file, &mut self.touches)?;
         let pages = 0..bytes.div_ceil(PAGE_BYTES);
-        self.system.write_back(caller, file, pages, &mut Vec::new(), &mut self.touches)?;
+        self.system
+            .write_back(caller, file, pages, &mut Vec::new(), &mut self.touches)?;
         self.aged.bytes_written += bytes;
         Ok(())
     }
@@ -232,7 +263,12 @@ impl Ager<'_> {
         let which = self.random.below(self.files.len() as u64) as usize;
         let Living { directory, number } = self.files.swap_remove(which);
         self.touches.clear();
-        self.system.remove(Caller::default(), directory, &format!("f{number}"), &mut self.touches)?;
+        self.system.remove(
+            Caller::default(),
+            directory,
+            &format!("f{number}"),
+            &mut self.touches,
+        )?;
         self.aged.deleted += 1;
         Ok(())
     }
@@ -253,7 +289,12 @@ mod tests {
         for (kind, keys) in [("ext2", inodes()), ("ext4", inodes()), ("xfs", Keys::new())] {
             for profile in PROFILES {
                 let run = |seed| {
-                    let site = Site { capacity: Sectors(1 << 17), seed: Seed(1), stripe: None, tracks: None };
+                    let site = Site {
+                        capacity: Sectors(1 << 17),
+                        seed: Seed(1),
+                        stripe: None,
+                        tracks: None,
+                    };
                     let mut system = make(kind, &keys, &site).unwrap();
                     let aged = age(&mut *system, profile, Seed(seed)).unwrap();
                     let usage = system.usage();
@@ -262,13 +303,21 @@ mod tests {
                 };
                 let (aged, free, files) = run(1);
                 let name = format!("{kind} {}", profile.name);
-                assert!((free - (1.0 - profile.full)).abs() < 0.1, "{name}: {free} is free");
+                assert!(
+                    (free - (1.0 - profile.full)).abs() < 0.1,
+                    "{name}: {free} is free"
+                );
                 assert!(aged.deleted > 0, "{name}: {aged:?}");
                 assert!(Fragmentation::of(&files, 32_768).files > 20, "{name}");
                 assert_eq!(run(1).2, files, "{name}");
                 assert_ne!(run(2).2, files, "{name}");
             }
         }
-        assert!(super::profile("dekstop").unwrap_err().to_string().contains("did you mean `desktop`?"));
+        assert!(
+            super::profile("dekstop")
+                .unwrap_err()
+                .to_string()
+                .contains("did you mean `desktop`?")
+        );
     }
 }

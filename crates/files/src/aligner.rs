@@ -95,8 +95,9 @@ impl Layout<'_> {
         let mut space = Space::new(self);
         let mut after = self.files.to_vec();
         let mut moves = Vec::new();
-        let mut waiting: Vec<usize> =
-            (0..after.len()).filter(|&file| !self.is_aligned(&after[file].fragments)).collect();
+        let mut waiting: Vec<usize> = (0..after.len())
+            .filter(|&file| !self.is_aligned(&after[file].fragments))
+            .collect();
         // The longest need the longest runs, which the others would cut.
         waiting.sort_by_key(|&file| std::cmp::Reverse(after[file].pages()));
         for _ in 0..PASSES_MAX {
@@ -114,7 +115,12 @@ impl Layout<'_> {
                 break;
             }
         }
-        Moves { moves, was: self.alignment(self.files), is: self.alignment(&after), after }
+        Moves {
+            moves,
+            was: self.alignment(self.files),
+            is: self.alignment(&after),
+            after,
+        }
     }
 
     /// How well files lie.
@@ -130,7 +136,9 @@ impl Layout<'_> {
     }
 
     fn is_aligned(&self, fragments: &[Fragment]) -> bool {
-        let Some(first) = fragments.first() else { return true };
+        let Some(first) = fragments.first() else {
+            return true;
+        };
         let least = self.visits_least(fragments);
         let begins = least == 1 || self.first_page_of_track(first.block) == first.block;
         begins && self.visits(fragments) <= least
@@ -138,12 +146,17 @@ impl Layout<'_> {
 
     /// Tracks that reading the file comes to: as often as it comes back to one.
     fn visits(&self, fragments: &[Fragment]) -> u64 {
-        fragments.iter().map(|fragment| self.tracks_of(fragment.block, fragment.pages)).sum()
+        fragments
+            .iter()
+            .map(|fragment| self.tracks_of(fragment.block, fragment.pages))
+            .sum()
     }
 
     /// The same, if all of it lay from the beginning of its first track on.
     fn visits_least(&self, fragments: &[Fragment]) -> u64 {
-        let Some(first) = fragments.first() else { return 0 };
+        let Some(first) = fragments.first() else {
+            return 0;
+        };
         let pages = fragments.iter().map(|fragment| fragment.pages).sum();
         let begin = self.first_page_of_track(first.block);
         self.tracks_of(begin, pages)
@@ -164,7 +177,9 @@ impl Layout<'_> {
     /// itself where the track has no whole page before it.
     fn first_page_of_track(&self, block: u64) -> u64 {
         let track = self.tracks.track_at(Lbn(block * PAGE_SECTORS));
-        track.map_or(block, |track| track.start.0.div_ceil(PAGE_SECTORS).min(block))
+        track.map_or(block, |track| {
+            track.start.0.div_ceil(PAGE_SECTORS).min(block)
+        })
     }
 
     /// A place in free pages where the file lies better, if there is one.
@@ -180,7 +195,12 @@ impl Layout<'_> {
         let in_a_track = space.within_a_track(near, pages).map(|run| vec![run]);
         in_a_track
             .and_then(place)
-            .or_else(|| space.run_of_tracks(near, pages).map(|run| vec![run]).and_then(place))
+            .or_else(|| {
+                space
+                    .run_of_tracks(near, pages)
+                    .map(|run| vec![run])
+                    .and_then(place)
+            })
             .or_else(|| space.whole_tracks(near, pages).and_then(place))
     }
 }
@@ -194,11 +214,17 @@ fn laid(fragments: &[Fragment], runs: &[Range<u64>]) -> Vec<Fragment> {
         let (mut page, mut left) = (fragment.page, fragment.pages);
         while left > 0 {
             while run.is_empty() {
-                let Some(next) = runs.next() else { return joined(pieces) };
+                let Some(next) = runs.next() else {
+                    return joined(pieces);
+                };
                 run = next;
             }
             let pages = left.min(run.end - run.start);
-            pieces.push(Fragment { page, block: run.start, pages });
+            pieces.push(Fragment {
+                page,
+                block: run.start,
+                pages,
+            });
             (page, left, run.start) = (page + pages, left - pages, run.start + pages);
         }
     }
@@ -217,7 +243,12 @@ impl Move {
         let (mut old, mut new) = (olds.next(), news.next());
         while let (Some(from), Some(to)) = (old, new) {
             let pages = from.pages.min(to.pages);
-            pieces.push(Piece { page: from.page, from: from.block, to: to.block, pages });
+            pieces.push(Piece {
+                page: from.page,
+                from: from.block,
+                to: to.block,
+                pages,
+            });
             old = behind(from, pages).or_else(|| olds.next());
             new = behind(to, pages).or_else(|| news.next());
         }
@@ -232,8 +263,16 @@ impl Move {
 
 /// What is left of a fragment behind its first pages.
 fn behind(fragment: Fragment, pages: u64) -> Option<Fragment> {
-    let Fragment { page, block, pages: all } = fragment;
-    (all > pages).then(|| Fragment { page: page + pages, block: block + pages, pages: all - pages })
+    let Fragment {
+        page,
+        block,
+        pages: all,
+    } = fragment;
+    (all > pages).then(|| Fragment {
+        page: page + pages,
+        block: block + pages,
+        pages: all - pages,
+    })
 }
 
 /// The files of a file system, and the pages that are used by anything else.

@@ -16,13 +16,31 @@ use std::sync::Arc;
 /// keys that change how it allocates.
 fn kinds() -> Vec<(&'static str, Value)> {
     let variants = [
-        ("ext2", json!({ "allocation": "reservation", "mpage": false })),
-        ("ext2", json!({ "allocation": "multiblock", "inode_size": 256 })),
-        ("ext4", json!({ "delalloc": false, "flex_groups": 1, "data": "writeback" })),
-        ("xfs", json!({ "kernel": "today", "agcount": 5, "log_size": "10MiB" })),
+        (
+            "ext2",
+            json!({ "allocation": "reservation", "mpage": false }),
+        ),
+        (
+            "ext2",
+            json!({ "allocation": "multiblock", "inode_size": 256 }),
+        ),
+        (
+            "ext4",
+            json!({ "delalloc": false, "flex_groups": 1, "data": "writeback" }),
+        ),
+        (
+            "xfs",
+            json!({ "kernel": "today", "agcount": 5, "log_size": "10MiB" }),
+        ),
     ];
-    let named = REGISTRY.iter().map(|entry| entry.name).filter(|&name| name != "raw");
-    named.map(|name| (name, json!({}))).chain(variants).collect()
+    let named = REGISTRY
+        .iter()
+        .map(|entry| entry.name)
+        .filter(|&name| name != "raw");
+    named
+        .map(|name| (name, json!({})))
+        .chain(variants)
+        .collect()
 }
 
 /// The same, and those that can on a device with tracks of so many sectors: no key of
@@ -46,7 +64,9 @@ fn keys(value: &Value) -> Keys {
 fn tracks(value: &Value, pages: u64) -> Option<Arc<Boundaries>> {
     let (sectors, capacity) = (value["tracks"].as_u64()?, pages * PAGE_SECTORS);
     let mut builder = Builder::default();
-    builder.push_run(Sectors(sectors), capacity / sectors).unwrap();
+    builder
+        .push_run(Sectors(sectors), capacity / sectors)
+        .unwrap();
     if capacity % sectors > 0 {
         builder.push(Sectors(capacity % sectors)).unwrap();
     }
@@ -54,7 +74,12 @@ fn tracks(value: &Value, pages: u64) -> Option<Arc<Boundaries>> {
 }
 
 fn site(pages: u64, seed: u64) -> Site {
-    Site { capacity: Sectors(pages * PAGE_SECTORS), seed: Seed(seed), stripe: None, tracks: None }
+    Site {
+        capacity: Sectors(pages * PAGE_SECTORS),
+        seed: Seed(seed),
+        stripe: None,
+        tracks: None,
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -111,7 +136,10 @@ struct Trial {
 impl Trial {
     fn new(name: &str, value: &Value, pages: u64, seed: u64) -> Trial {
         let tracks = tracks(value, pages);
-        let site = Site { tracks: tracks.clone(), ..site(pages, seed) };
+        let site = Site {
+            tracks: tracks.clone(),
+            ..site(pages, seed)
+        };
         let system = make(name, &keys(value), &site).unwrap();
         let root = system.root();
         let mut trial = Trial {
@@ -133,11 +161,18 @@ impl Trial {
     }
 
     fn caller(&self) -> Caller {
-        Caller { now: self.now, process: 7 }
+        Caller {
+            now: self.now,
+            process: 7,
+        }
     }
 
     fn directory(&self, at: usize) -> Object {
-        *self.directories.iter().nth(at % self.directories.len()).unwrap()
+        *self
+            .directories
+            .iter()
+            .nth(at % self.directories.len())
+            .unwrap()
     }
 
     fn file(&self, at: usize) -> Option<Object> {
@@ -147,7 +182,11 @@ impl Trial {
     /// Runs of the device that are metadata or directories', ascending.
     fn metadata(&self) -> Vec<Range<u64>> {
         let mut ranges = self.system.metadata();
-        ranges.extend(self.directories.iter().flat_map(|&directory| self.placed(directory)));
+        ranges.extend(
+            self.directories
+                .iter()
+                .flat_map(|&directory| self.placed(directory)),
+        );
         ranges.sort_by_key(|range| range.start);
         ranges
     }
@@ -172,7 +211,10 @@ impl Trial {
         let after = self.metadata();
         for touch in self.touches.list() {
             let page = touch.page();
-            assert!(has(&before, page) || has(&after, page), "{step:?} touched {page}, which is none");
+            assert!(
+                has(&before, page) || has(&after, page),
+                "{step:?} touched {page}, which is none"
+            );
             match touch {
                 Touch::Dirty(page) | Touch::Fresh(page) => drop(self.held.insert(*page)),
                 Touch::Forget(page) => drop(self.held.remove(page)),
@@ -190,7 +232,9 @@ impl Trial {
             Step::Truncate { file, pages } => self.truncate(file, pages),
             Step::Close { file } => {
                 if let Some(file) = self.file(file) {
-                    self.system.close(self.caller(), file, &mut self.touches).unwrap();
+                    self.system
+                        .close(self.caller(), file, &mut self.touches)
+                        .unwrap();
                 }
             }
             Step::WriteBack { file } => {
@@ -212,7 +256,10 @@ impl Trial {
 
     fn release(&mut self, plan: &SyncPlan) {
         for page in &plan.released {
-            assert!(self.held.remove(page), "{page} is released, but was not held");
+            assert!(
+                self.held.remove(page),
+                "{page} is released, but was not held"
+            );
         }
         if self.system.holds_metadata() {
             assert_eq!(self.held, BTreeSet::new(), "a commit releases all");
@@ -226,8 +273,13 @@ impl Trial {
         let name = format!("name-{name}");
         let caller = self.caller();
         let made = match kind {
-            Kind::File => self.system.create(caller, directory, &name, &mut self.touches),
-            Kind::Directory => self.system.make_directory(caller, directory, &name, &mut self.touches),
+            Kind::File => self
+                .system
+                .create(caller, directory, &name, &mut self.touches),
+            Kind::Directory => {
+                self.system
+                    .make_directory(caller, directory, &name, &mut self.touches)
+            }
         };
         let known = self.names.contains_key(&(directory, name.clone()));
         match made {
@@ -251,11 +303,17 @@ impl Trial {
         let offset = page.map_or(length, |page| page * PAGE_BYTES);
         let bytes = pages * PAGE_BYTES - 1000;
         let caller = self.caller();
-        match self.system.write(caller, file, Bytes(offset), Bytes(bytes), &mut self.touches) {
+        match self
+            .system
+            .write(caller, file, Bytes(offset), Bytes(bytes), &mut self.touches)
+        {
             Ok(()) => {
                 let written = offset / PAGE_BYTES..(offset + bytes).div_ceil(PAGE_BYTES);
                 self.files.get_mut(&file).unwrap().extend(written);
-                assert_eq!(self.system.attributes(file).unwrap().bytes.0, length.max(offset + bytes));
+                assert_eq!(
+                    self.system.attributes(file).unwrap().bytes.0,
+                    length.max(offset + bytes)
+                );
             }
             Err(FileError::NoSpace { .. }) => {
                 assert_eq!(
@@ -271,15 +329,23 @@ impl Trial {
     fn truncate(&mut self, file: usize, pages: u64) {
         let Some(file) = self.file(file) else { return };
         let caller = self.caller();
-        self.system.truncate(caller, file, Bytes(pages * PAGE_BYTES), &mut self.touches).unwrap();
-        self.files.get_mut(&file).unwrap().retain(|&page| page < pages);
+        self.system
+            .truncate(caller, file, Bytes(pages * PAGE_BYTES), &mut self.touches)
+            .unwrap();
+        self.files
+            .get_mut(&file)
+            .unwrap()
+            .retain(|&page| page < pages);
     }
 
     fn write_back(&mut self, file: Object) {
         let end = self.files[&file].last().map_or(0, |&last| last + 1);
         let mut extents = Vec::new();
         let caller = self.caller();
-        match self.system.write_back(caller, file, 0..end, &mut extents, &mut self.touches) {
+        match self
+            .system
+            .write_back(caller, file, 0..end, &mut extents, &mut self.touches)
+        {
             Ok(()) => assert!(extents.iter().all(|mapped| mapped.place != Place::Delayed)),
             Err(FileError::NoSpace { .. }) => {}
             Err(error) => panic!("{error}"),
@@ -295,7 +361,10 @@ impl Trial {
     fn remove_name(&mut self, directory: Object, name: &str) {
         let caller = self.caller();
         let known = self.names.get(&(directory, name.to_owned())).copied();
-        match self.system.remove(caller, directory, name, &mut self.touches) {
+        match self
+            .system
+            .remove(caller, directory, name, &mut self.touches)
+        {
             Ok(object) => {
                 assert_eq!(Some(object), known);
                 self.names.remove(&(directory, name.to_owned()));
@@ -305,7 +374,11 @@ impl Trial {
             }
             Err(FileError::NotFound(_)) => assert_eq!(known, None),
             Err(FileError::NotEmpty(_)) => {
-                assert!(self.names.keys().any(|(directory, _)| Some(*directory) == known));
+                assert!(
+                    self.names
+                        .keys()
+                        .any(|(directory, _)| Some(*directory) == known)
+                );
             }
             Err(error) => panic!("{error}"),
         }
@@ -315,7 +388,9 @@ impl Trial {
         let from = (self.directory(from.0), format!("name-{}", from.1));
         let to = (self.directory(to.0), format!("name-{}", to.1));
         let caller = self.caller();
-        let moved = self.system.rename(caller, (from.0, &from.1), (to.0, &to.1), &mut self.touches);
+        let moved = self
+            .system
+            .rename(caller, (from.0, &from.1), (to.0, &to.1), &mut self.touches);
         match moved {
             Ok(()) if from != to => {
                 let object = self.names.remove(&from).unwrap();
@@ -342,7 +417,9 @@ impl Trial {
         let mut plan = SyncPlan::default();
         self.write_back(file);
         self.take_held();
-        self.system.fsync(self.caller(), file, &mut plan, &mut self.touches).unwrap();
+        self.system
+            .fsync(self.caller(), file, &mut plan, &mut self.touches)
+            .unwrap();
         assert!(plan.data.contains(&file));
         self.release(&plan);
         self.touches.clear();
@@ -369,20 +446,35 @@ impl Trial {
         }
         used.sort_by_key(|range| range.start);
         for pair in used.windows(2) {
-            assert!(pair[0].end <= pair[1].start, "{:?} and {:?} share pages", pair[0], pair[1]);
+            assert!(
+                pair[0].end <= pair[1].start,
+                "{:?} and {:?} share pages",
+                pair[0],
+                pair[1]
+            );
         }
         assert!(used.last().is_none_or(|last| last.end <= usage.pages));
         let pages: u64 = used.iter().map(|range| range.end - range.start).sum();
-        assert_eq!(pages + usage.pages_free + self.system.set_aside(), usage.pages, "all is accounted for");
+        assert_eq!(
+            pages + usage.pages_free + self.system.set_aside(),
+            usage.pages,
+            "all is accounted for"
+        );
         self.check_files(usage);
         for ((directory, name), object) in &self.names {
             let listed = self.system.entries(*directory).unwrap();
             assert!(listed.contains(&(name.clone(), *object)), "{name} is lost");
         }
-        let listed: usize =
-            self.directories.iter().map(|&directory| self.system.entries(directory).unwrap().len()).sum();
+        let listed: usize = self
+            .directories
+            .iter()
+            .map(|&directory| self.system.entries(directory).unwrap().len())
+            .sum();
         assert_eq!(listed, self.names.len());
-        assert_eq!(self.system.objects().len(), self.files.len() + self.directories.len());
+        assert_eq!(
+            self.system.objects().len(),
+            self.files.len() + self.directories.len()
+        );
     }
 
     fn check_files(&self, usage: Usage) {
@@ -390,15 +482,32 @@ impl Trial {
         for (&file, written) in &self.files {
             let mut extents = Vec::new();
             self.system.extents(file, &mut extents).unwrap();
-            assert!(extents.windows(2).all(|pair| pair[0].page + pair[0].pages <= pair[1].page));
-            let there: BTreeSet<u64> =
-                extents.iter().flat_map(|mapped| mapped.page..mapped.page + mapped.pages).collect();
+            assert!(
+                extents
+                    .windows(2)
+                    .all(|pair| pair[0].page + pair[0].pages <= pair[1].page)
+            );
+            let there: BTreeSet<u64> = extents
+                .iter()
+                .flat_map(|mapped| mapped.page..mapped.page + mapped.pages)
+                .collect();
             assert!(written.is_subset(&there), "a written page is a hole");
-            let end = self.system.attributes(file).unwrap().bytes.0.div_ceil(PAGE_BYTES);
+            let end = self
+                .system
+                .attributes(file)
+                .unwrap()
+                .bytes
+                .0
+                .div_ceil(PAGE_BYTES);
             let hole = there.difference(written).find(|&&page| page < end);
-            assert!(self.roomy || hole.is_none(), "a page that nobody wrote has a place: {hole:?}");
+            assert!(
+                self.roomy || hole.is_none(),
+                "a page that nobody wrote has a place: {hole:?}"
+            );
             self.check_tracks(&extents);
-            let waiting = extents.iter().filter(|mapped| mapped.place == Place::Delayed);
+            let waiting = extents
+                .iter()
+                .filter(|mapped| mapped.place == Place::Delayed);
             delayed += waiting.map(|mapped| mapped.pages).sum::<u64>();
         }
         assert_eq!(delayed, usage.pages_delayed);
@@ -408,7 +517,9 @@ impl Trial {
     fn check_tracks(&self, extents: &[Mapped]) {
         let Some(tracks) = &self.tracks else { return };
         for mapped in extents {
-            let Place::Device(start) = mapped.place else { continue };
+            let Place::Device(start) = mapped.place else {
+                continue;
+            };
             for page in 0..mapped.pages {
                 let sectors = Extent::new(start.0 + page * PAGE_SECTORS, PAGE_SECTORS);
                 assert!(!tracks.straddles(sectors), "{mapped:?}");
@@ -440,7 +551,8 @@ impl Trial {
 
 /// Whether ascending runs have `page`.
 fn has(runs: &[Range<u64>], page: u64) -> bool {
-    runs.get(runs.partition_point(|run| run.end <= page)).is_some_and(|run| run.start <= page)
+    runs.get(runs.partition_point(|run| run.end <= page))
+        .is_some_and(|run| run.start <= page)
 }
 
 /// Half a gibibyte, in five groups, the last of them short.
@@ -448,7 +560,14 @@ const USUAL: u64 = 140_000;
 
 /// That, and the smallest that is quick to fill: 24 MiB, or what today's XFS wants.
 fn sizes(value: &Value) -> [u64; 2] {
-    [USUAL, if value["kernel"] == "today" { 77_000 } else { 6_000 }]
+    [
+        USUAL,
+        if value["kernel"] == "today" {
+            77_000
+        } else {
+            6_000
+        },
+    ]
 }
 
 proptest! {
@@ -508,11 +627,21 @@ proptest! {
 fn four_tebibytes_are_made_in_no_time_and_hold_a_file() {
     for (name, value) in kinds() {
         let mut trial = Trial::new(name, &value, 1 << 30, 1);
-        trial.act(&Step::Create { directory: 0, name: 1 });
-        trial.act(&Step::Append { file: 0, pages: 100_000 });
+        trial.act(&Step::Create {
+            directory: 0,
+            name: 1,
+        });
+        trial.act(&Step::Append {
+            file: 0,
+            pages: 100_000,
+        });
         trial.act(&Step::WriteBack { file: 0 });
         let file = trial.file(0).unwrap();
-        assert_eq!(trial.system.attributes(file).unwrap().pages, 100_000, "{name}");
+        assert_eq!(
+            trial.system.attributes(file).unwrap().pages,
+            100_000,
+            "{name}"
+        );
     }
 }
 
@@ -531,12 +660,21 @@ fn a_device_that_is_too_small_is_refused() {
 fn a_file_that_its_format_cannot_address_is_refused() {
     for (name, value) in kinds() {
         let mut trial = Trial::new(name, &value, USUAL, 1);
-        trial.take(&Step::Create { directory: 0, name: 1 });
+        trial.take(&Step::Create {
+            directory: 0,
+            name: 1,
+        });
         let file = trial.file(0).unwrap();
         for (offset, length) in [(u64::MAX, 1), (1 << 63, 1), (0, u64::MAX)] {
             let (offset, length) = (Bytes(offset), Bytes(length));
-            let written = trial.system.write(Caller::default(), file, offset, length, &mut Touches::new());
-            assert!(matches!(written, Err(FileError::TooLarge { .. })), "{name}: {written:?}");
+            let written =
+                trial
+                    .system
+                    .write(Caller::default(), file, offset, length, &mut Touches::new());
+            assert!(
+                matches!(written, Err(FileError::TooLarge { .. })),
+                "{name}: {written:?}"
+            );
         }
         trial.check();
     }
@@ -548,13 +686,27 @@ fn what_is_not_there_is_named() {
         let mut trial = Trial::new(name, &value, USUAL, 1);
         let (caller, nowhere, root) = (Caller::default(), Object(999_999), trial.system.root());
         let touches = &mut Touches::new();
-        assert!(matches!(trial.system.look_up(caller, root, "x", touches), Err(FileError::NotFound(_))));
-        assert!(matches!(trial.system.look_up(caller, nowhere, "x", touches), Err(FileError::NotFound(_))));
+        assert!(matches!(
+            trial.system.look_up(caller, root, "x", touches),
+            Err(FileError::NotFound(_))
+        ));
+        assert!(matches!(
+            trial.system.look_up(caller, nowhere, "x", touches),
+            Err(FileError::NotFound(_))
+        ));
         let file = trial.system.create(caller, root, "x", touches).unwrap();
         let below = trial.system.create(caller, file, "y", touches);
-        assert!(matches!(below, Err(FileError::NotADirectory(_))), "{below:?}");
-        let written = trial.system.write(caller, root, Bytes(0), Bytes(1), touches);
-        assert!(matches!(written, Err(FileError::IsADirectory(_))), "{written:?}");
+        assert!(
+            matches!(below, Err(FileError::NotADirectory(_))),
+            "{below:?}"
+        );
+        let written = trial
+            .system
+            .write(caller, root, Bytes(0), Bytes(1), touches);
+        assert!(
+            matches!(written, Err(FileError::IsADirectory(_))),
+            "{written:?}"
+        );
         for bad in ["", ".", "..", "a/b", &"x".repeat(256)] {
             let made = trial.system.create(caller, root, bad, touches);
             assert!(matches!(made, Err(FileError::BadName(_))), "{made:?}");
@@ -567,12 +719,32 @@ fn raw_lies_where_it_lies_and_has_no_names() {
     let mut raw = make("raw", &Keys::new(), &site(1000, 1)).unwrap();
     let mut out = Vec::new();
     let (caller, touches) = (Caller::default(), &mut Touches::new());
-    raw.read_map(caller, Object::DEVICE, 10..20, &mut out, touches).unwrap();
+    raw.read_map(caller, Object::DEVICE, 10..20, &mut out, touches)
+        .unwrap();
     let place = Place::Device(fullstroke_units::Lbn(80));
-    assert_eq!(out, [Mapped { page: 10, pages: 10, place }]);
+    assert_eq!(
+        out,
+        [Mapped {
+            page: 10,
+            pages: 10,
+            place
+        }]
+    );
     assert!(raw.create(caller, Object::DEVICE, "a", touches).is_err());
-    let beyond = raw.write(caller, Object::DEVICE, Bytes(999 * PAGE_BYTES), Bytes(PAGE_BYTES + 1), touches);
-    assert_eq!(beyond, Err(FileError::TooLarge { pages: 1001, limit: 1000 }));
+    let beyond = raw.write(
+        caller,
+        Object::DEVICE,
+        Bytes(999 * PAGE_BYTES),
+        Bytes(PAGE_BYTES + 1),
+        touches,
+    );
+    assert_eq!(
+        beyond,
+        Err(FileError::TooLarge {
+            pages: 1001,
+            limit: 1000
+        })
+    );
     assert_eq!(touches.list(), []);
 }
 
@@ -580,7 +752,10 @@ fn raw_lies_where_it_lies_and_has_no_names() {
 fn where_nothing_can_be_kept_off_alignment_is_refused() {
     let value = json!({ "tracks": 1003 });
     for name in ["xfs", "raw"] {
-        let site = Site { tracks: tracks(&value, USUAL), ..site(USUAL, 1) };
+        let site = Site {
+            tracks: tracks(&value, USUAL),
+            ..site(USUAL, 1)
+        };
         let error = make(name, &Keys::new(), &site).err().unwrap();
         assert_eq!(error.key, "align", "{error}");
     }
@@ -589,11 +764,20 @@ fn where_nothing_can_be_kept_off_alignment_is_refused() {
 /// The tracks that the pages of a file lie on, in order.
 fn tracks_of(trial: &Trial, file: usize) -> Vec<Extent> {
     let mut extents = Vec::new();
-    trial.system.extents(trial.file(file).unwrap(), &mut extents).unwrap();
+    trial
+        .system
+        .extents(trial.file(file).unwrap(), &mut extents)
+        .unwrap();
     let table = trial.tracks.as_ref().unwrap();
     let pages = extents.iter().flat_map(|mapped| {
-        let Place::Device(start) = mapped.place else { panic!("{mapped:?}") };
-        (0..mapped.pages).map(move |page| table.track_at(start + Sectors(page * PAGE_SECTORS)).unwrap())
+        let Place::Device(start) = mapped.place else {
+            panic!("{mapped:?}")
+        };
+        (0..mapped.pages).map(move |page| {
+            table
+                .track_at(start + Sectors(page * PAGE_SECTORS))
+                .unwrap()
+        })
     });
     let mut tracks: Vec<Extent> = pages.collect();
     tracks.dedup();
@@ -604,8 +788,14 @@ fn tracks_of(trial: &Trial, file: usize) -> Vec<Extent> {
 fn ext2_gives_whole_tracks_to_files_that_grow_side_by_side() {
     let aligned = json!({ "tracks": 1003 });
     let mut trial = Trial::new("ext2", &aligned, USUAL, 1);
-    trial.act(&Step::Create { directory: 0, name: 1 });
-    trial.act(&Step::Create { directory: 0, name: 2 });
+    trial.act(&Step::Create {
+        directory: 0,
+        name: 1,
+    });
+    trial.act(&Step::Create {
+        directory: 0,
+        name: 2,
+    });
     for _ in 0..300 {
         trial.act(&Step::Append { file: 0, pages: 1 });
         trial.act(&Step::Append { file: 1, pages: 1 });

@@ -92,7 +92,10 @@ impl Directory {
 
     /// In order of names.
     pub(crate) fn list(&self) -> Vec<(String, Object)> {
-        let named = self.entries.iter().map(|((_, name), slot)| (name.to_string(), slot.object));
+        let named = self
+            .entries
+            .iter()
+            .map(|((_, name), slot)| (name.to_string(), slot.object));
         let mut list: Vec<_> = named.collect();
         list.sort();
         list
@@ -139,7 +142,9 @@ impl Directory {
 
     /// Lets `name` mean another object.
     pub(crate) fn replace(&mut self, name: &str, object: Object, touched: &mut Vec<PageTouch>) {
-        let Some(slot) = self.entries.get_mut(&key(name)) else { return };
+        let Some(slot) = self.entries.get_mut(&key(name)) else {
+            return;
+        };
         slot.object = object;
         let slot = *slot;
         touched.extend(self.page_of(name, slot).map(PageTouch::Change));
@@ -180,8 +185,9 @@ fn key(name: &str) -> (u32, Box<str>) {
 /// file system's own, `ext4fs_dirhash`; `xfs_da_hashname`) differ from one file
 /// system to the next, too.
 pub(crate) fn hash(name: &str) -> u32 {
-    let mut hash =
-        name.bytes().fold(0x811c_9dc5u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let mut hash = name.bytes().fold(0x811c_9dc5u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
     // The finish of MurmurHash3: FNV alone leaves the high bits of like names alike.
     hash ^= hash >> 16;
     hash = hash.wrapping_mul(0x85eb_ca6b);

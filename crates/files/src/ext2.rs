@@ -115,7 +115,8 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
 /// Errors in what `mke2fs` is told.
 pub(crate) fn check_make(bytes_per_inode: Bytes, inode_size: Bytes) -> Result<(), ConfigError> {
     if !(1024..=67_108_864).contains(&bytes_per_inode.0) {
-        let message = format!("{bytes_per_inode} is not within 1KiB to 64MiB, as mke2fs -i wants it");
+        let message =
+            format!("{bytes_per_inode} is not within 1KiB to 64MiB, as mke2fs -i wants it");
         return Err(ConfigError::new("bytes_per_inode", message));
     }
     if !(128..=4096).contains(&inode_size.0) || !inode_size.0.is_power_of_two() {
@@ -166,7 +167,11 @@ impl Tree<Ext2> {
     fn furnish(&mut self) -> Result<(), FileError> {
         self.make_root()?;
         self.make_at_once("lost+found", 4)?;
-        self.format_mut().groups.hide(0, 1).map(|_| ()).ok_or(FileError::NoSpace { needed: 1, free: 0 })
+        self.format_mut()
+            .groups
+            .hide(0, 1)
+            .map(|_| ())
+            .ok_or(FileError::NoSpace { needed: 1, free: 0 })
     }
 }
 
@@ -203,12 +208,20 @@ impl Ext2 {
             let got = match self.config.allocation {
                 Allocation::Preallocation => {
                     let pool = file.then_some(&mut inode.extra.pool);
-                    preallocation::block(&mut self.groups, goal, pool, self.tracks.as_deref(), touches)
+                    preallocation::block(
+                        &mut self.groups,
+                        goal,
+                        pool,
+                        self.tracks.as_deref(),
+                        touches,
+                    )
                 }
                 Allocation::Reservation => {
                     let window = file.then_some(&mut inode.extra.window);
-                    let mut search =
-                        reservation::Search { groups: &mut self.groups, windows: &mut self.windows };
+                    let mut search = reservation::Search {
+                        groups: &mut self.groups,
+                        windows: &mut self.windows,
+                    };
                     search.blocks(goal, left, window, touches)
                 }
                 Allocation::Multiblock => {
@@ -224,7 +237,8 @@ impl Ext2 {
                         left: None,
                         right: None,
                     };
-                    self.multiblock.allocate(&mut self.groups, &request, touches)
+                    self.multiblock
+                        .allocate(&mut self.groups, &request, touches)
                 }
             };
             match got {
@@ -233,7 +247,9 @@ impl Ext2 {
                     blocks.extend(run);
                 }
                 Err(error) => {
-                    blocks.iter().for_each(|&block| self.groups.give(block..block + 1, touches));
+                    blocks
+                        .iter()
+                        .for_each(|&block| self.groups.give(block..block + 1, touches));
                     return Err(error);
                 }
             }
@@ -260,8 +276,14 @@ impl Ext2 {
             inode.extra.indirect.insert(key, block);
             touches.fresh(block);
         }
-        let Some(&block) = blocks.last() else { return Ok(()) };
-        inode.map.insert(Piece { page, block, pages: 1 });
+        let Some(&block) = blocks.last() else {
+            return Ok(());
+        };
+        inode.map.insert(Piece {
+            page,
+            block,
+            pages: 1,
+        });
         inode.extra.last = Some((page, block));
         Ok(())
     }
@@ -306,7 +328,11 @@ impl Format for Ext2 {
 
     fn regions(&self) -> Regions {
         let count = u64::from(self.groups.count());
-        Regions { pages: crate::groups::BLOCKS_PER_GROUP, count, name: "block group" }
+        Regions {
+            pages: crate::groups::BLOCKS_PER_GROUP,
+            count,
+            name: "block group",
+        }
     }
 
     fn metadata(&self) -> Vec<Range<u64>> {
@@ -338,11 +364,15 @@ impl Format for Ext2 {
         let near = wanted.parent_inode.extra.group;
         let search = Search::new(wanted, near, self.root(), Scheme::Ext2);
         let number = self.groups.new_inode(&search, &mut self.random, touches)?;
-        Ok((number, Extra::new(self.groups.layout.group_of_inode(number))))
+        Ok((
+            number,
+            Extra::new(self.groups.layout.group_of_inode(number)),
+        ))
     }
 
     fn free_inode(&mut self, number: u32, inode: &Inode<Extra>, touches: &mut Touches) {
-        self.groups.free_inode(number, inode.is_directory(), touches);
+        self.groups
+            .free_inode(number, inode.is_directory(), touches);
     }
 
     fn inode_page(&self, number: u32, _inode: &Inode<Extra>) -> u64 {
@@ -363,7 +393,8 @@ impl Format for Ext2 {
     fn release(&mut self, number: u32, inode: &mut Inode<Extra>, page: u64, touches: &mut Touches) {
         self.discard(number, inode, touches);
         for piece in inode.map.cut(page) {
-            self.groups.give(piece.block..piece.block + piece.pages, touches);
+            self.groups
+                .give(piece.block..piece.block + piece.pages, touches);
         }
         for block in inode.extra.indirect.cut(page) {
             touches.forget(block);
@@ -376,7 +407,11 @@ impl Format for Ext2 {
     }
 
     fn walk(&self, inode: &Inode<Extra>, pages: Range<u64>, touches: &mut Touches) {
-        inode.extra.indirect.path_blocks(pages).for_each(|block| touches.read(block));
+        inode
+            .extra
+            .indirect
+            .path_blocks(pages)
+            .for_each(|block| touches.read(block));
     }
 
     fn close(&mut self, number: u32, inode: &mut Inode<Extra>, touches: &mut Touches) {
@@ -384,6 +419,10 @@ impl Format for Ext2 {
     }
 
     fn cluster(&self, inode: &Inode<Extra>, page: u64) -> Range<u64> {
-        if self.config.mpage { crate::format::mpage(&inode.map, page) } else { page..page + 1 }
+        if self.config.mpage {
+            crate::format::mpage(&inode.map, page)
+        } else {
+            page..page + 1
+        }
     }
 }

@@ -34,8 +34,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// For the registry.
-pub(crate) const SUMMARY: &str =
-    "today's ext4: extents, delayed and multi-block allocation, flex groups, a journal with ordered data";
+pub(crate) const SUMMARY: &str = "today's ext4: extents, delayed and multi-block allocation, flex groups, a journal with ordered data";
 
 /// Pages that write-back maps at a time (`MAX_WRITEPAGES_EXTENT_LEN`).
 const BATCH: u64 = 2048;
@@ -44,7 +43,11 @@ const PAGES_MAX: u64 = u32::MAX as u64;
 
 /// 60 bytes in the inode, 4096 in a block, less header and checksum, 12 bytes each;
 /// `EXT_INIT_MAX_LEN`.
-const FAN: Fan = Fan { inode: 4, block: 340, longest: 32_768 };
+const FAN: Fan = Fan {
+    inode: 4,
+    block: 340,
+    longest: 32_768,
+};
 
 /// The keys of ext4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -111,7 +114,12 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
     let mut groups = Groups::new(layout, false);
     groups.reserve_inodes();
     groups.keep_off(site.straddling());
-    let format = Ext4 { groups, config, multiblock: Mballoc::default(), random: site.seed.stream("ext4") };
+    let format = Ext4 {
+        groups,
+        config,
+        multiblock: Mballoc::default(),
+        random: site.seed.stream("ext4"),
+    };
     let mut tree = Tree::new(format, Extra::new(0), None);
     tree.furnish().map_err(|error| site.too_small(&error))?;
     Ok(Box::new(tree))
@@ -127,7 +135,10 @@ pub(crate) struct Extra {
 
 impl Extra {
     fn new(group: u32) -> Extra {
-        Extra { group, nodes: Nodes::new(FAN) }
+        Extra {
+            group,
+            nodes: Nodes::new(FAN),
+        }
     }
 }
 
@@ -182,7 +193,8 @@ impl Ext4 {
         } else {
             // The emptiest of the three around the middle, the first of them if equal.
             let near = middle.saturating_sub(1)..=(middle + 1).min(count - 1);
-            near.rev().max_by_key(|&group| self.groups.counts(group).blocks)?
+            near.rev()
+                .max_by_key(|&group| self.groups.counts(group).blocks)?
         };
         let mut area = Vec::new();
         let mut left = wanted;
@@ -217,8 +229,11 @@ impl Ext4 {
                 group = (group + 1).min(layout.groups - 1);
             }
         }
-        let colour =
-            if self.config.delalloc { 0 } else { u64::from(caller.process % 16) * (BLOCKS_PER_GROUP / 16) };
+        let colour = if self.config.delalloc {
+            0
+        } else {
+            u64::from(caller.process % 16) * (BLOCKS_PER_GROUP / 16)
+        };
         layout.first_block(group) + colour
     }
 
@@ -242,7 +257,10 @@ impl Ext4 {
                 left: None,
                 right: None,
             };
-            let block = self.multiblock.allocate(&mut self.groups, &request, touches)?.start;
+            let block = self
+                .multiblock
+                .allocate(&mut self.groups, &request, touches)?
+                .start;
             inode.extra.nodes.add(missing, block);
             touches.fresh(block);
         }
@@ -285,7 +303,11 @@ impl Format for Ext4 {
     }
 
     fn regions(&self) -> Regions {
-        Regions { pages: BLOCKS_PER_GROUP, count: u64::from(self.groups.count()), name: "block group" }
+        Regions {
+            pages: BLOCKS_PER_GROUP,
+            count: u64::from(self.groups.count()),
+            name: "block group",
+        }
     }
 
     fn metadata(&self) -> Vec<Range<u64>> {
@@ -317,11 +339,15 @@ impl Format for Ext4 {
         let near = wanted.parent_inode.extra.group;
         let search = Search::new(wanted, near, self.root(), Scheme::Ext4);
         let number = self.groups.new_inode(&search, &mut self.random, touches)?;
-        Ok((number, Extra::new(self.groups.layout.group_of_inode(number))))
+        Ok((
+            number,
+            Extra::new(self.groups.layout.group_of_inode(number)),
+        ))
     }
 
     fn free_inode(&mut self, number: u32, inode: &Inode<Extra>, touches: &mut Touches) {
-        self.groups.free_inode(number, inode.is_directory(), touches);
+        self.groups
+            .free_inode(number, inode.is_directory(), touches);
     }
 
     fn inode_page(&self, number: u32, _inode: &Inode<Extra>) -> u64 {
@@ -350,14 +376,21 @@ impl Format for Ext4 {
                 left: inode.map.before(at),
                 right: right.and_then(|page| inode.map.block(page).map(|block| (page, block))),
             };
-            let run = self.multiblock.allocate(&mut self.groups, &request, touches)?;
-            let piece = Piece { page: at, block: run.start, pages: run.end - run.start };
+            let run = self
+                .multiblock
+                .allocate(&mut self.groups, &request, touches)?;
+            let piece = Piece {
+                page: at,
+                block: run.start,
+                pages: run.end - run.start,
+            };
             inode.map.insert(piece);
             at = piece.end();
             if let Err(error) = self.fit_nodes(number, inode, touches) {
                 // No room for the tree: the last piece goes back.
                 for piece in inode.map.cut(piece.page) {
-                    self.groups.give(piece.block..piece.block + piece.pages, touches);
+                    self.groups
+                        .give(piece.block..piece.block + piece.pages, touches);
                 }
                 self.fit_nodes(number, inode, touches)?;
                 return Err(error);
@@ -372,7 +405,8 @@ impl Format for Ext4 {
     fn release(&mut self, number: u32, inode: &mut Inode<Extra>, page: u64, touches: &mut Touches) {
         self.multiblock.discard(&mut self.groups, number);
         for piece in inode.map.cut(page) {
-            self.groups.give(piece.block..piece.block + piece.pages, touches);
+            self.groups
+                .give(piece.block..piece.block + piece.pages, touches);
         }
         for block in inode.extra.nodes.surplus(&inode.map) {
             touches.forget(block);

@@ -43,7 +43,10 @@ impl Fan {
         if pieces > self.block {
             return pieces;
         }
-        map.pieces().iter().map(|piece| piece.pages.div_ceil(self.longest)).sum()
+        map.pieces()
+            .iter()
+            .map(|piece| piece.pages.div_ceil(self.longest))
+            .sum()
     }
 
     /// Leaves and index blocks that so many extents need.
@@ -52,14 +55,22 @@ impl Fan {
             return (0, 0);
         }
         let leaves = extents.div_ceil(self.block);
-        let index = if leaves <= self.inode { 0 } else { leaves.div_ceil(self.block) };
+        let index = if leaves <= self.inode {
+            0
+        } else {
+            leaves.div_ceil(self.block)
+        };
         (leaves as usize, index as usize)
     }
 }
 
 impl Nodes {
     pub(crate) fn new(fan: Fan) -> Nodes {
-        Nodes { fan, leaves: Vec::new(), index: Vec::new() }
+        Nodes {
+            fan,
+            leaves: Vec::new(),
+            index: Vec::new(),
+        }
     }
 
     pub(crate) fn blocks(&self) -> impl Iterator<Item = u64> + '_ {
@@ -101,7 +112,8 @@ impl Nodes {
         if self.leaves.is_empty() || pages.is_empty() {
             return;
         }
-        let leaf = |page| (map.index_from(page) / self.fan.block as usize).min(self.leaves.len() - 1);
+        let leaf =
+            |page| (map.index_from(page) / self.fan.block as usize).min(self.leaves.len() - 1);
         let (first, last) = (leaf(pages.start), leaf(pages.end - 1));
         for at in first..=last {
             if let Some(&index) = self.index.get(at / self.fan.block as usize) {
@@ -118,7 +130,14 @@ mod tests {
 
     #[test]
     fn the_tree_grows_by_leaves_of_340() {
-        let needed = |extents| Fan { inode: 4, block: 340, longest: 32_768 }.needed(extents);
+        let needed = |extents| {
+            Fan {
+                inode: 4,
+                block: 340,
+                longest: 32_768,
+            }
+            .needed(extents)
+        };
         assert_eq!(needed(4), (0, 0));
         assert_eq!(needed(5), (1, 0));
         assert_eq!(needed(340), (1, 0));

@@ -94,7 +94,13 @@ pub(crate) trait Format: Send {
         touches: &mut Touches,
     ) -> Result<(), FileError>;
     /// Takes the places of all pages from `page` on, and what is set aside.
-    fn release(&mut self, number: u32, inode: &mut Inode<Self::Extra>, page: u64, touches: &mut Touches);
+    fn release(
+        &mut self,
+        number: u32,
+        inode: &mut Inode<Self::Extra>,
+        page: u64,
+        touches: &mut Touches,
+    );
     /// Reads what says where `pages` lie.
     fn walk(&self, inode: &Inode<Self::Extra>, pages: Range<u64>, touches: &mut Touches);
     /// The last close of a program that could write.
@@ -132,7 +138,10 @@ pub(crate) trait Format: Send {
 /// Pages that `mpage_writepages` puts into one request with `page`: those behind it
 /// that follow on the device, up to `BIO_MAX_PAGES`.
 pub(crate) fn mpage(map: &FileMap, page: u64) -> Range<u64> {
-    let piece = map.pieces().get(map.index_from(page)).filter(|piece| piece.page <= page);
+    let piece = map
+        .pieces()
+        .get(map.index_from(page))
+        .filter(|piece| piece.page <= page);
     page..piece.map_or(page + 1, |piece| piece.end().min(page + BIO_MAX_PAGES))
 }
 

@@ -39,7 +39,10 @@ impl Laid {
                 _ => joined.push(fragment),
             }
         }
-        Laid { path, fragments: joined }
+        Laid {
+            path,
+            fragments: joined,
+        }
     }
 
     /// Pages on the device.
@@ -55,7 +58,11 @@ pub fn laid_out(system: &dyn FileSystem) -> Result<Vec<Laid>, FileError> {
     let mut waiting = vec![(system.root(), String::new())];
     while let Some((directory, path)) = waiting.pop() {
         for (name, object) in system.entries(directory)? {
-            let path = if path.is_empty() { name } else { format!("{path}/{name}") };
+            let path = if path.is_empty() {
+                name
+            } else {
+                format!("{path}/{name}")
+            };
             match system.attributes(object)?.kind {
                 Kind::Directory => waiting.push((object, path)),
                 Kind::File => {
@@ -115,7 +122,11 @@ pub struct Fragmentation {
 impl Fragmentation {
     /// Fragments of a file, on average; 0 without files.
     pub fn fragments_a_file(&self) -> f64 {
-        if self.files == 0 { 0.0 } else { self.fragments as f64 / self.files as f64 }
+        if self.files == 0 {
+            0.0
+        } else {
+            self.fragments as f64 / self.files as f64
+        }
     }
 
     /// Of these files, on a device with regions of so many pages.
@@ -141,14 +152,24 @@ impl Fragmentation {
             let class = (file.fragments.len() as u64).max(1).ilog2() as usize;
             while distribution.len() <= class {
                 let from = 1 << distribution.len();
-                distribution.push(Share { from, to: 2 * from - 1, files: 0 });
+                distribution.push(Share {
+                    from,
+                    to: 2 * from - 1,
+                    files: 0,
+                });
             }
             distribution[class].files += 1;
         }
         let pages: u64 = files.iter().map(Laid::pages).sum();
         let fragments: u64 = files.iter().map(|file| file.fragments.len() as u64).sum();
         let count = files.len() as u64;
-        let part = |of: u64, all: u64, none: f64| if all == 0 { none } else { of as f64 / all as f64 };
+        let part = |of: u64, all: u64, none: f64| {
+            if all == 0 {
+                none
+            } else {
+                of as f64 / all as f64
+            }
+        };
         Fragmentation {
             files: count,
             pages,
@@ -171,12 +192,25 @@ mod tests {
         let fragment = |page, block, pages| Fragment { page, block, pages };
         let one = Laid::new("a".into(), [fragment(0, 10, 4), fragment(4, 14, 4)]);
         assert_eq!(one.fragments, [fragment(0, 10, 8)]);
-        let other = Laid::new("b".into(), [fragment(0, 98, 4), fragment(8, 300, 4), fragment(12, 200, 4)]);
+        let other = Laid::new(
+            "b".into(),
+            [
+                fragment(0, 98, 4),
+                fragment(8, 300, 4),
+                fragment(12, 200, 4),
+            ],
+        );
         let all = Fragmentation::of(&[one, other], 100);
         assert_eq!((all.files, all.pages, all.fragments), (2, 20, 4));
         assert_eq!(all.contiguity, 16.0 / 18.0);
         assert_eq!((all.regions_used, all.regions_a_file), (4, 2.5));
         assert_eq!(all.fullest_share, 0.5);
-        assert_eq!(all.distribution.iter().map(|share| share.files).collect::<Vec<_>>(), [1, 1]);
+        assert_eq!(
+            all.distribution
+                .iter()
+                .map(|share| share.files)
+                .collect::<Vec<_>>(),
+            [1, 1]
+        );
     }
 }

@@ -66,7 +66,16 @@ impl Groups {
         let free_inodes = u64::from(layout.groups) * u64::from(layout.inodes_per_group);
         let built = (0..layout.groups).map(|_| None).collect();
         let hidden = Vec::new();
-        Groups { layout, counts, built, free_blocks, free_inodes, directories: 0, writes_super, hidden }
+        Groups {
+            layout,
+            counts,
+            built,
+            free_blocks,
+            free_inodes,
+            directories: 0,
+            writes_super,
+            hidden,
+        }
     }
 
     /// What `mkfs` gives to a hidden inode, such as the journal: of the group's first
@@ -134,7 +143,13 @@ impl Groups {
     /// Works that length out again, after a search in vain.
     pub(crate) fn measure_longest(&mut self, group: u32) {
         let free = self.build(group);
-        free.longest = free.blocks.runs().iter().map(|run| run.end - run.start).max().unwrap_or(0);
+        free.longest = free
+            .blocks
+            .runs()
+            .iter()
+            .map(|run| run.end - run.start)
+            .max()
+            .unwrap_or(0);
     }
 
     /// Takes free blocks, all of one group.
@@ -148,7 +163,11 @@ impl Groups {
         let (group, within) = self.layout.within(blocks);
         let length = within.end - within.start;
         let free = &mut self.build(group).blocks;
-        debug_assert!(free.runs().run_at(within.start).is_some_and(|run| run.end >= within.end));
+        debug_assert!(
+            free.runs()
+                .run_at(within.start)
+                .is_some_and(|run| run.end >= within.end)
+        );
         free.remove(within);
         self.counts[group as usize].blocks -= length as u32;
         self.free_blocks -= length;
@@ -163,7 +182,8 @@ impl Groups {
 
     /// The same, of blocks of any groups.
     pub(crate) fn mark_all(&self, blocks: Range<u64>, touches: &mut Touches) {
-        self.by_group(blocks).for_each(|part| self.mark(part, touches));
+        self.by_group(blocks)
+            .for_each(|part| self.mark(part, touches));
     }
 
     /// Gives blocks back, of any groups.
@@ -192,7 +212,11 @@ impl Groups {
         let length = within.end - within.start;
         let free = self.build(group);
         free.blocks.insert(within.clone());
-        let run = free.blocks.runs().run_at(within.start).map_or(0, |run| run.end - run.start);
+        let run = free
+            .blocks
+            .runs()
+            .run_at(within.start)
+            .map_or(0, |run| run.end - run.start);
         free.longest = free.longest.max(run);
         self.counts[group as usize].blocks += length as u32;
         self.free_blocks += length;

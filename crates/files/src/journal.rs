@@ -88,7 +88,11 @@ impl Journal {
                 }
             }
         }
-        if let Layout::Changes { record, bytes, each: true } = self.layout
+        if let Layout::Changes {
+            record,
+            bytes,
+            each: true,
+        } = self.layout
             && self.changes * bytes >= BUFFERS * record * 512
         {
             self.full = self.full.min(now);
@@ -110,7 +114,11 @@ impl Journal {
     }
 
     pub(crate) fn due(&self) -> Time {
-        if self.is_empty() { Time::NEVER } else { self.full.min(self.opened + self.interval) }
+        if self.is_empty() {
+            Time::NEVER
+        } else {
+            self.full.min(self.opened + self.interval)
+        }
     }
 
     /// Closes the running transaction and says what makes it durable.
@@ -126,7 +134,11 @@ impl Journal {
                 self.write(pages * PAGE_SECTORS, false, plan);
                 self.write(PAGE_SECTORS, true, plan);
             }
-            Layout::Changes { record, bytes, each } => {
+            Layout::Changes {
+                record,
+                bytes,
+                each,
+            } => {
                 let changes = if each { self.changes } else { held };
                 let mut sectors = (changes * bytes).div_ceil(512) + 1;
                 while sectors > 0 {
@@ -146,7 +158,11 @@ impl Journal {
         while sectors > 0 {
             let (start, room) = self.at_head();
             let piece = sectors.min(room);
-            plan.log.push(LogWrite { start: Lbn(start), sectors: Sectors(piece), barrier });
+            plan.log.push(LogWrite {
+                start: Lbn(start),
+                sectors: Sectors(piece),
+                barrier,
+            });
             self.head += piece;
             sectors -= piece;
         }
@@ -165,7 +181,10 @@ impl Journal {
         }
         self.head = 0;
         let first = self.area.first().cloned().unwrap_or(0..1);
-        (first.start * PAGE_SECTORS, (first.end - first.start) * PAGE_SECTORS)
+        (
+            first.start * PAGE_SECTORS,
+            (first.end - first.start) * PAGE_SECTORS,
+        )
     }
 }
 
@@ -175,23 +194,40 @@ mod tests {
 
     #[test]
     fn a_commit_is_a_descriptor_the_pages_and_a_record_behind_a_barrier() {
-        let mut journal = Journal::new(vec![100..103, 200..201], Layout::Pages, Duration::from_secs(5));
+        let mut journal = Journal::new(
+            vec![100..103, 200..201],
+            Layout::Pages,
+            Duration::from_secs(5),
+        );
         let second = |seconds| Time::ZERO + Duration::from_secs(seconds);
         assert_eq!(journal.due(), Time::NEVER);
-        journal.join(second(1), &[Touch::Read(9), Touch::Dirty(7), Touch::Fresh(8)]);
+        journal.join(
+            second(1),
+            &[Touch::Read(9), Touch::Dirty(7), Touch::Fresh(8)],
+        );
         journal.join(second(2), &[Touch::Dirty(7), Touch::Forget(8)]);
         journal.order(Object(3));
         assert_eq!(journal.due(), second(6));
         let mut plan = SyncPlan::default();
         journal.commit(&mut plan);
-        let write =
-            |start, sectors, barrier| LogWrite { start: Lbn(start), sectors: Sectors(sectors), barrier };
+        let write = |start, sectors, barrier| LogWrite {
+            start: Lbn(start),
+            sectors: Sectors(sectors),
+            barrier,
+        };
         assert_eq!(plan.log, [write(800, 16, false), write(816, 8, true)]);
         assert_eq!((plan.data, plan.released), (vec![Object(3)], vec![7]));
         // The next one goes around the end.
         journal.join(second(9), &[Touch::Dirty(1)]);
         let mut plan = SyncPlan::default();
         journal.commit(&mut plan);
-        assert_eq!(plan.log, [write(1600, 8, false), write(800, 8, false), write(808, 8, true)]);
+        assert_eq!(
+            plan.log,
+            [
+                write(1600, 8, false),
+                write(800, 8, false),
+                write(808, 8, true)
+            ]
+        );
     }
 }

@@ -59,8 +59,8 @@ mod conformance;
 pub use error::FileError;
 pub use site::{Site, Stripe};
 pub use system::{
-    Attributes, Caller, FileSystem, Kind, LogWrite, Mapped, PAGE_BYTES, PAGE_SECTORS, Place, Regions,
-    SyncPlan, Usage,
+    Attributes, Caller, FileSystem, Kind, LogWrite, Mapped, PAGE_BYTES, PAGE_SECTORS, Place,
+    Regions, SyncPlan, Usage,
 };
 pub use touches::{Touch, Touches};
 
@@ -72,10 +72,30 @@ pub type BuildFileSystem = fn(&Keys, &Site) -> Result<Box<dyn FileSystem>, Confi
 
 /// Every file system.
 pub const REGISTRY: &[Entry<BuildFileSystem>] = &[
-    Entry { name: "raw", summary: raw::SUMMARY, schema: schema_of::<raw::Config>, build: raw::build },
-    Entry { name: "ext2", summary: ext2::SUMMARY, schema: schema_of::<ext2::Config>, build: ext2::build },
-    Entry { name: "ext4", summary: ext4::SUMMARY, schema: schema_of::<ext4::Config>, build: ext4::build },
-    Entry { name: "xfs", summary: xfs::SUMMARY, schema: schema_of::<xfs::Config>, build: xfs::build },
+    Entry {
+        name: "raw",
+        summary: raw::SUMMARY,
+        schema: schema_of::<raw::Config>,
+        build: raw::build,
+    },
+    Entry {
+        name: "ext2",
+        summary: ext2::SUMMARY,
+        schema: schema_of::<ext2::Config>,
+        build: ext2::build,
+    },
+    Entry {
+        name: "ext4",
+        summary: ext4::SUMMARY,
+        schema: schema_of::<ext4::Config>,
+        build: ext4::build,
+    },
+    Entry {
+        name: "xfs",
+        summary: xfs::SUMMARY,
+        schema: schema_of::<xfs::Config>,
+        build: xfs::build,
+    },
 ];
 
 /// The file system called `name`, new, on `site`. Errors at `kind` where there is

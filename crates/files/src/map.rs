@@ -56,7 +56,9 @@ impl FileMap {
 
     /// The first page from `page` on that has a place.
     pub(crate) fn first_from(&self, page: u64) -> Option<u64> {
-        self.pieces.get(self.index_from(page)).map(|piece| piece.page.max(page))
+        self.pieces
+            .get(self.index_from(page))
+            .map(|piece| piece.page.max(page))
     }
 
     /// The parts of `range` that have no place, in order.
@@ -82,11 +84,14 @@ impl FileMap {
     pub(crate) fn insert(&mut self, new: Piece) {
         let at = self.index_from(new.page);
         debug_assert!(
-            self.pieces.get(at).is_none_or(|next| next.page >= new.end()),
+            self.pieces
+                .get(at)
+                .is_none_or(|next| next.page >= new.end()),
             "a page is placed twice"
         );
-        let follows =
-            |one: &Piece, other: &Piece| one.end() == other.page && one.block + one.pages == other.block;
+        let follows = |one: &Piece, other: &Piece| {
+            one.end() == other.page && one.block + one.pages == other.block
+        };
         let joins_next = self.pieces.get(at).is_some_and(|next| follows(&new, next));
         let joins_last = at > 0 && follows(&self.pieces[at - 1], &new);
         match (joins_last, joins_next) {
@@ -97,7 +102,10 @@ impl FileMap {
             (true, false) => self.pieces[at - 1].pages += new.pages,
             (false, true) => {
                 let next = &mut self.pieces[at];
-                *next = Piece { pages: new.pages + next.pages, ..new };
+                *next = Piece {
+                    pages: new.pages + next.pages,
+                    ..new
+                };
             }
             (false, false) => self.pieces.insert(at, new),
         }
@@ -111,8 +119,15 @@ impl FileMap {
             && first.page < page
         {
             let kept = page - first.page;
-            self.pieces.push(Piece { pages: kept, ..*first });
-            *first = Piece { page, block: first.block + kept, pages: first.pages - kept };
+            self.pieces.push(Piece {
+                pages: kept,
+                ..*first
+            });
+            *first = Piece {
+                page,
+                block: first.block + kept,
+                pages: first.pages - kept,
+            };
         }
         rest
     }
@@ -125,13 +140,42 @@ mod tests {
     #[test]
     fn neighbours_become_one_piece_and_a_cut_parts_it() {
         let mut map = FileMap::default();
-        map.insert(Piece { page: 0, block: 100, pages: 4 });
-        map.insert(Piece { page: 8, block: 108, pages: 4 });
+        map.insert(Piece {
+            page: 0,
+            block: 100,
+            pages: 4,
+        });
+        map.insert(Piece {
+            page: 8,
+            block: 108,
+            pages: 4,
+        });
         assert_eq!(map.gaps(0..14), [4..8, 12..14]);
         assert_eq!(map.before(8), Some((3, 103)));
-        map.insert(Piece { page: 4, block: 104, pages: 4 });
-        assert_eq!(map.pieces(), [Piece { page: 0, block: 100, pages: 12 }]);
-        assert_eq!(map.cut(5), [Piece { page: 5, block: 105, pages: 7 }]);
-        assert_eq!((map.pages(), map.block(4), map.block(5)), (5, Some(104), None));
+        map.insert(Piece {
+            page: 4,
+            block: 104,
+            pages: 4,
+        });
+        assert_eq!(
+            map.pieces(),
+            [Piece {
+                page: 0,
+                block: 100,
+                pages: 12
+            }]
+        );
+        assert_eq!(
+            map.cut(5),
+            [Piece {
+                page: 5,
+                block: 105,
+                pages: 7
+            }]
+        );
+        assert_eq!(
+            (map.pages(), map.block(4), map.block(5)),
+            (5, Some(104), None)
+        );
     }
 }

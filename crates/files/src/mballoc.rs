@@ -97,7 +97,9 @@ impl Mballoc {
 
     /// Blocks that are set aside for one file.
     pub(crate) fn aside_for(&self, inode: u32) -> u64 {
-        self.files.get(&inode).map_or(0, |list| list.iter().map(|aside| aside.free.total()).sum())
+        self.files
+            .get(&inode)
+            .map_or(0, |list| list.iter().map(|aside| aside.free.total()).sum())
     }
 
     /// Up to as many blocks as were asked for, in one run.
@@ -113,7 +115,10 @@ impl Mballoc {
             self.find(groups, request)
         });
         let Some(found) = found else {
-            return Err(FileError::NoSpace { needed: request.pages, free: groups.free_blocks });
+            return Err(FileError::NoSpace {
+                needed: request.pages,
+                free: groups.free_blocks,
+            });
         };
         groups.mark(found.clone(), touches);
         Ok(found)
@@ -140,8 +145,14 @@ impl Mballoc {
     /// What is set aside for these very pages (`ext4_mb_use_preallocated`).
     fn own(&mut self, request: &Request) -> Option<Range<u64>> {
         let list = self.files.get_mut(&request.inode)?;
-        let aside = list.iter_mut().find(|aside| aside.free.contains(request.page))?;
-        let end = aside.free.run_at(request.page)?.end.min(request.page + request.pages);
+        let aside = list
+            .iter_mut()
+            .find(|aside| aside.free.contains(request.page))?;
+        let end = aside
+            .free
+            .run_at(request.page)?
+            .end
+            .min(request.page + request.pages);
         let pages = request.page..end;
         aside.free.remove(pages.clone());
         self.aside -= pages.end - pages.start;
@@ -152,7 +163,13 @@ impl Mballoc {
 
     /// A run as long as asked, with nothing set aside.
     fn exactly(&mut self, groups: &mut Groups, request: &Request, goal: u64) -> Option<Range<u64>> {
-        let aim = Aim { page: request.page, pages: request.pages, goal, at_goal: false, data: request.data };
+        let aim = Aim {
+            page: request.page,
+            pages: request.pages,
+            goal,
+            at_goal: false,
+            data: request.data,
+        };
         let found = search::regular(groups, &aim)?;
         groups.reserve(found.clone());
         Some(found)
@@ -160,7 +177,10 @@ impl Mballoc {
 
     /// The run of the locality group that is nearest to the goal, or a new one.
     fn local(&mut self, groups: &mut Groups, request: &Request) -> Option<Range<u64>> {
-        let fits = self.locality.iter_mut().filter(|run| run.end - run.start >= request.pages);
+        let fits = self
+            .locality
+            .iter_mut()
+            .filter(|run| run.end - run.start >= request.pages);
         if let Some(run) = fits.min_by_key(|run| run.start.abs_diff(request.goal)) {
             let found = run.start..run.start + request.pages;
             run.start = found.end;
@@ -189,7 +209,10 @@ impl Mballoc {
         let order = |run: &Range<u64>| (run.end - run.start).ilog2().min(10);
         let alike = |other: &&Range<u64>| order(other) == order(&run);
         if self.locality.iter().filter(alike).count() >= GROUP_RUNS
-            && let Some(at) = self.locality.iter().position(|other| order(other) == order(&run))
+            && let Some(at) = self
+                .locality
+                .iter()
+                .position(|other| order(other) == order(&run))
         {
             let old = self.locality.remove(at);
             self.aside -= old.end - old.start;
@@ -217,7 +240,11 @@ impl Mballoc {
         } else {
             request.page
         };
-        let mut aside = Aside { page, block: found.start, free: Runs::of(page..page + length) };
+        let mut aside = Aside {
+            page,
+            block: found.start,
+            free: Runs::of(page..page + length),
+        };
         let used = request.page..asked_end.min(page + length);
         aside.free.remove(used.clone());
         let start = aside.block_of(used.start);
@@ -266,7 +293,9 @@ impl Mballoc {
         let mut aim = Aim {
             page: start,
             pages,
-            goal: groups.layout.first_block(self.stream.min(groups.count() - 1)),
+            goal: groups
+                .layout
+                .first_block(self.stream.min(groups.count() - 1)),
             at_goal: false,
             data: true,
         };

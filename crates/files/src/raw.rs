@@ -2,7 +2,8 @@
 //! are.
 
 use crate::system::{
-    Attributes, Caller, FileSystem, Kind, Mapped, PAGE_BYTES, PAGE_SECTORS, Place, Regions, SyncPlan, Usage,
+    Attributes, Caller, FileSystem, Kind, Mapped, PAGE_BYTES, PAGE_SECTORS, Place, Regions,
+    SyncPlan, Usage,
 };
 use crate::{FileError, Site, Touches};
 use fullstroke_contract::registry::{Keys, read};
@@ -26,7 +27,9 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
     if site.pages() == 0 {
         return Err(site.too_small(&FileError::NoSpace { needed: 1, free: 0 }));
     }
-    Ok(Box::new(Raw { pages: site.pages() }))
+    Ok(Box::new(Raw {
+        pages: site.pages(),
+    }))
 }
 
 /// The one file is [`Object::DEVICE`]: what is cached of it is cached as the device.
@@ -44,7 +47,14 @@ impl Raw {
     }
 
     fn check_end(&self, pages: u64) -> Result<(), FileError> {
-        if pages > self.pages { Err(FileError::TooLarge { pages, limit: self.pages }) } else { Ok(()) }
+        if pages > self.pages {
+            Err(FileError::TooLarge {
+                pages,
+                limit: self.pages,
+            })
+        } else {
+            Ok(())
+        }
     }
 
     fn map(&self, pages: Range<u64>, out: &mut Vec<Mapped>) {
@@ -64,15 +74,27 @@ impl FileSystem for Raw {
         Object::DEVICE
     }
     fn usage(&self) -> Usage {
-        Usage { pages: self.pages, ..Usage::default() }
+        Usage {
+            pages: self.pages,
+            ..Usage::default()
+        }
     }
     fn regions(&self) -> Regions {
-        Regions { pages: self.pages, count: 1, name: "device" }
+        Regions {
+            pages: self.pages,
+            count: 1,
+            name: "device",
+        }
     }
     fn attributes(&self, object: Object) -> Result<Attributes, FileError> {
         self.check(object)?;
         let bytes = Bytes(self.pages * PAGE_BYTES);
-        Ok(Attributes { kind: Kind::File, bytes, pages: self.pages, depth: 0 })
+        Ok(Attributes {
+            kind: Kind::File,
+            bytes,
+            pages: self.pages,
+            depth: 0,
+        })
     }
     fn entries(&self, _directory: Object) -> Result<Vec<(String, Object)>, FileError> {
         Err(FileError::OneFile("listing names"))
@@ -88,7 +110,11 @@ impl FileSystem for Raw {
     fn piece_at(&self, object: Object, page: u64) -> Option<Mapped> {
         self.check(object).ok()?;
         let place = Place::Device(Lbn(page * PAGE_SECTORS));
-        (page < self.pages).then(|| Mapped { page, pages: self.pages - page, place })
+        (page < self.pages).then(|| Mapped {
+            page,
+            pages: self.pages - page,
+            place,
+        })
     }
     fn metadata(&self) -> Vec<Range<u64>> {
         Vec::new()
@@ -97,10 +123,22 @@ impl FileSystem for Raw {
     fn set_aside(&self) -> u64 {
         0
     }
-    fn look_up(&mut self, _: Caller, _: Object, _: &str, _: &mut Touches) -> Result<Object, FileError> {
+    fn look_up(
+        &mut self,
+        _: Caller,
+        _: Object,
+        _: &str,
+        _: &mut Touches,
+    ) -> Result<Object, FileError> {
         Err(FileError::OneFile("looking a name up"))
     }
-    fn create(&mut self, _: Caller, _: Object, _: &str, _: &mut Touches) -> Result<Object, FileError> {
+    fn create(
+        &mut self,
+        _: Caller,
+        _: Object,
+        _: &str,
+        _: &mut Touches,
+    ) -> Result<Object, FileError> {
         Err(FileError::OneFile("creating a file"))
     }
     fn make_directory(
@@ -112,7 +150,13 @@ impl FileSystem for Raw {
     ) -> Result<Object, FileError> {
         Err(FileError::OneFile("making a directory"))
     }
-    fn remove(&mut self, _: Caller, _: Object, _: &str, _: &mut Touches) -> Result<Object, FileError> {
+    fn remove(
+        &mut self,
+        _: Caller,
+        _: Object,
+        _: &str,
+        _: &mut Touches,
+    ) -> Result<Object, FileError> {
         Err(FileError::OneFile("removing a file"))
     }
     fn rename(
@@ -135,10 +179,21 @@ impl FileSystem for Raw {
         self.check(file)?;
         self.check_end(offset.0.saturating_add(length.0).div_ceil(PAGE_BYTES))
     }
-    fn truncate(&mut self, _: Caller, _: Object, _: Bytes, _: &mut Touches) -> Result<(), FileError> {
+    fn truncate(
+        &mut self,
+        _: Caller,
+        _: Object,
+        _: Bytes,
+        _: &mut Touches,
+    ) -> Result<(), FileError> {
         Err(FileError::OneFile("cutting a file"))
     }
-    fn close(&mut self, _caller: Caller, file: Object, _touches: &mut Touches) -> Result<(), FileError> {
+    fn close(
+        &mut self,
+        _caller: Caller,
+        file: Object,
+        _touches: &mut Touches,
+    ) -> Result<(), FileError> {
         self.check(file)
     }
     fn read_map(

@@ -50,24 +50,39 @@ impl Runs {
     /// The runs from `from` on; the first may begin before, and is cut there.
     pub(crate) fn iter_from(&self, from: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let first = self.run_at(from).map_or(from, |run| run.start);
-        self.runs.range(first..).map(move |(&start, &end)| start.max(from)..end)
+        self.runs
+            .range(first..)
+            .map(move |(&start, &end)| start.max(from)..end)
     }
 
     /// The smallest number of the set in `range`.
     pub(crate) fn first_in(&self, range: Range<u64>) -> Option<u64> {
-        self.iter_from(range.start).next().map(|run| run.start).filter(|&start| start < range.end)
+        self.iter_from(range.start)
+            .next()
+            .map(|run| run.start)
+            .filter(|&start| start < range.end)
     }
 
     /// The runs that have numbers of `range`, or end or begin where it begins or ends.
-    pub(crate) fn touching(&self, range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<'_> {
+    pub(crate) fn touching(
+        &self,
+        range: &Range<u64>,
+    ) -> impl Iterator<Item = Range<u64>> + use<'_> {
         let before = self.runs.range(..range.start).next_back();
-        let first = before.filter(|&(_, &end)| end >= range.start).map_or(range.start, |(&start, _)| start);
-        self.runs.range(first..=range.end).map(|(&start, &end)| start..end)
+        let first = before
+            .filter(|&(_, &end)| end >= range.start)
+            .map_or(range.start, |(&start, _)| start);
+        self.runs
+            .range(first..=range.end)
+            .map(|(&start, &end)| start..end)
     }
 
     /// The last run that begins before `before`.
     pub(crate) fn last_before(&self, before: u64) -> Option<Range<u64>> {
-        self.runs.range(..before).next_back().map(|(&start, &end)| start..end)
+        self.runs
+            .range(..before)
+            .next_back()
+            .map(|(&start, &end)| start..end)
     }
 
     /// Adds what is not there yet.
@@ -94,7 +109,10 @@ impl Runs {
         if range.is_empty() {
             return;
         }
-        if let Some(run) = self.run_at(range.start).filter(|run| run.start < range.start) {
+        if let Some(run) = self
+            .run_at(range.start)
+            .filter(|run| run.start < range.start)
+        {
             // Its front stays; its back, if any, is a run of its own.
             self.runs.insert(run.start, range.start);
             self.total -= run.end.min(range.end) - range.start;

@@ -88,8 +88,8 @@ impl fmt::Display for ScriptError {
 impl std::error::Error for ScriptError {}
 
 const KNOWN: &[&str] = &[
-    "mkdir", "create", "append", "write", "read", "truncate", "open", "close", "delete", "rename", "fsync",
-    "sync", "sleep", "repeat", "end",
+    "mkdir", "create", "append", "write", "read", "truncate", "open", "close", "delete", "rename",
+    "fsync", "sync", "sleep", "repeat", "end",
 ];
 
 /// The words of a line, its number, without comment.
@@ -117,13 +117,16 @@ impl Script {
     fn read(&mut self, lines: &[Line<'_>], counters: &mut Vec<u64>) -> Result<(), ScriptError> {
         let mut at = 0;
         while let Some((line, words)) = lines.get(at) {
-            let error = |message| ScriptError { line: *line, message };
+            let error = |message| ScriptError {
+                line: *line,
+                message,
+            };
             at += 1;
             match words[0] {
                 "repeat" => {
                     let times = count(words).map_err(error)?;
-                    let end =
-                        matching_end(&lines[at..]).ok_or_else(|| error("`repeat` has no `end`".into()))?;
+                    let end = matching_end(&lines[at..])
+                        .ok_or_else(|| error("`repeat` has no `end`".into()))?;
                     if counters.len() == DEPTH_MAX {
                         return Err(error(format!("loops lie more than {DEPTH_MAX} deep")));
                     }
@@ -143,9 +146,12 @@ impl Script {
                 "end" => return Err(error("`end` without a `repeat`".into())),
                 _ => {
                     if self.steps.len() == STEPS_MAX {
-                        return Err(error(format!("the script comes to more than {STEPS_MAX} operations")));
+                        return Err(error(format!(
+                            "the script comes to more than {STEPS_MAX} operations"
+                        )));
                     }
-                    self.steps.push((*line, operation(words, counters).map_err(error)?));
+                    self.steps
+                        .push((*line, operation(words, counters).map_err(error)?));
                 }
             }
         }
@@ -156,9 +162,14 @@ impl Script {
 /// How often a loop runs.
 fn count(words: &[&str]) -> Result<u64, String> {
     let [_, times] = words else {
-        return Err(format!("expected `repeat TIMES`, found `{}`", words.join(" ")));
+        return Err(format!(
+            "expected `repeat TIMES`, found `{}`",
+            words.join(" ")
+        ));
     };
-    times.parse().map_err(|_| format!("`{times}` is no number of times; expected a whole number"))
+    times
+        .parse()
+        .map_err(|_| format!("`{times}` is no number of times; expected a whole number"))
 }
 
 /// Where the `end` of the loop is whose body begins here.
@@ -218,7 +229,10 @@ fn unknown(words: &[&str]) -> String {
         "sleep" => "sleep TIME",
         other => {
             let near = fullstroke_contract::registry::nearest(other, KNOWN);
-            return format!("there is no operation `{other}`{near}; known: {}", KNOWN.join(", "));
+            return format!(
+                "there is no operation `{other}`{near}; known: {}",
+                KNOWN.join(", ")
+            );
         }
     };
     format!("found `{}`; expected `{usage}`", words.join(" "))

@@ -37,7 +37,10 @@ impl Site {
 
     /// 4 KiB blocks that hold sectors of two tracks, ascending.
     pub(crate) fn straddling(&self) -> impl Iterator<Item = u64> {
-        let tracks = self.tracks.iter().flat_map(|tracks| tracks.tracks_from(Lbn(0)));
+        let tracks = self
+            .tracks
+            .iter()
+            .flat_map(|tracks| tracks.tracks_from(Lbn(0)));
         tracks
             .map(|track| track.end().0)
             .filter(|end| !end.is_multiple_of(PAGE_SECTORS))
@@ -60,8 +63,10 @@ impl Site {
 
     /// The error for a device that does not hold the metadata.
     pub(crate) fn too_small(&self, error: &FileError) -> ConfigError {
-        let message =
-            format!("a device of {} is too small for this file system: {error}", self.capacity.bytes());
+        let message = format!(
+            "a device of {} is too small for this file system: {error}",
+            self.capacity.bytes()
+        );
         ConfigError::new("", message)
     }
 }

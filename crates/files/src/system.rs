@@ -245,7 +245,12 @@ pub trait FileSystem: Send {
     ) -> Result<(), FileError>;
     /// The last program that had the file open for writing closes it: what was set
     /// aside for it is given back, where the kernel does so.
-    fn close(&mut self, caller: Caller, file: Object, touches: &mut Touches) -> Result<(), FileError>;
+    fn close(
+        &mut self,
+        caller: Caller,
+        file: Object,
+        touches: &mut Touches,
+    ) -> Result<(), FileError>;
 
     /// Where `pages` lie, for reading: all of them, holes and delayed ones too. Reads
     /// the metadata that says so.

@@ -21,7 +21,8 @@ pub enum Touch {
 impl Touch {
     /// The page of the device.
     pub fn page(self) -> u64 {
-        let (Touch::Read(page) | Touch::Dirty(page) | Touch::Fresh(page) | Touch::Forget(page)) = self;
+        let (Touch::Read(page) | Touch::Dirty(page) | Touch::Fresh(page) | Touch::Forget(page)) =
+            self;
         page
     }
 }
@@ -46,7 +47,10 @@ impl Touches {
     }
     /// Of operations whose touches nobody will look at, as when a file system is aged.
     pub(crate) fn unread() -> Touches {
-        Touches { unread: true, ..Touches::default() }
+        Touches {
+            unread: true,
+            ..Touches::default()
+        }
     }
     pub(crate) fn are_unread(&self) -> bool {
         self.unread
@@ -77,7 +81,9 @@ impl Touches {
             return;
         }
         let lately = self.list.iter().rev().take(LATELY);
-        let known = lately.copied().find(|touch| touch.page() == page && !matches!(touch, Touch::Read(_)));
+        let known = lately
+            .copied()
+            .find(|touch| touch.page() == page && !matches!(touch, Touch::Read(_)));
         if !matches!(known, Some(Touch::Dirty(_) | Touch::Fresh(_))) {
             self.list.extend([Touch::Read(page), Touch::Dirty(page)]);
         }

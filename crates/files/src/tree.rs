@@ -37,7 +37,13 @@ impl<F: Format> Tree<F> {
     /// The file system whose root has `root` of the format's.
     pub(crate) fn new(format: F, root: F::Extra, journal: Option<Journal>) -> Tree<F> {
         let number = format.root();
-        let mut tree = Tree { format, inodes: BTreeMap::new(), promised: 0, journal, touched: Vec::new() };
+        let mut tree = Tree {
+            format,
+            inodes: BTreeMap::new(),
+            promised: 0,
+            journal,
+            touched: Vec::new(),
+        };
         tree.adopt(number, Kind::Directory, number, root);
         tree
     }
@@ -53,7 +59,8 @@ impl<F: Format> Tree<F> {
 
     /// Makes an inode known that the format has made.
     fn adopt(&mut self, number: u32, kind: Kind, parent: u32, extra: F::Extra) {
-        let directory = (kind == Kind::Directory).then(|| Box::new(Directory::new(self.format.style())));
+        let directory =
+            (kind == Kind::Directory).then(|| Box::new(Directory::new(self.format.style())));
         let inode = Inode {
             kind,
             bytes: 0,
@@ -73,7 +80,10 @@ impl<F: Format> Tree<F> {
 
     /// The inode and its format, both to be changed.
     fn parts(&mut self, object: Object) -> Result<(&mut F, &mut Inode<F::Extra>), FileError> {
-        let inode = self.inodes.get_mut(&object.0).ok_or_else(|| missing(object))?;
+        let inode = self
+            .inodes
+            .get_mut(&object.0)
+            .ok_or_else(|| missing(object))?;
         Ok((&mut self.format, inode))
     }
 
@@ -121,7 +131,10 @@ impl<F: Format> Tree<F> {
     }
 
     fn no_space(&self, needed: u64) -> FileError {
-        FileError::NoSpace { needed, free: self.format.free_pages().saturating_sub(self.promised) }
+        FileError::NoSpace {
+            needed,
+            free: self.format.free_pages().saturating_sub(self.promised),
+        }
     }
 }
 
@@ -136,7 +149,10 @@ impl<F: Format> FileSystem for Tree<F> {
     }
 
     fn usage(&self) -> Usage {
-        Usage { pages_delayed: self.promised, ..self.format.usage() }
+        Usage {
+            pages_delayed: self.promised,
+            ..self.format.usage()
+        }
     }
 
     fn regions(&self) -> Regions {
@@ -151,7 +167,12 @@ impl<F: Format> FileSystem for Tree<F> {
             at = Object(self.inode(at)?.parent);
             depth += 1;
         }
-        Ok(Attributes { kind: inode.kind, bytes: Bytes(inode.bytes), pages: inode.map.pages(), depth })
+        Ok(Attributes {
+            kind: inode.kind,
+            bytes: Bytes(inode.bytes),
+            pages: inode.map.pages(),
+            depth,
+        })
     }
 
     fn entries(&self, directory: Object) -> Result<Vec<(String, Object)>, FileError> {
@@ -167,7 +188,10 @@ impl<F: Format> FileSystem for Tree<F> {
 
     fn extents(&self, object: Object, out: &mut Vec<Mapped>) -> Result<(), FileError> {
         let inode = self.inode(object)?;
-        let end = inode.map.end().max(inode.delayed.iter().last().map_or(0, |run| run.end));
+        let end = inode
+            .map
+            .end()
+            .max(inode.delayed.iter().last().map_or(0, |run| run.end));
         let from = out.len();
         map_range(inode, 0..end, out);
         let mut kept = from;
@@ -183,26 +207,42 @@ impl<F: Format> FileSystem for Tree<F> {
 
     fn piece_at(&self, object: Object, page: u64) -> Option<Mapped> {
         let map = &self.inode(object).ok()?.map;
-        let piece = map.pieces().get(map.index_from(page)).filter(|piece| piece.page <= page)?;
+        let piece = map
+            .pieces()
+            .get(map.index_from(page))
+            .filter(|piece| piece.page <= page)?;
         let within = page - piece.page;
         let place = Place::Device(Lbn((piece.block + within) * PAGE_SECTORS));
-        Some(Mapped { page, pages: piece.pages - within, place })
+        Some(Mapped {
+            page,
+            pages: piece.pages - within,
+            place,
+        })
     }
 
     fn metadata(&self) -> Vec<Range<u64>> {
         let mut ranges = self.format.metadata();
-        let mapping = self.inodes.values().flat_map(|inode| self.format.mapping(inode));
+        let mapping = self
+            .inodes
+            .values()
+            .flat_map(|inode| self.format.mapping(inode));
         ranges.extend(mapping.map(|page| page..page + 1));
         ranges
     }
 
     fn change_places(&self, object: Object, pages: &[Range<u64>], touches: &mut Touches) {
         self.change_inode(object, touches);
-        pages.iter().for_each(|pages| self.format.change_free(pages.clone(), touches));
+        pages
+            .iter()
+            .for_each(|pages| self.format.change_free(pages.clone(), touches));
     }
 
     fn set_aside(&self) -> u64 {
-        let own: u64 = self.inodes.iter().map(|(&number, inode)| self.format.set_aside(number, inode)).sum();
+        let own: u64 = self
+            .inodes
+            .iter()
+            .map(|(&number, inode)| self.format.set_aside(number, inode))
+            .sum();
         own + self.format.pooled()
     }
 
@@ -213,8 +253,9 @@ impl<F: Format> FileSystem for Tree<F> {
         name: &str,
         touches: &mut Touches,
     ) -> Result<Object, FileError> {
-        let found =
-            self.find(directory, name, touches)?.ok_or_else(|| FileError::NotFound(name.to_owned()))?;
+        let found = self
+            .find(directory, name, touches)?
+            .ok_or_else(|| FileError::NotFound(name.to_owned()))?;
         self.read_inode(found, touches);
         Ok(found)
     }
@@ -246,7 +287,9 @@ impl<F: Format> FileSystem for Tree<F> {
         name: &str,
         touches: &mut Touches,
     ) -> Result<Object, FileError> {
-        self.logged(caller, touches, |tree, touches| tree.unlink(directory, name, touches))
+        self.logged(caller, touches, |tree, touches| {
+            tree.unlink(directory, name, touches)
+        })
     }
 
     fn rename(
@@ -256,7 +299,9 @@ impl<F: Format> FileSystem for Tree<F> {
         to: (Object, &str),
         touches: &mut Touches,
     ) -> Result<(), FileError> {
-        self.logged(caller, touches, |tree, touches| tree.move_name(caller, from, to, touches))
+        self.logged(caller, touches, |tree, touches| {
+            tree.move_name(caller, from, to, touches)
+        })
     }
 
     fn write(
@@ -279,10 +324,17 @@ impl<F: Format> FileSystem for Tree<F> {
         bytes: Bytes,
         touches: &mut Touches,
     ) -> Result<(), FileError> {
-        self.logged(caller, touches, |tree, touches| tree.set_length(file, bytes.0, touches))
+        self.logged(caller, touches, |tree, touches| {
+            tree.set_length(file, bytes.0, touches)
+        })
     }
 
-    fn close(&mut self, caller: Caller, file: Object, touches: &mut Touches) -> Result<(), FileError> {
+    fn close(
+        &mut self,
+        caller: Caller,
+        file: Object,
+        touches: &mut Touches,
+    ) -> Result<(), FileError> {
         self.logged(caller, touches, |tree, touches| {
             let (format, inode) = tree.file(file)?;
             inode.open = false;
@@ -328,7 +380,9 @@ impl<F: Format> FileSystem for Tree<F> {
         out: &mut Vec<Mapped>,
         touches: &mut Touches,
     ) -> Result<(), FileError> {
-        self.logged(caller, touches, |tree, touches| tree.settle(caller, file, pages.clone(), touches))?;
+        self.logged(caller, touches, |tree, touches| {
+            tree.settle(caller, file, pages.clone(), touches)
+        })?;
         map_range(self.inode(file)?, pages, out);
         Ok(())
     }
@@ -383,7 +437,11 @@ fn map_range<X>(inode: &Inode<X>, range: Range<u64>, out: &mut Vec<Mapped>) {
         unplaced(inode, at..start, out);
         let end = piece.end().min(range.end);
         let block = piece.block + (start - piece.page);
-        out.push(Mapped { page: start, pages: end - start, place: Place::Device(Lbn(block * PAGE_SECTORS)) });
+        out.push(Mapped {
+            page: start,
+            pages: end - start,
+            place: Place::Device(Lbn(block * PAGE_SECTORS)),
+        });
         at = end;
     }
     unplaced(inode, at..range.end, out);
@@ -393,7 +451,11 @@ fn map_range<X>(inode: &Inode<X>, range: Range<u64>, out: &mut Vec<Mapped>) {
 fn unplaced<X>(inode: &Inode<X>, range: Range<u64>, out: &mut Vec<Mapped>) {
     let mut push = |range: Range<u64>, place| {
         if !range.is_empty() {
-            out.push(Mapped { page: range.start, pages: range.end - range.start, place });
+            out.push(Mapped {
+                page: range.start,
+                pages: range.end - range.start,
+                place,
+            });
         }
     };
     let mut at = range.start;

@@ -87,7 +87,14 @@ pub enum Kernel {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { kernel: Kernel::Old, agcount: None, log_size: None, su: None, sw: None, allocsize: None }
+        Config {
+            kernel: Kernel::Old,
+            agcount: None,
+            log_size: None,
+            su: None,
+            sw: None,
+            allocsize: None,
+        }
     }
 }
 
@@ -107,7 +114,11 @@ impl Kernel {
     }
 
     fn log_bytes(self, device: u64) -> u64 {
-        let (least, most) = if self == Kernel::Old { (10 << 20, 128 << 20) } else { (64 << 20, 2 << 30) };
+        let (least, most) = if self == Kernel::Old {
+            (10 << 20, 128 << 20)
+        } else {
+            (64 << 20, 2 << 30)
+        };
         (device / 2048).clamp(least, most)
     }
 }
@@ -125,18 +136,39 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
     let align = config.align(site)?;
     let pages = site.pages();
     // 16 MiB (`XFS_MIN_DATA_BLOCKS` and its log), 300 MiB with xfsprogs from 5.19 on.
-    let least = if config.kernel == Kernel::Old { 16 << 8 } else { 300 << 8 };
-    let no_space = |needed| site.too_small(&FileError::NoSpace { needed, free: pages });
+    let least = if config.kernel == Kernel::Old {
+        16 << 8
+    } else {
+        300 << 8
+    };
+    let no_space = |needed| {
+        site.too_small(&FileError::NoSpace {
+            needed,
+            free: pages,
+        })
+    };
     if pages < least {
         return Err(no_space(least));
     }
     let count = config.groups(pages, align)?;
     let mut space = Space::new(pages, count, config.kernel.fixed_blocks());
-    let log = config.log_size.map_or(config.kernel.log_bytes(pages * 4096), |size| size.0).div_ceil(4096);
+    let log = config
+        .log_size
+        .map_or(config.kernel.log_bytes(pages * 4096), |size| size.0)
+        .div_ceil(4096);
     let area = space.hide(count / 2, log).ok_or(no_space(log))?;
-    let mut format = Xfs { space, inodes: Inodes::new(config.kernel.inode_bytes()), config, align };
+    let mut format = Xfs {
+        space,
+        inodes: Inodes::new(config.kernel.inode_bytes()),
+        config,
+        align,
+    };
     let root = format.inodes.first(&mut format.space).ok_or(no_space(8))?;
-    let layout = Layout::Changes { record: 64, bytes: 256, each: config.kernel == Kernel::Old };
+    let layout = Layout::Changes {
+        record: 64,
+        bytes: 256,
+        each: config.kernel == Kernel::Old,
+    };
     let journal = Journal::new(vec![area], layout, Duration::from_secs(30));
     let extra = format.extra(root);
     Ok(Box::new(Tree::new(format, extra, Some(journal))))
@@ -144,16 +176,35 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
 
 impl Config {
     fn align(&self, site: &Site) -> Result<Align, ConfigError> {
-        let unit = self.su.map_or(site.stripe.map_or(0, |stripe| stripe.unit.bytes().0), |su| su.0);
-        let width = self.sw.or(site.stripe.map(|stripe| stripe.width)).unwrap_or(1);
+        let unit = self.su.map_or(
+            site.stripe.map_or(0, |stripe| stripe.unit.bytes().0),
+            |su| su.0,
+        );
+        let width = self
+            .sw
+            .or(site.stripe.map(|stripe| stripe.width))
+            .unwrap_or(1);
         if self.su.is_some() && (unit == 0 || !unit.is_multiple_of(4096)) {
-            return Err(ConfigError::new("su", format!("{} is no multiple of 4KiB", Bytes(unit))));
+            return Err(ConfigError::new(
+                "su",
+                format!("{} is no multiple of 4KiB", Bytes(unit)),
+            ));
         }
         if width == 0 || width > 4096 {
-            return Err(ConfigError::new("sw", format!("{width} is not within 1 to 4096")));
+            return Err(ConfigError::new(
+                "sw",
+                format!("{width} is not within 1 to 4096"),
+            ));
         }
-        let unit = if unit.is_multiple_of(4096) { unit / 4096 } else { 0 };
-        Ok(Align { unit, width: unit * u64::from(width) })
+        let unit = if unit.is_multiple_of(4096) {
+            unit / 4096
+        } else {
+            0
+        };
+        Ok(Align {
+            unit,
+            width: unit * u64::from(width),
+        })
     }
 
     /// `calc_default_ag_geometry`.
@@ -167,10 +218,13 @@ impl Config {
             pages if pages > 8 * GIB => 16,
             _ => 8,
         };
-        let count = self.agcount.map_or(usual.clamp(least, most.max(least)), u64::from);
+        let count = self
+            .agcount
+            .map_or(usual.clamp(least, most.max(least)), u64::from);
         if count < least || count > most {
-            let message =
-                format!("{count} groups are not within {least} to {most}: each has 16 MiB to 1 TiB");
+            let message = format!(
+                "{count} groups are not within {least} to {most}: each has 16 MiB to 1 TiB"
+            );
             return Err(ConfigError::new("agcount", message));
         }
         Ok(count as u32)
@@ -199,8 +253,16 @@ struct Xfs {
 impl Xfs {
     fn extra(&self, number: u32) -> Extra {
         // 16 bytes an extent; a block has 24 bytes of header (72 today).
-        let fan = Fan { inode: self.config.kernel.literal_bytes() / 16, block: 251, longest: EXTENT_MAX };
-        Extra { page: self.inodes.page(number), nodes: Nodes::new(fan), trimmed: false }
+        let fan = Fan {
+            inode: self.config.kernel.literal_bytes() / 16,
+            block: 251,
+            longest: EXTENT_MAX,
+        };
+        Extra {
+            page: self.inodes.page(number),
+            nodes: Nodes::new(fan),
+            trimmed: false,
+        }
     }
 
     /// Where `pages` should go.
@@ -219,14 +281,37 @@ impl Xfs {
         };
         // At the end of a file, a new stripe unit is begun where the old end is not
         // continued.
-        let align = if data && length >= self.align.unit { self.align.unit } else { 0 };
-        Wish { target, exact: before.is_some(), length, data, align }
+        let align = if data && length >= self.align.unit {
+            self.align.unit
+        } else {
+            0
+        };
+        Wish {
+            target,
+            exact: before.is_some(),
+            length,
+            data,
+            align,
+        }
     }
 
-    fn fit_nodes(&mut self, inode: &mut Inode<Extra>, touches: &mut Touches) -> Result<(), FileError> {
+    fn fit_nodes(
+        &mut self,
+        inode: &mut Inode<Extra>,
+        touches: &mut Touches,
+    ) -> Result<(), FileError> {
         while let Some(missing) = inode.extra.nodes.missing(&inode.map) {
-            let target = inode.map.before(u64::MAX).map_or(inode.extra.page, |(_, block)| block);
-            let wish = Wish { target, exact: false, length: 1, data: false, align: 0 };
+            let target = inode
+                .map
+                .before(u64::MAX)
+                .map_or(inode.extra.page, |(_, block)| block);
+            let wish = Wish {
+                target,
+                exact: false,
+                length: 1,
+                data: false,
+                align: 0,
+            };
             let block = self.space.allocate(&wish, touches)?.start;
             inode.extra.nodes.add(missing, block);
             touches.fresh(block);
@@ -245,12 +330,16 @@ impl Xfs {
     /// Pages that are contiguous in the file before `page`, delayed or placed: what
     /// the room ahead grows with (`xfs_iomap_prealloc_size`).
     fn before(&self, inode: &Inode<Extra>, page: u64) -> u64 {
-        let Some(last) = page.checked_sub(1) else { return 0 };
+        let Some(last) = page.checked_sub(1) else {
+            return 0;
+        };
         if let Some(run) = inode.delayed.run_at(last) {
             return run.end.min(page) - run.start;
         }
         let piece = inode.map.pieces().get(inode.map.index_from(last));
-        piece.filter(|piece| piece.page <= last).map_or(0, |piece| page - piece.page)
+        piece
+            .filter(|piece| piece.page <= last)
+            .map_or(0, |piece| page - piece.page)
     }
 }
 
@@ -266,13 +355,21 @@ impl Format for Xfs {
     }
 
     fn style(&self) -> Style {
-        Style::Xfs { inline: self.config.kernel.literal_bytes() as u32 }
+        Style::Xfs {
+            inline: self.config.kernel.literal_bytes() as u32,
+        }
     }
 
     fn usage(&self) -> Usage {
         let (inodes, inodes_free) = self.inodes.counts();
         let (pages, pages_free) = (self.space.pages(), self.space.free());
-        Usage { pages, pages_free, pages_delayed: 0, inodes, inodes_free }
+        Usage {
+            pages,
+            pages_free,
+            pages_delayed: 0,
+            inodes,
+            inodes_free,
+        }
     }
 
     fn free_pages(&self) -> u64 {
@@ -309,7 +406,12 @@ impl Format for Xfs {
         touches: &mut Touches,
     ) -> Result<New<Extra>, FileError> {
         let near = wanted.parent_inode.extra.page;
-        let number = self.inodes.take(&mut self.space, near, wanted.kind == Kind::Directory, touches)?;
+        let number = self.inodes.take(
+            &mut self.space,
+            near,
+            wanted.kind == Kind::Directory,
+            touches,
+        )?;
         Ok((number, self.extra(number)))
     }
 
@@ -337,12 +439,17 @@ impl Format for Xfs {
         while at < pages.end {
             let wish = self.wish(inode, &(at..pages.end));
             let run = self.space.allocate(&wish, touches)?;
-            let piece = Piece { page: at, block: run.start, pages: run.end - run.start };
+            let piece = Piece {
+                page: at,
+                block: run.start,
+                pages: run.end - run.start,
+            };
             inode.map.insert(piece);
             at = piece.end();
             if let Err(error) = self.fit_nodes(inode, touches) {
                 inode.map.cut(piece.page).into_iter().for_each(|piece| {
-                    self.space.give(piece.block..piece.block + piece.pages, touches);
+                    self.space
+                        .give(piece.block..piece.block + piece.pages, touches);
                 });
                 self.drop_surplus(inode, touches);
                 return Err(error);
@@ -354,9 +461,16 @@ impl Format for Xfs {
         Ok(())
     }
 
-    fn release(&mut self, _number: u32, inode: &mut Inode<Extra>, page: u64, touches: &mut Touches) {
+    fn release(
+        &mut self,
+        _number: u32,
+        inode: &mut Inode<Extra>,
+        page: u64,
+        touches: &mut Touches,
+    ) {
         for piece in inode.map.cut(page) {
-            self.space.give(piece.block..piece.block + piece.pages, touches);
+            self.space
+                .give(piece.block..piece.block + piece.pages, touches);
         }
         self.drop_surplus(inode, touches);
         if let Some(leaf) = inode.extra.nodes.leaf(&inode.map, page) {
@@ -379,7 +493,10 @@ impl Format for Xfs {
     }
 
     fn keeps_room(&self, inode: &Inode<Extra>) -> bool {
-        let ahead = inode.map.end().max(inode.delayed.iter().last().map_or(0, |run| run.end));
+        let ahead = inode
+            .map
+            .end()
+            .max(inode.delayed.iter().last().map_or(0, |run| run.end));
         inode.extra.trimmed || ahead <= inode.pages()
     }
 
@@ -391,7 +508,10 @@ impl Format for Xfs {
         if pages.end <= inode.pages() {
             return pages.end..pages.end;
         }
-        let fixed = self.config.allocsize.map(|size| size.0.div_ceil(4096).max(1));
+        let fixed = self
+            .config
+            .allocsize
+            .map(|size| size.0.div_ceil(4096).max(1));
         let last = pages.end - 1;
         let end = match (self.config.kernel, fixed) {
             (Kernel::Old, fixed) => {
@@ -403,12 +523,24 @@ impl Format for Xfs {
             (Kernel::Today, None) if inode.pages() < AHEAD => pages.end,
             (Kernel::Today, None) => {
                 let doubled = 2 * self.before(inode, pages.start);
-                let room = if doubled == 0 { AHEAD } else { 1 << doubled.ilog2().min(20) };
+                let room = if doubled == 0 {
+                    AHEAD
+                } else {
+                    1 << doubled.ilog2().min(20)
+                };
                 last - last % AHEAD + room.max(AHEAD)
             }
         };
-        let stripe = if end >= self.align.width { self.align.width } else { self.align.unit };
-        let end = if stripe > 0 { end.next_multiple_of(stripe) } else { end };
+        let stripe = if end >= self.align.width {
+            self.align.width
+        } else {
+            self.align.unit
+        };
+        let end = if stripe > 0 {
+            end.next_multiple_of(stripe)
+        } else {
+            end
+        };
         pages.end..end.clamp(pages.end, PAGES_MAX)
     }
 

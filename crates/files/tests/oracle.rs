@@ -44,11 +44,21 @@ fn pairs() -> [Pair; 3] {
         // Most distributions mount ext2 by the ext4 driver.
         Pair {
             kind: "ext2",
-            make: &["mke2fs", "-q", "-F", "-t", "ext2", "-b", "4096", "-I", "256"],
+            make: &[
+                "mke2fs", "-q", "-F", "-t", "ext2", "-b", "4096", "-I", "256",
+            ],
             keys: json!({ "allocation": "multiblock", "inode_size": 256 }),
         },
-        Pair { kind: "ext4", make: &["mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096"], keys: json!({}) },
-        Pair { kind: "xfs", make: &["mkfs.xfs", "-q", "-f"], keys: json!({ "kernel": "today" }) },
+        Pair {
+            kind: "ext4",
+            make: &["mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096"],
+            keys: json!({}),
+        },
+        Pair {
+            kind: "xfs",
+            make: &["mkfs.xfs", "-q", "-f"],
+            keys: json!({ "kernel": "today" }),
+        },
     ]
 }
 
@@ -58,11 +68,16 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     command.args(arguments).env("LC_ALL", "C");
     let path = std::env::var("PATH").unwrap_or_default();
     command.env("PATH", format!("/usr/sbin:/usr/bin:/sbin:/bin:{path}"));
-    let output = command.output().map_err(|error| format!("{program}: {error}"))?;
+    let output = command
+        .output()
+        .map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     } else {
-        Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim()))
+        Err(format!(
+            "{program}: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        ))
     }
 }
 
@@ -78,19 +93,27 @@ impl Mounted {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let image = folder.path().join("image");
         let file = File::create(&image).map_err(|error| error.to_string())?;
-        file.set_len(DEVICE_BYTES).map_err(|error| error.to_string())?;
+        file.set_len(DEVICE_BYTES)
+            .map_err(|error| error.to_string())?;
         let image = image.to_string_lossy().into_owned();
         run(pair.make[0], &[&pair.make[1..], &[&image]].concat())?;
         let at = folder.path().join("mounted");
         fs::create_dir(&at).map_err(|error| error.to_string())?;
-        run("mount", &["-o", "loop", "-t", pair.kind, &image, &at.to_string_lossy()])?;
-        Ok(Mounted { at, _folder: folder })
+        run(
+            "mount",
+            &["-o", "loop", "-t", pair.kind, &image, &at.to_string_lossy()],
+        )?;
+        Ok(Mounted {
+            at,
+            _folder: folder,
+        })
     }
 
     fn play(&self, script: &Script) {
         let mut open = BTreeMap::new();
         for (line, step) in script.steps() {
-            self.step(step, &mut open).unwrap_or_else(|error| panic!("line {line}: {step:?}: {error}"));
+            self.step(step, &mut open)
+                .unwrap_or_else(|error| panic!("line {line}: {step:?}: {error}"));
         }
     }
 
@@ -109,9 +132,15 @@ impl Mounted {
                 fill(&mut file, *bytes)
             }
             Step::Read(at, ..) => fs::read(path(at)).map(drop),
-            Step::Truncate(at, bytes) => OpenOptions::new().write(true).open(path(at))?.set_len(*bytes),
+            Step::Truncate(at, bytes) => OpenOptions::new()
+                .write(true)
+                .open(path(at))?
+                .set_len(*bytes),
             Step::Open(at) => {
-                let file = OpenOptions::new().create(true).append(true).open(path(at))?;
+                let file = OpenOptions::new()
+                    .create(true)
+                    .append(true)
+                    .open(path(at))?;
                 open.insert(at.clone(), file);
                 Ok(())
             }
@@ -123,9 +152,9 @@ impl Mounted {
             Step::Delete(at) => fs::remove_file(path(at)),
             Step::Rename(from, to) => fs::rename(path(from), path(to)),
             Step::Fsync(at) => File::open(path(at))?.sync_all(),
-            Step::Sync => {
-                run("sync", &["-f", &self.at.to_string_lossy()]).map(drop).map_err(std::io::Error::other)
-            }
+            Step::Sync => run("sync", &["-f", &self.at.to_string_lossy()])
+                .map(drop)
+                .map_err(std::io::Error::other),
             // Nothing here goes by the clock.
             Step::Sleep(_) => Ok(()),
         }
@@ -138,16 +167,28 @@ impl Mounted {
         while let Some(folder) = waiting.pop() {
             for entry in fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
-                if path.is_dir() { waiting.push(path) } else { files.push(path) }
+                if path.is_dir() {
+                    waiting.push(path)
+                } else {
+                    files.push(path)
+                }
             }
         }
         files.sort();
-        files.iter().map(|path| self.laid(path)).filter(|file| !file.fragments.is_empty()).collect()
+        files
+            .iter()
+            .map(|path| self.laid(path))
+            .filter(|file| !file.fragments.is_empty())
+            .collect()
     }
 
     fn laid(&self, path: &Path) -> Laid {
         let told = run("filefrag", &["-v", "-b4096", &path.to_string_lossy()]).unwrap();
-        let name = path.strip_prefix(&self.at).unwrap().to_string_lossy().into_owned();
+        let name = path
+            .strip_prefix(&self.at)
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
         Laid::new(name, told.lines().filter_map(fragment))
     }
 }
@@ -188,14 +229,25 @@ fn fragment(line: &str) -> Option<Fragment> {
 /// The same script on ours.
 fn ours(pair: &Pair, script: &Script) -> (Vec<Laid>, u64) {
     let keys: Keys = pair.keys.as_object().cloned().unwrap();
-    let site = Site { capacity: Sectors(DEVICE_BYTES / 512), seed: Seed(1), stripe: None, tracks: None };
+    let site = Site {
+        capacity: Sectors(DEVICE_BYTES / 512),
+        seed: Seed(1),
+        stripe: None,
+        tracks: None,
+    };
     let mut system = make(pair.kind, &keys, &site).unwrap();
-    Player::new(&mut *system, Time::ZERO).play_all(script).unwrap();
+    Player::new(&mut *system, Time::ZERO)
+        .play_all(script)
+        .unwrap();
     (laid_out(&*system).unwrap(), system.regions().pages)
 }
 
 fn row(kind: &str, script: &str, whose: &str, all: &Fragmentation) {
-    let classes: Vec<String> = all.distribution.iter().map(|share| share.files.to_string()).collect();
+    let classes: Vec<String> = all
+        .distribution
+        .iter()
+        .map(|share| share.files.to_string())
+        .collect();
     println!(
         "{kind:5} {script:8} {whose:6} {:5} {:7} {:7.3} {:9.4} {:7} {:8.3} {:8.3}  {}",
         all.files,
@@ -231,7 +283,8 @@ fn files_lie_as_the_kernel_lays_them() {
             let model = Fragmentation::of(&files, region_pages);
             row(pair.kind, name, "kernel", &real);
             row(pair.kind, name, "ours", &model);
-            differences.extend(compare(&real, &model).map(|what| format!("{} {name}: {what}", pair.kind)));
+            differences
+                .extend(compare(&real, &model).map(|what| format!("{} {name}: {what}", pair.kind)));
         }
     }
     assert_eq!(differences, [] as [String; 0]);
@@ -242,7 +295,10 @@ fn files_lie_as_the_kernel_lays_them() {
 /// a third or a fifth of an extent. The spread over groups depends on what the kernel
 /// draws by chance for directories: the fullest group's share may differ by 0.3, the
 /// groups that a file lies in by half a group.
-fn compare<'a>(real: &Fragmentation, model: &Fragmentation) -> impl Iterator<Item = String> + use<'a> {
+fn compare<'a>(
+    real: &Fragmentation,
+    model: &Fragmentation,
+) -> impl Iterator<Item = String> + use<'a> {
     let mut found = Vec::new();
     if (real.files, real.pages) != (model.files, model.pages) {
         found.push(format!(
@@ -251,18 +307,26 @@ fn compare<'a>(real: &Fragmentation, model: &Fragmentation) -> impl Iterator<Ite
         ));
     }
     if (real.contiguity - model.contiguity).abs() > 0.02 {
-        found.push(format!("contiguity {:.4}, ours {:.4}", real.contiguity, model.contiguity));
+        found.push(format!(
+            "contiguity {:.4}, ours {:.4}",
+            real.contiguity, model.contiguity
+        ));
     }
     let (theirs, ours) = (real.fragments_a_file(), model.fragments_a_file());
     if (theirs - ours).abs() > (theirs / 3.0).max(0.2) {
         found.push(format!("{theirs:.3} extents a file, ours {ours:.3}"));
     }
     if (real.fullest_share - model.fullest_share).abs() > 0.3 {
-        found
-            .push(format!("{:.3} in the fullest group, ours {:.3}", real.fullest_share, model.fullest_share));
+        found.push(format!(
+            "{:.3} in the fullest group, ours {:.3}",
+            real.fullest_share, model.fullest_share
+        ));
     }
     if (real.regions_a_file - model.regions_a_file).abs() > 0.5 {
-        found.push(format!("{:.3} groups a file, ours {:.3}", real.regions_a_file, model.regions_a_file));
+        found.push(format!(
+            "{:.3} groups a file, ours {:.3}",
+            real.regions_a_file, model.regions_a_file
+        ));
     }
     found.into_iter()
 }

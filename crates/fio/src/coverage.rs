@@ -68,7 +68,9 @@ impl Coverage {
         self.levels[..height]
             .iter()
             .rev()
-            .fold(found, |index, level| index * WORD + u64::from((!level[index as usize]).trailing_zeros()))
+            .fold(found, |index, level| {
+                index * WORD + u64::from((!level[index as usize]).trailing_zeros())
+            })
     }
 
     /// Uses up to `count` blocks from `block`, which is free, until one that is

@@ -12,12 +12,17 @@ const DEPTH_MAX: usize = 32;
 /// # Errors
 /// What is missing or does not fit, in a few words.
 pub(crate) fn evaluate(text: &str, factor: &dyn Fn(&str) -> Option<u64>) -> Result<u64, String> {
-    let mut reader = Reader { rest: text, factor, depth: 0 };
+    let mut reader = Reader {
+        rest: text,
+        factor,
+        depth: 0,
+    };
     let value = reader.sum()?;
     if !reader.rest.trim_start().is_empty() {
         return Err(format!("there is more behind it: `{}`", reader.rest));
     }
-    u64::try_from(value).map_err(|_| format!("the value {value} is negative or does not fit into 64 bits"))
+    u64::try_from(value)
+        .map_err(|_| format!("the value {value} is negative or does not fit into 64 bits"))
 }
 
 struct Reader<'a> {
@@ -31,7 +36,11 @@ type Number = Result<i128, String>;
 impl Reader<'_> {
     fn operator(&mut self, known: &str) -> Option<char> {
         self.rest = self.rest.trim_start();
-        let sign = self.rest.chars().next().filter(|sign| known.contains(*sign))?;
+        let sign = self
+            .rest
+            .chars()
+            .next()
+            .filter(|sign| known.contains(*sign))?;
         self.rest = &self.rest[sign.len_utf8()..];
         Some(sign)
     }
@@ -40,7 +49,11 @@ impl Reader<'_> {
         let mut value = self.product()?;
         while let Some(sign) = self.operator("+-") {
             let other = self.product()?;
-            let result = if sign == '+' { value.checked_add(other) } else { value.checked_sub(other) };
+            let result = if sign == '+' {
+                value.checked_add(other)
+            } else {
+                value.checked_sub(other)
+            };
             value = result.ok_or_else(too_large)?;
         }
         Ok(value)
@@ -52,8 +65,12 @@ impl Reader<'_> {
             let other = self.signed()?;
             let result = match sign {
                 '*' => value.checked_mul(other).ok_or_else(too_large),
-                '/' => value.checked_div(other).ok_or_else(|| "it divides by 0".to_owned()),
-                _ => value.checked_rem(other).ok_or_else(|| "it divides by 0".to_owned()),
+                '/' => value
+                    .checked_div(other)
+                    .ok_or_else(|| "it divides by 0".to_owned()),
+                _ => value
+                    .checked_rem(other)
+                    .ok_or_else(|| "it divides by 0".to_owned()),
             };
             value = result?;
         }
@@ -63,7 +80,9 @@ impl Reader<'_> {
     fn signed(&mut self) -> Number {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(format!("more than {DEPTH_MAX} signs and parentheses within each other"));
+            return Err(format!(
+                "more than {DEPTH_MAX} signs and parentheses within each other"
+            ));
         }
         let value = match self.operator("-") {
             Some(_) => self.signed()?.checked_neg().ok_or_else(too_large),
@@ -78,8 +97,8 @@ impl Reader<'_> {
         if self.operator("^").is_none() {
             return Ok(base);
         }
-        let exponent =
-            u32::try_from(self.signed()?).map_err(|_| "an exponent is negative or too large".to_owned())?;
+        let exponent = u32::try_from(self.signed()?)
+            .map_err(|_| "an exponent is negative or too large".to_owned())?;
         base.checked_pow(exponent).ok_or_else(too_large)
     }
 
@@ -91,10 +110,13 @@ impl Reader<'_> {
                 None => Err("a `)` is missing".to_owned()),
             };
         }
-        let end = self.rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(self.rest.len());
+        let end = self
+            .rest
+            .find(|letter: char| !letter.is_ascii_alphanumeric())
+            .unwrap_or(self.rest.len());
         let word = &self.rest[..end];
-        let (number, suffix) =
-            split_number(word).ok_or_else(|| format!("a number is expected where `{}` stands", self.rest))?;
+        let (number, suffix) = split_number(word)
+            .ok_or_else(|| format!("a number is expected where `{}` stands", self.rest))?;
         let factor = (self.factor)(suffix).ok_or_else(|| format!("`{suffix}` is no unit here"))?;
         self.rest = &self.rest[end..];
         Ok(i128::from(number) * i128::from(factor))

@@ -19,8 +19,14 @@ use std::collections::VecDeque;
 /// Whether a job can work on files.
 pub(crate) fn check(set: &JobSet, job: &Job, section: &Section) -> Result<(), FioError> {
     let said = |names: &[&str]| {
-        let settings = section.own.iter().rev().chain(section.inherited.iter().rev());
-        settings.clone().find(|setting| names.contains(&setting.option.as_str()))
+        let settings = section
+            .own
+            .iter()
+            .rev()
+            .chain(section.inherited.iter().rev());
+        settings
+            .clone()
+            .find(|setting| names.contains(&setting.option.as_str()))
     };
     let error = |setting: Option<&Setting>, option: &str, message: String| {
         let line = setting.map_or(section.line, |setting| setting.line);
@@ -38,7 +44,9 @@ pub(crate) fn check(set: &JobSet, job: &Job, section: &Section) -> Result<(), Fi
         }
     }
     if job.engine != Engine::Synchronous && job.depth > 1 {
-        let engine = said(&["ioengine"]).and_then(|setting| setting.value.as_deref()).unwrap_or("psync");
+        let engine = said(&["ioengine"])
+            .and_then(|setting| setting.value.as_deref())
+            .unwrap_or("psync");
         let message = format!(
             "found {} with ioengine={engine}; on files one call at a time is simulated: expected 1, or ioengine=psync, \
              with which fio makes it 1",
@@ -55,19 +63,37 @@ pub(crate) fn check(set: &JobSet, job: &Job, section: &Section) -> Result<(), Fi
     }
     if job.files.create_on_open && job.work.goes(Direction::Read) {
         let message = "there would be nothing to read; expected 0, or a job that only writes";
-        return error(said(&["create_on_open"]), "create_on_open", message.to_owned());
+        return error(
+            said(&["create_on_open"]),
+            "create_on_open",
+            message.to_owned(),
+        );
     }
-    if let Some(device) = job.files.names.iter().find(|name| name.starts_with("/dev/")) {
-        return error(said(&["filename"]), "filename", format!("found `{device}`; expected a file"));
+    if let Some(device) = job
+        .files
+        .names
+        .iter()
+        .find(|name| name.starts_with("/dev/"))
+    {
+        return error(
+            said(&["filename"]),
+            "filename",
+            format!("found `{device}`; expected a file"),
+        );
     }
     match (job.size, job.file_size) {
-        (Some(Amount::Percent(_)), _) => {
-            error(said(&["size"]), "size", "found a percentage; on files expected bytes".to_owned())
-        }
+        (Some(Amount::Percent(_)), _) => error(
+            said(&["size"]),
+            "size",
+            "found a percentage; on files expected bytes".to_owned(),
+        ),
         (None, None) => error(
             None,
             "size",
-            format!("[{}] does not say how large its files are; give size= or filesize=", job.name),
+            format!(
+                "[{}] does not say how large its files are; give size= or filesize=",
+                job.name
+            ),
         ),
         _ => Ok(()),
     }
@@ -81,7 +107,11 @@ impl FilesOfJob {
     }
 
     fn count(&self) -> u64 {
-        if self.names.is_empty() { self.number.unwrap_or(1) } else { self.names.len() as u64 }
+        if self.names.is_empty() {
+            self.number.unwrap_or(1)
+        } else {
+            self.names.len() as u64
+        }
     }
 
     /// As fio calls them.
@@ -91,7 +121,11 @@ impl FilesOfJob {
             None => format!("{job}.{clone}.{file}"),
         };
         self.directory.as_ref().map_or(name.clone(), |directory| {
-            format!("{}/{}", directory.trim_end_matches('/'), name.trim_start_matches('/'))
+            format!(
+                "{}/{}",
+                directory.trim_end_matches('/'),
+                name.trim_start_matches('/')
+            )
         })
     }
 }
@@ -121,10 +155,18 @@ fn lengths(job: &Job) -> Result<Vec<u64>, Misfit> {
     if let Some(each) = job.file_size {
         return Ok(vec![each; count as usize]);
     }
-    let block = job.used_blocks().map(crate::job::Blocks::smallest).min().unwrap_or(SECTOR_BYTES).max(1);
+    let block = job
+        .used_blocks()
+        .map(crate::job::Blocks::smallest)
+        .min()
+        .unwrap_or(SECTOR_BYTES)
+        .max(1);
     let blocks = bytes(job.size.unwrap_or(Amount::Bytes(0)), 0) / block;
     if blocks < count {
-        return Err(("size", format!("{blocks} blocks of {block} bytes do not fill {count} files")));
+        return Err((
+            "size",
+            format!("{blocks} blocks of {block} bytes do not fill {count} files"),
+        ));
     }
     let of = |file: u64| offset + (blocks / count + u64::from(file < blocks % count)) * block;
     Ok((0..count).map(of).collect())
@@ -134,7 +176,11 @@ fn lengths(job: &Job) -> Result<Vec<u64>, Misfit> {
 fn places(job: &Job, clone: u32) -> Result<Vec<Place>, Misfit> {
     let mut start = 0u64;
     let lay = |(file, bytes): (usize, u64)| {
-        let place = Place { path: job.files.path(&job.name, clone, file as u64), start, bytes };
+        let place = Place {
+            path: job.files.path(&job.name, clone, file as u64),
+            start,
+            bytes,
+        };
         start = start.saturating_add(bytes.next_multiple_of(SECTOR_BYTES));
         place
     };
@@ -142,16 +188,36 @@ fn places(job: &Job, clone: u32) -> Result<Vec<Place>, Misfit> {
 }
 
 fn ground(job: &Job, clone: u32) -> Result<Ground, Misfit> {
-    let all_of_it = Job { size: None, file_size: None, ..job.clone() };
+    let all_of_it = Job {
+        size: None,
+        file_size: None,
+        ..job.clone()
+    };
     let regions = places(job, clone)?.into_iter().map(|place| {
         let region = region(&all_of_it, 0, Sectors(place.bytes / SECTOR_BYTES))?;
-        Ok(Region { start: place.start + region.start, ..region })
+        Ok(Region {
+            start: place.start + region.start,
+            ..region
+        })
     });
     let regions = regions.collect::<Result<Vec<Region>, Misfit>>()?;
     let length = regions.iter().map(|region| region.length).sum();
     let said = job.size.map(|size| bytes(size, 0));
-    let (iteration, limit) = amounts(job, length, said, job.io_size.map(|size| bytes(size, length)));
-    Ok(Ground { whole: Region { start: 0, length, iteration, limit }, regions })
+    let (iteration, limit) = amounts(
+        job,
+        length,
+        said,
+        job.io_size.map(|size| bytes(size, length)),
+    );
+    Ok(Ground {
+        whole: Region {
+            start: 0,
+            length,
+            iteration,
+            limit,
+        },
+        regions,
+    })
 }
 
 /// What a process does, by the index of the file.
@@ -203,12 +269,19 @@ impl FioProgram {
                 processes.push(Process::new(job, places));
             }
         }
-        Ok(FioProgram { set: set.clone(), source, processes, out: Out::new() })
+        Ok(FioProgram {
+            set: set.clone(),
+            source,
+            processes,
+            out: Out::new(),
+        })
     }
 
     /// What it has counted so far: complete when the run is over.
     pub fn results(&self) -> FioResults {
-        self.source.results().without_ignored(|name| !is_ignored(name))
+        self.source
+            .results()
+            .without_ignored(|name| !is_ignored(name))
     }
 
     /// Requests of the workers become steps of their processes.
@@ -218,7 +291,10 @@ impl FioProgram {
             let process = &mut self.processes[number];
             process.request = Some(request.id.0 as u32);
             if request.operation == Operation::Flush {
-                self.source.worker(number).flushed_files().for_each(|file| process.fsync(file));
+                self.source
+                    .worker(number)
+                    .flushed_files()
+                    .for_each(|file| process.fsync(file));
             } else {
                 process.transfer(&request);
             }
@@ -230,7 +306,12 @@ impl FioProgram {
         let process = &mut self.processes[number];
         let bytes = answer.result.as_ref().map_err(|error| {
             let job = &self.source.worker(number).job;
-            format!("job [{}], line {}: {}: {error}", job.name, job.line, answer.kind.name())
+            format!(
+                "job [{}], line {}: {}: {error}",
+                job.name,
+                job.line,
+                answer.kind.name()
+            )
         })?;
         let asked = process.asked.take();
         if !process.steps.is_empty() {
@@ -238,8 +319,13 @@ impl FioProgram {
         }
         if let Some(slot) = process.request.take() {
             let whole = asked.is_none_or(|asked| asked == *bytes);
-            let status = if whole { Status::Done } else { Status::OutOfRange };
-            self.source.finished(answer.began, now, slot, status, &mut self.out);
+            let status = if whole {
+                Status::Done
+            } else {
+                Status::OutOfRange
+            };
+            self.source
+                .finished(answer.began, now, slot, status, &mut self.out);
             self.collect();
         }
         Ok(())
@@ -249,9 +335,23 @@ impl FioProgram {
 impl Process {
     fn new(job: &Job, places: Vec<Place>) -> Process {
         let write = job.work != Work::Only(Direction::Read);
-        let how = How { write, create: write, direct: job.direct, durable: job.durable_writes, ..How::READ };
+        let how = How {
+            write,
+            create: write,
+            direct: job.direct,
+            durable: job.durable_writes,
+            ..How::READ
+        };
         let open = vec![false; places.len()];
-        Process { how, places, open, steps: VecDeque::new(), request: None, asked: None, ended: false }
+        Process {
+            how,
+            places,
+            open,
+            steps: VecDeque::new(),
+            request: None,
+            asked: None,
+            ended: false,
+        }
     }
 
     fn opened(&mut self, file: usize) {
@@ -268,7 +368,10 @@ impl Process {
     fn transfer(&mut self, request: &Request) {
         let start = request.extent.start.0 * SECTOR_BYTES;
         let bytes = request.extent.sectors.0 * SECTOR_BYTES;
-        let file = self.places.partition_point(|place| place.start <= start).saturating_sub(1);
+        let file = self
+            .places
+            .partition_point(|place| place.start <= start)
+            .saturating_sub(1);
         let at = start - self.places[file].start;
         self.opened(file);
         self.steps.push_back(match request.operation {
@@ -285,14 +388,26 @@ impl Process {
     fn call(&mut self, step: Step) -> Call<'_> {
         let fd = |file: usize| Fd(file as u32);
         match step {
-            Step::Open(file) => Call::Open { path: &self.places[file].path, fd: fd(file), how: self.how },
+            Step::Open(file) => Call::Open {
+                path: &self.places[file].path,
+                fd: fd(file),
+                how: self.how,
+            },
             Step::Read(file, at, bytes) => {
                 self.asked = Some(bytes);
-                Call::Read { fd: fd(file), at: Some(at), bytes }
+                Call::Read {
+                    fd: fd(file),
+                    at: Some(at),
+                    bytes,
+                }
             }
             Step::Write(file, at, bytes) => {
                 self.asked = Some(bytes);
-                Call::Write { fd: fd(file), at: Some(at), bytes }
+                Call::Write {
+                    fd: fd(file),
+                    at: Some(at),
+                    bytes,
+                }
             }
             Step::Fsync(file) => Call::Fsync { fd: fd(file) },
             Step::Close(file) => Call::Close { fd: fd(file) },
@@ -307,13 +422,23 @@ impl Program for FioProgram {
 
     /// What is read or overwritten is there; what is only written has its directory.
     fn laid_out(&self) -> Vec<Laid> {
-        let jobs = self.set.jobs.iter().flat_map(|job| (0..job.clones).map(move |_| job));
+        let jobs = self
+            .set
+            .jobs
+            .iter()
+            .flat_map(|job| (0..job.clones).map(move |_| job));
         let mut laid = Vec::new();
         for (job, process) in jobs.zip(&self.processes) {
             let directory = job.files.directory.iter();
-            laid.extend(directory.map(|path| Laid { path: path.clone(), bytes: None }));
+            laid.extend(directory.map(|path| Laid {
+                path: path.clone(),
+                bytes: None,
+            }));
             if job.work.goes(Direction::Read) || job.files.overwrite {
-                let file = |place: &Place| Laid { path: place.path.clone(), bytes: Some(Bytes(place.bytes)) };
+                let file = |place: &Place| Laid {
+                    path: place.path.clone(),
+                    bytes: Some(Bytes(place.bytes)),
+                };
                 laid.extend(process.places.iter().map(file));
             }
         }
@@ -358,15 +483,19 @@ impl Program for FioProgram {
         Report {
             figures: results.figures(),
             text: report.to_string(),
-            notes: ignored.iter().map(|one| format!("`{}` changes nothing: {}", one.name, one.why)).collect(),
+            notes: ignored
+                .iter()
+                .map(|one| format!("`{}` changes nothing: {}", one.name, one.why))
+                .collect(),
         }
     }
 }
 
 /// Whether an option means nothing to jobs on files either.
 fn is_ignored(option: &str) -> bool {
-    find(option)
-        .is_none_or(|entry| entry.files.is_none() && !matches!(entry.treatment, Treatment::OnFiles(..)))
+    find(option).is_none_or(|entry| {
+        entry.files.is_none() && !matches!(entry.treatment, Treatment::OnFiles(..))
+    })
 }
 
 #[cfg(test)]

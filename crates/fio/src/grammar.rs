@@ -14,10 +14,12 @@ pub(crate) fn kb_base(text: &str) -> Result<u64, String> {
 
 /// A whole number that may be negative.
 pub(crate) fn signed(text: &str, kb_base: u64) -> Result<i64, String> {
-    let (digits, negative) = text.strip_prefix('-').map_or((text, false), |digits| (digits, true));
+    let (digits, negative) = text
+        .strip_prefix('-')
+        .map_or((text, false), |digits| (digits, true));
     let number = integer(digits, kb_base)?;
-    let number =
-        i64::try_from(number).map_err(|_| format!("found `{text}`; it does not fit into 63 bits"))?;
+    let number = i64::try_from(number)
+        .map_err(|_| format!("found `{text}`; it does not fit into 63 bits"))?;
     Ok(if negative { -number } else { number })
 }
 
@@ -42,12 +44,23 @@ pub(crate) fn split(text: &str, kb_base: u64) -> Result<Vec<(u64, u8)>, String> 
         parts.push((size, percent));
     }
     if parts.len() > PARTS_MAX {
-        return Err(format!("found {} sizes; expected at most {PARTS_MAX}", parts.len()));
+        return Err(format!(
+            "found {} sizes; expected at most {PARTS_MAX}",
+            parts.len()
+        ));
     }
-    let said = parts.iter().filter_map(|(_, percent)| *percent).fold(0u64, u64::saturating_add);
-    let blank = parts.iter().filter(|(_, percent)| percent.is_none()).count() as u64;
+    let said = parts
+        .iter()
+        .filter_map(|(_, percent)| *percent)
+        .fold(0u64, u64::saturating_add);
+    let blank = parts
+        .iter()
+        .filter(|(_, percent)| percent.is_none())
+        .count() as u64;
     if said > 100 {
-        return Err(format!("the percentages add up to {said}; expected at most 100"));
+        return Err(format!(
+            "the percentages add up to {said}; expected at most 100"
+        ));
     }
     // What no part asks for goes to the parts without a percentage; where there
     // is none, fio 3.33 lets the largest size take it.
@@ -71,13 +84,17 @@ pub(crate) fn split(text: &str, kb_base: u64) -> Result<Vec<(u64, u8)>, String> 
 /// `random`, `zipf:1.2:0.25`, `zoned:60/10:40/90` and the others.
 pub(crate) fn distribution(text: &str, kb_base: u64) -> Result<Distribution, String> {
     // HOWTO writes `zoned_abs=`, the program takes `:`.
-    let (name, rest) = text.split_once([':', '=']).map_or((text, None), |(name, rest)| (name, Some(rest)));
+    let (name, rest) = text
+        .split_once([':', '='])
+        .map_or((text, None), |(name, rest)| (name, Some(rest)));
     match name {
         "random" => Ok(Distribution::Uniform),
         "zipf" => {
             let (theta, center) = shape(rest, 1.1)?;
             if !(theta > 0.0 && theta.is_finite()) || theta == 1.0 {
-                return Err(format!("found theta {theta}; expected a positive number other than 1"));
+                return Err(format!(
+                    "found theta {theta}; expected a positive number other than 1"
+                ));
             }
             Ok(Distribution::Zipf { theta, center })
         }
@@ -91,26 +108,42 @@ pub(crate) fn distribution(text: &str, kb_base: u64) -> Result<Distribution, Str
         "normal" | "gauss" => {
             let (percent, center) = shape(rest, 0.0)?;
             if !(0.0..100.0).contains(&percent) {
-                return Err(format!("found a deviation of {percent} %; expected 0 to less than 100"));
+                return Err(format!(
+                    "found a deviation of {percent} %; expected 0 to less than 100"
+                ));
             }
             Ok(Distribution::Normal { percent, center })
         }
         "zoned" | "zoned_abs" => match rest.filter(|rest| !rest.is_empty()) {
             Some(rest) => zones(rest, name == "zoned_abs", kb_base),
-            None => Err(format!("found `{text}`; expected its zones, as in {name}:60/10:40/90")),
+            None => Err(format!(
+                "found `{text}`; expected its zones, as in {name}:60/10:40/90"
+            )),
         },
-        _ => Err(format!("found `{name}`; expected random, zipf, pareto, normal, zoned or zoned_abs")),
+        _ => Err(format!(
+            "found `{name}`; expected random, zipf, pareto, normal, zoned or zoned_abs"
+        )),
     }
 }
 
 /// `shape[:center]`.
 fn shape(rest: Option<&str>, unless_said: f64) -> Result<(f64, Option<f64>), String> {
-    let Some(rest) = rest else { return Ok((unless_said, None)) };
-    let (shape, center) = rest.split_once(':').map_or((rest, None), |(shape, center)| (shape, Some(center)));
-    let number = |text: &str| text.parse::<f64>().map_err(|_| format!("found `{text}`; expected a number"));
+    let Some(rest) = rest else {
+        return Ok((unless_said, None));
+    };
+    let (shape, center) = rest
+        .split_once(':')
+        .map_or((rest, None), |(shape, center)| (shape, Some(center)));
+    let number = |text: &str| {
+        text.parse::<f64>()
+            .map_err(|_| format!("found `{text}`; expected a number"))
+    };
     let center = center.map(number).transpose()?;
     if center.is_some_and(|center| !(0.0..=1.0).contains(&center)) {
-        return Err(format!("found a centre of {}; expected 0 to 1", center.unwrap_or_default()));
+        return Err(format!(
+            "found a centre of {}; expected 0 to 1",
+            center.unwrap_or_default()
+        ));
     }
     Ok((number(shape)?, center))
 }
@@ -120,7 +153,12 @@ fn zones(text: &str, absolute: bool, kb_base: u64) -> Result<Distribution, Strin
     let zone = |part: &str| {
         let wrong = || format!("found `{part}`; expected percent/zone, as in 60/10");
         let (access, zone) = part.split_once('/').ok_or_else(wrong)?;
-        let access: u8 = access.trim().parse().ok().filter(|access| *access <= 100).ok_or_else(wrong)?;
+        let access: u8 = access
+            .trim()
+            .parse()
+            .ok()
+            .filter(|access| *access <= 100)
+            .ok_or_else(wrong)?;
         let zone = if absolute {
             Amount::Bytes(integer(zone.trim(), kb_base)?)
         } else {
@@ -129,7 +167,10 @@ fn zones(text: &str, absolute: bool, kb_base: u64) -> Result<Distribution, Strin
         Ok((access, zone))
     };
     let list = |text: &str| {
-        let zones = text.split(':').map(zone).collect::<Result<Vec<(u8, Amount)>, String>>()?;
+        let zones = text
+            .split(':')
+            .map(zone)
+            .collect::<Result<Vec<(u8, Amount)>, String>>()?;
         let access: u64 = zones.iter().map(|(access, _)| u64::from(*access)).sum();
         let share: u64 = zones
             .iter()
@@ -139,19 +180,26 @@ fn zones(text: &str, absolute: bool, kb_base: u64) -> Result<Distribution, Strin
             })
             .sum();
         if zones.len() > ZONES_MAX {
-            return Err(format!("found {} zones; expected at most {ZONES_MAX}", zones.len()));
+            return Err(format!(
+                "found {} zones; expected at most {ZONES_MAX}",
+                zones.len()
+            ));
         }
         if access != 100 {
             return Err(format!("the accesses add up to {access} %; expected 100 %"));
         }
         if share > 100 {
-            return Err(format!("the zones add up to {share} %; expected at most 100 %"));
+            return Err(format!(
+                "the zones add up to {share} %; expected at most 100 %"
+            ));
         }
         Ok(zones)
     };
     let each = each_direction(text, list)?;
     let unless_said = || vec![(100, Amount::Percent(100))];
-    Ok(Distribution::Zoned(each.map(|zones| zones.unwrap_or_else(unless_said))))
+    Ok(Distribution::Zoned(
+        each.map(|zones| zones.unwrap_or_else(unless_said)),
+    ))
 }
 
 /// Percentiles that fio reports at most.
@@ -161,11 +209,19 @@ const PERCENTILES_MAX: usize = 20;
 pub(crate) fn percentiles(text: &str) -> Result<Vec<f64>, String> {
     let number = |part: &str| match part.trim().parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent),
-        _ => Err(format!("found `{part}`; expected more than 0 and at most 100")),
+        _ => Err(format!(
+            "found `{part}`; expected more than 0 and at most 100"
+        )),
     };
-    let mut list = text.split(':').map(number).collect::<Result<Vec<f64>, String>>()?;
+    let mut list = text
+        .split(':')
+        .map(number)
+        .collect::<Result<Vec<f64>, String>>()?;
     if list.len() > PERCENTILES_MAX {
-        return Err(format!("found {} percentiles; expected at most {PERCENTILES_MAX}", list.len()));
+        return Err(format!(
+            "found {} percentiles; expected at most {PERCENTILES_MAX}",
+            list.len()
+        ));
     }
     list.sort_by(f64::total_cmp);
     list.dedup();
@@ -178,9 +234,18 @@ mod tests {
 
     #[test]
     fn blank_percentages_share_the_rest() {
-        assert_eq!(split("4k/10:64k/90", 1024), Ok(vec![(4096, 10), (65536, 90)]));
-        assert_eq!(split("4k/50:1k/:32k/", 1024), Ok(vec![(1024, 25), (4096, 50), (32768, 25)]));
-        assert_eq!(split("4k:1k:2k", 1024), Ok(vec![(1024, 33), (2048, 33), (4096, 34)]));
+        assert_eq!(
+            split("4k/10:64k/90", 1024),
+            Ok(vec![(4096, 10), (65536, 90)])
+        );
+        assert_eq!(
+            split("4k/50:1k/:32k/", 1024),
+            Ok(vec![(1024, 25), (4096, 50), (32768, 25)])
+        );
+        assert_eq!(
+            split("4k:1k:2k", 1024),
+            Ok(vec![(1024, 33), (2048, 33), (4096, 34)])
+        );
         assert_eq!(split("4k/10:8k/20", 1024), Ok(vec![(4096, 10), (8192, 90)]));
         assert_eq!(split("8k/20:4k/10", 1024), Ok(vec![(4096, 10), (8192, 90)]));
         assert_eq!(split("4k/50", 1024), Ok(vec![(4096, 100)]));
@@ -188,7 +253,13 @@ mod tests {
 
     #[test]
     fn splits_that_do_not_add_up_are_refused() {
-        for text in ["4k/50:8k/60", "0/100", "", "4k/x", "4k/18446744073709551615:4k/18446744073709551615"] {
+        for text in [
+            "4k/50:8k/60",
+            "0/100",
+            "",
+            "4k/x",
+            "4k/18446744073709551615:4k/18446744073709551615",
+        ] {
             assert!(split(text, 1024).is_err(), "{text}");
         }
     }
@@ -196,13 +267,34 @@ mod tests {
     #[test]
     fn distributions_are_read_with_their_shapes() {
         let read = |text: &str| distribution(text, 1024);
-        assert_eq!(read("zipf"), Ok(Distribution::Zipf { theta: 1.1, center: None }));
-        assert_eq!(read("zipf:1.2:0.25"), Ok(Distribution::Zipf { theta: 1.2, center: Some(0.25) }));
-        assert_eq!(read("normal:20"), Ok(Distribution::Normal { percent: 20.0, center: None }));
+        assert_eq!(
+            read("zipf"),
+            Ok(Distribution::Zipf {
+                theta: 1.1,
+                center: None
+            })
+        );
+        assert_eq!(
+            read("zipf:1.2:0.25"),
+            Ok(Distribution::Zipf {
+                theta: 1.2,
+                center: Some(0.25)
+            })
+        );
+        assert_eq!(
+            read("normal:20"),
+            Ok(Distribution::Normal {
+                percent: 20.0,
+                center: None
+            })
+        );
         let Ok(Distribution::Zoned([reads, writes, _])) = read("zoned:60/10:40/90,100/50") else {
             panic!("zones were not read")
         };
-        assert_eq!(reads, [(60, Amount::Percent(10)), (40, Amount::Percent(90))]);
+        assert_eq!(
+            reads,
+            [(60, Amount::Percent(10)), (40, Amount::Percent(90))]
+        );
         assert_eq!(writes, [(100, Amount::Percent(50))]);
         for text in [
             "zipf:1",

@@ -48,7 +48,10 @@ pub(crate) fn sections(
         return Err(fail(
             None,
             "",
-            format!("found {} bytes; a job file has at most {BYTES_MAX}", text.len()),
+            format!(
+                "found {} bytes; a job file has at most {BYTES_MAX}",
+                text.len()
+            ),
         ));
     }
     let mut global: Vec<Setting> = Vec::new();
@@ -61,14 +64,27 @@ pub(crate) fn sections(
             continue;
         }
         if let Some(rest) = content.strip_prefix('[') {
-            let name = rest.split(']').next().filter(|_| rest.contains(']')).map(str::trim);
+            let name = rest
+                .split(']')
+                .next()
+                .filter(|_| rest.contains(']'))
+                .map(str::trim);
             let Some(name) = name.filter(|name| !name.is_empty()) else {
-                return Err(fail(Some(line), "", format!("found `{content}`; expected a section, [name]")));
+                return Err(fail(
+                    Some(line),
+                    "",
+                    format!("found `{content}`; expected a section, [name]"),
+                ));
             };
             current = Some(name == GLOBAL);
             if name != GLOBAL {
                 let inherited = global.clone();
-                jobs.push(Section { name: name.to_owned(), line, inherited, own: Vec::new() });
+                jobs.push(Section {
+                    name: name.to_owned(),
+                    line,
+                    inherited,
+                    own: Vec::new(),
+                });
             }
             continue;
         }
@@ -80,7 +96,11 @@ pub(crate) fn sections(
             let message = "other files are not read; put their lines here".to_owned();
             return Err(fail(Some(line), "include", message));
         }
-        let setting = Setting { option: option.to_owned(), value, line };
+        let setting = Setting {
+            option: option.to_owned(),
+            value,
+            line,
+        };
         match (current, jobs.last_mut()) {
             (Some(true), _) => global.push(setting),
             (Some(false), Some(job)) => job.own.push(setting),
@@ -88,13 +108,18 @@ pub(crate) fn sections(
                 return Err(fail(
                     Some(line),
                     option,
-                    "stands before the first section; begin with [global] or [name of a job]".into(),
+                    "stands before the first section; begin with [global] or [name of a job]"
+                        .into(),
                 ));
             }
         }
     }
     if jobs.is_empty() {
-        return Err(fail(None, "", "there is no job; write a section [name] with rw=, bs= and size=".into()));
+        return Err(fail(
+            None,
+            "",
+            "there is no job; write a section [name] with rw=, bs= and size=".into(),
+        ));
     }
     Ok(jobs)
 }
@@ -105,7 +130,9 @@ fn expand(value: &str, environment: &BTreeMap<String, String>) -> String {
     let mut expanded = String::with_capacity(value.len());
     let mut rest = value;
     while let Some(at) = rest.find("${") {
-        let Some(length) = rest[at + 2..].find('}') else { break };
+        let Some(length) = rest[at + 2..].find('}') else {
+            break;
+        };
         expanded.push_str(&rest[..at]);
         if let Some(found) = environment.get(&rest[at + 2..at + 2 + length]) {
             expanded.push_str(found);
@@ -126,7 +153,11 @@ mod tests {
     }
 
     fn own(section: &Section) -> Vec<(&str, Option<&str>)> {
-        section.own.iter().map(|setting| (setting.option.as_str(), setting.value.as_deref())).collect()
+        section
+            .own
+            .iter()
+            .map(|setting| (setting.option.as_str(), setting.value.as_deref()))
+            .collect()
     }
 
     #[test]
@@ -146,7 +177,10 @@ mod tests {
     #[test]
     fn variables_are_replaced_once() {
         let jobs = parse("[a]\nsize=${SIZE}\nname=x${NOTHING}y${SIZE\n").unwrap();
-        assert_eq!(own(&jobs[0]), [("size", Some("64m")), ("name", Some("xy${SIZE"))]);
+        assert_eq!(
+            own(&jobs[0]),
+            [("size", Some("64m")), ("name", Some("xy${SIZE"))]
+        );
     }
 
     #[test]

@@ -304,8 +304,8 @@ impl Job {
                 create_on_open: false,
             },
             percentiles: vec![
-                1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9,
-                99.95, 99.99,
+                1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5,
+                99.9, 99.95, 99.99,
             ],
             clat_percentiles: true,
             lat_percentiles: false,
@@ -314,13 +314,20 @@ impl Job {
 
     /// How many I/Os are kept in flight.
     pub(crate) fn effective_depth(&self) -> u32 {
-        if self.engine == Engine::Synchronous { 1 } else { self.depth }
+        if self.engine == Engine::Synchronous {
+            1
+        } else {
+            self.depth
+        }
     }
 
     /// The sizes of the directions that the job goes.
     pub(crate) fn used_blocks(&self) -> impl Iterator<Item = &Blocks> {
         let goes = |direction: &Direction| self.work.goes(*direction);
-        Direction::ALL.into_iter().filter(goes).map(|direction| &self.blocks[direction as usize])
+        Direction::ALL
+            .into_iter()
+            .filter(goes)
+            .map(|direction| &self.blocks[direction as usize])
     }
 
     /// The one size of all blocks, if there is one.

@@ -68,11 +68,20 @@ impl FioReport {
         let lane = &tally.lanes[direction as usize];
         let seconds = tally.elapsed.as_secs_f64();
         let went = lane.ios() > 0;
-        let per_s = |amount: u64| if went && seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
+        let per_s = |amount: u64| {
+            if went && seconds > 0.0 {
+                amount as f64 / seconds
+            } else {
+                0.0
+            }
+        };
         let (rate, sample) = (per_s(lane.bytes), &lane.windows);
         let of_group = self.group_rate(job.group, direction);
-        let share =
-            if of_group > 0.0 { (100.0 * sample.kib_per_s.mean() / of_group).min(100.0) } else { 0.0 };
+        let share = if of_group > 0.0 {
+            (100.0 * sample.kib_per_s.mean() / of_group).min(100.0)
+        } else {
+            0.0
+        };
         let mut value = json!({
             "io_bytes": lane.bytes,
             "io_kbytes": lane.bytes / 1024,
@@ -99,7 +108,10 @@ impl FioReport {
             "iops_stddev": sample.iops.deviation(),
             "iops_samples": sample.iops.count,
         });
-        for (name, wanted) in [("clat_ns", job.clat_percentiles), ("lat_ns", job.lat_percentiles)] {
+        for (name, wanted) in [
+            ("clat_ns", job.clat_percentiles),
+            ("lat_ns", job.lat_percentiles),
+        ] {
             if wanted && went {
                 value[name]["percentile"] = percentiles(job, lane);
             }
@@ -110,7 +122,14 @@ impl FioReport {
     /// KiB a second of all jobs of a group.
     fn group_rate(&self, group: u32, direction: Direction) -> f64 {
         let members = self.jobs.iter().filter(|result| result.job.group == group);
-        members.map(|result| result.tally.lanes[direction as usize].windows.kib_per_s.mean()).sum()
+        members
+            .map(|result| {
+                result.tally.lanes[direction as usize]
+                    .windows
+                    .kib_per_s
+                    .mean()
+            })
+            .sum()
     }
 }
 
@@ -125,8 +144,10 @@ fn moments(moments: &Moments) -> Value {
 }
 
 fn percentiles(job: &Job, lane: &Lane) -> Value {
-    let each =
-        job.percentiles.iter().map(|percent| (format!("{percent:.6}"), json!(lane.percentile_ns(*percent))));
+    let each = job
+        .percentiles
+        .iter()
+        .map(|percent| (format!("{percent:.6}"), json!(lane.percentile_ns(*percent))));
     Value::Object(each.collect())
 }
 
@@ -141,7 +162,10 @@ fn distributions(tally: &Tally) -> [(&'static str, Value); 6] {
     let mut bounds_ms = below(&BINS_MS);
     bounds_ms.push(">=2000".to_owned());
     [
-        ("iodepth_level", shares(&depths, &tally.depths, tally.depths.iter().sum())),
+        (
+            "iodepth_level",
+            shares(&depths, &tally.depths, tally.depths.iter().sum()),
+        ),
         ("iodepth_submit", shares(&counts, &singly, ios)),
         ("iodepth_complete", shares(&counts, &singly, ios)),
         ("latency_ns", shares(&below(&BINS_NS), &tally.bins_ns, ios)),
@@ -152,13 +176,19 @@ fn distributions(tally: &Tally) -> [(&'static str, Value); 6] {
 
 /// Each count as a percentage of `total`, by name.
 fn shares(names: &[String], counts: &[u64], total: u64) -> Value {
-    let share =
-        |(name, count): (&String, &u64)| (name.clone(), json!(100.0 * *count as f64 / total.max(1) as f64));
+    let share = |(name, count): (&String, &u64)| {
+        (
+            name.clone(),
+            json!(100.0 * *count as f64 / total.max(1) as f64),
+        )
+    };
     Value::Object(names.iter().zip(counts).map(share).collect())
 }
 
 fn options(settings: &[(String, String)]) -> Value {
-    let each = settings.iter().map(|(name, value)| (name.clone(), json!(value)));
+    let each = settings
+        .iter()
+        .map(|(name, value)| (name.clone(), json!(value)));
     Value::Object(each.collect::<Map<String, Value>>())
 }
 

@@ -71,19 +71,33 @@ impl Offsets {
         let mut skewed = || {
             Direction::ALL.map(|direction| {
                 let at = direction as usize;
-                Skew::new(&job.distribution, direction, places[at], alignment[at], popular)
+                Skew::new(
+                    &job.distribution,
+                    direction,
+                    places[at],
+                    alignment[at],
+                    popular,
+                )
             })
         };
-        let unit = job.used_blocks().map(crate::job::Blocks::smallest).min().unwrap_or(1);
+        let unit = job
+            .used_blocks()
+            .map(crate::job::Blocks::smallest)
+            .min()
+            .unwrap_or(1);
         let chooser = match job.single_size() {
             _ if !job.random || (job.distribution == Distribution::Uniform && !uses_map(job)) => {
                 Chooser::Free
             }
             _ if job.distribution != Distribution::Uniform => Chooser::Skewed(Box::new(skewed())),
-            Some(bytes) => Chooser::Once { order: Permutation::new(region.length / bytes, random), used: 0 },
-            None if region.length / unit <= MAP_BLOCKS_MAX => {
-                Chooser::Map { coverage: Coverage::new(region.length / unit), unit }
-            }
+            Some(bytes) => Chooser::Once {
+                order: Permutation::new(region.length / bytes, random),
+                used: 0,
+            },
+            None if region.length / unit <= MAP_BLOCKS_MAX => Chooser::Map {
+                coverage: Coverage::new(region.length / unit),
+                unit,
+            },
             None if job.soft_random_map => Chooser::Free,
             None => return Err(too_many_blocks(region.length / unit)),
         };
@@ -131,7 +145,10 @@ impl Offsets {
             bytes = bytes.min(taken * *unit);
         }
         self.last[at] = Some((offset, offset + bytes));
-        Some(Block { start: self.region.start + offset, bytes })
+        Some(Block {
+            start: self.region.start + offset,
+            bytes,
+        })
     }
 
     /// The offset, and whether it was drawn.
@@ -146,18 +163,27 @@ impl Offsets {
                     Sequencer::Sequential => self.sequential(at),
                     Sequencer::Identical => self.last[at].map(|(start, _)| start),
                 };
-                return follows.map(|offset| (offset, false)).or_else(|| self.drawn(at, random));
+                return follows
+                    .map(|offset| (offset, false))
+                    .or_else(|| self.drawn(at, random));
             }
             self.run = self.modifier.unsigned_abs() - 1;
-        } else if self.percentage_random[at] < 100 && random.below(100) >= self.percentage_random[at] {
-            return self.sequential(at).map(|offset| (offset, false)).or_else(|| self.drawn(at, random));
+        } else if self.percentage_random[at] < 100
+            && random.below(100) >= self.percentage_random[at]
+        {
+            return self
+                .sequential(at)
+                .map(|offset| (offset, false))
+                .or_else(|| self.drawn(at, random));
         }
         self.drawn(at, random)
     }
 
     /// Where the last block ended, and as much behind it as `rw=...:n` says.
     fn sequential(&self, at: usize) -> Option<u64> {
-        let Some((_, end)) = self.last[at] else { return Some(0) };
+        let Some((_, end)) = self.last[at] else {
+            return Some(0);
+        };
         let skip = if self.random { 0 } else { self.modifier };
         let length = self.region.length;
         let offset = match end.checked_add_signed(skip) {
@@ -231,28 +257,47 @@ mod tests {
         let job = set.jobs[0].clone();
         let region = region(&job, 0, Sectors(1 << 20)).unwrap();
         let mut random = Seed(seed).stream("test");
-        let offsets = Offsets::new(&job, region, &mut Seed(seed).stream("popular"), &mut random).unwrap();
+        let offsets =
+            Offsets::new(&job, region, &mut Seed(seed).stream("popular"), &mut random).unwrap();
         (offsets, random, job)
     }
 
     /// Blocks of 4 KiB, as `start+length`.
     fn blocks(options: &str, count: usize) -> Vec<(u64, u64)> {
         let (mut offsets, mut random, job) = offsets(options, 1);
-        let direction = Direction::ALL.into_iter().find(|direction| job.work.goes(*direction)).unwrap();
+        let direction = Direction::ALL
+            .into_iter()
+            .find(|direction| job.work.goes(*direction))
+            .unwrap();
         let next = |_| offsets.next(direction, &mut random);
-        (0..count).map_while(next).map(|block| (block.start / 4096, block.bytes / 4096)).collect()
+        (0..count)
+            .map_while(next)
+            .map(|block| (block.start / 4096, block.bytes / 4096))
+            .collect()
     }
 
     fn starts(options: &str, count: usize) -> Vec<u64> {
-        blocks(options, count).into_iter().map(|(start, _)| start).collect()
+        blocks(options, count)
+            .into_iter()
+            .map(|(start, _)| start)
+            .collect()
     }
 
     #[test]
     fn sequential_blocks_are_those_that_fio_issues() {
         assert_eq!(starts("size=16k\noffset=8k\n", 9), [2, 3, 4, 5]);
-        assert_eq!(starts("size=16k\ntime_based\nruntime=1\n", 6), [0, 1, 2, 3, 0, 1]);
-        assert_eq!(starts("rw=write:4k\nsize=64k\n", 10), [0, 2, 4, 6, 8, 10, 12, 14, 0, 2]);
-        assert_eq!(starts("rw=read:8k\nsize=64k\n", 8), [0, 3, 6, 9, 12, 15, 0, 3]);
+        assert_eq!(
+            starts("size=16k\ntime_based\nruntime=1\n", 6),
+            [0, 1, 2, 3, 0, 1]
+        );
+        assert_eq!(
+            starts("rw=write:4k\nsize=64k\n", 10),
+            [0, 2, 4, 6, 8, 10, 12, 14, 0, 2]
+        );
+        assert_eq!(
+            starts("rw=read:8k\nsize=64k\n", 8),
+            [0, 3, 6, 9, 12, 15, 0, 3]
+        );
         assert_eq!(starts("rw=write:-8k\nsize=64k\n", 5), [0, 14, 13, 12, 11]);
     }
 
@@ -260,33 +305,54 @@ mod tests {
     fn a_sequencer_draws_every_nth_offset() {
         let sequential = starts("rw=randread:4\nsize=4m\n", 40);
         assert!(
-            sequential.chunks(4).all(|run| run.windows(2).all(|pair| pair[1] == pair[0] + 1)),
+            sequential
+                .chunks(4)
+                .all(|run| run.windows(2).all(|pair| pair[1] == pair[0] + 1)),
             "{sequential:?}"
         );
         let identical = starts("rw=randread:4\nrw_sequencer=identical\nsize=4m\n", 40);
-        assert!(identical.chunks(4).all(|run| run.iter().all(|start| *start == run[0])), "{identical:?}");
+        assert!(
+            identical
+                .chunks(4)
+                .all(|run| run.iter().all(|start| *start == run[0])),
+            "{identical:?}"
+        );
         assert_ne!(identical[0], identical[4]);
     }
 
     #[test]
     fn a_share_of_random_io_goes_on_where_the_last_ended() {
         let starts = starts("rw=randread\npercentage_random=25\nsize=500m\n", 10_000);
-        let followed = starts.windows(2).filter(|pair| pair[1] == pair[0] + 1).count();
+        let followed = starts
+            .windows(2)
+            .filter(|pair| pair[1] == pair[0] + 1)
+            .count();
         assert!((7300..7700).contains(&followed), "{followed}");
     }
 
     #[test]
     fn an_alignment_is_kept() {
-        assert!(starts("rw=randread\nba=16k\nsize=4m\n", 500).iter().all(|start| start % 4 == 0));
+        assert!(
+            starts("rw=randread\nba=16k\nsize=4m\n", 500)
+                .iter()
+                .all(|start| start % 4 == 0)
+        );
     }
 
     #[test]
     fn a_map_of_too_many_blocks_says_how_to_mend_it() {
-        let set = JobSet::parse("a.fio", "[a]\nrw=randread\nbsrange=4k-8k\n", &BTreeMap::new()).unwrap();
+        let set = JobSet::parse(
+            "a.fio",
+            "[a]\nrw=randread\nbsrange=4k-8k\n",
+            &BTreeMap::new(),
+        )
+        .unwrap();
         let region = region(&set.jobs[0], 0, Sectors(1 << 40)).unwrap();
         let mut random = Seed(1).stream("test");
         let mut again = random.clone();
-        let misfit = Offsets::new(&set.jobs[0], region, &mut random, &mut again).err().unwrap();
+        let misfit = Offsets::new(&set.jobs[0], region, &mut random, &mut again)
+            .err()
+            .unwrap();
         assert_eq!(misfit.0, "norandommap");
     }
 

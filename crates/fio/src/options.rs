@@ -63,8 +63,15 @@ impl OnFiles {
 
 impl OptionEntry {
     /// The same, of which jobs on files take these values alone.
-    pub(crate) const fn on_files(self, taken: &'static [&'static str], why: &'static str) -> OptionEntry {
-        OptionEntry { files: Some(OnFiles { taken, why }), ..self }
+    pub(crate) const fn on_files(
+        self,
+        taken: &'static [&'static str],
+        why: &'static str,
+    ) -> OptionEntry {
+        OptionEntry {
+            files: Some(OnFiles { taken, why }),
+            ..self
+        }
     }
 }
 
@@ -89,29 +96,48 @@ pub(crate) fn nearest(name: &str) -> String {
 pub fn reference() -> String {
     let mut page = String::from(include_str!("reference.md"));
     let mut table = |title: &str, text: &str, wanted: fn(&Treatment) -> bool| {
-        let _ = write!(page, "\n## {title}\n\n{text}\n\n| option | meaning |\n|---|---|\n");
+        let _ = write!(
+            page,
+            "\n## {title}\n\n{text}\n\n| option | meaning |\n|---|---|\n"
+        );
         for entry in OPTIONS.iter().filter(|entry| wanted(&entry.treatment)) {
             let names: Vec<String> = entry.names.iter().map(|name| format!("`{name}`")).collect();
             let off = match entry.treatment {
-                Treatment::OnFiles(_, off @ [_, ..]) => format!(" (allowed on a volume: {})", off.join(", ")),
+                Treatment::OnFiles(_, off @ [_, ..]) => {
+                    format!(" (allowed on a volume: {})", off.join(", "))
+                }
                 Treatment::Refused(off @ [_, ..]) => format!(" (allowed: {})", off.join(", ")),
                 _ => String::new(),
             };
-            let files =
-                entry.files.map_or(String::new(), |files| format!("; on files: {}", files.expected()));
-            let _ = writeln!(page, "| {} | {}{off}{files} |", names.join(", "), entry.note);
+            let files = entry.files.map_or(String::new(), |files| {
+                format!("; on files: {}", files.expected())
+            });
+            let _ = writeln!(
+                page,
+                "| {} | {}{off}{files} |",
+                names.join(", "),
+                entry.note
+            );
         }
     };
-    table("Simulated", "These do what they do in fio.", |it| matches!(it, Treatment::Simulated(_)));
+    table("Simulated", "These do what they do in fio.", |it| {
+        matches!(it, Treatment::Simulated(_))
+    });
     table(
         "Files",
         "These do what they do in fio in a job on files. On a volume those with allowed values are refused but for these, and the others change nothing.",
         |it| matches!(it, Treatment::OnFiles(..)),
     );
-    table("Ignored", "These do not change what a volume sees. A run lists those that it met.", |it| {
-        matches!(it, Treatment::Ignored)
-    });
-    table("Refused", "These would change the I/O, and are errors.", |it| matches!(it, Treatment::Refused(_)));
+    table(
+        "Ignored",
+        "These do not change what a volume sees. A run lists those that it met.",
+        |it| matches!(it, Treatment::Ignored),
+    );
+    table(
+        "Refused",
+        "These would change the I/O, and are errors.",
+        |it| matches!(it, Treatment::Refused(_)),
+    );
     page
 }
 
@@ -122,7 +148,11 @@ mod tests {
 
     #[test]
     fn no_option_stands_twice() {
-        let names: Vec<&str> = OPTIONS.iter().flat_map(|entry| entry.names).copied().collect();
+        let names: Vec<&str> = OPTIONS
+            .iter()
+            .flat_map(|entry| entry.names)
+            .copied()
+            .collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
     }
 

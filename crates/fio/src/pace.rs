@@ -46,9 +46,19 @@ impl Pace {
             let block = job.blocks[at].smallest();
             let by_count = job.rate_iops[at].map(|iops| iops.saturating_mul(block));
             let bytes_per_s = job.rate_bytes_per_s[at].or(by_count)?;
-            Some(Lane { bytes_per_s, block, began: Time::ZERO, issued: 0, due: Time::ZERO })
+            Some(Lane {
+                bytes_per_s,
+                block,
+                began: Time::ZERO,
+                issued: 0,
+                due: Time::ZERO,
+            })
         };
-        Pace { lanes: Direction::ALL.map(lane), poisson: job.poisson, ignores_think: job.rate_ignores_think }
+        Pace {
+            lanes: Direction::ALL.map(lane),
+            poisson: job.poisson,
+            ignores_think: job.rate_ignores_think,
+        }
     }
 
     /// The timetables begin at `now`.
@@ -65,7 +75,9 @@ impl Pace {
 
     /// `bytes` were issued.
     pub(crate) fn issued(&mut self, direction: Direction, bytes: u64, random: &mut Random) {
-        let Some(lane) = &mut self.lanes[direction as usize] else { return };
+        let Some(lane) = &mut self.lanes[direction as usize] else {
+            return;
+        };
         lane.issued = lane.issued.saturating_add(bytes);
         lane.due = if self.poisson {
             lane.due + random.exponential(span(lane.block, lane.bytes_per_s))
@@ -82,7 +94,12 @@ impl Pace {
             elapsed: now.saturating_since(lane.began),
         };
         let enough = |lane: &&Lane| lane.issued / lane.block.max(1) >= IOS_MIN;
-        self.lanes.iter().flatten().filter(enough).map(lag).max_by_key(|lag| lag.behind)
+        self.lanes
+            .iter()
+            .flatten()
+            .filter(enough)
+            .map(lag)
+            .max_by_key(|lag| lag.behind)
     }
 
     /// The job has paused for `pause`: without catching up, the timetable moves

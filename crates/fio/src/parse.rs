@@ -43,7 +43,11 @@ impl JobSet {
     /// The first line that cannot be used: an unknown option with the nearest
     /// known one, a value that is none, an option that would change the I/O in
     /// a way that is not simulated.
-    pub fn parse(file: &str, text: &str, environment: &BTreeMap<String, String>) -> Result<JobSet, FioError> {
+    pub fn parse(
+        file: &str,
+        text: &str,
+        environment: &BTreeMap<String, String>,
+    ) -> Result<JobSet, FioError> {
         let sections = sections(file, text, environment)?;
         let mut set = JobSet {
             file: file.to_owned(),
@@ -67,7 +71,8 @@ impl JobSet {
         }
         let workers: u64 = set.jobs.iter().map(|job| u64::from(job.clones)).sum();
         if workers > WORKERS_MAX {
-            let found = format!("all jobs together have {workers} clones; expected at most {WORKERS_MAX}");
+            let found =
+                format!("all jobs together have {workers} clones; expected at most {WORKERS_MAX}");
             return Err(set.error(None, "numjobs", found));
         }
         Ok(set)
@@ -89,8 +94,18 @@ impl JobSet {
         self.jobs.iter().map(|job| job.clones as usize).sum()
     }
 
-    pub(crate) fn error(&self, line: Option<usize>, option: &str, message: impl Into<String>) -> FioError {
-        FioError { file: self.file.clone(), line, option: option.to_owned(), message: message.into() }
+    pub(crate) fn error(
+        &self,
+        line: Option<usize>,
+        option: &str,
+        message: impl Into<String>,
+    ) -> FioError {
+        FioError {
+            file: self.file.clone(),
+            line,
+            option: option.to_owned(),
+            message: message.into(),
+        }
     }
 
     fn read_job(&mut self, section: &Section) -> Result<Job, FioError> {
@@ -109,8 +124,17 @@ impl JobSet {
         Ok(job)
     }
 
-    fn read_setting(&mut self, job: &mut Job, setting: &Setting, kb_base: u64) -> Result<(), FioError> {
-        let Setting { option, value, line } = setting;
+    fn read_setting(
+        &mut self,
+        job: &mut Job,
+        setting: &Setting,
+        kb_base: u64,
+    ) -> Result<(), FioError> {
+        let Setting {
+            option,
+            value,
+            line,
+        } = setting;
         let Some(entry) = options::find(option) else {
             let near = options::nearest(option);
             return Err(self.error(
@@ -120,11 +144,23 @@ impl JobSet {
             ));
         };
         match entry.treatment {
-            Treatment::Simulated(read) => read(job, Value { text: value.as_deref(), kb_base })
-                .map_err(|problem| self.error(Some(*line), option, problem)),
+            Treatment::Simulated(read) => read(
+                job,
+                Value {
+                    text: value.as_deref(),
+                    kb_base,
+                },
+            )
+            .map_err(|problem| self.error(Some(*line), option, problem)),
             Treatment::OnFiles(read, off) => {
-                read(job, Value { text: value.as_deref(), kb_base })
-                    .map_err(|problem| self.error(Some(*line), option, problem))?;
+                read(
+                    job,
+                    Value {
+                        text: value.as_deref(),
+                        kb_base,
+                    },
+                )
+                .map_err(|problem| self.error(Some(*line), option, problem))?;
                 if !off.is_empty() && !value.as_deref().is_some_and(|value| off.contains(&value)) {
                     let message = "every job works on one volume here; it is for jobs on files, which [host.files] of a stack gives";
                     let error = self.error(Some(*line), option, message);
@@ -138,7 +174,11 @@ impl JobSet {
                 self.ignore(entry, option, entry.note);
                 Ok(())
             }
-            Treatment::Refused(off) if value.as_deref().is_some_and(|value| off.contains(&value)) => Ok(()),
+            Treatment::Refused(off)
+                if value.as_deref().is_some_and(|value| off.contains(&value)) =>
+            {
+                Ok(())
+            }
             Treatment::Refused(_) => {
                 let message = format!("is not simulated, and would change the I/O: {}", entry.note);
                 Err(self.error(Some(*line), option, message))
@@ -147,8 +187,15 @@ impl JobSet {
     }
 
     fn ignore(&mut self, entry: &options::OptionEntry, option: &str, why: &'static str) {
-        let name = entry.names.iter().copied().find(|name| *name == option).unwrap_or_default();
-        let place = self.ignored.binary_search_by_key(&name, |ignored| ignored.name);
+        let name = entry
+            .names
+            .iter()
+            .copied()
+            .find(|name| *name == option)
+            .unwrap_or_default();
+        let place = self
+            .ignored
+            .binary_search_by_key(&name, |ignored| ignored.name);
         if let Err(place) = place {
             self.ignored.insert(place, IgnoredOption { name, why });
         }
@@ -162,7 +209,11 @@ impl JobSet {
         }
         job.place = self.jobs.len();
         if let Some(name) = &job.wait_for {
-            let bearers: Vec<&Job> = self.jobs.iter().filter(|other| other.name == *name).collect();
+            let bearers: Vec<&Job> = self
+                .jobs
+                .iter()
+                .filter(|other| other.name == *name)
+                .collect();
             let [bearer] = bearers[..] else {
                 let found = format!(
                     "found `{name}`; expected the name of one job above, and {} have it",
@@ -179,7 +230,11 @@ impl JobSet {
     /// What depends on several options.
     fn check(&self, job: &Job, section: &Section) -> Result<(), FioError> {
         let line = |options: &[&str]| {
-            let settings = section.own.iter().rev().chain(section.inherited.iter().rev());
+            let settings = section
+                .own
+                .iter()
+                .rev()
+                .chain(section.inherited.iter().rev());
             let mut found = settings.filter(|setting| options.contains(&setting.option.as_str()));
             Some(found.next().map_or(section.line, |setting| setting.line))
         };
@@ -198,11 +253,16 @@ impl JobSet {
                     sectors(*high, &options)?;
                 }
                 Blocks::Split(parts) => {
-                    parts.iter().try_for_each(|(bytes, _)| sectors(*bytes, &["bssplit"]))?;
+                    parts
+                        .iter()
+                        .try_for_each(|(bytes, _)| sectors(*bytes, &["bssplit"]))?;
                 }
             }
         }
-        for direction in Direction::ALL.into_iter().filter(|direction| job.work.goes(*direction)) {
+        for direction in Direction::ALL
+            .into_iter()
+            .filter(|direction| job.work.goes(*direction))
+        {
             if let Some(alignment) = job.alignment {
                 sectors(alignment[direction as usize], &["blockalign", "ba"])?;
             }
@@ -210,7 +270,10 @@ impl JobSet {
         if !job.random {
             sectors(job.modifier.unsigned_abs(), &["rw", "readwrite"])?;
         }
-        for (amount, option) in [(job.offset, "offset"), (job.offset_increment, "offset_increment")] {
+        for (amount, option) in [
+            (job.offset, "offset"),
+            (job.offset_increment, "offset_increment"),
+        ] {
             if let Amount::Bytes(bytes) = amount {
                 sectors(bytes, &[option])?;
             }
@@ -226,12 +289,17 @@ impl JobSet {
 
 fn described(section: &Section) -> String {
     let settings = section.inherited.iter().chain(&section.own).map(written);
-    let lines: Vec<String> = settings.map(|(option, value)| format!("{option}={value}\n")).collect();
+    let lines: Vec<String> = settings
+        .map(|(option, value)| format!("{option}={value}\n"))
+        .collect();
     format!("[{}]\n{}", section.name, lines.concat())
 }
 
 fn written(setting: &Setting) -> (String, String) {
-    (setting.option.clone(), setting.value.clone().unwrap_or_else(|| "1".to_owned()))
+    (
+        setting.option.clone(),
+        setting.value.clone().unwrap_or_else(|| "1".to_owned()),
+    )
 }
 
 #[cfg(test)]
@@ -254,14 +322,17 @@ mod tests {
 
     #[test]
     fn groups_begin_at_stonewalls_and_new_groups() {
-        let set = parse("[a]\nstonewall\n[b]\n[c]\nnew_group\n[d]\nstonewall=1\n[e]\nstonewall=0\n").unwrap();
+        let set =
+            parse("[a]\nstonewall\n[b]\n[c]\nnew_group\n[d]\nstonewall=1\n[e]\nstonewall=0\n")
+                .unwrap();
         let places: Vec<(u32, usize)> = set.jobs.iter().map(|job| (job.group, job.stage)).collect();
         assert_eq!(places, [(0, 0), (0, 0), (1, 0), (2, 1), (2, 1)]);
     }
 
     #[test]
     fn ignored_options_are_named_once() {
-        let set = parse("[global]\nfilename=/dev/x\ndirect=1\n[a]\nthread\ndirect=0\n[b]\n").unwrap();
+        let set =
+            parse("[global]\nfilename=/dev/x\ndirect=1\n[a]\nthread\ndirect=0\n[b]\n").unwrap();
         let names: Vec<&str> = set.ignored().iter().map(|ignored| ignored.name).collect();
         assert_eq!(names, ["filename", "thread"]);
     }
@@ -292,9 +363,18 @@ mod tests {
             ("[a]\nkb_base=1025\n", 2, "kb_base"),
         ] {
             let error = parse(text).unwrap_err();
-            assert_eq!((error.line, error.option.as_str()), (Some(line), option), "{text}: {error}");
+            assert_eq!(
+                (error.line, error.option.as_str()),
+                (Some(line), option),
+                "{text}: {error}"
+            );
         }
-        assert!(parse("[a]\nio_depth=4\n").unwrap_err().to_string().contains("did you mean `iodepth`?"));
+        assert!(
+            parse("[a]\nio_depth=4\n")
+                .unwrap_err()
+                .to_string()
+                .contains("did you mean `iodepth`?")
+        );
         assert!(parse("[a]\nverify=0\nzonemode=none\n").is_ok());
     }
 

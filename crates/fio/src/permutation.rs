@@ -22,7 +22,11 @@ impl Permutation {
     pub(crate) fn new(bound: u64, random: &mut Random) -> Permutation {
         let bits = 64 - bound.saturating_sub(1).leading_zeros();
         let keys = std::array::from_fn(|_| random.below(u64::MAX));
-        Permutation { bound, half_bits: bits.div_ceil(2).max(1), keys }
+        Permutation {
+            bound,
+            half_bits: bits.div_ceil(2).max(1),
+            keys,
+        }
     }
 
     /// How many numbers are permuted.
@@ -84,7 +88,10 @@ mod tests {
             tenths[(permutation.place(number) * 10 / bound) as usize] += 1;
         }
         // Binomial: 1000 +- 30.
-        assert!(tenths.iter().all(|count| (850..1150).contains(count)), "{tenths:?}");
+        assert!(
+            tenths.iter().all(|count| (850..1150).contains(count)),
+            "{tenths:?}"
+        );
     }
 
     #[test]

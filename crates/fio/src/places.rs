@@ -16,7 +16,10 @@ pub(crate) struct Ground {
 
 impl From<Region> for Ground {
     fn from(whole: Region) -> Ground {
-        Ground { regions: vec![whole], whole }
+        Ground {
+            regions: vec![whole],
+            whole,
+        }
     }
 }
 
@@ -46,9 +49,21 @@ impl Places {
     ) -> Result<Places, Misfit> {
         let several = ground.regions.len() > 1;
         // One of several is done at its end, and it is the next one's turn.
-        let once = Job { time_based: job.time_based && !several, ..job.clone() };
-        let one = |region| Ok(File { offsets: Offsets::new(&once, region, popular, random)?, done: false });
-        let files = ground.regions.into_iter().map(one).collect::<Result<_, Misfit>>()?;
+        let once = Job {
+            time_based: job.time_based && !several,
+            ..job.clone()
+        };
+        let one = |region| {
+            Ok(File {
+                offsets: Offsets::new(&once, region, popular, random)?,
+                done: false,
+            })
+        };
+        let files = ground
+            .regions
+            .into_iter()
+            .map(one)
+            .collect::<Result<_, Misfit>>()?;
         let left = job.files.service_ios;
         Ok(Places {
             files,

@@ -49,7 +49,9 @@ impl Progress {
     /// Whether the iteration is over, but for time.
     pub(crate) fn is_over(&self, job: &Job) -> bool {
         !job.time_based
-            && (self.iteration >= self.iteration_limit || self.in_loop >= self.limit || self.has_all_ios(job))
+            && (self.iteration >= self.iteration_limit
+                || self.in_loop >= self.limit
+                || self.has_all_ios(job))
     }
 
     fn has_all_ios(&self, job: &Job) -> bool {
@@ -77,7 +79,14 @@ impl Progress {
             (self.in_loop, self.ios) = (0, 0);
             return true;
         }
-        let largest = job.used_blocks().map(Blocks::largest).max().unwrap_or(0).max(1);
-        job.io_size.is_some() && !self.has_all_ios(job) && self.limit.saturating_sub(self.total) >= largest
+        let largest = job
+            .used_blocks()
+            .map(Blocks::largest)
+            .max()
+            .unwrap_or(0)
+            .max(1);
+        job.io_size.is_some()
+            && !self.has_all_ios(job)
+            && self.limit.saturating_sub(self.total) >= largest
     }
 }

@@ -40,16 +40,22 @@ impl<'a> Value<'a> {
 
     fn choice<T: Copy>(&self, known: &[(&str, T)]) -> Result<T, String> {
         let text = self.required()?;
-        known.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
-            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-            format!("found `{text}`; expected one of {}", names.join(", "))
-        })
+        known
+            .iter()
+            .find(|(name, _)| *name == text)
+            .map(|(_, value)| *value)
+            .ok_or_else(|| {
+                let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+                format!("found `{text}`; expected one of {}", names.join(", "))
+            })
     }
 
     fn sizes(&self) -> Result<[Option<u64>; 3], String> {
-        each_direction(self.required()?, |part| match integer(part, self.kb_base)? {
-            0 => Err("found 0; expected at least 1".to_owned()),
-            number => Ok(number),
+        each_direction(self.required()?, |part| {
+            match integer(part, self.kb_base)? {
+                0 => Err("found 0; expected at least 1".to_owned()),
+                number => Ok(number),
+            }
         })
     }
 }
@@ -70,8 +76,9 @@ pub(crate) fn name(job: &mut Job, value: Value<'_>) -> Done {
 
 pub(crate) fn rw(job: &mut Job, value: Value<'_>) -> Done {
     let text = value.required()?;
-    let (kind, modifier) =
-        text.split_once(':').map_or((text, None), |(kind, modifier)| (kind, Some(modifier)));
+    let (kind, modifier) = text
+        .split_once(':')
+        .map_or((text, None), |(kind, modifier)| (kind, Some(modifier)));
     let kinds = [
         ("read", Work::Only(Direction::Read)),
         ("write", Work::Only(Direction::Write)),
@@ -80,7 +87,9 @@ pub(crate) fn rw(job: &mut Job, value: Value<'_>) -> Done {
         ("readwrite", Work::Mixed),
         ("trimwrite", Work::TrimThenWrite),
     ];
-    let (plain, random) = kind.strip_prefix("rand").map_or((kind, false), |plain| (plain, true));
+    let (plain, random) = kind
+        .strip_prefix("rand")
+        .map_or((kind, false), |plain| (plain, true));
     // Not every name has a random form: it is `randrw`, not `randreadwrite`.
     let known = |(name, _): &&(&str, Work)| *name == plain && !(random && *name == "readwrite");
     let Some((_, work)) = kinds.iter().find(known) else {
@@ -92,13 +101,18 @@ pub(crate) fn rw(job: &mut Job, value: Value<'_>) -> Done {
     (job.work, job.random) = (*work, random);
     job.modifier = modifier.map_or(Ok(0), |text| grammar::signed(text, value.kb_base))?;
     if random && job.modifier < 0 {
-        return Err(format!("found `{text}`; with random I/O the number behind the colon is a count"));
+        return Err(format!(
+            "found `{text}`; with random I/O the number behind the colon is a count"
+        ));
     }
     Ok(())
 }
 
 pub(crate) fn rw_sequencer(job: &mut Job, value: Value<'_>) -> Done {
-    let known = [("sequential", Sequencer::Sequential), ("identical", Sequencer::Identical)];
+    let known = [
+        ("sequential", Sequencer::Sequential),
+        ("identical", Sequencer::Identical),
+    ];
     job.sequencer = value.choice(&known)?;
     Ok(())
 }
@@ -114,7 +128,9 @@ pub(crate) fn rwmixwrite(job: &mut Job, value: Value<'_>) -> Done {
 }
 
 pub(crate) fn bs(job: &mut Job, value: Value<'_>) -> Done {
-    let sizes = value.sizes()?.map(|size| size.map(|bytes| Blocks::Range(bytes, bytes)));
+    let sizes = value
+        .sizes()?
+        .map(|size| size.map(|bytes| Blocks::Range(bytes, bytes)));
     replace(&mut job.blocks, sizes);
     Ok(())
 }
@@ -132,8 +148,13 @@ pub(crate) fn bsrange(job: &mut Job, value: Value<'_>) -> Done {
 }
 
 pub(crate) fn bssplit(job: &mut Job, value: Value<'_>) -> Done {
-    let splits = each_direction(value.required()?, |part| grammar::split(part, value.kb_base))?;
-    replace(&mut job.blocks, splits.map(|split| split.map(Blocks::Split)));
+    let splits = each_direction(value.required()?, |part| {
+        grammar::split(part, value.kb_base)
+    })?;
+    replace(
+        &mut job.blocks,
+        splits.map(|split| split.map(Blocks::Split)),
+    );
     Ok(())
 }
 
@@ -198,7 +219,10 @@ pub(crate) fn percentage_random(job: &mut Job, value: Value<'_>) -> Done {
         percent @ 0..=100 => Ok(percent),
         percent => Err(format!("found {percent}; expected 0 to 100")),
     };
-    replace(&mut job.percentage_random, each_direction(value.required()?, read)?);
+    replace(
+        &mut job.percentage_random,
+        each_direction(value.required()?, read)?,
+    );
     Ok(())
 }
 
@@ -235,10 +259,11 @@ pub(crate) fn randseed(job: &mut Job, value: Value<'_>) -> Done {
 pub(crate) fn ioengine(job: &mut Job, value: Value<'_>) -> Done {
     let text = value.required()?;
     job.engine = match text {
-        "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap" | "splice" | "libpmem" | "dev-dax" => {
-            Engine::Synchronous
+        "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap" | "splice" | "libpmem"
+        | "dev-dax" => Engine::Synchronous,
+        "libaio" | "posixaio" | "solarisaio" | "windowsaio" | "sg" | "null" | "nbd" | "rbd" => {
+            Engine::Queued
         }
-        "libaio" | "posixaio" | "solarisaio" | "windowsaio" | "sg" | "null" | "nbd" | "rbd" => Engine::Queued,
         "io_uring" | "io_uring_cmd" => Engine::QueuedFlush,
         _ => {
             return Err(format!(
@@ -285,7 +310,13 @@ pub(crate) fn end_fsync(job: &mut Job, value: Value<'_>) -> Done {
 }
 
 pub(crate) fn sync(job: &mut Job, value: Value<'_>) -> Done {
-    let known = [("0", false), ("none", false), ("1", true), ("sync", true), ("dsync", true)];
+    let known = [
+        ("0", false),
+        ("none", false),
+        ("1", true),
+        ("sync", true),
+        ("dsync", true),
+    ];
     job.durable_writes = value.choice(&known)?;
     Ok(())
 }
@@ -315,7 +346,10 @@ pub(crate) fn thinktime_blocks(job: &mut Job, value: Value<'_>) -> Done {
 }
 
 pub(crate) fn thinktime_blocks_type(job: &mut Job, value: Value<'_>) -> Done {
-    job.think_after = value.choice(&[("complete", ThinkAfter::Completed), ("issue", ThinkAfter::Issued)])?;
+    job.think_after = value.choice(&[
+        ("complete", ThinkAfter::Completed),
+        ("issue", ThinkAfter::Issued),
+    ])?;
     Ok(())
 }
 
@@ -363,8 +397,11 @@ pub(crate) fn ramp_time(job: &mut Job, value: Value<'_>) -> Done {
 pub(crate) fn startdelay(job: &mut Job, value: Value<'_>) -> Done {
     let read = |end: &str| time(end, TimeUnit::Seconds);
     let text = value.required()?;
-    job.start_delay =
-        if text.starts_with('(') { read(text).map(|span| (span, span)) } else { range(text, read) }?;
+    job.start_delay = if text.starts_with('(') {
+        read(text).map(|span| (span, span))
+    } else {
+        range(text, read)
+    }?;
     Ok(())
 }
 
@@ -389,7 +426,11 @@ pub(crate) fn exitall(job: &mut Job, value: Value<'_>) -> Done {
 }
 
 pub(crate) fn exit_what(job: &mut Job, value: Value<'_>) -> Done {
-    let known = [("group", ExitWhat::Group), ("stonewall", ExitWhat::Stonewall), ("all", ExitWhat::All)];
+    let known = [
+        ("group", ExitWhat::Group),
+        ("stonewall", ExitWhat::Stonewall),
+        ("all", ExitWhat::All),
+    ];
     job.exit_what = value.choice(&known)?;
     Ok(())
 }
@@ -444,7 +485,11 @@ pub(crate) fn file_service_type(job: &mut Job, value: Value<'_>) -> Done {
         "roundrobin" | "0" | "1" => Service::RoundRobin,
         "sequential" => Service::Sequential,
         "random" => Service::Random,
-        _ => return Err(format!("found `{kind}`; expected roundrobin, sequential or random")),
+        _ => {
+            return Err(format!(
+                "found `{kind}`; expected roundrobin, sequential or random"
+            ));
+        }
     };
     job.files.service_ios = integer(ios, value.kb_base)?.max(1);
     Ok(())

@@ -25,9 +25,15 @@ pub(crate) type Misfit = (&'static str, String);
 /// An offset or a size beyond the volume, and a region that holds no block.
 pub(crate) fn region(job: &Job, clone: u32, capacity: Sectors) -> Result<Region, Misfit> {
     let volume = capacity.bytes().0;
-    let smallest = job.used_blocks().map(crate::job::Blocks::smallest).min().unwrap_or(SECTOR_BYTES);
+    let smallest = job
+        .used_blocks()
+        .map(crate::job::Blocks::smallest)
+        .min()
+        .unwrap_or(SECTOR_BYTES);
     let start = start(job, clone, volume, smallest)?;
-    let rest = volume.checked_sub(start).ok_or_else(|| beyond("offset", start, 0, volume))?;
+    let rest = volume
+        .checked_sub(start)
+        .ok_or_else(|| beyond("offset", start, 0, volume))?;
     let said = job.size.map(|size| bytes(size, volume));
     let length = match (job.file_size, said) {
         (Some(end), _) if end > volume => return Err(beyond("filesize", 0, end, volume)),
@@ -37,22 +43,48 @@ pub(crate) fn region(job: &Job, clone: u32, capacity: Sectors) -> Result<Region,
         (None, Some(size)) => size,
     };
     let length = length / smallest * smallest;
-    let largest = job.used_blocks().map(crate::job::Blocks::largest).max().unwrap_or(SECTOR_BYTES);
+    let largest = job
+        .used_blocks()
+        .map(crate::job::Blocks::largest)
+        .max()
+        .unwrap_or(SECTOR_BYTES);
     if length < largest {
-        let message =
-            format!("the region of {length} bytes from {start} on holds no block of {largest} bytes");
+        let message = format!(
+            "the region of {length} bytes from {start} on holds no block of {largest} bytes"
+        );
         return Err(("size", message));
     }
-    let (iteration, limit) = amounts(job, length, said, job.io_size.map(|amount| bytes(amount, volume)));
-    Ok(Region { start, length, iteration, limit })
+    let (iteration, limit) = amounts(
+        job,
+        length,
+        said,
+        job.io_size.map(|amount| bytes(amount, volume)),
+    );
+    Ok(Region {
+        start,
+        length,
+        iteration,
+        limit,
+    })
 }
 
 /// What one iteration issues at most, and all: of `length` bytes, of which `said` are
 /// to be done.
-pub(crate) fn amounts(job: &Job, length: u64, said: Option<u64>, io_size: Option<u64>) -> (u64, u64) {
+pub(crate) fn amounts(
+    job: &Job,
+    length: u64,
+    said: Option<u64>,
+    io_size: Option<u64>,
+) -> (u64, u64) {
     let size = said.unwrap_or(length).min(length);
-    let twice = if job.work == Work::TrimThenWrite { 2 } else { 1 };
-    let limit = io_size.or(said.filter(|_| job.file_size.is_some())).unwrap_or(size);
+    let twice = if job.work == Work::TrimThenWrite {
+        2
+    } else {
+        1
+    };
+    let limit = io_size
+        .or(said.filter(|_| job.file_size.is_some()))
+        .unwrap_or(size);
     // fio lets these go on to `io_size` without beginning anew.
     let endless = (job.work == Work::Mixed && !job.random)
         || (job.random && !job.random_map && job.work != Work::Only(Direction::Read));
@@ -62,7 +94,11 @@ pub(crate) fn amounts(job: &Job, length: u64, said: Option<u64>, io_size: Option
 
 /// Percentages are rounded up to `offset_align`, or to the smallest block.
 fn start(job: &Job, clone: u32, volume: u64, smallest: u64) -> Result<u64, Misfit> {
-    let alignment = if job.offset_align > 0 { job.offset_align } else { smallest };
+    let alignment = if job.offset_align > 0 {
+        job.offset_align
+    } else {
+        smallest
+    };
     let place = |amount: Amount| match amount {
         Amount::Bytes(bytes) => Some(bytes),
         Amount::Percent(_) => bytes(amount, volume).checked_next_multiple_of(alignment),
@@ -70,7 +106,12 @@ fn start(job: &Job, clone: u32, volume: u64, smallest: u64) -> Result<u64, Misfi
     place(job.offset_increment)
         .and_then(|increment| increment.checked_mul(u64::from(clone)))
         .and_then(|increment| place(job.offset)?.checked_add(increment))
-        .ok_or_else(|| ("offset", "the offset of a clone does not fit into 64 bits".to_owned()))
+        .ok_or_else(|| {
+            (
+                "offset",
+                "the offset of a clone does not fit into 64 bits".to_owned(),
+            )
+        })
 }
 
 pub(crate) fn bytes(amount: Amount, volume: u64) -> u64 {
@@ -81,8 +122,15 @@ pub(crate) fn bytes(amount: Amount, volume: u64) -> u64 {
 }
 
 fn beyond(option: &'static str, start: u64, size: u64, volume: u64) -> Misfit {
-    let what = if size == 0 { String::new() } else { format!("{size} bytes ") };
-    (option, format!("{what}from {start} on lie beyond the volume of {volume} bytes"))
+    let what = if size == 0 {
+        String::new()
+    } else {
+        format!("{size} bytes ")
+    };
+    (
+        option,
+        format!("{what}from {start} on lie beyond the volume of {volume} bytes"),
+    )
 }
 
 #[cfg(test)]
@@ -98,7 +146,9 @@ mod tests {
     }
 
     fn parts(options: &str, clone: u32) -> (u64, u64) {
-        place(options, clone).map(|region| (region.start, region.length)).unwrap()
+        place(options, clone)
+            .map(|region| (region.start, region.length))
+            .unwrap()
     }
 
     #[test]
@@ -108,9 +158,18 @@ mod tests {
         assert_eq!(parts("size=50%\n", 0), (0, 1 << 19));
         assert_eq!(parts("offset=8k\nsize=16k\n", 0), (8192, 16384));
         assert_eq!(parts("offset=33%\nbs=64k\n", 0), (6 << 16, 10 << 16));
-        assert_eq!(parts("offset=33%\nbs=64k\noffset_align=4k\n", 0).0, 85 << 12);
-        assert_eq!(parts("offset_increment=10%\nsize=64k\n", 2).0, 2 * (26 << 12));
-        assert_eq!(parts("filesize=64k\noffset=8k\nsize=16k\n", 0), (8192, 56 << 10));
+        assert_eq!(
+            parts("offset=33%\nbs=64k\noffset_align=4k\n", 0).0,
+            85 << 12
+        );
+        assert_eq!(
+            parts("offset_increment=10%\nsize=64k\n", 2).0,
+            2 * (26 << 12)
+        );
+        assert_eq!(
+            parts("filesize=64k\noffset=8k\nsize=16k\n", 0),
+            (8192, 56 << 10)
+        );
     }
 
     #[test]

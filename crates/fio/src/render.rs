@@ -6,8 +6,18 @@ use crate::results::JobResult;
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, presets};
 use std::fmt;
 
-const HEADER: [&str; 10] =
-    ["job", "group", "", "I/Os", "IOPS", "KiB/s", "latency ms", "p50 ms", "p99 ms", "max ms"];
+const HEADER: [&str; 10] = [
+    "job",
+    "group",
+    "",
+    "I/Os",
+    "IOPS",
+    "KiB/s",
+    "latency ms",
+    "p50 ms",
+    "p99 ms",
+    "max ms",
+];
 /// Columns of text; the others are numbers.
 const TEXTS: [usize; 2] = [0, 2];
 
@@ -23,7 +33,12 @@ impl fmt::Display for FioReport {
         }
         if !self.ignored.is_empty() {
             write!(f, "\n\nOptions of the job file that change nothing here:")?;
-            let width = self.ignored.iter().map(|option| option.name.len()).max().unwrap_or(0);
+            let width = self
+                .ignored
+                .iter()
+                .map(|option| option.name.len())
+                .max()
+                .unwrap_or(0);
             for option in &self.ignored {
                 write!(f, "\n  {:width$}  {}", option.name, option.why)?;
             }

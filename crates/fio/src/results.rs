@@ -60,8 +60,15 @@ impl FioReport {
 
 impl FioResults {
     pub(crate) fn new(set: &JobSet, workers: &[Worker], tallies: Vec<Tally>) -> FioResults {
-        let jobs = workers.iter().map(|worker| Arc::clone(&worker.job)).collect();
-        FioResults { set: set.clone(), jobs, tallies }
+        let jobs = workers
+            .iter()
+            .map(|worker| Arc::clone(&worker.job))
+            .collect();
+        FioResults {
+            set: set.clone(),
+            jobs,
+            tallies,
+        }
     }
 
     /// The same, where some of the options that change nothing on a volume do.
@@ -76,7 +83,11 @@ impl FioResults {
         let late = |(job, tally): (&Arc<Job>, &Tally)| {
             let lag = tally.lag?;
             let late = lag.behind.as_secs_f64() / lag.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
-            let behind = BehindRate { job: job.name.clone(), share: 1.0 - late, behind: lag.behind };
+            let behind = BehindRate {
+                job: job.name.clone(),
+                share: 1.0 - late,
+                behind: lag.behind,
+            };
             (late > LATE).then_some(behind)
         };
         let all = self.jobs.iter().zip(&self.tallies).filter_map(late);
@@ -87,13 +98,26 @@ impl FioResults {
     /// latencies, of the directions that there were.
     pub(crate) fn figures(&self) -> Vec<(&'static str, f64)> {
         const NAMES: [[&str; 4]; 2] = [
-            ["read_mb_per_s", "read_iops", "read_clat_ms_mean", "read_clat_ms_p99"],
-            ["write_mb_per_s", "write_iops", "write_clat_ms_mean", "write_clat_ms_p99"],
+            [
+                "read_mb_per_s",
+                "read_iops",
+                "read_clat_ms_mean",
+                "read_clat_ms_p99",
+            ],
+            [
+                "write_mb_per_s",
+                "write_iops",
+                "write_clat_ms_mean",
+                "write_clat_ms_p99",
+            ],
         ];
         let mut all = Tally::default();
         self.tallies.iter().for_each(|tally| all.add(tally));
         let seconds = all.elapsed.as_secs_f64();
-        let there = NAMES.iter().zip(&all.lanes).filter(|(_, lane)| lane.ios() > 0 && seconds > 0.0);
+        let there = NAMES
+            .iter()
+            .zip(&all.lanes)
+            .filter(|(_, lane)| lane.ios() > 0 && seconds > 0.0);
         let told = there.flat_map(|(names, lane)| {
             let ms = |ns: f64| ns / 1e6;
             let figures = [
@@ -114,12 +138,18 @@ impl FioResults {
         for (job, tally) in self.jobs.iter().zip(&self.tallies) {
             match jobs.last_mut() {
                 Some(last)
-                    if job.group_reporting && last.job.group_reporting && last.job.group == job.group =>
+                    if job.group_reporting
+                        && last.job.group_reporting
+                        && last.job.group == job.group =>
                 {
                     last.tally.add(tally);
                     last.workers += 1;
                 }
-                _ => jobs.push(JobResult { job: Arc::clone(job), tally: tally.clone(), workers: 1 }),
+                _ => jobs.push(JobResult {
+                    job: Arc::clone(job),
+                    tally: tally.clone(),
+                    workers: 1,
+                }),
             }
         }
         FioReport {

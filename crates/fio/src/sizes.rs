@@ -26,14 +26,20 @@ impl Sizes {
     pub(crate) fn new(blocks: &Blocks) -> Sizes {
         match blocks {
             Blocks::Range(low, high) if low == high => Sizes::Fixed(*low),
-            Blocks::Range(low, high) => Sizes::Range { low: *low, high: *high },
+            Blocks::Range(low, high) => Sizes::Range {
+                low: *low,
+                high: *high,
+            },
             Blocks::Split(parts) => {
                 let mut sum = 0;
                 let add = |(bytes, percent): &(u64, u8)| {
                     sum += u64::from(*percent);
                     (*bytes, sum)
                 };
-                Sizes::Split { smallest: blocks.smallest(), parts: parts.iter().map(add).collect() }
+                Sizes::Split {
+                    smallest: blocks.smallest(),
+                    parts: parts.iter().map(add).collect(),
+                }
             }
         }
     }
@@ -61,10 +67,15 @@ impl Sizes {
     fn any(&self, random: &mut Random) -> u64 {
         match self {
             Sizes::Fixed(bytes) => *bytes,
-            Sizes::Range { low, high } => (1 + random.below(*high)).next_multiple_of(*low).min(*high),
+            Sizes::Range { low, high } => {
+                (1 + random.below(*high)).next_multiple_of(*low).min(*high)
+            }
             Sizes::Split { parts, smallest } => {
                 let percent = random.below(100);
-                parts.iter().find(|(_, sum)| percent < *sum).map_or(*smallest, |(bytes, _)| *bytes)
+                parts
+                    .iter()
+                    .find(|(_, sum)| percent < *sum)
+                    .map_or(*smallest, |(bytes, _)| *bytes)
             }
         }
     }
@@ -78,7 +89,9 @@ mod tests {
     fn shares(blocks: &Blocks, room: u64, size: u64) -> f64 {
         let sizes = Sizes::new(blocks);
         let mut random = Seed(1).stream("test");
-        let hits = (0..10_000).filter(|_| sizes.draw(room, &mut random) == size).count();
+        let hits = (0..10_000)
+            .filter(|_| sizes.draw(room, &mut random) == size)
+            .count();
         hits as f64 / 10_000.0
     }
 

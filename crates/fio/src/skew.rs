@@ -54,19 +54,29 @@ impl Skew {
             Distribution::Uniform => return None,
             Distribution::Zipf { theta, center } => {
                 let ranks = Zipf::new(places as f64, *theta).ok()?;
-                Skew::Zipf { ranks, scatter: Scatter::new(places, *center, random) }
+                Skew::Zipf {
+                    ranks,
+                    scatter: Scatter::new(places, *center, random),
+                }
             }
             Distribution::Pareto { h, center } => {
                 let scatter = Scatter::new(places, *center, random);
-                Skew::Pareto { power: h.ln() / (1.0 - h).ln(), scatter }
+                Skew::Pareto {
+                    power: h.ln() / (1.0 - h).ln(),
+                    scatter,
+                }
             }
             Distribution::Normal { percent, center } => {
                 let width = (places as f64 * percent / 100.0).min(places as f64 / 2.0);
-                Skew::Normal { width, scatter: Scatter::new(places, *center, random) }
+                Skew::Normal {
+                    width,
+                    scatter: Scatter::new(places, *center, random),
+                }
             }
-            Distribution::Zoned(zones) => {
-                Skew::Zoned { places, zones: lay_out(&zones[direction as usize], places, alignment) }
-            }
+            Distribution::Zoned(zones) => Skew::Zoned {
+                places,
+                zones: lay_out(&zones[direction as usize], places, alignment),
+            },
         };
         Some(skew)
     }
@@ -84,8 +94,8 @@ impl Skew {
             }
             Skew::Normal { width, scatter } => {
                 let places = scatter.permutation.bound();
-                let mean =
-                    (0..UNIFORMS).map(|_| random.unit()).sum::<f64>() / UNIFORMS as f64 * places as f64;
+                let mean = (0..UNIFORMS).map(|_| random.unit()).sum::<f64>() / UNIFORMS as f64
+                    * places as f64;
                 let mut deviation = width * (random.unit() - 0.5);
                 while mean + deviation >= places as f64 || (mean + deviation) < 0.0 {
                     deviation /= 2.0;
@@ -131,7 +141,11 @@ fn lay_out(zones: &[(u8, Amount)], places: u64, alignment: u64) -> Vec<Zone> {
         };
         percent += u64::from(*access);
         let begin = first.min(places - 1);
-        let zone = Zone { percent, first: begin, places: wanted.clamp(1, places - begin) };
+        let zone = Zone {
+            percent,
+            first: begin,
+            places: wanted.clamp(1, places - begin),
+        };
         first = first.saturating_add(wanted);
         zone
     };
@@ -154,7 +168,10 @@ mod tests {
         let skew = Skew::new(&distribution, Direction::Read, PLACES, 4096, &mut random).unwrap();
         let mut counts = vec![0u64; PLACES as usize];
         (0..DRAWS).for_each(|_| counts[skew.draw(&mut random) as usize] += 1);
-        counts.into_iter().map(|count| count as f64 / DRAWS as f64).collect()
+        counts
+            .into_iter()
+            .map(|count| count as f64 / DRAWS as f64)
+            .collect()
     }
 
     fn by_popularity(text: &str) -> Vec<f64> {
@@ -170,7 +187,11 @@ mod tests {
         let zeta: f64 = (1..=PLACES).map(|rank| (rank as f64).powf(-1.2)).sum();
         let ranked = by_popularity("zipf:1.2");
         assert!((ranked[0] - 1.0 / zeta).abs() < 0.005, "{}", ranked[0]);
-        assert!((ranked[1] - 2f64.powf(-1.2) / zeta).abs() < 0.005, "{}", ranked[1]);
+        assert!(
+            (ranked[1] - 2f64.powf(-1.2) / zeta).abs() < 0.005,
+            "{}",
+            ranked[1]
+        );
     }
 
     #[test]
@@ -178,7 +199,11 @@ mod tests {
         // P(place 0) is the u with 999 u^power < 1; fio 3.33 drew 0.388.
         let power = 0.2f64.ln() / 0.8f64.ln();
         let ranked = by_popularity("pareto:0.2");
-        assert!((ranked[0] - (1.0f64 / 999.0).powf(1.0 / power)).abs() < 0.01, "{}", ranked[0]);
+        assert!(
+            (ranked[0] - (1.0f64 / 999.0).powf(1.0 / power)).abs() < 0.01,
+            "{}",
+            ranked[0]
+        );
         assert!((ranked[0] - 0.388).abs() < 0.015);
     }
 
@@ -186,9 +211,15 @@ mod tests {
     fn normal_deviates_as_fio_does() {
         // Sum of squares of a normal density: 1 / (2 sigma sqrt(pi)).
         for (percent, sigma) in [("0", 83.3), ("10", 88.2), ("50", 166.7)] {
-            let squares: f64 = shares(&format!("normal:{percent}")).iter().map(|share| share * share).sum();
+            let squares: f64 = shares(&format!("normal:{percent}"))
+                .iter()
+                .map(|share| share * share)
+                .sum();
             let obtained = 1.0 / (2.0 * squares * std::f64::consts::PI.sqrt());
-            assert!((obtained / sigma - 1.0).abs() < 0.1, "{percent} %: {obtained}");
+            assert!(
+                (obtained / sigma - 1.0).abs() < 0.1,
+                "{percent} %: {obtained}"
+            );
         }
     }
 
@@ -205,7 +236,12 @@ mod tests {
     fn zones_get_their_accesses() {
         let shares = shares("zoned:60/10:30/20:8/30:2/40");
         let sum = |from: usize, to: usize| shares[from..to].iter().sum::<f64>();
-        for (from, to, expected) in [(0, 100, 0.6), (100, 300, 0.3), (300, 600, 0.08), (600, 1000, 0.02)] {
+        for (from, to, expected) in [
+            (0, 100, 0.6),
+            (100, 300, 0.3),
+            (300, 600, 0.08),
+            (600, 1000, 0.02),
+        ] {
             assert!((sum(from, to) - expected).abs() < 0.01, "{from}");
         }
         let absolute = self::shares("zoned_abs:50/400k:50/2000k");

@@ -50,8 +50,13 @@ impl FioSource {
         if let Some(error) = &set.off_volume {
             return Err(error.clone());
         }
-        let expected = set.jobs.iter().map(|job| expected(job, capacity)).sum::<Option<u64>>();
-        let ground = |job: &Job, clone: u32| Ok(crate::region::region(job, clone, capacity)?.into());
+        let expected = set
+            .jobs
+            .iter()
+            .map(|job| expected(job, capacity))
+            .sum::<Option<u64>>();
+        let ground =
+            |job: &Job, clone: u32| Ok(crate::region::region(job, clone, capacity)?.into());
         FioSource::on(set, &ground, seed, requests, expected)
     }
 
@@ -68,7 +73,8 @@ impl FioSource {
             let job = Arc::new(job.clone());
             for clone in 0..job.clones {
                 let number = workers.len() as u32;
-                let worker = ground(&job, clone).and_then(|ground| Worker::new(&job, number, ground, seed));
+                let worker =
+                    ground(&job, clone).and_then(|ground| Worker::new(&job, number, ground, seed));
                 let worker = worker.map_err(|(option, message)| {
                     set.error(Some(job.line), option, format!("[{}]: {message}", job.name))
                 })?;
@@ -76,7 +82,9 @@ impl FioSource {
             }
         }
         let mut stages = vec![0; workers.last().map_or(0, |worker| worker.job.stage) + 1];
-        workers.iter().for_each(|worker| stages[worker.job.stage] += 1);
+        workers
+            .iter()
+            .for_each(|worker| stages[worker.job.stage] += 1);
         let jobs = set.jobs.iter().map(|job| job.clones as usize).collect();
         let mut source = FioSource {
             tallies: vec![Tally::default(); workers.len()],
@@ -96,8 +104,13 @@ impl FioSource {
         };
         source.release(Time::ZERO);
         source.ready.clear();
-        let alarms = source.workers.iter().filter(|worker| worker.alarm() != Time::NEVER);
-        source.alarms = alarms.map(|worker| Reverse((worker.alarm(), worker.number))).collect();
+        let alarms = source
+            .workers
+            .iter()
+            .filter(|worker| worker.alarm() != Time::NEVER);
+        source.alarms = alarms
+            .map(|worker| Reverse((worker.alarm(), worker.number)))
+            .collect();
         Ok(source)
     }
 
@@ -118,7 +131,14 @@ impl FioSource {
     }
 
     /// A request has finished that in truth began at `began`.
-    pub(crate) fn finished(&mut self, began: Time, now: Time, slot: u32, status: Status, out: &mut Out) {
+    pub(crate) fn finished(
+        &mut self,
+        began: Time,
+        now: Time,
+        slot: u32,
+        status: Status,
+        out: &mut Out,
+    ) {
         self.slots[slot].submitted = began;
         let flight = self.slots.take(slot);
         let at = flight.worker as usize;
@@ -133,7 +153,12 @@ impl FioSource {
             let at = number as usize;
             let ended = self.workers[at].has_ended();
             let tally = &mut tallies[at];
-            let mut desk = Desk { out, slots: &mut self.slots, tally, left: &mut self.left };
+            let mut desk = Desk {
+                out,
+                slots: &mut self.slots,
+                tally,
+                left: &mut self.left,
+            };
             self.workers[at].advance(now, &mut desk);
             let alarm = self.workers[at].alarm();
             if alarm != Time::NEVER {
@@ -166,7 +191,12 @@ impl FioSource {
     }
 
     fn exit_all(&mut self, now: Time, at: usize) {
-        let Job { group, stage, exit_what, .. } = *self.workers[at].job;
+        let Job {
+            group,
+            stage,
+            exit_what,
+            ..
+        } = *self.workers[at].job;
         for number in 0..self.workers.len() {
             let worker = &mut self.workers[number];
             let with_it = match exit_what {
@@ -191,12 +221,22 @@ impl FioSource {
         let free = |worker: &&Worker| {
             worker.is_waiting()
                 && worker.job.stage <= self.stage
-                && worker.job.waits_for.is_none_or(|place| self.jobs[place] == 0)
+                && worker
+                    .job
+                    .waits_for
+                    .is_none_or(|place| self.jobs[place] == 0)
         };
-        let mut numbers: Vec<u32> = self.workers.iter().filter(free).map(|worker| worker.number).collect();
+        let mut numbers: Vec<u32> = self
+            .workers
+            .iter()
+            .filter(free)
+            .map(|worker| worker.number)
+            .collect();
         // The first is taken from the end.
         numbers.reverse();
-        numbers.iter().for_each(|number| self.workers[*number as usize].release(now));
+        numbers
+            .iter()
+            .for_each(|number| self.workers[*number as usize].release(now));
         self.ready.append(&mut numbers);
     }
 
@@ -234,7 +274,9 @@ impl Node for FioSource {
     }
 
     fn next_wake(&self) -> Wake {
-        self.alarms.peek().map_or(Wake::NEVER, |Reverse((due, _))| (*due).into())
+        self.alarms
+            .peek()
+            .map_or(Wake::NEVER, |Reverse((due, _))| (*due).into())
     }
 }
 
@@ -254,6 +296,11 @@ fn expected(job: &Job, capacity: Sectors) -> Option<u64> {
     let each = region.iteration.min(region.limit) / bytes;
     let ios = each.saturating_mul(job.loops).max(region.limit / bytes);
     let flushes = ios.checked_div(job.flush_every).unwrap_or(0);
-    let ios = job.number_ios.map_or(ios, |most| ios.min(most.saturating_mul(job.loops)));
-    Some(ios.saturating_add(flushes).saturating_mul(u64::from(job.clones)))
+    let ios = job
+        .number_ios
+        .map_or(ios, |most| ios.min(most.saturating_mul(job.loops)));
+    Some(
+        ios.saturating_add(flushes)
+            .saturating_mul(u64::from(job.clones)),
+    )
 }

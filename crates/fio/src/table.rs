@@ -5,7 +5,12 @@ use crate::options::{OptionEntry, Read, Treatment};
 use crate::readers as read;
 
 const fn simulated(names: &'static [&'static str], read: Read, note: &'static str) -> OptionEntry {
-    OptionEntry { names, treatment: Treatment::Simulated(read), note, files: None }
+    OptionEntry {
+        names,
+        treatment: Treatment::Simulated(read),
+        note,
+        files: None,
+    }
 }
 
 const fn on_files(
@@ -14,11 +19,21 @@ const fn on_files(
     volume: &'static [&'static str],
     note: &'static str,
 ) -> OptionEntry {
-    OptionEntry { names, treatment: Treatment::OnFiles(read, volume), note, files: None }
+    OptionEntry {
+        names,
+        treatment: Treatment::OnFiles(read, volume),
+        note,
+        files: None,
+    }
 }
 
 const fn ignored(names: &'static [&'static str], note: &'static str) -> OptionEntry {
-    OptionEntry { names, treatment: Treatment::Ignored, note, files: None }
+    OptionEntry {
+        names,
+        treatment: Treatment::Ignored,
+        note,
+        files: None,
+    }
 }
 
 const fn refused(
@@ -26,13 +41,19 @@ const fn refused(
     off: &'static [&'static str],
     note: &'static str,
 ) -> OptionEntry {
-    OptionEntry { names, treatment: Treatment::Refused(off), note, files: None }
+    OptionEntry {
+        names,
+        treatment: Treatment::Refused(off),
+        note,
+        files: None,
+    }
 }
 
 const ZERO: &[&str] = &["0"];
 /// Engines of which a job on files may have any: each makes one call at a time.
-const FILE_ENGINES: &[&str] =
-    &["sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio"];
+const FILE_ENGINES: &[&str] = &[
+    "sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio",
+];
 const NEVER: &[&str] = &[];
 
 /// All of them.

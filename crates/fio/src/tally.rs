@@ -30,7 +30,13 @@ pub(crate) struct Moments {
 
 impl Default for Moments {
     fn default() -> Moments {
-        Moments { count: 0, sum: 0, squares: 0, min: u64::MAX, max: 0 }
+        Moments {
+            count: 0,
+            sum: 0,
+            squares: 0,
+            min: u64::MAX,
+            max: 0,
+        }
     }
 }
 
@@ -62,7 +68,11 @@ impl Moments {
     }
 
     pub(crate) fn mean(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+        if self.count == 0 {
+            0.0
+        } else {
+            self.sum as f64 / self.count as f64
+        }
     }
 
     /// Of a sample: over `n - 1`.
@@ -74,7 +84,9 @@ impl Moments {
         // would lose their difference to rounding.
         let count = u128::from(self.count);
         let (mean, rest) = (self.sum / count, self.sum % count);
-        let about_mean = self.squares.saturating_sub(mean.saturating_mul(self.sum + rest));
+        let about_mean = self
+            .squares
+            .saturating_sub(mean.saturating_mul(self.sum + rest));
         let correction = rest as f64 * (rest as f64 / self.count as f64);
         ((about_mean as f64 - correction).max(0.0) / (self.count - 1) as f64).sqrt()
     }
@@ -92,7 +104,10 @@ pub(crate) struct Windows {
 
 impl Windows {
     fn begin(&mut self, began: Time) {
-        *self = Windows { end: began + WINDOW, ..Windows::default() };
+        *self = Windows {
+            end: began + WINDOW,
+            ..Windows::default()
+        };
     }
 
     fn record(&mut self, now: Time, bytes: u64) {
@@ -131,7 +146,10 @@ impl Lane {
 
     /// The smallest latency that so many percent do not exceed, in ns.
     pub(crate) fn percentile_ns(&self, percent: f64) -> u64 {
-        let found = self.histogram.as_ref().map_or(0, |histogram| histogram.value_at_percentile(percent));
+        let found = self
+            .histogram
+            .as_ref()
+            .map_or(0, |histogram| histogram.value_at_percentile(percent));
         found.min(self.latency_ns.max())
     }
 
@@ -139,7 +157,11 @@ impl Lane {
         self.bytes += bytes;
         self.latency_ns.record(latency.as_nanos());
         self.windows.record(now, bytes);
-        let make = || Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).ok().map(Box::new);
+        let make = || {
+            Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)
+                .ok()
+                .map(Box::new)
+        };
         if self.histogram.is_none() {
             self.histogram = make();
         }
@@ -185,13 +207,20 @@ pub(crate) struct Tally {
 impl Tally {
     /// What is issued from `began` on counts.
     pub(crate) fn begin(&mut self, began: Time) {
-        *self = Tally { began: Some(began), ..Tally::default() };
-        self.lanes.iter_mut().for_each(|lane| lane.windows.begin(began));
+        *self = Tally {
+            began: Some(began),
+            ..Tally::default()
+        };
+        self.lanes
+            .iter_mut()
+            .for_each(|lane| lane.windows.begin(began));
     }
 
     /// The worker has ended.
     pub(crate) fn end(&mut self, now: Time) {
-        self.elapsed = self.began.map_or(Duration::ZERO, |began| now.saturating_since(began));
+        self.elapsed = self
+            .began
+            .map_or(Duration::ZERO, |began| now.saturating_since(began));
     }
 
     /// An I/O was issued, `depth` of them are in flight now.
@@ -244,11 +273,17 @@ impl Tally {
     /// What another worker of the group has counted.
     pub(crate) fn add(&mut self, other: &Tally) {
         self.elapsed = self.elapsed.max(other.elapsed);
-        self.lanes.iter_mut().zip(&other.lanes).for_each(|(own, other)| own.add(other));
+        self.lanes
+            .iter_mut()
+            .zip(&other.lanes)
+            .for_each(|(own, other)| own.add(other));
         self.flush_ns.add(&other.flush_ns);
         self.failed += other.failed;
-        let sum =
-            |own: &mut [u64], other: &[u64]| own.iter_mut().zip(other).for_each(|(own, other)| *own += other);
+        let sum = |own: &mut [u64], other: &[u64]| {
+            own.iter_mut()
+                .zip(other)
+                .for_each(|(own, other)| *own += other)
+        };
         sum(&mut self.depths, &other.depths);
         sum(&mut self.bins_ns, &other.bins_ns);
         sum(&mut self.bins_us, &other.bins_us);
@@ -263,20 +298,50 @@ mod tests {
     #[test]
     fn moments_are_those_of_the_values() {
         let mut moments = Moments::default();
-        [2, 4, 4, 4, 5, 5, 7, 9].iter().for_each(|value| moments.record(*value));
+        [2, 4, 4, 4, 5, 5, 7, 9]
+            .iter()
+            .for_each(|value| moments.record(*value));
         assert_eq!((moments.min(), moments.max(), moments.mean()), (2, 9, 5.0));
         assert!((moments.deviation() - (32.0f64 / 7.0).sqrt()).abs() < 1e-12);
-        assert_eq!((Moments::default().min(), Moments::default().mean()), (0, 0.0));
+        assert_eq!(
+            (Moments::default().min(), Moments::default().mean()),
+            (0, 0.0)
+        );
     }
 
     #[test]
     fn latencies_fall_into_the_bin_below_whose_bound_they_lie() {
         let mut tally = Tally::default();
-        [1, 2, 999, 1_000, 9_999, 10_000, 999_999, 1_000_000, 1_999_999_999, 2_000_000_000]
-            .iter()
-            .for_each(|value| tally.bin(*value));
-        assert_eq!((tally.bins_ns[0], tally.bins_ns[1], tally.bins_ns[9]), (1, 1, 1));
-        assert_eq!((tally.bins_us[0], tally.bins_us[2], tally.bins_us[3], tally.bins_us[9]), (1, 1, 1, 1));
-        assert_eq!((tally.bins_ms[0], tally.bins_ms[10], tally.bins_ms[11]), (1, 1, 1));
+        [
+            1,
+            2,
+            999,
+            1_000,
+            9_999,
+            10_000,
+            999_999,
+            1_000_000,
+            1_999_999_999,
+            2_000_000_000,
+        ]
+        .iter()
+        .for_each(|value| tally.bin(*value));
+        assert_eq!(
+            (tally.bins_ns[0], tally.bins_ns[1], tally.bins_ns[9]),
+            (1, 1, 1)
+        );
+        assert_eq!(
+            (
+                tally.bins_us[0],
+                tally.bins_us[2],
+                tally.bins_us[3],
+                tally.bins_us[9]
+            ),
+            (1, 1, 1, 1)
+        );
+        assert_eq!(
+            (tally.bins_ms[0], tally.bins_ms[10], tally.bins_ms[11]),
+            (1, 1, 1)
+        );
     }
 }

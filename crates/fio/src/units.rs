@@ -24,7 +24,10 @@ pub(crate) enum Amount {
 
 /// What a prefix letter multiplies by, as a power of the base.
 fn power(prefix: &str) -> Option<u32> {
-    ["", "k", "m", "g", "t", "p"].iter().position(|name| *name == prefix).map(|power| power as u32)
+    ["", "k", "m", "g", "t", "p"]
+        .iter()
+        .position(|name| *name == prefix)
+        .map(|power| power as u32)
 }
 
 /// The factor of a suffix such as `k`, `KiB` or `b`.
@@ -33,7 +36,10 @@ pub(crate) fn size_factor(suffix: &str, kb_base: u64) -> Option<u64> {
     let (prefix, base) = if let Some(prefix) = suffix.strip_suffix("ib") {
         (prefix, if kb_base == 1000 { 1024u64 } else { 1000 })
     } else {
-        let short = suffix.strip_suffix('b').or_else(|| suffix.strip_suffix('i')).unwrap_or(&suffix);
+        let short = suffix
+            .strip_suffix('b')
+            .or_else(|| suffix.strip_suffix('i'))
+            .unwrap_or(&suffix);
         (short, kb_base)
     };
     let power = power(prefix)?;
@@ -65,8 +71,13 @@ pub(crate) fn split_number(text: &str) -> Option<(u64, &str)> {
             .filter(|_| !digits.starts_with('+'))
             .map(|number| (number, ""));
     }
-    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-    text[..end].parse().ok().map(|number| (number, &text[end..]))
+    let end = text
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(text.len());
+    text[..end]
+        .parse()
+        .ok()
+        .map(|number| (number, &text[end..]))
 }
 
 /// A whole number of bytes, or of things: `4k`, `0x1000`, `(4*1024)`.
@@ -82,7 +93,9 @@ pub(crate) fn integer(text: &str, kb_base: u64) -> Result<u64, String> {
     }
     let (number, suffix) = split_number(text).ok_or_else(wrong)?;
     let factor = size_factor(suffix, kb_base).ok_or_else(wrong)?;
-    number.checked_mul(factor).ok_or_else(|| format!("found `{text}`; it does not fit into 64 bits"))
+    number
+        .checked_mul(factor)
+        .ok_or_else(|| format!("found `{text}`; it does not fit into 64 bits"))
 }
 
 /// A size, or a percentage of the volume: `1g`, `20%`.
@@ -105,9 +118,14 @@ pub(crate) fn time(text: &str, bare: TimeUnit) -> Result<Duration, String> {
             "" => Some(1),
             suffix => time_factor(suffix).map(|nanoseconds| nanoseconds / 1_000),
         };
-        let value = expression::evaluate(text, &microseconds)
-            .and_then(|value| value.checked_mul(1_000).ok_or_else(|| "longer than 584 years".to_owned()));
-        return value.map(Duration::from_nanos).map_err(|problem| format!("found `{text}`: {problem}"));
+        let value = expression::evaluate(text, &microseconds).and_then(|value| {
+            value
+                .checked_mul(1_000)
+                .ok_or_else(|| "longer than 584 years".to_owned())
+        });
+        return value
+            .map(Duration::from_nanos)
+            .map_err(|problem| format!("found `{text}`: {problem}"));
     }
     let (number, suffix) = split_number(text).ok_or_else(wrong)?;
     let factor = match (suffix, bare) {
@@ -115,8 +133,9 @@ pub(crate) fn time(text: &str, bare: TimeUnit) -> Result<Duration, String> {
         ("", TimeUnit::Microseconds) => 1_000,
         _ => time_factor(suffix).ok_or_else(wrong)?,
     };
-    let nanoseconds =
-        number.checked_mul(factor).ok_or_else(|| format!("found `{text}`; longer than 584 years"))?;
+    let nanoseconds = number
+        .checked_mul(factor)
+        .ok_or_else(|| format!("found `{text}`; longer than 584 years"))?;
     Ok(Duration::from_nanos(nanoseconds))
 }
 
@@ -128,10 +147,21 @@ pub(crate) fn each_direction<T: Clone>(
 ) -> Result<[Option<T>; 3], String> {
     let parts: Vec<&str> = text.split(',').map(str::trim).collect();
     if parts.len() > 3 {
-        return Err(format!("found `{text}`; expected at most three values: read,write,trim"));
+        return Err(format!(
+            "found `{text}`; expected at most three values: read,write,trim"
+        ));
     }
-    let read = |part: &&str| if part.is_empty() { Ok(None) } else { read(part).map(Some) };
-    let values = parts.iter().map(read).collect::<Result<Vec<Option<T>>, String>>()?;
+    let read = |part: &&str| {
+        if part.is_empty() {
+            Ok(None)
+        } else {
+            read(part).map(Some)
+        }
+    };
+    let values = parts
+        .iter()
+        .map(read)
+        .collect::<Result<Vec<Option<T>>, String>>()?;
     let at = |direction: usize| values.get(direction).or(values.last()).cloned().flatten();
     Ok([at(0), at(1), at(2)])
 }
@@ -143,7 +173,11 @@ pub(crate) fn range<T: PartialOrd + Copy>(
 ) -> Result<(T, T), String> {
     let (low, high) = text.split_once(['-', ':']).unwrap_or((text, text));
     let (low, high) = (read(low.trim())?, read(high.trim())?);
-    Ok(if low <= high { (low, high) } else { (high, low) })
+    Ok(if low <= high {
+        (low, high)
+    } else {
+        (high, low)
+    })
 }
 
 #[cfg(test)]
@@ -201,7 +235,10 @@ mod tests {
         ] {
             assert_eq!(integer(text, 1024), Ok(value), "{text}");
         }
-        assert_eq!(time("(2*500ms)", TimeUnit::Seconds), Ok(Duration::from_secs(1)));
+        assert_eq!(
+            time("(2*500ms)", TimeUnit::Seconds),
+            Ok(Duration::from_secs(1))
+        );
         assert_eq!(time("(7)", TimeUnit::Seconds), Ok(Duration::from_micros(7)));
     }
 
@@ -215,9 +252,16 @@ mod tests {
             ("2m", 120_000),
             ("1h", 3_600_000),
         ] {
-            assert_eq!(time(text, TimeUnit::Seconds), Ok(Duration::from_millis(milliseconds)), "{text}");
+            assert_eq!(
+                time(text, TimeUnit::Seconds),
+                Ok(Duration::from_millis(milliseconds)),
+                "{text}"
+            );
         }
-        assert_eq!(time("250", TimeUnit::Microseconds), Ok(Duration::from_micros(250)));
+        assert_eq!(
+            time("250", TimeUnit::Microseconds),
+            Ok(Duration::from_micros(250))
+        );
     }
 
     #[test]

@@ -96,11 +96,21 @@ impl Worker {
     ///
     /// # Errors
     /// The option that does not fit the volume.
-    pub(crate) fn new(job: &Arc<Job>, number: u32, ground: Ground, seed: Seed) -> Result<Worker, Misfit> {
+    pub(crate) fn new(
+        job: &Arc<Job>,
+        number: u32,
+        ground: Ground,
+        seed: Seed,
+    ) -> Result<Worker, Misfit> {
         let seed = job.seed.map_or(seed, Seed);
         let mut choice = stream(seed, number, "choice");
         let progress = Progress::new(job, &ground.whole);
-        let offsets = Places::new(job, ground, &mut stream(seed, number, "popular places"), &mut choice)?;
+        let offsets = Places::new(
+            job,
+            ground,
+            &mut stream(seed, number, "popular places"),
+            &mut choice,
+        )?;
         Ok(Worker {
             job: Arc::clone(job),
             number,
@@ -155,7 +165,11 @@ impl Worker {
     pub(crate) fn release(&mut self, now: Time) {
         let (low, high) = self.job.start_delay;
         let spread = (high - low).as_nanos();
-        let drawn = if spread == 0 { 0 } else { self.timing.below(spread + 1) };
+        let drawn = if spread == 0 {
+            0
+        } else {
+            self.timing.below(spread + 1)
+        };
         let delay = Time::from_nanos(low.as_nanos().saturating_add(drawn));
         self.phase = Phase::Delayed(now.max(delay));
     }
@@ -171,7 +185,13 @@ impl Worker {
     }
 
     /// One of its requests has finished.
-    pub(crate) fn completed(&mut self, now: Time, request: &InFlight, status: Status, tally: &mut Tally) {
+    pub(crate) fn completed(
+        &mut self,
+        now: Time,
+        request: &InFlight,
+        status: Status,
+        tally: &mut Tally,
+    ) {
         match request.direction {
             Some(direction) => {
                 self.in_flight -= 1;
@@ -208,7 +228,10 @@ impl Worker {
 
     fn start(&mut self, now: Time, desk: &mut Desk<'_>) {
         self.ramp_end = now + self.job.ramp;
-        self.stop = self.job.runtime.map_or(Time::NEVER, |runtime| self.ramp_end + runtime);
+        self.stop = self
+            .job
+            .runtime
+            .map_or(Time::NEVER, |runtime| self.ramp_end + runtime);
         self.thinking.start(now);
         self.pace.restart(now);
         self.phase = Phase::Draining(Next::Iterate);
@@ -233,8 +256,11 @@ impl Worker {
                 // The job sleeps no longer than it runs.
                 let until = due.min(self.stop.max(now));
                 let offload = self.job.offload;
-                self.phase =
-                    if offload { Phase::Asleep(until) } else { Phase::Draining(Next::SleepUntil(until)) };
+                self.phase = if offload {
+                    Phase::Asleep(until)
+                } else {
+                    Phase::Draining(Next::SleepUntil(until))
+                };
             }
         }
     }
@@ -325,12 +351,18 @@ impl Worker {
         self.in_flight += 1;
         if direction == Direction::Write {
             self.writes += 1;
-            self.flush_due = self.job.flush_every > 0 && self.writes.is_multiple_of(self.job.flush_every);
+            self.flush_due =
+                self.job.flush_every > 0 && self.writes.is_multiple_of(self.job.flush_every);
         }
         self.pace.issued(direction, bytes, &mut self.timing);
         desk.tally.issued(now, self.in_flight);
         let extent = Extent::new(start / SECTOR_BYTES, bytes / SECTOR_BYTES);
-        let flight = InFlight { worker: self.number, direction: Some(direction), bytes, submitted: now };
+        let flight = InFlight {
+            worker: self.number,
+            direction: Some(direction),
+            bytes,
+            submitted: now,
+        };
         self.submit(flight, direction.operation(), extent, desk);
     }
 
@@ -345,7 +377,16 @@ impl Worker {
             ..Hints::default()
         };
         let id = RequestId(u64::from(desk.slots.keep(flight)));
-        desk.out.issue(0, Request { id, operation, extent, hints, ..Request::default() });
+        desk.out.issue(
+            0,
+            Request {
+                id,
+                operation,
+                extent,
+                hints,
+                ..Request::default()
+            },
+        );
     }
 
     /// Flushes. A flush that waits in the job is not one of those in flight.
@@ -356,17 +397,30 @@ impl Worker {
             self.in_flight += 1;
             let depth = self.job.depth;
             let full = self.in_flight >= depth;
-            self.phase = if full { Phase::Reaping(self.floor(depth)) } else { Phase::Running };
+            self.phase = if full {
+                Phase::Reaping(self.floor(depth))
+            } else {
+                Phase::Running
+            };
         } else {
             self.phase = Phase::Flushing(next);
         }
-        let flight = InFlight { worker: self.number, direction: None, bytes: 0, submitted: now };
+        let flight = InFlight {
+            worker: self.number,
+            direction: None,
+            bytes: 0,
+            submitted: now,
+        };
         self.submit(flight, Operation::Flush, Extent::default(), desk);
     }
 
     /// Behind each turn of the loop: time to pause?
     fn think_or_run(&mut self, now: Time) {
-        self.phase = if self.thinking.is_due(now) { Phase::Draining(Next::Think) } else { Phase::Running };
+        self.phase = if self.thinking.is_due(now) {
+            Phase::Draining(Next::Think)
+        } else {
+            Phase::Running
+        };
     }
 
     fn drained(&mut self, now: Time, next: Next, desk: &mut Desk<'_>) {
@@ -391,7 +445,11 @@ impl Worker {
             return self.flush(now, desk, Next::Iterate);
         }
         let over = self.terminated || now >= self.stop || !may_issue;
-        match if over { None } else { self.progress.begin_iteration(&self.job) } {
+        match if over {
+            None
+        } else {
+            self.progress.begin_iteration(&self.job)
+        } {
             Some(first) => {
                 self.begin_iteration(first);
                 self.phase = Phase::Running;

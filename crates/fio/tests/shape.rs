@@ -7,7 +7,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-const JOB: &str = "[global]\nioengine=null\nsize=1m\n[a]\nrw=randrw\niodepth=4\n[b]\nstonewall\nrw=read\n";
+const JOB: &str =
+    "[global]\nioengine=null\nsize=1m\n[a]\nrw=randrw\niodepth=4\n[b]\nstonewall\nrw=read\n";
 
 /// Ours: each request takes a millisecond.
 fn simulated(text: &str) -> Value {
@@ -21,20 +22,29 @@ fn simulated(text: &str) -> Value {
             let submitted = now;
             now += Duration::from_millis(1);
             for request in out.requests().collect::<Vec<_>>() {
-                let completion =
-                    Completion { id: request.id, submitted, finished: now, ..Completion::default() };
+                let completion = Completion {
+                    id: request.id,
+                    submitted,
+                    finished: now,
+                    ..Completion::default()
+                };
                 source.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
             }
         }
     }
-    source.results().report(Vec::new(), Duration::from_secs(1)).json("0")
+    source
+        .results()
+        .report(Vec::new(), Duration::from_secs(1))
+        .json("0")
 }
 
 /// The paths of all values, such as `jobs.read.clat_ns.min`.
 fn paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
-            fields.iter().for_each(|(name, value)| paths(value, &format!("{path}.{name}"), found));
+            fields
+                .iter()
+                .for_each(|(name, value)| paths(value, &format!("{path}.{name}"), found));
         }
         Value::Array(items) => items.iter().for_each(|item| paths(item, path, found)),
         _ => {
@@ -55,7 +65,11 @@ fn results_have_every_field_that_fio_prints() {
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("job.fio");
     std::fs::write(&file, JOB).unwrap();
-    let output = Command::new("fio").arg("--output-format=json").arg(&file).current_dir(&folder).output();
+    let output = Command::new("fio")
+        .arg("--output-format=json")
+        .arg(&file)
+        .current_dir(&folder)
+        .output();
     std::fs::remove_dir_all(&folder).unwrap();
     let Ok(output) = output else {
         println!("skipped: fio is not installed");
@@ -74,19 +88,31 @@ fn results_have_the_fields_that_scripts_read() {
     assert_eq!(ours["global options"]["size"], "1m");
     let jobs = ours["jobs"].as_array().unwrap();
     let (first, second) = (&jobs[0], &jobs[1]);
-    assert_eq!((&first["jobname"], &first["groupid"], &first["error"]), (&"a".into(), &0.into(), &0.into()));
-    assert_eq!((&second["groupid"], &second["job options"]["rw"]), (&1.into(), &"read".into()));
+    assert_eq!(
+        (&first["jobname"], &first["groupid"], &first["error"]),
+        (&"a".into(), &0.into(), &0.into())
+    );
+    assert_eq!(
+        (&second["groupid"], &second["job options"]["rw"]),
+        (&1.into(), &"read".into())
+    );
     let reads = first["read"]["total_ios"].as_u64().unwrap();
     let writes = first["write"]["total_ios"].as_u64().unwrap();
     assert_eq!(reads + writes, 256);
     let read = &second["read"];
-    assert_eq!((&read["io_bytes"], &read["io_kbytes"]), (&1_048_576.into(), &1024.into()));
+    assert_eq!(
+        (&read["io_bytes"], &read["io_kbytes"]),
+        (&1_048_576.into(), &1024.into())
+    );
     // 256 I/Os of a millisecond, one at a time.
     assert_eq!(
         (&read["runtime"], &read["iops"], &read["bw_bytes"]),
         (&256.into(), &1000.0.into(), &4_096_000.into())
     );
-    assert_eq!((&read["bw"], &read["clat_ns"]["N"]), (&4000.into(), &256.into()));
+    assert_eq!(
+        (&read["bw"], &read["clat_ns"]["N"]),
+        (&4000.into(), &256.into())
+    );
     for key in ["min", "max", "mean"] {
         assert_eq!(read["clat_ns"][key].as_f64(), Some(1e6), "{key}");
         assert_eq!(read["lat_ns"][key].as_f64(), Some(1e6), "{key}");
@@ -105,7 +131,12 @@ fn a_group_is_one_result() {
     let jobs = ours["jobs"].as_array().unwrap();
     let told: Vec<(&str, u64)> = jobs
         .iter()
-        .map(|job| (job["jobname"].as_str().unwrap(), job["read"]["total_ios"].as_u64().unwrap()))
+        .map(|job| {
+            (
+                job["jobname"].as_str().unwrap(),
+                job["read"]["total_ios"].as_u64().unwrap(),
+            )
+        })
         .collect();
     assert_eq!(told, [("a", 768), ("c", 256)]);
 }

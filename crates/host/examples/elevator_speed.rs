@@ -30,8 +30,9 @@ fn main() {
         drive: false,
         clock: fullstroke_host::Clock::EXACT,
     };
-    for entry in
-        REGISTRY.iter().filter(|entry| wanted.is_empty() || wanted.iter().any(|name| name == entry.name))
+    for entry in REGISTRY
+        .iter()
+        .filter(|entry| wanted.is_empty() || wanted.iter().any(|name| name == entry.name))
     {
         for sequential in [false, true] {
             let Ok(elevator) = (entry.build.build)(&Keys::new(), &site) else {
@@ -42,7 +43,10 @@ fn main() {
             let simulated = Loops::new(sequential).run(elevator);
             let nanoseconds = begin.elapsed().as_nanos() as f64 / f64::from(REQUESTS);
             let kind = if sequential { "sequential" } else { "random" };
-            println!("{:14} {kind:10} {nanoseconds:5.0} ns a request, {simulated:?} simulated", entry.name);
+            println!(
+                "{:14} {kind:10} {nanoseconds:5.0} ns a request, {simulated:?} simulated",
+                entry.name
+            );
         }
     }
 }
@@ -63,7 +67,9 @@ impl Loops {
             sequential,
             random: Seed(1).stream("addresses"),
             requests: Requests::default(),
-            positions: (0..PROCESSES).map(|process| u64::from(process) << 22).collect(),
+            positions: (0..PROCESSES)
+                .map(|process| u64::from(process) << 22)
+                .collect(),
             device: VecDeque::new(),
             now: Time::ZERO,
         }
@@ -84,7 +90,10 @@ impl Loops {
                 }
             }
             self.now += Duration::from_micros(50);
-            let done = self.device.pop_front().expect("an idle device is sent something");
+            let done = self
+                .device
+                .pop_front()
+                .expect("an idle device is sent something");
             elevator.completed(self.now, done, &self.requests);
             let process = self.requests.take(done).process;
             self.ask(process, elevator.as_mut());
@@ -95,7 +104,11 @@ impl Loops {
 
     fn ask(&mut self, process: u32, elevator: &mut dyn Elevator) {
         let position = &mut self.positions[process as usize];
-        let start = if self.sequential { *position } else { self.random.below(CAPACITY / 8) * 8 };
+        let start = if self.sequential {
+            *position
+        } else {
+            self.random.below(CAPACITY / 8) * 8
+        };
         *position = (start + 8) % CAPACITY;
         let mut request = Queued::default();
         request.extent = Extent::new(start, 8);
@@ -120,7 +133,9 @@ impl Loops {
             tracks: None,
             stripes: None,
         };
-        let Some(slot) = elevator.dispatch(self.now, &context) else { return false };
+        let Some(slot) = elevator.dispatch(self.now, &context) else {
+            return false;
+        };
         self.requests[slot].dispatched = self.now;
         self.device.push_back(slot);
         true

@@ -26,13 +26,18 @@ impl Clock {
     /// # Errors
     /// A frequency that no kernel is built with.
     pub fn new(hz: Option<u32>) -> Result<Clock, ConfigError> {
-        let Some(hz) = hz else { return Ok(Clock::EXACT) };
+        let Some(hz) = hz else {
+            return Ok(Clock::EXACT);
+        };
         if !FREQUENCIES.contains(&hz) {
-            let message =
-                format!("found {hz}; expected 100, 250, 300 or 1000 ticks a second, or leave it out (exact)");
+            let message = format!(
+                "found {hz}; expected 100, 250, 300 or 1000 ticks a second, or leave it out (exact)"
+            );
             return Err(ConfigError::new("hz", message));
         }
-        Ok(Clock { tick: Some(Duration::from_secs(1) / u64::from(hz)) })
+        Ok(Clock {
+            tick: Some(Duration::from_secs(1) / u64::from(hz)),
+        })
     }
 
     /// For elevators that read a clock of nanoseconds in their kernels, and set
@@ -44,7 +49,8 @@ impl Clock {
         match self.tick {
             None => Ok(()),
             Some(_) => {
-                let message = format!("has no effect: `{elevator}` does not count in ticks; leave it out");
+                let message =
+                    format!("has no effect: `{elevator}` does not count in ticks; leave it out");
                 Err(ConfigError::new("hz", message))
             }
         }
@@ -65,7 +71,11 @@ impl Clock {
     /// `blk_queue_make_request` of `block/ll_rw_blk.c`, Linux 2.6.24). No time
     /// stays none.
     pub fn whole(self, span: Duration) -> Duration {
-        if span == Duration::ZERO { span } else { self.span(self.count(span).max(1)) }
+        if span == Duration::ZERO {
+            span
+        } else {
+            self.span(self.count(span).max(1))
+        }
     }
 
     /// The same where an expiry must lie in the past, as `time_after` asks: a tick
@@ -76,7 +86,8 @@ impl Clock {
 
     /// The longest that is shorter than that expiry: a tick less.
     pub fn short_of(self, span: Duration) -> Duration {
-        self.whole(span).saturating_sub(self.tick.unwrap_or(Duration::ZERO))
+        self.whole(span)
+            .saturating_sub(self.tick.unwrap_or(Duration::ZERO))
     }
 
     /// A tick; a millisecond where it is exact.
@@ -112,15 +123,28 @@ mod tests {
     fn expiries_have_as_many_ticks_as_in_the_kernels() {
         // `default_antic_expire`, `cfq_slice_idle`, `unplug_delay` and `read_expire`.
         let usual = [6_700, 8_000, 3_000, 500_000].map(Duration::from_micros);
-        for (frequency, ticks) in
-            [(100, [1, 1, 1, 50]), (250, [1, 2, 1, 125]), (300, [2, 2, 1, 150]), (1000, [6, 8, 3, 500])]
-        {
+        for (frequency, ticks) in [
+            (100, [1, 1, 1, 50]),
+            (250, [1, 2, 1, 125]),
+            (300, [2, 2, 1, 150]),
+            (1000, [6, 8, 3, 500]),
+        ] {
             let clock = hz(frequency);
-            assert_eq!(usual.map(|span| clock.count(clock.whole(span))), ticks, "{frequency} Hz");
+            assert_eq!(
+                usual.map(|span| clock.count(clock.whole(span))),
+                ticks,
+                "{frequency} Hz"
+            );
         }
         assert_eq!(hz(250).whole(Duration::ZERO), Duration::ZERO);
-        assert_eq!(hz(250).past(Duration::from_millis(9)), Duration::from_millis(12));
-        assert_eq!(hz(250).short_of(Duration::from_millis(20)), Duration::from_millis(16));
+        assert_eq!(
+            hz(250).past(Duration::from_millis(9)),
+            Duration::from_millis(12)
+        );
+        assert_eq!(
+            hz(250).short_of(Duration::from_millis(20)),
+            Duration::from_millis(16)
+        );
     }
 
     #[test]

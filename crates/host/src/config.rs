@@ -109,8 +109,12 @@ impl HostConfig {
         match &config.keys.members {
             None => Ok(config),
             Some(members) => {
-                let members = HostConfig::read_members(members).map_err(|error| error.below("members"))?;
-                Ok(HostConfig { members: Some(Box::new(members)), ..config })
+                let members =
+                    HostConfig::read_members(members).map_err(|error| error.below("members"))?;
+                Ok(HostConfig {
+                    members: Some(Box::new(members)),
+                    ..config
+                })
             }
         }
     }
@@ -118,9 +122,18 @@ impl HostConfig {
     fn read_members(table: &Keys) -> Result<HostConfig, ConfigError> {
         for (key, message) in [
             ("members", "a drive has no members; leave it out"),
-            ("files", "the file system is the host's, above the volume; give it to [host] itself"),
-            ("memory", "the page cache is the host's, above the volume; give it to [host] itself"),
-            ("pushed", "what is pushed to the host it keeps above the volume; give it to [host] itself"),
+            (
+                "files",
+                "the file system is the host's, above the volume; give it to [host] itself",
+            ),
+            (
+                "memory",
+                "the page cache is the host's, above the volume; give it to [host] itself",
+            ),
+            (
+                "pushed",
+                "what is pushed to the host it keeps above the volume; give it to [host] itself",
+            ),
         ] {
             if table.contains_key(key) {
                 return Err(ConfigError::new(key, message));
@@ -135,11 +148,19 @@ impl HostConfig {
             Some(Value::String(name)) => Some(find("elevator", REGISTRY, "elevator", name)?),
             _ => None,
         };
-        let tunables = elevator.map(|entry| known_keys(&(entry.schema)())).unwrap_or_default();
+        let tunables = elevator
+            .map(|entry| known_keys(&(entry.schema)()))
+            .unwrap_or_default();
         check_known(table, &[&own[..], &tunables].concat())?;
-        let (keys, tunables): (Keys, Keys) =
-            table.clone().into_iter().partition(|(key, _)| own.contains(key));
-        let config = HostConfig { keys: read(&keys)?, tunables, ..HostConfig::default() };
+        let (keys, tunables): (Keys, Keys) = table
+            .clone()
+            .into_iter()
+            .partition(|(key, _)| own.contains(key));
+        let config = HostConfig {
+            keys: read(&keys)?,
+            tunables,
+            ..HostConfig::default()
+        };
         config.check(elevator)?;
         config.cache()?;
         config.pushed(Sectors::ZERO)?;
@@ -156,7 +177,9 @@ impl HostConfig {
     /// # Errors
     /// As [`read`](HostConfig::read).
     pub fn cache(&self) -> Result<Option<Cache>, ConfigError> {
-        let Some(table) = &self.keys.memory else { return Ok(None) };
+        let Some(table) = &self.keys.memory else {
+            return Ok(None);
+        };
         let default = Queue::default();
         let queue = Queue {
             nr_requests: self.keys.nr_requests.unwrap_or(default.nr_requests),
@@ -187,7 +210,10 @@ impl HostConfig {
             return refuse("elevator", "found none; expected one, such as \"noop\",");
         }
         if let Some(key) = self.tunables.keys().next() {
-            return refuse(key, "found a key of the elevator; expected one without keys");
+            return refuse(
+                key,
+                "found a key of the elevator; expected one without keys",
+            );
         }
         self.trial = Some(trial);
         Ok(())
@@ -203,7 +229,9 @@ impl HostConfig {
     /// # Errors
     /// As [`read`](HostConfig::read).
     pub fn memory(&self, capacity: Sectors) -> Result<Option<Box<dyn Node>>, ConfigError> {
-        let Some(cache) = self.cache()? else { return Ok(None) };
+        let Some(cache) = self.cache()? else {
+            return Ok(None);
+        };
         let layer = PagedDevice::new(cache, capacity);
         Ok(Some(match &self.name {
             Some(name) => Box::new(layer.of_host(name)),
@@ -214,7 +242,10 @@ impl HostConfig {
     /// The same of one of several hosts: what its caches count is told under its name.
     #[must_use]
     pub fn called(self, name: &str) -> HostConfig {
-        HostConfig { name: Some(name.to_owned()), ..self }
+        HostConfig {
+            name: Some(name.to_owned()),
+            ..self
+        }
     }
 
     /// Whether it keeps what storage pushes.
@@ -227,7 +258,9 @@ impl HostConfig {
     /// # Errors
     /// As [`read`](HostConfig::read).
     pub fn pushed(&self, capacity: Sectors) -> Result<Option<Box<dyn Node>>, ConfigError> {
-        let Some(keys) = &self.keys.pushed else { return Ok(None) };
+        let Some(keys) = &self.keys.pushed else {
+            return Ok(None);
+        };
         let layer = PushedBlocks::new(keys, capacity).map_err(|error| error.below("pushed"))?;
         Ok(Some(match &self.name {
             Some(name) => Box::new(layer.of_host(name)),
@@ -240,13 +273,23 @@ impl HostConfig {
     /// # Errors
     /// As [`read`](HostConfig::read).
     pub fn memory_size(&self) -> Result<Bytes, ConfigError> {
-        let Some(table) = &self.keys.memory else { return Ok(Bytes(0)) };
-        MemoryKeys::read(table).map(|keys| keys.size).map_err(|error| error.below("memory"))
+        let Some(table) = &self.keys.memory else {
+            return Ok(Bytes(0));
+        };
+        MemoryKeys::read(table)
+            .map(|keys| keys.size)
+            .map_err(|error| error.below("memory"))
     }
 
     /// What contradicts itself, or would have no effect.
     fn check(&self, elevator: Option<&Entry<Maker>>) -> Result<(), ConfigError> {
-        let HostKeys { queue_depth, nr_requests, max_sectors_kb, unplug_threshold, .. } = self.keys;
+        let HostKeys {
+            queue_depth,
+            nr_requests,
+            max_sectors_kb,
+            unplug_threshold,
+            ..
+        } = self.keys;
         let counts = [
             ("queue_depth", queue_depth),
             ("nr_requests", nr_requests),
@@ -254,9 +297,14 @@ impl HostConfig {
             ("unplug_threshold", unplug_threshold),
         ];
         if let Some((key, _)) = counts.iter().find(|(_, count)| *count == Some(0)) {
-            return Err(ConfigError::new(*key, "found 0; expected at least 1, or leave it out"));
+            return Err(ConfigError::new(
+                *key,
+                "found 0; expected at least 1, or leave it out",
+            ));
         }
-        let Some(entry) = elevator else { return self.check_plain() };
+        let Some(entry) = elevator else {
+            return self.check_plain();
+        };
         let plug = self.keys.plug.unwrap_or_default();
         let needs_a_queue_plug = |key: &str| {
             let message = format!(
@@ -276,10 +324,17 @@ impl HostConfig {
                            or leave it out";
             return Err(ConfigError::new("fua", message));
         }
-        let site = Site { capacity: Sectors(u64::MAX), drive: true, ..self.site()? };
+        let site = Site {
+            capacity: Sectors(u64::MAX),
+            drive: true,
+            ..self.site()?
+        };
         let anticipates = (entry.build.build)(&self.tunables, &site)?.anticipates();
         if self.keys.per_member_anticipation == Some(true) && !anticipates {
-            let message = format!("the elevator `{}` does not anticipate; leave it out", entry.name);
+            let message = format!(
+                "the elevator `{}` does not anticipate; leave it out",
+                entry.name
+            );
             return Err(ConfigError::new("per_member_anticipation", message));
         }
         Ok(())
@@ -288,10 +343,15 @@ impl HostConfig {
     /// Without an elevator only the depth means something.
     fn check_plain(&self) -> Result<(), ConfigError> {
         let given = serde_json::to_value(&self.keys).unwrap_or_default();
-        let without_effect = given.as_object().into_iter().flatten().find(|(key, value)| {
-            !value.is_null()
-                && !["queue_depth", "members", "memory", "pushed", "files"].contains(&key.as_str())
-        });
+        let without_effect = given
+            .as_object()
+            .into_iter()
+            .flatten()
+            .find(|(key, value)| {
+                !value.is_null()
+                    && !["queue_depth", "members", "memory", "pushed", "files"]
+                        .contains(&key.as_str())
+            });
         match without_effect {
             None => Ok(()),
             Some((key, _)) => Err(ConfigError::new(
@@ -327,7 +387,11 @@ impl HostConfig {
                 .queue_depth
                 .map(|depth| Box::new(DispatchQueue::new(depth)) as Box<dyn Node>));
         };
-        let HostKeys { stripe_aware_merging, per_member_anticipation, .. } = self.keys;
+        let HostKeys {
+            stripe_aware_merging,
+            per_member_anticipation,
+            ..
+        } = self.keys;
         let by_stripe = [
             ("stripe_aware_merging", stripe_aware_merging),
             ("per_member_anticipation", per_member_anticipation),
@@ -335,13 +399,20 @@ impl HostConfig {
         if let Some((key, _)) = by_stripe.iter().find(|(_, on)| *on == Some(true))
             && below.stripes.is_none()
         {
-            return Err(ConfigError::new(*key, "below is nothing that is striped; leave it out"));
+            return Err(ConfigError::new(
+                *key,
+                "below is nothing that is striped; leave it out",
+            ));
         }
         if self.aligns_to_tracks() && below.tracks.is_none() {
             let message = "nothing is known of tracks below; leave it out";
             return Err(ConfigError::new("track_aligned", message));
         }
-        let site = Site { capacity: below.capacity, drive: below.drive, ..self.site()? };
+        let site = Site {
+            capacity: below.capacity,
+            drive: below.drive,
+            ..self.site()?
+        };
         let entry = find("elevator", REGISTRY, "elevator", name)?;
         let elevator = match &self.trial {
             Some(trial) => trial.build(&site)?,
@@ -349,7 +420,9 @@ impl HostConfig {
         };
         let settings = self.settings(&site, self.flush(entry));
         let tracks = below.tracks.filter(|_| self.aligns_to_tracks());
-        Ok(Some(Box::new(BlockLayer::new(elevator, &settings, below.stripes).aligned_to(tracks))))
+        Ok(Some(Box::new(
+            BlockLayer::new(elevator, &settings, below.stripes).aligned_to(tracks),
+        )))
     }
 
     /// What a flush does to other requests above this elevator.
@@ -368,7 +441,13 @@ impl HostConfig {
     }
 
     fn settings(&self, site: &Site, flush: Flushing) -> Settings {
-        let Site { queue_depth, nr_requests, capacity, clock, .. } = *site;
+        let Site {
+            queue_depth,
+            nr_requests,
+            capacity,
+            clock,
+            ..
+        } = *site;
         let plug = self.keys.plug.unwrap_or_default();
         // The kernels': `blk_queue_make_request` of `block/ll_rw_blk.c` in 2.6.24 (4
         // requests, 3 ms), `BLK_MAX_REQUEST_COUNT` today.
@@ -396,12 +475,19 @@ mod tests {
     use serde_json::json;
 
     fn config(table: Value) -> Result<HostConfig, ConfigError> {
-        let Value::Object(table) = table else { panic!("{table}") };
+        let Value::Object(table) = table else {
+            panic!("{table}")
+        };
         HostConfig::read(&table)
     }
 
     fn drive() -> Underneath {
-        Underneath { capacity: Sectors(1_000_000), drive: true, stripes: None, tracks: None }
+        Underneath {
+            capacity: Sectors(1_000_000),
+            drive: true,
+            stripes: None,
+            tracks: None,
+        }
     }
 
     fn refused(table: Value) -> ConfigError {
@@ -426,34 +512,70 @@ mod tests {
     fn what_cannot_be_or_has_no_effect_is_refused_at_its_key() {
         for (table, key) in [
             (json!({ "queue_depth": 0 }), "queue_depth"),
-            (json!({ "elevator": "noop", "nr_requests": 0 }), "nr_requests"),
+            (
+                json!({ "elevator": "noop", "nr_requests": 0 }),
+                "nr_requests",
+            ),
             (json!({ "nr_requests": 64 }), "nr_requests"),
             (json!({ "rev_penalty": 1 }), "rev_penalty"),
-            (json!({ "elevator": "noop", "rev_penalty": 1 }), "rev_penalty"),
+            (
+                json!({ "elevator": "noop", "rev_penalty": 1 }),
+                "rev_penalty",
+            ),
             (json!({ "elevator": 7 }), "elevator"),
             (json!({ "elevator": "v-r", "fifo_batch": 0 }), "fifo_batch"),
-            (json!({ "elevator": "v-r", "fifo_batch": "many" }), "fifo_batch"),
-            (json!({ "elevator": "noop", "unplug_delay": "1ms" }), "unplug_delay"),
-            (json!({ "elevator": "noop", "plug": "none", "unplug_threshold": 2 }), "unplug_threshold"),
+            (
+                json!({ "elevator": "v-r", "fifo_batch": "many" }),
+                "fifo_batch",
+            ),
+            (
+                json!({ "elevator": "noop", "unplug_delay": "1ms" }),
+                "unplug_delay",
+            ),
+            (
+                json!({ "elevator": "noop", "plug": "none", "unplug_threshold": 2 }),
+                "unplug_threshold",
+            ),
             (json!({ "elevator": "noop", "plug": "socket" }), "plug"),
-            (json!({ "elevator": "noop", "stripe_aware_merging": true }), "stripe_aware_merging"),
-            (json!({ "elevator": "noop", "per_member_anticipation": true }), "per_member_anticipation"),
-            (json!({ "elevator": "noop", "track_aligned": true }), "track_aligned"),
+            (
+                json!({ "elevator": "noop", "stripe_aware_merging": true }),
+                "stripe_aware_merging",
+            ),
+            (
+                json!({ "elevator": "noop", "per_member_anticipation": true }),
+                "per_member_anticipation",
+            ),
+            (
+                json!({ "elevator": "noop", "track_aligned": true }),
+                "track_aligned",
+            ),
             (json!({ "flush": "sequence" }), "flush"),
             (json!({ "queue_depth": 4, "fua": false }), "fua"),
             (json!({ "elevator": "kyber", "flush": "barrier" }), "flush"),
             (json!({ "elevator": "cfq", "fua": false }), "fua"),
-            (json!({ "elevator": "kyber", "flush": "drain", "fua": false }), "fua"),
+            (
+                json!({ "elevator": "kyber", "flush": "drain", "fua": false }),
+                "fua",
+            ),
             (json!({ "hz": 250 }), "hz"),
             (json!({ "elevator": "cfq", "hz": 0 }), "hz"),
             (json!({ "elevator": "noop", "hz": 1024 }), "hz"),
             (json!({ "elevator": "kyber", "hz": 250 }), "hz"),
             (json!({ "elevator": "bfq", "hz": 1000 }), "hz"),
-            (json!({ "members": { "elevator": "noop", "fifo_batch": 1 } }), "members.fifo_batch"),
+            (
+                json!({ "members": { "elevator": "noop", "fifo_batch": 1 } }),
+                "members.fifo_batch",
+            ),
             (json!({ "members": { "members": {} } }), "members.members"),
-            (json!({ "members": { "pushed": { "size": "1MiB" } } }), "members.pushed"),
+            (
+                json!({ "members": { "pushed": { "size": "1MiB" } } }),
+                "members.pushed",
+            ),
             (json!({ "pushed": { "size": "1KiB" } }), "pushed.size"),
-            (json!({ "pushed": { "size": "1MiB", "replacement": "lur" } }), "pushed.replacement"),
+            (
+                json!({ "pushed": { "size": "1MiB", "replacement": "lur" } }),
+                "pushed.replacement",
+            ),
         ] {
             assert_eq!(refused(table.clone()).key, key, "{table}");
         }
@@ -464,32 +586,55 @@ mod tests {
         let flush = |table: Value| {
             let config = config(table).unwrap();
             let entry = find("", REGISTRY, "", config.keys.elevator.as_deref().unwrap()).unwrap();
-            config.settings(&config.site().unwrap(), config.flush(entry)).flush
+            config
+                .settings(&config.site().unwrap(), config.flush(entry))
+                .flush
         };
         for name in ["noop", "v-r", "deadline", "anticipatory", "cfq"] {
-            assert_eq!(flush(json!({ "elevator": name })), Flushing::Drain, "{name}");
+            assert_eq!(
+                flush(json!({ "elevator": name })),
+                Flushing::Drain,
+                "{name}"
+            );
         }
         for name in ["mq-deadline", "bfq", "kyber", "fifo", "satf"] {
-            assert_eq!(flush(json!({ "elevator": name })), Flushing::Sequence, "{name}");
+            assert_eq!(
+                flush(json!({ "elevator": name })),
+                Flushing::Sequence,
+                "{name}"
+            );
         }
-        assert_eq!(flush(json!({ "elevator": "noop", "flush": "sequence" })), Flushing::Sequence);
-        assert_eq!(flush(json!({ "elevator": "bfq", "flush": "drain" })), Flushing::Drain);
+        assert_eq!(
+            flush(json!({ "elevator": "noop", "flush": "sequence" })),
+            Flushing::Sequence
+        );
+        assert_eq!(
+            flush(json!({ "elevator": "bfq", "flush": "drain" })),
+            Flushing::Drain
+        );
     }
 
     #[test]
     fn the_documentation_of_flush_names_the_elevators_that_drain() {
-        let drain = REGISTRY.iter().filter(|entry| entry.build.flush == Flushing::Drain);
+        let drain = REGISTRY
+            .iter()
+            .filter(|entry| entry.build.flush == Flushing::Drain);
         let names: Vec<&str> = drain.map(|entry| entry.name).collect();
         let (last, others) = names.split_last().unwrap();
         let sentence = format!("drain with {} and {last}, sequence", others.join(", "));
-        let schema = serde_json::to_string(&schema_of::<HostKeys>()).unwrap().replace("\\n", " ");
+        let schema = serde_json::to_string(&schema_of::<HostKeys>())
+            .unwrap()
+            .replace("\\n", " ");
         assert!(schema.contains(&sentence), "{sentence}: {schema}");
     }
 
     #[test]
     fn an_unknown_name_is_refused_with_the_nearest_one() {
         let elevator = refused(json!({ "elevator": "nop" }));
-        assert!(elevator.message.contains("did you mean `noop`"), "{elevator}");
+        assert!(
+            elevator.message.contains("did you mean `noop`"),
+            "{elevator}"
+        );
         let key = refused(json!({ "elevator": "v-r", "fifo_batches": 1 }));
         assert!(key.message.contains("did you mean `fifo_batch`"), "{key}");
     }

@@ -46,7 +46,10 @@ impl DispatchQueue {
 impl Node for DispatchQueue {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
         let out = &mut *cx.out;
-        let slot = self.slots.keep(Slot { request, submitted: now });
+        let slot = self.slots.keep(Slot {
+            request,
+            submitted: now,
+        });
         if self.issued < self.depth {
             self.issue(slot, out);
         } else {
@@ -74,7 +77,11 @@ impl Node for DispatchQueue {
 
     fn gauge(&self) -> Gauge {
         let held = self.slots.len() as u32;
-        Gauge { queue_length: held, idle_since: (held == 0).then_some(self.idle_since), ..Gauge::default() }
+        Gauge {
+            queue_length: held,
+            idle_since: (held == 0).then_some(self.idle_since),
+            ..Gauge::default()
+        }
     }
 }
 
@@ -85,7 +92,10 @@ mod tests {
     use fullstroke_units::Duration;
 
     fn request(id: u64) -> Request {
-        Request { id: RequestId(id), ..Request::default() }
+        Request {
+            id: RequestId(id),
+            ..Request::default()
+        }
     }
 
     #[test]
@@ -93,25 +103,41 @@ mod tests {
         let mut host = DispatchQueue::new(1);
         let mut out = Out::new();
         for id in [70, 71, 72] {
-            host.submit(Time::ZERO, Port::FIRST, request(id), &mut Cx::alone(&mut out));
+            host.submit(
+                Time::ZERO,
+                Port::FIRST,
+                request(id),
+                &mut Cx::alone(&mut out),
+            );
         }
         let mut order = Vec::new();
         for step in 1..=3u64 {
             let issued: Vec<Effect> = out.drain().collect();
-            let Some(Effect::Issue { request, .. }) = issued.last().copied() else { panic!("{issued:?}") };
+            let Some(Effect::Issue { request, .. }) = issued.last().copied() else {
+                panic!("{issued:?}")
+            };
             let finished = Time::from_nanos(step * 10);
             let completion = Completion {
                 id: request.id,
                 submitted: Time::from_nanos((step - 1) * 10),
                 finished,
                 status: Status::Done,
-                breakdown: Breakdown { transfer: Duration::from_nanos(10), ..Breakdown::default() },
+                breakdown: Breakdown {
+                    transfer: Duration::from_nanos(10),
+                    ..Breakdown::default()
+                },
             };
             host.completed(finished, Port::FIRST, completion, &mut Cx::alone(&mut out));
-            let Some(Effect::Complete { completion: done, .. }) = out.effects().next().copied() else {
+            let Some(Effect::Complete {
+                completion: done, ..
+            }) = out.effects().next().copied()
+            else {
                 panic!("no completion")
             };
-            assert_eq!(done.breakdown.response(), done.finished.since(done.submitted));
+            assert_eq!(
+                done.breakdown.response(),
+                done.finished.since(done.submitted)
+            );
             order.push(done.id.0);
         }
         assert_eq!(order, [70, 71, 72]);

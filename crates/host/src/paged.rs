@@ -14,8 +14,8 @@
 //! on down (*Pro-active storage systems*, 2012, section 5.4).
 
 use fullstroke_contract::{
-    Completion, Counters, Cx, Extent, Gauge, Hints, Node, Notice, Object, Operation, Out, Port, Request,
-    RequestId, Signal, Slots, Status, Wake,
+    Completion, Counters, Cx, Extent, Gauge, Hints, Node, Notice, Object, Operation, Out, Port,
+    Request, RequestId, Signal, Slots, Status, Wake,
 };
 use fullstroke_memory::{
     Access, Answer, Cache, FileId, Io, IoId, Out as CacheOut, PAGE_BYTES, Run, Ticket, Why,
@@ -86,13 +86,19 @@ impl PagedDevice {
     /// The same, of the host called `name`.
     #[must_use]
     pub fn of_host(self, name: &str) -> PagedDevice {
-        PagedDevice { host: Some(name.to_owned()), ..self }
+        PagedDevice {
+            host: Some(name.to_owned()),
+            ..self
+        }
     }
 
     /// The file of whoever asks.
     fn file(&mut self, hints: &Hints) -> FileId {
         let cache = &mut self.cache;
-        *self.open.entry(opener(hints)).or_insert_with(|| cache.open(Object::DEVICE))
+        *self
+            .open
+            .entry(opener(hints))
+            .or_insert_with(|| cache.open(Object::DEVICE))
     }
 
     /// Asks the cache for what a request needs of it first.
@@ -107,29 +113,44 @@ impl PagedDevice {
             let out = &mut self.todo;
             return match request.operation {
                 Operation::Read => self.cache.read(now, file, access, ticket, out),
-                _ => self.cache.write(now, file, access, hints.force_unit_access, ticket, out),
+                _ => self
+                    .cache
+                    .write(now, file, access, hints.force_unit_access, ticket, out),
             };
         }
         match request.operation {
             Operation::Flush | Operation::Standby => {
-                self.cache.fsync(now, Object::DEVICE, ticket, &mut self.todo)
+                self.cache
+                    .fsync(now, Object::DEVICE, ticket, &mut self.todo)
             }
             Operation::Start => Answer::Done,
             operation => {
                 let changes = operation != Operation::Read;
-                self.cache.direct(now, pages_of(extent), changes, ticket, &mut self.todo)
+                self.cache
+                    .direct(now, pages_of(extent), changes, ticket, &mut self.todo)
             }
         }
     }
 
     fn access(&self, extent: Extent) -> Access {
         let bytes = |sectors: u64| sectors * SECTOR_BYTES;
-        Access::new(bytes(extent.start.0), bytes(extent.sectors.0), bytes(self.capacity.0))
+        Access::new(
+            bytes(extent.start.0),
+            bytes(extent.sectors.0),
+            bytes(self.capacity.0),
+        )
     }
 
     /// What a request needs of the cache is done: it is answered, or goes on to
     /// the device itself.
-    fn ready(&mut self, now: Time, slot: u32, status: Status, last: Option<&Completion>, out: &mut Out) {
+    fn ready(
+        &mut self,
+        now: Time,
+        slot: u32,
+        status: Status,
+        last: Option<&Completion>,
+        out: &mut Out,
+    ) {
         let Slot { request, .. } = self.slots[slot];
         let cached = request.operation.transfers() && !request.hints.direct;
         if cached && status == Status::Done && request.hints.pulled {
@@ -138,7 +159,13 @@ impl PagedDevice {
         if cached || status != Status::Done {
             return self.answer(now, slot, status, last, out);
         }
-        out.issue(0, Request { id: RequestId(OWN | u64::from(slot)), ..request });
+        out.issue(
+            0,
+            Request {
+                id: RequestId(OWN | u64::from(slot)),
+                ..request
+            },
+        );
     }
 
     /// The status of a flush, or of a forced write, that ends as `status`, and whatever else its
@@ -156,10 +183,21 @@ impl PagedDevice {
             // Whoever forces one write does not learn from it what became of the others.
             self.told.insert(opener, failures);
         }
-        if status == Status::Done && told < failures { how } else { status }
+        if status == Status::Done && told < failures {
+            how
+        } else {
+            status
+        }
     }
 
-    fn answer(&mut self, now: Time, slot: u32, status: Status, last: Option<&Completion>, out: &mut Out) {
+    fn answer(
+        &mut self,
+        now: Time,
+        slot: u32,
+        status: Status,
+        last: Option<&Completion>,
+        out: &mut Out,
+    ) {
         let Slot { request, submitted } = self.slots.take(slot);
         let status = self.told(&request, status);
         out.complete(Completion {
@@ -175,15 +213,31 @@ impl PagedDevice {
     /// a page: it goes as soon as it would have gone.
     fn answer_whether_held(&mut self, now: Time, extent: Extent, out: &mut Out) {
         let held = extent.within(self.capacity) && self.cache.holds_clean(pages_of(extent));
-        let extent = if held { extent } else { Extent { sectors: Sectors::ZERO, ..extent } };
+        let extent = if held {
+            extent
+        } else {
+            Extent {
+                sectors: Sectors::ZERO,
+                ..extent
+            }
+        };
         let request = Request {
             origin: Request::BACKGROUND,
             operation: Operation::Answer,
             extent,
             ..Request::default()
         };
-        let slot = self.slots.keep(Slot { request, submitted: now });
-        out.issue(0, Request { id: RequestId(OWN | u64::from(slot)), ..request });
+        let slot = self.slots.keep(Slot {
+            request,
+            submitted: now,
+        });
+        out.issue(
+            0,
+            Request {
+                id: RequestId(OWN | u64::from(slot)),
+                ..request
+            },
+        );
     }
 
     /// Begins to write what was written above for a PULL, as far as it can.
@@ -226,7 +280,8 @@ impl PagedDevice {
     fn issue(&mut self, io: &Io, operation: Operation, out: &mut Out) {
         let place = io.id.0 as usize;
         if self.flights.len() <= place {
-            self.flights.resize(place + 1, (Operation::Read, Run::default()));
+            self.flights
+                .resize(place + 1, (Operation::Read, Run::default()));
         }
         self.flights[place] = (operation, io.run);
         let asked = io.ticket.map(|ticket| self.slots[ticket.0 as u32].request);
@@ -242,7 +297,12 @@ impl PagedDevice {
                 origin: asked.map_or(Request::BACKGROUND, |request| request.origin),
                 operation,
                 extent: Extent::new(start, sectors),
-                hints: Hints { synchronous, pulled: io.why == Why::Pull, force_unit_access: false, ..hints },
+                hints: Hints {
+                    synchronous,
+                    pulled: io.why == Why::Pull,
+                    force_unit_access: false,
+                    ..hints
+                },
                 ..Request::default()
             },
         );
@@ -251,18 +311,29 @@ impl PagedDevice {
 
 /// Whoever has the device open: a stream, or a process.
 fn opener(hints: &Hints) -> (bool, u32) {
-    if hints.stream != 0 { (false, hints.stream) } else { (true, hints.process) }
+    if hints.stream != 0 {
+        (false, hints.stream)
+    } else {
+        (true, hints.process)
+    }
 }
 
 /// The pages of which an extent has any sector.
 fn pages_of(extent: Extent) -> Run {
     let first = extent.start.0 / PAGE_SECTORS;
-    Run::new(Object::DEVICE, first, extent.end().0.div_ceil(PAGE_SECTORS) - first)
+    Run::new(
+        Object::DEVICE,
+        first,
+        extent.end().0.div_ceil(PAGE_SECTORS) - first,
+    )
 }
 
 impl Node for PagedDevice {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
-        let slot = self.slots.keep(Slot { request, submitted: now });
+        let slot = self.slots.keep(Slot {
+            request,
+            submitted: now,
+        });
         let empty = request.extent.sectors == Sectors::ZERO && !request.operation.is_of_all();
         if empty || !request.extent.within(self.capacity) {
             return self.answer(now, slot, Status::OutOfRange, None, cx.out);
@@ -286,7 +357,12 @@ impl Node for PagedDevice {
                 self.slots.take(slot);
                 return;
             }
-            let Request { operation, extent, hints, .. } = self.slots[slot].request;
+            let Request {
+                operation,
+                extent,
+                hints,
+                ..
+            } = self.slots[slot].request;
             if hints.direct && operation == Operation::Write {
                 // What was read meanwhile may be older.
                 self.cache.invalidate(pages_of(extent));
@@ -296,8 +372,13 @@ impl Node for PagedDevice {
         let io = IoId(id as u32);
         let (operation, run) = self.flights[io.0 as usize];
         match operation {
-            Operation::Read => self.cache.read_done(now, io, run, completion.status, &mut self.todo),
-            _ => self.cache.written(now, io, run, completion.status, &mut self.todo),
+            Operation::Read => {
+                self.cache
+                    .read_done(now, io, run, completion.status, &mut self.todo)
+            }
+            _ => self
+                .cache
+                .written(now, io, run, completion.status, &mut self.todo),
         }
         self.carry_out(now, Some(&completion), cx.out);
     }
@@ -312,12 +393,23 @@ impl Node for PagedDevice {
     /// is for whoever is above.
     fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
         let signal = match notice.signal {
-            Signal::Pull { extent: None, sectors } => {
-                let begun = self.cache.pull_any(now, sectors.0.div_ceil(PAGE_SECTORS), &mut self.todo);
+            Signal::Pull {
+                extent: None,
+                sectors,
+            } => {
+                let begun =
+                    self.cache
+                        .pull_any(now, sectors.0.div_ceil(PAGE_SECTORS), &mut self.todo);
                 let sectors = Sectors(sectors.0.saturating_sub(begun * PAGE_SECTORS));
-                Signal::Pull { extent: None, sectors }
+                Signal::Pull {
+                    extent: None,
+                    sectors,
+                }
             }
-            Signal::Pull { extent: Some(extent), .. } => {
+            Signal::Pull {
+                extent: Some(extent),
+                ..
+            } => {
                 self.cache.pull(now, pages_of(extent), &mut self.todo);
                 notice.signal
             }
@@ -325,7 +417,13 @@ impl Node for PagedDevice {
             other => other,
         };
         self.carry_out(now, None, cx.out);
-        if !matches!(signal, Signal::Pull { sectors: Sectors::ZERO, .. }) {
+        if !matches!(
+            signal,
+            Signal::Pull {
+                sectors: Sectors::ZERO,
+                ..
+            }
+        ) {
             self.pass_on(from, Notice { signal, ..notice }, cx.out);
         }
     }
@@ -333,15 +431,25 @@ impl Node for PagedDevice {
     /// Rounds of write-back go on for ever; somebody who waits does not.
     fn next_wake(&self) -> Wake {
         let at = self.cache.next_wake();
-        if self.slots.is_empty() { Wake::Chore(at) } else { Wake::Work(at) }
+        if self.slots.is_empty() {
+            Wake::Chore(at)
+        } else {
+            Wake::Work(at)
+        }
     }
 
     fn gauge(&self) -> Gauge {
         let held = self.slots.len() as u32;
-        Gauge { queue_length: held, idle_since: (held == 0).then_some(self.idle_since), ..Gauge::default() }
+        Gauge {
+            queue_length: held,
+            idle_since: (held == 0).then_some(self.idle_since),
+            ..Gauge::default()
+        }
     }
 
     fn count(&self, _: Time, counters: &mut Counters) {
-        counters.layers.push(self.cache.readings_of(self.host.as_deref()));
+        counters
+            .layers
+            .push(self.cache.readings_of(self.host.as_deref()));
     }
 }

@@ -7,12 +7,13 @@
 //! like any other, through the block layer, the link and the drive.
 
 use fullstroke_contract::{
-    Completion, ConfigError, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Notice, Object,
-    Operation, Out, Port, Request, RequestId, Signal, Slots, Status, Wake,
+    Completion, ConfigError, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Notice,
+    Object, Operation, Out, Port, Request, RequestId, Signal, Slots, Status, Wake,
 };
 use fullstroke_memory::replacement::Place;
 use fullstroke_memory::{
-    Answer, Arrival, Cache, IoId, MemoryKeys, Out as CacheOut, PAGE_BYTES, Policy, Queue, Run, Ticket,
+    Answer, Arrival, Cache, IoId, MemoryKeys, Out as CacheOut, PAGE_BYTES, Policy, Queue, Run,
+    Ticket,
 };
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
 use schemars::JsonSchema;
@@ -88,7 +89,12 @@ impl PushedBlocks {
     pub fn new(keys: &PushedKeys, capacity: Sectors) -> Result<PushedBlocks, ConfigError> {
         let none = || Some(Policy::Name("none".into()));
         let replacement = Some(keys.replacement.clone());
-        let memory = MemoryKeys { size: keys.size, replacement, read_ahead: none(), write_back: none() };
+        let memory = MemoryKeys {
+            size: keys.size,
+            replacement,
+            read_ahead: none(),
+            write_back: none(),
+        };
         Ok(PushedBlocks {
             cache: Cache::new(&memory, Queue::default())?,
             capacity,
@@ -109,13 +115,30 @@ impl PushedBlocks {
         let wanted = blocks_within(offered, self.capacity);
         let mut at = wanted.first;
         while at < wanted.end() {
-            let changing = self.changing.iter().filter(|run| at < run.end() && run.first < wanted.end());
+            let changing = self
+                .changing
+                .iter()
+                .filter(|run| at < run.end() && run.first < wanted.end());
             let Some(next) = changing.min_by_key(|run| run.first).copied() else {
-                self.push(now, Run { first: at, pages: wanted.end() - at, ..wanted });
+                self.push(
+                    now,
+                    Run {
+                        first: at,
+                        pages: wanted.end() - at,
+                        ..wanted
+                    },
+                );
                 break;
             };
             if next.first > at {
-                self.push(now, Run { first: at, pages: next.first - at, ..wanted });
+                self.push(
+                    now,
+                    Run {
+                        first: at,
+                        pages: next.first - at,
+                        ..wanted
+                    },
+                );
             }
             at = next.end();
         }
@@ -123,7 +146,9 @@ impl PushedBlocks {
     }
 
     fn push(&mut self, now: Time, run: Run) {
-        let came = self.cache.push(now, run, Place::Usual, Arrival::ToRead, &mut self.todo);
+        let came = self
+            .cache
+            .push(now, run, Place::Usual, Arrival::ToRead, &mut self.todo);
         self.counts.fetched_pages += came;
     }
 
@@ -141,7 +166,10 @@ impl PushedBlocks {
                     origin: Request::BACKGROUND,
                     operation: Operation::Read,
                     extent: extent_of(io.run),
-                    hints: Hints { synchronous: false, ..Hints::default() },
+                    hints: Hints {
+                        synchronous: false,
+                        ..Hints::default()
+                    },
                     ..Request::default()
                 },
             );
@@ -152,7 +180,10 @@ impl PushedBlocks {
 
     /// Whether a read is answered from here.
     fn answers(&mut self, now: Time, request: &Request) -> bool {
-        if request.operation != Operation::Read || request.hints.direct || !self.is_of_device(request) {
+        if request.operation != Operation::Read
+            || request.hints.direct
+            || !self.is_of_device(request)
+        {
             return false;
         }
         self.counts.reads += 1;
@@ -160,8 +191,14 @@ impl PushedBlocks {
         if !self.cache.holds(run) {
             return false;
         }
-        let answer = self.cache.read_run(now, run, Ticket::default(), &mut self.todo);
-        assert_eq!(answer, Answer::Done, "what is here has not to be waited for");
+        let answer = self
+            .cache
+            .read_run(now, run, Ticket::default(), &mut self.todo);
+        assert_eq!(
+            answer,
+            Answer::Done,
+            "what is here has not to be waited for"
+        );
         self.counts.hits += 1;
         true
     }
@@ -171,7 +208,8 @@ impl PushedBlocks {
     }
 
     fn changes(&self, request: &Request) -> bool {
-        matches!(request.operation, Operation::Write | Operation::Discard) && self.is_of_device(request)
+        matches!(request.operation, Operation::Write | Operation::Discard)
+            && self.is_of_device(request)
     }
 }
 
@@ -185,7 +223,11 @@ fn blocks_within(extent: Extent, capacity: Sectors) -> Run {
 /// The blocks of which an extent has any sector.
 fn blocks_touched(extent: Extent) -> Run {
     let first = extent.start.0 / PAGE_SECTORS;
-    Run::new(Object::DEVICE, first, extent.end().0.div_ceil(PAGE_SECTORS) - first)
+    Run::new(
+        Object::DEVICE,
+        first,
+        extent.end().0.div_ceil(PAGE_SECTORS) - first,
+    )
 }
 
 fn extent_of(run: Run) -> Extent {
@@ -195,7 +237,9 @@ fn extent_of(run: Run) -> Extent {
 impl Node for PushedBlocks {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
         if self.answers(now, &request) {
-            return cx.out.complete(Completion::at_once(request.id, now, Status::Done));
+            return cx
+                .out
+                .complete(Completion::at_once(request.id, now, Status::Done));
         }
         if self.changes(&request) {
             let run = blocks_touched(request.extent);
@@ -203,14 +247,26 @@ impl Node for PushedBlocks {
             self.changing.push(run);
         }
         let slot = self.slots.keep(request);
-        cx.out.issue(0, Request { id: RequestId(u64::from(slot)), ..request });
+        cx.out.issue(
+            0,
+            Request {
+                id: RequestId(u64::from(slot)),
+                ..request
+            },
+        );
     }
 
     fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
         let id = completion.id.0;
         if id & OWN != 0 {
             let io = IoId(id as u32);
-            self.cache.read_done(now, io, self.fetches[io.0 as usize], completion.status, &mut self.todo);
+            self.cache.read_done(
+                now,
+                io,
+                self.fetches[io.0 as usize],
+                completion.status,
+                &mut self.todo,
+            );
             return self.issue_fetches(cx.out);
         }
         let request = self.slots.take(id as u32);
@@ -222,7 +278,10 @@ impl Node for PushedBlocks {
         if self.slots.is_empty() {
             self.idle_since = now;
         }
-        cx.out.complete(Completion { id: request.id, ..completion });
+        cx.out.complete(Completion {
+            id: request.id,
+            ..completion
+        });
     }
 
     fn wake(&mut self, _: Time, _: &mut Cx<'_>) {}
@@ -241,28 +300,46 @@ impl Node for PushedBlocks {
 
     fn gauge(&self) -> Gauge {
         let held = self.slots.len() as u32;
-        Gauge { queue_length: held, idle_since: (held == 0).then_some(self.idle_since), ..Gauge::default() }
+        Gauge {
+            queue_length: held,
+            idle_since: (held == 0).then_some(self.idle_since),
+            ..Gauge::default()
+        }
     }
 
     fn count(&self, _: Time, counters: &mut Counters) {
         let counted = self.cache.counters();
         let megabytes = |pages: u64| (pages * PAGE_BYTES) as f64 / 1e6;
-        let Counts { reads, hits, offered, fetched_pages } = self.counts;
+        let Counts {
+            reads,
+            hits,
+            offered,
+            fetched_pages,
+        } = self.counts;
         let fetched = megabytes(fetched_pages);
         let [used, wasted] = [counted.pushed_used, counted.pushed_wasted].map(megabytes);
-        let hit_share = if reads == 0 { 0.0 } else { hits as f64 / reads as f64 };
+        let hit_share = if reads == 0 {
+            0.0
+        } else {
+            hits as f64 / reads as f64
+        };
         counters.layers.push(LayerReadings::new(
             self.name.clone(),
             &[
                 ("pushed_hits", hits as f64),
                 ("pushed_hit_share", hit_share),
                 ("pushed_fetched_mb", fetched),
-                ("pushed_refused_mb", offered.bytes().0 as f64 / 1e6 - fetched),
+                (
+                    "pushed_refused_mb",
+                    offered.bytes().0 as f64 / 1e6 - fetched,
+                ),
                 ("pushed_used_mb", used),
                 ("pushed_wasted_mb", wasted),
                 (
                     "pushed_left_mb",
-                    megabytes(fetched_pages.saturating_sub(counted.pushed_used + counted.pushed_wasted)),
+                    megabytes(
+                        fetched_pages.saturating_sub(counted.pushed_used + counted.pushed_wasted),
+                    ),
                 ),
             ],
         ));

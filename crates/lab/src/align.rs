@@ -5,7 +5,9 @@ use fullstroke_contract::{Extent, Operation, SourceError};
 use fullstroke_files::aligner::{Layout, Move, Moves, used};
 use fullstroke_files::fragmentation::{Fragment, Laid};
 use fullstroke_files::script::{Failed, Player, Script};
-use fullstroke_files::{Caller, FileError, FileSystem, PAGE_BYTES, PAGE_SECTORS, Touch, Touches, path};
+use fullstroke_files::{
+    Caller, FileError, FileSystem, PAGE_BYTES, PAGE_SECTORS, Touch, Touches, path,
+};
 use fullstroke_measure::{Difference, difference_over_seeds, half_width_over_seeds};
 use fullstroke_stack::{Stack, StackError};
 use fullstroke_units::{Bytes, Lbn, Sectors, Time};
@@ -108,8 +110,19 @@ impl<'a> Alignable<'a> {
             return Err(AlignError::NoFiles);
         }
         let pages = found.capacity.0 / PAGE_SECTORS;
-        let moves = Layout { files: &files, fixed: &fixed, pages, tracks: &found.tracks }.plan();
-        Ok(Alignable { stack, system: found.system, files, moves })
+        let moves = Layout {
+            files: &files,
+            fixed: &fixed,
+            pages,
+            tracks: &found.tracks,
+        }
+        .plan();
+        Ok(Alignable {
+            stack,
+            system: found.system,
+            files,
+            moves,
+        })
     }
 
     /// The plan.
@@ -142,7 +155,12 @@ impl<'a> Alignable<'a> {
             0 => 0.0,
             _ => run(self.stack, jobs, 1)?.iter().sum::<f64>() / 1e3,
         };
-        Ok(Cost { files, bytes: Bytes(pages * PAGE_BYTES), metadata_pages, seconds })
+        Ok(Cost {
+            files,
+            bytes: Bytes(pages * PAGE_BYTES),
+            metadata_pages,
+            seconds,
+        })
     }
 
     /// Reads the same files before and after. `cost` is what they have to win back.
@@ -152,11 +170,19 @@ impl<'a> Alignable<'a> {
     pub fn gain(&self, programme: Programme, cost: &Cost) -> Result<Gain, AlignError> {
         let mut rounds = Vec::new();
         for round in 0..programme.rounds {
-            let mut random = self.stack.seed().of("align").stream(&format!("round {round}"));
-            let chosen: Vec<usize> =
-                (0..programme.files).map(|_| random.below(self.files.len() as u64) as usize).collect();
+            let mut random = self
+                .stack
+                .seed()
+                .of("align")
+                .stream(&format!("round {round}"));
+            let chosen: Vec<usize> = (0..programme.files)
+                .map(|_| random.below(self.files.len() as u64) as usize)
+                .collect();
             let mean = |files: &[Laid]| -> Result<f64, AlignError> {
-                let jobs = chosen.iter().map(|&file| read(&files[file], programme.request)).collect();
+                let jobs = chosen
+                    .iter()
+                    .map(|&file| read(&files[file], programme.request))
+                    .collect();
                 let took = run(self.stack, jobs, programme.readers)?;
                 Ok(took.iter().sum::<f64>() / took.len() as f64)
             };
@@ -170,7 +196,9 @@ fn gained(rounds: &[(f64, f64)], programme: Programme, cost: &Cost) -> Gain {
     let (before, after): (Vec<f64>, Vec<f64>) = rounds.iter().copied().unzip();
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let saved_ms = difference_over_seeds(rounds, CONFIDENCE);
-    let surely = saved_ms.half_width.is_some_and(|half_width| saved_ms.value > half_width);
+    let surely = saved_ms
+        .half_width
+        .is_some_and(|half_width| saved_ms.value > half_width);
     // So many are read at once, and each is done sooner by that.
     let each_s = saved_ms.value / 1e3 / f64::from(programme.readers);
     Gain {
@@ -193,7 +221,10 @@ fn run(stack: &Stack, jobs: Vec<Job>, processes: u32) -> Result<Vec<f64>, AlignE
         return Err(AlignError::Lost(failed));
     }
     let took = jobs.map_or(&[][..], Jobs::took);
-    Ok(took.iter().map(|took| took.as_nanos() as f64 / 1e6).collect())
+    Ok(took
+        .iter()
+        .map(|took| took.as_nanos() as f64 / 1e6)
+        .collect())
 }
 
 /// Requests of at most so many bytes for these pages, which lie behind each other.
@@ -206,25 +237,48 @@ fn requests(
     let end = pages.end;
     pages.step_by(step as usize).map(move |page| {
         let sectors = Sectors(step.min(end - page) * PAGE_SECTORS);
-        (operation, Extent { start: Lbn(page * PAGE_SECTORS), sectors })
+        (
+            operation,
+            Extent {
+                start: Lbn(page * PAGE_SECTORS),
+                sectors,
+            },
+        )
     })
 }
 
 fn read(file: &Laid, request: Bytes) -> Job {
-    let runs = file.fragments.iter().map(|fragment| fragment.block..fragment.block + fragment.pages);
-    runs.flat_map(|run| requests(run, request, Operation::Read)).collect()
+    let runs = file
+        .fragments
+        .iter()
+        .map(|fragment| fragment.block..fragment.block + fragment.pages);
+    runs.flat_map(|run| requests(run, request, Operation::Read))
+        .collect()
 }
 
 fn moved(one: &Move, metadata: &[u64], request: Bytes) -> Job {
     let runs = |fragments: &[Fragment], operation| -> Job {
-        let runs = fragments.iter().map(|fragment| fragment.block..fragment.block + fragment.pages);
-        runs.flat_map(|run| requests(run, request, operation)).collect()
+        let runs = fragments
+            .iter()
+            .map(|fragment| fragment.block..fragment.block + fragment.pages);
+        runs.flat_map(|run| requests(run, request, operation))
+            .collect()
     };
-    let flush = (Operation::Flush, Extent { start: Lbn(0), sectors: Sectors::ZERO });
+    let flush = (
+        Operation::Flush,
+        Extent {
+            start: Lbn(0),
+            sectors: Sectors::ZERO,
+        },
+    );
     let mut job = runs(&one.from, Operation::Read);
     job.extend(runs(&one.to, Operation::Write));
     job.push(flush);
-    job.extend(metadata.iter().flat_map(|&page| requests(page..page + 1, request, Operation::Write)));
+    job.extend(
+        metadata
+            .iter()
+            .flat_map(|&page| requests(page..page + 1, request, Operation::Write)),
+    );
     job.push(flush);
     job
 }
@@ -234,12 +288,22 @@ fn moved(one: &Move, metadata: &[u64], request: Bytes) -> Job {
 fn metadata(system: &mut dyn FileSystem, file: &Laid, one: &Move) -> Result<Vec<u64>, FileError> {
     let caller = Caller::default();
     let object = path::find(system, caller, &file.path, &mut Touches::new())?;
-    let pages = file.fragments.last().map_or(0, |fragment| fragment.page + fragment.pages);
+    let pages = file
+        .fragments
+        .last()
+        .map_or(0, |fragment| fragment.page + fragment.pages);
     let (mut mapped, mut touches) = (Vec::new(), Touches::new());
     system.read_map(caller, object, 0..pages, &mut mapped, &mut touches)?;
-    let read = touches.list().iter().filter(|touch| matches!(touch, Touch::Read(_)));
+    let read = touches
+        .list()
+        .iter()
+        .filter(|touch| matches!(touch, Touch::Read(_)));
     let mut metadata: Vec<u64> = read.map(|touch| touch.page()).collect();
-    let places = one.from.iter().chain(&one.to).map(|piece| piece.block..piece.block + piece.pages);
+    let places = one
+        .from
+        .iter()
+        .chain(&one.to)
+        .map(|piece| piece.block..piece.block + piece.pages);
     let mut changed = Touches::new();
     system.change_places(object, &places.collect::<Vec<_>>(), &mut changed);
     metadata.extend(changed.list().iter().map(|touch| touch.page()));

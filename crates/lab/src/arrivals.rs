@@ -16,7 +16,9 @@ const MOVING: [Operation; 2] = [Operation::Read, Operation::Write];
 pub fn arrivals(stack: &Stack, each: &mut dyn FnMut(Time, &Request)) -> Result<(), LabError> {
     let mut run = stack.build()?;
     let [host] = &mut run.hosts[..] else {
-        return Err(LabError::NoTimes("the stack has several hosts; expected one, or none"));
+        return Err(LabError::NoTimes(
+            "the stack has several hosts; expected one, or none",
+        ));
     };
     if host.source.heeds_completions() {
         return Err(LabError::NoTimes(
@@ -32,9 +34,15 @@ pub fn arrivals(stack: &Stack, each: &mut dyn FnMut(Time, &Request)) -> Result<(
         }
         host.source.wake(now, &mut Cx::alone(&mut out));
         if let Some(source) = out.take_stop() {
-            return Err(LabError::Workload { candidate: stack.name().to_owned(), source });
+            return Err(LabError::Workload {
+                candidate: stack.name().to_owned(),
+                source,
+            });
         }
-        for request in out.requests().filter(|request| MOVING.contains(&request.operation)) {
+        for request in out
+            .requests()
+            .filter(|request| MOVING.contains(&request.operation))
+        {
             each(now, &request);
         }
     }

@@ -27,8 +27,16 @@ impl Batches {
         for place in (1..windows.len()).rev() {
             windows.swap(place, random.below(place as u64 + 1) as usize);
         }
-        let count = if windows.is_empty() { count } else { windows.len() };
-        Ok(Batches { windows, first_seed: stack.seed().0, count })
+        let count = if windows.is_empty() {
+            count
+        } else {
+            windows.len()
+        };
+        Ok(Batches {
+            windows,
+            first_seed: stack.seed().0,
+            count,
+        })
     }
 
     /// How many they are.
@@ -68,7 +76,9 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     fn project(file: &str) -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../..")
+            .join(file)
     }
 
     fn mix(kinds: &[(&str, Value)]) -> Recipe {
@@ -78,7 +88,10 @@ mod tests {
             workload
         });
         let workloads: Vec<Map<String, Value>> = workloads.collect();
-        let overrides = Overrides { workloads, ..Overrides::default() };
+        let overrides = Overrides {
+            workloads,
+            ..Overrides::default()
+        };
         Recipe {
             name: "mix".to_owned(),
             varied: Varied::default(),
@@ -96,14 +109,37 @@ mod tests {
         let recipe = mix(&[("database", trace("pgbench")), ("build", trace("compile"))]);
         let batches = Batches::new(&recipe, 400).unwrap();
         // PostgreSQL's ends at 301 s, the compilation's at 421 s: no part begins in between.
-        assert!(batches.are_windows() && batches.count() < 400, "{}", batches.count());
+        assert!(
+            batches.are_windows() && batches.count() < 400,
+            "{}",
+            batches.count()
+        );
         let last = batches.windows.iter().map(|window| window[0]).max();
-        assert!(last.is_some_and(|last| last < Duration::from_secs(301)), "{last:?}");
-        let ran = run(&batches.recipe(&recipe, 0).candidate().unwrap(), None, &|_, _| {}).unwrap();
+        assert!(
+            last.is_some_and(|last| last < Duration::from_secs(301)),
+            "{last:?}"
+        );
+        let ran = run(
+            &batches.recipe(&recipe, 0).candidate().unwrap(),
+            None,
+            &|_, _| {},
+        )
+        .unwrap();
         let report = &ran.measured.report;
-        let each: Vec<u64> = report.workloads.iter().map(|workload| workload.requests).collect();
-        assert!(each.len() == 2 && each.iter().all(|requests| *requests > 0), "{each:?}");
-        assert!((200..600).contains(&report.requests), "a 400th of 145,000: {}", report.requests);
+        let each: Vec<u64> = report
+            .workloads
+            .iter()
+            .map(|workload| workload.requests)
+            .collect();
+        assert!(
+            each.len() == 2 && each.iter().all(|requests| *requests > 0),
+            "{each:?}"
+        );
+        assert!(
+            (200..600).contains(&report.requests),
+            "a 400th of 145,000: {}",
+            report.requests
+        );
     }
 
     #[test]
@@ -111,7 +147,8 @@ mod tests {
         let scan = json!({
             "kind": "synthetic", "size": "1MiB", "requests": 10, "arrivals": { "process": "closed", "outstanding": 1 },
         });
-        let batches = Batches::new(&mix(&[("database", trace("pgbench")), ("scan", scan)]), 8).unwrap();
+        let batches =
+            Batches::new(&mix(&[("database", trace("pgbench")), ("scan", scan)]), 8).unwrap();
         assert!(!batches.are_windows() && batches.count() == 8);
     }
 }

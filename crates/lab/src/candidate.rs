@@ -104,7 +104,10 @@ impl Candidate {
     /// # Errors
     /// That of its stack.
     pub fn can_be_hurried(&self) -> Result<bool, LabError> {
-        let run = self.stack.build().map_err(|source| self.varied.refused(source))?;
+        let run = self
+            .stack
+            .build()
+            .map_err(|source| self.varied.refused(source))?;
         Ok(!run.hosts.iter().any(|host| host.source.heeds_completions()))
     }
 }
@@ -138,7 +141,10 @@ impl Recipe {
         let first = self.load()?.seed().0;
         let recipe = |seed: u64| {
             let mut recipe = self.clone();
-            recipe.overrides.set.push(format!("seed={}", first.wrapping_add(seed)));
+            recipe
+                .overrides
+                .set
+                .push(format!("seed={}", first.wrapping_add(seed)));
             recipe
         };
         Ok((0..seeds as u64).map(recipe).collect())
@@ -153,7 +159,10 @@ impl Recipe {
         let stack = self.load()?;
         Ok(stack.redundant_volume().map(|path| {
             let mut recipe = self.clone();
-            recipe.overrides.set.push(format!("{path}.{}", condition.assignment()));
+            recipe
+                .overrides
+                .set
+                .push(format!("{path}.{}", condition.assignment()));
             recipe.name = condition.name_of(&recipe.name);
             recipe
         }))
@@ -166,9 +175,15 @@ pub fn recipes(files: &[PathBuf], overrides: &Overrides, varied: &[Vary]) -> Vec
     let combinations = Vary::combinations(varied);
     let mut recipes = Vec::with_capacity(files.len() * combinations.len());
     for file in files {
-        let alike = files.iter().filter(|other| other.file_stem() == file.file_stem()).count();
-        recipes
-            .extend(combinations.iter().map(|combination| recipe(file, overrides, combination, alike > 1)));
+        let alike = files
+            .iter()
+            .filter(|other| other.file_stem() == file.file_stem())
+            .count();
+        recipes.extend(
+            combinations
+                .iter()
+                .map(|combination| recipe(file, overrides, combination, alike > 1)),
+        );
     }
     recipes
 }
@@ -182,7 +197,10 @@ pub fn candidates(
     overrides: &Overrides,
     varied: &[Vary],
 ) -> Result<Vec<Candidate>, LabError> {
-    recipes(files, overrides, varied).iter().map(Recipe::candidate).collect()
+    recipes(files, overrides, varied)
+        .iter()
+        .map(Recipe::candidate)
+        .collect()
 }
 
 fn recipe(file: &Path, overrides: &Overrides, combination: &[String], by_path: bool) -> Recipe {
@@ -190,6 +208,14 @@ fn recipe(file: &Path, overrides: &Overrides, combination: &[String], by_path: b
     overrides.set.extend_from_slice(combination);
     // As `Stack::name` has it.
     let stem = file.file_stem().filter(|_| !by_path);
-    let name = stem.map_or_else(|| file.display().to_string(), |stem| stem.to_string_lossy().into());
-    Recipe { name, varied: Varied::new(combination), file: file.to_owned(), overrides }
+    let name = stem.map_or_else(
+        || file.display().to_string(),
+        |stem| stem.to_string_lossy().into(),
+    );
+    Recipe {
+        name,
+        varied: Varied::new(combination),
+        file: file.to_owned(),
+        overrides,
+    }
 }

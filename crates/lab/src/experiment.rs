@@ -6,8 +6,8 @@ use fullstroke_contract::Counter;
 use fullstroke_engine::Outcome;
 use fullstroke_fio::{BehindRate, FioProgram, FioReport, FioResults, FioSource};
 use fullstroke_measure::{
-    Identity, Measured, Measurement, Overload, PerfettoRun, PerfettoTrace, Progress, RebuildPlan, Recorder,
-    Report, RequestLog, StreamsReport, Timeline, WarmUp, WattsOverTime, Windows,
+    Identity, Measured, Measurement, Overload, PerfettoRun, PerfettoTrace, Progress, RebuildPlan,
+    Recorder, Report, RequestLog, StreamsReport, Timeline, WarmUp, WattsOverTime, Windows,
 };
 use fullstroke_stack::{HostNodes, RebuiltMember, Run, VolumeSummary};
 use fullstroke_units::Time;
@@ -88,7 +88,9 @@ pub fn run(
     progress: &dyn Fn(u64, Option<u64>),
 ) -> Result<Ran, LabError> {
     let stack = &candidate.stack;
-    let run = stack.build().map_err(|source| candidate.varied.refused(source))?;
+    let run = stack
+        .build()
+        .map_err(|source| candidate.varied.refused(source))?;
     let identity = Identity {
         name: candidate.name.clone(),
         seed: stack.seed().0,
@@ -96,18 +98,42 @@ pub fn run(
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let sources = || run.hosts.iter().map(|host| &host.source);
-    let expected = sources().map(|source| source.expected_requests()).sum::<Option<u64>>();
+    let expected = sources()
+        .map(|source| source.expected_requests())
+        .sum::<Option<u64>>();
     let open = sources().any(|source| source.arrivals_are_open());
     let summary = VolumeReport::from(&run.summary);
-    let hurried = |host: HostNodes| HostNodes { source: at_load(host.source, candidate.load), ..host };
-    let mut engine = Run { hosts: run.hosts.into_iter().map(hurried).collect(), ..run }.engine();
+    let hurried = |host: HostNodes| HostNodes {
+        source: at_load(host.source, candidate.load),
+        ..host
+    };
+    let mut engine = Run {
+        hosts: run.hosts.into_iter().map(hurried).collect(),
+        ..run
+    }
+    .engine();
     let drives: Vec<String> = engine.graph().drive_names().map(str::to_owned).collect();
-    let log = log.map(|path| begin_log(path, &drives, &identity)).transpose()?;
-    let warm_up = WarmUp { requests: 0, until: Time::ZERO + stack.measurement().warm_up };
+    let log = log
+        .map(|path| begin_log(path, &drives, &identity))
+        .transpose()?;
+    let warm_up = WarmUp {
+        requests: 0,
+        until: Time::ZERO + stack.measurement().warm_up,
+    };
     let tell: &Progress<'_> = &|finished| progress(finished, expected);
     let rebuilt = stack.rebuilt_members()?.into_iter().map(|member| {
-        let RebuiltMember { path, used, zones, most } = member;
-        RebuildPlan { path, used, zones, most }
+        let RebuiltMember {
+            path,
+            used,
+            zones,
+            most,
+        } = member;
+        RebuildPlan {
+            path,
+            used,
+            zones,
+            most,
+        }
     });
     let measurement = Measurement::new(warm_up)
         .with_processes(stack.process_names())
@@ -119,36 +145,60 @@ pub fn run(
     recorder.timeline = candidate.timeline.then(|| Timeline::new(drives.len()));
     recorder.windows = candidate.windows.map(Windows::of);
     recorder.watts = candidate.watts.then(WattsOverTime::default);
-    recorder.perfetto = candidate.perfetto.map(|window| Box::new(PerfettoTrace::new(window)));
+    recorder.perfetto = candidate
+        .perfetto
+        .map(|window| Box::new(PerfettoTrace::new(window)));
     recorder.stop = candidate.stop.clone();
     tell(0);
     let began = Instant::now();
     let outcome = engine
         .run(&mut recorder)
-        .map_err(|source| LabError::Workload { candidate: candidate.label(), source })?;
+        .map_err(|source| LabError::Workload {
+            candidate: candidate.label(),
+            source,
+        })?;
     let wall_s = began.elapsed().as_secs_f64();
     if outcome.requests == 0 && outcome.counters.hosts.is_empty() {
-        return Err(LabError::NoRequests { candidate: candidate.name.clone() });
+        return Err(LabError::NoRequests {
+            candidate: candidate.name.clone(),
+        });
     }
     if let Some(log) = recorder.log {
         log.finish()?;
     }
-    let perfetto = recorder.perfetto.map(|trace| trace.finish(stack.workload_names(), drives.clone()));
+    let perfetto = recorder
+        .perfetto
+        .map(|trace| trace.finish(stack.workload_names(), drives.clone()));
     let mut measured = recorder.measurement.finish(&outcome, &drives, identity);
     measured.report.timeline = recorder.timeline.map(|timeline| timeline.report(&drives));
     measured.report.windows = recorder.windows.as_ref().map(Windows::report);
-    measured.report.watts =
-        recorder.watts.map(|watts| watts.report(outcome.end, &outcome.counters.drives, &drives));
+    measured.report.watts = recorder
+        .watts
+        .map(|watts| watts.report(outcome.end, &outcome.counters.drives, &drives));
     measured.report.wall_s = Some(wall_s);
-    measured.report.requests_per_wall_s = Some(outcome.requests as f64 / wall_s.max(f64::MIN_POSITIVE));
+    measured.report.requests_per_wall_s =
+        Some(outcome.requests as f64 / wall_s.max(f64::MIN_POSITIVE));
     let on_files = || Some(engine.workload::<Vfs>()?.program::<FioProgram>()?.results());
-    let fio = engine.workload::<FioSource>().map(FioSource::results).or_else(on_files).map(|results| {
-        measured.report.overload = results.behind_rate().map(|late| behind(&late, &measured.report));
-        fio_report(&results, &outcome, &drives)
-    });
-    measured.report.streams =
-        engine.workload::<Streams>().map(|source| StreamsReport::new(&source.results()));
-    Ok(Ran { varied: candidate.varied.clone(), measured, volume: summary, fio, perfetto })
+    let fio = engine
+        .workload::<FioSource>()
+        .map(FioSource::results)
+        .or_else(on_files)
+        .map(|results| {
+            measured.report.overload = results
+                .behind_rate()
+                .map(|late| behind(&late, &measured.report));
+            fio_report(&results, &outcome, &drives)
+        });
+    measured.report.streams = engine
+        .workload::<Streams>()
+        .map(|source| StreamsReport::new(&source.results()));
+    Ok(Ran {
+        varied: candidate.varied.clone(),
+        measured,
+        volume: summary,
+        fio,
+        perfetto,
+    })
 }
 
 impl Ran {
@@ -162,17 +212,28 @@ impl Ran {
         if report.warm_up_requests < report.requests || !report.hosts.is_empty() {
             return Ok(());
         }
-        Err(LabError::OnlyWarmUp { candidate: report.name.clone(), requests: report.requests })
+        Err(LabError::OnlyWarmUp {
+            candidate: report.name.clone(),
+            requests: report.requests,
+        })
     }
 }
 
 fn behind(late: &BehindRate, report: &Report) -> Overload {
-    let busiest = report.members.iter().map(|member| member.value(Counter::BUSY)).fold(f64::NAN, f64::max);
+    let busiest = report
+        .members
+        .iter()
+        .map(|member| member.value(Counter::BUSY))
+        .fold(f64::NAN, f64::max);
     Overload::of_rate(&late.job, late.share, late.behind.as_secs_f64(), busiest)
 }
 
 fn fio_report(results: &FioResults, outcome: &Outcome, drives: &[String]) -> FioReport {
-    let named = drives.iter().cloned().zip(outcome.counters.drives.iter().copied()).collect();
+    let named = drives
+        .iter()
+        .cloned()
+        .zip(outcome.counters.drives.iter().copied())
+        .collect();
     results.report(named, outcome.end.since(Time::ZERO))
 }
 
@@ -205,7 +266,9 @@ pub fn run_all(
     let work = || {
         while !failed.load(Ordering::Relaxed) {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(candidate) = candidates.get(index) else { break };
+            let Some(candidate) = candidates.get(index) else {
+                break;
+            };
             let result = run_one(index, candidate, progress);
             failed.fetch_or(result.is_err(), Ordering::Relaxed);
             if let Ok(mut place) = results[index].lock() {
@@ -221,17 +284,34 @@ pub fn run_all(
         work();
     });
     // What was not begun follows a failure, which ends the collection first.
-    let results: Vec<_> = results.into_iter().filter_map(|place| place.into_inner().ok().flatten()).collect();
+    let results: Vec<_> = results
+        .into_iter()
+        .filter_map(|place| place.into_inner().ok().flatten())
+        .collect();
     results.into_iter().collect()
 }
 
-fn run_one(index: usize, candidate: &Candidate, progress: &(dyn Fn(Event) + Sync)) -> Result<Ran, LabError> {
+fn run_one(
+    index: usize,
+    candidate: &Candidate,
+    progress: &(dyn Fn(Event) + Sync),
+) -> Result<Ran, LabError> {
     let result = run(candidate, None, &|finished, expected| {
-        progress(Event { candidate: index, finished, expected, over: false });
+        progress(Event {
+            candidate: index,
+            finished,
+            expected,
+            over: false,
+        });
     });
     if let Ok(ran) = &result {
         let finished = ran.measured.report.requests;
-        progress(Event { candidate: index, finished, expected: Some(finished), over: true });
+        progress(Event {
+            candidate: index,
+            finished,
+            expected: Some(finished),
+            over: true,
+        });
     }
     result
 }

@@ -85,7 +85,9 @@ pub fn most_streams(
 ) -> Result<Found, LabError> {
     let stack = Stack::load(file, overrides)?;
     let name = stack.name().to_owned();
-    let first = stack.streams().ok_or_else(|| LabError::NoStreams { candidate: name.clone() })?;
+    let first = stack.streams().ok_or_else(|| LabError::NoStreams {
+        candidate: name.clone(),
+    })?;
     let first_seed = stack.seed().0;
     let simulated = AtomicU64::new(0);
     let mut tried = Vec::new();
@@ -141,30 +143,61 @@ fn try_out(
     let candidate = |replication: u32| {
         let mut overrides = overrides.clone();
         let seed = first_seed.wrapping_add(u64::from(replication));
-        overrides.set.extend([format!("workload.streams={streams}"), format!("seed={seed}")]);
+        overrides.set.extend([
+            format!("workload.streams={streams}"),
+            format!("seed={seed}"),
+        ]);
         let stack = Stack::load(file, &overrides)?;
-        Ok::<_, StackError>(Candidate::new(stack.name().to_owned(), Varied::default(), stack))
+        Ok::<_, StackError>(Candidate::new(
+            stack.name().to_owned(),
+            Varied::default(),
+            stack,
+        ))
     };
-    let candidates = match (0..search.replications).map(candidate).collect::<Result<Vec<_>, _>>() {
+    let candidates = match (0..search.replications)
+        .map(candidate)
+        .collect::<Result<Vec<_>, _>>()
+    {
         Ok(candidates) => candidates,
-        Err(error) => return Ok(Tried { refused: Some(error.to_string()), ..Tried::new(streams, &[]) }),
+        Err(error) => {
+            return Ok(Tried {
+                refused: Some(error.to_string()),
+                ..Tried::new(streams, &[])
+            });
+        }
     };
-    Ok(Tried::new(streams, &run_all(&candidates, search.jobs, progress)?))
+    Ok(Tried::new(
+        streams,
+        &run_all(&candidates, search.jobs, progress)?,
+    ))
 }
 
 impl Tried {
     fn new(streams: u32, ran: &[Ran]) -> Tried {
-        let reports = || ran.iter().filter_map(|ran| ran.measured.report.streams.as_ref());
+        let reports = || {
+            ran.iter()
+                .filter_map(|ran| ran.measured.report.streams.as_ref())
+        };
         let members = || ran.iter().flat_map(|ran| &ran.measured.report.members);
         Tried {
             streams,
-            runs_that_held: reports().filter(|report| report.all_played(streams)).count(),
+            runs_that_held: reports()
+                .filter(|report| report.all_played(streams))
+                .count(),
             refused: None,
             underruns: reports().map(|report| report.underruns).sum(),
-            silent: reports().map(|report| u64::from(streams) - report.playing as u64).sum(),
-            longest_stall_ms: reports().map(|report| report.longest_stall_ms).fold(0.0, f64::max),
-            start_up_ms_max: reports().map(|report| report.start_up_ms.max).fold(f64::NAN, f64::max),
-            utilisation: members().map(|member| member.value(Counter::BUSY)).sum::<f64>()
+            silent: reports()
+                .map(|report| u64::from(streams) - report.playing as u64)
+                .sum(),
+            longest_stall_ms: reports()
+                .map(|report| report.longest_stall_ms)
+                .fold(0.0, f64::max),
+            start_up_ms_max: reports()
+                .map(|report| report.start_up_ms.max)
+                .fold(f64::NAN, f64::max),
+            utilisation: members()
+                .map(|member| member.value(Counter::BUSY))
+                .sum::<f64>()
                 / members().count() as f64,
         }
     }
@@ -199,13 +232,19 @@ impl fmt::Display for Found {
             ]);
         }
         writeln!(f, "{}\n", table.trim_fmt())?;
-        for (streams, refused) in
-            self.tried.iter().filter_map(|tried| Some((tried.streams, tried.refused.as_ref()?)))
+        for (streams, refused) in self
+            .tried
+            .iter()
+            .filter_map(|tried| Some((tried.streams, tried.refused.as_ref()?)))
         {
             writeln!(f, "{streams} streams cannot be: {refused}")?;
         }
         let Some(probability) = self.underrun_probability_max else {
-            return write!(f, "{}: not even one stream plays without an underrun.", self.name);
+            return write!(
+                f,
+                "{}: not even one stream plays without an underrun.",
+                self.name
+            );
         };
         let last_seed = self.first_seed.wrapping_add(u64::from(runs) - 1);
         write!(

@@ -17,7 +17,10 @@ impl Hurried {
     /// those come at the times of the drives, which cannot be hurried.
     pub(crate) fn new(source: Box<dyn Source>, load: f64) -> Hurried {
         assert!(load > 0.0 && load.is_finite(), "a load of {load} times");
-        assert!(!source.heeds_completions(), "only open arrivals can be hurried");
+        assert!(
+            !source.heeds_completions(),
+            "only open arrivals can be hurried"
+        );
         Hurried { source, load }
     }
 

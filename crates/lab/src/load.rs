@@ -71,13 +71,17 @@ pub fn most_load(
 ) -> Result<FoundLoad, LabError> {
     let mut candidate = recipe.candidate()?;
     if !candidate.can_be_hurried()? {
-        return Err(LabError::NoArrivals { candidate: recipe.label() });
+        return Err(LabError::NoArrivals {
+            candidate: recipe.label(),
+        });
     }
     let p99_ms_max = p99_max.map(Duration::as_millis_f64);
     let (mut tried, simulated) = (Vec::new(), Cell::new(0));
     let (load, too_much) = bracket(|load| {
         candidate.load = load;
-        let ran = run(&candidate, None, &|finished, _| progress(simulated.get() + finished))?;
+        let ran = run(&candidate, None, &|finished, _| {
+            progress(simulated.get() + finished)
+        })?;
         simulated.set(simulated.get() + ran.measured.report.requests);
         let one = TriedLoad::new(load, &ran, p99_ms_max);
         tried.push(one);
@@ -97,7 +101,11 @@ pub fn most_load(
 
 /// The source of a candidate's run, at its load.
 pub(crate) fn at_load(source: Box<dyn Source>, load: f64) -> Box<dyn Source> {
-    if load == 1.0 { source } else { Box::new(Hurried::new(source, load)) }
+    if load == 1.0 {
+        source
+    } else {
+        Box::new(Hurried::new(source, load))
+    }
 }
 
 /// The largest load that holds and the smallest that does not, [`PRECISION`]
@@ -138,7 +146,10 @@ impl TriedLoad {
         TriedLoad {
             load,
             held: report.overload.is_none() && within && report.completed == report.requests,
-            carried_share: report.overload.as_ref().map_or(1.0, |overload| overload.carried_share),
+            carried_share: report
+                .overload
+                .as_ref()
+                .map_or(1.0, |overload| overload.carried_share),
             iops: report.iops,
             p99_ms: report.response_ms.p99,
             utilisation_max: report
@@ -154,14 +165,25 @@ impl FoundLoad {
     /// What it was held to beside being carried.
     pub(crate) fn limit(&self) -> String {
         self.p99_ms_max.map_or_else(String::new, |most| {
-            format!(" with a {} of at most {} ms", Metric::RESPONSE_P99.name(), number(most))
+            format!(
+                " with a {} of at most {} ms",
+                Metric::RESPONSE_P99.name(),
+                number(most)
+            )
         })
     }
 }
 
 impl fmt::Display for FoundLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let header = ["load", "holds", "carried", "IOPS", "p99 ms", "busiest drive"];
+        let header = [
+            "load",
+            "holds",
+            "carried",
+            "IOPS",
+            "p99 ms",
+            "busiest drive",
+        ];
         let mut table = table(header, &[]);
         for tried in &self.tried {
             table.add_row([
@@ -184,7 +206,11 @@ impl fmt::Display for FoundLoad {
                 number(self.iops),
                 number(too_much)
             ),
-            Some(_) => write!(f, "{}: no load that was tried is carried{limit}.", self.name),
+            Some(_) => write!(
+                f,
+                "{}: no load that was tried is carried{limit}.",
+                self.name
+            ),
             None => write!(
                 f,
                 "{}: {} times this load is carried{limit} ({} IOPS); more was not tried.",
@@ -206,7 +232,14 @@ mod tests {
             tries += 1;
             let carried_share = (limit / load).min(1.0);
             let held = load <= limit;
-            Ok::<_, ()>(TriedLoad { load, held, carried_share, iops: 0.0, p99_ms: 0.0, utilisation_max: 0.0 })
+            Ok::<_, ()>(TriedLoad {
+                load,
+                held,
+                carried_share,
+                iops: 0.0,
+                p99_ms: 0.0,
+                utilisation_max: 0.0,
+            })
         })
         .unwrap();
         (held, failed, tries)
@@ -216,8 +249,14 @@ mod tests {
     fn the_largest_load_that_holds_is_bracketed_from_wherever_it_begins() {
         for limit in [0.002, 0.05, 0.24, 0.97, 1.0, 1.01, 3.7, 900.0] {
             let (held, failed, tries) = found(limit);
-            assert!(held <= limit && failed.unwrap() > limit, "{limit}: {held}, {failed:?}");
-            assert!(failed.unwrap() / held <= 1.0 + PRECISION, "{limit}: {held}, {failed:?}");
+            assert!(
+                held <= limit && failed.unwrap() > limit,
+                "{limit}: {held}, {failed:?}"
+            );
+            assert!(
+                failed.unwrap() / held <= 1.0 + PRECISION,
+                "{limit}: {held}, {failed:?}"
+            );
             assert!(tries <= 20, "{tries} to find {limit}");
         }
         assert_eq!(found(1e9).1, None);

@@ -53,25 +53,45 @@ impl MostRanking {
                 let found = most_streams(&recipe.file, &recipe.overrides, search, &|simulated| {
                     progress(index, simulated)
                 })?;
-                Ok(Borne::Streams(Found { name: recipe.label(), ..found }))
+                Ok(Borne::Streams(Found {
+                    name: recipe.label(),
+                    ..found
+                }))
             }
             Most::Load(p99_max) => {
                 most_load(recipe, p99_max, &|simulated| progress(index, simulated)).map(Borne::Load)
             }
         };
-        let mut candidates = recipes.iter().enumerate().map(find).collect::<Result<Vec<_>, LabError>>()?;
+        let mut candidates = recipes
+            .iter()
+            .enumerate()
+            .map(find)
+            .collect::<Result<Vec<_>, LabError>>()?;
         candidates.sort_by(|one, other| other.value().total_cmp(&one.value()));
-        let by = if matches!(most, Most::Streams(_)) { "streams" } else { "load" };
-        let mut ranking = MostRanking { by, verdict: None, candidates };
+        let by = if matches!(most, Most::Streams(_)) {
+            "streams"
+        } else {
+            "load"
+        };
+        let mut ranking = MostRanking {
+            by,
+            verdict: None,
+            candidates,
+        };
         ranking.verdict = ranking.in_words();
         Ok(ranking)
     }
 
     fn in_words(&self) -> Option<String> {
-        let [best, next, ..] = self.candidates.as_slice() else { return None };
+        let [best, next, ..] = self.candidates.as_slice() else {
+            return None;
+        };
         let limit = best.limit();
         if best.value() == 0.0 {
-            return Some(format!("No candidate bears anything that was tried by {}{limit}.", self.by));
+            return Some(format!(
+                "No candidate bears anything that was tried by {}{limit}.",
+                self.by
+            ));
         }
         if best.value() <= next.value() || best.may_be_no_more_than(next) {
             return Some(format!(
@@ -81,9 +101,17 @@ impl MostRanking {
                 self.by
             ));
         }
-        let head = format!("{} bears most by {}{limit}: {}", best.name(), self.by, best.shown());
+        let head = format!(
+            "{} bears most by {}{limit}: {}",
+            best.name(),
+            self.by,
+            best.shown()
+        );
         Some(match next.value() {
-            0.0 => format!("{head}; {}, the next, bears nothing that was tried.", next.name()),
+            0.0 => format!(
+                "{head}; {}, the next, bears nothing that was tried.",
+                next.name()
+            ),
             least => format!(
                 "{head} against {} of {}, the next ({:.1} % more).",
                 next.shown(),
@@ -131,7 +159,9 @@ impl Borne {
     fn may_be_no_more_than(&self, other: &Borne) -> bool {
         match other {
             Borne::Streams(_) => false,
-            Borne::Load(other) => other.too_much.is_none_or(|too_much| self.value() < too_much),
+            Borne::Load(other) => other
+                .too_much
+                .is_none_or(|too_much| self.value() < too_much),
         }
     }
 
@@ -148,24 +178,52 @@ impl fmt::Display for MostRanking {
         let most = self.candidates.iter().find_map(Borne::p99_ms_max);
         let limit = most.map_or_else(String::new, |most| format!(", p99 ≤ {} ms", number(most)));
         let borne = format!("{}{limit}", self.by);
-        let mut table = table(["", "candidate", &borne, "not borne", "IOPS", "p99 ms"], &[1]);
+        let mut table = table(
+            ["", "candidate", &borne, "not borne", "IOPS", "p99 ms"],
+            &[1],
+        );
         for (place, borne) in self.candidates.iter().enumerate() {
             let [value, too_much, iops, p99_ms] = match borne {
                 Borne::Streams(found) => {
-                    let failed = found.tried.iter().filter(|tried| tried.streams > found.streams);
+                    let failed = found
+                        .tried
+                        .iter()
+                        .filter(|tried| tried.streams > found.streams);
                     let failed = failed.map(|tried| tried.streams).min();
                     let failed = failed.map_or_else(|| "-".to_owned(), |failed| failed.to_string());
-                    [found.streams.to_string(), failed, "-".to_owned(), "-".to_owned()]
+                    [
+                        found.streams.to_string(),
+                        failed,
+                        "-".to_owned(),
+                        "-".to_owned(),
+                    ]
                 }
                 Borne::Load(found) => {
                     let failed = found.too_much.map_or_else(|| "-".to_owned(), number);
                     match found.load {
-                        0.0 => ["none tried".to_owned(), failed, "-".to_owned(), "-".to_owned()],
-                        load => [number(load), failed, number(found.iops), number(found.p99_ms)],
+                        0.0 => [
+                            "none tried".to_owned(),
+                            failed,
+                            "-".to_owned(),
+                            "-".to_owned(),
+                        ],
+                        load => [
+                            number(load),
+                            failed,
+                            number(found.iops),
+                            number(found.p99_ms),
+                        ],
                     }
                 }
             };
-            table.add_row([(place + 1).to_string(), borne.name().to_owned(), value, too_much, iops, p99_ms]);
+            table.add_row([
+                (place + 1).to_string(),
+                borne.name().to_owned(),
+                value,
+                too_much,
+                iops,
+                p99_ms,
+            ]);
         }
         write!(f, "{}", table.trim_fmt())?;
         match &self.verdict {

@@ -89,11 +89,23 @@ impl Race {
     /// # Panics
     /// If the first rung has fewer than two batches, or more than there are.
     pub fn new(rules: RaceRules) -> Race {
-        assert!((2..=rules.batches).contains(&rules.first), "a first rung of {} batches", rules.first);
+        assert!(
+            (2..=rules.batches).contains(&rules.first),
+            "a first rung of {} batches",
+            rules.first
+        );
         let rungs = std::iter::successors(Some(rules.first), |&batches| Some(2 * batches));
-        let mut rungs: Vec<usize> = rungs.take_while(|&batches| batches < rules.batches).collect();
+        let mut rungs: Vec<usize> = rungs
+            .take_while(|&batches| batches < rules.batches)
+            .collect();
         rungs.push(rules.batches);
-        Race { rules, rungs, rung: 0, runners: Vec::new(), told: 0 }
+        Race {
+            rules,
+            rungs,
+            rung: 0,
+            runners: Vec::new(),
+            told: 0,
+        }
     }
 
     /// One more joins; its number.
@@ -105,10 +117,19 @@ impl Race {
     /// Which batches of which candidates are to be told next. Whoever joined late sees as many as
     /// a rung has at a time, so that it may drop out before it has caught up.
     pub fn due(&self) -> Vec<(usize, Range<usize>)> {
-        let running = self.runners.iter().enumerate().filter(|(_, runner)| !runner.dropped);
+        let running = self
+            .runners
+            .iter()
+            .enumerate()
+            .filter(|(_, runner)| !runner.dropped);
         let due = running.map(|(candidate, runner)| {
             let seen = runner.values.len();
-            let next = self.rungs.iter().copied().find(|&rung| rung > seen).unwrap_or(seen);
+            let next = self
+                .rungs
+                .iter()
+                .copied()
+                .find(|&rung| rung > seen)
+                .unwrap_or(seen);
             (candidate, seen..next.min(self.target(runner)).max(seen))
         });
         due.filter(|(_, batches)| !batches.is_empty()).collect()
@@ -118,7 +139,9 @@ impl Race {
     pub fn tell(&mut self, candidate: usize, values: &[f64]) {
         let sign = if self.rules.more_is_better { -1.0 } else { 1.0 };
         self.told += values.len();
-        self.runners[candidate].values.extend(values.iter().map(|value| sign * value));
+        self.runners[candidate]
+            .values
+            .extend(values.iter().map(|value| sign * value));
     }
 
     /// Those that are worse than the leader beyond chance drop out.
@@ -159,8 +182,16 @@ impl Race {
 
     /// Who has the best mean of those that have seen most.
     pub fn leader(&self) -> Option<usize> {
-        let running = || self.runners.iter().enumerate().filter(|(_, runner)| !runner.dropped);
-        let seen = running().map(|(_, runner)| runner.values.len()).max().filter(|&seen| seen > 0)?;
+        let running = || {
+            self.runners
+                .iter()
+                .enumerate()
+                .filter(|(_, runner)| !runner.dropped)
+        };
+        let seen = running()
+            .map(|(_, runner)| runner.values.len())
+            .max()
+            .filter(|&seen| seen > 0)?;
         let able = running().filter(|(_, runner)| runner.values.len() == seen);
         let means = able.map(|(candidate, runner)| (candidate, runner.mean()));
         means
@@ -181,23 +212,34 @@ impl Race {
 
     /// All that have joined, the leader first, then by their difference to it.
     pub fn standings(&self) -> Vec<Standing> {
-        let Some(leader) = self.leader() else { return Vec::new() };
-        let mut standings: Vec<Standing> =
-            (0..self.runners.len()).map(|candidate| self.standing(candidate, leader)).collect();
+        let Some(leader) = self.leader() else {
+            return Vec::new();
+        };
+        let mut standings: Vec<Standing> = (0..self.runners.len())
+            .map(|candidate| self.standing(candidate, leader))
+            .collect();
         let behind = |standing: &Standing| {
             let sign = if self.rules.more_is_better { -1.0 } else { 1.0 };
-            standing.difference.map_or(f64::NEG_INFINITY, |difference| sign * difference.value)
+            standing
+                .difference
+                .map_or(f64::NEG_INFINITY, |difference| sign * difference.value)
         };
         let order = |standing: &Standing| (standing.dropped, behind(standing).is_nan());
         standings.sort_by(|one, other| {
-            order(one).cmp(&order(other)).then_with(|| behind(one).total_cmp(&behind(other)))
+            order(one)
+                .cmp(&order(other))
+                .then_with(|| behind(one).total_cmp(&behind(other)))
         });
         standings
     }
 
     /// The chance that the leader, with those that are equal to it, is the best of those that joined, at least.
     pub fn probability_correct(&self) -> f64 {
-        let others: f64 = self.standings().iter().map(|standing| standing.chance_better).sum();
+        let others: f64 = self
+            .standings()
+            .iter()
+            .map(|standing| standing.chance_better)
+            .sum();
         (1.0 - others).max(0.0)
     }
 
@@ -207,7 +249,10 @@ impl Race {
         let pairs = self.pairs(candidate, leader);
         let rivals = self.runners.len().saturating_sub(1).max(1) as f64;
         let confidence = 1.0 - (1.0 - self.rules.confidence) / rivals;
-        let signed: Vec<(f64, f64)> = pairs.iter().map(|(one, other)| (sign * one, sign * other)).collect();
+        let signed: Vec<(f64, f64)> = pairs
+            .iter()
+            .map(|(one, other)| (sign * one, sign * other))
+            .collect();
         let shared = self.runners[leader].values.iter().take(runner.values.len());
         let is_leader = candidate == leader;
         let equal = !is_leader && alike(&pairs);
@@ -218,7 +263,11 @@ impl Race {
             value: sign * runner.mean(),
             leader_value: sign * mean(shared),
             difference: (!is_leader).then(|| difference_over_seeds(&signed, confidence)),
-            chance_better: if is_leader || equal { 0.0 } else { chance_below_zero(&pairs) },
+            chance_better: if is_leader || equal {
+                0.0
+            } else {
+                chance_below_zero(&pairs)
+            },
             equal,
         }
     }
@@ -239,7 +288,12 @@ impl Race {
     /// The error that is allowed for one rival at one rung. The last rung is looked at with as many
     /// batches as each has, which is one look more.
     fn error_of_one(&self) -> f64 {
-        let rivals = self.rules.candidates.max(self.runners.len()).saturating_sub(1).max(1);
+        let rivals = self
+            .rules
+            .candidates
+            .max(self.runners.len())
+            .saturating_sub(1)
+            .max(1);
         (1.0 - self.rules.confidence) / ((self.rungs.len() + 1) * rivals) as f64
     }
 
@@ -274,8 +328,9 @@ impl Runner {
 
 /// Over what was measured; not a number where nothing was.
 fn mean<'a>(values: impl Iterator<Item = &'a f64>) -> f64 {
-    let (sum, count) =
-        values.filter(|value| !value.is_nan()).fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
+    let (sum, count) = values
+        .filter(|value| !value.is_nan())
+        .fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
     sum / f64::from(count)
 }
 
@@ -293,8 +348,11 @@ fn noise_to_signal(pairs: &[(f64, f64)]) -> f64 {
     let differences: Vec<f64> = pairs.iter().map(|(one, other)| one - other).collect();
     let count = differences.len().max(2) as f64;
     let mean = mean(differences.iter());
-    let variance =
-        differences.iter().map(|difference| (difference - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let variance = differences
+        .iter()
+        .map(|difference| (difference - mean).powi(2))
+        .sum::<f64>()
+        / (count - 1.0);
     // A difference within its own error could be anything up to that.
     (variance / (mean * mean).max(variance / count)).clamp(NOISE_MIN, count)
 }
@@ -305,7 +363,13 @@ mod tests {
     use crate::functions::{Noisy, unordered};
 
     fn rules(candidates: usize, batches: usize) -> RaceRules {
-        RaceRules { batches, first: 8, confidence: 0.95, more_is_better: false, candidates }
+        RaceRules {
+            batches,
+            first: 8,
+            confidence: 0.95,
+            more_is_better: false,
+            candidates,
+        }
     }
 
     fn run(noisy: &Noisy, rules: RaceRules) -> Race {
@@ -333,7 +397,10 @@ mod tests {
             told += race.told();
         }
         let share = told as f64 / (seeds as usize * 200 * batches) as f64;
-        println!("{right} of {seeds} right at {:.1} % of the exhaustive cost", 100.0 * share);
+        println!(
+            "{right} of {seeds} right at {:.1} % of the exhaustive cost",
+            100.0 * share
+        );
         assert!(right * 100 >= 95 * seeds, "{right} of {seeds}");
         assert!(share <= 0.15, "{share}");
     }
@@ -352,7 +419,10 @@ mod tests {
 
     #[test]
     fn those_that_are_alike_are_not_told_apart_and_the_rest_is() {
-        let race = run(&Noisy::new(vec![5.0, 5.0, 9.0, 12.0], 64, 0.5, 3), rules(4, 64));
+        let race = run(
+            &Noisy::new(vec![5.0, 5.0, 9.0, 12.0], 64, 0.5, 3),
+            rules(4, 64),
+        );
         let standings = race.standings();
         let known: Vec<bool> = standings.iter().map(|standing| standing.dropped).collect();
         assert_eq!(known, [false, false, true, true]);
@@ -398,27 +468,43 @@ mod tests {
             }
         }
         let standings = race.standings();
-        let equal: Vec<(usize, bool)> =
-            standings.iter().map(|standing| (standing.candidate, standing.equal)).collect();
+        let equal: Vec<(usize, bool)> = standings
+            .iter()
+            .map(|standing| (standing.candidate, standing.equal))
+            .collect();
         assert_eq!(equal[..2], [(0, false), (1, true)]);
         assert!(equal[2..].iter().all(|(_, equal)| !equal) && !standings[1].dropped);
-        let others: f64 = standings[2..].iter().map(|standing| standing.chance_better).sum();
+        let others: f64 = standings[2..]
+            .iter()
+            .map(|standing| standing.chance_better)
+            .sum();
         assert!((race.probability_correct() - (1.0 - others)).abs() < 1e-12 && others < 0.5);
         // What is left goes to the one that is near, not to the one that is equal.
         let share = |candidate: usize| race.runners[candidate].share;
-        assert!(share(2) > share(1) || race.runners[2].dropped, "{:?} and {:?}", share(2), share(1));
+        assert!(
+            share(2) > share(1) || race.runners[2].dropped,
+            "{:?} and {:?}",
+            share(2),
+            share(1)
+        );
     }
 
     #[test]
     fn more_may_be_better_and_what_measures_nothing_drops_out() {
-        let mut race = Race::new(RaceRules { more_is_better: true, ..rules(3, 8) });
+        let mut race = Race::new(RaceRules {
+            more_is_better: true,
+            ..rules(3, 8)
+        });
         (0..3).for_each(|_| _ = race.join());
         race.tell(0, &[1.0, 1.1, 0.9, 1.0, 1.2, 1.0, 0.8, 1.0]);
         race.tell(1, &[5.0, 5.1, 4.9, 5.0, 5.3, 5.0, 4.8, 5.0]);
         race.tell(2, &[f64::NAN; 8]);
         race.judge();
         let standings = race.standings();
-        assert_eq!((race.leader(), race.running(), standings[0].value), (Some(1), 1, 5.0125));
+        assert_eq!(
+            (race.leader(), race.running(), standings[0].value),
+            (Some(1), 1, 5.0125)
+        );
         assert!(standings[1].difference.unwrap().value < -3.9);
         assert!(!race.advance());
     }
@@ -438,6 +524,8 @@ mod tests {
         assert_eq!(race.due().last(), Some(&(2, 0..8)));
         race.tell(2, &noisy.values(2, 0..8));
         race.judge();
-        assert!(race.standings()[2].dropped && race.due().iter().all(|(candidate, _)| *candidate != 2));
+        assert!(
+            race.standings()[2].dropped && race.due().iter().all(|(candidate, _)| *candidate != 2)
+        );
     }
 }

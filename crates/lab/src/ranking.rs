@@ -3,7 +3,8 @@
 use crate::reasons::{Reason, reasons};
 use crate::{LabError, Ran, Values, Varied, VolumeReport};
 use fullstroke_measure::{
-    Difference, HostReport, Metric, Report, difference_over_seeds, half_width_over_seeds, paired_difference,
+    Difference, HostReport, Metric, Report, difference_over_seeds, half_width_over_seeds,
+    paired_difference,
 };
 use serde::Serialize;
 use std::cmp::Ordering;
@@ -88,7 +89,9 @@ impl Entrant<'_> {
     }
 
     fn values(&self, metric: Metric) -> impl Iterator<Item = f64> {
-        self.0.iter().map(move |ran| metric.value(&ran.measured.report))
+        self.0
+            .iter()
+            .map(move |ran| metric.value(&ran.measured.report))
     }
 
     fn value(&self, metric: Metric) -> f64 {
@@ -112,7 +115,14 @@ impl Entrant<'_> {
     }
 
     fn difference(&self, best: Entrant<'_>, metric: Metric, confidence: f64) -> Difference {
-        let within = || paired_difference(&self.ran().measured, &best.ran().measured, metric, confidence);
+        let within = || {
+            paired_difference(
+                &self.ran().measured,
+                &best.ran().measured,
+                metric,
+                confidence,
+            )
+        };
         let over_seeds = || {
             let pairs: Vec<(f64, f64)> = self.values(metric).zip(best.values(metric)).collect();
             difference_over_seeds(&pairs, confidence)
@@ -135,11 +145,16 @@ impl Entrant<'_> {
     }
 
     fn carried_share(&self) -> f64 {
-        self.0.iter().map(|ran| carried_share(&ran.measured.report)).fold(f64::INFINITY, f64::min)
+        self.0
+            .iter()
+            .map(|ran| carried_share(&ran.measured.report))
+            .fold(f64::INFINITY, f64::min)
     }
 
     fn carries(&self) -> bool {
-        self.0.iter().all(|ran| ran.measured.report.overload.is_none())
+        self.0
+            .iter()
+            .all(|ran| ran.measured.report.overload.is_none())
     }
 }
 
@@ -157,7 +172,9 @@ impl Ranking {
         order.sort_by(|one, other| {
             let complete = other.is_complete().cmp(&one.is_complete());
             let carried = other.carried_share().total_cmp(&one.carried_share());
-            complete.then(carried).then_with(|| better_first(metric, one.value(metric), other.value(metric)))
+            complete
+                .then(carried)
+                .then_with(|| better_first(metric, one.value(metric), other.value(metric)))
         });
         let pairs = entrants * entrants.saturating_sub(1) / 2;
         let confidence = 1.0 - (1.0 - CONFIDENCE) / pairs.max(1) as f64;
@@ -165,7 +182,15 @@ impl Ranking {
         let candidates: Vec<Ranked> = order
             .iter()
             .enumerate()
-            .map(|(place, entrant)| ranked(place, *entrant, best.filter(|_| place > 0), metric, confidence))
+            .map(|(place, entrant)| {
+                ranked(
+                    place,
+                    *entrant,
+                    best.filter(|_| place > 0),
+                    metric,
+                    confidence,
+                )
+            })
             .collect();
         let mut ranking = Ranking {
             by: metric.name(),
@@ -188,14 +213,25 @@ impl Ranking {
     /// # Errors
     /// No candidate was measured behind its warm-up, or has such a number.
     pub fn by(ran: &[Ran], seeds: usize, by: Option<Metric>) -> Result<Ranking, LabError> {
-        if let Some(first) = ran.first().filter(|_| ran.iter().all(|ran| ran.check_measured().is_err())) {
+        if let Some(first) = ran
+            .first()
+            .filter(|_| ran.iter().all(|ran| ran.check_measured().is_err()))
+        {
             first.check_measured()?;
         }
         if let Some(by) = by {
-            by.check(&ran.iter().map(|ran| &ran.measured.report).collect::<Vec<_>>())?;
+            by.check(
+                &ran.iter()
+                    .map(|ran| &ran.measured.report)
+                    .collect::<Vec<_>>(),
+            )?;
         }
         let programs = ran.iter().all(|ran| !ran.measured.report.hosts.is_empty());
-        let usual = if programs { Metric::PROGRAMS_ELAPSED } else { Metric::RESPONSE_MEAN };
+        let usual = if programs {
+            Metric::PROGRAMS_ELAPSED
+        } else {
+            Metric::RESPONSE_MEAN
+        };
         Ok(Ranking::of_seeds(ran, seeds, by.unwrap_or(usual)))
     }
 }
@@ -236,7 +272,9 @@ fn ranked(
 /// Whether all candidates were given as much to do, seed by seed.
 fn same_number(ran: &[Ran], seeds: usize) -> bool {
     let of = |ran: &Ran| given(&ran.measured.report);
-    ran.iter().zip(ran.iter().skip(seeds)).all(|(one, other)| of(one) == of(other))
+    ran.iter()
+        .zip(ran.iter().skip(seeds))
+        .all(|(one, other)| of(one) == of(other))
 }
 
 /// How much a candidate was given to do: calls where programs run, else requests.
@@ -253,7 +291,9 @@ fn is_complete(report: &Report) -> bool {
 
 /// What is carried of the load; all of it unless found otherwise.
 fn carried_share(report: &Report) -> f64 {
-    report.overload.as_ref().map_or(1.0, |overload| overload.carried_share.min(1.0 - f64::EPSILON))
+    report.overload.as_ref().map_or(1.0, |overload| {
+        overload.carried_share.min(1.0 - f64::EPSILON)
+    })
 }
 
 /// What is not a number comes last.

@@ -39,9 +39,17 @@ impl Reason {
     }
 
     fn of_equals(self, by: &str) -> Reason {
-        let Reason { better, worse, sentence } = self;
+        let Reason {
+            better,
+            worse,
+            sentence,
+        } = self;
         let sentence = format!("{better} and {worse} are equal by {by}; {sentence}");
-        Reason { better, worse, sentence }
+        Reason {
+            better,
+            worse,
+            sentence,
+        }
     }
 }
 
@@ -55,16 +63,23 @@ pub(crate) fn reasons(ranked: &[Ranked], by: &str) -> Vec<Reason> {
     let mut reasons = Vec::new();
     for (place, better) in ranked.iter().enumerate() {
         let mut surprised = false;
-        let expected = |worse: &&Ranked| Condition::ALL.iter().any(|form| is_form(*form, better, worse));
+        let expected = |worse: &&Ranked| {
+            Condition::ALL
+                .iter()
+                .any(|form| is_form(*form, better, worse))
+        };
         let others = ranked[place + 1..].iter().filter(|worse| !expected(worse));
         for (distance, worse) in others.enumerate() {
             let leads = place == 0 && distance == 0;
             let healed = is_form(Condition::Degraded, worse, better);
-            let safer = better.volume.failures_survived > worse.volume.failures_survived && !surprised;
+            let safer =
+                better.volume.failures_survived > worse.volume.failures_survived && !surprised;
             if (leads || healed || safer) && reasons.len() < REASONS_MAX {
-                reasons.extend(reason(better, worse).map(|reason| match better.value == worse.value {
-                    true => reason.of_equals(by),
-                    false => reason,
+                reasons.extend(reason(better, worse).map(|reason| {
+                    match better.value == worse.value {
+                        true => reason.of_equals(by),
+                        false => reason,
+                    }
                 }));
                 surprised |= safer;
             }
@@ -85,11 +100,16 @@ fn reason(better: &Ranked, worse: &Ranked) -> Option<Reason> {
     // requests that nobody made but memory. What has no value was not ranked.
     let own = sooner.hosts.is_empty() && later.hosts.is_empty();
     let ranked = !better.value.is_nan() && !worse.value.is_nan();
-    let comparable = own && ranked && better.carries && worse.carries && better.complete && worse.complete;
+    let comparable =
+        own && ranked && better.carries && worse.carries && better.complete && worse.complete;
     if !comparable || gain.is_nan() || gain < WORTH_A_REASON * later.response_ms.mean {
         return None;
     }
-    let parts = later.time_ms.named().into_iter().zip(sooner.time_ms.named());
+    let parts = later
+        .time_ms
+        .named()
+        .into_iter()
+        .zip(sooner.time_ms.named());
     let (part, less) = parts
         .map(|((part, later), (_, sooner))| (part, later - sooner))
         .max_by(|(_, one), (_, other)| one.total_cmp(other))?;
@@ -110,7 +130,11 @@ fn reason(better: &Ranked, worse: &Ranked) -> Option<Reason> {
         in_words(part)
     );
     let sentence = why.map_or_else(|| format!("{head}."), |why| format!("{head}: {why}."));
-    Some(Reason { better, worse, sentence })
+    Some(Reason {
+        better,
+        worse,
+        sentence,
+    })
 }
 
 fn in_words(part: &str) -> &'static str {
@@ -128,7 +152,11 @@ fn in_words(part: &str) -> &'static str {
 /// made, and whether what is read must come round again.
 fn parity((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Option<String> {
     let reads = |report: &Report| report.reading("volume_pre_reads_per_write").unwrap_or(0.0);
-    let modified = |report: &Report| report.reading("volume_read_modify_write_share").unwrap_or(0.0);
+    let modified = |report: &Report| {
+        report
+            .reading("volume_read_modify_write_share")
+            .unwrap_or(0.0)
+    };
     let mut clauses = Vec::new();
     if reads(sooner) == 0.0 {
         clauses.push(format!(
@@ -143,7 +171,9 @@ fn parity((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Opt
         ));
     }
     if modified(later) - modified(sooner) > CLEARLY_APART {
-        let reconstructed = sooner.reading("volume_reconstruct_write_share").unwrap_or(0.0);
+        let reconstructed = sooner
+            .reading("volume_reconstruct_write_share")
+            .unwrap_or(0.0);
         let mut clause = format!(
             "{worse} makes parity from old data and old parity (read-modify-write) in {} of its updates, {better} in {}",
             percent(modified(later)),
@@ -179,7 +209,11 @@ fn rows((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Optio
         number(wait(later)),
         number(wait(sooner))
     );
-    let holds = |report: &Report| report.writes.map(|writes| writes.response_ms.mean - wait(report));
+    let holds = |report: &Report| {
+        report
+            .writes
+            .map(|writes| writes.response_ms.mean - wait(report))
+    };
     if let (Some(long), Some(short)) = (holds(later), holds(sooner))
         && long > CLEARLY_MORE * short
     {
@@ -196,7 +230,11 @@ fn rows((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Optio
 /// member I/Os, or more drives share them.
 fn queue((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Option<String> {
     let busy = |report: &Report| {
-        report.members.iter().map(|member| member.value(Counter::BUSY)).sum::<f64>()
+        report
+            .members
+            .iter()
+            .map(|member| member.value(Counter::BUSY))
+            .sum::<f64>()
             / report.members.len() as f64
     };
     if busy(later) <= CLEARLY_MORE * busy(sooner) {
@@ -208,7 +246,11 @@ fn queue((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Opti
         percent(busy(later))
     );
     let ios = |report: &Report| {
-        let served: u64 = report.members.iter().map(|member| member.statistics.requests()).sum();
+        let served: u64 = report
+            .members
+            .iter()
+            .map(|member| member.statistics.requests())
+            .sum();
         served as f64 / report.requests as f64
     };
     if ios(later) > CLEARLY_MORE * ios(sooner) {
@@ -228,7 +270,12 @@ fn queue((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Opti
 }
 
 /// Arms move less far, or platters are waited for less.
-fn mechanics(part: &str, (_, worse): (&str, &str), sooner: &Report, later: &Report) -> Option<String> {
+fn mechanics(
+    part: &str,
+    (_, worse): (&str, &str),
+    sooner: &Report,
+    later: &Report,
+) -> Option<String> {
     let of = |report: &Report| {
         let each = report.members.iter().map(|member| match part {
             "seek" => member.value(Counter::SEEK),
@@ -237,8 +284,16 @@ fn mechanics(part: &str, (_, worse): (&str, &str), sooner: &Report, later: &Repo
         each.sum::<f64>() / report.members.len() as f64
     };
     (of(later) > CLEARLY_MORE * of(sooner)).then(|| {
-        let mean = if part == "seek" { "mean seek" } else { "mean rotational latency" };
-        format!("the {mean} of its drives is {} ms, in {worse} {} ms", number(of(sooner)), number(of(later)))
+        let mean = if part == "seek" {
+            "mean seek"
+        } else {
+            "mean rotational latency"
+        };
+        format!(
+            "the {mean} of its drives is {} ms, in {worse} {} ms",
+            number(of(sooner)),
+            number(of(later))
+        )
     })
 }
 

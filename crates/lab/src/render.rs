@@ -29,10 +29,17 @@ impl Ranking {
         let mut table = table(header, &[1]);
         for ranked in &self.candidates {
             let mut row = vec![Cell::new(ranked.rank), Cell::new(&ranked.name)];
-            row.extend(keys.iter().map(|key| Cell::new(ranked.varied.get(key).unwrap_or("-"))));
+            row.extend(
+                keys.iter()
+                    .map(|key| Cell::new(ranked.varied.get(key).unwrap_or("-"))),
+            );
             row.extend([
                 Cell::new(number(ranked.value)),
-                Cell::new(ranked.ci95_half_width.map_or_else(|| "-".to_owned(), number)),
+                Cell::new(
+                    ranked
+                        .ci95_half_width
+                        .map_or_else(|| "-".to_owned(), number),
+                ),
                 Cell::new(difference(ranked)),
                 Cell::new(capacity(ranked.volume.usable_bytes)),
                 Cell::new(failures(ranked.volume.failures_survived)),
@@ -45,19 +52,39 @@ impl Ranking {
     /// Where the mean response time went; and the energy, where the drives of all say what they draw.
     fn times(&self) -> String {
         let keys = self.varied_keys();
-        let parts = self.candidates.first().map(|ranked| ranked.report.time_ms.named()).unwrap_or_default();
+        let parts = self
+            .candidates
+            .first()
+            .map(|ranked| ranked.report.time_ms.named())
+            .unwrap_or_default();
         let mut header = vec!["", "mean ms"];
         header.extend(keys.iter().map(|key| short(key, &keys)));
         header.extend(parts.map(|(name, _)| name));
-        let counted = self.candidates.iter().all(|ranked| ranked.report.energy.is_some());
+        let counted = self
+            .candidates
+            .iter()
+            .all(|ranked| ranked.report.energy.is_some());
         header.extend(["W", "J an I/O"].into_iter().filter(|_| counted));
         let mut table = table(header, &[1]);
         for ranked in &self.candidates {
             let mut row = vec![Cell::new(ranked.rank), Cell::new(&ranked.name)];
-            row.extend(keys.iter().map(|key| Cell::new(ranked.varied.get(key).unwrap_or("-"))));
-            row.extend(ranked.report.time_ms.named().map(|(_, value)| Cell::new(number(value))));
+            row.extend(
+                keys.iter()
+                    .map(|key| Cell::new(ranked.varied.get(key).unwrap_or("-"))),
+            );
+            row.extend(
+                ranked
+                    .report
+                    .time_ms
+                    .named()
+                    .map(|(_, value)| Cell::new(number(value))),
+            );
             let energy = ranked.report.energy.iter().filter(|_| counted);
-            row.extend(energy.flat_map(|energy| [energy.mean_w, energy.j_per_io].map(number)).map(Cell::new));
+            row.extend(
+                energy
+                    .flat_map(|energy| [energy.mean_w, energy.j_per_io].map(number))
+                    .map(Cell::new),
+            );
             table.add_row(row);
         }
         table.trim_fmt()
@@ -65,24 +92,41 @@ impl Ranking {
 
     /// The keys that were varied; all candidates have the same.
     fn varied_keys(&self) -> Vec<&str> {
-        self.candidates.first().map(|ranked| ranked.varied.keys().collect()).unwrap_or_default()
+        self.candidates
+            .first()
+            .map(|ranked| ranked.varied.keys().collect())
+            .unwrap_or_default()
     }
 
     /// Which is best, by how much, and how sure that is.
     pub(crate) fn in_words(&self) -> Option<String> {
-        let [best, next, ..] = self.candidates.as_slice() else { return None };
+        let [best, next, ..] = self.candidates.as_slice() else {
+            return None;
+        };
         if let Some(verdict) = self.verdict_of_load(best, next) {
             return Some(verdict);
         }
-        let (equal, others): (Vec<&Ranked>, Vec<&Ranked>) =
-            self.candidates[1..].iter().partition(|ranked| ranked.equal_to_best);
+        let (equal, others): (Vec<&Ranked>, Vec<&Ranked>) = self.candidates[1..]
+            .iter()
+            .partition(|ranked| ranked.equal_to_best);
         let leaders = names(best, &equal);
         let Some(next) = others.first() else {
-            return Some(format!("{leaders} are equal by {}: {}.", self.by, number(best.value)));
+            return Some(format!(
+                "{leaders} are equal by {}: {}.",
+                self.by,
+                number(best.value)
+            ));
         };
-        let are = if equal.is_empty() { "is best" } else { "are equal, and best" };
+        let are = if equal.is_empty() {
+            "is best"
+        } else {
+            "are equal, and best"
+        };
         let head = format!("{leaders} {are} by {}: {}", self.by, number(best.value));
-        let difference = next.difference_to_best.as_ref().filter(|difference| !difference.value.is_nan());
+        let difference = next
+            .difference_to_best
+            .as_ref()
+            .filter(|difference| !difference.value.is_nan());
         let Some(difference) = difference else {
             return (!equal.is_empty()).then(|| format!("{head}."));
         };
@@ -94,8 +138,9 @@ impl Ranking {
             0.0 => String::new(),
             value => format!(" ({:.1} %)", 100.0 * (difference.value / value).abs()),
         };
-        let half_width =
-            difference.half_width.map_or_else(String::new, |width| format!(" ± {}", number(width)));
+        let half_width = difference
+            .half_width
+            .map_or_else(String::new, |width| format!(" ± {}", number(width)));
         let by = format!(
             "{}{half_width}{share} {direction} than {}, the next",
             number(difference.value.abs()),
@@ -103,15 +148,21 @@ impl Ranking {
         );
         Some(match difference.significance {
             Significance::Significant => format!("{head}, {by}."),
-            Significance::Consistent => format!("{head}, {by}, and better in {}.", batches(difference)),
+            Significance::Consistent => {
+                format!("{head}, {by}, and better in {}.", batches(difference))
+            }
             Significance::NotSignificant => format!("{head}, but {by}, is not significant."),
-            Significance::Unknown => format!("{head}, {by}; nothing can be said on how sure that is."),
+            Significance::Unknown => {
+                format!("{head}, {by}; nothing can be said on how sure that is.")
+            }
         })
     }
 
     /// Whether several seeds gave each candidate one value.
     fn seeds_change_nothing(&self) -> bool {
-        self.candidates.iter().all(|ranked| ranked.varies_with_seed == Some(false))
+        self.candidates
+            .iter()
+            .all(|ranked| ranked.varies_with_seed == Some(false))
     }
 
     /// What decides before any metric does: who carries the load.
@@ -138,12 +189,22 @@ impl Ranking {
 
     /// What the trace lacks, which is what all candidates lack.
     fn write_trace(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(first) = self.candidates.first() else { return Ok(()) };
+        let Some(first) = self.candidates.first() else {
+            return Ok(());
+        };
         if first.report.skipped_rows > 0 {
-            writeln!(f, "The trace: {} damaged rows were left out", first.report.skipped_rows)?;
+            writeln!(
+                f,
+                "The trace: {} damaged rows were left out",
+                first.report.skipped_rows
+            )?;
         }
         let mut told: Vec<&str> = Vec::new();
-        for note in self.candidates.iter().flat_map(|ranked| &ranked.report.trace_notes) {
+        for note in self
+            .candidates
+            .iter()
+            .flat_map(|ranked| &ranked.report.trace_notes)
+        {
             if !told.contains(&note.as_str()) {
                 writeln!(f, "The trace: {note}")?;
                 told.push(note);
@@ -154,12 +215,23 @@ impl Ranking {
 
     fn write_notes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let has = |wanted: Significance| {
-            let significance =
-                |ranked: &Ranked| ranked.difference_to_best.map(|difference| difference.significance);
-            let unequal = self.candidates.iter().filter(|ranked| !ranked.equal_to_best);
-            unequal.map(significance).any(|significance| significance == Some(wanted))
+            let significance = |ranked: &Ranked| {
+                ranked
+                    .difference_to_best
+                    .map(|difference| difference.significance)
+            };
+            let unequal = self
+                .candidates
+                .iter()
+                .filter(|ranked| !ranked.equal_to_best);
+            unequal
+                .map(significance)
+                .any(|significance| significance == Some(wanted))
         };
-        write!(f, "mean ms: where the mean response time went. survives: drive failures without loss.")?;
+        write!(
+            f,
+            "mean ms: where the mean response time went. survives: drive failures without loss."
+        )?;
         match self.seeds {
             0..=1 => {}
             seeds if self.seeds_change_nothing() => write!(
@@ -179,13 +251,20 @@ impl Ranking {
             )?;
         }
         if has(Significance::NotSignificant) {
-            write!(f, "\n≈: the difference is not significant (95 % confidence over all pairs together).")?;
+            write!(
+                f,
+                "\n≈: the difference is not significant (95 % confidence over all pairs together)."
+            )?;
         }
         if has(Significance::Unknown) {
             write!(
                 f,
                 "\n?: this metric has no interval here, so that the difference may be chance{}.",
-                if self.seeds > 1 { "" } else { "; --seeds 5 gives one where the seed changes the values" }
+                if self.seeds > 1 {
+                    ""
+                } else {
+                    "; --seeds 5 gives one where the seed changes the values"
+                }
             )?;
         }
         for ranked in self.candidates.iter().filter(|ranked| !ranked.complete) {
@@ -203,11 +282,23 @@ impl Ranking {
                 write!(f, "\n{}: {overload}.", ranked.label())?;
             }
         }
-        for ranked in self.candidates.iter().filter(|ranked| ranked.value.is_nan()) {
-            write!(f, "\n{}: nothing was measured by {}.", ranked.label(), self.by)?;
+        for ranked in self
+            .candidates
+            .iter()
+            .filter(|ranked| ranked.value.is_nan())
+        {
+            write!(
+                f,
+                "\n{}: nothing was measured by {}.",
+                ranked.label(),
+                self.by
+            )?;
         }
         if !self.same_number_of_requests {
-            write!(f, "\nThe candidates were given different numbers of requests: not one workload.")?;
+            write!(
+                f,
+                "\nThe candidates were given different numbers of requests: not one workload."
+            )?;
         }
         Ok(())
     }
@@ -215,15 +306,23 @@ impl Ranking {
 
 /// The best and those that are equal to it.
 fn names(best: &Ranked, equal: &[&Ranked]) -> String {
-    let Some((last, others)) = equal.split_last() else { return best.label() };
-    let others: String = others.iter().map(|ranked| format!(", {}", ranked.label())).collect();
+    let Some((last, others)) = equal.split_last() else {
+        return best.label();
+    };
+    let others: String = others
+        .iter()
+        .map(|ranked| format!(", {}", ranked.label()))
+        .collect();
     format!("{}{others} and {}", best.label(), last.label())
 }
 
 /// The last part of a key, which says enough as long as no other key ends so.
 fn short<'a>(key: &'a str, all: &[&str]) -> &'a str {
     let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
-    let alike = all.iter().filter(|other| other.rsplit('.').next() == Some(last(key))).count();
+    let alike = all
+        .iter()
+        .filter(|other| other.rsplit('.').next() == Some(last(key)))
+        .count();
     if alike > 1 { key } else { last(key) }
 }
 
@@ -235,7 +334,9 @@ fn difference(ranked: &Ranked) -> String {
     if ranked.value.is_nan() {
         return "-".to_owned();
     }
-    let Some(difference) = &ranked.difference_to_best else { return "best".to_owned() };
+    let Some(difference) = &ranked.difference_to_best else {
+        return "best".to_owned();
+    };
     if difference.value.is_nan() {
         return "-".to_owned();
     }
@@ -259,7 +360,10 @@ fn difference(ranked: &Ranked) -> String {
 /// In how many batches the best one is better.
 fn batches(difference: &Difference) -> String {
     let all = difference.batches_above + difference.batches_below;
-    format!("{} of {all} batches of requests", difference.batches_above.max(difference.batches_below))
+    format!(
+        "{} of {all} batches of requests",
+        difference.batches_above.max(difference.batches_below)
+    )
 }
 
 /// A capacity in the decimal units of drives: `36.4 GB`.

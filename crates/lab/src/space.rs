@@ -16,18 +16,23 @@ pub struct Space {
 impl Space {
     /// Of these keys.
     pub fn new(varied: &[Vary]) -> Space {
-        Space { varied: varied.to_vec() }
+        Space {
+            varied: varied.to_vec(),
+        }
     }
 
     /// How many points it has; as many as can be counted, if they are more.
     pub fn points(&self) -> usize {
-        self.varied.iter().fold(1, |points: usize, vary| points.saturating_mul(vary.values().len()))
+        self.varied.iter().fold(1, |points: usize, vary| {
+            points.saturating_mul(vary.values().len())
+        })
     }
 
     /// `key=value` for each key.
     pub fn assignments(&self, point: &Point) -> Vec<String> {
         let each = self.varied.iter().zip(point);
-        each.map(|(vary, &value)| format!("{}={}", vary.key(), vary.values()[value])).collect()
+        each.map(|(vary, &value)| format!("{}={}", vary.key(), vary.values()[value]))
+            .collect()
     }
 
     /// The point of this number, the last key varying fastest.
@@ -51,14 +56,17 @@ impl Space {
     /// 21(2), 1979), in which each value of each key stands as often as any other, to one.
     pub fn sample(&self, count: usize, random: &mut Random) -> Vec<Point> {
         if count >= self.points() {
-            return (0..self.points()).map(|number| self.point(number)).collect();
+            return (0..self.points())
+                .map(|number| self.point(number))
+                .collect();
         }
         let columns: Vec<Vec<usize>> = self
             .varied
             .iter()
             .map(|vary| {
                 let values = vary.values().len();
-                let mut column: Vec<usize> = (0..count).map(|place| place * values / count).collect();
+                let mut column: Vec<usize> =
+                    (0..count).map(|place| place * values / count).collect();
                 shuffle(&mut column, random);
                 column
             })
@@ -86,7 +94,8 @@ impl Space {
         let mut neighbours = Vec::new();
         for (key, vary) in self.varied.iter().enumerate() {
             let own = point[key];
-            let near = |other: &usize| *other != own && (!vary.is_ordered() || other.abs_diff(own) == 1);
+            let near =
+                |other: &usize| *other != own && (!vary.is_ordered() || other.abs_diff(own) == 1);
             neighbours.extend((0..vary.values().len()).filter(near).map(|value| {
                 let mut neighbour = point.clone();
                 neighbour[key] = value;
@@ -109,7 +118,11 @@ mod tests {
     use fullstroke_units::Seed;
 
     fn space() -> Space {
-        let varied = ["a=1..5", "b=4KiB,8KiB,16KiB,32KiB,64KiB", "c=noop,cfq,bfq,none"];
+        let varied = [
+            "a=1..5",
+            "b=4KiB,8KiB,16KiB,32KiB,64KiB",
+            "c=noop,cfq,bfq,none",
+        ];
         Space::new(&varied.map(|argument| argument.parse().unwrap()))
     }
 
@@ -123,7 +136,10 @@ mod tests {
         for (key, values) in [5, 5, 4].into_iter().enumerate() {
             for value in 0..values {
                 let often = sample.iter().filter(|point| point[key] == value).count();
-                assert!(often.abs_diff(20 / values) <= 2, "key {key}, value {value}: {often}");
+                assert!(
+                    often.abs_diff(20 / values) <= 2,
+                    "key {key}, value {value}: {often}"
+                );
             }
         }
         let all = space.sample(500, &mut Seed(1).stream("sample"));
@@ -133,8 +149,21 @@ mod tests {
     #[test]
     fn neighbours_are_a_step_away_or_another_name() {
         let neighbours = space().neighbours(&vec![0, 2, 1]);
-        assert_eq!(neighbours, [[1, 2, 1], [0, 1, 1], [0, 3, 1], [0, 2, 0], [0, 2, 2], [0, 2, 3]]);
-        assert_eq!(space().assignments(&vec![4, 0, 2]), ["a=5", "b=4KiB", "c=bfq"]);
+        assert_eq!(
+            neighbours,
+            [
+                [1, 2, 1],
+                [0, 1, 1],
+                [0, 3, 1],
+                [0, 2, 0],
+                [0, 2, 2],
+                [0, 2, 3]
+            ]
+        );
+        assert_eq!(
+            space().assignments(&vec![4, 0, 2]),
+            ["a=5", "b=4KiB", "c=bfq"]
+        );
         assert_eq!(space().point(99), [4, 4, 3]);
     }
 }

@@ -1,8 +1,8 @@
 //! The best of many combinations of values, found by a race.
 
 use crate::{
-    Batches, Candidate, LabError, Point, Race, RaceRules, Recipe, Space, Standing, Values, Varied, Vary,
-    run_all,
+    Batches, Candidate, LabError, Point, Race, RaceRules, Recipe, Space, Standing, Values, Varied,
+    Vary, run_all,
 };
 use fullstroke_measure::{Difference, Metric, Report, Significance, Stop, number, table};
 use fullstroke_units::Random;
@@ -146,7 +146,13 @@ impl<'a> Tuner<'a> {
     ) -> Tuner<'a> {
         let first = space.sample(sample, random);
         let (points, known) = (Vec::new(), BTreeSet::new());
-        let mut tuner = Tuner { space, race: Race::new(rules), points, known, is_possible };
+        let mut tuner = Tuner {
+            space,
+            race: Race::new(rules),
+            points,
+            known,
+            is_possible,
+        };
         first.into_iter().for_each(|point| _ = tuner.join(point));
         // Where a sample has none that is possible, the first that is.
         for number in 0..tuner.space.points().min(LOOKED_AT_MAX) {
@@ -160,7 +166,8 @@ impl<'a> Tuner<'a> {
 
     /// Whether a point joins: one that is possible, and is not known yet.
     fn join(&mut self, point: Point) -> bool {
-        let joins = self.known.insert(point.clone()) && (self.is_possible)(&self.space.assignments(&point));
+        let joins =
+            self.known.insert(point.clone()) && (self.is_possible)(&self.space.assignments(&point));
         if joins {
             self.race.join();
             self.points.push(point);
@@ -186,7 +193,9 @@ impl<'a> Tuner<'a> {
 
     /// Those of the leader that are not known yet; whether there are any.
     fn neighbours_join(&mut self) -> bool {
-        let Some(leader) = self.race.leader() else { return false };
+        let Some(leader) = self.race.leader() else {
+            return false;
+        };
         let mut joined = false;
         for point in self.space.neighbours(&self.points[leader]) {
             joined |= self.join(point);
@@ -253,7 +262,9 @@ impl Search {
         let is_possible = |assignments: &[String]| match with(recipe, assignments).candidate() {
             Ok(_) => true,
             Err(error) => {
-                impossible.borrow_mut().push(Impossible::new(assignments, &error));
+                impossible
+                    .borrow_mut()
+                    .push(Impossible::new(assignments, &error));
                 false
             }
         };
@@ -262,13 +273,15 @@ impl Search {
         let mut requests = 0;
         loop {
             let due = tuner.due();
-            let tasks: Vec<(usize, usize)> =
-                due.iter().flat_map(|(point, of)| of.clone().map(move |batch| (*point, batch))).collect();
+            let tasks: Vec<(usize, usize)> = due
+                .iter()
+                .flat_map(|(point, of)| of.clone().map(move |batch| (*point, batch)))
+                .collect();
             let mut values = Vec::with_capacity(tasks.len());
             for some in tasks.chunks(AT_A_TIME) {
-                let recipes = some
-                    .iter()
-                    .map(|(point, batch)| batches.recipe(&with(recipe, &tuner.assignments(*point)), *batch));
+                let recipes = some.iter().map(|(point, batch)| {
+                    batches.recipe(&with(recipe, &tuner.assignments(*point)), *batch)
+                });
                 let reports = self.reports(&recipes.collect::<Vec<_>>(), stop)?;
                 requests += reports.iter().map(|report| report.requests).sum::<u64>();
                 values.extend(reports.iter().map(|report| self.value(report)));
@@ -285,9 +298,14 @@ impl Search {
         if tuner.race().leader().is_none() {
             return Err(LabError::NothingMeasured { by: self.by.name() });
         }
-        let parts = Parts { batches: &batches, requests: requests / tuner.race().told() as u64 };
+        let parts = Parts {
+            batches: &batches,
+            requests: requests / tuner.race().told() as u64,
+        };
         let impossible = impossible.borrow().clone();
-        Ok(Tuned::new(&tuner, recipe, self, varied, &parts, seed.0, impossible))
+        Ok(Tuned::new(
+            &tuner, recipe, self, varied, &parts, seed.0, impossible,
+        ))
     }
 
     /// The same, and the best once more on the whole load in one run, unless that takes far longer than the race.
@@ -302,7 +320,11 @@ impl Search {
         progress: &dyn Fn(usize, usize),
     ) -> Result<Tuned, LabError> {
         let mut tuned = self.run_until(stop, recipe, varied, progress)?;
-        if let Some(best) = tuned.candidates.first().filter(|_| tuned.can_afford_whole_load()) {
+        if let Some(best) = tuned
+            .candidates
+            .first()
+            .filter(|_| tuned.can_afford_whole_load())
+        {
             let whole = self.reports(&[with(recipe, &best.varied.assignments())], stop)?;
             tuned.whole_load_value = whole.first().map(|report| self.value(report));
             tuned.verdict = tuned.in_words();
@@ -312,9 +334,14 @@ impl Search {
 
     /// What was measured of each.
     fn reports(&self, recipes: &[Recipe], stop: &Stop) -> Result<Vec<Report>, LabError> {
-        let stopped_by = |candidate| Candidate { stop: stop.clone(), ..candidate };
-        let candidates: Vec<Candidate> =
-            recipes.iter().map(|recipe| recipe.candidate().map(stopped_by)).collect::<Result<_, _>>()?;
+        let stopped_by = |candidate| Candidate {
+            stop: stop.clone(),
+            ..candidate
+        };
+        let candidates: Vec<Candidate> = recipes
+            .iter()
+            .map(|recipe| recipe.candidate().map(stopped_by))
+            .collect::<Result<_, _>>()?;
         let ran = run_all(&candidates, self.jobs, &|_| {})?;
         if let Some(first) = ran.first() {
             self.by.check(&[&first.measured.report])?;
@@ -324,7 +351,11 @@ impl Search {
 
     /// The metric; not a number for a run that did not serve every request.
     fn value(&self, report: &Report) -> f64 {
-        if report.completed == report.requests { self.by.value(report) } else { f64::NAN }
+        if report.completed == report.requests {
+            self.by.value(report)
+        } else {
+            f64::NAN
+        }
     }
 }
 
@@ -338,7 +369,9 @@ struct Parts<'a> {
 /// The recipe at the first point that is possible.
 fn possible(recipe: &Recipe, space: &Space) -> Result<Recipe, LabError> {
     let at = |number: usize| with(recipe, &space.assignments(&space.point(number)));
-    let able = (0..space.points().min(LOOKED_AT_MAX)).map(at).find(|recipe| recipe.candidate().is_ok());
+    let able = (0..space.points().min(LOOKED_AT_MAX))
+        .map(at)
+        .find(|recipe| recipe.candidate().is_ok());
     able.map_or_else(|| at(0).candidate().map(|_| at(0)), Ok)
 }
 
@@ -356,7 +389,10 @@ impl Impossible {
             LabError::Combination { source, .. } => source.to_string(),
             other => other.to_string(),
         };
-        Impossible { varied: Varied::new(assignments), why }
+        Impossible {
+            varied: Varied::new(assignments),
+            why,
+        }
     }
 }
 
@@ -390,7 +426,11 @@ impl Tuned {
             points,
             tried: candidates.len(),
             batches,
-            batches_are: if parts.batches.are_windows() { "trace" } else { "seeds" },
+            batches_are: if parts.batches.are_windows() {
+                "trace"
+            } else {
+                "seeds"
+            },
             batch_requests: parts.requests,
             whole_load_value: None,
             impossible,
@@ -398,8 +438,14 @@ impl Tuned {
             exhaustive_runs,
             cost_share: race.told() as f64 / exhaustive_runs as f64,
             probability_correct: race.probability_correct(),
-            not_told_apart: candidates.iter().filter(|candidate| candidate.may_be_best).count(),
-            equal_to_best: candidates.iter().filter(|candidate| candidate.equal_to_best).count(),
+            not_told_apart: candidates
+                .iter()
+                .filter(|candidate| candidate.may_be_best)
+                .count(),
+            equal_to_best: candidates
+                .iter()
+                .filter(|candidate| candidate.equal_to_best)
+                .count(),
             verdict: String::new(),
             varied: varied.into(),
             candidates,
@@ -409,7 +455,9 @@ impl Tuned {
     }
 
     fn in_words(&self) -> String {
-        let Some(best) = self.candidates.first() else { return String::new() };
+        let Some(best) = self.candidates.first() else {
+            return String::new();
+        };
         let label = |candidate: &TunedCandidate| candidate.varied.to_string();
         let mut words = format!(
             "{} is best by {}: {}, {}. {}",
@@ -425,7 +473,9 @@ impl Tuned {
         };
         if self.equal_to_best > 0 {
             let equal = self.named(|candidate| candidate.equal_to_best);
-            words.push_str(&format!(" Equal to it in every part of the workload: {equal}."));
+            words.push_str(&format!(
+                " Equal to it in every part of the workload: {equal}."
+            ));
         }
         match self.tried - self.equal_to_best {
             0..=1 if self.tried > 1 => words.push_str(" By this metric these keys decide nothing here."),
@@ -453,14 +503,20 @@ impl Tuned {
         ));
         let never = self.points - self.tried - self.impossible.len();
         if never > 0 {
-            words.push_str(&format!(" {never} combinations were never tried: nothing is claimed of them."));
+            words.push_str(&format!(
+                " {never} combinations were never tried: nothing is claimed of them."
+            ));
         }
         words + &self.left_out()
     }
 
     /// What a value is.
     fn mean(&self, parts: usize) -> String {
-        let what = if self.batches_are == "trace" { "parts of the trace" } else { "runs with a seed each" };
+        let what = if self.batches_are == "trace" {
+            "parts of the trace"
+        } else {
+            "runs with a seed each"
+        };
         format!(
             "the mean over {parts} {what}, of {} requests on average and each from rest",
             self.batch_requests
@@ -469,7 +525,11 @@ impl Tuned {
 
     /// Whether a run of the whole load takes no more than so many times what the race took.
     fn can_afford_whole_load(&self) -> bool {
-        let runs = if self.batches_are == "trace" { self.batches } else { 1 };
+        let runs = if self.batches_are == "trace" {
+            self.batches
+        } else {
+            1
+        };
         runs <= WHOLE_COST_MAX * self.runs
     }
 
@@ -481,17 +541,24 @@ impl Tuned {
             }
             Some(value) => format!("In one run of the whole load it is {}.", number(value)),
             None if self.can_afford_whole_load() => "It was not run on the whole load.".to_owned(),
-            None => "It was not run on the whole load, which takes far longer than this search.".to_owned(),
+            None => "It was not run on the whole load, which takes far longer than this search."
+                .to_owned(),
         }
     }
 
     /// What could not be tried.
     fn left_out(&self) -> String {
-        let each = self.impossible.iter().map(|one| format!("{} ({})", one.varied, one.why));
+        let each = self
+            .impossible
+            .iter()
+            .map(|one| format!("{} ({})", one.varied, one.why));
         match self.impossible.len() {
             0 => String::new(),
             1..=NAMED_MAX => {
-                format!(" Left out, for it is impossible: {}.", each.collect::<Vec<_>>().join("; "))
+                format!(
+                    " Left out, for it is impossible: {}.",
+                    each.collect::<Vec<_>>().join("; ")
+                )
             }
             many => {
                 format!(
@@ -540,8 +607,11 @@ impl TunedCandidate {
 
 impl fmt::Display for Tuned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let keys: Vec<&str> =
-            self.candidates.first().map(|best| best.varied.keys().collect()).unwrap_or_default();
+        let keys: Vec<&str> = self
+            .candidates
+            .first()
+            .map(|best| best.varied.keys().collect())
+            .unwrap_or_default();
         let mut header = vec![""];
         header.extend(&keys);
         let mean = format!("mean of parts, {}", self.by);
@@ -549,11 +619,16 @@ impl fmt::Display for Tuned {
         let mut table = table(header, &[keys.len() + 5]);
         for candidate in self.candidates.iter().take(SHOWN) {
             let mut row = vec![candidate.rank.to_string()];
-            row.extend(keys.iter().map(|key| candidate.varied.get(key).unwrap_or("-").to_owned()));
+            row.extend(
+                keys.iter()
+                    .map(|key| candidate.varied.get(key).unwrap_or("-").to_owned()),
+            );
             let difference = candidate.difference_to_best;
             let half_width = difference.and_then(|difference| difference.half_width);
             row.push(number(candidate.value));
-            row.push(difference.map_or_else(|| "best".to_owned(), |difference| number(difference.value)));
+            row.push(
+                difference.map_or_else(|| "best".to_owned(), |difference| number(difference.value)),
+            );
             row.push(half_width.map_or_else(|| "-".to_owned(), number));
             row.push(candidate.batches.to_string());
             let note = match (candidate.equal_to_best, candidate.may_be_best) {
@@ -584,8 +659,13 @@ mod tests {
     }
 
     fn search(sample: usize, seed: u64) -> Tuner<'static> {
-        let rules =
-            RaceRules { batches: 128, first: 8, confidence: 0.95, more_is_better: false, candidates: 200 };
+        let rules = RaceRules {
+            batches: 128,
+            first: 8,
+            confidence: 0.95,
+            more_is_better: false,
+            candidates: 200,
+        };
         let random = &mut Seed(seed).stream("tune");
         let mut tuner = Tuner::new(space(), rules, sample, random, Box::new(|_| true));
         let noisy = valley(seed);
@@ -609,8 +689,9 @@ mod tests {
         let (mut right, mut told) = (0, 0);
         for seed in 0..seeds {
             let tuner = search(sample, seed);
-            right +=
-                u64::from(tuner.race().leader().map(|leader| tuner.point(leader)) == Some(&vec![3, 1, 5]));
+            right += u64::from(
+                tuner.race().leader().map(|leader| tuner.point(leader)) == Some(&vec![3, 1, 5]),
+            );
             told += tuner.race().told();
         }
         (right, told as f64 / (seeds as usize * 200 * 128) as f64)
@@ -619,14 +700,20 @@ mod tests {
     #[test]
     fn neighbours_of_the_best_lead_to_it_from_a_small_sample() {
         let (right, share) = over_seeds(24, 40);
-        println!("from 24 points: {right} of 40 right at {:.1} % of the exhaustive cost", 100.0 * share);
+        println!(
+            "from 24 points: {right} of 40 right at {:.1} % of the exhaustive cost",
+            100.0 * share
+        );
         assert!(right >= 38 && share <= 0.15, "{right} of 40 at {share}");
     }
 
     #[test]
     fn a_search_of_all_points_finds_it_as_well() {
         let (right, share) = over_seeds(200, 10);
-        println!("from all points: {right} of 10 right at {:.1} % of the exhaustive cost", 100.0 * share);
+        println!(
+            "from all points: {right} of 10 right at {:.1} % of the exhaustive cost",
+            100.0 * share
+        );
         assert!(right >= 9 && share <= 0.2, "{right} of 10 at {share}");
     }
 }

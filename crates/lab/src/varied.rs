@@ -27,12 +27,18 @@ impl Varied {
 
     /// The keys with their values, `key=value` each.
     pub fn assignments(&self) -> Vec<String> {
-        self.0.iter().map(|(key, value)| format!("{key}={value}")).collect()
+        self.0
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect()
     }
 
     /// The value of `key`, if that was varied.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .find(|(known, _)| known == key)
+            .map(|(_, value)| value.as_str())
     }
 
     /// Why these values make no stack; without any, why the stack is none.
@@ -40,13 +46,20 @@ impl Varied {
         if self.0.is_empty() {
             source.into()
         } else {
-            LabError::Combination { combination: self.to_string(), source }
+            LabError::Combination {
+                combination: self.to_string(),
+                source,
+            }
         }
     }
 
     /// The candidate called `name`, told apart from others of that name.
     pub fn label(&self, name: &str) -> String {
-        if self.0.is_empty() { name.to_owned() } else { format!("{name} {self}") }
+        if self.0.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{name} {self}")
+        }
     }
 }
 
@@ -60,10 +73,13 @@ impl Values {
     pub(crate) fn of<'a>(candidates: impl Iterator<Item = &'a Varied>) -> Values {
         let mut keys: Vec<(String, Vec<String>)> = Vec::new();
         for (key, value) in candidates.flat_map(|varied| &varied.0) {
-            let place = keys.iter().position(|(known, _)| known == key).unwrap_or_else(|| {
-                keys.push((key.clone(), Vec::new()));
-                keys.len() - 1
-            });
+            let place = keys
+                .iter()
+                .position(|(known, _)| known == key)
+                .unwrap_or_else(|| {
+                    keys.push((key.clone(), Vec::new()));
+                    keys.len() - 1
+                });
             let values = &mut keys[place].1;
             if !values.contains(value) {
                 values.push(value.clone());
@@ -75,7 +91,12 @@ impl Values {
 
 impl From<&[Vary]> for Values {
     fn from(varied: &[Vary]) -> Values {
-        Values(varied.iter().map(|vary| (vary.key().to_owned(), vary.values().to_vec())).collect())
+        Values(
+            varied
+                .iter()
+                .map(|vary| (vary.key().to_owned(), vary.values().to_vec()))
+                .collect(),
+        )
     }
 }
 
@@ -87,7 +108,11 @@ impl Serialize for Values {
 
 impl fmt::Display for Varied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let each: Vec<String> = self.0.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let each: Vec<String> = self
+            .0
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
         f.write_str(&each.join(" "))
     }
 }
@@ -105,21 +130,35 @@ mod tests {
     #[test]
     fn values_are_found_by_key_and_stand_behind_the_name() {
         let varied = Varied::new(&["volume.chunk=64KiB".to_owned(), "title=a=b".to_owned()]);
-        assert_eq!((varied.get("volume.chunk"), varied.get("title")), (Some("64KiB"), Some("a=b")));
+        assert_eq!(
+            (varied.get("volume.chunk"), varied.get("title")),
+            (Some("64KiB"), Some("a=b"))
+        );
         assert_eq!(varied.get("seed"), None);
         assert_eq!(varied.label("raid5"), "raid5 volume.chunk=64KiB title=a=b");
         assert_eq!(Varied::default().label("raid5"), "raid5");
         let json = serde_json::to_value(&varied).unwrap();
-        assert_eq!(json, serde_json::json!({ "volume.chunk": "64KiB", "title": "a=b" }));
+        assert_eq!(
+            json,
+            serde_json::json!({ "volume.chunk": "64KiB", "title": "a=b" })
+        );
     }
 
     #[test]
     fn values_of_a_key_keep_the_order_in_which_they_were_given() {
-        let given: Vec<Vary> = ["a=x,b,c", "d=1,2"].map(|argument| argument.parse().unwrap()).to_vec();
-        let candidates: Vec<Varied> = Vary::combinations(&given).iter().map(|one| Varied::new(one)).collect();
+        let given: Vec<Vary> = ["a=x,b,c", "d=1,2"]
+            .map(|argument| argument.parse().unwrap())
+            .to_vec();
+        let candidates: Vec<Varied> = Vary::combinations(&given)
+            .iter()
+            .map(|one| Varied::new(one))
+            .collect();
         let values = Values::of(candidates.iter());
         assert_eq!(values, Values::from(given.as_slice()));
         let json = serde_json::to_value(&values).unwrap();
-        assert_eq!(json, serde_json::json!({ "a": ["x", "b", "c"], "d": ["1", "2"] }));
+        assert_eq!(
+            json,
+            serde_json::json!({ "a": ["x", "b", "c"], "d": ["1", "2"] })
+        );
     }
 }

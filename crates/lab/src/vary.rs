@@ -17,9 +17,13 @@ impl FromStr for Vary {
     type Err = LabError;
 
     fn from_str(argument: &str) -> Result<Vary, LabError> {
-        let refuse =
-            |problem: &str| LabError::Vary { argument: argument.to_owned(), problem: problem.to_owned() };
-        let (key, values) = argument.split_once('=').ok_or_else(|| refuse("there is no `=`"))?;
+        let refuse = |problem: &str| LabError::Vary {
+            argument: argument.to_owned(),
+            problem: problem.to_owned(),
+        };
+        let (key, values) = argument
+            .split_once('=')
+            .ok_or_else(|| refuse("there is no `=`"))?;
         let key = key.trim();
         if key.is_empty() {
             return Err(refuse("there is no key in front of the `=`"));
@@ -33,9 +37,16 @@ impl FromStr for Vary {
         if values.iter().any(String::is_empty) {
             return Err(refuse("a value is empty"));
         }
-        match values.iter().enumerate().find(|(index, value)| values[..*index].contains(value)) {
+        match values
+            .iter()
+            .enumerate()
+            .find(|(index, value)| values[..*index].contains(value))
+        {
             Some((_, value)) => Err(refuse(&format!("the value `{value}` stands there twice"))),
-            None => Ok(Vary { key: key.to_owned(), values }),
+            None => Ok(Vary {
+                key: key.to_owned(),
+                values,
+            }),
         }
     }
 }
@@ -53,7 +64,9 @@ impl Vary {
 
     /// Whether each value begins with a digit, so that the order given is likely one of size.
     pub(crate) fn is_ordered(&self) -> bool {
-        self.values.iter().all(|value| value.starts_with(|letter: char| letter.is_ascii_digit()))
+        self.values
+            .iter()
+            .all(|value| value.starts_with(|letter: char| letter.is_ascii_digit()))
     }
 
     /// Every combination of the values of all keys, the last key varying
@@ -87,13 +100,19 @@ fn range(text: &str) -> Result<Vec<String>, String> {
         _ => return Ok(vec![text.to_owned()]),
     };
     if first > last || step == 0 {
-        return Err(format!("the range `{text}` is empty; expected FIRST..LAST or FIRST..LAST..STEP"));
+        return Err(format!(
+            "the range `{text}` is empty; expected FIRST..LAST or FIRST..LAST..STEP"
+        ));
     }
     let values = (last - first) / step + 1;
     if values > RANGE_MAX {
-        return Err(format!("the range `{text}` has {values} values; expected at most {RANGE_MAX}"));
+        return Err(format!(
+            "the range `{text}` has {values} values; expected at most {RANGE_MAX}"
+        ));
     }
-    Ok((0..values).map(|index| (first + index * step).to_string()).collect())
+    Ok((0..values)
+        .map(|index| (first + index * step).to_string())
+        .collect())
 }
 
 /// Splits at commas that stand outside of brackets, braces and quotes.
@@ -130,7 +149,10 @@ mod tests {
     fn keys_vary_in_every_combination() {
         let varied = [vary("volume.chunk=16KiB,64KiB"), vary("seed=1,2")];
         let combinations = Vary::combinations(&varied);
-        let lines: Vec<String> = combinations.iter().map(|combination| combination.join(" ")).collect();
+        let lines: Vec<String> = combinations
+            .iter()
+            .map(|combination| combination.join(" "))
+            .collect();
         assert_eq!(
             lines,
             [
@@ -152,7 +174,10 @@ mod tests {
     #[test]
     fn a_range_stands_for_its_whole_numbers() {
         assert_eq!(vary("volume.drives=3..6").values, ["3", "4", "5", "6"]);
-        assert_eq!(vary("volume.drives=4..12..4,20").values, ["4", "8", "12", "20"]);
+        assert_eq!(
+            vary("volume.drives=4..12..4,20").values,
+            ["4", "8", "12", "20"]
+        );
         assert_eq!(vary("seed=7..7").values, ["7"]);
         // What is no range of numbers stays a value, such as a relative path.
         assert_eq!(vary("workload.path=../a.trace").values, ["../a.trace"]);
@@ -173,9 +198,18 @@ mod tests {
 
     #[test]
     fn what_cannot_be_varied_is_refused_with_an_example() {
-        for argument in ["volume.chunk", "=64KiB", "volume.chunk=", "volume.chunk=1,,2", "seed=1,2,1"] {
+        for argument in [
+            "volume.chunk",
+            "=64KiB",
+            "volume.chunk=",
+            "volume.chunk=1,,2",
+            "seed=1,2,1",
+        ] {
             let error = argument.parse::<Vary>().unwrap_err().to_string();
-            assert!(error.contains(argument) && error.contains("--vary volume.chunk="), "{error}");
+            assert!(
+                error.contains(argument) && error.contains("--vary volume.chunk="),
+                "{error}"
+            );
         }
     }
 }

@@ -21,8 +21,9 @@ arrivals = { process = "poisson", rate_per_s = 120 }
 
 fn write(folder: &Path, name: &str, layout: &str, drives: usize) -> PathBuf {
     let path = folder.join(format!("{name}.toml"));
-    let volume =
-        format!("[volume]\nlayout = \"{layout}\"\ndrive = \"seagate-cheetah-9lp\"\ndrives = {drives}\n");
+    let volume = format!(
+        "[volume]\nlayout = \"{layout}\"\ndrive = \"seagate-cheetah-9lp\"\ndrives = {drives}\n"
+    );
     fs::write(&path, format!("{WORKLOAD}{volume}")).unwrap();
     path
 }
@@ -36,12 +37,18 @@ fn stacks(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn load(files: &[PathBuf], varied: &[&str]) -> Vec<Candidate> {
-    let varied: Vec<Vary> = varied.iter().map(|argument| argument.parse().unwrap()).collect();
+    let varied: Vec<Vary> = varied
+        .iter()
+        .map(|argument| argument.parse().unwrap())
+        .collect();
     candidates(files, &Overrides::default(), &varied).unwrap()
 }
 
 fn ranking(candidates: &[Candidate], jobs: usize, by: &str) -> Ranking {
-    Ranking::new(&run_all(candidates, jobs, &|_| {}).unwrap(), Metric::parse(by).unwrap())
+    Ranking::new(
+        &run_all(candidates, jobs, &|_| {}).unwrap(),
+        Metric::parse(by).unwrap(),
+    )
 }
 
 /// The ranking without what differs from run to run.
@@ -58,13 +65,23 @@ fn without_wall_clock(ranking: &Ranking) -> serde_json::Value {
 fn a_layout_without_parity_wins_where_small_writes_are_many() {
     let folder = tempfile::tempdir().unwrap();
     let ranking = ranking(&load(&stacks(folder.path()), &[]), 2, "response_ms.mean");
-    let order: Vec<&str> = ranking.candidates.iter().map(|ranked| ranked.name.as_str()).collect();
+    let order: Vec<&str> = ranking
+        .candidates
+        .iter()
+        .map(|ranked| ranked.name.as_str())
+        .collect();
     assert_eq!(order.last(), Some(&"raid5"), "{order:?}");
     let last = &ranking.candidates[2];
-    assert_eq!(last.difference_to_best.unwrap().significance, Significance::Significant);
+    assert_eq!(
+        last.difference_to_best.unwrap().significance,
+        Significance::Significant
+    );
     assert!(last.report.time_ms.parity > 0.0);
     let text = ranking.to_string();
-    assert!(text.contains(&format!("{} is best by response_ms.mean", order[0])), "{text}");
+    assert!(
+        text.contains(&format!("{} is best by response_ms.mean", order[0])),
+        "{text}"
+    );
 }
 
 #[test]
@@ -79,17 +96,32 @@ fn results_depend_neither_on_the_number_of_jobs_nor_on_the_run() {
 #[test]
 fn equal_candidates_are_not_told_apart() {
     let folder = tempfile::tempdir().unwrap();
-    let files = [write(folder.path(), "one", "raid0", 4), write(folder.path(), "two", "raid0", 4)];
+    let files = [
+        write(folder.path(), "one", "raid0", 4),
+        write(folder.path(), "two", "raid0", 4),
+    ];
     let ranking = ranking(&load(&files, &[]), 2, "iops");
     assert_eq!(ranking.candidates[0].name, "one");
     let difference = ranking.candidates[1].difference_to_best.unwrap();
-    assert_eq!((difference.value, difference.significance), (0.0, Significance::NotSignificant));
+    assert_eq!(
+        (difference.value, difference.significance),
+        (0.0, Significance::NotSignificant)
+    );
     assert!(ranking.candidates[1].equal_to_best);
     assert_eq!(
         ranking.verdict.as_deref(),
-        Some(format!("one and two are equal by iops: {}.", number(ranking.candidates[0].value)).as_str())
+        Some(
+            format!(
+                "one and two are equal by iops: {}.",
+                number(ranking.candidates[0].value)
+            )
+            .as_str()
+        )
     );
-    assert!(!ranking.to_string().contains("not significant"), "{ranking}");
+    assert!(
+        !ranking.to_string().contains("not significant"),
+        "{ranking}"
+    );
 }
 
 #[test]
@@ -99,7 +131,10 @@ fn of_nothing_there_is_no_share_and_all_that_are_equal_are_best() {
     let ranking = ranking(&load(&stacks(folder.path()), &[]), 2, by);
     let verdict = ranking.verdict.as_deref().unwrap();
     let head = format!("raid0 and raid10 are equal, and best by {by}: 0.000");
-    assert!(verdict.starts_with(&head) && verdict.contains("the next"), "{verdict}");
+    assert!(
+        verdict.starts_with(&head) && verdict.contains("the next"),
+        "{verdict}"
+    );
     assert!(!ranking.to_string().contains("NaN"), "{ranking}");
     // The mean differs all the same, and why.
     let reason = &ranking.reasons[0].sentence;
@@ -110,21 +145,35 @@ fn of_nothing_there_is_no_share_and_all_that_are_equal_are_best() {
 fn a_seed_that_changes_nothing_makes_nothing_sure() {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let files = ["raid10", "raid0"].map(|name| project.join(format!("stacks/demo/{name}.toml")));
-    let overrides = Overrides { requests: Some(4000), ..Overrides::default() };
+    let overrides = Overrides {
+        requests: Some(4000),
+        ..Overrides::default()
+    };
     let recipes = recipes(&files, &overrides, &[]);
     let ranked = |seeds: usize| {
-        let seeded = recipes.iter().flat_map(|recipe| recipe.with_seeds(seeds).unwrap());
+        let seeded = recipes
+            .iter()
+            .flat_map(|recipe| recipe.with_seeds(seeds).unwrap());
         let candidates: Vec<Candidate> = seeded.map(|recipe| recipe.candidate().unwrap()).collect();
-        Ranking::of_seeds(&run_all(&candidates, 2, &|_| {}).unwrap(), seeds, Metric::RESPONSE_MEAN)
+        Ranking::of_seeds(
+            &run_all(&candidates, 2, &|_| {}).unwrap(),
+            seeds,
+            Metric::RESPONSE_MEAN,
+        )
     };
     let (one, three) = (ranked(1), ranked(3));
     for (one, three) in one.candidates.iter().zip(&three.candidates) {
-        assert_eq!((one.varies_with_seed, three.varies_with_seed), (None, Some(false)));
+        assert_eq!(
+            (one.varies_with_seed, three.varies_with_seed),
+            (None, Some(false))
+        );
         assert!(one.ci95_half_width.is_some() && one.ci95_half_width == three.ci95_half_width);
         assert_eq!(one.difference_to_best, three.difference_to_best);
     }
     assert!(
-        three.to_string().contains("The seed changes nothing of response_ms.mean in this load"),
+        three
+            .to_string()
+            .contains("The seed changes nothing of response_ms.mean in this load"),
         "{three}"
     );
 }
@@ -136,8 +185,14 @@ fn a_varied_key_makes_a_candidate_of_each_value() {
     let candidates = load(&files, &["volume.chunk=16KiB,64KiB", "seed=1,2"]);
     let first = &candidates[0];
     assert_eq!((first.name.as_str(), candidates.len()), ("raid5", 4));
-    assert_eq!((first.varied.get("volume.chunk"), first.varied.get("seed")), (Some("16KiB"), Some("1")));
-    let digests: Vec<&str> = candidates.iter().map(|candidate| candidate.stack.digest()).collect();
+    assert_eq!(
+        (first.varied.get("volume.chunk"), first.varied.get("seed")),
+        (Some("16KiB"), Some("1"))
+    );
+    let digests: Vec<&str> = candidates
+        .iter()
+        .map(|candidate| candidate.stack.digest())
+        .collect();
     assert_ne!(digests[0], digests[2]);
 }
 
@@ -146,8 +201,14 @@ fn files_of_one_name_are_told_apart_by_their_paths() {
     let folder = tempfile::tempdir().unwrap();
     let below = folder.path().join("below");
     fs::create_dir(&below).unwrap();
-    let files = [write(folder.path(), "stack", "raid0", 2), write(&below, "stack", "raid0", 3)];
-    let names: Vec<String> = load(&files, &[]).into_iter().map(|candidate| candidate.name).collect();
+    let files = [
+        write(folder.path(), "stack", "raid0", 2),
+        write(&below, "stack", "raid0", 3),
+    ];
+    let names: Vec<String> = load(&files, &[])
+        .into_iter()
+        .map(|candidate| candidate.name)
+        .collect();
     assert_ne!(names[0], names[1]);
 }
 
@@ -175,16 +236,26 @@ fn a_log_has_a_row_for_every_request_and_parts_that_add_up() {
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().unwrap().split(',').collect();
     let column = |name: &str| header.iter().position(|column| *column == name).unwrap();
-    let (response, first_part, last_part) =
-        (column("response_ns"), column("queue_ns"), column("transfer_ns"));
+    let (response, first_part, last_part) = (
+        column("response_ns"),
+        column("queue_ns"),
+        column("transfer_ns"),
+    );
     let mut rows = 0;
     for line in lines {
         let cells: Vec<&str> = line.split(',').collect();
         let number = |at: usize| cells[at].parse::<u64>().unwrap();
-        assert_eq!((first_part..=last_part).map(number).sum::<u64>(), number(response), "{line}");
+        assert_eq!(
+            (first_part..=last_part).map(number).sum::<u64>(),
+            number(response),
+            "{line}"
+        );
         let members = cells[column("members")].split(' ').count();
         match cells[column("operation")] {
-            "write" => assert!(members >= 2, "a small write of RAID 5 touches data and parity: {line}"),
+            "write" => assert!(
+                members >= 2,
+                "a small write of RAID 5 touches data and parity: {line}"
+            ),
             _ => assert!(members >= 1, "{line}"),
         }
         rows += 1;
@@ -198,12 +269,17 @@ fn a_log_that_cannot_be_created_is_an_error_that_names_it() {
     let files = [write(folder.path(), "raid0", "raid0", 2)];
     let log = folder.path().join("missing/log.csv");
     let error = run(&load(&files, &[])[0], Some(&log), &|_, _| {}).unwrap_err();
-    assert!(matches!(error, LabError::Log(_)) && error.to_string().contains("missing/log.csv"), "{error}");
+    assert!(
+        matches!(error, LabError::Log(_)) && error.to_string().contains("missing/log.csv"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_stack_that_cannot_be_used_names_its_file() {
-    let error = candidates(&[PathBuf::from("no-such.toml")], &Overrides::default(), &[]).err().unwrap();
+    let error = candidates(&[PathBuf::from("no-such.toml")], &Overrides::default(), &[])
+        .err()
+        .unwrap();
     assert!(error.to_string().starts_with("no-such.toml"), "{error}");
 }
 
@@ -218,7 +294,11 @@ fn a_candidate_that_lost_requests_ranks_behind_those_that_did_not() {
     let ranking = Ranking::new(&ran, Metric::RESPONSE_MEAN);
     let last = ranking.candidates.last().unwrap();
     assert_eq!((last.name.as_str(), last.complete), ("raid0", false));
-    assert!(ranking.to_string().contains("raid0: 5 requests touched lost data"));
+    assert!(
+        ranking
+            .to_string()
+            .contains("raid0: 5 requests touched lost data")
+    );
 }
 
 #[test]
@@ -252,16 +332,27 @@ fn where_nothing_was_measured_nobody_is_best_and_no_reason_is_given() {
 #[test]
 fn candidates_are_ranked_by_what_their_links_counted() {
     let folder = tempfile::tempdir().unwrap();
-    let files = [write(folder.path(), "raid5", "raid5", 5), write(folder.path(), "raid0", "raid0", 5)];
+    let files = [
+        write(folder.path(), "raid5", "raid5", 5),
+        write(folder.path(), "raid0", "raid0", 5),
+    ];
     for file in &files {
         let text = fs::read_to_string(file).unwrap();
         fs::write(file, format!("{text}[link]\nkind = \"fc-al\"\n")).unwrap();
     }
     let ranking = ranking(&load(&files, &[]), 2, "link_utilisation");
-    let [best, other] = &ranking.candidates[..] else { panic!("{ranking}") };
-    assert_eq!((ranking.by.as_str(), best.name.as_str()), ("layers.link_utilisation", "raid0"));
+    let [best, other] = &ranking.candidates[..] else {
+        panic!("{ranking}")
+    };
+    assert_eq!(
+        (ranking.by.as_str(), best.name.as_str()),
+        ("layers.link_utilisation", "raid0")
+    );
     // A third writes, each with two reads and two writes where one would do.
-    assert!(other.value > 1.8 * best.value && best.value > 0.0, "{ranking}");
+    assert!(
+        other.value > 1.8 * best.value && best.value > 0.0,
+        "{ranking}"
+    );
     assert!(best.report.to_string().contains("link fc-al"));
 }
 
@@ -270,9 +361,17 @@ fn a_small_difference_of_alike_candidates_is_called_not_significant() {
     let folder = tempfile::tempdir().unwrap();
     let files = [write(folder.path(), "raid5", "raid5", 5)];
     // 4 KiB requests rarely straddle chunks of either size.
-    let ranking = ranking(&load(&files, &["volume.chunk=512KiB,1MiB"]), 2, "response_ms.mean");
+    let ranking = ranking(
+        &load(&files, &["volume.chunk=512KiB,1MiB"]),
+        2,
+        "response_ms.mean",
+    );
     let difference = ranking.candidates[1].difference_to_best.unwrap();
-    assert_eq!(difference.significance, Significance::NotSignificant, "{difference:?}");
+    assert_eq!(
+        difference.significance,
+        Significance::NotSignificant,
+        "{difference:?}"
+    );
     assert!(ranking.to_string().contains('≈'));
 }
 
@@ -280,23 +379,42 @@ fn a_small_difference_of_alike_candidates_is_called_not_significant() {
 fn with_degraded(folder: &Path, read_share: &str) -> Ranking {
     let file = write(folder, "raid5", "raid5", 5);
     let share = format!("workload.read_share={read_share}");
-    let overrides = Overrides { set: vec![share], ..Overrides::default() };
+    let overrides = Overrides {
+        set: vec![share],
+        ..Overrides::default()
+    };
     let whole = &recipes(&[file], &overrides, &[])[0];
     let degraded = whole.in_condition(Condition::Degraded).unwrap().unwrap();
-    ranking(&[whole.candidate().unwrap(), degraded.candidate().unwrap()], 2, "response_ms.mean")
+    ranking(
+        &[whole.candidate().unwrap(), degraded.candidate().unwrap()],
+        2,
+        "response_ms.mean",
+    )
 }
 
 #[test]
 fn a_whole_volume_that_beats_its_own_degraded_form_needs_no_reason_and_the_opposite_does() {
     let folder = tempfile::tempdir().unwrap();
     let expected = with_degraded(folder.path(), "1");
-    let names = |ranking: &Ranking| ranking.candidates.iter().map(Ranked::label).collect::<Vec<_>>();
+    let names = |ranking: &Ranking| {
+        ranking
+            .candidates
+            .iter()
+            .map(Ranked::label)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(names(&expected), ["raid5", "raid5 degraded"]);
     assert_eq!(expected.reasons, []);
     let surprising = with_degraded(folder.path(), "0");
     assert_eq!(names(&surprising), ["raid5 degraded", "raid5"]);
-    let [reason] = &surprising.reasons[..] else { panic!("{:?}", surprising.reasons) };
-    assert!(reason.sentence.starts_with("raid5 degraded answers"), "{}", reason.sentence);
+    let [reason] = &surprising.reasons[..] else {
+        panic!("{:?}", surprising.reasons)
+    };
+    assert!(
+        reason.sentence.starts_with("raid5 degraded answers"),
+        "{}",
+        reason.sentence
+    );
 }
 
 #[test]
@@ -312,20 +430,46 @@ fn with_several_seeds_means_are_ranked_and_intervals_are_over_seeds() {
         std::fs::write(&path, text).unwrap();
         path
     };
-    let files = [stack("one", "ext2"), stack("same", "ext2"), stack("other", "xfs")];
+    let files = [
+        stack("one", "ext2"),
+        stack("same", "ext2"),
+        stack("other", "xfs"),
+    ];
     let recipes = recipes(&files, &Overrides::default(), &[]);
-    let seeded: Vec<_> = recipes.iter().flat_map(|recipe| recipe.with_seeds(3).unwrap()).collect();
-    let candidates: Vec<_> = seeded.iter().map(|recipe| recipe.candidate().unwrap()).collect();
-    let seeds: Vec<u64> = candidates.iter().map(|candidate| candidate.stack.seed().0).collect();
+    let seeded: Vec<_> = recipes
+        .iter()
+        .flat_map(|recipe| recipe.with_seeds(3).unwrap())
+        .collect();
+    let candidates: Vec<_> = seeded
+        .iter()
+        .map(|recipe| recipe.candidate().unwrap())
+        .collect();
+    let seeds: Vec<u64> = candidates
+        .iter()
+        .map(|candidate| candidate.stack.seed().0)
+        .collect();
     assert_eq!(seeds[..6], [4, 5, 6, 4, 5, 6]);
     let ran = run_all(&candidates, 2, &|_| {}).unwrap();
     let ranking = Ranking::of_seeds(&ran, 3, Metric::PROGRAMS_ELAPSED);
     assert_eq!((ranking.candidates.len(), ranking.seeds), (3, 3));
-    let of = |name: &str| ranking.candidates.iter().find(|ranked| ranked.name == name).unwrap();
+    let of = |name: &str| {
+        ranking
+            .candidates
+            .iter()
+            .find(|ranked| ranked.name == name)
+            .unwrap()
+    };
     assert_eq!(of("one").value, of("same").value);
-    assert!(of("one").ci95_half_width.is_some_and(|half_width| half_width > 0.0));
-    let mean =
-        ran[..3].iter().map(|ran| Metric::PROGRAMS_ELAPSED.value(&ran.measured.report)).sum::<f64>() / 3.0;
+    assert!(
+        of("one")
+            .ci95_half_width
+            .is_some_and(|half_width| half_width > 0.0)
+    );
+    let mean = ran[..3]
+        .iter()
+        .map(|ran| Metric::PROGRAMS_ELAPSED.value(&ran.measured.report))
+        .sum::<f64>()
+        / 3.0;
     assert!((of("one").value - mean).abs() < 1e-12);
     let second = &ranking.candidates[1];
     assert!(second.difference_to_best.unwrap().half_width.is_some());

@@ -20,12 +20,30 @@ read_size = "128KiB"
 
 fn write(folder: &Path, workload: &str) -> PathBuf {
     let path = folder.join("media.toml");
-    fs::write(&path, format!("{workload}[volume]\ndrive = \"seagate-cheetah-9lp\"\n")).unwrap();
+    fs::write(
+        &path,
+        format!("{workload}[volume]\ndrive = \"seagate-cheetah-9lp\"\n"),
+    )
+    .unwrap();
     path
 }
 
-fn find(file: &Path, overrides: &Overrides, replications: u32, jobs: usize) -> Result<Found, LabError> {
-    most_streams(file, overrides, Search { confidence: 0.95, replications, jobs }, &|_| {})
+fn find(
+    file: &Path,
+    overrides: &Overrides,
+    replications: u32,
+    jobs: usize,
+) -> Result<Found, LabError> {
+    most_streams(
+        file,
+        overrides,
+        Search {
+            confidence: 0.95,
+            replications,
+            jobs,
+        },
+        &|_| {},
+    )
 }
 
 #[test]
@@ -33,22 +51,37 @@ fn what_clients_saw_is_in_the_report_and_can_be_ranked_by() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(folder.path(), STREAMS);
     let ran = |streams: u32| {
-        let overrides =
-            Overrides { set: vec![format!("workload.streams={streams}")], ..Overrides::default() };
-        run(&candidates(std::slice::from_ref(&file), &overrides, &[]).unwrap()[0], None, &|_, _| {}).unwrap()
+        let overrides = Overrides {
+            set: vec![format!("workload.streams={streams}")],
+            ..Overrides::default()
+        };
+        run(
+            &candidates(std::slice::from_ref(&file), &overrides, &[]).unwrap()[0],
+            None,
+            &|_, _| {},
+        )
+        .unwrap()
     };
     let few = ran(10).measured.report;
     let streams = few.streams.as_ref().unwrap();
-    assert_eq!((streams.started, streams.playing, streams.underruns), (10, 10, 0));
+    assert_eq!(
+        (streams.started, streams.playing, streams.underruns),
+        (10, 10, 0)
+    );
     assert!(streams.all_played(10) && streams.nominal_mbit_per_s == 40.0);
     // What was read in order is what the drive was asked for.
-    assert_eq!(streams.each.iter().map(|each| each.reads).sum::<u64>(), few.completed);
+    assert_eq!(
+        streams.each.iter().map(|each| each.reads).sum::<u64>(),
+        few.completed
+    );
     let many = ran(200).measured.report;
     let streams = many.streams.as_ref().unwrap();
     let value = |name: &str| Metric::parse(name).unwrap().value(&many);
     assert!(streams.underruns > 0 && value("streams.underruns") == streams.underruns as f64);
     assert!(value("streams.start_up_ms") > few.streams.unwrap().start_up_ms.mean);
-    assert!(value("streams.deadlines_missed_share") > 0.0 && value("streams.within_latency").is_nan());
+    assert!(
+        value("streams.deadlines_missed_share") > 0.0 && value("streams.within_latency").is_nan()
+    );
     assert!(many.to_string().contains("streams with any"), "{many}");
 }
 
@@ -58,10 +91,17 @@ fn the_most_streams_are_found_and_one_more_fails() {
     let file = write(folder.path(), STREAMS);
     let found = find(&file, &Overrides::default(), 3, 2).unwrap();
     let held = |streams: u32| {
-        let tried = found.tried.iter().find(|tried| tried.streams == streams).unwrap();
+        let tried = found
+            .tried
+            .iter()
+            .find(|tried| tried.streams == streams)
+            .unwrap();
         tried.runs_that_held == 3
     };
-    assert!(found.streams > 5 && held(found.streams) && !held(found.streams + 1), "{found}");
+    assert!(
+        found.streams > 5 && held(found.streams) && !held(found.streams + 1),
+        "{found}"
+    );
     // 1 - 0.05^(1/3).
     assert!((found.underrun_probability_max.unwrap() - 0.6316).abs() < 1e-4);
     // The rate bounds it: 15 MB/s are 30 streams of half a megabyte a second.
@@ -75,27 +115,45 @@ fn the_most_streams_are_found_and_one_more_fails() {
 fn streams_that_do_not_fit_or_never_play_do_not_hold() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(folder.path(), STREAMS);
-    let set = |key: &str| Overrides { set: vec![key.to_owned()], ..Overrides::default() };
+    let set = |key: &str| Overrides {
+        set: vec![key.to_owned()],
+        ..Overrides::default()
+    };
     // The volume holds eight such files.
     let found = find(&file, &set("workload.file_size=1GiB"), 1, 1).map(|found| found.streams);
     assert!(matches!(found, Err(LabError::Stack(error)) if error.key == "workload.file_size"));
     let overrides = Overrides {
-        set: vec!["workload.file_size=1GiB".into(), "workload.streams=3".into()],
+        set: vec![
+            "workload.file_size=1GiB".into(),
+            "workload.streams=3".into(),
+        ],
         ..Overrides::default()
     };
     let found = find(&file, &overrides, 1, 1).unwrap();
     assert_eq!(found.streams, 8, "{found}");
-    assert!(found.to_string().contains("`workload.file_size`: 9 files of 1GiB are larger"), "{found}");
+    assert!(
+        found
+            .to_string()
+            .contains("`workload.file_size`: 9 files of 1GiB are larger"),
+        "{found}"
+    );
     // A start-up buffer that nobody fills in time: no underrun, but no stream.
     let start_up = set("workload.start_up_buffer=1GiB");
     let found = find(&file, &start_up, 1, 1).unwrap();
-    assert!(found.streams == 0 && found.tried.iter().all(|tried| tried.underruns == 0), "{found}");
+    assert!(
+        found.streams == 0 && found.tried.iter().all(|tried| tried.underruns == 0),
+        "{found}"
+    );
 }
 
 #[test]
 fn a_stack_without_streams_cannot_be_searched() {
     let folder = tempfile::tempdir().unwrap();
-    let workload = "[workload]\nkind = \"synthetic\"\nrequests = 1\narrivals = { process = \"closed\" }\n";
+    let workload =
+        "[workload]\nkind = \"synthetic\"\nrequests = 1\narrivals = { process = \"closed\" }\n";
     let error = find(&write(folder.path(), workload), &Overrides::default(), 1, 1).unwrap_err();
-    assert!(error.to_string().contains("media: --find streams needs"), "{error}");
+    assert!(
+        error.to_string().contains("media: --find streams needs"),
+        "{error}"
+    );
 }

@@ -16,7 +16,8 @@ const MEMBERS: u32 = 8;
 
 fn main() {
     for entry in REGISTRY {
-        let mut link = (entry.build)(&Keys::new(), MEMBERS as usize).expect("defaults can be built");
+        let mut link =
+            (entry.build)(&Keys::new(), MEMBERS as usize).expect("defaults can be built");
         let transfer = |token: u64| Transfer {
             token,
             from: Station(token as u32 % MEMBERS + 1),
@@ -35,6 +36,10 @@ fn main() {
             }
         }
         let seconds = began.elapsed().as_secs_f64();
-        println!("{:<8} {:>6.1} million transfers a second", entry.name, count as f64 / seconds / 1e6);
+        println!(
+            "{:<8} {:>6.1} million transfers a second",
+            entry.name,
+            count as f64 / seconds / 1e6
+        );
     }
 }

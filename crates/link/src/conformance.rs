@@ -26,7 +26,12 @@ fn transfer(token: u64, (_, from, step, bytes): Ask) -> Transfer {
         (0, _) => Payload::Status,
         (bytes, _) => Payload::Data(Bytes(bytes)),
     };
-    Transfer { token, from: Station(from), to: Station((from + step) % ports), payload }
+    Transfer {
+        token,
+        from: Station(from),
+        to: Station((from + step) % ports),
+        payload,
+    }
 }
 
 fn asks() -> impl Strategy<Value = Vec<Ask>> {
@@ -42,7 +47,10 @@ fn run(link: &mut dyn Link, transfers: &[(Time, Transfer)], late: u64) -> Vec<De
     let mut advance = |link: &mut dyn Link| {
         let now = link.next_wake() + late;
         link.advance(now, &mut delivered);
-        assert!(delivered.last().is_none_or(|last| last.finished <= now), "delivered before it arrived");
+        assert!(
+            delivered.last().is_none_or(|last| last.finished <= now),
+            "delivered before it arrived"
+        );
     };
     for &(at, transfer) in transfers {
         while link.next_wake() + late < at {
@@ -175,38 +183,93 @@ fn winners(kind: &str, keys: serde_json::Value) -> Vec<u32> {
         .map(|token| {
             let from = token as u32 % 4;
             let to = Station(if from == 0 { 1 } else { 0 });
-            (Time::ZERO, Transfer { token, from: Station(from), to, payload: Payload::Data(Bytes(512)) })
+            (
+                Time::ZERO,
+                Transfer {
+                    token,
+                    from: Station(from),
+                    to,
+                    payload: Payload::Data(Bytes(512)),
+                },
+            )
         })
         .collect();
-    run(&mut *link, &offers, 0).iter().map(|delivered| delivered.token as u32 % 4).collect()
+    run(&mut *link, &offers, 0)
+        .iter()
+        .map(|delivered| delivered.token as u32 % 4)
+        .collect()
 }
 
 #[test]
 fn where_all_wait_fairness_gives_everyone_a_turn_and_priority_does_not() {
     let fair = winners("fc-al", json!({}));
-    assert!(fair.chunks(4).all(|window| window == [0, 1, 2, 3]), "{fair:?}");
+    assert!(
+        fair.chunks(4).all(|window| window == [0, 1, 2, 3]),
+        "{fair:?}"
+    );
     let unfair = winners("fc-al", json!({ "fairness": false }));
     assert!(unfair.is_sorted(), "{unfair:?}");
     // The host's id is 7, the members' 0, 1, 2; a higher one goes first.
     let bus = winners("scsi", json!({}));
-    assert!(bus[15..].is_sorted_by(|one, other| one >= other) && bus[..15] == [0; 15], "{bus:?}");
+    assert!(
+        bus[15..].is_sorted_by(|one, other| one >= other) && bus[..15] == [0; 15],
+        "{bus:?}"
+    );
 }
 
 #[test]
 fn bad_keys_name_the_key_and_what_was_expected() {
     for (kind, keys, members, key, part) in [
-        ("fc-al", json!({ "rate_gbaud": 0.0 }), 4, "rate_gbaud", "expected 10^9 bits a second"),
-        ("fc-al", json!({ "propagation_ns": -1.0 }), 4, "propagation_ns", "expected nanoseconds"),
-        ("fc-al", json!({ "frame_payload": "2113B" }), 4, "frame_payload", "multiple of 4, up to 2112"),
-        ("fc-al", json!({ "fairnes": false }), 4, "fairnes", "did you mean `fairness`"),
+        (
+            "fc-al",
+            json!({ "rate_gbaud": 0.0 }),
+            4,
+            "rate_gbaud",
+            "expected 10^9 bits a second",
+        ),
+        (
+            "fc-al",
+            json!({ "propagation_ns": -1.0 }),
+            4,
+            "propagation_ns",
+            "expected nanoseconds",
+        ),
+        (
+            "fc-al",
+            json!({ "frame_payload": "2113B" }),
+            4,
+            "frame_payload",
+            "multiple of 4, up to 2112",
+        ),
+        (
+            "fc-al",
+            json!({ "fairnes": false }),
+            4,
+            "fairnes",
+            "did you mean `fairness`",
+        ),
         ("fc-al", json!({}), 126, "kind", "125 beside the host"),
         ("scsi", json!({}), 16, "kind", "15 beside the host"),
-        ("scsi", json!({ "rate_mb_per_s": 0 }), 4, "rate_mb_per_s", "expected 10^6 bytes a second"),
-        ("sas", json!({ "frame_payload": 2048 }), 4, "frame_payload", "up to 1024"),
+        (
+            "scsi",
+            json!({ "rate_mb_per_s": 0 }),
+            4,
+            "rate_mb_per_s",
+            "expected 10^6 bytes a second",
+        ),
+        (
+            "sas",
+            json!({ "frame_payload": 2048 }),
+            4,
+            "frame_payload",
+            "up to 1024",
+        ),
         ("sas", json!({ "latency": 3 }), 4, "latency", "expected"),
     ] {
         let entry = REGISTRY.iter().find(|entry| entry.name == kind).unwrap();
-        let error = (entry.build)(keys.as_object().unwrap(), members).err().unwrap();
+        let error = (entry.build)(keys.as_object().unwrap(), members)
+            .err()
+            .unwrap();
         assert_eq!(error.key, key);
         assert!(error.message.contains(part), "{error}");
     }
@@ -217,14 +280,22 @@ fn bad_keys_name_the_key_and_what_was_expected() {
 fn alone(kind: &str, from: u32, to: u32, payload: Payload) -> (u64, u64) {
     let entry = REGISTRY.iter().find(|entry| entry.name == kind).unwrap();
     let mut link = (entry.build)(&Keys::new(), 8).unwrap();
-    let transfer = Transfer { token: 0, from: Station(from), to: Station(to), payload };
+    let transfer = Transfer {
+        token: 0,
+        from: Station(from),
+        to: Station(to),
+        payload,
+    };
     let mut delivered = Vec::new();
     link.offer(Time::ZERO, transfer);
     let due = link.next_wake().as_nanos();
     link.advance(Time::from_nanos(due - 1), &mut delivered);
     assert!(delivered.is_empty(), "{kind} delivers early");
     link.advance(Time::from_nanos(due), &mut delivered);
-    (delivered[0].began.as_nanos(), delivered[0].finished.since(delivered[0].began).as_nanos())
+    (
+        delivered[0].began.as_nanos(),
+        delivered[0].finished.since(delivered[0].began).as_nanos(),
+    )
 }
 
 #[test]
@@ -234,34 +305,63 @@ fn what_a_transfer_takes_is_the_sum_of_its_parts() {
     // and 2 words to open; 1024 words of data and 2 x 15 around them; 8 hops from
     // member 0 to the host, 1 the other way; rounded up.
     let (word, hop) = (37_647_059, 6 * 37_647_059 + 3_500_000);
-    let of_loop = |words: u64, hops: u64| (2065, ((9 + hops) * hop + (2 + words) * word).div_ceil(1_000_000));
+    let of_loop = |words: u64, hops: u64| {
+        (
+            2065,
+            ((9 + hops) * hop + (2 + words) * word).div_ceil(1_000_000),
+        )
+    };
     assert_eq!(alone("fc-al", 1, 0, data), of_loop(1054, 8));
     assert_eq!(alone("fc-al", 0, 1, data), of_loop(1054, 1));
     // A command is 32 bytes in one frame.
     assert_eq!(alone("fc-al", 0, 1, Payload::Command), of_loop(23, 1));
     // Selection, messages of 3 bytes of 200 ns, then 10 more or 25 ns a byte.
-    assert_eq!(alone("scsi", 0, 1, Payload::Command), (4800, 490 + 13 * 200));
+    assert_eq!(
+        alone("scsi", 0, 1, Payload::Command),
+        (4800, 490 + 13 * 200)
+    );
     assert_eq!(alone("scsi", 1, 0, data), (4800, 490 + 3 * 200 + 4096 * 25));
     assert_eq!(alone("scsi", 0, 1, data), (0, 4096 * 25));
     // 11 words of 13.3333 ns to open, three times 100 ns, four frames of 9 words
     // and the data.
-    assert_eq!(alone("sas", 1, 0, data), (0, 147 + 300 + (1060.0 * 40.0 / 3.0_f64).ceil() as u64));
-    assert_eq!(alone("sas", 1, 2, data), (0, 147 + 900 + (1060.0 * 40.0 / 3.0_f64).ceil() as u64));
+    assert_eq!(
+        alone("sas", 1, 0, data),
+        (0, 147 + 300 + (1060.0 * 40.0 / 3.0_f64).ceil() as u64)
+    );
+    assert_eq!(
+        alone("sas", 1, 2, data),
+        (0, 147 + 900 + (1060.0 * 40.0 / 3.0_f64).ceil() as u64)
+    );
 }
 
 #[test]
 fn the_status_of_an_exchange_follows_its_data_in_one_tenancy() {
     for entry in REGISTRY {
         let exchange = |token| {
-            let send = |payload| (Time::ZERO, Transfer { token, from: Station(1), to: Station(0), payload });
+            let send = |payload| {
+                (
+                    Time::ZERO,
+                    Transfer {
+                        token,
+                        from: Station(1),
+                        to: Station(0),
+                        payload,
+                    },
+                )
+            };
             [send(Payload::Data(Bytes(512))), send(Payload::Status)]
         };
         let mut link = (entry.build)(&Keys::new(), 8).unwrap();
         // Those of the second wait in the queue when they win.
         let delivered = run(&mut *link, &[exchange(0), exchange(1)].concat(), 0);
-        assert_eq!(delivered.iter().map(|one| one.token).collect::<Vec<_>>(), [0, 0, 1, 1]);
+        assert_eq!(
+            delivered.iter().map(|one| one.token).collect::<Vec<_>>(),
+            [0, 0, 1, 1]
+        );
         assert!(
-            delivered.chunks(2).all(|exchange| exchange[0].finished == exchange[1].began),
+            delivered
+                .chunks(2)
+                .all(|exchange| exchange[0].finished == exchange[1].began),
             "{delivered:?}"
         );
         assert_eq!(link.statistics().tenancies, 2, "{}", entry.name);
@@ -274,14 +374,26 @@ fn members_reach_each_other_past_the_host_where_each_has_lanes() {
     let send = |token, from, to| {
         (
             Time::ZERO,
-            Transfer { token, from: Station(from), to: Station(to), payload: Payload::Data(Bytes(4096)) },
+            Transfer {
+                token,
+                from: Station(from),
+                to: Station(to),
+                payload: Payload::Data(Bytes(4096)),
+            },
         )
     };
     // Only what needs the lanes of members 0 and 1 waits for the first.
-    let delivered = run(&mut *link, &[send(0, 1, 2), send(1, 0, 1), send(2, 2, 0), send(3, 3, 0)], 0);
+    let delivered = run(
+        &mut *link,
+        &[send(0, 1, 2), send(1, 0, 1), send(2, 2, 0), send(3, 3, 0)],
+        0,
+    );
     let waited: Vec<bool> = (0..4)
         .map(|token| {
-            delivered.iter().find(|one| one.token == token).is_some_and(|one| one.began > one.offered)
+            delivered
+                .iter()
+                .find(|one| one.token == token)
+                .is_some_and(|one| one.began > one.offered)
         })
         .collect();
     assert_eq!(waited, [false, true, true, false]);
@@ -294,16 +406,32 @@ fn the_next_begins_when_what_was_before_is_closed_and_busy_time_knows_it() {
     // sending, closing. The loop's holder keeps it while nobody else asks.
     let loop_closing = (37_647_059_u64 + 6 * 37_647_059 + 3_500_000).div_ceil(1_000_000);
     let sas_closing = 2 * 100 + 4 * 40 / 3 + 1;
-    for (kind, again, closing) in [("fc-al", 0, loop_closing), ("scsi", 4800, 200), ("sas", 0, sas_closing)] {
+    for (kind, again, closing) in [
+        ("fc-al", 0, loop_closing),
+        ("scsi", 4800, 200),
+        ("sas", 0, sas_closing),
+    ] {
         let entry = REGISTRY.iter().find(|entry| entry.name == kind).unwrap();
         let mut link = (entry.build)(&Keys::new(), 8).unwrap();
         let status = |token| {
-            (Time::ZERO, Transfer { token, from: Station(1), to: Station(0), payload: Payload::Status })
+            (
+                Time::ZERO,
+                Transfer {
+                    token,
+                    from: Station(1),
+                    to: Station(0),
+                    payload: Payload::Status,
+                },
+            )
         };
         let delivered = run(&mut *link, &[status(0), status(1)], 0);
         let gap = Duration::from_nanos(closing + again);
         assert_eq!(delivered[1].began, delivered[0].finished + gap, "{kind}");
         // The second's closing is not over yet.
-        assert_eq!(link.statistics().busy, delivered[1].finished.since(Time::ZERO), "{kind}");
+        assert_eq!(
+            link.statistics().busy,
+            delivered[1].finished.since(Time::ZERO),
+            "{kind}"
+        );
     }
 }

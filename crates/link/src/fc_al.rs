@@ -86,7 +86,10 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
     let config: FcAlConfig = read(keys)?;
     let ports = members + 1;
     if ports > PORTS_MAX {
-        let message = format!("found {members} members; a loop has {} beside the host", PORTS_MAX - 1);
+        let message = format!(
+            "found {members} members; a loop has {} beside the host",
+            PORTS_MAX - 1
+        );
         return Err(ConfigError::new("kind", message));
     }
     let word = Span::word("rate_gbaud", config.rate_gbaud)?;
@@ -100,11 +103,22 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
         status: 24,
     };
     if config.node_delay_words > NODE_DELAY_MAX {
-        let message = format!("found {}; expected {NODE_DELAY_MAX} words at most", config.node_delay_words);
+        let message = format!(
+            "found {}; expected {NODE_DELAY_MAX} words at most",
+            config.node_delay_words
+        );
         return Err(ConfigError::new("node_delay_words", message));
     }
-    let hop = word.times(u64::from(config.node_delay_words)).plus(propagation);
-    Ok(Box::new(Shared::new(Loop { ports, word, hop, framing, fairness: config.fairness })))
+    let hop = word
+        .times(u64::from(config.node_delay_words))
+        .plus(propagation);
+    Ok(Box::new(Shared::new(Loop {
+        ports,
+        word,
+        hop,
+        framing,
+        fairness: config.fairness,
+    })))
 }
 
 impl Loop {
@@ -133,7 +147,9 @@ impl Protocol for Loop {
     }
 
     fn arbitration(&self, holder: Option<Station>, transfer: &Transfer) -> Duration {
-        holder.map_or_else(|| self.around(), |holder| self.way(holder, transfer.from)).duration()
+        holder
+            .map_or_else(|| self.around(), |holder| self.way(holder, transfer.from))
+            .duration()
     }
 
     /// OPN there and R_RDY back are once around the loop, and a word each; then
@@ -141,14 +157,21 @@ impl Protocol for Loop {
     fn carry(&self, transfer: &Transfer, goes_on: bool) -> Duration {
         let opening = match goes_on {
             true => Span::ZERO,
-            false => self.around().plus(self.word.times(2)).plus(self.way(transfer.from, transfer.to)),
+            false => self
+                .around()
+                .plus(self.word.times(2))
+                .plus(self.way(transfer.from, transfer.to)),
         };
-        opening.plus(self.word.times(self.framing.words(transfer.payload))).duration()
+        opening
+            .plus(self.word.times(self.framing.words(transfer.payload)))
+            .duration()
     }
 
     /// CLS follows the last word, and comes back from the receiver.
     fn closing(&self, transfer: &Transfer) -> Duration {
-        self.word.plus(self.way(transfer.to, transfer.from)).duration()
+        self.word
+            .plus(self.way(transfer.to, transfer.from))
+            .duration()
     }
 
     fn overhead(&self, transfer: &Transfer, _: bool) -> u64 {

@@ -2,7 +2,8 @@
 
 use crate::transfer::{Delivered, Link, Payload, Station, Transfer};
 use fullstroke_contract::{
-    Completion, Counters, Cx, Extent, Node, Operation, Out, Port, Request, RequestId, Slots, Status, Wake,
+    Completion, Counters, Cx, Extent, Node, Operation, Out, Port, Request, RequestId, Slots,
+    Status, Wake,
 };
 use fullstroke_units::Time;
 
@@ -56,7 +57,12 @@ enum Step {
 impl LinkNode {
     /// `link`, which is of `kind`: member `n` is its station `n + 1`.
     pub fn new(link: Box<dyn Link>, kind: &'static str) -> LinkNode {
-        LinkNode { link, kind, flights: Slots::default(), delivered: Vec::with_capacity(64) }
+        LinkNode {
+            link,
+            kind,
+            flights: Slots::default(),
+            delivered: Vec::with_capacity(64),
+        }
     }
 
     /// Lets everything happen that was due until `now`, each at its instant.
@@ -77,7 +83,12 @@ impl LinkNode {
 
     /// What the I/O in `slot` waited for has come over the link.
     fn arrived(&mut self, slot: u32, now: Time, out: &mut Out) {
-        let Flight { request, port, next, .. } = self.flights[slot];
+        let Flight {
+            request,
+            port,
+            next,
+            ..
+        } = self.flights[slot];
         match (next, request.operation) {
             (Step::Command, Operation::Write) => {
                 self.send(slot, now, Payload::TransferReady, Step::Readiness);
@@ -88,7 +99,13 @@ impl LinkNode {
             }
             (Step::Command | Step::WriteData, _) => {
                 self.flights[slot].next = Step::Answer;
-                out.issue(port.index(), Request { id: RequestId(u64::from(slot)), ..request });
+                out.issue(
+                    port.index(),
+                    Request {
+                        id: RequestId(u64::from(slot)),
+                        ..request
+                    },
+                );
             }
             (Step::ReadData, _) => self.flights[slot].next = Step::Status,
             (Step::Status, _) => self.finish(slot, now, out),
@@ -111,11 +128,22 @@ impl LinkNode {
     }
 
     fn finish(&mut self, slot: u32, now: Time, out: &mut Out) {
-        let Flight { request, port, issued, answer, .. } = self.flights.take(slot);
+        let Flight {
+            request,
+            port,
+            issued,
+            answer,
+            ..
+        } = self.flights.take(slot);
         let mut breakdown = answer.breakdown;
         breakdown.overhead += now.since(issued).saturating_sub(breakdown.response());
-        let completion =
-            Completion { id: request.id, submitted: issued, finished: now, status: answer.status, breakdown };
+        let completion = Completion {
+            id: request.id,
+            submitted: issued,
+            finished: now,
+            status: answer.status,
+            breakdown,
+        };
         out.complete_to(port, completion);
     }
 
@@ -128,7 +156,15 @@ impl LinkNode {
             Step::Command | Step::WriteData => (Station::HOST, member),
             _ => (member, Station::HOST),
         };
-        self.link.offer(now, Transfer { token: u64::from(slot), from, to, payload });
+        self.link.offer(
+            now,
+            Transfer {
+                token: u64::from(slot),
+                from,
+                to,
+                payload,
+            },
+        );
     }
 }
 
@@ -136,7 +172,13 @@ impl Node for LinkNode {
     fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut Cx<'_>) {
         self.catch_up(now, cx.out);
         let answer = Completion::default();
-        let flight = Flight { request, port: from, issued: now, next: Step::Command, answer };
+        let flight = Flight {
+            request,
+            port: from,
+            issued: now,
+            next: Step::Command,
+            answer,
+        };
         let slot = self.flights.keep(flight);
         self.send(slot, now, Payload::Command, Step::Command);
     }
@@ -160,7 +202,11 @@ impl Node for LinkNode {
 
     /// Over the whole run, the warm-up included.
     fn count(&self, now: Time, counters: &mut Counters) {
-        counters.layers.push(self.link.statistics().readings(self.kind, now.since(Time::ZERO)));
+        counters.layers.push(
+            self.link
+                .statistics()
+                .readings(self.kind, now.since(Time::ZERO)),
+        );
     }
 }
 

@@ -50,8 +50,17 @@ type Ask = (u64, u64, u64, usize);
 
 fn request(id: usize, &(_, start, sectors, operation): &Ask) -> Request {
     let operation = Operation::ALL[operation];
-    let sectors = if operation == Operation::Flush { 0 } else { sectors };
-    Request { id: RequestId(id as u64), operation, extent: Extent::new(start, sectors), ..Request::default() }
+    let sectors = if operation == Operation::Flush {
+        0
+    } else {
+        sectors
+    };
+    Request {
+        id: RequestId(id as u64),
+        operation,
+        extent: Extent::new(start, sectors),
+        ..Request::default()
+    }
 }
 
 /// A request at its member, which answers at an instant that does not depend on
@@ -78,9 +87,17 @@ fn run(kind: usize, asks: &[Ask], late: u64) -> Vec<Completion> {
     let (mut served, mut done): (Vec<Served>, Vec<Completion>) = Default::default();
     loop {
         let asked = arrivals.front().map_or(Time::NEVER, |&(at, _)| at);
-        let answered = served.iter().map(|one| one.due).min().unwrap_or(Time::NEVER);
+        let answered = served
+            .iter()
+            .map(|one| one.due)
+            .min()
+            .unwrap_or(Time::NEVER);
         let due = layer.next_wake().at();
-        let woken = if due == Time::NEVER { Time::NEVER } else { due + late };
+        let woken = if due == Time::NEVER {
+            Time::NEVER
+        } else {
+            due + late
+        };
         let now = asked.min(answered).min(woken);
         if now == Time::NEVER {
             return done;
@@ -91,10 +108,23 @@ fn run(kind: usize, asks: &[Ask], late: u64) -> Vec<Completion> {
             layer.submit(now, port, request, &mut Cx::alone(&mut out));
         } else if answered == now {
             let index = served.iter().position(|one| one.due == now).unwrap();
-            let Served { port, submitted, request, .. } = served.remove(index);
-            let breakdown = Breakdown { seek: now.since(submitted), ..Breakdown::default() };
-            let answer =
-                Completion { id: request.id, submitted, finished: now, breakdown, ..Completion::default() };
+            let Served {
+                port,
+                submitted,
+                request,
+                ..
+            } = served.remove(index);
+            let breakdown = Breakdown {
+                seek: now.since(submitted),
+                ..Breakdown::default()
+            };
+            let answer = Completion {
+                id: request.id,
+                submitted,
+                finished: now,
+                breakdown,
+                ..Completion::default()
+            };
             layer.completed(now, port, answer, &mut Cx::alone(&mut out));
         } else {
             layer.wake(now, &mut Cx::alone(&mut out));
@@ -105,10 +135,18 @@ fn run(kind: usize, asks: &[Ask], late: u64) -> Vec<Completion> {
                     assert_eq!(port.index(), request.extent.start.0 as usize % MEMBERS);
                     let due = arrived[request.extent.start.0 as usize / MEMBERS] + SERVICE;
                     assert!(due > now);
-                    served.push(Served { due, port, submitted: now, request });
+                    served.push(Served {
+                        due,
+                        port,
+                        submitted: now,
+                        request,
+                    });
                 }
                 Effect::Complete { port, completion } => {
-                    assert_eq!(port.index(), asks[completion.id.0 as usize].1 as usize % MEMBERS);
+                    assert_eq!(
+                        port.index(),
+                        asks[completion.id.0 as usize].1 as usize % MEMBERS
+                    );
                     done.push(completion);
                 }
                 Effect::Notice { notice, .. } => panic!("nobody gave {notice:?}"),
@@ -118,7 +156,12 @@ fn run(kind: usize, asks: &[Ask], late: u64) -> Vec<Completion> {
 }
 
 fn asks() -> impl Strategy<Value = Vec<Ask>> {
-    let one = (1u64..300_000, 0..MEMBERS as u64, 1u64..64, 0..Operation::ALL.len());
+    let one = (
+        1u64..300_000,
+        0..MEMBERS as u64,
+        1u64..64,
+        0..Operation::ALL.len(),
+    );
     prop::collection::vec(one, 1..80).prop_map(|mut asks| {
         // An address names the request as well as the member.
         let number = |(index, ask): (usize, &mut Ask)| ask.1 += (index * MEMBERS) as u64;
@@ -167,8 +210,12 @@ fn what_passes_over_the_link_is_counted_by_direction() {
         let issued: Vec<Effect> = out.drain().collect();
         for effect in issued {
             if let Effect::Issue { port, request } = effect {
-                let answer =
-                    Completion { id: request.id, submitted: at, finished: at, ..Completion::default() };
+                let answer = Completion {
+                    id: request.id,
+                    submitted: at,
+                    finished: at,
+                    ..Completion::default()
+                };
                 layer.completed(at, port, answer, &mut Cx::alone(&mut out));
             }
         }
@@ -176,14 +223,27 @@ fn what_passes_over_the_link_is_counted_by_direction() {
     let counted = layer.link.statistics();
     // Four commands and the data of a write; a readiness, the data of a read, four
     // statuses, of which one shares the data's circuit.
-    assert_eq!((counted.to_members.transfers, counted.to_members.payload), (5, Bytes(4096)));
-    assert_eq!((counted.to_host.transfers, counted.to_host.payload), (6, Bytes(4096)));
+    assert_eq!(
+        (counted.to_members.transfers, counted.to_members.payload),
+        (5, Bytes(4096))
+    );
+    assert_eq!(
+        (counted.to_host.transfers, counted.to_host.payload),
+        (6, Bytes(4096))
+    );
     assert_eq!(counted.tenancies, 10);
     let mut counters = Counters::default();
     layer.count(at, &mut counters);
     let readings = counters.layers;
     assert_eq!(readings[0].layer, "link fc-al");
-    let reading = |name| readings[0].readings.iter().find(|reading| reading.name == name).unwrap().value;
+    let reading = |name| {
+        readings[0]
+            .readings
+            .iter()
+            .find(|reading| reading.name == name)
+            .unwrap()
+            .value
+    };
     assert_eq!(reading("link_payload_mb"), 0.008_192);
     assert!(reading("link_utilisation") > 0.5 && reading("link_utilisation") <= 1.0);
 }
@@ -195,7 +255,13 @@ fn notice_passes_to_the_port_above_the_one_below_in_the_same_addresses() {
     let push = Notice::new(Signal::Push(Extent::new(1000, 8)));
     layer.noticed(Time::ZERO, Port(2), push, &mut Cx::alone(&mut out));
     let effects: Vec<Effect> = out.drain().collect();
-    assert_eq!(effects, [Effect::Notice { port: Port(2), notice: push }]);
+    assert_eq!(
+        effects,
+        [Effect::Notice {
+            port: Port(2),
+            notice: push
+        }]
+    );
 }
 
 #[test]
@@ -203,7 +269,11 @@ fn a_read_takes_the_sum_of_its_steps() {
     let done = run(2, &[(0, 0, 8, 0)], 0)[0];
     // The member answers at 400 ms. A word takes 40/3 ns: 11 of them, and three
     // times 100 ns, to open; 1024 and four times 9; 6 and 9.
-    let (opening, data, status) = (147 + 300, (1060 * 40_u64).div_ceil(3), (15 * 40_u64).div_ceil(3));
+    let (opening, data, status) = (
+        147 + 300,
+        (1060 * 40_u64).div_ceil(3),
+        (15 * 40_u64).div_ceil(3),
+    );
     let after = Duration::from_nanos(opening + data + status);
     assert_eq!(done.finished, Time::ZERO + SERVICE + after);
     assert_eq!(done.submitted, Time::ZERO);

@@ -38,7 +38,11 @@ struct Ends {
 
 impl Queues {
     pub(crate) fn new() -> Queues {
-        Queues { places: Slots::default(), queues: vec![None; RANKS], occupied: 0 }
+        Queues {
+            places: Slots::default(),
+            queues: vec![None; RANKS],
+            occupied: 0,
+        }
     }
 
     pub(crate) fn occupied(&self) -> u128 {
@@ -46,10 +50,16 @@ impl Queues {
     }
 
     pub(crate) fn push(&mut self, rank: u32, waiting: Waiting) {
-        let place = self.places.keep(Place { waiting, next: None });
+        let place = self.places.keep(Place {
+            waiting,
+            next: None,
+        });
         let queue = &mut self.queues[rank as usize];
         *queue = match *queue {
-            None => Some(Ends { first: place, last: place }),
+            None => Some(Ends {
+                first: place,
+                last: place,
+            }),
             Some(Ends { first, last }) => {
                 self.places[last].next = Some(place);
                 Some(Ends { first, last: place })

@@ -107,7 +107,10 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
         expander_latency: config.expander_latency,
         lanes: vec![Lane::default(); 2 * members],
         under_way: BinaryHeap::new(),
-        statistics: LinkStatistics { lanes: 2 * members as u32, ..LinkStatistics::default() },
+        statistics: LinkStatistics {
+            lanes: 2 * members as u32,
+            ..LinkStatistics::default()
+        },
     }))
 }
 
@@ -139,7 +142,12 @@ impl Link for Lanes {
     /// Each lane's turn is known when a transfer is offered: it comes behind all
     /// that was offered before.
     fn offer(&mut self, now: Time, transfer: Transfer) {
-        let Transfer { token, from, to, payload } = transfer;
+        let Transfer {
+            token,
+            from,
+            to,
+            payload,
+        } = transfer;
         assert_ne!(from, to, "a port does not send to itself");
         let (held, count) = lanes(from, to);
         let held = &held[..count];
@@ -147,11 +155,14 @@ impl Link for Lanes {
         let frames = self.words(self.framing.words(payload));
         // The connection of one exchange stays open while something is on its way.
         let first = &self.lanes[held[0]];
-        let goes_on = now < first.arrives && first.last.is_some_and(|last| transfer.continues(&last));
+        let goes_on =
+            now < first.arrives && first.last.is_some_and(|last| transfer.continues(&last));
         let (began, finished) = if goes_on {
             (first.arrives, first.arrives + frames)
         } else {
-            let free = held.iter().fold(now, |free, &lane| free.max(self.lanes[lane].free));
+            let free = held
+                .iter()
+                .fold(now, |free, &lane| free.max(self.lanes[lane].free));
             (free, free + self.words(OPEN_WORDS) + latency * 3 + frames)
         };
         let closing = latency * 2 + self.words(CLOSE_WORDS);
@@ -161,18 +172,34 @@ impl Link for Lanes {
             if !goes_on {
                 busy += lane.free.since(lane.arrives);
             }
-            *lane = Lane { last: Some(transfer), arrives: finished, free: finished + closing };
+            *lane = Lane {
+                last: Some(transfer),
+                arrives: finished,
+                free: finished + closing,
+            };
         }
         let statistics = &mut self.statistics;
         statistics.tenancies += u64::from(!goes_on);
         statistics.count(&transfer, self.framing.overhead(payload), began.since(now));
-        let delivered = Delivered { token, offered: now, began, finished };
+        let delivered = Delivered {
+            token,
+            offered: now,
+            began,
+            finished,
+        };
         let number = statistics.transfers();
-        self.under_way.push(Reverse(UnderWay { finished, number, delivered, busy }));
+        self.under_way.push(Reverse(UnderWay {
+            finished,
+            number,
+            delivered,
+            busy,
+        }));
     }
 
     fn next_wake(&self) -> Time {
-        self.under_way.peek().map_or(Time::NEVER, |Reverse(first)| first.finished)
+        self.under_way
+            .peek()
+            .map_or(Time::NEVER, |Reverse(first)| first.finished)
     }
 
     fn advance(&mut self, now: Time, delivered: &mut Vec<Delivered>) {

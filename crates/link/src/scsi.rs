@@ -82,14 +82,21 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
     let config: ScsiConfig = read(keys)?;
     let ports = members + 1;
     if ports > PORTS_MAX {
-        let message = format!("found {members} members; a bus has {} beside the host", PORTS_MAX - 1);
+        let message = format!(
+            "found {members} members; a bus has {} beside the host",
+            PORTS_MAX - 1
+        );
         return Err(ConfigError::new("kind", message));
     }
     let data_byte = Span::byte("rate_mb_per_s", config.rate_mb_per_s)?;
     at_most_a_second("asynchronous_byte", config.asynchronous_byte)?;
     at_most_a_second("arbitration", config.arbitration)?;
     at_most_a_second("selection", config.selection)?;
-    Ok(Box::new(Shared::new(Bus { ports, data_byte, config })))
+    Ok(Box::new(Shared::new(Bus {
+        ports,
+        data_byte,
+        config,
+    })))
 }
 
 /// The id of a port.
@@ -150,7 +157,11 @@ impl Protocol for Bus {
     }
 
     fn arbitration(&self, _: Option<Station>, transfer: &Transfer) -> Duration {
-        if is_asked_for(transfer) { Duration::ZERO } else { self.config.arbitration }
+        if is_asked_for(transfer) {
+            Duration::ZERO
+        } else {
+            self.config.arbitration
+        }
     }
 
     fn carry(&self, transfer: &Transfer, goes_on: bool) -> Duration {
@@ -168,7 +179,11 @@ impl Protocol for Bus {
 
     /// What goes on takes over the last message from what went before.
     fn overhead(&self, transfer: &Transfer, goes_on: bool) -> u64 {
-        let messages = if goes_on { 0 } else { greeting(transfer) + farewell(transfer.payload) };
+        let messages = if goes_on {
+            0
+        } else {
+            greeting(transfer) + farewell(transfer.payload)
+        };
         body(transfer.payload) + messages
     }
 }

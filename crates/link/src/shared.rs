@@ -66,7 +66,10 @@ impl<P: Protocol> Shared<P> {
             arrives: Time::ZERO,
             free: Time::ZERO,
             under_way: VecDeque::with_capacity(4),
-            statistics: LinkStatistics { lanes: 1, ..LinkStatistics::default() },
+            statistics: LinkStatistics {
+                lanes: 1,
+                ..LinkStatistics::default()
+            },
             now: Time::ZERO,
         }
     }
@@ -98,7 +101,9 @@ impl<P: Protocol> Shared<P> {
 
     /// The port of this rank gets the medium, which is free at `at`.
     fn give(&mut self, rank: u32, holder: Option<Station>, at: Time) {
-        let Some(waiting) = self.queues.pop(rank) else { return };
+        let Some(waiting) = self.queues.pop(rank) else {
+            return;
+        };
         self.served |= 1 << rank;
         self.arrives = at + self.protocol.arbitration(holder, &waiting.transfer);
         self.statistics.tenancies += 1;
@@ -126,8 +131,14 @@ impl<P: Protocol> Shared<P> {
         self.free = self.arrives + self.protocol.closing(&transfer);
         self.last = Some(transfer);
         let overhead = self.protocol.overhead(&transfer, goes_on);
-        self.statistics.count(&transfer, overhead, began.since(offered));
-        self.under_way.push_back(Delivered { token: transfer.token, offered, began, finished: self.arrives });
+        self.statistics
+            .count(&transfer, overhead, began.since(offered));
+        self.under_way.push_back(Delivered {
+            token: transfer.token,
+            offered,
+            began,
+            finished: self.arrives,
+        });
     }
 }
 
@@ -135,10 +146,19 @@ impl<P: Protocol> Link for Shared<P> {
     fn offer(&mut self, now: Time, transfer: Transfer) {
         assert_ne!(transfer.from, transfer.to, "a port does not send to itself");
         let highest = transfer.from.max(transfer.to);
-        assert!((highest.0 as usize) < self.protocol.ports(), "{highest:?} is no port of this link");
+        assert!(
+            (highest.0 as usize) < self.protocol.ports(),
+            "{highest:?} is no port of this link"
+        );
         self.catch_up(now);
         let rank = self.protocol.rank(transfer.from);
-        self.queues.push(rank, Waiting { offered: now, transfer });
+        self.queues.push(
+            rank,
+            Waiting {
+                offered: now,
+                transfer,
+            },
+        );
         if self.free <= now {
             self.served = 0;
             self.give(rank, None, now);
@@ -148,8 +168,14 @@ impl<P: Protocol> Link for Shared<P> {
     }
 
     fn next_wake(&self) -> Time {
-        let given = if self.queues.occupied() == 0 { Time::NEVER } else { self.free };
-        self.under_way.front().map_or(given, |first| first.finished.min(given))
+        let given = if self.queues.occupied() == 0 {
+            Time::NEVER
+        } else {
+            self.free
+        };
+        self.under_way
+            .front()
+            .map_or(given, |first| first.finished.min(given))
     }
 
     fn advance(&mut self, now: Time, delivered: &mut Vec<Delivered>) {
@@ -164,7 +190,13 @@ impl<P: Protocol> Link for Shared<P> {
 
     /// What is busy beyond the latest call is not counted yet.
     fn statistics(&self) -> LinkStatistics {
-        let busy = self.statistics.busy.saturating_sub(self.free.saturating_since(self.now));
-        LinkStatistics { busy, ..self.statistics }
+        let busy = self
+            .statistics
+            .busy
+            .saturating_sub(self.free.saturating_since(self.now));
+        LinkStatistics {
+            busy,
+            ..self.statistics
+        }
     }
 }

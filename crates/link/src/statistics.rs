@@ -42,17 +42,30 @@ pub struct Traffic {
 impl LinkStatistics {
     /// Transfers in all directions.
     pub fn transfers(&self) -> u64 {
-        self.directions().iter().map(|traffic| traffic.transfers).sum()
+        self.directions()
+            .iter()
+            .map(|traffic| traffic.transfers)
+            .sum()
     }
 
     /// Data in all directions.
     pub fn payload(&self) -> Bytes {
-        Bytes(self.directions().iter().map(|traffic| traffic.payload.0).sum())
+        Bytes(
+            self.directions()
+                .iter()
+                .map(|traffic| traffic.payload.0)
+                .sum(),
+        )
     }
 
     /// Everything else in all directions.
     pub fn overhead(&self) -> Bytes {
-        Bytes(self.directions().iter().map(|traffic| traffic.overhead.0).sum())
+        Bytes(
+            self.directions()
+                .iter()
+                .map(|traffic| traffic.overhead.0)
+                .sum(),
+        )
     }
 
     /// Mean time between offer and begin; zero if nothing was sent.
@@ -82,7 +95,10 @@ impl LinkStatistics {
             ("link_overhead_mb", megabytes(self.overhead())),
             ("link_to_members_mb", megabytes(self.to_members.payload)),
             ("link_to_host_mb", megabytes(self.to_host.payload)),
-            ("link_between_members_mb", megabytes(self.between_members.payload)),
+            (
+                "link_between_members_mb",
+                megabytes(self.between_members.payload),
+            ),
         ];
         LayerReadings::new(format!("link {kind}"), &readings)
     }

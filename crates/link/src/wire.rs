@@ -69,14 +69,20 @@ pub(crate) fn at_most_a_second(key: &str, found: Duration) -> Result<(), ConfigE
     if found <= Duration::from_millis(1000) {
         return Ok(());
     }
-    Err(ConfigError::new(key, format!("found {} s; expected a second at most", found.as_secs_f64())))
+    Err(ConfigError::new(
+        key,
+        format!("found {} s; expected a second at most", found.as_secs_f64()),
+    ))
 }
 
 fn rate(key: &str, found: f64, least: f64, most: f64, unit: &str) -> Result<(), ConfigError> {
     if (least..=most).contains(&found) {
         return Ok(());
     }
-    Err(ConfigError::new(key, format!("found {found}; expected {unit}, from {least} to {most}")))
+    Err(ConfigError::new(
+        key,
+        format!("found {found}; expected {unit}, from {least} to {most}"),
+    ))
 }
 
 /// How a protocol packs information units into frames.
@@ -117,7 +123,10 @@ pub(crate) fn frame_payload(key: &str, found: u64, most: u64) -> Result<u64, Con
     if (WORD..=most).contains(&found) && found.is_multiple_of(WORD) {
         return Ok(found);
     }
-    Err(ConfigError::new(key, format!("found {found} bytes; expected a multiple of {WORD}, up to {most}")))
+    Err(ConfigError::new(
+        key,
+        format!("found {found} bytes; expected a multiple of {WORD}, up to {most}"),
+    ))
 }
 
 #[cfg(test)]
@@ -127,7 +136,13 @@ mod tests {
 
     #[test]
     fn data_fill_frames_and_the_last_holds_the_rest() {
-        let framing = Framing { payload: 2112, extra_words: 15, command: 32, transfer_ready: 12, status: 24 };
+        let framing = Framing {
+            payload: 2112,
+            extra_words: 15,
+            command: 32,
+            transfer_ready: 12,
+            status: 24,
+        };
         for (payload, words) in [
             (Payload::Command, 8 + 15),
             (Payload::TransferReady, 3 + 15),
@@ -153,9 +168,18 @@ mod tests {
             Span::byte("rate", 40.0).unwrap().times(4096).duration(),
             Duration::from_micros(102) + Duration::from_nanos(400)
         );
-        assert_eq!(word.times(u64::MAX).duration().as_nanos(), u64::MAX.div_ceil(FEMTOSECONDS));
+        assert_eq!(
+            word.times(u64::MAX).duration().as_nanos(),
+            u64::MAX.div_ceil(FEMTOSECONDS)
+        );
         for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(Span::word("rate", wrong).unwrap_err().message.contains("expected 10^9 bits"), "{wrong}");
+            assert!(
+                Span::word("rate", wrong)
+                    .unwrap_err()
+                    .message
+                    .contains("expected 10^9 bits"),
+                "{wrong}"
+            );
         }
     }
 }

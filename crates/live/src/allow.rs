@@ -16,10 +16,14 @@ impl Network {
     /// comes over IPv6 (`::ffff:192.168.0.1`).
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address.to_canonical(), address.to_canonical()) {
-            (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
-                same(u128::from(ours.to_bits()) << 96, u128::from(theirs.to_bits()) << 96, self.prefix)
+            (IpAddr::V4(ours), IpAddr::V4(theirs)) => same(
+                u128::from(ours.to_bits()) << 96,
+                u128::from(theirs.to_bits()) << 96,
+                self.prefix,
+            ),
+            (IpAddr::V6(ours), IpAddr::V6(theirs)) => {
+                same(ours.to_bits(), theirs.to_bits(), self.prefix)
             }
-            (IpAddr::V6(ours), IpAddr::V6(theirs)) => same(ours.to_bits(), theirs.to_bits(), self.prefix),
             _ => false,
         }
     }
@@ -34,7 +38,8 @@ impl FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Network, String> {
-        let wrong = || format!("found `{text}`; expected an address or a network, such as 192.168.0.0/16");
+        let wrong =
+            || format!("found `{text}`; expected an address or a network, such as 192.168.0.0/16");
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
@@ -43,7 +48,9 @@ impl FromStr for Network {
         let longest = if address.is_ipv4() { 32 } else { 128 };
         let prefix = prefix.map_or(Ok(longest), |prefix| prefix.parse().map_err(|_| wrong()))?;
         if prefix > longest {
-            return Err(format!("found `{text}`; expected at most {longest} bits behind the slash"));
+            return Err(format!(
+                "found `{text}`; expected at most {longest} bits behind the slash"
+            ));
         }
         Ok(Network { address, prefix })
     }
@@ -72,7 +79,11 @@ mod tests {
         ];
         for (network, address, expected) in cases {
             let network: Network = network.parse().unwrap();
-            assert_eq!(network.contains(address.parse().unwrap()), expected, "{network} {address}");
+            assert_eq!(
+                network.contains(address.parse().unwrap()),
+                expected,
+                "{network} {address}"
+            );
         }
     }
 

@@ -25,7 +25,9 @@ pub(crate) struct Answering {
 }
 
 impl Answering {
-    pub(crate) fn with(answer: impl Fn(ControlRequest) -> ControlResponse + Send + 'static) -> Answering {
+    pub(crate) fn with(
+        answer: impl Fn(ControlRequest) -> ControlResponse + Send + 'static,
+    ) -> Answering {
         let control = ControlQueue::new().unwrap();
         let (handle, waker) = (control.handle(), Arc::clone(&control.waker));
         let over = Arc::new(AtomicBool::new(false));
@@ -41,14 +43,21 @@ impl Answering {
                 }
             }
         });
-        Answering { handle, waker, over, thread: Some(thread) }
+        Answering {
+            handle,
+            waker,
+            over,
+            thread: Some(thread),
+        }
     }
 
     /// Answers every question with what the question is.
     pub(crate) fn repeating() -> Answering {
         Answering::with(|question| match question {
             ControlRequest::Status => ControlResponse::Status(Box::new(status())),
-            other => ControlResponse::Done { message: format!("{other:?}") },
+            other => ControlResponse::Done {
+                message: format!("{other:?}"),
+            },
         })
     }
 }
@@ -65,7 +74,13 @@ impl Drop for Answering {
 pub(crate) fn status() -> Status {
     let mut buckets = vec![0; RESPONSE_BUCKETS_S.len() + 1];
     (buckets[0], buckets[3], buckets[16]) = (5, 7, 2);
-    let read = OperationStatus { requests: 14, bytes: 14 * 4096, errors: 1, response_s: 9.5, buckets };
+    let read = OperationStatus {
+        requests: 14,
+        bytes: 14 * 4096,
+        errors: 1,
+        response_s: 9.5,
+        buckets,
+    };
     let late = LatenessSummary {
         count: 14,
         mean_us: 20.0,
@@ -74,7 +89,11 @@ pub(crate) fn status() -> Status {
         p999_us: 90.0,
         max_us: 100.0,
     };
-    let rebuilding = DriveStatus { state: DriveState::Rebuilding, rebuilt_share: Some(0.25), ..drive("1.0") };
+    let rebuilding = DriveStatus {
+        state: DriveState::Rebuilding,
+        rebuilt_share: Some(0.25),
+        ..drive("1.0")
+    };
     let export = ExportStatus {
         name: "a \"quoted\\name\"\nof two lines".into(),
         layout: "raid1 of 2".into(),
@@ -82,16 +101,28 @@ pub(crate) fn status() -> Status {
         world_ns: 12_500_000_000,
         requests: 17,
         in_flight: 3,
-        operations: Operations { read, ..Operations::default() },
+        operations: Operations {
+            read,
+            ..Operations::default()
+        },
         lateness: late,
         health: Health {
-            comparing: Some(ComparingStatus { left_bytes: 4096, of_bytes: 8192 }),
+            comparing: Some(ComparingStatus {
+                left_bytes: 4096,
+                of_bytes: 8192,
+            }),
             ..Health::default()
         },
         scrubbed_share: None,
         drives: vec![drive("0"), rebuilding],
     };
-    Status { version: "1.2.3".into(), uptime_s: 12.75, speed: Some(1.0), clients: 2, exports: vec![export] }
+    Status {
+        version: "1.2.3".into(),
+        uptime_s: 12.75,
+        speed: Some(1.0),
+        clients: 2,
+        exports: vec![export],
+    }
 }
 
 fn drive(name: &str) -> DriveStatus {

@@ -4,7 +4,9 @@ use crate::clock::Pace;
 use crate::control_queue::{ControlRequest, ControlResponse};
 use crate::members::dotted;
 use crate::server::Server;
-use crate::status::{DriveState, DriveStatus, ExportStatus, Health, RebuildStatus, Status, VolumeState};
+use crate::status::{
+    DriveState, DriveStatus, ExportStatus, Health, RebuildStatus, Status, VolumeState,
+};
 use crate::totals::DriveTotals;
 use crate::world::{Geared, World};
 use fullstroke_bytes::MemberStatus;
@@ -22,22 +24,44 @@ impl Server {
         }
         let answer = match question {
             ControlRequest::Status => ControlResponse::Status(Box::new(self.status())),
-            ControlRequest::Fail { export, drive } => answered(self.fail(export.as_deref(), &drive)),
-            ControlRequest::Restore { export, drive, rate, accept_data_loss } => {
-                answered(self.restore(export.as_deref(), &drive, rate, accept_data_loss))
+            ControlRequest::Fail { export, drive } => {
+                answered(self.fail(export.as_deref(), &drive))
             }
-            ControlRequest::ReAdd { export, drive } => answered(self.re_add(export.as_deref(), &drive)),
-            ControlRequest::Speed { export, least, most } => {
+            ControlRequest::Restore {
+                export,
+                drive,
+                rate,
+                accept_data_loss,
+            } => answered(self.restore(export.as_deref(), &drive, rate, accept_data_loss)),
+            ControlRequest::ReAdd { export, drive } => {
+                answered(self.re_add(export.as_deref(), &drive))
+            }
+            ControlRequest::Speed {
+                export,
+                least,
+                most,
+            } => {
                 let least = least.unwrap_or(RebuildSpeed::default().least);
                 answered(self.speed(export.as_deref(), RebuildSpeed { least, most }))
             }
-            ControlRequest::Scrub { export, repair } => match self.scrubbed(export.as_deref(), repair) {
-                Ok(index) => return self.worlds[index].begin_scrub(repair, asker),
-                Err(message) => ControlResponse::Refused { message },
-            },
-            ControlRequest::Signals { export, after, host, wrote } => match self.export(export.as_deref()) {
+            ControlRequest::Scrub { export, repair } => {
+                match self.scrubbed(export.as_deref(), repair) {
+                    Ok(index) => return self.worlds[index].begin_scrub(repair, asker),
+                    Err(message) => ControlResponse::Refused { message },
+                }
+            }
+            ControlRequest::Signals {
+                export,
+                after,
+                host,
+                wrote,
+            } => match self.export(export.as_deref()) {
                 Ok(index) => {
-                    return self.worlds[index].signals.listen(after, host.map(|name| (name, wrote)), asker);
+                    return self.worlds[index].signals.listen(
+                        after,
+                        host.map(|name| (name, wrote)),
+                        asker,
+                    );
                 }
                 Err(message) => ControlResponse::Refused { message },
             },
@@ -61,7 +85,13 @@ impl Server {
 
     /// The export of that name, or the only one.
     pub(crate) fn export(&self, name: Option<&str>) -> Result<usize, String> {
-        let names = || self.worlds.iter().map(|world| world.name.as_str()).collect::<Vec<_>>().join(", ");
+        let names = || {
+            self.worlds
+                .iter()
+                .map(|world| world.name.as_str())
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         match name {
             None if self.worlds.len() == 1 => Ok(0),
             None => Err(format!("say which export: {}", names())),
@@ -76,7 +106,9 @@ impl Server {
         let (index, path) = self.drive(export, drive)?;
         self.changes(index)?;
         let now = self.now(index);
-        self.worlds[index].fail(now, &path).map_err(|refusal| refusal.0)?;
+        self.worlds[index]
+            .fail(now, &path)
+            .map_err(|refusal| refusal.0)?;
         Ok(format!("drive {drive} has failed"))
     }
 
@@ -84,7 +116,9 @@ impl Server {
         let (index, path) = self.drive(export, drive)?;
         self.changes(index)?;
         let now = self.now(index);
-        self.worlds[index].re_add(now, &path).map_err(|refusal| refusal.0)?;
+        self.worlds[index]
+            .re_add(now, &path)
+            .map_err(|refusal| refusal.0)?;
         Ok(format!("drive {drive} is back with its bytes"))
     }
 
@@ -98,14 +132,21 @@ impl Server {
         let (index, path) = self.drive(export, drive)?;
         self.changes(index)?;
         let now = self.now(index);
-        self.worlds[index].restore(now, &path, rate, accept_data_loss).map_err(|refusal| refusal.0)?;
-        Ok(format!("drive {drive} is empty and being rebuilt, {}", speed_in_words(rate)))
+        self.worlds[index]
+            .restore(now, &path, rate, accept_data_loss)
+            .map_err(|refusal| refusal.0)?;
+        Ok(format!(
+            "drive {drive} is empty and being rebuilt, {}",
+            speed_in_words(rate)
+        ))
     }
 
     fn speed(&mut self, export: Option<&str>, speed: RebuildSpeed) -> Result<String, String> {
         let index = self.export(export)?;
         let now = self.now(index);
-        self.worlds[index].set_speed(now, speed).map_err(|refusal| refusal.0)?;
+        self.worlds[index]
+            .set_speed(now, speed)
+            .map_err(|refusal| refusal.0)?;
         let RebuildSpeed { least, most } = speed;
         Ok(format!(
             "drives are rebuilt {}; below {least} a second they do not make way",
@@ -125,10 +166,15 @@ impl Server {
     /// Whether the bytes of an export may change, and with them the states of its
     /// members.
     pub(crate) fn changes(&self, index: usize) -> Result<(), String> {
-        if self.exports.all()[index].features.contains(Features::READ_ONLY) {
-            return Err("it is served --read-only: nothing of it changes, the states of its drives \
+        if self.exports.all()[index]
+            .features
+            .contains(Features::READ_ONLY)
+        {
+            return Err(
+                "it is served --read-only: nothing of it changes, the states of its drives \
                         neither; serve it without --read-only"
-                .into());
+                    .into(),
+            );
         }
         Ok(())
     }
@@ -151,7 +197,9 @@ impl Server {
 }
 
 fn speed_in_words(most: Option<Bytes>) -> String {
-    most.map_or("as fast as it goes".to_owned(), |most| format!("at {most} a second at most"))
+    most.map_or("as fast as it goes".to_owned(), |most| {
+        format!("at {most} a second at most")
+    })
 }
 
 fn answered(result: Result<String, String>) -> ControlResponse {
@@ -172,7 +220,10 @@ fn export_status(world: &World) -> ExportStatus {
         operations: world.operations.clone(),
         lateness: world.lateness.summary(),
         health: health(world),
-        scrubbed_share: world.scrub.as_ref().map(|scrub| scrub.share(world.store.capacity())),
+        scrubbed_share: world
+            .scrub
+            .as_ref()
+            .map(|scrub| scrub.share(world.store.capacity())),
         drives: drives(world),
     }
 }
@@ -185,15 +236,23 @@ fn health(world: &World) -> Health {
         () if members.iter().any(|member| member.filled().is_some()) => VolumeState::Rebuilding,
         () => VolumeState::Whole,
     };
-    let rebuilds =
-        world.watch.rebuilds.all().iter().filter(|rebuild| !rebuild.whole).map(|rebuild| RebuildStatus {
+    let rebuilds = world
+        .watch
+        .rebuilds
+        .all()
+        .iter()
+        .filter(|rebuild| !rebuild.whole)
+        .map(|rebuild| RebuildStatus {
             member: dotted(&rebuild.path),
             share: rebuild.latest.done.0 as f64 / rebuild.used.0.max(1) as f64,
             mb_per_s: rebuild.recent_speed().map(|speed| speed.0 as f64 / 1e6),
             left_s: rebuild.left().map(Duration::as_secs_f64),
         });
-    let goes_on =
-        |name: &str| members.iter().any(|member| member.member == name && member.filled().is_some());
+    let goes_on = |name: &str| {
+        members
+            .iter()
+            .any(|member| member.member == name && member.filled().is_some())
+    };
     let rebuilds = rebuilds.filter(|rebuild| goes_on(&rebuild.member));
     Health {
         state,
@@ -208,13 +267,19 @@ fn drives(world: &World) -> Vec<DriveStatus> {
     let tree = world.machine.graph();
     let statistics = world.machine.counters().drives;
     let members = world.store.status();
-    let rows = tree.drive_names().zip(tree.drive_gauges()).zip(tree.drive_tracks()).zip(statistics);
+    let rows = tree
+        .drive_names()
+        .zip(tree.drive_gauges())
+        .zip(tree.drive_tracks())
+        .zip(statistics);
     rows.map(|(((name, gauge), tracks), statistics)| {
         let capacity = tracks.capacity();
         let last = fullstroke_units::Lbn(capacity.0.saturating_sub(1));
         let cylinders = tracks.cylinder_of(last).0.max(1);
         let dotted = tree.drive_path(name).map(dotted);
-        let member = members.iter().find(|member| dotted.as_ref() == Some(&member.member));
+        let member = members
+            .iter()
+            .find(|member| dotted.as_ref() == Some(&member.member));
         let done = member.and_then(MemberStatus::filled);
         let rebuilt_share = done.map(|done| done.0 as f64 / capacity.0.max(1) as f64);
         DriveStatus {

@@ -38,7 +38,10 @@ impl Budget {
     /// What somebody held has changed.
     #[inline]
     pub(crate) fn change(&mut self, before: u64, after: u64) {
-        debug_assert!(before <= self.held_bytes, "more is given back than was taken");
+        debug_assert!(
+            before <= self.held_bytes,
+            "more is given back than was taken"
+        );
         self.held_bytes = self.held_bytes - before + after;
     }
 

@@ -30,7 +30,13 @@ pub(crate) struct Channel {
 
 impl Channel {
     pub(crate) fn new(stream: Stream) -> Channel {
-        Channel { stream, tls: None, clear: 0, written: 0, unread: false }
+        Channel {
+            stream,
+            tls: None,
+            clear: 0,
+            written: 0,
+            unread: false,
+        }
     }
 
     /// Encrypts from now on, but for so many bytes that are sent first.
@@ -62,12 +68,18 @@ impl Channel {
 
     /// The memory that is held for what waits for the socket.
     pub(crate) fn held_bytes(&self) -> u64 {
-        if self.is_unsent() { AHEAD_BYTES as u64 } else { 0 }
+        if self.is_unsent() {
+            AHEAD_BYTES as u64
+        } else {
+            0
+        }
     }
 
     /// Reads what there is, as far as it fits; 0 is the end.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let Some(tls) = &mut self.tls else { return self.stream.read(into) };
+        let Some(tls) = &mut self.tls else {
+            return self.stream.read(into);
+        };
         let mut count = 0;
         self.unread = true;
         for _ in 0..READS {
@@ -102,7 +114,11 @@ impl Channel {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, error));
             }
         }
-        if count > 0 { Ok(count) } else { Err(io::ErrorKind::WouldBlock.into()) }
+        if count > 0 {
+            Ok(count)
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
+        }
     }
 
     /// Sends what waits, then takes from the beginning of `output`, and tells how
@@ -111,7 +127,11 @@ impl Channel {
         let tls = match &mut self.tls {
             Some(tls) if self.clear == 0 => tls,
             encrypts => {
-                let length = if encrypts.is_some() { self.clear.min(output.len()) } else { output.len() };
+                let length = if encrypts.is_some() {
+                    self.clear.min(output.len())
+                } else {
+                    output.len()
+                };
                 let count = self.stream.write(&output[..length])?;
                 self.clear -= count.min(self.clear);
                 self.written += count as u64;

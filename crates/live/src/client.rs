@@ -123,7 +123,8 @@ impl Client {
 
     /// Encrypts from now on, but for what was answered before.
     pub(crate) fn start_tls(&mut self, config: Arc<ServerConfig>) -> io::Result<()> {
-        self.channel.start_tls(config, self.connection.output().len())
+        self.channel
+            .start_tls(config, self.connection.output().len())
     }
 
     /// Whether it is to be read although its socket says nothing.
@@ -144,7 +145,11 @@ impl Client {
 
     /// How long it has taken nothing of answers that are there for it.
     pub(crate) fn stalled(&self) -> Duration {
-        if self.has_output() { self.took_at.elapsed() } else { Duration::ZERO }
+        if self.has_output() {
+            self.took_at.elapsed()
+        } else {
+            Duration::ZERO
+        }
     }
 
     /// Whether nothing more comes from it.
@@ -167,7 +172,10 @@ impl Client {
     /// if `reads` and the connection takes more.
     pub(crate) fn settle(&mut self, poll: &Poll, reads: bool) -> io::Result<()> {
         let interest = Interest {
-            readable: reads && !self.is_queued && !self.connection.is_paused() && !self.says_no_more(),
+            readable: reads
+                && !self.is_queued
+                && !self.connection.is_paused()
+                && !self.says_no_more(),
             writable: self.has_output(),
         };
         if interest != self.interest {
@@ -186,5 +194,8 @@ impl Client {
 }
 
 fn is_transient(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
 }

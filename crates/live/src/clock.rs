@@ -23,7 +23,10 @@ pub(crate) struct Clock {
 impl Clock {
     /// A clock that begins now.
     pub(crate) fn start(speed: f64) -> Clock {
-        Clock { began: Instant::now(), speed }
+        Clock {
+            began: Instant::now(),
+            speed,
+        }
     }
 
     /// What time it is in the world.
@@ -61,9 +64,15 @@ mod tests {
             let clock = Clock::start(speed);
             for left in [0u64, 1, 2, 7, 999, 1_000_003, 86_400_000_000_001] {
                 let wait = clock.wait(Time::from_nanos(5), Time::from_nanos(5 + left));
-                assert!(wait.as_nanos() as f64 * speed >= left as f64, "{left} ns at {speed}");
+                assert!(
+                    wait.as_nanos() as f64 * speed >= left as f64,
+                    "{left} ns at {speed}"
+                );
             }
-            assert_eq!(clock.wait(Time::from_nanos(9), Time::from_nanos(5)), Duration::ZERO);
+            assert_eq!(
+                clock.wait(Time::from_nanos(9), Time::from_nanos(5)),
+                Duration::ZERO
+            );
         }
     }
 }

@@ -29,11 +29,15 @@ impl Server {
     pub(crate) fn send_to(&mut self, place: u32) {
         // Answers, and room in the socket, may let it take what it had received.
         self.begin_all(place);
-        let Some(client) = &mut self.clients[place as usize] else { return };
+        let Some(client) = &mut self.clients[place as usize] else {
+            return;
+        };
         let sent = client.send();
         self.begin_all(place);
         let reads = self.stopping.is_none();
-        let Some(client) = &mut self.clients[place as usize] else { return };
+        let Some(client) = &mut self.clients[place as usize] else {
+            return;
+        };
         if self.stopping.is_some() {
             client.end_input();
         }
@@ -49,7 +53,9 @@ impl Server {
 
     pub(crate) fn accept(&mut self, index: usize) {
         for _ in 0..ACCEPTS_MAX {
-            let Some(listener) = self.listeners.get(index) else { return };
+            let Some(listener) = self.listeners.get(index) else {
+                return;
+            };
             match listener.accept() {
                 Ok(stream) if self.may_connect(&stream) && self.has_room_for_one() => {
                     let place = self.free.pop().unwrap_or_else(|| {
@@ -59,7 +65,11 @@ impl Server {
                     });
                     self.clients_so_far = self.clients_so_far.wrapping_add(1).max(1);
                     let generation = self.generations[place as usize];
-                    let id = ClientId { place, generation, number: self.clients_so_far };
+                    let id = ClientId {
+                        place,
+                        generation,
+                        number: self.clients_so_far,
+                    };
                     let connection = self.connection();
                     match Client::new(id, client_key(id), stream, connection, &self.poll) {
                         Ok(client) => {
@@ -98,7 +108,9 @@ impl Server {
     fn has_room_for_one(&mut self) -> bool {
         if self.clients_now >= self.clients_max {
             let clients = self.clients.iter().flatten();
-            let oldest = clients.filter_map(|client| Some((client.handshaking()?, client.id.place))).max();
+            let oldest = clients
+                .filter_map(|client| Some((client.handshaking()?, client.id.place)))
+                .max();
             if let Some((_, place)) = oldest {
                 self.close(place);
             }
@@ -110,8 +122,12 @@ impl Server {
     pub(crate) fn close_idle_clients(&mut self) {
         let is_tight = self.budget.is_tight();
         for place in 0..self.clients.len() {
-            let Some(client) = &self.clients[place] else { continue };
-            let dawdles = client.handshaking().is_some_and(|time| time >= HANDSHAKE_TIMEOUT);
+            let Some(client) = &self.clients[place] else {
+                continue;
+            };
+            let dawdles = client
+                .handshaking()
+                .is_some_and(|time| time >= HANDSHAKE_TIMEOUT);
             let stalls = client.stalled() >= STALL_TIMEOUT && (is_tight || client.says_no_more());
             if dawdles || stalls {
                 self.close(place as u32);
@@ -123,7 +139,14 @@ impl Server {
     pub(crate) fn listen(&mut self, readable: bool) {
         self.accept_at = (!readable).then(|| Instant::now() + RETRY);
         for (key, listener) in (FIRST_LISTENER..).zip(&self.listeners) {
-            let _ = self.poll.modify(listener, key, Interest { readable, writable: false });
+            let _ = self.poll.modify(
+                listener,
+                key,
+                Interest {
+                    readable,
+                    writable: false,
+                },
+            );
         }
     }
 
@@ -131,7 +154,9 @@ impl Server {
     pub(crate) fn client_ready(&mut self, event: Ready) {
         let place = event.key as u32;
         // It may have been told before the client left, and another came.
-        let Some(client) = self.clients.get(place as usize).and_then(Option::as_ref) else { return };
+        let Some(client) = self.clients.get(place as usize).and_then(Option::as_ref) else {
+            return;
+        };
         if client_key(client.id) != event.key {
             return;
         }
@@ -156,10 +181,16 @@ impl Server {
     /// Reads what a client has sent, and begins what it asks for.
     fn take_in(&mut self, place: u32) {
         for _ in 0..READS_MAX {
-            let Some(client) = &mut self.clients[place as usize] else { return };
-            let Ok(more) = client.receive() else { return self.close(place) };
+            let Some(client) = &mut self.clients[place as usize] else {
+                return;
+            };
+            let Ok(more) = client.receive() else {
+                return self.close(place);
+            };
             self.begin_all(place);
-            let waits = self.clients[place as usize].as_ref().is_none_or(|client| client.is_queued);
+            let waits = self.clients[place as usize]
+                .as_ref()
+                .is_none_or(|client| client.is_queued);
             if !more || waits {
                 break;
             }
@@ -173,11 +204,14 @@ impl Server {
     /// line. If it broke the protocol, what was answered before is sent, and then
     /// it is closed.
     fn begin_all(&mut self, place: u32) {
-        let Some(client) = &self.clients[place as usize] else { return };
+        let Some(client) = &self.clients[place as usize] else {
+            return;
+        };
         match client.export {
             _ if client.is_queued || self.stopping.is_some() => {}
             // Who has nothing to ask for must not be queued: nobody there is read from.
-            Some(world) if !self.worlds[world].queued.is_empty() && !client.connection.has_request() => {}
+            Some(world)
+                if !self.worlds[world].queued.is_empty() && !client.connection.has_request() => {}
             Some(world) if !self.worlds[world].queued.is_empty() => {
                 self.enqueue(place);
                 // Those before it may wait for memory, of which it needs less.
@@ -191,8 +225,13 @@ impl Server {
     /// in the queue.
     fn begin_some(&mut self, place: u32, most: usize) {
         for _ in 0..most {
-            let Some(client) = &mut self.clients[place as usize] else { return };
-            if client.export.is_some_and(|world| !self.worlds[world].has_place()) {
+            let Some(client) = &mut self.clients[place as usize] else {
+                return;
+            };
+            if client
+                .export
+                .is_some_and(|world| !self.worlds[world].has_place())
+            {
                 return self.enqueue(place);
             }
             let held = client.held_bytes();
@@ -209,7 +248,9 @@ impl Server {
     }
 
     fn enqueue(&mut self, place: u32) {
-        let Some(client) = &mut self.clients[place as usize] else { return };
+        let Some(client) = &mut self.clients[place as usize] else {
+            return;
+        };
         if let Some(world) = client.export
             && !client.is_queued
         {
@@ -230,14 +271,18 @@ impl Server {
                 if !world.has_place() {
                     break;
                 }
-                let Some(id) = world.queued.pop_front() else { break };
-                let Some(client) = client_of(&mut self.clients, id) else { continue };
+                let Some(id) = world.queued.pop_front() else {
+                    break;
+                };
+                let Some(client) = client_of(&mut self.clients, id) else {
+                    continue;
+                };
                 client.is_queued = false;
                 let before = world.machine.submitted();
                 self.begin_some(id.place, QUANTUM);
                 // Whoever could begin something may be able to begin more.
-                self.may_admit |=
-                    self.worlds[index].machine.submitted() > before && !self.worlds[index].queued.is_empty();
+                self.may_admit |= self.worlds[index].machine.submitted() > before
+                    && !self.worlds[index].queued.is_empty();
                 self.touch(id);
             }
         }
@@ -246,10 +291,14 @@ impl Server {
     /// Counts what a client holds, and frees what it only keeps, if memory is
     /// short or clients are many.
     fn account(&mut self, place: u32) {
-        let Some(client) = &mut self.clients[place as usize] else { return };
+        let Some(client) = &mut self.clients[place as usize] else {
+            return;
+        };
         let held = client.held_bytes();
         self.may_admit |= held < client.counted_bytes && !self.nobody_is_queued();
-        let Some(client) = &mut self.clients[place as usize] else { return };
+        let Some(client) = &mut self.clients[place as usize] else {
+            return;
+        };
         self.budget.change(client.counted_bytes, held);
         client.counted_bytes = held;
         if held == 0 && (self.clients_now > FEW || self.budget.is_tight()) {
@@ -262,7 +311,9 @@ impl Server {
     }
 
     fn begin(&mut self, place: u32, event: Event) {
-        let Some(client) = &mut self.clients[place as usize] else { return };
+        let Some(client) = &mut self.clients[place as usize] else {
+            return;
+        };
         match event {
             Event::Opened { export } => client.export = Some(export),
             Event::Disconnect => {}
@@ -293,7 +344,9 @@ impl Server {
     }
 
     pub(crate) fn close(&mut self, place: u32) {
-        let Some(client) = self.clients[place as usize].take() else { return };
+        let Some(client) = self.clients[place as usize].take() else {
+            return;
+        };
         // What is under way is finished, and its answers are dropped; what it had
         // asked for besides goes with it.
         self.budget.change(client.counted_bytes, 0);

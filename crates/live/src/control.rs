@@ -34,7 +34,9 @@ impl ControlSocket {
     /// # Errors
     /// The host's, if nobody can listen there, and `AddrInUse` if somebody does.
     pub fn open(path: &Path, server: ServerHandle) -> io::Result<ControlSocket> {
-        Ok(ControlSocket { _questions: Questions::open(path, Control(server))? })
+        Ok(ControlSocket {
+            _questions: Questions::open(path, Control(server))?,
+        })
     }
 }
 

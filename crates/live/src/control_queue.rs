@@ -94,7 +94,11 @@ impl ControlRequest {
     /// How long to wait for the answer: so long, unless it comes only when
     /// something is done that takes its time.
     pub(crate) fn timeout(&self, usual: Duration) -> Duration {
-        if matches!(self, ControlRequest::Scrub { .. }) { usual.max(SCRUBBING) } else { usual }
+        if matches!(self, ControlRequest::Scrub { .. }) {
+            usual.max(SCRUBBING)
+        } else {
+            usual
+        }
     }
 }
 
@@ -157,8 +161,15 @@ impl ControlQueue {
     pub(crate) fn new() -> std::io::Result<ControlQueue> {
         let waker = Arc::new(Waker::new()?);
         let (sender, requests) = channel();
-        let handle = ServerHandle { waker: Arc::clone(&waker), requests: Arc::new(Mutex::new(sender)) };
-        Ok(ControlQueue { waker, requests, handle })
+        let handle = ServerHandle {
+            waker: Arc::clone(&waker),
+            requests: Arc::new(Mutex::new(sender)),
+        };
+        Ok(ControlQueue {
+            waker,
+            requests,
+            handle,
+        })
     }
 
     pub(crate) fn handle(&self) -> ServerHandle {
@@ -179,9 +190,14 @@ impl ServerHandle {
     /// Asks, and waits for the answer.
     pub fn ask(&self, request: ControlRequest) -> ControlResponse {
         let timeout = request.timeout(TIMEOUT);
-        let gone = || ControlResponse::Refused { message: "the server has ended".into() };
+        let gone = || ControlResponse::Refused {
+            message: "the server has ended".into(),
+        };
         let (sender, answer) = channel();
-        let sent = self.requests.lock().is_ok_and(|requests| requests.send((request, sender)).is_ok());
+        let sent = self
+            .requests
+            .lock()
+            .is_ok_and(|requests| requests.send((request, sender)).is_ok());
         if !sent {
             return gone();
         }

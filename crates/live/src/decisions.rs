@@ -49,9 +49,11 @@ impl Decisions {
         path.iter().for_each(|&member| self.mix(member as u64));
         let words = match notice.signal {
             Signal::Push(extent) => [1, extent.start.0, extent.sectors.0],
-            Signal::Pull { extent, sectors } => {
-                [2, extent.map_or(u64::MAX, |extent| extent.start.0), sectors.0]
-            }
+            Signal::Pull { extent, sectors } => [
+                2,
+                extent.map_or(u64::MAX, |extent| extent.start.0),
+                sectors.0,
+            ],
             Signal::SpunDown => [3, 0, 0],
             Signal::SpunUp => [4, 0, 0],
             Signal::Failed => [5, 0, 0],
@@ -82,7 +84,10 @@ mod tests {
     fn digest(ios: &[(u64, usize, u64)]) -> u64 {
         let mut decisions = Decisions::default();
         for &(now, drive, start) in ios {
-            let request = Request { extent: Extent::new(start, 8), ..Request::default() };
+            let request = Request {
+                extent: Extent::new(start, 8),
+                ..Request::default()
+            };
             decisions.drive_io(Time::from_nanos(now), drive, &request);
         }
         decisions.digest()
@@ -98,10 +103,17 @@ mod tests {
         let push = |start| Signal::Push(Extent::new(start, 8));
         let first = digest(&[1], push(64), 10);
         assert_eq!(digest(&[1], push(64), 10), first);
-        for other in [digest(&[2], push(64), 10), digest(&[1], push(72), 10), digest(&[1], push(64), 11)] {
+        for other in [
+            digest(&[2], push(64), 10),
+            digest(&[1], push(72), 10),
+            digest(&[1], push(64), 11),
+        ] {
             assert_ne!(other, first);
         }
-        assert_ne!(digest(&[1], Signal::Failed, 10), digest(&[1], Signal::Replaced, 10));
+        assert_ne!(
+            digest(&[1], Signal::Failed, 10),
+            digest(&[1], Signal::Replaced, 10)
+        );
     }
 
     #[test]

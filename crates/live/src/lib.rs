@@ -80,8 +80,8 @@ pub use replay::{Difference, ReplayError, Verdict, replay_decisions};
 pub use serve::{ServeError, ServeOptions, Serving, Summary, serve};
 pub use signals::Said;
 pub use status::{
-    ComparingStatus, DriveState, DriveStatus, ExportStatus, GearStatus, Health, OperationStatus, Operations,
-    RESPONSE_BUCKETS_S, RebuildStatus, Status, VolumeState,
+    ComparingStatus, DriveState, DriveStatus, ExportStatus, GearStatus, Health, OperationStatus,
+    Operations, RESPONSE_BUCKETS_S, RebuildStatus, Status, VolumeState,
 };
 pub use tls::{TlsError, TlsOptions};
 pub use totals::DriveTotals;

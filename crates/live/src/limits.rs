@@ -20,8 +20,16 @@ pub(crate) fn clients_max() -> u64 {
     let allowed = maximum.map_or(wanted, |maximum| maximum.min(wanted));
     if current.is_some_and(|current| current < allowed) {
         // What the host does not allow, it does not allow.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(allowed), maximum });
+        let _ = setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: Some(allowed),
+                maximum,
+            },
+        );
     }
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(wanted);
-    descriptors.saturating_sub(open + RESERVED).clamp(1, CLIENTS_MAX)
+    descriptors
+        .saturating_sub(open + RESERVED)
+        .clamp(1, CLIENTS_MAX)
 }

@@ -41,7 +41,9 @@ impl World {
         if accept_data_loss && self.store.awaits_loss() {
             self.store.accept_data_loss().map_err(refusal)?;
         }
-        self.store.restore_member(path).map_err(|error| restore_refusal(error, path))?;
+        self.store
+            .restore_member(path)
+            .map_err(|error| restore_refusal(error, path))?;
         self.tell_layers_or_fail(path, rate)?;
         self.fill_others(rate);
         self.keep_speed(|speed| speed.rate = rate)
@@ -95,7 +97,12 @@ impl World {
     /// Where the members are that are in such a state.
     fn paths(&self, wanted: impl Fn(&MemberStatus) -> bool) -> Vec<Vec<usize>> {
         let members = self.store.status();
-        members.iter().filter(|member| wanted(member)).map(path_of).filter(|path| !path.is_empty()).collect()
+        members
+            .iter()
+            .filter(|member| wanted(member))
+            .map(path_of)
+            .filter(|path| !path.is_empty())
+            .collect()
     }
 
     /// Tells the layers the state of a member that had failed until now, and stays
@@ -110,15 +117,30 @@ impl World {
     /// The bytes have taken the member: whether data is lost thereby was theirs
     /// to ask. Within a volume that has all its data, an inner volume that has
     /// failed loses nothing by an empty member.
-    fn order_restore(&mut self, path: &[usize], done: Sectors, rate: Option<Bytes>) -> Result<(), Refusal> {
+    fn order_restore(
+        &mut self,
+        path: &[usize],
+        done: Sectors,
+        rate: Option<Bytes>,
+    ) -> Result<(), Refusal> {
         let sent = self.watch.sent.len();
         let accept_data_loss = !self.store.has_failed() || self.store.has_lost_data();
-        self.order(path, |member| Order::Restore { member, done, rate, accept_data_loss })?;
+        self.order(path, |member| Order::Restore {
+            member,
+            done,
+            rate,
+            accept_data_loss,
+        })?;
         // Unless all of it was passed over at once, and said so.
-        let own = |sent: &Sent| path.split_last().is_some_and(|(_, volume)| sent.path == volume);
+        let own = |sent: &Sent| {
+            path.split_last()
+                .is_some_and(|(_, volume)| sent.path == volume)
+        };
         if !self.watch.sent.iter().skip(sent).any(own) {
             let used = self.store.member_used(path).unwrap_or_default();
-            self.watch.rebuilds.begin(self.machine.now(), path, done, used);
+            self.watch
+                .rebuilds
+                .begin(self.machine.now(), path, done, used);
         }
         Ok(())
     }
@@ -126,7 +148,12 @@ impl World {
     /// From now on members are filled at this speed, in all volumes.
     pub(crate) fn set_speed(&mut self, now: Time, speed: RebuildSpeed) -> Result<(), Refusal> {
         self.advance(now);
-        let volumes: Vec<Vec<usize>> = self.machine.graph().volume_paths().map(<[usize]>::to_vec).collect();
+        let volumes: Vec<Vec<usize>> = self
+            .machine
+            .graph()
+            .volume_paths()
+            .map(<[usize]>::to_vec)
+            .collect();
         if volumes.is_empty() {
             return Err(Refusal("a single drive is not a member of a volume".into()));
         }
@@ -135,7 +162,11 @@ impl World {
         }
         self.keep_speed(|kept| {
             let RebuildSpeed { least, most } = speed;
-            *kept = RebuildRecord { rate: None, speed_limit_min: Some(least), speed_limit_max: most };
+            *kept = RebuildRecord {
+                rate: None,
+                speed_limit_min: Some(least),
+                speed_limit_max: most,
+            };
         })
     }
 
@@ -150,10 +181,19 @@ impl World {
     pub(crate) fn resume(&mut self) {
         let kept = self.store.rebuild_speed();
         if kept.speed_limit_min.is_some() || kept.speed_limit_max.is_some() {
-            let least = kept.speed_limit_min.unwrap_or(RebuildSpeed::default().least);
-            let speed = RebuildSpeed { least, most: kept.speed_limit_max };
-            let volumes: Vec<Vec<usize>> =
-                self.machine.graph().volume_paths().map(<[usize]>::to_vec).collect();
+            let least = kept
+                .speed_limit_min
+                .unwrap_or(RebuildSpeed::default().least);
+            let speed = RebuildSpeed {
+                least,
+                most: kept.speed_limit_max,
+            };
+            let volumes: Vec<Vec<usize>> = self
+                .machine
+                .graph()
+                .volume_paths()
+                .map(<[usize]>::to_vec)
+                .collect();
             for volume in volumes {
                 // A volume whose members never fail has no use for it.
                 let _ = self.order_volume(&volume, Order::Speed(speed));
@@ -183,7 +223,11 @@ impl World {
     }
 
     fn note_rebuilding(&mut self) {
-        self.rebuilding = self.store.status().iter().any(|member| member.filled().is_some());
+        self.rebuilding = self
+            .store
+            .status()
+            .iter()
+            .any(|member| member.filled().is_some());
     }
 
     /// Says something to the layers about the member at `path`.
@@ -244,7 +288,9 @@ impl World {
                 self.shifts.push_back((path, gear));
                 continue;
             }
-            let Signal::Rebuilt { member, done, .. } = signal else { continue };
+            let Signal::Rebuilt { member, done, .. } = signal else {
+                continue;
+            };
             path.push(member as usize);
             match self.unfilled.iter_mut().find(|unfilled| unfilled.0 == path) {
                 Some((_, upto)) => *upto = done,
@@ -262,7 +308,9 @@ impl World {
     /// begins, and what became so since when it ends. Where a member has failed meanwhile, or nothing
     /// may be written, the bytes may be in another gear, which nobody sees.
     fn shift(&mut self) {
-        let Some((path, to)) = self.shifts.pop_front() else { return };
+        let Some((path, to)) = self.shifts.pop_front() else {
+            return;
+        };
         self.store.begin_shift(&path, to);
         let over = matches!(
             (to, self.store.gear(&path)),
@@ -278,25 +326,36 @@ impl World {
             && !self.store.is_read_only()
         {
             // Both places go on to be written, and the next shift copies the rest.
-            let _ = writeln!(io::stderr(), "fullstroke: {}: a shift was not copied: {error}", self.name);
+            let _ = writeln!(
+                io::stderr(),
+                "fullstroke: {}: a shift was not copied: {error}",
+                self.name
+            );
         }
     }
 
     /// Fills some of it, so little that clients hardly wait. A member that the
     /// host cannot fill has failed again.
     fn fill(&mut self) {
-        let Some((path, upto)) = self.unfilled.pop_front() else { return };
+        let Some((path, upto)) = self.unfilled.pop_front() else {
+            return;
+        };
         let filled = match self.store.member_state(&path) {
-            Ok(MemberState::Rebuilding { done }) => {
-                self.store.rebuild_member(&path, upto.min(done + FILLED_AT_ONCE))
-            }
+            Ok(MemberState::Rebuilding { done }) => self
+                .store
+                .rebuild_member(&path, upto.min(done + FILLED_AT_ONCE)),
             // It is whole already, or has failed meanwhile.
             _ => Ok(upto),
         };
         match filled {
             Ok(done) if done < upto => return self.unfilled.push_front((path, upto)),
             // A volume that has its data again thereby is empty itself.
-            Ok(_) if self.store.member_state(&path).is_ok_and(|state| state == MemberState::Alive) => {
+            Ok(_)
+                if self
+                    .store
+                    .member_state(&path)
+                    .is_ok_and(|state| state == MemberState::Alive) =>
+            {
                 self.fill_others(self.store.rebuild_speed().rate);
             }
             Ok(_) => {}
@@ -305,7 +364,10 @@ impl World {
             Err(error) => {
                 let member = dotted(&path);
                 // Who reads standard error may have gone, which is no reason to end.
-                let _ = writeln!(io::stderr(), "fullstroke: member {member} cannot be rebuilt: {error}");
+                let _ = writeln!(
+                    io::stderr(),
+                    "fullstroke: member {member} cannot be rebuilt: {error}"
+                );
                 // Either may know already.
                 let _ = self.store.fail_member(&path);
                 let _ = self.order(&path, |member| Order::Fail { member });
@@ -337,7 +399,11 @@ impl World {
     pub(crate) fn tell_dropped(&mut self) {
         for Dropped { path, why } in self.store.take_dropped() {
             let drive = dotted(&path);
-            let _ = writeln!(io::stderr(), "fullstroke: {}: drive {drive} has failed: {why}", self.name);
+            let _ = writeln!(
+                io::stderr(),
+                "fullstroke: {}: drive {drive} has failed: {why}",
+                self.name
+            );
             // They may know already.
             let _ = self.tell_failure(&path);
         }
@@ -377,12 +443,19 @@ fn restore_refusal(error: StoreError, path: &[usize]) -> Refusal {
 
 /// What a member is called: its indices from the top.
 pub(crate) fn dotted(path: &[usize]) -> String {
-    path.iter().map(usize::to_string).collect::<Vec<_>>().join(".")
+    path.iter()
+        .map(usize::to_string)
+        .collect::<Vec<_>>()
+        .join(".")
 }
 
 /// The indices that a member is named by.
 fn path_of(member: &MemberStatus) -> Vec<usize> {
-    member.member.split('.').filter_map(|index| index.parse().ok()).collect()
+    member
+        .member
+        .split('.')
+        .filter_map(|index| index.parse().ok())
+        .collect()
 }
 
 fn refusal(error: StoreError) -> Refusal {

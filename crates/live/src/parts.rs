@@ -56,18 +56,32 @@ impl Slow {
 impl World {
     /// Begins the request of a ticket that was put down at `place`.
     pub(crate) fn begin(&mut self, place: u32) {
-        let Some(Some(ticket)) = self.tickets.get_mut(place as usize) else { return };
+        let Some(Some(ticket)) = self.tickets.get_mut(place as usize) else {
+            return;
+        };
         let request = ticket.request;
         let long = u64::from(request.length_bytes) > ZEROED_BYTES;
         let edges = edges(&request);
         if request.command == Command::WriteZeroes && allocates(&request) && long {
-            ticket.parts = Some(Box::new(Parts::new(Stage::Zeroing { next_bytes: request.offset_bytes }, 0)));
+            ticket.parts = Some(Box::new(Parts::new(
+                Stage::Zeroing {
+                    next_bytes: request.offset_bytes,
+                },
+                0,
+            )));
             (0..ZEROING).for_each(|_| self.zero_on(place));
         } else if edges.iter().any(Option::is_some) {
             let count = edges.iter().flatten().count() as u32;
             ticket.parts = Some(Box::new(Parts::new(Stage::Edges, count)));
             for extent in edges.into_iter().flatten() {
-                self.issue(place, Request { operation: Operation::Read, extent, ..Request::default() });
+                self.issue(
+                    place,
+                    Request {
+                        operation: Operation::Read,
+                        extent,
+                        ..Request::default()
+                    },
+                );
             }
         } else {
             self.issue(place, timed(&request));
@@ -80,7 +94,9 @@ impl World {
     pub(crate) fn claim(&mut self, ended: &Ended, wanted: bool) -> Option<Ticket> {
         let place = ended.finished.completion.id.0 as u32;
         let ticket = self.tickets.get_mut(place as usize)?.as_mut()?;
-        let Some(parts) = &mut ticket.parts else { return self.release(place) };
+        let Some(parts) = &mut ticket.parts else {
+            return self.release(place);
+        };
         parts.under_way -= 1;
         if ended.finished.completion.status != Status::Done || !wanted {
             parts.failure.get_or_insert(Carried::Lost);
@@ -111,17 +127,31 @@ impl World {
     /// Issues the next part of a request that zeroes as soon as what others have
     /// asked until now has ended.
     fn zero_when_others_are_served(&mut self, place: u32) {
-        let Some(Some(ticket)) = self.tickets.get(place as usize) else { return };
+        let Some(Some(ticket)) = self.tickets.get(place as usize) else {
+            return;
+        };
         let end = ticket.request.offset_bytes + u64::from(ticket.request.length_bytes);
-        if ticket.zeroed_to().is_none_or(|next_bytes| next_bytes >= end) {
+        if ticket
+            .zeroed_to()
+            .is_none_or(|next_bytes| next_bytes >= end)
+        {
             return;
         }
-        let ahead = self.tickets.iter().flatten().filter(|ticket| ticket.zeroed_to().is_none()).count();
+        let ahead = self
+            .tickets
+            .iter()
+            .flatten()
+            .filter(|ticket| ticket.zeroed_to().is_none())
+            .count();
         if ahead == 0 {
             return self.zero_on(place);
         }
         let since = self.machine.now();
-        self.held.push(Held { place, since, ahead });
+        self.held.push(Held {
+            place,
+            since,
+            ahead,
+        });
     }
 
     /// The request of `ticket` has ended: parts that waited for it go on.
@@ -143,12 +173,21 @@ impl World {
 
     /// Issues the next part of a request that zeroes, if there is one.
     fn zero_on(&mut self, place: u32) {
-        let Some(Some(Ticket { request, parts: Some(parts), .. })) = self.tickets.get_mut(place as usize)
+        let Some(Some(Ticket {
+            request,
+            parts: Some(parts),
+            ..
+        })) = self.tickets.get_mut(place as usize)
         else {
             return;
         };
-        let (end, flags) = (request.offset_bytes + u64::from(request.length_bytes), request.flags);
-        let Stage::Zeroing { next_bytes } = &mut parts.stage else { return };
+        let (end, flags) = (
+            request.offset_bytes + u64::from(request.length_bytes),
+            request.flags,
+        );
+        let Stage::Zeroing { next_bytes } = &mut parts.stage else {
+            return;
+        };
         if parts.failure.is_some() || *next_bytes >= end {
             return;
         }
@@ -158,19 +197,37 @@ impl World {
         *next_bytes = part_end;
         parts.under_way += 1;
         let force_unit_access = flags.contains(CommandFlags::FORCE_UNIT_ACCESS);
-        let hints = Hints { force_unit_access, ..Hints::default() };
-        self.issue(place, Request { operation: Operation::Write, extent, hints, ..Request::default() });
+        let hints = Hints {
+            force_unit_access,
+            ..Hints::default()
+        };
+        self.issue(
+            place,
+            Request {
+                operation: Operation::Write,
+                extent,
+                hints,
+                ..Request::default()
+            },
+        );
     }
 
     /// Zeroes the bytes of a part whose write has ended.
     fn zero_part(&mut self, place: u32, part: Extent) {
-        let Some(Some(ticket)) = self.tickets.get(place as usize) else { return };
-        let (first, length) = (ticket.request.offset_bytes, u64::from(ticket.request.length_bytes));
+        let Some(Some(ticket)) = self.tickets.get(place as usize) else {
+            return;
+        };
+        let (first, length) = (
+            ticket.request.offset_bytes,
+            u64::from(ticket.request.length_bytes),
+        );
         let begin = bytes_to(part.start).max(first);
         let end = bytes_to(part.end()).min(first + length);
         let zeroed = self.zero_bytes(begin, end - begin, false);
         if let Err(error) = zeroed
-            && let Some(Some(Ticket { parts: Some(parts), .. })) = self.tickets.get_mut(place as usize)
+            && let Some(Some(Ticket {
+                parts: Some(parts), ..
+            })) = self.tickets.get_mut(place as usize)
         {
             parts.failure = Some(Carried::of(Err(error)));
         }
@@ -178,7 +235,9 @@ impl World {
 
     /// Gives something to the layers for the ticket at `place`.
     fn issue(&mut self, place: u32, mut request: Request) {
-        let Some(Some(ticket)) = self.tickets.get(place as usize) else { return };
+        let Some(Some(ticket)) = self.tickets.get(place as usize) else {
+            return;
+        };
         let now = self.machine.now();
         request.hints.process = ticket.client.number;
         request.id = RequestId(u64::from(place));
@@ -195,10 +254,14 @@ impl World {
         let mut whole = vec![0; extent.sectors.bytes().0 as usize];
         let last = whole.len() - SECTOR_BYTES as usize;
         if begin > 0 {
-            self.store.read(extent.start, &mut whole[..SECTOR_BYTES as usize])?;
+            self.store
+                .read(extent.start, &mut whole[..SECTOR_BYTES as usize])?;
         }
-        if !(begin + payload.len()).is_multiple_of(SECTOR_BYTES as usize) && (last > 0 || begin == 0) {
-            self.store.read(Lbn(extent.end().0 - 1), &mut whole[last..])?;
+        if !(begin + payload.len()).is_multiple_of(SECTOR_BYTES as usize)
+            && (last > 0 || begin == 0)
+        {
+            self.store
+                .read(Lbn(extent.end().0 - 1), &mut whole[last..])?;
         }
         whole[begin..][..payload.len()].copy_from_slice(payload);
         self.store.write(extent.start, &whole)
@@ -214,7 +277,12 @@ impl World {
     }
 
     /// Zeroes bytes that may begin and end within sectors.
-    pub(crate) fn zero_bytes(&mut self, offset: u64, length: u64, may_punch: bool) -> Result<(), StoreError> {
+    pub(crate) fn zero_bytes(
+        &mut self,
+        offset: u64,
+        length: u64,
+        may_punch: bool,
+    ) -> Result<(), StoreError> {
         let within = within(offset, length);
         let zeroes = [0; SECTOR_BYTES as usize];
         if within.sectors == Sectors::ZERO {
@@ -232,7 +300,8 @@ impl World {
         if begin > offset {
             self.write_bytes(offset, &zeroes[..(begin - offset) as usize])?;
         }
-        self.store.write_zeroes(within.start, within.sectors, may_punch)?;
+        self.store
+            .write_zeroes(within.start, within.sectors, may_punch)?;
         if offset + length > end {
             self.write_bytes(end, &zeroes[..(offset + length - end) as usize])?;
         }
@@ -258,7 +327,10 @@ impl World {
 
     /// Begins to do so.
     pub(crate) fn begin_slowly(&mut self, ended: Ended, ticket: Ticket) {
-        let (offset, length) = (ticket.request.offset_bytes, u64::from(ticket.request.length_bytes));
+        let (offset, length) = (
+            ticket.request.offset_bytes,
+            u64::from(ticket.request.length_bytes),
+        );
         let inner = within(offset, length);
         self.finish_within(around(offset, length));
         let mut failure = None;
@@ -272,7 +344,12 @@ impl World {
                 }
             }
         }
-        self.slow.push_back(Slow { ended, ticket, left: VecDeque::from([inner]), failure });
+        self.slow.push_back(Slow {
+            ended,
+            ticket,
+            left: VecDeque::from([inner]),
+            failure,
+        });
     }
 
     /// Goes on with the first of these, one step at least and not much longer
@@ -293,10 +370,13 @@ impl World {
             let step = self.step_sectors();
             let next = (extent.start.0 / step + 1) * step;
             let part = Extent::new(extent.start.0, next.min(extent.end().0) - extent.start.0);
-            slow.left.push_front(Extent::new(part.end().0, extent.end().0 - part.end().0));
+            slow.left
+                .push_front(Extent::new(part.end().0, extent.end().0 - part.end().0));
             slow.left.retain(|extent| extent.sectors > Sectors::ZERO);
-            slow.failure =
-                self.give_back(&slow.ticket.request, part).err().map(|error| Carried::of(Err(error)));
+            slow.failure = self
+                .give_back(&slow.ticket.request, part)
+                .err()
+                .map(|error| Carried::of(Err(error)));
             if Instant::now() >= until {
                 break;
             }
@@ -326,16 +406,24 @@ impl World {
                     continue;
                 }
                 let done = self.give_back(&slow.ticket.request, Extent::new(begin, until - begin));
-                slow.failure = slow.failure.take().or(done.err().map(|error| Carried::of(Err(error))));
+                slow.failure = slow
+                    .failure
+                    .take()
+                    .or(done.err().map(|error| Carried::of(Err(error))));
                 let rests = [(part.start.0, begin), (until, part.end().0)];
                 let rests = rests.into_iter().filter(|(from, to)| to > from);
-                slow.left.extend(rests.map(|(from, to)| Extent::new(from, to - from)));
+                slow.left
+                    .extend(rests.map(|(from, to)| Extent::new(from, to - from)));
             }
         }
         self.slow = all;
     }
 
-    fn give_back(&mut self, request: &fullstroke_nbd::Request, part: Extent) -> Result<(), StoreError> {
+    fn give_back(
+        &mut self,
+        request: &fullstroke_nbd::Request,
+        part: Extent,
+    ) -> Result<(), StoreError> {
         match request.command {
             Command::Trim => self.store.discard(part.start, part.sectors),
             _ => self.store.write_zeroes(part.start, part.sectors, true),
@@ -366,7 +454,10 @@ fn edges(request: &fullstroke_nbd::Request) -> [Option<Extent>; 2] {
     let end = request.offset_bytes + u64::from(request.length_bytes);
     let first = !request.offset_bytes.is_multiple_of(SECTOR_BYTES);
     let last = !end.is_multiple_of(SECTOR_BYTES) && (all.sectors > Sectors(1) || !first);
-    [first.then(|| Extent::new(all.start.0, 1)), last.then(|| Extent::new(all.end().0 - 1, 1))]
+    [
+        first.then(|| Extent::new(all.start.0, 1)),
+        last.then(|| Extent::new(all.end().0 - 1, 1)),
+    ]
 }
 
 /// The bytes before a sector.
@@ -377,5 +468,8 @@ fn bytes_to(lbn: Lbn) -> u64 {
 /// The sectors that lie within bytes; may be none.
 fn within(offset: u64, length: u64) -> Extent {
     let first = offset.div_ceil(SECTOR_BYTES);
-    Extent { start: Lbn(first), sectors: Sectors(((offset + length) / SECTOR_BYTES).saturating_sub(first)) }
+    Extent {
+        start: Lbn(first),
+        sectors: Sectors(((offset + length) / SECTOR_BYTES).saturating_sub(first)),
+    }
 }

@@ -14,7 +14,10 @@ pub(crate) struct Interest {
 }
 
 impl Interest {
-    pub(crate) const READ: Interest = Interest { readable: true, writable: false };
+    pub(crate) const READ: Interest = Interest {
+        readable: true,
+        writable: false,
+    };
 
     fn flags(self) -> EventFlags {
         let mut flags = EventFlags::empty();
@@ -46,15 +49,38 @@ const EVENTS: usize = 256;
 impl Poll {
     pub(crate) fn new() -> io::Result<Poll> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        Ok(Poll { epoll, events: Vec::with_capacity(EVENTS) })
+        Ok(Poll {
+            epoll,
+            events: Vec::with_capacity(EVENTS),
+        })
     }
 
-    pub(crate) fn add(&self, descriptor: impl AsFd, key: u64, interest: Interest) -> io::Result<()> {
-        Ok(epoll::add(&self.epoll, descriptor, EventData::new_u64(key), interest.flags())?)
+    pub(crate) fn add(
+        &self,
+        descriptor: impl AsFd,
+        key: u64,
+        interest: Interest,
+    ) -> io::Result<()> {
+        Ok(epoll::add(
+            &self.epoll,
+            descriptor,
+            EventData::new_u64(key),
+            interest.flags(),
+        )?)
     }
 
-    pub(crate) fn modify(&self, descriptor: impl AsFd, key: u64, interest: Interest) -> io::Result<()> {
-        Ok(epoll::modify(&self.epoll, descriptor, EventData::new_u64(key), interest.flags())?)
+    pub(crate) fn modify(
+        &self,
+        descriptor: impl AsFd,
+        key: u64,
+        interest: Interest,
+    ) -> io::Result<()> {
+        Ok(epoll::modify(
+            &self.epoll,
+            descriptor,
+            EventData::new_u64(key),
+            interest.flags(),
+        )?)
     }
 
     pub(crate) fn remove(&self, descriptor: impl AsFd) -> io::Result<()> {
@@ -64,9 +90,16 @@ impl Poll {
     /// Waits until something is ready, at most so long, and puts it into
     /// `ready`.
     pub(crate) fn wait(&mut self, limit: Duration, ready: &mut Vec<Ready>) -> io::Result<()> {
-        let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
+        let limit = Timespec {
+            tv_sec: limit.as_secs() as i64,
+            tv_nsec: limit.subsec_nanos().into(),
+        };
         self.events.clear();
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), Some(&limit)) {
+        match epoll::wait(
+            &self.epoll,
+            rustix::buffer::spare_capacity(&mut self.events),
+            Some(&limit),
+        ) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => return Ok(()),
             Err(error) => return Err(error.into()),
@@ -108,7 +141,8 @@ mod tests {
     fn a_wait_is_not_shorter_than_its_limit() {
         let mut poll = Poll::new().unwrap();
         let began = Instant::now();
-        poll.wait(Duration::from_micros(300), &mut Vec::new()).unwrap();
+        poll.wait(Duration::from_micros(300), &mut Vec::new())
+            .unwrap();
         assert!(began.elapsed() >= Duration::from_micros(300));
     }
 }

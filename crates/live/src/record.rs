@@ -86,7 +86,12 @@ pub(crate) struct RecordedOrder {
 }
 
 impl RecordedOrder {
-    pub(crate) fn new(at: Time, after_requests: u64, path: &[usize], order: Order) -> RecordedOrder {
+    pub(crate) fn new(
+        at: Time,
+        after_requests: u64,
+        path: &[usize],
+        order: Order,
+    ) -> RecordedOrder {
         let mut recorded = RecordedOrder {
             at_ns: at.as_nanos(),
             after_requests,
@@ -95,7 +100,12 @@ impl RecordedOrder {
         };
         match order {
             Order::Fail { member } => recorded.member = member,
-            Order::Restore { member, done, rate, accept_data_loss } => {
+            Order::Restore {
+                member,
+                done,
+                rate,
+                accept_data_loss,
+            } => {
                 recorded.member = member;
                 recorded.restore = Some(rate.map(|rate| rate.0));
                 recorded.done_sectors = done.0;
@@ -116,9 +126,10 @@ impl RecordedOrder {
     pub(crate) fn order(&self) -> Order {
         let member = self.member;
         match (self.speed, self.restore) {
-            (Some((least, most)), _) => {
-                Order::Speed(RebuildSpeed { least: Bytes(least), most: most.map(Bytes) })
-            }
+            (Some((least, most)), _) => Order::Speed(RebuildSpeed {
+                least: Bytes(least),
+                most: most.map(Bytes),
+            }),
             (None, Some(rate)) => Order::Restore {
                 member,
                 done: Sectors(self.done_sectors),
@@ -144,7 +155,9 @@ pub struct RecordError {
 impl RecordError {
     fn new(source: TableError, kept: Option<(u64, PathBuf)>) -> RecordError {
         let reason = match source {
-            TableError::Write { path, source } => format!("cannot write `{}`: {source}", path.display()),
+            TableError::Write { path, source } => {
+                format!("cannot write `{}`: {source}", path.display())
+            }
             other => other.to_string(),
         };
         RecordError { reason, kept }
@@ -202,7 +215,11 @@ struct End {
 }
 
 impl Recorder {
-    pub(crate) fn create(path: &Path, names: &[String], identity: &Identity) -> Result<Recorder, TableError> {
+    pub(crate) fn create(
+        path: &Path,
+        names: &[String],
+        identity: &Identity,
+    ) -> Result<Recorder, TableError> {
         let schema = schema()
             .metadata(note::STACK, &identity.name)
             .metadata(note::DIGEST, &identity.digest)
@@ -222,7 +239,13 @@ impl Recorder {
 
     pub(crate) fn arrived(&mut self, now: Time, request: &Request) {
         let drives = self.spare.pop().unwrap_or_default();
-        self.rows.push_back(Row { arrived: now, request: *request, issued: None, drives, end: None });
+        self.rows.push_back(Row {
+            arrived: now,
+            request: *request,
+            issued: None,
+            drives,
+            end: None,
+        });
     }
 
     pub(crate) fn ordered(&mut self, order: RecordedOrder) {
@@ -232,7 +255,9 @@ impl Recorder {
     pub(crate) fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
         // What a layer does on its own account is nobody's, and what it does for a
         // request that was answered before came too late for the record.
-        let Some(row) = self.row(request.origin) else { return };
+        let Some(row) = self.row(request.origin) else {
+            return;
+        };
         row.issued.get_or_insert(now);
         if let Err(place) = row.drives.binary_search(&(drive as u32)) {
             row.drives.insert(place, drive as u32);
@@ -241,7 +266,9 @@ impl Recorder {
 
     /// A request has been answered, so much later than it finished.
     pub(crate) fn answered(&mut self, ended: &Ended, late_ns: u64) {
-        let Some(row) = self.row(ended.finished.origin) else { return };
+        let Some(row) = self.row(ended.finished.origin) else {
+            return;
+        };
         row.end = Some(End {
             finished: ended.finished.completion.finished,
             status: ended.finished.completion.status,
@@ -251,7 +278,9 @@ impl Recorder {
         });
         while let Some(Row { end: Some(end), .. }) = self.rows.front() {
             let end = *end;
-            let Some(mut row) = self.rows.pop_front() else { break };
+            let Some(mut row) = self.rows.pop_front() else {
+                break;
+            };
             self.first += 1;
             if self.failed.is_none() {
                 self.failed = self.put(&row, end).err();
@@ -285,8 +314,18 @@ impl Recorder {
             None => table.null(column::ISSUED),
         }
         table.u64(column::COMPLETED, end.finished.as_nanos());
-        table.bool(column::FORCE_UNIT_ACCESS, row.request.hints.force_unit_access);
-        table.text(column::STATUS, if end.status == Status::Done { "done" } else { "lost" });
+        table.bool(
+            column::FORCE_UNIT_ACCESS,
+            row.request.hints.force_unit_access,
+        );
+        table.text(
+            column::STATUS,
+            if end.status == Status::Done {
+                "done"
+            } else {
+                "lost"
+            },
+        );
         table.text(column::MEMBERS, &self.members);
         table.u64(column::LATE, end.late_ns);
         table.u64(column::COMPLETION, end.completion);
@@ -301,14 +340,25 @@ impl Recorder {
             Some(error) => Err(error),
             None => self.table.flush(),
         };
-        let rows_kept = if written.is_ok() { self.table.rows() } else { self.table.rows_to_keep() };
+        let rows_kept = if written.is_ok() {
+            self.table.rows()
+        } else {
+            self.table.rows_to_keep()
+        };
         // Orders that came after the last row that is kept lead to nothing there.
-        self.orders.retain(|order| order.after_requests <= rows_kept);
+        self.orders
+            .retain(|order| order.after_requests <= rows_kept);
         let orders = serde_json::to_string(&self.orders).unwrap_or_else(|_| "[]".into());
         self.table.note(note::ORDERS, &orders);
         match written {
-            Ok(()) => self.table.finish().map_err(|source| RecordError::new(source, None)),
-            Err(source) => Err(RecordError::new(source, self.table.keep_partial().map(|at| (rows_kept, at)))),
+            Ok(()) => self
+                .table
+                .finish()
+                .map_err(|source| RecordError::new(source, None)),
+            Err(source) => Err(RecordError::new(
+                source,
+                self.table.keep_partial().map(|at| (rows_kept, at)),
+            )),
         }
     }
 }

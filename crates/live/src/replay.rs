@@ -104,7 +104,9 @@ impl Observer for Comparison {
     fn finished(&mut self, finished: &Finished) {
         let completion = self.decisions.finished_requests();
         self.decisions.finished(finished);
-        let Some(recorded) = self.recorded.remove(&finished.origin) else { return };
+        let Some(recorded) = self.recorded.remove(&finished.origin) else {
+            return;
+        };
         let finished_ns = finished.completion.finished.as_nanos();
         if recorded.decisions == self.decisions.digest() {
             self.alike += 1;
@@ -157,10 +159,19 @@ pub fn replay_decisions(stack: &Stack, path: &Path) -> Result<Verdict, ReplayErr
 }
 
 /// Gives those orders that came before the next request.
-fn give_orders(machine: &mut Machine, comparison: &mut Comparison, orders: &mut VecDeque<RecordedOrder>) {
+fn give_orders(
+    machine: &mut Machine,
+    comparison: &mut Comparison,
+    orders: &mut VecDeque<RecordedOrder>,
+) {
     let given = machine.submitted();
-    while orders.front().is_some_and(|order| order.after_requests <= given) {
-        let Some(order) = orders.pop_front() else { break };
+    while orders
+        .front()
+        .is_some_and(|order| order.after_requests <= given)
+    {
+        let Some(order) = orders.pop_front() else {
+            break;
+        };
         let at = Time::from_nanos(order.at_ns);
         machine.advance(at, comparison);
         // It was carried out when it was recorded; if not now, decisions differ.
@@ -180,7 +191,13 @@ struct Record {
 impl Record {
     fn open(path: &Path) -> Result<Record, ReplayError> {
         let table = TableReader::open(path, &schema())?;
-        Ok(Record { path: path.to_owned(), table, rows: VecDeque::new(), rows_read: 0, latest: Time::ZERO })
+        Ok(Record {
+            path: path.to_owned(),
+            table,
+            rows: VecDeque::new(),
+            rows_read: 0,
+            latest: Time::ZERO,
+        })
     }
 
     fn note(&self, key: &str) -> &str {
@@ -194,7 +211,12 @@ impl Record {
         expected: &'static str,
     ) -> ReplayError {
         let (path, place, found) = (self.path.clone(), place.to_string(), found.into());
-        ReplayError::Damaged { path, place, found, expected }
+        ReplayError::Damaged {
+            path,
+            place,
+            found,
+            expected,
+        }
     }
 
     fn check_identity(&self, stack: &Stack) -> Result<(), ReplayError> {
@@ -213,8 +235,13 @@ impl Record {
 
     fn orders(&self) -> Result<VecDeque<RecordedOrder>, ReplayError> {
         let text = self.table.metadata(note::ORDERS).unwrap_or("[]");
-        serde_json::from_str(text)
-            .map_err(|error| self.damaged("note `orders`", error.to_string(), "a list of orders in JSON"))
+        serde_json::from_str(text).map_err(|error| {
+            self.damaged(
+                "note `orders`",
+                error.to_string(),
+                "a list of orders in JSON",
+            )
+        })
     }
 
     fn next(&mut self) -> Result<Option<(Time, Request, Recorded)>, ReplayError> {
@@ -225,7 +252,9 @@ impl Record {
     }
 
     fn refill(&mut self) -> Result<(), ReplayError> {
-        let Some(batch) = self.table.next_batch(BATCH_ROWS)? else { return Ok(()) };
+        let Some(batch) = self.table.next_batch(BATCH_ROWS)? else {
+            return Ok(());
+        };
         let mut rows = VecDeque::with_capacity(batch.rows());
         let mut fault = None;
         for index in 0..batch.rows() {
@@ -237,19 +266,31 @@ impl Record {
                 Ok(row) => {
                     fault = Some((
                         index,
-                        format!("arrival {} ns after {} ns", row.0.as_nanos(), self.latest.as_nanos()),
+                        format!(
+                            "arrival {} ns after {} ns",
+                            row.0.as_nanos(),
+                            self.latest.as_nanos()
+                        ),
                         "rows in order of arrival",
                     ));
                     break;
                 }
                 Err(name) => {
-                    fault = Some((index, format!("operation `{name}`"), "read, write, flush or discard"));
+                    fault = Some((
+                        index,
+                        format!("operation `{name}`"),
+                        "read, write, flush or discard",
+                    ));
                     break;
                 }
             }
         }
         if let Some((index, found, expected)) = fault {
-            return Err(self.damaged(format!("row {}", self.rows_read + index as u64), found, expected));
+            return Err(self.damaged(
+                format!("row {}", self.rows_read + index as u64),
+                found,
+                expected,
+            ));
         }
         self.rows_read += rows.len() as u64;
         self.rows = rows;
@@ -266,12 +307,26 @@ fn row(batch: &Batch, index: usize) -> Result<(Time, Request, Recorded), String>
         force_unit_access: batch.bool(column::FORCE_UNIT_ACCESS, index),
         ..Hints::default()
     };
-    let extent = Extent::new(batch.u64(column::START, index), batch.u64(column::SECTORS, index));
+    let extent = Extent::new(
+        batch.u64(column::START, index),
+        batch.u64(column::SECTORS, index),
+    );
     let recorded = Recorded {
         completion: batch.u64(column::COMPLETION, index),
-        finished_ns: batch.optional_u64(column::COMPLETED, index).unwrap_or(u64::MAX),
+        finished_ns: batch
+            .optional_u64(column::COMPLETED, index)
+            .unwrap_or(u64::MAX),
         decisions: batch.u64(column::DECISIONS, index),
     };
     let arrival = Time::from_nanos(batch.u64(column::ARRIVAL, index));
-    Ok((arrival, Request { operation, extent, hints, ..Request::default() }, recorded))
+    Ok((
+        arrival,
+        Request {
+            operation,
+            extent,
+            hints,
+            ..Request::default()
+        },
+        recorded,
+    ))
 }

@@ -34,7 +34,10 @@ impl World {
     /// asks for the same while that is under way waits for the same answer.
     pub(crate) fn begin_scrub(&mut self, repair: bool, asker: Sender<ControlResponse>) {
         let scrub = self.scrub.get_or_insert_with(|| Scrub {
-            on_bytes: bytes::Scrub { mend: repair, ..bytes::Scrub::default() },
+            on_bytes: bytes::Scrub {
+                mend: repair,
+                ..bytes::Scrub::default()
+            },
             rests_until: Instant::now(),
             askers: Vec::new(),
         });
@@ -44,12 +47,16 @@ impl World {
             _ => return scrub.askers.push(asker),
         };
         // Whoever asked may have lost patience.
-        let _ = asker.send(ControlResponse::Refused { message: other.into() });
+        let _ = asker.send(ControlResponse::Refused {
+            message: other.into(),
+        });
     }
 
     /// Goes on comparing, one step at least and not much longer than `until`.
     pub(crate) fn scrub_on(&mut self, until: Instant) {
-        let Some(mut scrub) = self.scrub.take() else { return };
+        let Some(mut scrub) = self.scrub.take() else {
+            return;
+        };
         let busy = self.machine.in_flight() > 0;
         if busy && Instant::now() < scrub.rests_until {
             self.scrub = Some(scrub);
@@ -63,7 +70,12 @@ impl World {
                     return answer(&scrub, &verdict(&scrub.on_bytes, impaired));
                 }
                 Err(error) => {
-                    return answer(&scrub, &ControlResponse::Refused { message: error.to_string() });
+                    return answer(
+                        &scrub,
+                        &ControlResponse::Refused {
+                            message: error.to_string(),
+                        },
+                    );
                 }
             }
             if busy || Instant::now() >= until {
@@ -100,19 +112,27 @@ fn answer(scrub: &Scrub, answer: &ControlResponse) {
 
 /// What was found, for people.
 fn verdict(scrub: &bytes::Scrub, impaired: bool) -> ControlResponse {
-    let Comparison { compared_sectors, mismatched_sectors, first } = &scrub.found;
+    let Comparison {
+        compared_sectors,
+        mismatched_sectors,
+        first,
+    } = &scrub.found;
     // What lacks a member cannot be told from what protects it.
     let left_out = if scrub.mend && impaired {
         "; parity that lacks a drive was left as it is: repair again when all drives are filled"
     } else {
         ""
     };
-    let places: Vec<String> =
-        first.iter().map(|place| format!("drive {} from sector {}", place.member, place.lbn.0)).collect();
+    let places: Vec<String> = first
+        .iter()
+        .map(|place| format!("drive {} from sector {}", place.member, place.lbn.0))
+        .collect();
     let places = places.join(", ");
     match (*mismatched_sectors, scrub.mend) {
         (0, _) => ControlResponse::Done {
-            message: format!("all redundancy is right ({compared_sectors} sectors compared){left_out}"),
+            message: format!(
+                "all redundancy is right ({compared_sectors} sectors compared){left_out}"
+            ),
         },
         (wrong, true) => ControlResponse::Done {
             message: format!(

@@ -147,7 +147,8 @@ pub fn serve(
     let (signals, write_end) = UnixStream::pair().map_err(ServeError::host("signals"))?;
     for signal in [SIGTERM, SIGINT] {
         let write_end = write_end.try_clone().map_err(ServeError::host("signals"))?;
-        signal_hook::low_level::pipe::register(signal, write_end).map_err(ServeError::host("signals"))?;
+        signal_hook::low_level::pipe::register(signal, write_end)
+            .map_err(ServeError::host("signals"))?;
     }
     let tls = options.tls.as_ref().map(tls).transpose()?;
     let mut notes = Vec::new();
@@ -155,37 +156,57 @@ pub fn serve(
         .iter()
         .map(|stack| world(stack, stacks.len(), options, &mut notes))
         .collect::<Result<Vec<_>, _>>()?;
-    let exports = stacks.iter().zip(&worlds).map(|(stack, world)| export(stack, world, options)).collect();
+    let exports = stacks
+        .iter()
+        .zip(&worlds)
+        .map(|(stack, world)| export(stack, world, options))
+        .collect();
     let exports = Arc::new(Exports::new(exports)?);
     let listeners = listeners(options)?;
     notes.extend(
-        listeners.iter().filter(|listener| listener.is_reachable()).filter_map(|at| warning(at, options)),
+        listeners
+            .iter()
+            .filter(|listener| listener.is_reachable())
+            .filter_map(|at| warning(at, options)),
     );
-    let uris = listeners.iter().map(|listener| uri(listener, options)).collect();
+    let uris = listeners
+        .iter()
+        .map(|listener| uri(listener, options))
+        .collect();
     let mut server = Server::new(worlds, exports, listeners, signals, options.pace)
         .map_err(ServeError::host("event loop"))?;
     server.allow = options.allow.clone();
     server.tls = tls;
     let handle = server.control.handle();
     let control = options.control.as_deref().map(|path| {
-        ControlSocket::open(path, handle.clone())
-            .map_err(ServeError::host(format!("control socket {}", path.display())))
+        ControlSocket::open(path, handle.clone()).map_err(ServeError::host(format!(
+            "control socket {}",
+            path.display()
+        )))
     });
     let control = control.transpose()?;
     let metrics = options.metrics.map(|at| {
-        MetricsServer::open(at, handle.clone()).map_err(ServeError::host(format!("metrics at {at}")))
+        MetricsServer::open(at, handle.clone())
+            .map_err(ServeError::host(format!("metrics at {at}")))
     });
     let metrics = metrics.transpose()?;
     ready(&Serving {
         uris,
-        exports: server.worlds.iter().map(|world| world.name.clone()).collect(),
+        exports: server
+            .worlds
+            .iter()
+            .map(|world| world.name.clone())
+            .collect(),
         control: options.control.clone(),
         metrics: metrics.as_ref().map(MetricsServer::uri),
         notes,
     });
     let ran = server.run();
     server.control.close();
-    server.worlds.iter_mut().for_each(|world| world.signals.end());
+    server
+        .worlds
+        .iter_mut()
+        .for_each(|world| world.signals.end());
     drop((control, metrics));
     let finished = finish(server);
     ran.map_err(ServeError::host("event loop"))?;
@@ -201,7 +222,12 @@ fn finish(server: Server) -> Result<Summary, ServeError> {
     let mut failed = None;
     for mut world in server.worlds {
         let closed = world.store.close().map_err(ServeError::from);
-        let recorded = world.watch.recorder.take().map(Recorder::finish).transpose();
+        let recorded = world
+            .watch
+            .recorder
+            .take()
+            .map(Recorder::finish)
+            .transpose();
         match recorded {
             Ok(rows) => recorded_requests = recorded_requests.or(rows),
             Err(error) => failed = ServeError::also(failed, error.into()),
@@ -212,7 +238,11 @@ fn finish(server: Server) -> Result<Summary, ServeError> {
     }
     match failed {
         Some(error) => Err(error),
-        None => Ok(Summary { uptime_s, exports, recorded_requests }),
+        None => Ok(Summary {
+            uptime_s,
+            exports,
+            recorded_requests,
+        }),
     }
 }
 
@@ -221,12 +251,14 @@ fn check(stacks: &[Stack], options: &ServeOptions) -> Result<(), ServeError> {
         return Err(ServeError::Options("nothing to serve, or nowhere".into()));
     }
     if options.record.is_some() && stacks.len() > 1 {
-        return Err(ServeError::Options("a record is of one stack; serve one, or leave --record out".into()));
+        return Err(ServeError::Options(
+            "a record is of one stack; serve one, or leave --record out".into(),
+        ));
     }
     match options.pace {
-        Pace::Times(speed) if !(speed.is_finite() && speed > 0.0) => {
-            Err(ServeError::Options(format!("--speed: found {speed}; expected a number above 0")))
-        }
+        Pace::Times(speed) if !(speed.is_finite() && speed > 0.0) => Err(ServeError::Options(
+            format!("--speed: found {speed}; expected a number above 0"),
+        )),
         _ => Ok(()),
     }
 }
@@ -239,13 +271,17 @@ fn listeners(options: &ServeOptions) -> Result<Vec<Listener>, ServeError> {
             Listen::Tcp(address) => format!("address {address}"),
             Listen::Inherited => "inherited sockets".to_owned(),
         };
-        listeners.extend(Listener::open(place, options.socket_mode).map_err(ServeError::host(what))?);
+        listeners
+            .extend(Listener::open(place, options.socket_mode).map_err(ServeError::host(what))?);
     }
     Ok(listeners)
 }
 
 fn tls(options: &TlsOptions) -> Result<Tls, TlsError> {
-    Ok(Tls { encryption: options.encryption(), config: options.load()? })
+    Ok(Tls {
+        encryption: options.encryption(),
+        config: options.load()?,
+    })
 }
 
 /// Where clients connect, as an NBD URI; one for TLS if nothing else is taken.
@@ -259,7 +295,10 @@ fn uri(listener: &Listener, options: &ServeOptions) -> String {
 
 /// What whoever listens to the world should know.
 fn warning(listener: &Listener, options: &ServeOptions) -> Option<String> {
-    let knows_clients = options.tls.as_ref().is_some_and(|tls| tls.required && tls.verify_peer);
+    let knows_clients = options
+        .tls
+        .as_ref()
+        .is_some_and(|tls| tls.required && tls.verify_peer);
     (options.allow.is_empty() && !knows_clients).then(|| {
         format!(
             "whoever reaches {} may read{} all bytes: --allow says who may connect, and so does --tls require \
@@ -292,20 +331,34 @@ fn world(
     let (store, report) = Store::open(service.shape, &location, &stack.volume_digest(), opening)?;
     notes.extend(describe(&report).map(|note| format!("{}: {note}", stack.name())));
     if store.is_read_only() && !report.clean {
-        let note = "served read-only: what a kill has left is mended in memory, and not in the folder";
+        let note =
+            "served read-only: what a kill has left is mended in memory, and not in the folder";
         notes.push(format!("{}: {note}", stack.name()));
     }
     let machine = Machine::new(service.graph);
     let names: Vec<String> = machine.graph().drive_names().map(str::to_owned).collect();
-    let recorder = options.record.as_deref().map(|path| recorder(stack, path, &names)).transpose()?;
-    let mut world = World::new(stack.name().to_owned(), service.summary.layout, machine, store, recorder);
+    let recorder = options
+        .record
+        .as_deref()
+        .map(|path| recorder(stack, path, &names))
+        .transpose()?;
+    let mut world = World::new(
+        stack.name().to_owned(),
+        service.summary.layout,
+        machine,
+        store,
+        recorder,
+    );
     world.resume();
     Ok(world)
 }
 
 fn recorder(stack: &Stack, path: &Path, names: &[String]) -> Result<Recorder, TableError> {
-    let identity =
-        Identity { name: stack.name().to_owned(), digest: stack.digest().to_owned(), seed: stack.seed().0 };
+    let identity = Identity {
+        name: stack.name().to_owned(),
+        digest: stack.digest().to_owned(),
+        seed: stack.seed().0,
+    };
     Recorder::create(path, names, &identity)
 }
 
@@ -329,8 +382,12 @@ fn describe(report: &OpenReport) -> impl Iterator<Item = String> {
             report.region_bytes >> 20,
         )
     });
-    let missing = (!report.newly_failed.is_empty())
-        .then(|| format!("opened degraded without members {}", report.newly_failed.join(", ")));
+    let missing = (!report.newly_failed.is_empty()).then(|| {
+        format!(
+            "opened degraded without members {}",
+            report.newly_failed.join(", ")
+        )
+    });
     let risk = (report.regions_at_risk > 0).then(|| {
         format!(
             "{} regions were being written when members went missing: what these held there may be wrong",

@@ -193,8 +193,13 @@ impl Server {
     }
 
     fn is_over(&self) -> bool {
-        let Some(since) = self.stopping else { return false };
-        let idle = self.worlds.iter().all(|world| world.machine.in_flight() == 0 && !world.has_unanswered())
+        let Some(since) = self.stopping else {
+            return false;
+        };
+        let idle = self
+            .worlds
+            .iter()
+            .all(|world| world.machine.in_flight() == 0 && !world.has_unanswered())
             && self.sync_queues.iter().all(SyncQueue::is_empty)
             && self.marks.iter().all(Marks::is_empty);
         idle && (self.clients_now == 0 || since.elapsed() >= SHUTDOWN_TIMEOUT)
@@ -202,8 +207,17 @@ impl Server {
 
     /// How long to wait for the next event.
     fn poll_timeout(&self) -> Duration {
-        let due = self.worlds.iter().map(|world| world.machine.next_wake()).min().unwrap_or(Time::NEVER);
-        let mut most = if self.stopping.is_some() { SHUTDOWN_POLL } else { IDLE_POLL };
+        let due = self
+            .worlds
+            .iter()
+            .map(|world| world.machine.next_wake())
+            .min()
+            .unwrap_or(Time::NEVER);
+        let mut most = if self.stopping.is_some() {
+            SHUTDOWN_POLL
+        } else {
+            IDLE_POLL
+        };
         if self.stopping.is_none() {
             most = most.min(self.tidy_at.saturating_sub(self.began.elapsed()));
         }
@@ -316,8 +330,12 @@ impl Server {
     /// Carries a finished request out on the bytes and answers it.
     fn answer(&mut self, index: usize, ended: Ended) {
         let world = &mut self.worlds[index];
-        let wanted = world.asked(&ended).is_some_and(|id| client_of(&mut self.clients, id).is_some());
-        let Some(ticket) = world.claim(&ended, wanted) else { return };
+        let wanted = world
+            .asked(&ended)
+            .is_some_and(|id| client_of(&mut self.clients, id).is_some());
+        let Some(ticket) = world.claim(&ended, wanted) else {
+            return;
+        };
         let status = ended.finished.completion.status;
         if ticket.request.command == Command::Read {
             return self.answer_read(index, ended, ticket);
@@ -325,7 +343,9 @@ impl Server {
         if status == Status::Done && ticket.request.command.changes() {
             let changes_at_once = world.announce(&ticket.request);
             if !changes_at_once || !self.marks[index].waiting.is_empty() {
-                self.marks[index].waiting.push_back(Waiting { ended, ticket });
+                self.marks[index]
+                    .waiting
+                    .push_back(Waiting { ended, ticket });
                 return self.begin_marking(index);
             }
         }
@@ -362,7 +382,9 @@ impl Server {
         let _ = self.worlds[index].store.note_marked(marked);
         while let Some(Waiting { ended, ticket }) = self.marks[index].waiting.pop_front() {
             if !self.worlds[index].announce(&ticket.request) {
-                self.marks[index].waiting.push_front(Waiting { ended, ticket });
+                self.marks[index]
+                    .waiting
+                    .push_front(Waiting { ended, ticket });
                 break;
             }
             let answered = self.answered.len();
@@ -383,7 +405,9 @@ impl Server {
         if let Some(client) = client_of(&mut self.clients, ticket.client) {
             let request = ticket.request;
             client.connection.reply_read(&request, |into| {
-                failure = world.carry(&mut ticket, ended.finished.completion.status, into).failure();
+                failure = world
+                    .carry(&mut ticket, ended.finished.completion.status, into)
+                    .failure();
                 failure.as_ref().map_or(Ok(()), |(code, _)| Err(*code))
             });
         }
@@ -402,10 +426,16 @@ impl Server {
         if let Some(client) = client_of(&mut self.clients, ticket.client) {
             match &failure {
                 None => client.connection.reply_done(&ticket.request),
-                Some((code, message)) => client.connection.reply_error(&ticket.request, *code, message),
+                Some((code, message)) => {
+                    client
+                        .connection
+                        .reply_error(&ticket.request, *code, message)
+                }
             }
             if !self.budget.is_tight() {
-                client.connection.recycle(std::mem::take(&mut ticket.payload));
+                client
+                    .connection
+                    .recycle(std::mem::take(&mut ticket.payload));
             }
         }
         self.worlds[index].count(&ticket, &ended, failure.is_some());
@@ -449,9 +479,11 @@ impl Server {
             if let Some(client) = client_of(&mut self.clients, ticket.client) {
                 match &result {
                     Ok(()) => client.connection.reply_done(&ticket.request),
-                    Err(error) => {
-                        client.connection.reply_error(&ticket.request, ErrorCode::InputOutput, error)
-                    }
+                    Err(error) => client.connection.reply_error(
+                        &ticket.request,
+                        ErrorCode::InputOutput,
+                        error,
+                    ),
                 }
             }
             let world = &mut self.worlds[index];
@@ -483,9 +515,9 @@ impl Server {
         let now = self.clock.now();
         for (index, ended) in self.answered.drain(..) {
             let late_ns = match self.pace {
-                Pace::Times(_) => {
-                    self.clock.outside_ns(now.saturating_since(ended.finished.completion.finished))
-                }
+                Pace::Times(_) => self
+                    .clock
+                    .outside_ns(now.saturating_since(ended.finished.completion.finished)),
                 Pace::Immediate => 0,
             };
             self.worlds[index].answered(&ended, late_ns);
@@ -569,5 +601,8 @@ pub(crate) fn client_key(id: ClientId) -> u64 {
 
 /// The client of that id, unless it has gone.
 pub(crate) fn client_of(clients: &mut [Option<Client>], id: ClientId) -> Option<&mut Client> {
-    clients.get_mut(id.place as usize)?.as_mut().filter(|client| client.id == id)
+    clients
+        .get_mut(id.place as usize)?
+        .as_mut()
+        .filter(|client| client.id == id)
 }

@@ -47,7 +47,10 @@ impl Said {
     /// The sectors of a PULL without an address.
     pub fn of_any(&self) -> u64 {
         match self {
-            Said::Pull { start: None, sectors } => *sectors,
+            Said::Pull {
+                start: None,
+                sectors,
+            } => *sectors,
             Said::Pull { .. } | Said::Push { .. } => 0,
         }
     }
@@ -55,13 +58,24 @@ impl Said {
     /// A signal that is meant for clients.
     pub(crate) fn of(signal: Signal) -> Option<Said> {
         match signal {
-            Signal::Pull { extent: Some(extent), .. } => {
-                Some(Said::Pull { start: Some(extent.start.0), sectors: extent.sectors.0 })
-            }
-            Signal::Pull { extent: None, sectors } => Some(Said::Pull { start: None, sectors: sectors.0 }),
-            Signal::Push(Extent { start: Lbn(start), sectors: Sectors(sectors) }) => {
-                Some(Said::Push { start, sectors })
-            }
+            Signal::Pull {
+                extent: Some(extent),
+                ..
+            } => Some(Said::Pull {
+                start: Some(extent.start.0),
+                sectors: extent.sectors.0,
+            }),
+            Signal::Pull {
+                extent: None,
+                sectors,
+            } => Some(Said::Pull {
+                start: None,
+                sectors: sectors.0,
+            }),
+            Signal::Push(Extent {
+                start: Lbn(start),
+                sectors: Sectors(sectors),
+            }) => Some(Said::Push { start, sectors }),
             _ => None,
         }
     }
@@ -114,7 +128,11 @@ pub(crate) struct Signals {
 impl Signals {
     pub(crate) fn say(&mut self, said: Said) {
         let any = matches!(said, Said::Pull { start: None, .. });
-        let host = if any { self.whose_turn(Instant::now()) } else { None };
+        let host = if any {
+            self.whose_turn(Instant::now())
+        } else {
+            None
+        };
         if self.kept.len() == KEPT {
             self.kept.pop_front();
         }
@@ -124,7 +142,8 @@ impl Signals {
 
     /// The next of the hosts that are there. Once each is passed over, they are asked again.
     fn whose_turn(&mut self, now: Instant) -> Option<u64> {
-        self.hosts.retain(|host| now.saturating_duration_since(host.asked) < AWAY);
+        self.hosts
+            .retain(|host| now.saturating_duration_since(host.asked) < AWAY);
         for _ in 0..=self.hosts.len() {
             self.hosts.rotate_left(usize::from(!self.hosts.is_empty()));
             let host = self.hosts.back_mut()?;
@@ -146,7 +165,13 @@ impl Signals {
             return host.id;
         }
         self.next_host += 1;
-        self.hosts.push_back(Host { id: self.next_host, name, asked, pulled: 0, lacked: false });
+        self.hosts.push_back(Host {
+            id: self.next_host,
+            name,
+            asked,
+            pulled: 0,
+            lacked: false,
+        });
         self.next_host
     }
 
@@ -166,7 +191,12 @@ impl Signals {
         }
         let after = after.unwrap_or(self.next).min(self.next);
         let host = host.map(|(name, wrote)| self.host(name, wrote));
-        self.listeners.push(Listener { after, host, asker, until: Instant::now() + PATIENCE });
+        self.listeners.push(Listener {
+            after,
+            host,
+            asker,
+            until: Instant::now() + PATIENCE,
+        });
     }
 
     /// Nothing is said any more: those who wait need not.
@@ -183,7 +213,10 @@ impl Signals {
         let (next, kept, hosts) = (self.next, &self.kept, &mut self.hosts);
         let first = next - kept.len() as u64;
         self.listeners.retain_mut(|listener| {
-            let new = || kept.iter().skip(listener.after.saturating_sub(first) as usize);
+            let new = || {
+                kept.iter()
+                    .skip(listener.after.saturating_sub(first) as usize)
+            };
             let missed = first.saturating_sub(listener.after);
             let is_for = |one: &&Kept| one.is_for(listener.host);
             if missed == 0 && !new().any(|one| is_for(&one)) && now < listener.until {
@@ -195,7 +228,11 @@ impl Signals {
                 host.pulled = signals.iter().map(Said::of_any).sum();
             }
             // Whoever asked may have gone.
-            let _ = listener.asker.send(ControlResponse::Signals { next, missed, signals });
+            let _ = listener.asker.send(ControlResponse::Signals {
+                next,
+                missed,
+                signals,
+            });
             false
         });
     }
@@ -207,7 +244,10 @@ mod tests {
     use std::sync::mpsc::channel;
 
     fn pull(sectors: u64) -> Said {
-        Said::Pull { start: None, sectors }
+        Said::Pull {
+            start: None,
+            sectors,
+        }
     }
 
     #[test]
@@ -232,7 +272,10 @@ mod tests {
         signals.listen(Some(2), None, sender.clone());
         signals.tell();
         let next = KEPT as u64 + 5;
-        assert_eq!(answers.try_recv().unwrap(), heard(next, 3, (3..KEPT as u64 + 3).collect()));
+        assert_eq!(
+            answers.try_recv().unwrap(),
+            heard(next, 3, (3..KEPT as u64 + 3).collect())
+        );
         // A number that nobody was told is the next.
         signals.listen(Some(u64::MAX), None, sender);
         signals.say(pull(7));
@@ -245,33 +288,59 @@ mod tests {
         let mut signals = Signals::default();
         let (sender, answers) = channel();
         let ask = |signals: &mut Signals, host: Option<&str>, after: u64| {
-            signals.listen(Some(after), host.map(|name| (name.to_owned(), None)), sender.clone());
+            signals.listen(
+                Some(after),
+                host.map(|name| (name.to_owned(), None)),
+                sender.clone(),
+            );
             signals.tell();
             answers.try_recv().ok().map(|answer| match answer {
-                ControlResponse::Signals { signals, missed: 0, .. } => signals,
+                ControlResponse::Signals {
+                    signals, missed: 0, ..
+                } => signals,
                 other => panic!("{other:?}"),
             })
         };
         for host in ["one", "two", "three"] {
-            assert_eq!(ask(&mut signals, Some(host), 0), None, "nothing was said yet");
+            assert_eq!(
+                ask(&mut signals, Some(host), 0),
+                None,
+                "nothing was said yet"
+            );
         }
         signals.end();
         for sectors in 1..=4 {
             signals.say(pull(sectors));
         }
-        let push = Said::Push { start: 8, sectors: 8 };
+        let push = Said::Push {
+            start: 8,
+            sectors: 8,
+        };
         signals.say(push);
-        assert_eq!(ask(&mut signals, Some("one"), 0), Some(vec![pull(1), pull(4), push]));
+        assert_eq!(
+            ask(&mut signals, Some("one"), 0),
+            Some(vec![pull(1), pull(4), push])
+        );
         assert_eq!(ask(&mut signals, Some("two"), 0), Some(vec![pull(2), push]));
-        assert_eq!(ask(&mut signals, Some("three"), 0), Some(vec![pull(3), push]));
+        assert_eq!(
+            ask(&mut signals, Some("three"), 0),
+            Some(vec![pull(3), push])
+        );
         assert_eq!(ask(&mut signals, None, 3), Some(vec![pull(4), push]));
         // Who is not there any more is not asked.
         let away = Instant::now().checked_sub(AWAY).unwrap();
-        signals.hosts.iter_mut().filter(|host| host.name != "three").for_each(|host| host.asked = away);
+        signals
+            .hosts
+            .iter_mut()
+            .filter(|host| host.name != "three")
+            .for_each(|host| host.asked = away);
         for sectors in 5..=6 {
             signals.say(pull(sectors));
         }
-        assert_eq!(ask(&mut signals, Some("three"), 5), Some(vec![pull(5), pull(6)]));
+        assert_eq!(
+            ask(&mut signals, Some("three"), 5),
+            Some(vec![pull(5), pull(6)])
+        );
         // What is for another does not wake who waits.
         assert_eq!(ask(&mut signals, Some("one"), 7), None);
         signals.say(pull(7));
@@ -292,7 +361,9 @@ mod tests {
             signals.listen(Some(after), Some((host.to_owned(), wrote)), sender.clone());
             signals.tell();
             match answers.try_recv() {
-                Ok(ControlResponse::Signals { signals, .. }) => signals.iter().map(Said::of_any).sum(),
+                Ok(ControlResponse::Signals { signals, .. }) => {
+                    signals.iter().map(Said::of_any).sum()
+                }
                 _ => 0,
             }
         };
@@ -316,7 +387,12 @@ mod tests {
         assert_eq!(sums, [48, 24, 48]);
         // Where nobody has anything, somebody is asked all the same.
         for host in ["full", "empty", "silent"] {
-            signals.hosts.iter_mut().find(|one| one.name == host).unwrap().lacked = true;
+            signals
+                .hosts
+                .iter_mut()
+                .find(|one| one.name == host)
+                .unwrap()
+                .lacked = true;
         }
         assert!(signals.whose_turn(Instant::now()).is_some());
     }

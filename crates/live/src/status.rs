@@ -122,8 +122,12 @@ pub struct RebuildStatus {
 
 impl VolumeState {
     /// All of them.
-    pub const ALL: [VolumeState; 4] =
-        [VolumeState::Whole, VolumeState::Rebuilding, VolumeState::Degraded, VolumeState::Failed];
+    pub const ALL: [VolumeState; 4] = [
+        VolumeState::Whole,
+        VolumeState::Rebuilding,
+        VolumeState::Degraded,
+        VolumeState::Failed,
+    ];
 
     /// Its name in messages.
     pub const fn name(self) -> &'static str {
@@ -147,7 +151,11 @@ impl Health {
 impl GearStatus {
     /// For people: `low gear, 3 shifts`.
     pub fn words(&self) -> String {
-        let volume = if self.volume.is_empty() { String::new() } else { format!("{}: ", self.volume) };
+        let volume = if self.volume.is_empty() {
+            String::new()
+        } else {
+            format!("{}: ", self.volume)
+        };
         let shifts = if self.shifts == 1 { "shift" } else { "shifts" };
         format!("{volume}{} gear, {} {shifts}", self.gear, self.shifts)
     }
@@ -166,8 +174,12 @@ impl ComparingStatus {
 impl RebuildStatus {
     /// For people: `2: 41.3 %, 204.100 MB/s, 19.2 h left`.
     pub fn words(&self) -> String {
-        let speed = self.mb_per_s.map_or(String::new(), |speed| format!(", {speed:.1} MB/s"));
-        let left = self.left_s.map_or(String::new(), |left| format!(", {} left", span(left)));
+        let speed = self
+            .mb_per_s
+            .map_or(String::new(), |speed| format!(", {speed:.1} MB/s"));
+        let left = self
+            .left_s
+            .map_or(String::new(), |left| format!(", {} left", span(left)));
         format!("{}: {:.1} %{speed}{left}", self.member, 100.0 * self.share)
     }
 }
@@ -225,7 +237,11 @@ pub enum DriveState {
 
 impl DriveState {
     /// All of them.
-    pub const ALL: [DriveState; 3] = [DriveState::Alive, DriveState::Failed, DriveState::Rebuilding];
+    pub const ALL: [DriveState; 3] = [
+        DriveState::Alive,
+        DriveState::Failed,
+        DriveState::Rebuilding,
+    ];
 
     /// Its name in messages.
     pub const fn name(self) -> &'static str {
@@ -271,7 +287,8 @@ pub struct DriveStatus {
 
 /// The upper ends of the buckets of response times, in seconds.
 pub const RESPONSE_BUCKETS_S: [f64; 16] = [
-    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25,
+    0.5, 1.0, 2.5,
 ];
 
 impl Operations {

@@ -30,15 +30,30 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    pub(crate) fn new(client: ClientId, request: fullstroke_nbd::Request, payload: Vec<u8>) -> Ticket {
-        Ticket { client, request, payload, arrived: Time::ZERO, parts: None }
+    pub(crate) fn new(
+        client: ClientId,
+        request: fullstroke_nbd::Request,
+        payload: Vec<u8>,
+    ) -> Ticket {
+        Ticket {
+            client,
+            request,
+            payload,
+            arrived: Time::ZERO,
+            parts: None,
+        }
     }
 
     /// How it ends if all went well.
     pub(crate) fn done(&self) -> Carried {
         let forced = self.request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS);
-        let durable = self.request.command == Command::Flush || (self.request.command.changes() && forced);
-        if durable { Carried::DoneWhenDurable } else { Carried::Done }
+        let durable =
+            self.request.command == Command::Flush || (self.request.command.changes() && forced);
+        if durable {
+            Carried::DoneWhenDurable
+        } else {
+            Carried::Done
+        }
     }
 }
 
@@ -69,7 +84,10 @@ impl Carried {
     pub(crate) fn failure(&self) -> Option<(ErrorCode, String)> {
         match self {
             Carried::Done | Carried::DoneWhenDurable => None,
-            Carried::Lost => Some((ErrorCode::InputOutput, "the data was lost with failed drives".into())),
+            Carried::Lost => Some((
+                ErrorCode::InputOutput,
+                "the data was lost with failed drives".into(),
+            )),
             Carried::Failed(error) if error.is_out_of_space() => {
                 Some((ErrorCode::NoSpace, error.to_string()))
             }
@@ -109,13 +127,20 @@ impl Ticket {
 
 impl Parts {
     pub(crate) fn new(stage: Stage, under_way: u32) -> Parts {
-        Parts { stage, under_way, failure: None }
+        Parts {
+            stage,
+            under_way,
+            failure: None,
+        }
     }
 
     /// What went wrong, if something did; and whether the bytes were changed
     /// part by part already.
     pub(crate) fn outcome(&mut self) -> (Option<Carried>, bool) {
-        (self.failure.take(), matches!(self.stage, Stage::Zeroing { .. }))
+        (
+            self.failure.take(),
+            matches!(self.stage, Stage::Zeroing { .. }),
+        )
     }
 }
 
@@ -139,7 +164,10 @@ pub(crate) fn timed(request: &fullstroke_nbd::Request) -> Request {
     Request {
         operation,
         extent: extent(request),
-        hints: Hints { force_unit_access, ..Hints::default() },
+        hints: Hints {
+            force_unit_access,
+            ..Hints::default()
+        },
         ..Request::default()
     }
 }

@@ -54,12 +54,19 @@ pub enum TlsError {
 impl TlsOptions {
     /// What the protocol tells clients.
     pub(crate) fn encryption(&self) -> Encryption {
-        if self.required { Encryption::Required } else { Encryption::Offered }
+        if self.required {
+            Encryption::Required
+        } else {
+            Encryption::Offered
+        }
     }
 
     /// Reads the files.
     pub(crate) fn load(&self) -> Result<Arc<ServerConfig>, TlsError> {
-        let (certificate, key) = (self.certificates.join(CERTIFICATE), self.certificates.join(KEY));
+        let (certificate, key) = (
+            self.certificates.join(CERTIFICATE),
+            self.certificates.join(KEY),
+        );
         let provider = Arc::new(crypto::ring::default_provider());
         let versions = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
@@ -74,14 +81,21 @@ impl TlsOptions {
             versions.with_no_client_auth()
         };
         let chain = certificates(&certificate, CERTIFICATES)?;
-        let secret = PrivateKeyDer::from_pem_file(&key).map_err(|error| unread(&key, error, KEYS))?;
-        let mut config = clients.with_single_cert(chain, secret).map_err(|error| match error {
-            rustls::Error::InconsistentKeys(_) => {
-                content(&key, "the key of another certificate".into(), "the key of server-cert.pem")
-            }
-            rustls::Error::InvalidCertificate(_) => content(&certificate, error.to_string(), CERTIFICATES),
-            error => content(&key, error.to_string(), KEYS),
-        })?;
+        let secret =
+            PrivateKeyDer::from_pem_file(&key).map_err(|error| unread(&key, error, KEYS))?;
+        let mut config = clients
+            .with_single_cert(chain, secret)
+            .map_err(|error| match error {
+                rustls::Error::InconsistentKeys(_) => content(
+                    &key,
+                    "the key of another certificate".into(),
+                    "the key of server-cert.pem",
+                ),
+                rustls::Error::InvalidCertificate(_) => {
+                    content(&certificate, error.to_string(), CERTIFICATES)
+                }
+                error => content(&key, error.to_string(), KEYS),
+            })?;
         // Clients of NBD connect once and stay: nothing to resume.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
@@ -92,7 +106,9 @@ impl TlsOptions {
         let path = self.certificates.join(AUTHORITY);
         let mut roots = RootCertStore::empty();
         for certificate in certificates(&path, AUTHORITIES)? {
-            roots.add(certificate).map_err(|error| content(&path, error.to_string(), AUTHORITIES))?;
+            roots
+                .add(certificate)
+                .map_err(|error| content(&path, error.to_string(), AUTHORITIES))?;
         }
         Ok((path, roots))
     }
@@ -103,7 +119,10 @@ const KEYS: &str = "the key of server-cert.pem, unencrypted (PKCS #8, PKCS #1 or
 const AUTHORITIES: &str = "the certificates of who certifies clients";
 
 /// All certificates of a file, of which there is at least one.
-fn certificates(path: &Path, expected: &'static str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+fn certificates(
+    path: &Path,
+    expected: &'static str,
+) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| unread(path, error, expected))?;
@@ -115,7 +134,13 @@ fn certificates(path: &Path, expected: &'static str) -> Result<Vec<CertificateDe
 
 fn unread(path: &Path, error: pem::Error, expected: &'static str) -> TlsError {
     let found = match error {
-        pem::Error::Io(source) => return TlsError::Read { path: path.to_owned(), source, expected },
+        pem::Error::Io(source) => {
+            return TlsError::Read {
+                path: path.to_owned(),
+                source,
+                expected,
+            };
+        }
         pem::Error::NoItemsFound => "nothing of the kind".to_owned(),
         other => format!("no PEM ({other})"),
     };
@@ -123,5 +148,9 @@ fn unread(path: &Path, error: pem::Error, expected: &'static str) -> TlsError {
 }
 
 fn content(path: &Path, found: String, expected: &'static str) -> TlsError {
-    TlsError::Content { path: path.to_owned(), found, expected }
+    TlsError::Content {
+        path: path.to_owned(),
+        found,
+        expected,
+    }
 }

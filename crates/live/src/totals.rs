@@ -20,10 +20,13 @@ pub struct DriveTotals {
 impl DriveTotals {
     /// What servers show of a drive's statistics.
     pub fn of(statistics: &MemberStatistics) -> DriveTotals {
-        let seconds =
-            |power: PowerStatistics| PowerState::ALL.map(|state| power.time_in(state).as_secs_f64());
+        let seconds = |power: PowerStatistics| {
+            PowerState::ALL.map(|state| power.time_in(state).as_secs_f64())
+        };
         DriveTotals {
-            totals: Counter::all_served().map(|served| (served.total)(statistics)).collect(),
+            totals: Counter::all_served()
+                .map(|served| (served.total)(statistics))
+                .collect(),
             states_s: statistics.power.map(seconds),
         }
     }
@@ -35,20 +38,29 @@ impl DriveTotals {
 
     /// Seconds in each state of power; none where it is not known what the drive draws.
     pub fn power_states(&self) -> impl Iterator<Item = (PowerState, f64)> {
-        self.states_s.into_iter().flat_map(|seconds| PowerState::ALL.into_iter().zip(seconds))
+        self.states_s
+            .into_iter()
+            .flat_map(|seconds| PowerState::ALL.into_iter().zip(seconds))
     }
 
     /// That of `counter`, in its unit; not a number if servers do not show it.
     pub fn value(&self, counter: Counter) -> f64 {
-        let Some(wanted) = counter.served else { return f64::NAN };
-        self.all().find(|(served, _)| served.key == wanted.key).map_or(f64::NAN, |(_, total)| total.value())
+        let Some(wanted) = counter.served else {
+            return f64::NAN;
+        };
+        self.all()
+            .find(|(served, _)| served.key == wanted.key)
+            .map_or(f64::NAN, |(_, total)| total.value())
     }
 }
 
 impl Serialize for DriveTotals {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for (served, total) in self.all().filter(|(_, total)| *total != Total::Joules(None)) {
+        for (served, total) in self
+            .all()
+            .filter(|(_, total)| *total != Total::Joules(None))
+        {
             map.serialize_entry(served.key, &total)?;
         }
         if self.states_s.is_some() {
@@ -76,11 +88,15 @@ impl<'de> Deserialize<'de> for DriveTotals {
                 };
             };
             read(served, value).ok_or_else(|| {
-                D::Error::custom(format!("`{}`: found {value}, expected a number", served.key))
+                D::Error::custom(format!(
+                    "`{}`: found {value}, expected a number",
+                    served.key
+                ))
             })
         };
-        let seconds =
-            |states: &Value| PowerState::ALL.map(|state| states[state.name()].as_f64().unwrap_or(0.0));
+        let seconds = |states: &Value| {
+            PowerState::ALL.map(|state| states[state.name()].as_f64().unwrap_or(0.0))
+        };
         Ok(DriveTotals {
             totals: Counter::all_served().map(total).collect::<Result<_, _>>()?,
             states_s: found.get(STATES).map(seconds),
@@ -117,18 +133,26 @@ mod tests {
 
     #[test]
     fn totals_are_keys_of_the_status() {
-        let status = json!({ "busy_s": 6.25, "ios": 30, "reads": 20, "bytes": 122_880, "buffer_hits": 9 });
+        let status =
+            json!({ "busy_s": 6.25, "ios": 30, "reads": 20, "bytes": 122_880, "buffer_hits": 9 });
         assert_eq!(serde_json::to_value(totals()).unwrap(), status);
-        assert_eq!(serde_json::from_value::<DriveTotals>(status).unwrap(), totals());
+        assert_eq!(
+            serde_json::from_value::<DriveTotals>(status).unwrap(),
+            totals()
+        );
         assert_eq!(totals().value(Counter::BYTES), 122_880.0);
         assert!(totals().value(Counter::SEEK).is_nan());
     }
 
     #[test]
     fn energy_is_there_where_it_is_known() {
-        let mut status = json!({ "busy_s": 1.5, "ios": 3, "reads": 0, "bytes": 0, "buffer_hits": 0 });
+        let mut status =
+            json!({ "busy_s": 1.5, "ios": 3, "reads": 0, "bytes": 0, "buffer_hits": 0 });
         let of = |status: &Value| serde_json::from_value::<DriveTotals>(status.clone()).unwrap();
-        assert!(of(&status).value(Counter::ENERGY).is_nan(), "it is not known what the drive draws");
+        assert!(
+            of(&status).value(Counter::ENERGY).is_nan(),
+            "it is not known what the drive draws"
+        );
         status["energy_j"] = json!(12.5);
         assert_eq!(of(&status).value(Counter::ENERGY), 12.5);
         assert_eq!(serde_json::to_value(of(&status)).unwrap(), status);
@@ -140,19 +164,36 @@ mod tests {
         residency.add(PowerState::IdleA, Duration::from_millis(2500));
         residency.add(PowerState::Standby, Duration::from_millis(500));
         let power = Some(PowerStatistics::new(&Draw::default(), residency, 0, 0, 0));
-        let known = DriveTotals::of(&MemberStatistics { power, ..MemberStatistics::default() });
-        assert_eq!(known.power_states().map(|(_, seconds)| seconds).sum::<f64>(), 3.0);
+        let known = DriveTotals::of(&MemberStatistics {
+            power,
+            ..MemberStatistics::default()
+        });
+        assert_eq!(
+            known
+                .power_states()
+                .map(|(_, seconds)| seconds)
+                .sum::<f64>(),
+            3.0
+        );
         let status = serde_json::to_value(&known).unwrap();
         assert_eq!(status["power_states_s"]["idle_a"], 2.5);
-        assert_eq!(serde_json::from_value::<DriveTotals>(status).unwrap(), known);
+        assert_eq!(
+            serde_json::from_value::<DriveTotals>(status).unwrap(),
+            known
+        );
         assert_eq!(totals().power_states().count(), 0);
     }
 
     #[test]
     fn a_total_that_is_missing_or_no_number_is_named() {
-        let refused = |status: Value| serde_json::from_value::<DriveTotals>(status).unwrap_err().to_string();
+        let refused = |status: Value| {
+            serde_json::from_value::<DriveTotals>(status)
+                .unwrap_err()
+                .to_string()
+        };
         assert!(refused(json!({ "busy_s": 1.5 })).contains("`ios`"));
-        let status = json!({ "busy_s": 1.5, "ios": "many", "reads": 0, "bytes": 0, "buffer_hits": 0 });
+        let status =
+            json!({ "busy_s": 1.5, "ios": "many", "reads": 0, "bytes": 0, "buffer_hits": 0 });
         assert!(refused(status).contains("`ios`: found \"many\""));
     }
 }

@@ -39,7 +39,11 @@ impl Observer for Watch {
     fn finished(&mut self, finished: &Finished) {
         let completion = self.decisions.finished_requests();
         self.decisions.finished(finished);
-        self.ended.push(Ended { finished: *finished, completion, decisions: self.decisions.digest() });
+        self.ended.push(Ended {
+            finished: *finished,
+            completion,
+            decisions: self.decisions.digest(),
+        });
     }
 
     #[inline]
@@ -53,6 +57,9 @@ impl Observer for Watch {
     fn noticed(&mut self, path: &[usize], notice: &Notice) {
         self.decisions.noticed(path, notice);
         self.rebuilds.hear(path, notice);
-        self.sent.push_back(Sent { path: path.to_vec(), signal: notice.signal });
+        self.sent.push_back(Sent {
+            path: path.to_vec(),
+            signal: notice.signal,
+        });
     }
 }

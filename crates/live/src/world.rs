@@ -73,7 +73,11 @@ pub(crate) struct Geared {
 
 impl Geared {
     pub(crate) fn status(&self) -> GearStatus {
-        GearStatus { volume: dotted(&self.path), gear: self.gear.name().to_owned(), shifts: self.shifts }
+        GearStatus {
+            volume: dotted(&self.path),
+            gear: self.gear.name().to_owned(),
+            shifts: self.shifts,
+        }
     }
 }
 
@@ -93,10 +97,17 @@ impl World {
             gears: store
                 .geared()
                 .into_iter()
-                .map(|path| Geared { path, gear: Gear::default(), shifts: 0 })
+                .map(|path| Geared {
+                    path,
+                    gear: Gear::default(),
+                    shifts: 0,
+                })
                 .collect(),
             store,
-            watch: Watch { recorder, ..Watch::default() },
+            watch: Watch {
+                recorder,
+                ..Watch::default()
+            },
             signals: Signals::default(),
             lateness: Lateness::new(),
             operations: Operations::default(),
@@ -117,7 +128,10 @@ impl World {
     /// What is still to be compared since the last server was killed.
     pub(crate) fn comparing(&self) -> Option<ComparingStatus> {
         let (left, of) = (self.store.left_to_compare(), self.to_compare);
-        (left > Bytes(0)).then_some(ComparingStatus { left_bytes: left.0, of_bytes: of.0 })
+        (left > Bytes(0)).then_some(ComparingStatus {
+            left_bytes: left.0,
+            of_bytes: of.0,
+        })
     }
 
     /// Whether the layers take another request of clients.
@@ -141,7 +155,8 @@ impl World {
     /// Whether something is to happen that nobody waits for with the clock.
     pub(crate) fn has_to_hurry(&self) -> bool {
         // The layers do not run away from the bytes.
-        let rebuilds = self.rebuilding && !self.is_filling() && self.machine.next_wake() != Time::NEVER;
+        let rebuilds =
+            self.rebuilding && !self.is_filling() && self.machine.next_wake() != Time::NEVER;
         self.machine.in_flight() > 0 || rebuilds
     }
 
@@ -162,7 +177,8 @@ impl World {
 
     /// Lets everything happen that is due by `now`.
     pub(crate) fn advance(&mut self, now: Time) {
-        self.machine.advance(now.max(self.machine.now()), &mut self.watch);
+        self.machine
+            .advance(now.max(self.machine.now()), &mut self.watch);
     }
 
     /// Lets the next thing happen, whenever it is due.
@@ -171,14 +187,20 @@ impl World {
     /// If requests are in flight and nothing is due: a layer has lost one.
     pub(crate) fn hurry(&mut self) {
         let stuck = self.machine.in_flight() > 0 && self.machine.next_wake() == Time::NEVER;
-        assert!(!stuck, "a layer has lost {} requests", self.machine.in_flight());
+        assert!(
+            !stuck,
+            "a layer has lost {} requests",
+            self.machine.in_flight()
+        );
         self.machine.wake(&mut self.watch);
     }
 
     /// Why a request is not begun at all. A disk zeroes no faster than it
     /// writes, unless it may deallocate.
     pub(crate) fn refuses(&self, request: &fullstroke_nbd::Request) -> Option<ErrorCode> {
-        let fast = request.flags.contains(CommandFlags::FAST_ZERO | CommandFlags::NO_HOLE);
+        let fast = request
+            .flags
+            .contains(CommandFlags::FAST_ZERO | CommandFlags::NO_HOLE);
         fast.then_some(ErrorCode::NotSupported)
     }
 
@@ -188,16 +210,25 @@ impl World {
         let mut skipped = (request.offset_bytes % SECTOR_BYTES) as u32;
         let one = request.flags.contains(CommandFlags::ONE_EXTENT);
         let mut extents: Vec<StatusExtent> = Vec::new();
-        let found = self.store.allocated(start, sectors, &mut |run, takes_room| {
-            let state = if takes_room { Allocation::empty() } else { Allocation::HOLE | Allocation::ZERO };
-            let length_bytes = run.sectors.bytes().0 as u32 - std::mem::take(&mut skipped);
-            extents.push(StatusExtent { length_bytes, state });
-            if one || extents.len() == EXTENTS_MAX {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        });
+        let found = self
+            .store
+            .allocated(start, sectors, &mut |run, takes_room| {
+                let state = if takes_room {
+                    Allocation::empty()
+                } else {
+                    Allocation::HOLE | Allocation::ZERO
+                };
+                let length_bytes = run.sectors.bytes().0 as u32 - std::mem::take(&mut skipped);
+                extents.push(StatusExtent {
+                    length_bytes,
+                    state,
+                });
+                if one || extents.len() == EXTENTS_MAX {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            });
         // No extents say that all of it is data, which is never wrong.
         found.map(|()| extents).unwrap_or_default()
     }
@@ -213,12 +244,19 @@ impl World {
             Operation::Standby | Operation::Start | Operation::Answer => return,
         };
         let response = ended.finished.completion.finished.since(ticket.arrived);
-        kind.add(ticket.request.length_bytes.into(), response.as_secs_f64(), failed);
+        kind.add(
+            ticket.request.length_bytes.into(),
+            response.as_secs_f64(),
+            failed,
+        );
     }
 
     /// Whose request has ended.
     pub(crate) fn asked(&self, ended: &Ended) -> Option<ClientId> {
-        let ticket = self.tickets.get(ended.finished.completion.id.0 as usize)?.as_ref()?;
+        let ticket = self
+            .tickets
+            .get(ended.finished.completion.id.0 as usize)?
+            .as_ref()?;
         Some(ticket.client)
     }
 
@@ -239,8 +277,16 @@ impl World {
     }
 
     /// Carries a request that has ended out on the bytes; a read into `into`.
-    pub(crate) fn carry(&mut self, ticket: &mut Ticket, status: Status, into: &mut [u8]) -> Carried {
-        let (failure, is_carried) = ticket.parts.as_mut().map_or((None, false), |parts| parts.outcome());
+    pub(crate) fn carry(
+        &mut self,
+        ticket: &mut Ticket,
+        status: Status,
+        into: &mut [u8],
+    ) -> Carried {
+        let (failure, is_carried) = ticket
+            .parts
+            .as_mut()
+            .map_or((None, false), |parts| parts.outcome());
         if let Some(failure) = failure {
             return failure;
         }
@@ -259,9 +305,11 @@ impl World {
             Command::Read => self.store.read(start, into),
             Command::Write if is_unaligned(request) => self.write_bytes(offset, &ticket.payload),
             Command::Write => self.store.write(start, &ticket.payload),
-            Command::WriteZeroes => {
-                self.zero_bytes(offset, length, !request.flags.contains(CommandFlags::NO_HOLE))
-            }
+            Command::WriteZeroes => self.zero_bytes(
+                offset,
+                length,
+                !request.flags.contains(CommandFlags::NO_HOLE),
+            ),
             Command::Trim => self.discard_bytes(offset, length),
             Command::Flush | Command::Cache | Command::BlockStatus => Ok(()),
         };

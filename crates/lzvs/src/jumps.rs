@@ -23,7 +23,9 @@ pub(crate) fn of(trials: &[Vec<f64>]) -> Vec<usize> {
     let points = trials.first().map_or(0, Vec::len);
     let column = |point: usize| -> Vec<f64> { trials.iter().map(|trial| trial[point]).collect() };
     let curve: Vec<f64> = (0..points).map(|point| mean(&column(point))).collect();
-    let variances: Vec<f64> = (0..points).map(|point| std_dev(&column(point)).powi(2)).collect();
+    let variances: Vec<f64> = (0..points)
+        .map(|point| std_dev(&column(point)).powi(2))
+        .collect();
     let noise = mean(&variances) / trials.len().max(1) as f64;
     let least = (SHARE_MIN * mean(&curve) / 2.0).powi(2);
     cut(&curve, noise.max(scatter(&curve)).max(least))
@@ -34,7 +36,10 @@ pub(crate) fn of(trials: &[Vec<f64>]) -> Vec<usize> {
 /// trials it has what is the same in all of them, such as how skews lie under an
 /// address.
 pub(crate) fn scatter(curve: &[f64]) -> f64 {
-    let mut distances: Vec<f64> = curve.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    let mut distances: Vec<f64> = curve
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]).abs())
+        .collect();
     distances.sort_unstable_by(f64::total_cmp);
     let median = distances.get(distances.len() / 2).copied().unwrap_or(0.0);
     // The median of a normal distribution's distances is 0.6745 deviations, and
@@ -62,7 +67,11 @@ fn cut(curve: &[f64], variance: f64) -> Vec<usize> {
             0 => (distance(0, end), 0),
             _ => (best[begin].0 + piece(begin, end) + penalty, begin),
         });
-        best.push(pieces.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((f64::INFINITY, 0)));
+        best.push(
+            pieces
+                .min_by(|a, b| a.0.total_cmp(&b.0))
+                .unwrap_or((f64::INFINITY, 0)),
+        );
     }
     let mut jumps = Vec::new();
     let mut at = points;

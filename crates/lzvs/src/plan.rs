@@ -54,7 +54,11 @@ const POINTS: u32 = 2000;
 impl Pair {
     /// The capacities.
     pub fn members(&self) -> [Sectors; 2] {
-        [0, 1].map(|disk: usize| self.zones[disk].iter().fold(Sectors::ZERO, |sum, zone| sum + zone.sectors))
+        [0, 1].map(|disk: usize| {
+            self.zones[disk]
+                .iter()
+                .fold(Sectors::ZERO, |sum, zone| sum + zone.sectors)
+        })
     }
 
     /// What `layout` with these keys makes of the pair, and its rates by
@@ -65,7 +69,10 @@ impl Pair {
     pub fn offer(&self, layout: &str, keys: &Keys) -> Result<(Offer, Rates), LzvsError> {
         let built = (find("layout", REGISTRY, "layout", layout)?.build)(keys, &self.members())?;
         let capacity = built.capacity();
-        let mut volume = Shape::Volume { layout: built, members: self.members().map(Shape::Drive).into() };
+        let mut volume = Shape::Volume {
+            layout: built,
+            members: self.members().map(Shape::Drive).into(),
+        };
         let rates = rates(&mut volume, &self.zones, TRANSFER, POINTS);
         Ok((self.offer_of(layout.to_owned(), capacity, &rates), rates))
     }
@@ -78,9 +85,14 @@ impl Pair {
     /// The layout's.
     pub fn short_stroked(&self, floor_mb_per_s: f64) -> Result<Option<Offer>, LzvsError> {
         let (whole, all) = self.offer("raid0", &Keys::new())?;
-        let fast = all.points.iter().take_while(|point| point.mb_per_s >= floor_mb_per_s);
+        let fast = all
+            .points
+            .iter()
+            .take_while(|point| point.mb_per_s >= floor_mb_per_s);
         let points: Vec<_> = fast.copied().collect();
-        let Some(last) = points.last() else { return Ok(None) };
+        let Some(last) = points.last() else {
+            return Ok(None);
+        };
         let capacity = match points.len() == all.points.len() {
             true => Sectors(whole.capacity.0 / SECTOR_BYTES),
             false => Sectors(last.start.0),
@@ -92,7 +104,11 @@ impl Pair {
             top_mb_per_s: all.top_mb_per_s,
             points,
         };
-        Ok(Some(self.offer_of("raid0, outer part".to_owned(), capacity, &part)))
+        Ok(Some(self.offer_of(
+            "raid0, outer part".to_owned(),
+            capacity,
+            &part,
+        )))
     }
 
     fn offer_of(&self, layout: String, capacity: Sectors, rates: &Rates) -> Offer {
@@ -114,13 +130,17 @@ impl Pair {
     pub fn zone_lines(&self, config: &lzvs::LzvsConfig) -> Result<Vec<ZoneLine>, LzvsError> {
         let zoning = lzvs::zoning(config, &self.members())?;
         let blocking = zoning.blocking();
-        let lines = zoning.pairs().iter().zip(0u32..).map(|(pair, zone)| ZoneLine {
-            zone,
-            ideal_ratio: pair.ideal_ratio.as_f64(),
-            ratio: pair.chunk as f64 / blocking as f64,
-            sectors: Sectors(pair.rows * pair.chunk),
-            counterpart_sectors: Sectors(pair.rows * blocking),
-        });
+        let lines = zoning
+            .pairs()
+            .iter()
+            .zip(0u32..)
+            .map(|(pair, zone)| ZoneLine {
+                zone,
+                ideal_ratio: pair.ideal_ratio.as_f64(),
+                ratio: pair.chunk as f64 / blocking as f64,
+                sectors: Sectors(pair.rows * pair.chunk),
+                counterpart_sectors: Sectors(pair.rows * blocking),
+            });
         Ok(lines.collect())
     }
 }

@@ -84,11 +84,25 @@ pub struct Profile {
 /// # Errors
 /// A read fails, the disk is too small, or its rates do not fall from the first
 /// address to the last as a disk's do.
-pub fn profile(target: &mut dyn TimedReads, watch: &mut dyn FnMut(u32, u32)) -> Result<Profile, LzvsError> {
-    let mut reads = Reads { target, watch, long: 0, overhead_s: 0.0, count: 0, about: 0, seconds: 0.0 };
+pub fn profile(
+    target: &mut dyn TimedReads,
+    watch: &mut dyn FnMut(u32, u32),
+) -> Result<Profile, LzvsError> {
+    let mut reads = Reads {
+        target,
+        watch,
+        long: 0,
+        overhead_s: 0.0,
+        count: 0,
+        about: 0,
+        seconds: 0.0,
+    };
     reads.fit()?;
     let ratios = reads.edges()?;
-    let (ratio_mean, spread) = (mean(&ratios), std_dev(&ratios) / (ratios.len() as f64).sqrt());
+    let (ratio_mean, spread) = (
+        mean(&ratios),
+        std_dev(&ratios) / (ratios.len() as f64).sqrt(),
+    );
     let half_width = (spread * student(SPOTS as u32 - 1)).max(RATIO_UNSURE * ratio_mean);
     let ratio_interval = (ratio_mean - half_width, ratio_mean + half_width);
     let curve = reads.curve()?;
@@ -172,7 +186,10 @@ impl Reads<'_> {
     /// How long a read of `sectors` takes that goes on behind a short one.
     fn timed(&mut self, start: u64, sectors: u64) -> Result<f64, LzvsError> {
         let lead = self.target.read(Extent::new(start, LEAD))?.as_secs_f64();
-        let took = self.target.read(Extent::new(start + LEAD, sectors))?.as_secs_f64();
+        let took = self
+            .target
+            .read(Extent::new(start + LEAD, sectors))?
+            .as_secs_f64();
         self.count += 1;
         self.seconds += lead + took;
         (self.watch)(self.count, self.about.max(self.count));
@@ -189,7 +206,9 @@ impl Reads<'_> {
     fn fit(&mut self) -> Result<(), LzvsError> {
         let most = (self.capacity() / (2 * POINTS)).min(LONG_MOST);
         if most < LONG_LEAST {
-            return Err(LzvsError::TooSmall { capacity: self.target.capacity() });
+            return Err(LzvsError::TooSmall {
+                capacity: self.target.capacity(),
+            });
         }
         self.about = 2 * POINTS as u32 + 4 * SPOTS as u32;
         self.long = LONG_LEAST;
@@ -217,7 +236,10 @@ impl Reads<'_> {
         }
         self.overhead_s = median(&overheads).max(0.0);
         let transfer = |took: f64| (took - self.overhead_s).max(1e-9);
-        Ok(took.into_iter().map(|(outer, inner)| transfer(inner) / transfer(outer)).collect())
+        Ok(took
+            .into_iter()
+            .map(|(outer, inner)| transfer(inner) / transfer(outer))
+            .collect())
     }
 
     fn point(&self, point: u64) -> u64 {
@@ -244,13 +266,18 @@ impl Reads<'_> {
         let pieces = pieces(curve);
         let (found, rates): (Vec<usize>, Vec<f64>) = pieces.into_iter().unzip();
         let found = &found[1..];
-        let steps = (self.capacity() / POINTS * GRAIN / self.capacity().max(1)).max(2).ilog2();
+        let steps = (self.capacity() / POINTS * GRAIN / self.capacity().max(1))
+            .max(2)
+            .ilog2();
         self.about = self.count + found.len() as u32 * steps;
         let mut firsts = vec![0];
         for (&jump, rates) in found.iter().zip(rates.windows(2)) {
             // The first point of a piece may count for neither, and be the last of the one before.
             let behind = (jump + 1).min(curve.len() - 1);
-            let between = (self.point(jump as u64 - 1), self.point(behind as u64) + self.long);
+            let between = (
+                self.point(jump as u64 - 1),
+                self.point(behind as u64) + self.long,
+            );
             firsts.push(self.boundary(between, (rates[0], rates[1]))?);
         }
         let ends = firsts.iter().copied().skip(1).chain([self.capacity()]);
@@ -276,7 +303,11 @@ impl Reads<'_> {
                     break;
                 }
             }
-            if (rate > middle) == (rates.0 > middle) { low = at } else { high = at }
+            if (rate > middle) == (rates.0 > middle) {
+                low = at
+            } else {
+                high = at
+            }
         }
         Ok(low + (high - low) / 2)
     }
@@ -296,7 +327,10 @@ pub fn measured_keys(layout: &str, profiles: &[Profile]) -> Option<Keys> {
             let log_mean = |of: fn(&Profile) -> f64| {
                 (profiles.iter().map(|one| of(one).ln()).sum::<f64>() / count).exp()
             };
-            let (low, high) = (log_mean(|one| one.ratio_interval.0), log_mean(|one| one.ratio_interval.1));
+            let (low, high) = (
+                log_mean(|one| one.ratio_interval.0),
+                log_mean(|one| one.ratio_interval.1),
+            );
             let (outer, inner) = simplest_fraction(low, high)?;
             let zones = profiles.iter().map(|one| one.zones.len()).max()?;
             json!({ "ratio": format!("{outer}/{inner}"), "zones": zones.next_multiple_of(2).max(ZONES_LEAST) })
@@ -326,7 +360,10 @@ mod tests {
 
     impl Disk {
         fn new(zones: &[(f64, f64)], seed: u64) -> Disk {
-            Disk { zones: zones.to_vec(), random: Seed(seed).stream("disturbances") }
+            Disk {
+                zones: zones.to_vec(),
+                random: Seed(seed).stream("disturbances"),
+            }
         }
     }
 
@@ -345,23 +382,47 @@ mod tests {
                 seconds += within.max(0.0) * 512.0 / rate;
             }
             let disturbed = self.random.below(40) == 0;
-            Ok(Duration::from_secs_f64(if disturbed { 1.5 * seconds } else { seconds }))
+            Ok(Duration::from_secs_f64(if disturbed {
+                1.5 * seconds
+            } else {
+                seconds
+            }))
         }
     }
 
     #[test]
     fn zones_are_found_where_they_are_although_reads_are_disturbed() {
-        let zones = [(0.13, 120e6), (0.3, 112e6), (0.07, 101e6), (0.25, 90e6), (0.25, 70e6)];
+        let zones = [
+            (0.13, 120e6),
+            (0.3, 112e6),
+            (0.07, 101e6),
+            (0.25, 90e6),
+            (0.25, 70e6),
+        ];
         for seed in 0..4 {
             let (mut seen, mut of) = (0, 0);
-            let found = profile(&mut Disk::new(&zones, seed), &mut |done, about| (seen, of) = (done, about));
+            let found = profile(&mut Disk::new(&zones, seed), &mut |done, about| {
+                (seen, of) = (done, about)
+            });
             let found = found.unwrap();
-            assert!((found.ratio_mean / (120.0 / 70.0) - 1.0).abs() < 0.03, "{found:?}");
-            assert_eq!(found.zones.iter().map(|zone| zone.sectors.0).sum::<u64>(), CAPACITY);
+            assert!(
+                (found.ratio_mean / (120.0 / 70.0) - 1.0).abs() < 0.03,
+                "{found:?}"
+            );
+            assert_eq!(
+                found.zones.iter().map(|zone| zone.sectors.0).sum::<u64>(),
+                CAPACITY
+            );
             assert_eq!(found.zones.len(), zones.len(), "{found:?}");
             for (zone, (part, rate)) in found.zones.iter().zip(zones) {
-                assert!((zone.sectors.0 as f64 / CAPACITY as f64 - part).abs() < 0.004, "{found:?}");
-                assert!((zone.bytes_per_s as f64 / rate - 1.0).abs() < 0.005, "{found:?}");
+                assert!(
+                    (zone.sectors.0 as f64 / CAPACITY as f64 - part).abs() < 0.004,
+                    "{found:?}"
+                );
+                assert!(
+                    (zone.bytes_per_s as f64 / rate - 1.0).abs() < 0.005,
+                    "{found:?}"
+                );
             }
             assert!(seen == found.reads && of >= seen, "{seen} of {of}");
             assert!(found.seconds < 300.0, "{found:?}");
@@ -376,7 +437,10 @@ mod tests {
             for seed in 0..4 {
                 let error = profile(&mut Disk::new(zones, seed), &mut |_, _| {}).unwrap_err();
                 assert!(matches!(error, LzvsError::NoSlope { .. }), "{error}");
-                assert!(error.to_string().contains("MB/s in the quarters"), "{error}");
+                assert!(
+                    error.to_string().contains("MB/s in the quarters"),
+                    "{error}"
+                );
             }
         }
     }

@@ -34,12 +34,16 @@ pub fn rates(volume: &mut Shape, drives: &[Vec<ZoneRate>], sectors: Sectors, poi
     let capacity = volume.capacity().0;
     let sectors = sectors.0.clamp(1, capacity.max(1));
     let at = |point: u32| {
-        let start = u128::from(capacity - sectors) * u128::from(point) / u128::from(points.max(2) - 1);
+        let start =
+            u128::from(capacity - sectors) * u128::from(point) / u128::from(points.max(2) - 1);
         let extent = Extent::new(start as u64, sectors);
         let mut busy_s = vec![0.0; drives.len()];
         occupy(volume, extent, drives, &mut busy_s);
         let longest_s = busy_s.into_iter().fold(f64::MIN_POSITIVE, f64::max);
-        RateAt { start: extent.start, mb_per_s: (sectors * SECTOR_BYTES) as f64 / longest_s / 1e6 }
+        RateAt {
+            start: extent.start,
+            mb_per_s: (sectors * SECTOR_BYTES) as f64 / longest_s / 1e6,
+        }
     };
     let points: Vec<RateAt> = (0..points.max(2)).map(at).collect();
     let each = || points.iter().map(|point| point.mb_per_s);
@@ -61,7 +65,11 @@ fn occupy(volume: &mut Shape, extent: Extent, drives: &[Vec<ZoneRate>], busy_s: 
         Shape::Volume { layout, members } => (layout, members),
     };
     let mut plan = Plan::new(Detail::Timing);
-    let request = Request { operation: Operation::Read, extent, ..Request::default() };
+    let request = Request {
+        operation: Operation::Read,
+        extent,
+        ..Request::default()
+    };
     if layout.plan(&request, Below::NOTHING, &mut plan) != Status::Done {
         return;
     }
@@ -75,7 +83,12 @@ fn occupy(volume: &mut Shape, extent: Extent, drives: &[Vec<ZoneRate>], busy_s: 
         .collect();
     for io in plan.ios() {
         let (member, first) = (io.member as usize, firsts[io.member as usize]);
-        occupy(&mut members[member], io.extent, &drives[first..], &mut busy_s[first..]);
+        occupy(
+            &mut members[member],
+            io.extent,
+            &drives[first..],
+            &mut busy_s[first..],
+        );
     }
 }
 
@@ -92,7 +105,10 @@ fn seconds(zones: &[ZoneRate], extent: Extent) -> f64 {
     let first = zones.partition_point(|zone| zone.first + zone.sectors <= extent.start);
     let mut seconds = 0.0;
     for zone in &zones[first..] {
-        let (begin, end) = (extent.start.max(zone.first), extent.end().min(zone.first + zone.sectors));
+        let (begin, end) = (
+            extent.start.max(zone.first),
+            extent.end().min(zone.first + zone.sectors),
+        );
         if begin >= end {
             break;
         }
@@ -119,8 +135,10 @@ mod tests {
         let drive = Sectors(2_000_000);
         let build = find("layout", REGISTRY, "", layout).unwrap().build;
         let built = build(keys.as_object().unwrap(), &[drive; 2]).unwrap();
-        let mut volume =
-            Shape::Volume { layout: built, members: vec![Shape::Drive(drive), Shape::Drive(drive)] };
+        let mut volume = Shape::Volume {
+            layout: built,
+            members: vec![Shape::Drive(drive), Shape::Drive(drive)],
+        };
         rates(&mut volume, &zones, Sectors(8192), 200)
     }
 

@@ -19,7 +19,11 @@ pub struct Remapper {
 
 enum Node {
     Drive(usize),
-    Volume { layout: Box<dyn Layout>, plan: Plan, members: Vec<Node> },
+    Volume {
+        layout: Box<dyn Layout>,
+        plan: Plan,
+        members: Vec<Node>,
+    },
 }
 
 impl Remapper {
@@ -28,7 +32,11 @@ impl Remapper {
     /// and back.
     pub fn new(shape: Shape, verify: bool) -> Remapper {
         let mut drives = 0;
-        Remapper { root: Node::new(shape, &mut drives), verify, sectors_verified: 0 }
+        Remapper {
+            root: Node::new(shape, &mut drives),
+            verify,
+            sectors_verified: 0,
+        }
     }
 
     /// Sectors that were followed to their members and back.
@@ -59,8 +67,15 @@ impl Node {
                 Node::Drive(*drives - 1)
             }
             Shape::Volume { layout, members } => {
-                let members = members.into_iter().map(|member| Node::new(member, drives)).collect();
-                Node::Volume { layout, plan: Plan::new(Detail::Bytes), members }
+                let members = members
+                    .into_iter()
+                    .map(|member| Node::new(member, drives))
+                    .collect();
+                Node::Volume {
+                    layout,
+                    plan: Plan::new(Detail::Bytes),
+                    members,
+                }
             }
         }
     }
@@ -72,15 +87,35 @@ impl Node {
         each: &mut dyn FnMut(usize, Record) -> Result<(), LzvsError>,
     ) -> Result<(), LzvsError> {
         let (layout, plan, members) = match self {
-            Node::Drive(drive) => return each(*drive, Record { device: 0, ..*record }),
-            Node::Volume { layout, plan, members } => (layout, plan, members),
+            Node::Drive(drive) => {
+                return each(
+                    *drive,
+                    Record {
+                        device: 0,
+                        ..*record
+                    },
+                );
+            }
+            Node::Volume {
+                layout,
+                plan,
+                members,
+            } => (layout, plan, members),
         };
-        let request = Request { operation: record.operation, extent: record.extent, ..Request::default() };
+        let request = Request {
+            operation: record.operation,
+            extent: record.extent,
+            ..Request::default()
+        };
         match layout.plan(&request, Below::NOTHING, plan) {
             Status::Done => {}
             status => {
                 let (extent, capacity) = (record.extent, layout.capacity());
-                return Err(LzvsError::Remap { extent, capacity, status });
+                return Err(LzvsError::Remap {
+                    extent,
+                    capacity,
+                    status,
+                });
             }
         }
         if let Some(verified) = verified.as_deref_mut() {
@@ -88,7 +123,11 @@ impl Node {
             *verified += record.extent.sectors.0;
         }
         for io in plan.ios() {
-            let below = Record { operation: io.operation, extent: io.extent, ..*record };
+            let below = Record {
+                operation: io.operation,
+                extent: io.extent,
+                ..*record
+            };
             members[io.member as usize].remap(&below, verified.as_deref_mut(), each)?;
         }
         Ok(())
@@ -114,7 +153,9 @@ fn verify(layout: &dyn Layout, plan: &Plan, record: &Record) -> Result<(), LzvsE
     let transferred = matches!(record.operation, Operation::Read | Operation::Write);
     let mut covered = Sectors::ZERO;
     for piece in plan.pieces() {
-        let (Place::Request(offset), Content::Data) = (piece.place, piece.content) else { continue };
+        let (Place::Request(offset), Content::Data) = (piece.place, piece.content) else {
+            continue;
+        };
         let member = plan.ios()[piece.io as usize].member as usize;
         for at in 0..piece.sectors.0 {
             let (lbn, there) = (Lbn(start.0 + offset.0 + at), Lbn(piece.lbn.0 + at));
@@ -219,17 +260,31 @@ mod tests {
             self.0.locate(lbn)
         }
         fn role_of(&self, member: usize, lbn: Lbn) -> Role {
-            self.0.role_of(member, if lbn.0 < 2 { Lbn(1 - lbn.0) } else { lbn })
+            self.0
+                .role_of(member, if lbn.0 < 2 { Lbn(1 - lbn.0) } else { lbn })
         }
-        fn plan_transfer(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {
+        fn plan_transfer(
+            &mut self,
+            request: &Request,
+            below: Below<'_>,
+            plan: &mut Plan,
+        ) -> Status {
             self.0.plan_transfer(request, below, plan)
         }
     }
 
     #[test]
     fn a_map_that_is_not_one_to_one_is_found_where_it_is_used() {
-        let Shape::Volume { layout, members } = shape("lzvs", 2) else { unreachable!("a volume") };
-        let mut remapper = Remapper::new(Shape::Volume { layout: Box::new(Wrong(layout)), members }, true);
+        let Shape::Volume { layout, members } = shape("lzvs", 2) else {
+            unreachable!("a volume")
+        };
+        let mut remapper = Remapper::new(
+            Shape::Volume {
+                layout: Box::new(Wrong(layout)),
+                members,
+            },
+            true,
+        );
         let mut each = |_: usize, _: Record| Ok(());
         assert!(remapper.remap(&read(2, 50), &mut each).is_ok());
         let error = remapper.remap(&read(0, 4), &mut each).unwrap_err();

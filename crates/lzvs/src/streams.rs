@@ -43,7 +43,11 @@ pub fn stream_seeks(
         let stream = turns.below(u64::from(streams));
         let offset = &mut done[stream as usize];
         target.read(Extent::new(stream * share + *offset, sectors.0))?;
-        *offset = if *offset + 2 * sectors.0 > share { 0 } else { *offset + sectors.0 };
+        *offset = if *offset + 2 * sectors.0 > share {
+            0
+        } else {
+            *offset + sectors.0
+        };
     }
     let moves = target.take_moves();
     let tracks: Vec<_> = target.graph().drive_tracks().cloned().collect();
@@ -55,7 +59,10 @@ pub fn stream_seeks(
         };
         let mut cylinders: Vec<u32> = own.clone().filter_map(distance).collect();
         cylinders.sort_unstable();
-        let sum: u64 = cylinders.iter().map(|&cylinders| u64::from(cylinders)).sum();
+        let sum: u64 = cylinders
+            .iter()
+            .map(|&cylinders| u64::from(cylinders))
+            .sum();
         Seeks {
             drive: name.to_owned(),
             requests: own.count() as u64,
@@ -63,5 +70,10 @@ pub fn stream_seeks(
             cylinders,
         }
     };
-    Ok(target.graph().drive_names().enumerate().map(seeks).collect())
+    Ok(target
+        .graph()
+        .drive_names()
+        .enumerate()
+        .map(seeks)
+        .collect())
 }

@@ -72,7 +72,8 @@ pub fn survey(target: &mut dyn TimedReads, trials: u32) -> Result<Survey, LzvsEr
         .filter(|_| ratio_interval.0 > 1.0)
         .ok_or(LzvsError::NotFaster { ratio: ratio_mean })?;
 
-    let address = |point: u32| (u128::from(last) * u128::from(point) / u128::from(POINTS - 1)) as u64;
+    let address =
+        |point: u32| (u128::from(last) * u128::from(point) / u128::from(POINTS - 1)) as u64;
     let mut rates = vec![Vec::with_capacity(POINTS as usize); trials as usize];
     for trial in &mut rates {
         for point in 0..POINTS {
@@ -81,8 +82,13 @@ pub fn survey(target: &mut dyn TimedReads, trials: u32) -> Result<Survey, LzvsEr
     }
     let found = jumps::of(&rates);
     let group = (trials as usize).div_ceil(GROUPS as usize).max(2);
-    let counts: Vec<u32> = rates.chunks(group).map(|trials| jumps::of(trials).len() as u32 + 1).collect();
-    let range = counts.iter().fold((u32::MAX, 0), |(low, high), &n| (low.min(n), high.max(n)));
+    let counts: Vec<u32> = rates
+        .chunks(group)
+        .map(|trials| jumps::of(trials).len() as u32 + 1)
+        .collect();
+    let range = counts
+        .iter()
+        .fold((u32::MAX, 0), |(low, high), &n| (low.min(n), high.max(n)));
     Ok(Survey {
         trials,
         ratio,
@@ -90,7 +96,10 @@ pub fn survey(target: &mut dyn TimedReads, trials: u32) -> Result<Survey, LzvsEr
         ratio_interval,
         zones: found.len() as u32 + 1,
         zones_range: range,
-        jumps: found.iter().map(|&point| Lbn(address(point as u32))).collect(),
+        jumps: found
+            .iter()
+            .map(|&point| Lbn(address(point as u32)))
+            .collect(),
         read_sectors: Sectors(reads.long - reads.short),
     })
 }
@@ -133,7 +142,8 @@ impl Reads {
 
 /// The two-sided 95 % point of Student's distribution.
 pub(crate) fn student(freedom: u32) -> f64 {
-    StudentsT::new(0.0, 1.0, f64::from(freedom.max(1))).map_or(f64::INFINITY, |t| t.inverse_cdf(0.975))
+    StudentsT::new(0.0, 1.0, f64::from(freedom.max(1)))
+        .map_or(f64::INFINITY, |t| t.inverse_cdf(0.975))
 }
 
 /// The fraction with the smallest denominator within an interval (a search in
@@ -175,7 +185,11 @@ mod tests {
             let (mut at, mut seconds) = (extent.start.0, 0.002 + self.random.unit() * 0.008);
             while at < extent.end().0 {
                 let index = (at / zone).min(self.rates.len() as u64 - 1);
-                let end = if index + 1 < self.rates.len() as u64 { (index + 1) * zone } else { CAPACITY };
+                let end = if index + 1 < self.rates.len() as u64 {
+                    (index + 1) * zone
+                } else {
+                    CAPACITY
+                };
                 let stop = end.min(extent.end().0);
                 seconds += (stop - at) as f64 * 512.0 / self.rates[index as usize];
                 at = stop;
@@ -187,9 +201,14 @@ mod tests {
     #[test]
     fn ratio_and_zones_of_a_known_disk_are_found() {
         for zones in [1u32, 5, 12] {
-            let rates = (0..zones).map(|zone| 40e6 * (1.0 - 0.04 * f64::from(zone))).collect::<Vec<_>>();
+            let rates = (0..zones)
+                .map(|zone| 40e6 * (1.0 - 0.04 * f64::from(zone)))
+                .collect::<Vec<_>>();
             let expected = rates[0] / rates[zones as usize - 1];
-            let mut disk = Zoned { rates, random: fullstroke_units::Seed(7).stream("latency") };
+            let mut disk = Zoned {
+                rates,
+                random: fullstroke_units::Seed(7).stream("latency"),
+            };
             match survey(&mut disk, TRIALS) {
                 Ok(found) => {
                     assert_eq!(found.zones, zones);

@@ -60,7 +60,11 @@ pub fn sweep(
     let mut times_ms = vec![Vec::with_capacity(trials as usize); points as usize];
     for _ in 0..trials {
         for (point, times_ms) in (0..points).zip(&mut times_ms) {
-            times_ms.push(target.read(Extent::new(start_of(point), sectors.0))?.as_millis_f64());
+            times_ms.push(
+                target
+                    .read(Extent::new(start_of(point), sectors.0))?
+                    .as_millis_f64(),
+            );
         }
     }
     let point = |(point, times_ms): (u32, &Vec<f64>)| SweepPoint {
@@ -74,7 +78,14 @@ pub fn sweep(
     let means: Vec<f64> = points.iter().map(|point| point.mean_ms).collect();
     let max_ms = means.iter().copied().fold(0.0, f64::max);
     let (mean_ms, std_dev_ms) = (mean(&means), std_dev(&means));
-    Ok(Sweep { read_sectors: sectors, trials, points, mean_ms, std_dev_ms, max_ms })
+    Ok(Sweep {
+        read_sectors: sectors,
+        trials,
+        points,
+        mean_ms,
+        std_dev_ms,
+        max_ms,
+    })
 }
 
 /// The arithmetic mean; 0 of nothing.
@@ -85,6 +96,9 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
 /// The standard deviation of a sample; 0 of fewer than two.
 pub(crate) fn std_dev(values: &[f64]) -> f64 {
     let mean = mean(values);
-    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+    let squares: f64 = values
+        .iter()
+        .map(|value| (value - mean) * (value - mean))
+        .sum();
     (squares / values.len().saturating_sub(1).max(1) as f64).sqrt()
 }

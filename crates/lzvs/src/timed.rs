@@ -63,7 +63,11 @@ impl Observer for Seen {
     fn drive_io(&mut self, _now: Time, drive: usize, request: &Request) {
         let end = request.extent.end().0;
         let from = self.ends[drive].replace(end);
-        self.moves.push(Move { drive, from, to: request.extent.start.0 });
+        self.moves.push(Move {
+            drive,
+            from,
+            to: request.extent.start.0,
+        });
     }
 }
 
@@ -77,7 +81,10 @@ impl SimulatedReads {
             capacity,
             pauses: seed.stream("pauses between reads"),
             pause_max: PAUSE_MAX,
-            seen: Seen { ends: vec![None; drives], ..Seen::default() },
+            seen: Seen {
+                ends: vec![None; drives],
+                ..Seen::default()
+            },
         }
     }
 
@@ -85,7 +92,10 @@ impl SimulatedReads {
     /// ended, as on a real device.
     #[must_use]
     pub fn back_to_back(self) -> SimulatedReads {
-        SimulatedReads { pause_max: PAUSE_OF_HOST, ..self }
+        SimulatedReads {
+            pause_max: PAUSE_OF_HOST,
+            ..self
+        }
     }
 
     /// The layers.
@@ -109,15 +119,25 @@ impl TimedReads for SimulatedReads {
         let now = self.machine.now() + pause;
         self.machine.advance(now, &mut self.seen);
         self.seen.took = None;
-        let request = Request { operation: Operation::Read, extent, ..Request::default() };
+        let request = Request {
+            operation: Operation::Read,
+            extent,
+            ..Request::default()
+        };
         self.machine.submit(now, request, &mut self.seen);
         while self.seen.took.is_none() && self.machine.next_wake() != Time::NEVER {
             self.machine.wake(&mut self.seen);
         }
         match self.seen.took {
             Some((Status::Done, took)) => Ok(took),
-            Some((status, _)) => Err(LzvsError::Read { extent, reason: format!("{status:?}") }),
-            None => Err(LzvsError::Read { extent, reason: "it was never answered".to_owned() }),
+            Some((status, _)) => Err(LzvsError::Read {
+                extent,
+                reason: format!("{status:?}"),
+            }),
+            None => Err(LzvsError::Read {
+                extent,
+                reason: "it was never answered".to_owned(),
+            }),
         }
     }
 }

@@ -18,8 +18,16 @@ fn main() {
         let queue = times[origin as usize & 0xffff];
         let seek = times[(origin as usize + 1) & 0xffff];
         let arrived = Time::from_nanos(origin * 1_000_000);
-        let breakdown = Breakdown { queue, seek, ..Breakdown::default() };
-        let operation = if seek > mean { Operation::Write } else { Operation::Read };
+        let breakdown = Breakdown {
+            queue,
+            seek,
+            ..Breakdown::default()
+        };
+        let operation = if seek > mean {
+            Operation::Write
+        } else {
+            Operation::Read
+        };
         let completion = Completion {
             submitted: arrived,
             finished: arrived + queue + seek,
@@ -38,6 +46,9 @@ fn main() {
         });
     }
     let elapsed = began.elapsed();
-    println!("{:.1} ns a request ({REQUESTS} requests)", elapsed.as_nanos() as f64 / REQUESTS as f64);
+    println!(
+        "{:.1} ns a request ({REQUESTS} requests)",
+        elapsed.as_nanos() as f64 / REQUESTS as f64
+    );
     std::hint::black_box(measurement);
 }

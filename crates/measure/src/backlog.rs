@@ -122,8 +122,10 @@ impl Flow {
     fn merge_neighbours(&mut self) {
         for index in 0..SPANS / 2 {
             let (one, other) = (self.spans[2 * index], self.spans[2 * index + 1]);
-            self.spans[index] =
-                Span { arrived: one.arrived + other.arrived, finished: one.finished + other.finished };
+            self.spans[index] = Span {
+                arrived: one.arrived + other.arrived,
+                finished: one.finished + other.finished,
+            };
         }
         self.spans[SPANS / 2..].fill(Span::default());
         self.shift += 1;
@@ -154,7 +156,8 @@ impl Flow {
     pub(crate) fn backlog(&self) -> Option<Backlog> {
         let outstanding = self.outstanding();
         let most = *outstanding.iter().max()?;
-        let matters = most as f64 >= MATTERS * self.requests as f64 && self.requests >= REQUESTS_MIN;
+        let matters =
+            most as f64 >= MATTERS * self.requests as f64 && self.requests >= REQUESTS_MIN;
         Some(Backlog {
             outstanding_max: most,
             outstanding_at_last_arrival: *outstanding.last()?,
@@ -180,7 +183,10 @@ impl Flow {
             grows: true,
             sentence: String::new(),
         };
-        Some(Overload { sentence: overload.in_words(), ..overload })
+        Some(Overload {
+            sentence: overload.in_words(),
+            ..overload
+        })
     }
 
     /// Whether the number under way rose from group to group of spans more
@@ -188,7 +194,9 @@ impl Flow {
     /// many small ones, and is not called growth; nor is a queue that rises and
     /// falls, since its steps cancel.
     fn grows(&self, outstanding: &[u64]) -> bool {
-        let Some((&last, whole)) = outstanding.split_last() else { return false };
+        let Some((&last, whole)) = outstanding.split_last() else {
+            return false;
+        };
         if whole.len() < SPANS_FOR_TEST {
             // Nearly all of the run came after the last arrival.
             return 2 * last >= self.requests;
@@ -215,24 +223,38 @@ impl Flow {
     /// from its beginning that is its span over the time that it took to serve.
     fn carried_share(&self, outstanding: &[u64]) -> f64 {
         let left = outstanding.last().copied().unwrap_or(0).max(1) as f64;
-        let empty = outstanding.iter().rposition(|&under_way| under_way as f64 <= EMPTY * left);
+        let empty = outstanding
+            .iter()
+            .rposition(|&under_way| under_way as f64 <= EMPTY * left);
         let (from, under_way) = match empty {
             None => (self.first_arrival, 0.0),
             Some(index) => {
                 let span = self.span_of(self.first_arrival) + index + 1;
-                (Time::from_nanos((span as u64) << self.shift), outstanding[index] as f64)
+                (
+                    Time::from_nanos((span as u64) << self.shift),
+                    outstanding[index] as f64,
+                )
             }
         };
         let grew_s = self.last_arrival.saturating_since(from).as_secs_f64();
         let emptied_s = self.behind().as_secs_f64() * (1.0 - under_way / left);
-        if grew_s + emptied_s > 0.0 { grew_s / (grew_s + emptied_s) } else { 0.0 }
+        if grew_s + emptied_s > 0.0 {
+            grew_s / (grew_s + emptied_s)
+        } else {
+            0.0
+        }
     }
 }
 
 impl Overload {
     /// A job that is given a rate and falls behind it: the times of what it
     /// issues do not grow, because it waits.
-    pub fn of_rate(job: &str, carried_share: f64, behind_s: f64, busiest_utilisation: f64) -> Overload {
+    pub fn of_rate(
+        job: &str,
+        carried_share: f64,
+        behind_s: f64,
+        busiest_utilisation: f64,
+    ) -> Overload {
         let sentence = format!(
             "The drives do not keep up with the rate of job {job}: it gets {carried_share:.2} of what it asks, \
              and was {behind_s:.1} s behind at the end"
@@ -248,7 +270,13 @@ impl Overload {
     }
 
     fn in_words(&self) -> String {
-        let Overload { carried_share, outstanding_at_last_arrival, behind_s, busiest_utilisation, .. } = self;
+        let Overload {
+            carried_share,
+            outstanding_at_last_arrival,
+            behind_s,
+            busiest_utilisation,
+            ..
+        } = self;
         let mut words = format!(
             "Arrivals outrun the drives: times grow with the length of the load; the array carries \
              {carried_share:.2} of it ({outstanding_at_last_arrival} requests wait at the last arrival, \
@@ -290,7 +318,10 @@ mod tests {
         for number in 0..requests {
             arrives += gap_ns(number);
             free = f64::max(free, arrives) + service_ns * (0.5 + random.unit());
-            flow.record(Time::from_nanos(arrives as u64), Time::from_nanos(free as u64));
+            flow.record(
+                Time::from_nanos(arrives as u64),
+                Time::from_nanos(free as u64),
+            );
         }
         flow
     }
@@ -300,7 +331,12 @@ mod tests {
         let mut random = Seed(seed).stream("arrivals");
         let mut service = Seed(seed).stream("service");
         let gap = Duration::from_nanos((10e6 / load) as u64);
-        served(requests, 10e6, |_| random.exponential(gap).as_nanos() as f64, &mut service)
+        served(
+            requests,
+            10e6,
+            |_| random.exponential(gap).as_nanos() as f64,
+            &mut service,
+        )
     }
 
     fn overload(flow: &Flow) -> Option<Overload> {
@@ -312,7 +348,11 @@ mod tests {
         for seed in 0..200 {
             for (requests, load) in [(1_000, 0.9), (5_000, 0.9), (20_000, 0.95)] {
                 let flow = poisson(requests, load, seed);
-                assert_eq!(overload(&flow), None, "seed {seed}, {requests} requests at {load}");
+                assert_eq!(
+                    overload(&flow),
+                    None,
+                    "seed {seed}, {requests} requests at {load}"
+                );
             }
         }
     }
@@ -324,7 +364,11 @@ mod tests {
                 let flow = poisson(20_000, load, seed);
                 let overload = overload(&flow).unwrap_or_else(|| panic!("seed {seed} at {load}"));
                 let error = (overload.carried_share * load - 1.0).abs();
-                assert!(error < 0.04, "seed {seed}: {} of {load}", overload.carried_share);
+                assert!(
+                    error < 0.04,
+                    "seed {seed}: {} of {load}",
+                    overload.carried_share
+                );
             }
         }
     }
@@ -335,7 +379,10 @@ mod tests {
         let flow = served(5_000, 10e6, gap, &mut Seed(1).stream("service"));
         assert_eq!(overload(&flow), None);
         let backlog = flow.backlog().unwrap();
-        assert!(backlog.bursts && backlog.outstanding_at_last_arrival > 450, "{backlog:?}");
+        assert!(
+            backlog.bursts && backlog.outstanding_at_last_arrival > 450,
+            "{backlog:?}"
+        );
     }
 
     #[test]
@@ -348,7 +395,13 @@ mod tests {
 
     #[test]
     fn bursts_that_are_worked_off_are_carried() {
-        let gap = |number: u64| if number.is_multiple_of(1_000) { 15e9 } else { 0.01e6 };
+        let gap = |number: u64| {
+            if number.is_multiple_of(1_000) {
+                15e9
+            } else {
+                0.01e6
+            }
+        };
         let flow = served(20_000, 10e6, gap, &mut Seed(1).stream("service"));
         assert_eq!(overload(&flow), None);
         assert!(flow.backlog().unwrap().bursts);
@@ -363,6 +416,9 @@ mod tests {
     #[test]
     fn of_few_requests_nothing_is_claimed() {
         assert_eq!(overload(&poisson(300, 3.0, 1)), None);
-        assert_eq!((Flow::default().backlog(), overload(&Flow::default())), (None, None));
+        assert_eq!(
+            (Flow::default().backlog(), overload(&Flow::default())),
+            (None, None)
+        );
     }
 }

@@ -52,7 +52,11 @@ pub(crate) struct ClassSums {
 
 impl Default for Batches {
     fn default() -> Batches {
-        Batches { shift: FIRST_SHIFT, batches: vec![Batch::default(); BATCHES_MAX], began: Time::NEVER }
+        Batches {
+            shift: FIRST_SHIFT,
+            batches: vec![Batch::default(); BATCHES_MAX],
+            began: Time::NEVER,
+        }
     }
 }
 
@@ -165,7 +169,9 @@ impl Batch {
         for (sum, more) in self.parts.iter_mut().zip(&other.parts) {
             *sum += more;
         }
-        self.response.add(&other.response).expect("both histograms have the same bounds");
+        self.response
+            .add(&other.response)
+            .expect("both histograms have the same bounds");
         self.last_finish = self.last_finish.max(other.last_finish);
     }
 
@@ -236,7 +242,11 @@ mod tests {
             for origin in 0..requests {
                 batches.of(origin, Time::ZERO).seen += 1;
             }
-            assert!((32..=64).contains(&batches.count()), "{requests}: {}", batches.count());
+            assert!(
+                (32..=64).contains(&batches.count()),
+                "{requests}: {}",
+                batches.count()
+            );
         }
     }
 
@@ -248,7 +258,10 @@ mod tests {
             let batch = batches.of(origin, at);
             batch.record(
                 Class::Read,
-                &Sample { finished: at + fullstroke_units::Duration::from_millis(3), ..sample(1) },
+                &Sample {
+                    finished: at + fullstroke_units::Duration::from_millis(3),
+                    ..sample(1)
+                },
             );
         }
         let whole: f64 = batches.spans_s().iter().sum();

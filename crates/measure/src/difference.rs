@@ -39,21 +39,38 @@ pub enum Significance {
 /// `first` less `second` in `metric`, with an interval at this confidence (0 to
 /// below 1), from batches that hold the same requests. Where one run has larger
 /// batches, the other's are merged first.
-pub fn paired_difference(first: &Measured, second: &Measured, metric: Metric, confidence: f64) -> Difference {
+pub fn paired_difference(
+    first: &Measured,
+    second: &Measured,
+    metric: Metric,
+    confidence: f64,
+) -> Difference {
     let (one, other) = (metric.value(&first.report), metric.value(&second.report));
     let value = one - other;
     if first.report.grows() || second.report.grows() {
         let significance = Significance::Unknown;
-        return Difference { value, half_width: None, batches_above: 0, batches_below: 0, significance };
+        return Difference {
+            value,
+            half_width: None,
+            batches_above: 0,
+            batches_below: 0,
+            significance,
+        };
     }
-    let paired = paired_interval(metric, (&first.batches, one), (&second.batches, other), confidence);
+    let paired = paired_interval(
+        metric,
+        (&first.batches, one),
+        (&second.batches, other),
+        confidence,
+    );
     Difference {
         value,
         half_width: paired.map(|paired| paired.half_width),
         batches_above: paired.map_or(0, |paired| paired.above),
         batches_below: paired.map_or(0, |paired| paired.below),
-        significance: paired
-            .map_or(Significance::Unknown, |paired| significance(value, &paired, 1.0 - confidence)),
+        significance: paired.map_or(Significance::Unknown, |paired| {
+            significance(value, &paired, 1.0 - confidence)
+        }),
     }
 }
 
@@ -64,7 +81,10 @@ pub fn paired_difference(first: &Measured, second: &Measured, metric: Metric, co
 pub fn difference_over_seeds(pairs: &[(f64, f64)], confidence: f64) -> Difference {
     let differences: Vec<f64> = pairs.iter().map(|(one, other)| one - other).collect();
     let value = differences.iter().sum::<f64>() / differences.len() as f64;
-    let shown = differences.iter().any(|difference| *difference != differences[0]) || value == 0.0;
+    let shown = differences
+        .iter()
+        .any(|difference| *difference != differences[0])
+        || value == 0.0;
     let half_width = half_width_over_seeds(&differences, confidence).filter(|_| shown);
     let significance = match half_width {
         None => Significance::Unknown,
@@ -74,8 +94,14 @@ pub fn difference_over_seeds(pairs: &[(f64, f64)], confidence: f64) -> Differenc
     Difference {
         value,
         half_width,
-        batches_above: differences.iter().filter(|difference| **difference > 0.0).count(),
-        batches_below: differences.iter().filter(|difference| **difference < 0.0).count(),
+        batches_above: differences
+            .iter()
+            .filter(|difference| **difference > 0.0)
+            .count(),
+        batches_below: differences
+            .iter()
+            .filter(|difference| **difference < 0.0)
+            .count(),
         significance,
     }
 }
@@ -89,7 +115,11 @@ impl Difference {
                     true => Significance::Significant,
                     false => Significance::NotSignificant,
                 };
-                Difference { half_width: Some(wider), significance, ..self }
+                Difference {
+                    half_width: Some(wider),
+                    significance,
+                    ..self
+                }
             }
             _ => self,
         }
@@ -104,7 +134,10 @@ pub fn chance_below_zero(pairs: &[(f64, f64)]) -> f64 {
         return 0.5;
     }
     let mean = pairs.iter().map(|(one, other)| one - other).sum::<f64>() / count;
-    let squares: f64 = pairs.iter().map(|(one, other)| (one - other - mean).powi(2)).sum();
+    let squares: f64 = pairs
+        .iter()
+        .map(|(one, other)| (one - other - mean).powi(2))
+        .sum();
     let error = (squares / (count - 1.0) / count).sqrt();
     match error > 0.0 {
         true => student_share(-mean / error, count - 1.0),
@@ -145,21 +178,38 @@ mod tests {
     fn seeds_give_students_interval() {
         // Of 1, 2, 3: standard deviation 1, t(0.975, 2) = 4.303, over the root of 3.
         let half_width = half_width_over_seeds(&[1.0, 2.0, 3.0], 0.95).unwrap();
-        assert!((half_width - 4.3027 / 3f64.sqrt()).abs() < 1e-3, "{half_width}");
+        assert!(
+            (half_width - 4.3027 / 3f64.sqrt()).abs() < 1e-3,
+            "{half_width}"
+        );
         assert_eq!(half_width_over_seeds(&[1.0], 0.95), None);
         assert_eq!(half_width_over_seeds(&[1.0, f64::NAN], 0.95), None);
         let pairs = [(5.0, 1.0), (6.1, 2.0), (6.9, 3.0)];
         let found = difference_over_seeds(&pairs, 0.95);
-        assert!((found.value - 4.0).abs() < 1e-9 && found.significance == Significance::Significant);
+        assert!(
+            (found.value - 4.0).abs() < 1e-9 && found.significance == Significance::Significant
+        );
         assert_eq!((found.batches_above, found.batches_below), (3, 0));
         // 4 over 0.058, that is t = 69 with two degrees of freedom.
         let chance = chance_below_zero(&pairs);
         assert!((1e-5..1e-3).contains(&chance), "{chance}");
-        assert_eq!((chance_below_zero(&[(1.0, 2.0), (2.0, 1.0)]), chance_below_zero(&[])), (0.5, 0.5));
+        assert_eq!(
+            (
+                chance_below_zero(&[(1.0, 2.0), (2.0, 1.0)]),
+                chance_below_zero(&[])
+            ),
+            (0.5, 0.5)
+        );
         assert_eq!(chance_below_zero(&[(1.0, 2.0), (3.0, 4.0)]), 1.0);
         let alike = difference_over_seeds(&[(1.0, 2.0), (2.0, 1.0)], 0.95);
-        assert_eq!((alike.value, alike.significance), (0.0, Significance::NotSignificant));
-        assert_eq!(difference_over_seeds(&pairs[..1], 0.95).significance, Significance::Unknown);
+        assert_eq!(
+            (alike.value, alike.significance),
+            (0.0, Significance::NotSignificant)
+        );
+        assert_eq!(
+            difference_over_seeds(&pairs[..1], 0.95).significance,
+            Significance::Unknown
+        );
     }
 
     #[test]
@@ -168,10 +218,16 @@ mod tests {
         assert_eq!((constant.value, constant.half_width), (2.0, None));
         assert_eq!(constant.significance, Significance::Unknown);
         let equal = difference_over_seeds(&[(3.0, 3.0); 3], 0.95);
-        assert_eq!((equal.half_width, equal.significance), (Some(0.0), Significance::NotSignificant));
+        assert_eq!(
+            (equal.half_width, equal.significance),
+            (Some(0.0), Significance::NotSignificant)
+        );
         let seeds = difference_over_seeds(&[(5.0, 1.0), (6.1, 2.0), (6.9, 3.0)], 0.95);
-        let within =
-            Difference { half_width: Some(9.0), significance: Significance::NotSignificant, ..seeds };
+        let within = Difference {
+            half_width: Some(9.0),
+            significance: Significance::NotSignificant,
+            ..seeds
+        };
         assert_eq!(seeds.no_surer_than(&within), within);
         assert_eq!(within.no_surer_than(&seeds), within);
     }
@@ -194,7 +250,10 @@ mod tests {
             }
             let response = Duration::from_micros(burst + extra_us + own.below(1_000));
             let arrived = Time::from_nanos(origin * 1_000_000);
-            let breakdown = Breakdown { queue: response, ..Breakdown::default() };
+            let breakdown = Breakdown {
+                queue: response,
+                ..Breakdown::default()
+            };
             let finished = arrived + response;
             end = end.max(finished);
             measurement.finished(&Finished {
@@ -204,10 +263,20 @@ mod tests {
                 process: 0,
                 workload: 0,
                 arrived,
-                completion: Completion { submitted: arrived, finished, breakdown, ..Completion::default() },
+                completion: Completion {
+                    submitted: arrived,
+                    finished,
+                    breakdown,
+                    ..Completion::default()
+                },
             });
         }
-        let outcome = Outcome { requests, completed: requests, end, ..Outcome::default() };
+        let outcome = Outcome {
+            requests,
+            completed: requests,
+            end,
+            ..Outcome::default()
+        };
         measurement.finish(&outcome, &[], Identity::default())
     }
 
@@ -220,7 +289,9 @@ mod tests {
         assert_eq!(difference.significance, Significance::Significant);
         assert!((difference.value - 0.1).abs() < 0.02, "{difference:?}");
         // The interval of one run alone is many times wider.
-        assert!(slow.report.response_ms.ci95_half_width.unwrap() > 5.0 * difference.half_width.unwrap());
+        assert!(
+            slow.report.response_ms.ci95_half_width.unwrap() > 5.0 * difference.half_width.unwrap()
+        );
     }
 
     #[test]
@@ -239,21 +310,49 @@ mod tests {
     #[test]
     fn a_run_does_not_differ_from_itself() {
         let one = run(3_000, 0, &mut Seed(4).stream("own"));
-        for metric in ["response_ms.mean", "response_ms.p50", "iops", "mb_per_s", "queue_ms.mean"] {
+        for metric in [
+            "response_ms.mean",
+            "response_ms.p50",
+            "iops",
+            "mb_per_s",
+            "queue_ms.mean",
+        ] {
             let difference = paired_difference(&one, &one, Metric::parse(metric).unwrap(), 0.95);
-            assert_eq!(difference.significance, Significance::NotSignificant, "{metric}");
-            assert_eq!((difference.value, difference.half_width), (0.0, Some(0.0)), "{metric}");
+            assert_eq!(
+                difference.significance,
+                Significance::NotSignificant,
+                "{metric}"
+            );
+            assert_eq!(
+                (difference.value, difference.half_width),
+                (0.0, Some(0.0)),
+                "{metric}"
+            );
         }
     }
 
     #[test]
     fn a_difference_of_one_sign_in_every_batch_is_consistent_though_bursts_decide_the_mean() {
-        let mut noise = Paired { half_width: 3.0, above: 16, below: 0 };
+        let mut noise = Paired {
+            half_width: 3.0,
+            above: 16,
+            below: 0,
+        };
         assert_eq!(significance(2.0, &noise, 0.05), Significance::Consistent);
         assert_eq!(significance(4.0, &noise, 0.05), Significance::Significant);
-        assert_eq!(significance(-2.0, &noise, 0.05), Significance::NotSignificant);
-        noise = Paired { above: 10, below: 6, ..noise };
-        assert_eq!(significance(2.0, &noise, 0.05), Significance::NotSignificant);
+        assert_eq!(
+            significance(-2.0, &noise, 0.05),
+            Significance::NotSignificant
+        );
+        noise = Paired {
+            above: 10,
+            below: 6,
+            ..noise
+        };
+        assert_eq!(
+            significance(2.0, &noise, 0.05),
+            Significance::NotSignificant
+        );
     }
 
     #[test]

@@ -35,7 +35,13 @@ impl Shares {
     /// Those of a drive, or of several.
     pub fn of(power: &PowerStatistics) -> Shares {
         let whole = power.residency().total().as_secs_f64();
-        let share = |state| if whole > 0.0 { power.residency().of(state).as_secs_f64() / whole } else { 0.0 };
+        let share = |state| {
+            if whole > 0.0 {
+                power.residency().of(state).as_secs_f64() / whole
+            } else {
+                0.0
+            }
+        };
         Shares(PowerState::ALL.map(share))
     }
 
@@ -62,7 +68,11 @@ impl EnergyReport {
             drives: known.clone().count() as u64,
             total_j,
             mean_w,
-            j_per_io: if ios == 0 { f64::NAN } else { total_j / ios as f64 },
+            j_per_io: if ios == 0 {
+                f64::NAN
+            } else {
+                total_j / ios as f64
+            },
             spin_downs: known.clone().map(|power| power.spin_downs()).sum(),
             spin_ups: known.clone().map(|power| power.spin_ups()).sum(),
             wakes: known.map(|power| power.wakes()).sum(),
@@ -78,7 +88,10 @@ impl Serialize for MemberPower<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for state in PowerState::ALL {
-            map.serialize_entry(&format!("{}_s", state.name()), &self.0.time_in(state).as_secs_f64())?;
+            map.serialize_entry(
+                &format!("{}_s", state.name()),
+                &self.0.time_in(state).as_secs_f64(),
+            )?;
         }
         map.serialize_entry("spin_downs", &self.0.spin_downs())?;
         map.serialize_entry("spin_ups", &self.0.spin_ups())?;

@@ -53,7 +53,12 @@ pub struct HeadsReport {
 
 impl Default for Windows {
     fn default() -> Windows {
-        Windows { length: FIRST_WINDOW, begins: Time::ZERO, weighted: 0.0, means: Vec::new() }
+        Windows {
+            length: FIRST_WINDOW,
+            begins: Time::ZERO,
+            weighted: 0.0,
+            means: Vec::new(),
+        }
     }
 }
 
@@ -61,13 +66,19 @@ impl Heads {
     /// Of so many drives; that of a single one is apart from none, and not followed.
     pub(crate) fn new(drives: usize) -> Heads {
         let drives = if drives > 1 { drives } else { 0 };
-        Heads { at: vec![None; drives], missing: drives, ..Heads::default() }
+        Heads {
+            at: vec![None; drives],
+            missing: drives,
+            ..Heads::default()
+        }
     }
 
     /// A drive is sent to `lbn`.
     #[inline]
     pub(crate) fn sent(&mut self, now: Time, drive: usize, lbn: Lbn) {
-        let Some(at) = self.at.get_mut(drive) else { return };
+        let Some(at) = self.at.get_mut(drive) else {
+            return;
+        };
         let place = lbn.0 as f64 * (SECTOR_BYTES as f64 / 1e6);
         let before = at.replace(place);
         self.pass(now);
@@ -109,9 +120,17 @@ impl Heads {
         self.pass(end);
         let several = !self.at.is_empty() && self.missing == 0;
         HeadsReport {
-            apart_mb: if several { self.weighted / self.counted.as_secs_f64() } else { f64::NAN },
+            apart_mb: if several {
+                self.weighted / self.counted.as_secs_f64()
+            } else {
+                f64::NAN
+            },
             window_s: self.windows.length.as_secs_f64(),
-            windows_apart_mb: if several { self.windows.means } else { Vec::new() },
+            windows_apart_mb: if several {
+                self.windows.means
+            } else {
+                Vec::new()
+            },
         }
     }
 }
@@ -130,7 +149,11 @@ impl Windows {
             from = end;
             if self.means.len() == WINDOWS {
                 self.length = self.length * 2;
-                self.means = self.means.chunks(2).map(|pair| (pair[0] + pair[1]) / 2.0).collect();
+                self.means = self
+                    .means
+                    .chunks(2)
+                    .map(|pair| (pair[0] + pair[1]) / 2.0)
+                    .collect();
             }
         }
     }
@@ -179,7 +202,11 @@ mod tests {
         heads.sent(s(0), 0, mb(0));
         heads.sent(s(0), 1, mb(8));
         let report = heads.report(s(100_000));
-        assert!(report.windows_apart_mb.len() < WINDOWS && report.window_s == 640.0, "{}", report.window_s);
+        assert!(
+            report.windows_apart_mb.len() < WINDOWS && report.window_s == 640.0,
+            "{}",
+            report.window_s
+        );
         assert!(report.windows_apart_mb.iter().all(|&apart| apart == 4.0));
     }
 }

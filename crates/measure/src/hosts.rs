@@ -76,7 +76,11 @@ pub struct TransactionReport {
 }
 
 fn by_kind<S: Serializer>(operations: &[CallReport], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(operations.iter().map(|operation| (operation.kind, operation)))
+    serializer.collect_map(
+        operations
+            .iter()
+            .map(|operation| (operation.kind, operation)),
+    )
 }
 
 pub(crate) fn host_reports(hosts: &[HostReadings]) -> Vec<HostReport> {
@@ -84,10 +88,18 @@ pub(crate) fn host_reports(hosts: &[HostReadings]) -> Vec<HostReport> {
 }
 
 fn host(host: &HostReadings) -> HostReport {
-    let name = if host.name.is_empty() { ONLY.to_owned() } else { host.name.clone() };
+    let name = if host.name.is_empty() {
+        ONLY.to_owned()
+    } else {
+        host.name.clone()
+    };
     HostReport {
         name,
-        operations: host.operations.iter().map(|operation| call(operation, host.elapsed)).collect(),
+        operations: host
+            .operations
+            .iter()
+            .map(|operation| call(operation, host.elapsed))
+            .collect(),
         programs: host.programs.iter().map(program).collect(),
         dirty_mb: host.dirty_mb.clone(),
     }
@@ -122,13 +134,19 @@ fn program(program: &ProgramReadings) -> ProgramReport {
 }
 
 fn a_second(amount: f64, elapsed: Duration) -> f64 {
-    if elapsed == Duration::ZERO { 0.0 } else { amount / elapsed.as_secs_f64() }
+    if elapsed == Duration::ZERO {
+        0.0
+    } else {
+        amount / elapsed.as_secs_f64()
+    }
 }
 
 /// How long the program ran that ran longest; not a number without any.
 pub(crate) fn longest(hosts: &[HostReport]) -> f64 {
     let programs = hosts.iter().flat_map(|host| &host.programs);
-    programs.map(|program| program.elapsed_s).fold(f64::NAN, f64::max)
+    programs
+        .map(|program| program.elapsed_s)
+        .fold(f64::NAN, f64::max)
 }
 
 impl HostReport {
@@ -141,12 +159,23 @@ impl HostReport {
     /// next to nothing.
     pub(crate) fn cost_in_words(&self) -> Option<String> {
         let each = |call: &CallReport| call.device_reads_each + call.device_writes_each;
-        let mut dear: Vec<&CallReport> =
-            self.operations.iter().filter(|call| each(call) >= WORTH_WORDS).collect();
+        let mut dear: Vec<&CallReport> = self
+            .operations
+            .iter()
+            .filter(|call| each(call) >= WORTH_WORDS)
+            .collect();
         dear.sort_by(|one, other| each(other).total_cmp(&each(one)));
-        let words: Vec<String> = dear.iter().take(MOST_WORDS).map(|call| call.cost()).collect();
+        let words: Vec<String> = dear
+            .iter()
+            .take(MOST_WORDS)
+            .map(|call| call.cost())
+            .collect();
         let (last, others) = words.split_last()?;
-        let list = if others.is_empty() { last.clone() } else { format!("{} and {last}", others.join(", ")) };
+        let list = if others.is_empty() {
+            last.clone()
+        } else {
+            format!("{} and {last}", others.join(", "))
+        };
         Some(format!("On average {list}."))
     }
 }
@@ -158,9 +187,14 @@ const MOST_WORDS: usize = 4;
 
 impl CallReport {
     fn cost(&self) -> String {
-        let parts = [(self.device_reads_each, "reads"), (self.device_writes_each, "writes")];
+        let parts = [
+            (self.device_reads_each, "reads"),
+            (self.device_writes_each, "writes"),
+        ];
         let parts = parts.iter().filter(|(each, _)| *each >= WORTH_WORDS / 2.0);
-        let parts: Vec<String> = parts.map(|(each, what)| format!("{each:.1} {what}")).collect();
+        let parts: Vec<String> = parts
+            .map(|(each, what)| format!("{each:.1} {what}"))
+            .collect();
         format!("one {} costs {}", self.kind, parts.join(" and "))
     }
 }
@@ -216,17 +250,33 @@ const NUMBERS: [(&str, Number); 10] = [
 const STREAMS: [&str; 3] = ["sustained", "playing", "within_latency"];
 
 fn number(name: &str) -> Option<Number> {
-    let name = if name == "latency_ms" { "latency_ms.mean" } else { name };
-    NUMBERS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
+    let name = if name == "latency_ms" {
+        "latency_ms.mean"
+    } else {
+        name
+    };
+    NUMBERS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, number)| *number)
 }
 
 impl Number {
     fn name(self) -> &'static str {
-        NUMBERS.iter().find(|(_, number)| *number == self).map_or("", |(name, _)| name)
+        NUMBERS
+            .iter()
+            .find(|(_, number)| *number == self)
+            .map_or("", |(name, _)| name)
     }
 
     fn of_times(self, times: &Times) -> f64 {
-        let Latency { mean, p50, p95, p99, max } = times.latency_ms;
+        let Latency {
+            mean,
+            p50,
+            p95,
+            p99,
+            max,
+        } = times.latency_ms;
         match self {
             Number::Count => times.count as f64,
             Number::Mean => mean,
@@ -239,7 +289,10 @@ impl Number {
     }
 
     fn more_is_better(self) -> bool {
-        matches!(self, Number::Count | Number::PerSecond | Number::MegabytesPerSecond)
+        matches!(
+            self,
+            Number::Count | Number::PerSecond | Number::MegabytesPerSecond
+        )
     }
 }
 
@@ -248,7 +301,9 @@ impl OfHost {
     /// or, of the only host, without the first two.
     pub(crate) fn parse(name: &str) -> Option<OfHost> {
         let (host, rest) = match name.strip_prefix("hosts.") {
-            Some(rest) => rest.split_once('.').map(|(host, rest)| (Some(host), rest))?,
+            Some(rest) => rest
+                .split_once('.')
+                .map(|(host, rest)| (Some(host), rest))?,
             None => (None, name),
         };
         let (section, rest) = rest.split_once('.')?;
@@ -256,17 +311,26 @@ impl OfHost {
         let what = match section {
             "operations" => What::Call(number(rest)?),
             "programs" if rest == "elapsed_s" => What::Elapsed,
-            "programs" => match rest.strip_prefix("transactions.").and_then(|rest| rest.split_once('.')) {
+            "programs" => match rest
+                .strip_prefix("transactions.")
+                .and_then(|rest| rest.split_once('.'))
+            {
                 Some((transaction, rest)) => What::Transaction(kept(transaction), number(rest)?),
                 None => What::Figure(kept(rest.strip_prefix("figures.").unwrap_or(rest))),
             },
             _ => return None,
         };
-        Some(OfHost { host: host.map(kept), kind: kept(kind), what })
+        Some(OfHost {
+            host: host.map(kept),
+            kind: kept(kind),
+            what,
+        })
     }
 
     pub(crate) fn name(&self) -> String {
-        let host = self.host.map_or(String::new(), |host| format!("hosts.{host}."));
+        let host = self
+            .host
+            .map_or(String::new(), |host| format!("hosts.{host}."));
         let kind = self.kind;
         match self.what {
             What::Call(number) => format!("{host}operations.{kind}.{}", number.name()),
@@ -282,7 +346,9 @@ impl OfHost {
         let kind = self.kind;
         match self.what {
             What::Call(number) => format!("calls of kind {kind}: {}", number.name()),
-            What::Transaction(of, number) => format!("transactions {of} of {kind}: {}", number.name()),
+            What::Transaction(of, number) => {
+                format!("transactions {of} of {kind}: {}", number.name())
+            }
             What::Elapsed => format!("how long {kind} ran"),
             What::Figure(figure) => format!("what {kind} says of itself: {figure}"),
         }
@@ -317,15 +383,26 @@ impl OfHost {
         let named = |host: &&&HostReport| self.host.is_none_or(|name| host.name == name);
         let hosts: Vec<&&HostReport> = hosts.iter().filter(named).collect();
         if hosts.is_empty() {
-            return Some(unknown("host with programs", self.host.unwrap_or(ONLY), names));
+            return Some(unknown(
+                "host with programs",
+                self.host.unwrap_or(ONLY),
+                names,
+            ));
         }
         if let What::Call(_) = self.what {
-            let known: Vec<&str> =
-                hosts.iter().flat_map(|host| &host.operations).map(|operation| operation.kind).collect();
-            return (!known.contains(&self.kind)).then(|| unknown("kind of call", self.kind, known));
+            let known: Vec<&str> = hosts
+                .iter()
+                .flat_map(|host| &host.operations)
+                .map(|operation| operation.kind)
+                .collect();
+            return (!known.contains(&self.kind))
+                .then(|| unknown("kind of call", self.kind, known));
         }
         let programs: Vec<&ProgramReport> = hosts.iter().flat_map(|host| &host.programs).collect();
-        let names = programs.iter().map(|program| program.name.as_str()).collect();
+        let names = programs
+            .iter()
+            .map(|program| program.name.as_str())
+            .collect();
         let programs = || programs.iter().filter(|program| program.name == self.kind);
         if programs().next().is_none() {
             return Some(unknown("program", self.kind, names));
@@ -341,7 +418,8 @@ impl OfHost {
             }
             What::Elapsed | What::Call(_) => return None,
         };
-        (!known.contains(&asked)).then(|| unknown(&format!("{what} of {}", self.kind), asked, known))
+        (!known.contains(&asked))
+            .then(|| unknown(&format!("{what} of {}", self.kind), asked, known))
     }
 
     fn of(&self, host: &HostReport) -> Option<f64> {
@@ -355,7 +433,10 @@ impl OfHost {
                 other => other.of_times(&call.times),
             });
         }
-        let program = host.programs.iter().find(|program| program.name == self.kind)?;
+        let program = host
+            .programs
+            .iter()
+            .find(|program| program.name == self.kind)?;
         match self.what {
             What::Transaction(of, number) => {
                 let transactions = program.transactions.get(of)?;
@@ -376,7 +457,11 @@ pub(crate) fn unknown(what: &str, asked: &str, known: Vec<&str>) -> String {
     let known: BTreeSet<&str> = known.into_iter().collect();
     let known: Vec<&str> = known.into_iter().collect();
     let near = nearest(asked, &known);
-    let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let list = if known.is_empty() {
+        "none".to_owned()
+    } else {
+        known.join(", ")
+    };
     format!("no run has a {what} `{asked}`{near}; there are: {list}")
 }
 
@@ -385,8 +470,17 @@ mod tests {
     use super::*;
 
     fn readings() -> Vec<HostReadings> {
-        let latency_ms = Latency { mean: 2.0, p50: 1.0, p95: 4.0, p99: 5.0, max: 6.0 };
-        let times = Times { count: 4, latency_ms };
+        let latency_ms = Latency {
+            mean: 2.0,
+            p50: 1.0,
+            p95: 4.0,
+            p99: 5.0,
+            max: 6.0,
+        };
+        let times = Times {
+            count: 4,
+            latency_ms,
+        };
         vec![HostReadings {
             name: "vm2".into(),
             elapsed: Duration::from_secs(2),
@@ -416,17 +510,32 @@ mod tests {
             ("hosts.vm2.operations.fsync.per_s", 2.0, true),
             ("operations.fsync.device_writes_each", 2.0, false),
             ("programs.mail.elapsed_s", 4.0, false),
-            ("hosts.vm2.programs.mail.transactions.create.per_s", 1.0, true),
+            (
+                "hosts.vm2.programs.mail.transactions.create.per_s",
+                1.0,
+                true,
+            ),
             ("programs.mail.figures.read_mb_per_s", 7.0, true),
         ] {
             let metric = OfHost::parse(name).unwrap();
-            assert_eq!((metric.name().as_str(), metric.value(&hosts)), (name, value));
+            assert_eq!(
+                (metric.name().as_str(), metric.value(&hosts)),
+                (name, value)
+            );
             assert_eq!(metric.more_is_better(), more, "{name}");
         }
-        assert!(OfHost::parse("hosts.vm1.operations.fsync.per_s").unwrap().value(&hosts).is_nan());
-        for wrong in
-            ["hosts.vm2.operations.fsync.p98", "hosts.vm2", "operations.fsync", "hosts.vm2.speed.x.y"]
-        {
+        assert!(
+            OfHost::parse("hosts.vm1.operations.fsync.per_s")
+                .unwrap()
+                .value(&hosts)
+                .is_nan()
+        );
+        for wrong in [
+            "hosts.vm2.operations.fsync.p98",
+            "hosts.vm2",
+            "operations.fsync",
+            "hosts.vm2.speed.x.y",
+        ] {
             assert_eq!(OfHost::parse(wrong), None, "{wrong}");
         }
     }
@@ -434,32 +543,70 @@ mod tests {
     #[test]
     fn what_no_run_has_is_named_with_what_there_is() {
         let hosts = host_reports(&readings());
-        let other = host_reports(&[HostReadings { name: "vm2".into(), ..HostReadings::default() }]);
+        let other = host_reports(&[HostReadings {
+            name: "vm2".into(),
+            ..HostReadings::default()
+        }]);
         for (name, parts) in [
-            ("hosts.vm3.operations.fsync.per_s", ["host with programs `vm3`", "vm2"]),
-            ("hosts.vm2.operations.fsyncs.per_s", ["kind of call `fsyncs`", "did you mean `fsync`"]),
-            ("hosts.vm2.programs.nosuch.transactions_per_s", ["program `nosuch`", "there are: mail"]),
-            ("programs.mail.transactions.creates.per_s", ["transaction of mail `creates`", "create"]),
-            ("programs.mail.read_mb", ["figure of mail `read_mb`", "read_mb_per_s"]),
+            (
+                "hosts.vm3.operations.fsync.per_s",
+                ["host with programs `vm3`", "vm2"],
+            ),
+            (
+                "hosts.vm2.operations.fsyncs.per_s",
+                ["kind of call `fsyncs`", "did you mean `fsync`"],
+            ),
+            (
+                "hosts.vm2.programs.nosuch.transactions_per_s",
+                ["program `nosuch`", "there are: mail"],
+            ),
+            (
+                "programs.mail.transactions.creates.per_s",
+                ["transaction of mail `creates`", "create"],
+            ),
+            (
+                "programs.mail.read_mb",
+                ["figure of mail `read_mb`", "read_mb_per_s"],
+            ),
         ] {
             let absent = OfHost::parse(name).unwrap().absent(&[&hosts, &other]);
             let message = absent.unwrap_or_else(|| panic!("{name}"));
-            assert!(parts.iter().all(|part| message.contains(part)), "{name}: {message}");
+            assert!(
+                parts.iter().all(|part| message.contains(part)),
+                "{name}: {message}"
+            );
         }
         // What one of them has is a number.
-        for name in
-            ["programs.mail.read_mb_per_s", "hosts.vm2.programs.mail.elapsed_s", "operations.fsync.per_s"]
-        {
-            assert_eq!(OfHost::parse(name).unwrap().absent(&[&other, &hosts]), None, "{name}");
+        for name in [
+            "programs.mail.read_mb_per_s",
+            "hosts.vm2.programs.mail.elapsed_s",
+            "operations.fsync.per_s",
+        ] {
+            assert_eq!(
+                OfHost::parse(name).unwrap().absent(&[&other, &hosts]),
+                None,
+                "{name}"
+            );
         }
-        let none = OfHost::parse("programs.mail.elapsed_s").unwrap().absent(&[&[]]).unwrap();
+        let none = OfHost::parse("programs.mail.elapsed_s")
+            .unwrap()
+            .absent(&[&[]])
+            .unwrap();
         assert!(none.ends_with("there are: none"), "{none}");
     }
 
     #[test]
     fn the_only_host_is_called_host() {
-        let only = HostReadings { name: String::new(), ..readings().remove(0) };
+        let only = HostReadings {
+            name: String::new(),
+            ..readings().remove(0)
+        };
         let hosts = host_reports(&[only]);
-        assert_eq!(OfHost::parse("hosts.host.operations.fsync.count").unwrap().value(&hosts), 4.0);
+        assert_eq!(
+            OfHost::parse("hosts.host.operations.fsync.count")
+                .unwrap()
+                .value(&hosts),
+            4.0
+        );
     }
 }

@@ -20,8 +20,16 @@ const CORRELATED: f64 = 1.645;
 
 /// Half the width of the interval of `metric` around `value`, if one can be
 /// claimed at this confidence (0 to 1).
-pub(crate) fn interval(metric: Metric, batches: &Batches, value: f64, confidence: f64) -> Option<f64> {
-    Some(student_half_width(&independent_residuals(metric, [(batches, value)])?, confidence))
+pub(crate) fn interval(
+    metric: Metric,
+    batches: &Batches,
+    value: f64,
+    confidence: f64,
+) -> Option<f64> {
+    Some(student_half_width(
+        &independent_residuals(metric, [(batches, value)])?,
+        confidence,
+    ))
 }
 
 /// What batches say about the difference between two runs of one workload.
@@ -46,8 +54,14 @@ pub(crate) fn paired_interval(
     let difference = one.1 - other.1;
     Some(Paired {
         half_width: student_half_width(&residuals, confidence),
-        above: residuals.iter().filter(|residual| *residual + difference > 0.0).count(),
-        below: residuals.iter().filter(|residual| *residual + difference < 0.0).count(),
+        above: residuals
+            .iter()
+            .filter(|residual| *residual + difference > 0.0)
+            .count(),
+        below: residuals
+            .iter()
+            .filter(|residual| *residual + difference < 0.0)
+            .count(),
     })
 }
 
@@ -86,7 +100,8 @@ fn independent_residuals<const RUNS: usize>(
         if !small && !correlated(&residuals_now) {
             break;
         }
-        runs.iter_mut().for_each(|(batches, _)| batches.merge_neighbours());
+        runs.iter_mut()
+            .for_each(|(batches, _)| batches.merge_neighbours());
         match residuals(metric, view, &runs) {
             Some(merged) if merged.len() >= BATCHES_MIN => residuals_now = merged,
             _ if small => return None,
@@ -111,14 +126,20 @@ fn residuals(metric: Metric, view: View, runs: &[(Batches, f64)]) -> Option<Vec<
         [] => return None,
         [(first, _), others @ ..] => first
             .indices()
-            .filter(|&index| others.iter().all(|(batches, _)| batches.indices().any(|other| other == index)))
+            .filter(|&index| {
+                others
+                    .iter()
+                    .all(|(batches, _)| batches.indices().any(|other| other == index))
+            })
             .collect(),
     };
     let mut sum = vec![0.0; usable.len()];
     for (run, (batches, value)) in runs.iter().enumerate() {
         let sign = if run == 0 { 1.0 } else { -1.0 };
         let own = run_residuals(metric, view, batches, *value, &usable)?;
-        sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += sign * own);
+        sum.iter_mut()
+            .zip(own)
+            .for_each(|(sum, own)| *sum += sign * own);
     }
     Some(sum)
 }
@@ -147,7 +168,9 @@ fn run_residuals(
         .collect();
     let scale = sums.iter().map(|(_, denominator)| denominator).sum::<f64>() / sums.len() as f64;
     (scale > 0.0).then(|| {
-        sums.iter().map(|(numerator, denominator)| (numerator - value * denominator) / scale).collect()
+        sums.iter()
+            .map(|(numerator, denominator)| (numerator - value * denominator) / scale)
+            .collect()
     })
 }
 
@@ -155,8 +178,14 @@ fn run_residuals(
 fn correlated(residuals: &[f64]) -> bool {
     let count = residuals.len() as f64;
     let mean = residuals.iter().sum::<f64>() / count;
-    let squares: f64 = residuals.iter().map(|residual| (residual - mean).powi(2)).sum();
-    let products: f64 = residuals.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
+    let squares: f64 = residuals
+        .iter()
+        .map(|residual| (residual - mean).powi(2))
+        .sum();
+    let products: f64 = residuals
+        .windows(2)
+        .map(|pair| (pair[0] - mean) * (pair[1] - mean))
+        .sum();
     squares > 0.0 && products / squares > CORRELATED / count.sqrt()
 }
 
@@ -178,8 +207,9 @@ pub(crate) fn student_share(value: f64, freedom: f64) -> f64 {
 
 /// The one-sided point of Student's t.
 pub(crate) fn student_point(confidence: f64, freedom: f64) -> f64 {
-    StudentsT::new(0.0, 1.0, freedom)
-        .map_or(f64::INFINITY, |distribution| distribution.inverse_cdf(confidence))
+    StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |distribution| {
+        distribution.inverse_cdf(confidence)
+    })
 }
 
 #[cfg(test)]
@@ -201,7 +231,12 @@ mod tests {
             batch.seen += 1;
             batch.record(
                 Class::Read,
-                &Sample { response, parts: [response, 0, 0, 0, 0, 0], sectors: 8, finished },
+                &Sample {
+                    response,
+                    parts: [response, 0, 0, 0, 0, 0],
+                    sectors: 8,
+                    finished,
+                },
             );
         }
         (batches, sum / requests as f64 / 1e6)
@@ -240,7 +275,10 @@ mod tests {
     #[test]
     fn student_points_are_those_of_the_tables() {
         for (freedom, expected) in [(9.0, 2.262), (19.0, 2.093), (63.0, 1.998)] {
-            assert!((student_t(0.95, freedom) - expected).abs() < 1e-3, "{freedom}");
+            assert!(
+                (student_t(0.95, freedom) - expected).abs() < 1e-3,
+                "{freedom}"
+            );
         }
         assert!((student_t(0.99, 9.0) - 3.250).abs() < 1e-3);
     }

@@ -17,7 +17,10 @@ pub struct LayerReport {
 impl LayerReport {
     /// The number called `name`, if the layer has it.
     pub fn value(&self, name: &str) -> Option<f64> {
-        self.readings.iter().find(|reading| reading.name == name).map(|reading| reading.value)
+        self.readings
+            .iter()
+            .find(|reading| reading.name == name)
+            .map(|reading| reading.value)
     }
 }
 
@@ -33,7 +36,10 @@ pub(crate) fn layer_reports(layers: &[LayerReadings]) -> Vec<LayerReport> {
 /// The reading called `name` over the layers that have it, if any does: amounts (`_mb`) are
 /// added up; of all else, such as shares and times, it is the mean.
 pub(crate) fn over_layers(layers: &[LayerReport], name: &str) -> Option<f64> {
-    let values: Vec<f64> = layers.iter().filter_map(|layer| layer.value(name)).collect();
+    let values: Vec<f64> = layers
+        .iter()
+        .filter_map(|layer| layer.value(name))
+        .collect();
     let sum = values.iter().sum::<f64>();
     match values.len() {
         0 => None,
@@ -53,9 +59,16 @@ mod tests {
     #[test]
     fn amounts_of_several_layers_are_added_up_and_shares_are_means() {
         let layer = |share, mb| {
-            LayerReadings::new("page cache", &[("memory_hit_share", share), ("memory_dirtied_mb", mb)])
+            LayerReadings::new(
+                "page cache",
+                &[("memory_hit_share", share), ("memory_dirtied_mb", mb)],
+            )
         };
-        let reports = layer_reports(&[layer(0.2, 3.0), layer(0.4, 5.0), LayerReadings::new("link", &[])]);
+        let reports = layer_reports(&[
+            layer(0.2, 3.0),
+            layer(0.4, 5.0),
+            LayerReadings::new("link", &[]),
+        ]);
         assert_eq!(over_layers(&reports, "memory_dirtied_mb"), Some(8.0));
         assert!((over_layers(&reports, "memory_hit_share").unwrap() - 0.3).abs() < 1e-12);
         assert_eq!(over_layers(&reports, "link_utilisation"), None);

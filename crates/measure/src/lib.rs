@@ -137,7 +137,9 @@ pub use rebuild::{RebuildPlan, RebuildReport};
 pub use recorder::{Progress, Recorder};
 pub use reference::reference;
 pub use render::{number, table};
-pub use report::{BatchReport, Distribution, OperationReport, OperationsReport, Quantity, Report, TimeParts};
+pub use report::{
+    BatchReport, Distribution, OperationReport, OperationsReport, Quantity, Report, TimeParts,
+};
 pub use stop::Stop;
 pub use streams::{StreamReport, StreamsReport};
 pub use timeline::{

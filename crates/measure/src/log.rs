@@ -38,7 +38,11 @@ pub struct LogColumn {
 }
 
 const fn of(name: &'static str, kind: ColumnType, meaning: &'static str) -> LogColumn {
-    LogColumn { name, kind, meaning }
+    LogColumn {
+        name,
+        kind,
+        meaning,
+    }
 }
 
 /// The columns of the request log, in order; the reference page derives from
@@ -93,11 +97,16 @@ struct Touched {
 }
 
 fn schema() -> Schema {
-    let schema = Schema::new().metadata("schema", "fullstroke request log").metadata("schema_version", "2");
-    LOG_COLUMNS.iter().enumerate().fold(schema, |schema, (index, column)| match index {
-        column::RESPONSE_MS => schema.optional(column.name, column.kind),
-        _ => schema.column(column.name, column.kind),
-    })
+    let schema = Schema::new()
+        .metadata("schema", "fullstroke request log")
+        .metadata("schema_version", "2");
+    LOG_COLUMNS
+        .iter()
+        .enumerate()
+        .fold(schema, |schema, (index, column)| match index {
+            column::RESPONSE_MS => schema.optional(column.name, column.kind),
+            _ => schema.column(column.name, column.kind),
+        })
 }
 
 impl RequestLog {
@@ -106,8 +115,14 @@ impl RequestLog {
     ///
     /// # Errors
     /// If the file cannot be created.
-    pub fn create(path: &Path, drives: &[String], notes: &[(&str, &str)]) -> Result<RequestLog, TableError> {
-        let schema = notes.iter().fold(schema(), |schema, (key, value)| schema.metadata(key, value));
+    pub fn create(
+        path: &Path,
+        drives: &[String],
+        notes: &[(&str, &str)],
+    ) -> Result<RequestLog, TableError> {
+        let schema = notes
+            .iter()
+            .fold(schema(), |schema, (key, value)| schema.metadata(key, value));
         Ok(RequestLog {
             table: TableWriter::create(path, &schema)?,
             names: drives.to_vec(),
@@ -135,7 +150,8 @@ impl RequestLog {
         if self.failed.is_some() {
             return;
         }
-        self.touched.take(finished.origin, &self.names, &mut self.members);
+        self.touched
+            .take(finished.origin, &self.names, &mut self.members);
         self.failed = self.put(finished, counted).err();
     }
 
@@ -143,8 +159,15 @@ impl RequestLog {
         let completion = &finished.completion;
         let parts = &completion.breakdown;
         let response = completion.finished.since(finished.arrived);
-        let times: [Duration; TIMES] =
-            [response, parts.queue, parts.parity, parts.overhead, parts.seek, parts.rotation, parts.transfer];
+        let times: [Duration; TIMES] = [
+            response,
+            parts.queue,
+            parts.parity,
+            parts.overhead,
+            parts.seek,
+            parts.rotation,
+            parts.transfer,
+        ];
         let table = &mut self.table;
         table.u64(column::REQUEST, finished.origin);
         table.u64(column::ARRIVED, finished.arrived.as_nanos());
@@ -159,7 +182,10 @@ impl RequestLog {
         table.u32(column::SEEK_CYLINDERS, parts.seek_cylinders);
         table.text(column::STATUS, status_name(completion.status));
         table.text(column::MEMBERS, &self.members);
-        table.optional_f64(column::RESPONSE_MS, counted.then(|| response.as_millis_f64()));
+        table.optional_f64(
+            column::RESPONSE_MS,
+            counted.then(|| response.as_millis_f64()),
+        );
         table.end_row()
     }
 }
@@ -174,7 +200,10 @@ impl Observer for RequestLog {
 
 impl Touched {
     fn add(&mut self, origin: u64, drive: usize) {
-        let drives = self.by_origin.entry(origin).or_insert_with(|| self.spare.pop().unwrap_or_default());
+        let drives = self
+            .by_origin
+            .entry(origin)
+            .or_insert_with(|| self.spare.pop().unwrap_or_default());
         if let Err(place) = drives.binary_search(&drive) {
             drives.insert(place, drive);
         }
@@ -183,7 +212,9 @@ impl Touched {
     /// Writes the names of the drives of `origin` into `text`, and forgets them.
     fn take(&mut self, origin: u64, names: &[String], text: &mut String) {
         text.clear();
-        let Some(mut drives) = self.by_origin.remove(&origin) else { return };
+        let Some(mut drives) = self.by_origin.remove(&origin) else {
+            return;
+        };
         for drive in drives.drain(..) {
             let separator = if text.is_empty() { "" } else { " " };
             let written = match names.get(drive) {
@@ -219,7 +250,11 @@ mod tests {
             seek_cylinders: 9,
             ..Breakdown::default()
         };
-        let completion = Completion { finished: Time::from_nanos(142), breakdown, ..Completion::default() };
+        let completion = Completion {
+            finished: Time::from_nanos(142),
+            breakdown,
+            ..Completion::default()
+        };
         Finished {
             origin,
             operation: Operation::Write,
@@ -237,7 +272,14 @@ mod tests {
 
     fn fill(log: &mut RequestLog) {
         for (origin, drive) in [(0, 2), (1, 1), (0, 0), (0, 2)] {
-            log.drive_io(Time::ZERO, drive, &Request { origin, ..Request::default() });
+            log.drive_io(
+                Time::ZERO,
+                drive,
+                &Request {
+                    origin,
+                    ..Request::default()
+                },
+            );
         }
         for origin in [1, 0, 2] {
             log.write(&finished(origin), origin != 2);
@@ -254,8 +296,15 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4);
-        assert!(lines[0].starts_with("request,arrived_ns,finished_ns,operation,lbn"), "{}", lines[0]);
-        assert_eq!(lines[1], "1,100,142,write,64,8,7,42,30,0,0,12,0,0,9,done,0.1,0.000042");
+        assert!(
+            lines[0].starts_with("request,arrived_ns,finished_ns,operation,lbn"),
+            "{}",
+            lines[0]
+        );
+        assert_eq!(
+            lines[1],
+            "1,100,142,write,64,8,7,42,30,0,0,12,0,0,9,done,0.1,0.000042"
+        );
         assert!(lines[2].ends_with(",done,0.0 1.0,0.000042"), "{}", lines[2]);
         assert!(lines[3].ends_with(",done,,"), "{}", lines[3]);
     }
@@ -277,7 +326,8 @@ mod tests {
     #[test]
     fn a_log_that_is_given_up_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = RequestLog::create(&folder.path().join("log.parquet"), &names(), &[]).unwrap();
+        let mut log =
+            RequestLog::create(&folder.path().join("log.parquet"), &names(), &[]).unwrap();
         fill(&mut log);
         drop(log);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);

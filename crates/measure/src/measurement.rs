@@ -105,7 +105,10 @@ struct Apart {
 
 impl Apart {
     fn new() -> Apart {
-        Apart { responses: Spread::new(), sectors: 0 }
+        Apart {
+            responses: Spread::new(),
+            sectors: 0,
+        }
     }
 }
 
@@ -134,7 +137,12 @@ impl Measured {
         if self.report.grows() {
             return None;
         }
-        interval(metric, &self.batches, metric.value(&self.report), confidence)
+        interval(
+            metric,
+            &self.batches,
+            metric.value(&self.report),
+            confidence,
+        )
     }
 }
 
@@ -199,7 +207,8 @@ impl Measurement {
     #[must_use]
     pub fn with_rebuilds(mut self, plans: Vec<RebuildPlan>) -> Measurement {
         for plan in &plans {
-            self.rebuilds.begin(Time::ZERO, &plan.path, Sectors::ZERO, plan.used);
+            self.rebuilds
+                .begin(Time::ZERO, &plan.path, Sectors::ZERO, plan.used);
         }
         self.rebuild_plans = plans;
         self
@@ -220,7 +229,10 @@ impl Measurement {
         response.add(&self.responses[1]);
         let total = self.batches.total();
         let both = total.both();
-        let simulated_s = outcome.end.saturating_since(self.counted_from).as_secs_f64();
+        let simulated_s = outcome
+            .end
+            .saturating_since(self.counted_from)
+            .as_secs_f64();
         let whole_s = outcome.end.saturating_since(self.began).as_secs_f64();
         let operation = |class: Class| {
             let sectors = total.classes[class as usize].sectors;
@@ -247,7 +259,11 @@ impl Measurement {
             response_ms: response.distribution(),
             service_ms: self.service.distribution(),
             queue_ms: self.queue.distribution(),
-            time_ms: TimeParts::new(total.parts.map(|sum| sum as f64 / 1e6 / both.requests as f64)),
+            time_ms: TimeParts::new(
+                total
+                    .parts
+                    .map(|sum| sum as f64 / 1e6 / both.requests as f64),
+            ),
             iops: rate(both.requests as f64, simulated_s),
             mb_per_s: megabytes(both.sectors, simulated_s),
             simulated_s,
@@ -264,7 +280,10 @@ impl Measurement {
             },
             zero_seek_share: share(&outcome.counters.drives),
             drive_io_kib: drive_io_kib(&outcome.counters.drives),
-            batches: BatchReport { count: self.batches.count(), requests_per_batch: self.batches.size() },
+            batches: BatchReport {
+                count: self.batches.count(),
+                requests_per_batch: self.batches.size(),
+            },
             read_write_ratio: ratio(total.classes[0].sectors, total.classes[1].sectors),
             fairness: fairness(&bandwidths),
             process_mb_per_s: Across::new(&bandwidths),
@@ -278,7 +297,12 @@ impl Measurement {
             energy: EnergyReport::new(&members, both.requests),
             members,
             layers: layer_reports(&outcome.counters.layers),
-            gear_shifts_s: outcome.counters.gear_shifts.iter().map(|at| at.as_secs_f64()).collect(),
+            gear_shifts_s: outcome
+                .counters
+                .gear_shifts
+                .iter()
+                .map(|at| at.as_secs_f64())
+                .collect(),
             windows: None,
             timeline: None,
             watts: None,
@@ -289,9 +313,15 @@ impl Measurement {
         if !report.grows() {
             add_intervals(&mut report, &self.batches);
         }
-        report.operations =
-            OperationsReport { read: report.reads, write: report.writes, ..report.operations };
-        Measured { report, batches: self.batches }
+        report.operations = OperationsReport {
+            read: report.reads,
+            write: report.writes,
+            ..report.operations
+        };
+        Measured {
+            report,
+            batches: self.batches,
+        }
     }
 
     #[inline]
@@ -329,12 +359,18 @@ impl Observer for Measurement {
         if !self.counts(finished) {
             return;
         }
-        let batch = self.batches.of(finished.origin, self.warm_up.entered(finished));
+        let batch = self
+            .batches
+            .of(finished.origin, self.warm_up.entered(finished));
         batch.seen += 1;
         if finished.completion.status != Status::Done {
             return;
         }
-        let response = finished.completion.finished.since(finished.arrived).as_nanos();
+        let response = finished
+            .completion
+            .finished
+            .since(finished.arrived)
+            .as_nanos();
         let class = match finished.operation {
             Operation::Read => Class::Read,
             Operation::Write => Class::Write,
@@ -349,8 +385,15 @@ impl Observer for Measurement {
         let parts = &finished.completion.breakdown;
         let sample = Sample {
             response,
-            parts: [parts.queue, parts.parity, parts.overhead, parts.seek, parts.rotation, parts.transfer]
-                .map(|part| part.as_nanos()),
+            parts: [
+                parts.queue,
+                parts.parity,
+                parts.overhead,
+                parts.seek,
+                parts.rotation,
+                parts.transfer,
+            ]
+            .map(|part| part.as_nanos()),
             sectors: finished.extent.sectors.0,
             finished: finished.completion.finished,
         };
@@ -386,7 +429,10 @@ fn add_intervals(report: &mut Report, batches: &Batches) {
     ] {
         distribution.ci95_half_width = half_width(Metric::mean_of(which), distribution.mean);
     }
-    for (operation, class) in [(&mut report.reads, Class::Read), (&mut report.writes, Class::Write)] {
+    for (operation, class) in [
+        (&mut report.reads, Class::Read),
+        (&mut report.writes, Class::Write),
+    ] {
         if let Some(operation) = operation {
             let response = &mut operation.response_ms;
             response.ci95_half_width = half_width(Metric::mean_of_class(class), response.mean);
@@ -406,12 +452,19 @@ pub(crate) fn megabytes(sectors: u64, seconds: f64) -> f64 {
 
 /// `one` over `other`; not a number where there is no `other`.
 fn ratio(one: u64, other: u64) -> f64 {
-    if other == 0 { f64::NAN } else { one as f64 / other as f64 }
+    if other == 0 {
+        f64::NAN
+    } else {
+        one as f64 / other as f64
+    }
 }
 
 /// Mean size of members' reads and writes, in KiB.
 fn drive_io_kib(drives: &[fullstroke_contract::MemberStatistics]) -> f64 {
-    let sectors: u64 = drives.iter().map(|drive| (drive.sectors_read + drive.sectors_written).0).sum();
+    let sectors: u64 = drives
+        .iter()
+        .map(|drive| (drive.sectors_read + drive.sectors_written).0)
+        .sum();
     let ios: u64 = drives.iter().map(|drive| drive.reads + drive.writes).sum();
     sectors as f64 / 2.0 / ios as f64
 }
@@ -420,5 +473,9 @@ fn drive_io_kib(drives: &[fullstroke_contract::MemberStatistics]) -> f64 {
 fn share(drives: &[fullstroke_contract::MemberStatistics]) -> f64 {
     let requests: u64 = drives.iter().map(|drive| drive.requests()).sum();
     let zero_seeks: u64 = drives.iter().map(|drive| drive.zero_seeks).sum();
-    if requests == 0 { 0.0 } else { zero_seeks as f64 / requests as f64 }
+    if requests == 0 {
+        0.0
+    } else {
+        zero_seeks as f64 / requests as f64
+    }
 }

@@ -22,7 +22,9 @@ impl MemberReport {
     /// What the report has of `counter`; not a number if it has nothing.
     pub fn value(&self, counter: Counter) -> f64 {
         let reported = counter.reported;
-        reported.map_or(f64::NAN, |reported| (reported.number)(&self.statistics, self.seconds).value())
+        reported.map_or(f64::NAN, |reported| {
+            (reported.number)(&self.statistics, self.seconds).value()
+        })
     }
 }
 
@@ -31,7 +33,10 @@ impl Serialize for MemberReport {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("name", &self.name)?;
         for reported in Counter::all_reported() {
-            map.serialize_entry(reported.key, &(reported.number)(&self.statistics, self.seconds))?;
+            map.serialize_entry(
+                reported.key,
+                &(reported.number)(&self.statistics, self.seconds),
+            )?;
         }
         if let Some(power) = &self.statistics.power {
             map.serialize_entry("power", &MemberPower(power))?;

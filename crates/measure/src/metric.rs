@@ -120,8 +120,11 @@ const STATISTICS: [(&str, Statistic); 8] = [
     ("max", Statistic::Max),
 ];
 
-const QUANTITIES: [(&str, Quantity); 3] =
-    [("response_ms", Quantity::Response), ("service_ms", Quantity::Service), ("queue_ms", Quantity::Queue)];
+const QUANTITIES: [(&str, Quantity); 3] = [
+    ("response_ms", Quantity::Response),
+    ("service_ms", Quantity::Service),
+    ("queue_ms", Quantity::Queue),
+];
 
 const CLASSES: [(&str, Class); 2] = [("reads", Class::Read), ("writes", Class::Write)];
 
@@ -134,7 +137,9 @@ const OPERATION: [OperationMetric; 3] = [
     ("mb_per_s", |operation| operation.mb_per_s),
 ];
 
-const PARTS: [&str; 6] = ["queue", "parity", "overhead", "seek", "rotation", "transfer"];
+const PARTS: [&str; 6] = [
+    "queue", "parity", "overhead", "seek", "rotation", "transfer",
+];
 
 /// What each part is, in the order of [`PARTS`].
 const PART_MEANINGS: [&str; 6] = [
@@ -175,7 +180,9 @@ fn member_metrics() -> impl Iterator<Item = (Reported, ComparedBy)> {
 }
 
 fn member_metric(index: usize) -> (Reported, ComparedBy) {
-    member_metrics().nth(index).expect("they are numbered by their list")
+    member_metrics()
+        .nth(index)
+        .expect("they are numbered by their list")
 }
 
 /// A number about processes, or the heads: its name, how it is read, whether more is
@@ -183,7 +190,12 @@ fn member_metric(index: usize) -> (Reported, ComparedBy) {
 type ProcessMetric = (&'static str, fn(&Report) -> f64, bool, &'static str);
 
 const PROCESSES: [ProcessMetric; 7] = [
-    ("fairness", |report| report.fairness, true, "Jain's index of the processes' bandwidths"),
+    (
+        "fairness",
+        |report| report.fairness,
+        true,
+        "Jain's index of the processes' bandwidths",
+    ),
     (
         "process_mb_per_s.mean",
         |report| report.process_mb_per_s.mean,
@@ -214,7 +226,12 @@ const PROCESSES: [ProcessMetric; 7] = [
         true,
         "mean size of the reads and writes that reach drives, merged or cut as they are then",
     ),
-    ("process_mb_per_s.max", |report| report.process_mb_per_s.max, true, "that of the process that got most"),
+    (
+        "process_mb_per_s.max",
+        |report| report.process_mb_per_s.max,
+        true,
+        "that of the process that got most",
+    ),
 ];
 
 /// A number about media streams: its name, how it is read, whether more is
@@ -222,7 +239,12 @@ const PROCESSES: [ProcessMetric; 7] = [
 type StreamMetric = (&'static str, fn(&StreamsReport) -> f64, bool, &'static str);
 
 const STREAMS: [StreamMetric; 11] = [
-    ("playing", |streams| streams.playing as f64, true, "streams that played at a time, at most"),
+    (
+        "playing",
+        |streams| streams.playing as f64,
+        true,
+        "streams that played at a time, at most",
+    ),
     (
         "nominal_mbit_per_s",
         |streams| streams.nominal_mbit_per_s,
@@ -231,7 +253,11 @@ const STREAMS: [StreamMetric; 11] = [
     ),
     (
         "within_latency",
-        |streams| streams.within_latency.map_or(f64::NAN, |streams| streams as f64),
+        |streams| {
+            streams
+                .within_latency
+                .map_or(f64::NAN, |streams| streams as f64)
+        },
         true,
         "streams started before the first that did not play in time",
     ),
@@ -247,7 +273,12 @@ const STREAMS: [StreamMetric; 11] = [
         false,
         "how often a client waited for a byte that it needed",
     ),
-    ("with_underruns", |streams| streams.with_underruns as f64, false, "clients that did"),
+    (
+        "with_underruns",
+        |streams| streams.with_underruns as f64,
+        false,
+        "clients that did",
+    ),
     (
         "deadlines_missed_share",
         |streams| streams.deadlines_missed_share,
@@ -266,45 +297,84 @@ const STREAMS: [StreamMetric; 11] = [
         false,
         "from the start of a stream until it played, mean",
     ),
-    ("start_up_ms.p99", |streams| streams.start_up_ms.p99, false, "the same, 99th percentile"),
-    ("start_up_ms.max", |streams| streams.start_up_ms.max, false, "the same, the largest"),
+    (
+        "start_up_ms.p99",
+        |streams| streams.start_up_ms.p99,
+        false,
+        "the same, 99th percentile",
+    ),
+    (
+        "start_up_ms.max",
+        |streams| streams.start_up_ms.max,
+        false,
+        "the same, the largest",
+    ),
 ];
 
 /// A number about a rebuild: its name, how it is read, and whether more is
 /// better.
 type RebuildMetric = (&'static str, fn(&RebuildReport) -> f64, bool);
 
-const REBUILDS: [RebuildMetric; 2] =
-    [("hours", |rebuild| rebuild.hours, false), ("mb_per_s", |rebuild| rebuild.mb_per_s, true)];
+const REBUILDS: [RebuildMetric; 2] = [
+    ("hours", |rebuild| rebuild.hours, false),
+    ("mb_per_s", |rebuild| rebuild.mb_per_s, true),
+];
 
 /// A number about energy: its name, how it is read, and what it means. Less is better.
 type EnergyMetric = (&'static str, fn(&EnergyReport) -> f64, &'static str);
 
 const ENERGY: [EnergyMetric; 6] = [
-    ("total_j", |energy| energy.total_j, "energy that the drives took, over the whole run"),
-    ("mean_w", |energy| energy.mean_w, "the same for each second, all drives together"),
-    ("j_per_io", |energy| energy.j_per_io, "the same for each read and write"),
-    ("spin_downs", |energy| energy.spin_downs as f64, "how often platters began to stop, over all drives"),
-    ("spin_ups", |energy| energy.spin_ups as f64, "how often they began to start"),
-    ("wakes", |energy| energy.wakes as f64, "how often heads that were unloaded were needed"),
+    (
+        "total_j",
+        |energy| energy.total_j,
+        "energy that the drives took, over the whole run",
+    ),
+    (
+        "mean_w",
+        |energy| energy.mean_w,
+        "the same for each second, all drives together",
+    ),
+    (
+        "j_per_io",
+        |energy| energy.j_per_io,
+        "the same for each read and write",
+    ),
+    (
+        "spin_downs",
+        |energy| energy.spin_downs as f64,
+        "how often platters began to stop, over all drives",
+    ),
+    (
+        "spin_ups",
+        |energy| energy.spin_ups as f64,
+        "how often they began to start",
+    ),
+    (
+        "wakes",
+        |energy| energy.wakes as f64,
+        "how often heads that were unloaded were needed",
+    ),
 ];
 
 impl Metric {
     /// Every metric, in the order of the report.
     pub fn all() -> Vec<Metric> {
-        let times = QUANTITIES
-            .iter()
-            .flat_map(|&(_, quantity)| STATISTICS.map(|(_, statistic)| Kind::Time(quantity, statistic)));
+        let times = QUANTITIES.iter().flat_map(|&(_, quantity)| {
+            STATISTICS.map(|(_, statistic)| Kind::Time(quantity, statistic))
+        });
         let parts = (0..PARTS.len()).map(Kind::Part);
         let units = [Unit::Requests, Unit::Megabytes];
         let rates = units.map(|unit| Kind::Rate(None, unit));
         let classes = CLASSES.iter().flat_map(|&(_, class)| {
             let times = STATISTICS.map(|(_, statistic)| Kind::ClassTime(class, statistic));
-            times.into_iter().chain(units.map(|unit| Kind::Rate(Some(class), unit)))
+            times
+                .into_iter()
+                .chain(units.map(|unit| Kind::Rate(Some(class), unit)))
         });
         let operations = Operation::DATA.into_iter().flat_map(|operation| {
             let times = STATISTICS.map(|(_, statistic)| Kind::OperationTime(operation, statistic));
-            let numbers = (0..OPERATION.len()).map(move |number| Kind::Operation(operation, number));
+            let numbers =
+                (0..OPERATION.len()).map(move |number| Kind::Operation(operation, number));
             times.into_iter().chain(numbers)
         });
         let processes = (0..PROCESSES.len()).map(Kind::Process);
@@ -312,11 +382,24 @@ impl Metric {
         let layers = (0..READINGS.len()).map(Kind::Layer);
         let streams = (0..STREAMS.len()).map(Kind::Stream);
         let rebuilds = (0..REBUILDS.len()).map(Kind::Rebuild);
-        let shares =
-            [Kind::ReadWriteRatio, Kind::Elapsed].into_iter().chain(processes).chain(streams).chain(rebuilds);
+        let shares = [Kind::ReadWriteRatio, Kind::Elapsed]
+            .into_iter()
+            .chain(processes)
+            .chain(streams)
+            .chain(rebuilds);
         let energy = (0..ENERGY.len()).map(Kind::Energy);
-        let requests = times.chain(parts).chain(rates).chain(classes).chain(operations);
-        requests.chain(shares).chain(energy).chain(members).chain(layers).map(Metric).collect()
+        let requests = times
+            .chain(parts)
+            .chain(rates)
+            .chain(classes)
+            .chain(operations);
+        requests
+            .chain(shares)
+            .chain(energy)
+            .chain(members)
+            .chain(layers)
+            .map(Metric)
+            .collect()
     }
 
     /// The mean response time.
@@ -348,12 +431,23 @@ impl Metric {
         if let Some(metric) = of_workload(name) {
             return Ok(metric);
         }
-        let short = [name.to_owned(), format!("{name}.mean"), format!("layers.{name}")];
-        let found = all.iter().find(|metric| short.contains(&metric.name())).copied();
+        let short = [
+            name.to_owned(),
+            format!("{name}.mean"),
+            format!("layers.{name}"),
+        ];
+        let found = all
+            .iter()
+            .find(|metric| short.contains(&metric.name()))
+            .copied();
         found.or_else(|| Metric::of_programs(name)).ok_or_else(|| {
             let names: Vec<String> = all.iter().map(Metric::name).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            UnknownMetric { name: name.to_owned(), nearest: nearest(name, &names), known: known() }
+            UnknownMetric {
+                name: name.to_owned(),
+                nearest: nearest(name, &names),
+                known: known(),
+            }
         })
     }
 
@@ -362,23 +456,39 @@ impl Metric {
     pub fn of_programs(name: &str) -> Option<Metric> {
         let longest = Metric::PROGRAMS_ELAPSED;
         let of_host = || OfHost::parse(name).map(|of| Metric(Kind::Host(of)));
-        if name == longest.name() { Some(longest) } else { of_host() }
+        if name == longest.name() {
+            Some(longest)
+        } else {
+            of_host()
+        }
     }
 
     /// Its dotted name.
     pub fn name(&self) -> String {
         match self.0 {
             Kind::Time(quantity, statistic) => {
-                format!("{}.{}", label(&QUANTITIES, quantity), label(&STATISTICS, statistic))
+                format!(
+                    "{}.{}",
+                    label(&QUANTITIES, quantity),
+                    label(&STATISTICS, statistic)
+                )
             }
             Kind::ClassTime(class, statistic) => {
-                format!("{}.response_ms.{}", label(&CLASSES, class), label(&STATISTICS, statistic))
+                format!(
+                    "{}.response_ms.{}",
+                    label(&CLASSES, class),
+                    label(&STATISTICS, statistic)
+                )
             }
             Kind::Part(part) => format!("time_ms.{}", PARTS[part]),
             Kind::Rate(None, unit) => unit.name().to_owned(),
             Kind::Rate(Some(class), unit) => format!("{}.{}", label(&CLASSES, class), unit.name()),
             Kind::OperationTime(operation, statistic) => {
-                format!("operations.{}.response_ms.{}", operation.name(), label(&STATISTICS, statistic))
+                format!(
+                    "operations.{}.response_ms.{}",
+                    operation.name(),
+                    label(&STATISTICS, statistic)
+                )
             }
             Kind::Operation(operation, number) => {
                 format!("operations.{}.{}", operation.name(), OPERATION[number].0)
@@ -387,7 +497,10 @@ impl Metric {
             Kind::Process(process) => PROCESSES[process].0.to_owned(),
             Kind::Stream(stream) => format!("streams.{}", STREAMS[stream].0),
             Kind::Workload(workload, OfWorkload::Response(statistic)) => {
-                format!("workloads.{workload}.response_ms.{}", label(&STATISTICS, statistic))
+                format!(
+                    "workloads.{workload}.response_ms.{}",
+                    label(&STATISTICS, statistic)
+                )
             }
             Kind::Workload(workload, OfWorkload::Rate(unit)) => {
                 format!("workloads.{workload}.{}", unit.name())
@@ -405,11 +518,20 @@ impl Metric {
     pub fn unit(&self) -> &'static str {
         let name = self.name();
         // A statistic stands behind the unit of what it is of.
-        let named = STATISTICS.iter().find_map(|(statistic, _)| name.strip_suffix(&format!(".{statistic}")));
+        let named = STATISTICS
+            .iter()
+            .find_map(|(statistic, _)| name.strip_suffix(&format!(".{statistic}")));
         let named = named.unwrap_or(&name);
         let part = matches!(self.0, Kind::Part(_));
         let ends = |end: &str| named.ends_with(end) || named.contains(&format!("{end}_m"));
-        if part { "ms" } else { UNITS.iter().find(|(end, _)| ends(end)).map_or("1", |(_, unit)| unit) }
+        if part {
+            "ms"
+        } else {
+            UNITS
+                .iter()
+                .find(|(end, _)| ends(end))
+                .map_or("1", |(_, unit)| unit)
+        }
     }
 
     /// What it means, in a few words.
@@ -418,23 +540,39 @@ impl Metric {
             let place = STATISTICS.iter().position(|(_, known)| *known == statistic);
             place.map_or("", |place| STATISTIC_MEANINGS[place])
         };
-        let class = |class| if class == Class::Read { "reads" } else { "writes" };
+        let class = |class| {
+            if class == Class::Read {
+                "reads"
+            } else {
+                "writes"
+            }
+        };
         match self.0 {
             Kind::Time(quantity, statistic) => {
                 let what = match quantity {
                     Quantity::Response => "from arrival to completion, over reads and writes",
                     Quantity::Service => "the part of it in which a drive worked on the request",
-                    Quantity::Queue => "the part of it in which the request waited for a busy resource",
+                    Quantity::Queue => {
+                        "the part of it in which the request waited for a busy resource"
+                    }
                 };
                 format!("{what}: {}", of(statistic))
             }
             Kind::ClassTime(which, statistic) => {
-                format!("from arrival to completion, over {}: {}", class(which), of(statistic))
+                format!(
+                    "from arrival to completion, over {}: {}",
+                    class(which),
+                    of(statistic)
+                )
             }
             Kind::Part(part) => format!("part of the mean response time: {}", PART_MEANINGS[part]),
             Kind::Rate(which, unit) => {
                 let which = which.map_or("reads and writes", class);
-                let verb = if unit == Unit::Requests { "completed" } else { "moved" };
+                let verb = if unit == Unit::Requests {
+                    "completed"
+                } else {
+                    "moved"
+                };
                 format!("{which} {verb} a second")
             }
             Kind::OperationTime(operation, statistic) => {
@@ -449,9 +587,14 @@ impl Metric {
                 format!("operations of kind {}: {what}", operation.name())
             }
             Kind::Workload(workload, OfWorkload::Response(statistic)) => {
-                format!("workload {workload}, from arrival to completion: {}", of(statistic))
+                format!(
+                    "workload {workload}, from arrival to completion: {}",
+                    of(statistic)
+                )
             }
-            Kind::Workload(workload, OfWorkload::Rate(_)) => format!("rate of the workload {workload}"),
+            Kind::Workload(workload, OfWorkload::Rate(_)) => {
+                format!("rate of the workload {workload}")
+            }
             Kind::Host(of) => of.meaning(),
             Kind::Elapsed => "how long the program ran that ran longest".to_owned(),
             Kind::ReadWriteRatio => "bytes read for each byte written".to_owned(),
@@ -461,7 +604,9 @@ impl Metric {
                 ["until the rebuilt members are whole", "filled a second"][rebuild].to_owned()
             }
             Kind::Energy(number) => ENERGY[number].2.to_owned(),
-            Kind::Member(member) => format!("{}, mean over drives", member_metric(member).1.meaning),
+            Kind::Member(member) => {
+                format!("{}, mean over drives", member_metric(member).1.meaning)
+            }
             Kind::Layer(reading) => READINGS[reading].meaning.to_owned(),
         }
     }
@@ -491,7 +636,8 @@ impl Metric {
     pub fn check(&self, reports: &[&Report]) -> Result<(), AbsentMetric> {
         let absent = match self.0 {
             Kind::Host(of) => {
-                let hosts: Vec<&[HostReport]> = reports.iter().map(|report| &report.hosts[..]).collect();
+                let hosts: Vec<&[HostReport]> =
+                    reports.iter().map(|report| &report.hosts[..]).collect();
                 of.absent(&hosts)
             }
             Kind::Workload(asked, _) => {
@@ -501,7 +647,12 @@ impl Metric {
             }
             _ => None,
         };
-        absent.map_or(Ok(()), |why| Err(AbsentMetric { name: self.name(), why }))
+        absent.map_or(Ok(()), |why| {
+            Err(AbsentMetric {
+                name: self.name(),
+                why,
+            })
+        })
     }
 
     /// Its value; not a number where nothing was measured.
@@ -512,28 +663,33 @@ impl Metric {
                 Quantity::Service => &report.service_ms,
                 Quantity::Queue => &report.queue_ms,
             }),
-            Kind::ClassTime(class, statistic) => {
-                operation(report, class).map_or(f64::NAN, |operation| statistic.of(&operation.response_ms))
-            }
+            Kind::ClassTime(class, statistic) => operation(report, class)
+                .map_or(f64::NAN, |operation| statistic.of(&operation.response_ms)),
             Kind::Part(part) => TimeParts::named(&report.time_ms)[part].1,
             Kind::Rate(None, Unit::Requests) => report.iops,
             Kind::Rate(None, Unit::Megabytes) => report.mb_per_s,
-            Kind::Rate(Some(class), unit) => operation(report, class).map_or(0.0, |operation| match unit {
-                Unit::Requests => operation.iops,
-                Unit::Megabytes => operation.mb_per_s,
-            }),
+            Kind::Rate(Some(class), unit) => {
+                operation(report, class).map_or(0.0, |operation| match unit {
+                    Unit::Requests => operation.iops,
+                    Unit::Megabytes => operation.mb_per_s,
+                })
+            }
             Kind::OperationTime(operation, statistic) => {
                 let report = report.operations.of(operation);
                 report.map_or(f64::NAN, |operation| statistic.of(&operation.response_ms))
             }
-            Kind::Operation(operation, number) => {
-                report.operations.of(operation).map_or(0.0, OPERATION[number].1)
-            }
+            Kind::Operation(operation, number) => report
+                .operations
+                .of(operation)
+                .map_or(0.0, OPERATION[number].1),
             Kind::ReadWriteRatio => report.read_write_ratio,
             Kind::Process(process) => PROCESSES[process].1(report),
             Kind::Stream(stream) => report.streams.as_ref().map_or(f64::NAN, STREAMS[stream].1),
             Kind::Workload(name, of) => {
-                let workload = report.workloads.iter().find(|workload| workload.name == name);
+                let workload = report
+                    .workloads
+                    .iter()
+                    .find(|workload| workload.name == name);
                 workload.map_or(f64::NAN, |workload| match of {
                     OfWorkload::Response(statistic) => statistic.of(&workload.response_ms),
                     OfWorkload::Rate(Unit::Requests) => workload.iops,
@@ -542,14 +698,19 @@ impl Metric {
             }
             Kind::Host(of) => of.value(&report.hosts),
             Kind::Elapsed => longest(&report.hosts),
-            Kind::Rebuild(rebuild) => report.rebuild.as_ref().map_or(f64::NAN, REBUILDS[rebuild].1),
+            Kind::Rebuild(rebuild) => report
+                .rebuild
+                .as_ref()
+                .map_or(f64::NAN, REBUILDS[rebuild].1),
             Kind::Energy(number) => report.energy.as_ref().map_or(f64::NAN, ENERGY[number].1),
             Kind::Member(member) => {
                 let (Reported { number, .. }, _) = member_metric(member);
                 let of = |member: &MemberReport| number(&member.statistics, member.seconds).value();
                 report.members.iter().map(of).sum::<f64>() / report.members.len() as f64
             }
-            Kind::Layer(reading) => over_layers(&report.layers, READINGS[reading].name).unwrap_or(f64::NAN),
+            Kind::Layer(reading) => {
+                over_layers(&report.layers, READINGS[reading].name).unwrap_or(f64::NAN)
+            }
         }
     }
 
@@ -563,7 +724,9 @@ impl Metric {
             | Kind::ReadWriteRatio => Some(View::Mean),
             Kind::Time(Quantity::Response, statistic) => statistic.quantile().map(View::Quantile),
             Kind::Rate(..) => Some(View::Rate),
-            Kind::OperationTime(operation, Statistic::Mean) => class_of(operation).map(|_| View::Mean),
+            Kind::OperationTime(operation, Statistic::Mean) => {
+                class_of(operation).map(|_| View::Mean)
+            }
             Kind::Time(..)
             | Kind::ClassTime(..)
             | Kind::OperationTime(..)
@@ -582,10 +745,12 @@ impl Metric {
 
     /// Numerator and, for means, denominator of a batch, in the metric's unit.
     pub(crate) fn sums(&self, batch: &Batch) -> (f64, f64) {
-        let of =
-            |class: Option<Class>| class.map_or_else(|| batch.both(), |class| batch.classes[class as usize]);
+        let of = |class: Option<Class>| {
+            class.map_or_else(|| batch.both(), |class| batch.classes[class as usize])
+        };
         let requests = batch.both().requests as f64;
-        let parts = |range: std::ops::Range<usize>| batch.parts[range].iter().sum::<u128>() as f64 / 1e6;
+        let parts =
+            |range: std::ops::Range<usize>| batch.parts[range].iter().sum::<u128>() as f64 / 1e6;
         match self.0 {
             Kind::Time(Quantity::Response, _) => (batch.both().response as f64 / 1e6, requests),
             Kind::Time(Quantity::Service, _) => (parts(2..6), requests),
@@ -594,7 +759,9 @@ impl Metric {
             Kind::OperationTime(operation, _) => time_sums(&of(class_of(operation))),
             Kind::Part(part) => (parts(part..part + 1), requests),
             Kind::Rate(class, Unit::Requests) => (of(class).requests as f64, 0.0),
-            Kind::Rate(class, Unit::Megabytes) => (of(class).sectors as f64 * SECTOR_BYTES as f64 / 1e6, 0.0),
+            Kind::Rate(class, Unit::Megabytes) => {
+                (of(class).sectors as f64 * SECTOR_BYTES as f64 / 1e6, 0.0)
+            }
             Kind::ReadWriteRatio => {
                 let [reads, writes] = batch.classes;
                 (reads.sectors as f64, writes.sectors as f64)
@@ -665,8 +832,12 @@ impl Statistic {
 /// The metric that `name` means of one of several workloads, if it does.
 fn of_workload(name: &str) -> Option<Metric> {
     let (workload, number) = name.strip_prefix("workloads.")?.split_once('.')?;
-    let statistic =
-        |short: &str| STATISTICS.iter().find(|(known, _)| *known == short).map(|(_, statistic)| *statistic);
+    let statistic = |short: &str| {
+        STATISTICS
+            .iter()
+            .find(|(known, _)| *known == short)
+            .map(|(_, statistic)| *statistic)
+    };
     let of = match number {
         "response_ms" => OfWorkload::Response(Statistic::Mean),
         "iops" => OfWorkload::Rate(Unit::Requests),
@@ -697,12 +868,14 @@ fn known() -> String {
         match name.strip_suffix(".mean") {
             Some(_) if matches!(metric.0, Kind::Process(_) | Kind::Stream(_)) => names.push(name),
             Some(time) => names.push(format!("{time}.{{{statistics}}}")),
-            None if matches!(metric.0, Kind::Time(..) | Kind::ClassTime(..) | Kind::OperationTime(..)) => {}
+            None if matches!(
+                metric.0,
+                Kind::Time(..) | Kind::ClassTime(..) | Kind::OperationTime(..)
+            ) => {}
             None => names.push(name),
         }
     }
-    let of_calls =
-        "count,per_s,mb_per_s,latency_ms.{mean,p50,p95,p99,max},device_reads_each,device_writes_each";
+    let of_calls = "count,per_s,mb_per_s,latency_ms.{mean,p50,p95,p99,max},device_reads_each,device_writes_each";
     names.push(format!("hosts.NAME.operations.KIND.{{{of_calls}}}"));
     names.push(
         "hosts.NAME.programs.NAME.{elapsed_s,transactions.KIND.latency_ms.mean,...,figures.FIGURE}"
@@ -713,7 +886,10 @@ fn known() -> String {
 }
 
 fn label<T: PartialEq>(names: &[(&'static str, T)], wanted: T) -> &'static str {
-    names.iter().find(|(_, value)| *value == wanted).map_or("", |(name, _)| name)
+    names
+        .iter()
+        .find(|(_, value)| *value == wanted)
+        .map_or("", |(name, _)| name)
 }
 
 fn operation(report: &Report, class: Class) -> Option<&crate::OperationReport> {
@@ -738,12 +914,27 @@ mod tests {
 
     #[test]
     fn a_number_of_one_of_several_workloads_is_found_by_its_name() {
-        for name in ["workloads.backup.mb_per_s", "workloads.a-b.response_ms.p99", "workloads.x.iops"] {
+        for name in [
+            "workloads.backup.mb_per_s",
+            "workloads.a-b.response_ms.p99",
+            "workloads.x.iops",
+        ] {
             assert_eq!(Metric::parse(name).unwrap().name(), name);
         }
-        assert_eq!(Metric::parse("workloads.x.response_ms").unwrap().name(), "workloads.x.response_ms.mean");
-        assert!(Metric::parse("workloads.x.mb_per_s").unwrap().more_is_better());
-        assert!(!Metric::parse("workloads.x.response_ms").unwrap().more_is_better());
+        assert_eq!(
+            Metric::parse("workloads.x.response_ms").unwrap().name(),
+            "workloads.x.response_ms.mean"
+        );
+        assert!(
+            Metric::parse("workloads.x.mb_per_s")
+                .unwrap()
+                .more_is_better()
+        );
+        assert!(
+            !Metric::parse("workloads.x.response_ms")
+                .unwrap()
+                .more_is_better()
+        );
         assert!(Metric::parse("workloads.x.response_ms.p98").is_err());
     }
 
@@ -781,10 +972,22 @@ mod tests {
         assert!(Metric::parse("iops").unwrap().more_is_better());
         assert!(Metric::parse("reads.mb_per_s").unwrap().more_is_better());
         assert!(!Metric::parse("response_ms.p99").unwrap().more_is_better());
-        assert!(!Metric::parse("members.utilisation").unwrap().more_is_better());
+        assert!(
+            !Metric::parse("members.utilisation")
+                .unwrap()
+                .more_is_better()
+        );
         assert!(Metric::parse("fairness").unwrap().more_is_better());
-        assert!(!Metric::parse("process_mb_per_s.stddev").unwrap().more_is_better());
+        assert!(
+            !Metric::parse("process_mb_per_s.stddev")
+                .unwrap()
+                .more_is_better()
+        );
         assert!(!Metric::parse("link_utilisation").unwrap().more_is_better());
-        assert!(Metric::parse("layers.controller_read_hits").unwrap().more_is_better());
+        assert!(
+            Metric::parse("layers.controller_read_hits")
+                .unwrap()
+                .more_is_better()
+        );
     }
 }

@@ -38,7 +38,11 @@ impl Moments {
 
     /// The largest in nanoseconds; not a number where there was no value.
     pub(crate) fn max(&self) -> f64 {
-        if self.count == 0 { f64::NAN } else { self.max as f64 }
+        if self.count == 0 {
+            f64::NAN
+        } else {
+            self.max as f64
+        }
     }
 
     /// The standard deviation (of a sample: over `n - 1`) in nanoseconds; zero
@@ -51,7 +55,9 @@ impl Moments {
         // About the whole-numbered mean first, in integers: the squares alone
         // would lose their difference to rounding.
         let (mean, rest) = (self.sum / count, self.sum % count);
-        let about_mean = self.squares.saturating_sub(mean.saturating_mul(self.sum + rest));
+        let about_mean = self
+            .squares
+            .saturating_sub(mean.saturating_mul(self.sum + rest));
         let correction = rest as f64 * (rest as f64 / count as f64);
         let variance = (about_mean as f64 - correction).max(0.0) / (count - 1).max(1) as f64;
         variance.sqrt()

@@ -42,13 +42,20 @@ impl PerfettoWindow {
     /// The same for each of so many runs that one trace shows: what a trace holds is theirs together.
     #[must_use]
     pub fn shared_by(self, runs: usize) -> PerfettoWindow {
-        PerfettoWindow { requests: (self.requests / runs.max(1)).max(1), ..self }
+        PerfettoWindow {
+            requests: (self.requests / runs.max(1)).max(1),
+            ..self
+        }
     }
 }
 
 impl Default for PerfettoWindow {
     fn default() -> PerfettoWindow {
-        PerfettoWindow { from: Time::ZERO, to: Time::NEVER, requests: PERFETTO_REQUESTS }
+        PerfettoWindow {
+            from: Time::ZERO,
+            to: Time::NEVER,
+            requests: PERFETTO_REQUESTS,
+        }
     }
 }
 
@@ -86,7 +93,11 @@ impl PerfettoFile {
         for (name, run) in runs {
             shown.add(*name, run, cut.unwrap_or(run.trace.window.to));
         }
-        PerfettoFile { bytes: wire::write(&shown), requests: shown.requests, cut }
+        PerfettoFile {
+            bytes: wire::write(&shown),
+            requests: shown.requests,
+            cut,
+        }
     }
 }
 
@@ -157,7 +168,11 @@ impl PerfettoTrace {
     /// What there is once the run is over. `workloads` has the names of the
     /// workloads where there are several, `drives` those of the drives.
     pub fn finish(self, workloads: Vec<String>, drives: Vec<String>) -> PerfettoRun {
-        PerfettoRun { trace: self, workloads, drives }
+        PerfettoRun {
+            trace: self,
+            workloads,
+            drives,
+        }
     }
 
     pub(crate) fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
@@ -171,11 +186,24 @@ impl PerfettoTrace {
     }
 
     pub(crate) fn arm_io(&mut self, now: Time, drive: usize, arm: usize, request: &Request) {
-        self.give(now, Server { drive, arm: Some(arm) }, request);
+        self.give(
+            now,
+            Server {
+                drive,
+                arm: Some(arm),
+            },
+            request,
+        );
     }
 
     pub(crate) fn arm_done(&mut self, drive: usize, arm: usize, completion: &Completion) {
-        self.serve(Server { drive, arm: Some(arm) }, completion);
+        self.serve(
+            Server {
+                drive,
+                arm: Some(arm),
+            },
+            completion,
+        );
     }
 
     pub(crate) fn finished(&mut self, finished: &Finished) {
@@ -191,15 +219,33 @@ impl PerfettoTrace {
 
     fn give(&mut self, now: Time, server: Server, request: &Request) {
         if self.holds(now) {
-            let Request { origin, operation, extent, .. } = *request;
-            self.given.insert((server, request.id), Given { origin, operation, extent });
+            let Request {
+                origin,
+                operation,
+                extent,
+                ..
+            } = *request;
+            self.given.insert(
+                (server, request.id),
+                Given {
+                    origin,
+                    operation,
+                    extent,
+                },
+            );
         }
     }
 
     fn serve(&mut self, server: Server, completion: &Completion) {
-        let Some(given) = self.given.remove(&(server, completion.id)) else { return };
+        let Some(given) = self.given.remove(&(server, completion.id)) else {
+            return;
+        };
         if self.takes(completion.submitted, completion.finished) {
-            self.served.push(Served { server, given, completion: *completion });
+            self.served.push(Served {
+                server,
+                given,
+                completion: *completion,
+            });
         }
     }
 
@@ -226,7 +272,11 @@ impl PerfettoTrace {
         *inside = inside.wrapping_add(step);
         let requests = *inside;
         if self.holds(at) {
-            self.depths.push(Depth { at, drive, requests });
+            self.depths.push(Depth {
+                at,
+                drive,
+                requests,
+            });
         }
     }
 

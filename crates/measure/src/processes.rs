@@ -89,7 +89,10 @@ struct Counts {
 impl Processes {
     /// Counters for processes 1, 2, ... of these names.
     pub(crate) fn new(names: Vec<String>) -> Processes {
-        Processes { counts: vec![Counts::default(); names.len()], names }
+        Processes {
+            counts: vec![Counts::default(); names.len()],
+            names,
+        }
     }
 
     /// A request of `process`; unknown ones are not counted here.
@@ -115,7 +118,12 @@ impl Processes {
             write_mb_per_s: megabytes(counts.sectors[Class::Write as usize], seconds),
             response_ms: Latency::new(&counts.response),
         };
-        self.counts.iter().zip(&self.names).enumerate().map(report).collect()
+        self.counts
+            .iter()
+            .zip(&self.names)
+            .enumerate()
+            .map(report)
+            .collect()
     }
 
     /// A report for each name, in the order in which they first occur.
@@ -126,14 +134,24 @@ impl Processes {
                 names.push(name);
             }
         }
-        names.into_iter().map(|name| self.group(name, seconds)).collect()
+        names
+            .into_iter()
+            .map(|name| self.group(name, seconds))
+            .collect()
     }
 
     fn group(&self, name: &String, seconds: f64) -> GroupReport {
-        let members = || self.counts.iter().zip(&self.names).filter(|(_, other)| *other == name);
+        let members = || {
+            self.counts
+                .iter()
+                .zip(&self.names)
+                .filter(|(_, other)| *other == name)
+        };
         let mut sum = Counts::default();
         members().for_each(|(counts, _)| sum.add(counts));
-        let each: Vec<f64> = members().map(|(counts, _)| counts.bandwidth(seconds)).collect();
+        let each: Vec<f64> = members()
+            .map(|(counts, _)| counts.bandwidth(seconds))
+            .collect();
         GroupReport {
             name: name.clone(),
             processes: each.len(),
@@ -163,7 +181,11 @@ impl Counts {
 
 impl Latency {
     fn new(moments: &Moments) -> Latency {
-        Latency { mean: moments.mean() / 1e6, stddev: moments.deviation() / 1e6, max: moments.max() / 1e6 }
+        Latency {
+            mean: moments.mean() / 1e6,
+            stddev: moments.deviation() / 1e6,
+            max: moments.max() / 1e6,
+        }
     }
 }
 
@@ -174,7 +196,11 @@ impl Across {
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         Across {
             mean,
-            stddev: if values.is_empty() { f64::NAN } else { (squares / (count - 1.0).max(1.0)).sqrt() },
+            stddev: if values.is_empty() {
+                f64::NAN
+            } else {
+                (squares / (count - 1.0).max(1.0)).sqrt()
+            },
             min: values.iter().copied().fold(f64::NAN, f64::min),
             max: values.iter().copied().fold(f64::NAN, f64::max),
         }
@@ -195,7 +221,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn sample(response_ms: u64, sectors: u64) -> Sample {
-        Sample { response: response_ms * 1_000_000, parts: [0; 6], sectors, finished: Time::ZERO }
+        Sample {
+            response: response_ms * 1_000_000,
+            parts: [0; 6],
+            sectors,
+            finished: Time::ZERO,
+        }
     }
 
     #[test]
@@ -222,14 +253,36 @@ mod tests {
         let each = processes.each(1.0);
         let bandwidths: Vec<f64> = each.iter().map(|process| process.mb_per_s).collect();
         assert_eq!(bandwidths, [1.536, 0.512, 1.024]);
-        assert_eq!((each[2].read_mb_per_s, each[2].write_mb_per_s), (0.0, 1.024));
+        assert_eq!(
+            (each[2].read_mb_per_s, each[2].write_mb_per_s),
+            (0.0, 1.024)
+        );
         let groups = processes.groups(1.0);
-        assert_eq!(groups.iter().map(|group| group.name.as_str()).collect::<Vec<_>>(), ["reader", "writer"]);
+        assert_eq!(
+            groups
+                .iter()
+                .map(|group| group.name.as_str())
+                .collect::<Vec<_>>(),
+            ["reader", "writer"]
+        );
         let readers = &groups[0];
-        assert_eq!((readers.processes, readers.reads, readers.mb_per_s), (2, 4, 2.048));
-        assert_eq!((readers.process_mb_per_s.min, readers.process_mb_per_s.max), (0.512, 1.536));
+        assert_eq!(
+            (readers.processes, readers.reads, readers.mb_per_s),
+            (2, 4, 2.048)
+        );
+        assert_eq!(
+            (readers.process_mb_per_s.min, readers.process_mb_per_s.max),
+            (0.512, 1.536)
+        );
         assert!((readers.fairness - 0.8).abs() < 1e-12);
-        assert_eq!(readers.response_ms, Latency { mean: 3.5, stddev: 3.0, max: 8.0 });
+        assert_eq!(
+            readers.response_ms,
+            Latency {
+                mean: 3.5,
+                stddev: 3.0,
+                max: 8.0
+            }
+        );
         assert_eq!(groups[1].process_mb_per_s.stddev, 0.0);
     }
 

@@ -68,7 +68,11 @@ impl RebuildReport {
 
 impl RebuildPlan {
     fn name(&self) -> String {
-        self.path.iter().map(usize::to_string).collect::<Vec<_>>().join(".")
+        self.path
+            .iter()
+            .map(usize::to_string)
+            .collect::<Vec<_>>()
+            .join(".")
     }
 
     /// How long it takes to write the sectors from `from` to `end` at the speed
@@ -76,8 +80,16 @@ impl RebuildPlan {
     /// all are alike.
     fn ideal_s(&self, from: u64, end: u64) -> f64 {
         let most = self.most.map_or(f64::INFINITY, |most| most.0 as f64);
-        let whole = [ZoneRate { first: fullstroke_units::Lbn(0), sectors: self.used, bytes_per_s: 1 << 20 }];
-        let zones = if self.zones.is_empty() { &whole } else { &self.zones[..] };
+        let whole = [ZoneRate {
+            first: fullstroke_units::Lbn(0),
+            sectors: self.used,
+            bytes_per_s: 1 << 20,
+        }];
+        let zones = if self.zones.is_empty() {
+            &whole
+        } else {
+            &self.zones[..]
+        };
         let time = zones.iter().map(|zone| {
             let first = zone.first.0.max(from);
             let behind = (zone.first + zone.sectors).0.min(end);
@@ -96,18 +108,34 @@ mod tests {
     use fullstroke_units::Lbn;
 
     fn plan(member: usize, most: Option<Bytes>) -> RebuildPlan {
-        let zone =
-            |first, bytes_per_s| ZoneRate { first: Lbn(first), sectors: Sectors(1_000_000), bytes_per_s };
+        let zone = |first, bytes_per_s| ZoneRate {
+            first: Lbn(first),
+            sectors: Sectors(1_000_000),
+            bytes_per_s,
+        };
         let zones = vec![zone(0, 200_000_000), zone(1_000_000, 100_000_000)];
-        RebuildPlan { path: vec![member], used: Sectors(2_000_000), zones, most }
+        RebuildPlan {
+            path: vec![member],
+            used: Sectors(2_000_000),
+            zones,
+            most,
+        }
     }
 
     fn seen(done: u64, seconds: u64) -> Rebuilds {
         let mut rebuilds = Rebuilds::default();
         rebuilds.begin(Time::ZERO, &[2], Sectors::ZERO, Sectors(2_000_000));
         let used = Sectors(2_000_000);
-        let signal = Signal::Rebuilt { member: 2, done: Sectors(done), used, whole: done == used.0 };
-        rebuilds.hear(&[], &Notice::of_instant(signal, Time::from_nanos(seconds * 1_000_000_000)));
+        let signal = Signal::Rebuilt {
+            member: 2,
+            done: Sectors(done),
+            used,
+            whole: done == used.0,
+        };
+        rebuilds.hear(
+            &[],
+            &Notice::of_instant(signal, Time::from_nanos(seconds * 1_000_000_000)),
+        );
         rebuilds
     }
 
@@ -121,7 +149,10 @@ mod tests {
         // 2.56 s at full speed took 5 s; 5.12 s at full speed are left.
         assert!((report.hours * 3600.0 - 15.0).abs() < 1e-6, "{report:?}");
         let second = RebuildReport::new(&[plan(2, None), plan(3, None)], seen.all()).unwrap();
-        assert!((second.hours * 3600.0 - 30.0).abs() < 1e-6, "the next takes as long: {second:?}");
+        assert!(
+            (second.hours * 3600.0 - 30.0).abs() < 1e-6,
+            "the next takes as long: {second:?}"
+        );
     }
 
     #[test]
@@ -134,7 +165,10 @@ mod tests {
     #[test]
     fn a_rebuild_that_ends_within_the_run_is_measured() {
         let report = RebuildReport::new(&[plan(2, None)], seen(2_000_000, 36).all()).unwrap();
-        assert_eq!((report.estimated, report.hours, report.share), (false, 0.01, 1.0));
+        assert_eq!(
+            (report.estimated, report.hours, report.share),
+            (false, 0.01, 1.0)
+        );
         assert_eq!(RebuildReport::new(&[], &[]), None);
     }
 }

@@ -15,9 +15,18 @@ pub fn reference() -> String {
          | metric | unit | better | meaning |\n|---|---|---|---|\n",
     );
     for metric in Metric::all() {
-        let better = if metric.more_is_better() { "more" } else { "less" };
-        let _ =
-            writeln!(page, "| `{}` | {} | {better} | {} |", metric.name(), metric.unit(), metric.meaning());
+        let better = if metric.more_is_better() {
+            "more"
+        } else {
+            "less"
+        };
+        let _ = writeln!(
+            page,
+            "| `{}` | {} | {better} | {} |",
+            metric.name(),
+            metric.unit(),
+            metric.meaning()
+        );
     }
     page.push_str(
         "\n## The request log\n\n`run --log FILE` writes one row a request, in order of completion: CSV if the name ends in `.csv` or `.csv.gz`, \

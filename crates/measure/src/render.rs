@@ -1,8 +1,8 @@
 //! A report for people.
 
 use crate::{
-    Across, Distribution, EnergyReport, GroupReport, HostReport, LayerReport, MemberReport, ProcessReport,
-    ProgramReport, RebuildReport, Report, Shares, StreamsReport, WorkloadReport,
+    Across, Distribution, EnergyReport, GroupReport, HostReport, LayerReport, MemberReport,
+    ProcessReport, ProgramReport, RebuildReport, Report, Shares, StreamsReport, WorkloadReport,
 };
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 use fullstroke_contract::{Counter, PowerState};
@@ -81,13 +81,23 @@ impl fmt::Display for Report {
 
 impl Report {
     fn write_heading(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {} requests, {} completed", self.name, self.requests, self.completed)?;
+        writeln!(
+            f,
+            "{}: {} requests, {} completed",
+            self.name, self.requests, self.completed
+        )?;
         for (count, what) in [
             (self.lost, "touched lost data"),
             (self.out_of_range, "were beyond the volume"),
             (self.skipped_rows, "damaged rows of the trace were left out"),
-            (self.warm_up_requests, "finished within the warm-up and are not counted"),
-            (self.flushes_and_discards, "were flushes and discards, with times of their own"),
+            (
+                self.warm_up_requests,
+                "finished within the warm-up and are not counted",
+            ),
+            (
+                self.flushes_and_discards,
+                "were flushes and discards, with times of their own",
+            ),
         ] {
             if count > 0 {
                 writeln!(f, "  {count} {what}")?;
@@ -104,15 +114,29 @@ impl Report {
             number(self.simulated_s)
         )?;
         self.write_load(f)?;
-        let Some(rebuild) = &self.rebuild else { return Ok(()) };
-        let RebuildReport { members, share, mb_per_s, hours, estimated } = rebuild;
+        let Some(rebuild) = &self.rebuild else {
+            return Ok(());
+        };
+        let RebuildReport {
+            members,
+            share,
+            mb_per_s,
+            hours,
+            estimated,
+        } = rebuild;
         let estimated = if *estimated {
-            format!(", estimated from the {:.3} % filled in this run", 100.0 * share)
+            format!(
+                ", estimated from the {:.3} % filled in this run",
+                100.0 * share
+            )
         } else {
             String::new()
         };
         let (members, speed, hours) = (members.join(", "), number(*mb_per_s), number(*hours));
-        writeln!(f, "rebuilding member {members}: {speed} MB/s, {hours} hours until whole{estimated}")
+        writeln!(
+            f,
+            "rebuilding member {members}: {speed} MB/s, {hours} hours until whole{estimated}"
+        )
     }
 
     /// What is to be known of the load before its times are read.
@@ -147,9 +171,22 @@ impl Report {
         let header = ["ms", "mean", "± 95 %", "p50", "p90", "p99", "p99.9", "max"];
         let mut table = table(header, &[0]);
         let mut add = |name: &str, distribution: &Distribution| {
-            let half_width = distribution.ci95_half_width.map_or_else(|| "-".to_owned(), number);
-            let mut row = vec![Cell::new(name), Cell::new(number(distribution.mean)), Cell::new(half_width)];
-            let Distribution { p50, p90, p99, p999, max, .. } = *distribution;
+            let half_width = distribution
+                .ci95_half_width
+                .map_or_else(|| "-".to_owned(), number);
+            let mut row = vec![
+                Cell::new(name),
+                Cell::new(number(distribution.mean)),
+                Cell::new(half_width),
+            ];
+            let Distribution {
+                p50,
+                p90,
+                p99,
+                p999,
+                max,
+                ..
+            } = *distribution;
             row.extend([p50, p90, p99, p999, max].map(|value| Cell::new(number(value))));
             table.add_row(row);
         };
@@ -161,8 +198,10 @@ impl Report {
         }
         add("service", &self.service_ms);
         add("queue", &self.queue_ms);
-        for (name, operation) in [("flushes", &self.operations.flush), ("discards", &self.operations.discard)]
-        {
+        for (name, operation) in [
+            ("flushes", &self.operations.flush),
+            ("discards", &self.operations.discard),
+        ] {
             if let Some(operation) = operation {
                 add(name, &operation.response_ms);
             }
@@ -173,32 +212,61 @@ impl Report {
     fn parts(&self) -> Table {
         let mut table = table(["where the time went", "mean ms", "share"], &[0]);
         for (name, value) in self.time_ms.named() {
-            let share = format!("{:.1} %", 100.0 * value / self.response_ms.mean.max(f64::MIN_POSITIVE));
+            let share = format!(
+                "{:.1} %",
+                100.0 * value / self.response_ms.mean.max(f64::MIN_POSITIVE)
+            );
             table.add_row([name.to_owned(), number(value), share]);
         }
         table
     }
 
     fn write_energy(&self, f: &mut fmt::Formatter<'_>, energy: &EnergyReport) -> fmt::Result {
-        let EnergyReport { drives, total_j, mean_w, j_per_io, .. } = energy;
-        let of = if *drives == self.members.len() as u64 { "all".to_owned() } else { drives.to_string() };
+        let EnergyReport {
+            drives,
+            total_j,
+            mean_w,
+            j_per_io,
+            ..
+        } = energy;
+        let of = if *drives == self.members.len() as u64 {
+            "all".to_owned()
+        } else {
+            drives.to_string()
+        };
         let [total_j, mean_w, j_per_io] = [total_j, mean_w, j_per_io].map(|value| number(*value));
-        writeln!(f, "\nenergy of {of} drives: {total_j} J, {mean_w} W on average, {j_per_io} J an I/O")?;
+        writeln!(
+            f,
+            "\nenergy of {of} drives: {total_j} J, {mean_w} W on average, {j_per_io} J an I/O"
+        )?;
         writeln!(f, "{}", energy_table(&self.members, energy).trim_fmt())
     }
 
     /// Each process, if they are few enough to be read.
     fn write_processes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.processes.len() > PROCESSES_SHOWN {
-            return writeln!(f, "{} processes; --json tells of each", self.processes.len());
+            return writeln!(
+                f,
+                "{} processes; --json tells of each",
+                self.processes.len()
+            );
         }
         writeln!(f, "\n{}", processes(&self.processes).trim_fmt())
     }
 
     fn write_footing(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\nseed {}, configuration {}, version {}", self.seed, self.config_digest, self.version)?;
+        write!(
+            f,
+            "\nseed {}, configuration {}, version {}",
+            self.seed, self.config_digest, self.version
+        )?;
         if let (Some(wall_s), Some(rate)) = (self.wall_s, self.requests_per_wall_s) {
-            write!(f, "\nsimulated in {} s, {} requests a second", number(wall_s), number(rate))?;
+            write!(
+                f,
+                "\nsimulated in {} s, {} requests a second",
+                number(wall_s),
+                number(rate)
+            )?;
         }
         if let Some(peak_rss_mb) = self.peak_rss_mb {
             write!(f, ", {} MB at most", number(peak_rss_mb))?;
@@ -208,8 +276,18 @@ impl Report {
 }
 
 fn groups(groups: &[GroupReport]) -> Table {
-    let header =
-        ["processes", "n", "MB/s", "each", "least", "most", "fairness", "mean ms", "stddev", "max ms"];
+    let header = [
+        "processes",
+        "n",
+        "MB/s",
+        "each",
+        "least",
+        "most",
+        "fairness",
+        "mean ms",
+        "stddev",
+        "max ms",
+    ];
     let mut table = table(header, &[0]);
     for group in groups {
         let Across { mean, min, max, .. } = group.process_mb_per_s;
@@ -223,7 +301,16 @@ fn groups(groups: &[GroupReport]) -> Table {
 }
 
 fn workloads(workloads: &[WorkloadReport]) -> Table {
-    let header = ["workload", "requests", "IOPS", "MB/s", "response ms", "p50", "p99", "max"];
+    let header = [
+        "workload",
+        "requests",
+        "IOPS",
+        "MB/s",
+        "response ms",
+        "p50",
+        "p99",
+        "max",
+    ];
     let mut table = table(header, &[0]);
     for workload in workloads {
         let response = &workload.response_ms;
@@ -262,38 +349,99 @@ fn write_host(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
 
 fn calls(host: &HostReport) -> Table {
     let name = format!("calls of {}", host.name);
-    let header = [&name, "number", "failed", "mean ms", "p50", "p99", "max", "MB/s", "reads", "writes each"];
+    let header = [
+        &name,
+        "number",
+        "failed",
+        "mean ms",
+        "p50",
+        "p99",
+        "max",
+        "MB/s",
+        "reads",
+        "writes each",
+    ];
     let mut table = table(header, &[0]);
     for call in &host.operations {
         let latency = &call.times.latency_ms;
-        let mut row = vec![call.kind.to_owned(), call.times.count.to_string(), call.failed.to_string()];
+        let mut row = vec![
+            call.kind.to_owned(),
+            call.times.count.to_string(),
+            call.failed.to_string(),
+        ];
         row.extend([latency.mean, latency.p50, latency.p99, latency.max].map(number));
-        row.extend([call.mb_per_s, call.device_reads_each, call.device_writes_each].map(number));
+        row.extend(
+            [
+                call.mb_per_s,
+                call.device_reads_each,
+                call.device_writes_each,
+            ]
+            .map(number),
+        );
         table.add_row(row);
     }
     table
 }
 
 fn transactions(program: &ProgramReport) -> Table {
-    let header = ["transactions", "number", "a second", "mean ms", "p50", "p95", "p99", "max"];
+    let header = [
+        "transactions",
+        "number",
+        "a second",
+        "mean ms",
+        "p50",
+        "p95",
+        "p99",
+        "max",
+    ];
     let mut table = table(header, &[0]);
     for (kind, of) in &program.transactions {
         let latency = &of.times.latency_ms;
-        let mut row = vec![(*kind).to_owned(), of.times.count.to_string(), number(of.per_s)];
-        row.extend([latency.mean, latency.p50, latency.p95, latency.p99, latency.max].map(number));
+        let mut row = vec![
+            (*kind).to_owned(),
+            of.times.count.to_string(),
+            number(of.per_s),
+        ];
+        row.extend(
+            [
+                latency.mean,
+                latency.p50,
+                latency.p95,
+                latency.p99,
+                latency.max,
+            ]
+            .map(number),
+        );
         table.add_row(row);
     }
     table
 }
 
 fn processes(processes: &[ProcessReport]) -> Table {
-    let header = ["process", "name", "reads", "writes", "MB/s", "response ms", "stddev", "max"];
+    let header = [
+        "process",
+        "name",
+        "reads",
+        "writes",
+        "MB/s",
+        "response ms",
+        "stddev",
+        "max",
+    ];
     let mut table = table(header, &[1]);
     for process in processes {
         let response = &process.response_ms;
         let mut row = vec![process.process.to_string(), process.name.clone()];
         row.extend([process.reads, process.writes].map(|count| count.to_string()));
-        row.extend([process.mb_per_s, response.mean, response.stddev, response.max].map(number));
+        row.extend(
+            [
+                process.mb_per_s,
+                response.mean,
+                response.stddev,
+                response.max,
+            ]
+            .map(number),
+        );
         table.add_row(row);
     }
     table
@@ -311,7 +459,10 @@ fn streams(streams: &StreamsReport) -> Table {
         ("Mbit/s, nominally", number(streams.nominal_mbit_per_s)),
         ("underruns", streams.underruns.to_string()),
         ("streams with any", streams.with_underruns.to_string()),
-        ("deadlines missed", format!("{} %", number(100.0 * streams.deadlines_missed_share))),
+        (
+            "deadlines missed",
+            format!("{} %", number(100.0 * streams.deadlines_missed_share)),
+        ),
         ("longest stall ms", number(streams.longest_stall_ms)),
         ("start-up ms, mean", number(start_up.mean)),
         ("start-up ms, p99", number(start_up.p99)),
@@ -323,8 +474,17 @@ fn streams(streams: &StreamsReport) -> Table {
 }
 
 fn members(members: &[MemberReport]) -> Table {
-    let header =
-        ["member", "I/Os", "busy", "depth", "queue ms", "seek ms", "rotation ms", "transfer ms", "MB/s"];
+    let header = [
+        "member",
+        "I/Os",
+        "busy",
+        "depth",
+        "queue ms",
+        "seek ms",
+        "rotation ms",
+        "transfer ms",
+        "MB/s",
+    ];
     let mut table = table(header, &[0]);
     for member in members {
         table.add_row([
@@ -345,11 +505,18 @@ fn members(members: &[MemberReport]) -> Table {
 /// Each drive's watts and its time by state, of the states in which any was.
 fn energy_table(members: &[MemberReport], energy: &EnergyReport) -> Table {
     let share = |state| energy.residency_share.in_state(state);
-    let states: Vec<PowerState> = PowerState::ALL.into_iter().filter(|&state| share(state) > 0.0).collect();
-    let header = ["member", "J", "W", "stops"].into_iter().chain(states.iter().map(|state| state.name()));
+    let states: Vec<PowerState> = PowerState::ALL
+        .into_iter()
+        .filter(|&state| share(state) > 0.0)
+        .collect();
+    let header = ["member", "J", "W", "stops"]
+        .into_iter()
+        .chain(states.iter().map(|state| state.name()));
     let mut table = table(header, &[0]);
     for member in members {
-        let Some(power) = &member.statistics.power else { continue };
+        let Some(power) = &member.statistics.power else {
+            continue;
+        };
         let shares = Shares::of(power);
         let fixed = [
             member.name.clone(),
@@ -357,7 +524,9 @@ fn energy_table(members: &[MemberReport], energy: &EnergyReport) -> Table {
             number(power.mean_power().0),
             power.spin_downs().to_string(),
         ];
-        let shares = states.iter().map(|&state| format!("{:.1} %", 100.0 * shares.in_state(state)));
+        let shares = states
+            .iter()
+            .map(|&state| format!("{:.1} %", 100.0 * shares.in_state(state)));
         table.add_row(fixed.into_iter().chain(shares));
     }
     table
@@ -368,18 +537,25 @@ fn unheld(layer: &LayerReport) -> Vec<String> {
     let read = |name: &str| layer.value(name);
     let mut words = Vec::new();
     if let Some(quiet) = read("quiet_ms_max")
-        && ["signals_pulls", "verify_verified_mb", "verify_found", "scrub_passes"]
-            .into_iter()
-            .all(|done| read(done).is_none_or(|value| value == 0.0))
+        && [
+            "signals_pulls",
+            "verify_verified_mb",
+            "verify_found",
+            "scrub_passes",
+        ]
+        .into_iter()
+        .all(|done| read(done).is_none_or(|value| value == 0.0))
     {
         words.push(format!(
             "Nothing was done in idle time: no request came for {} ms at most; see `wait` of the opportunities.",
             number(quiet)
         ));
     }
-    if let (Some(share), Some(hits), Some(0.0)) =
-        (read("track_hit_share_max"), read("track_hits_max"), read("signals_pushes"))
-    {
+    if let (Some(share), Some(hits), Some(0.0)) = (
+        read("track_hit_share_max"),
+        read("track_hits_max"),
+        read("signals_pushes"),
+    ) {
         words.push(format!(
             "No track was offered: at most {} % of reads had found theirs of late when one was about to leave, and \
              none of those that left was found by more than {hits} reads; see `hit_ratio` and `hits` of track-push.",

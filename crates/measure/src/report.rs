@@ -1,8 +1,9 @@
 //! What a run is reported as. Every field has its unit in its name.
 
 use crate::{
-    Across, Backlog, EnergyReport, GroupReport, HeadsReport, HostReport, LayerReport, MemberReport, Overload,
-    ProcessReport, RebuildReport, StreamsReport, TimelineReport, WattsReport, WindowsReport, WorkloadReport,
+    Across, Backlog, EnergyReport, GroupReport, HeadsReport, HostReport, LayerReport, MemberReport,
+    Overload, ProcessReport, RebuildReport, StreamsReport, TimelineReport, WattsReport,
+    WindowsReport, WorkloadReport,
 };
 use fullstroke_contract::Operation;
 use serde::Serialize;
@@ -226,13 +227,22 @@ pub enum Quantity {
 impl Report {
     /// Whether response times grow with the length of the load.
     pub fn grows(&self) -> bool {
-        self.overload.as_ref().is_some_and(|overload| overload.grows)
+        self.overload
+            .as_ref()
+            .is_some_and(|overload| overload.grows)
     }
 }
 
 impl TimeParts {
     pub(crate) fn new([queue, parity, overhead, seek, rotation, transfer]: [f64; 6]) -> TimeParts {
-        TimeParts { queue, parity, overhead, seek, rotation, transfer }
+        TimeParts {
+            queue,
+            parity,
+            overhead,
+            seek,
+            rotation,
+            transfer,
+        }
     }
 
     /// The parts with their names, in the order of a request's life.

@@ -18,7 +18,10 @@ pub(crate) struct Spread {
 
 impl Spread {
     pub(crate) fn new() -> Spread {
-        Spread { moments: Moments::default(), histogram: histogram(DIGITS) }
+        Spread {
+            moments: Moments::default(),
+            histogram: histogram(DIGITS),
+        }
     }
 
     #[inline]
@@ -29,7 +32,9 @@ impl Spread {
 
     pub(crate) fn add(&mut self, other: &Spread) {
         self.moments.add(&other.moments);
-        self.histogram.add(&other.histogram).expect("both histograms have the same bounds");
+        self.histogram
+            .add(&other.histogram)
+            .expect("both histograms have the same bounds");
     }
 
     pub(crate) fn count(&self) -> u64 {
@@ -108,7 +113,9 @@ mod tests {
     #[test]
     fn nothing_measured_is_not_a_number() {
         let distribution = spread(&[]).distribution();
-        assert!(distribution.mean.is_nan() && distribution.p99.is_nan() && distribution.max.is_nan());
+        assert!(
+            distribution.mean.is_nan() && distribution.p99.is_nan() && distribution.max.is_nan()
+        );
         assert_eq!(spread(&[7]).deviation(), 0.0);
     }
 

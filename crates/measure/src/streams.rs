@@ -97,7 +97,9 @@ impl StreamReport {
         StreamReport {
             stream: index + 1,
             nominal_mbit_per_s: tally.bit_rate.0 as f64 / 1e6,
-            started_s: tally.started.map_or(f64::NAN, |started| started.as_secs_f64()),
+            started_s: tally
+                .started
+                .map_or(f64::NAN, |started| started.as_secs_f64()),
             start_up_ms: tally.start_up_latency().map(Duration::as_millis_f64),
             reads: tally.reads,
             underruns: tally.underruns,

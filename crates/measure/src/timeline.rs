@@ -20,8 +20,9 @@ const ROWS: usize = 42;
 /// The lower bound of row 1; row 0 is all below.
 const LOWEST_NS: f64 = 1e4;
 /// The shares of requests at which the percentile curve is drawn.
-const SHARES: [f64; 17] =
-    [0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999];
+const SHARES: [f64; 17] = [
+    0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999,
+];
 
 /// What the time of a request went into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +181,14 @@ impl Serialize for Cause {
 impl Default for Visits {
     fn default() -> Visits {
         let (offset_min, offset_max) = (f64::INFINITY, f64::NEG_INFINITY);
-        Visits { requests: 0, ahead: 0, ahead_max: 0, offset: 0.0, offset_min, offset_max }
+        Visits {
+            requests: 0,
+            ahead: 0,
+            ahead_max: 0,
+            offset: 0.0,
+            offset_min,
+            offset_max,
+        }
     }
 }
 
@@ -192,14 +200,20 @@ impl Timeline {
             column: FIRST_COLUMN,
             cells: vec![Sums::default(); COLUMNS * ROWS],
             drives: vec![vec![Visits::default(); COLUMNS]; drives],
-            bounds_ns: (0..ROWS as i32 - 1).map(|row| bound(row).round() as u64).collect(),
+            bounds_ns: (0..ROWS as i32 - 1)
+                .map(|row| bound(row).round() as u64)
+                .collect(),
             responses: Spread::new(),
         }
     }
 
     /// A read or write was done.
     pub fn finished(&mut self, finished: &Finished) {
-        let response = finished.completion.finished.since(finished.arrived).as_nanos();
+        let response = finished
+            .completion
+            .finished
+            .since(finished.arrived)
+            .as_nanos();
         let column = self.column_of(finished.arrived);
         let row = self.bounds_ns.partition_point(|&bound| bound <= response);
         self.cells[column * ROWS + row].record(&finished.completion.breakdown);
@@ -222,7 +236,9 @@ impl Timeline {
             }
             self.column = self.column * 2;
             halve(&mut self.cells, ROWS, Sums::add);
-            self.drives.iter_mut().for_each(|columns| halve(columns, 1, Visits::add));
+            self.drives
+                .iter_mut()
+                .for_each(|columns| halve(columns, 1, Visits::add));
         }
     }
 
@@ -233,19 +249,38 @@ impl Timeline {
             total
         });
         let mean_ms = |ns: u64| ns as f64 / 1e6 / total.requests as f64;
-        let used = self.cells.iter().enumerate().filter(|(_, cell)| cell.requests > 0);
-        let drives = names.iter().zip(&self.drives).filter(|(_, columns)| !idle(columns));
+        let used = self
+            .cells
+            .iter()
+            .enumerate()
+            .filter(|(_, cell)| cell.requests > 0);
+        let drives = names
+            .iter()
+            .zip(&self.drives)
+            .filter(|(_, columns)| !idle(columns));
         TimelineReport {
             column_s: self.column.as_secs_f64(),
-            rows_ms: std::iter::once(0.0).chain(self.bounds_ns.iter().map(|&ns| ns as f64 / 1e6)).collect(),
-            cells: used.map(|(index, cell)| cell.report(index / ROWS, index % ROWS)).collect(),
+            rows_ms: std::iter::once(0.0)
+                .chain(self.bounds_ns.iter().map(|&ns| ns as f64 / 1e6))
+                .collect(),
+            cells: used
+                .map(|(index, cell)| cell.report(index / ROWS, index % ROWS))
+                .collect(),
             causes_ms: Cause::ALL
-                .map(|cause| CauseReport { cause, mean_ms: mean_ms(total.causes_ns[cause as usize]) })
+                .map(|cause| CauseReport {
+                    cause,
+                    mean_ms: mean_ms(total.causes_ns[cause as usize]),
+                })
                 .to_vec(),
             percentiles: SHARES
-                .map(|share| PercentileReport { share, response_ms: self.responses.quantile(share) / 1e6 })
+                .map(|share| PercentileReport {
+                    share,
+                    response_ms: self.responses.quantile(share) / 1e6,
+                })
                 .to_vec(),
-            drives: drives.map(|(name, columns)| drive_timeline(name, columns)).collect(),
+            drives: drives
+                .map(|(name, columns)| drive_timeline(name, columns))
+                .collect(),
         }
     }
 }
@@ -267,8 +302,16 @@ fn halve<T: Copy + Default>(columns: &mut [T], rows: usize, add: impl Fn(&mut T,
 impl Sums {
     fn record(&mut self, parts: &Breakdown) {
         let platter = parts.seek + parts.rotation + parts.transfer;
-        let overhead = if platter == Duration::ZERO { Cause::Cache } else { Cause::Overhead };
-        let seek = if parts.seek_cylinders == 0 { Cause::Switch } else { Cause::Seek };
+        let overhead = if platter == Duration::ZERO {
+            Cause::Cache
+        } else {
+            Cause::Overhead
+        };
+        let seek = if parts.seek_cylinders == 0 {
+            Cause::Switch
+        } else {
+            Cause::Seek
+        };
         self.requests += 1;
         for (cause, part) in [
             (Cause::Queue, parts.queue),
@@ -284,12 +327,23 @@ impl Sums {
 
     fn add(&mut self, other: &Sums) {
         self.requests += other.requests;
-        self.causes_ns.iter_mut().zip(other.causes_ns).for_each(|(sum, more)| *sum += more);
+        self.causes_ns
+            .iter_mut()
+            .zip(other.causes_ns)
+            .for_each(|(sum, more)| *sum += more);
     }
 
     fn report(&self, column: usize, row: usize) -> CellReport {
-        let most = Cause::ALL.into_iter().rev().max_by_key(|&cause| self.causes_ns[cause as usize]);
-        CellReport { column, row, requests: self.requests, cause: most.unwrap_or(Cause::Queue) }
+        let most = Cause::ALL
+            .into_iter()
+            .rev()
+            .max_by_key(|&cause| self.causes_ns[cause as usize]);
+        CellReport {
+            column,
+            row,
+            requests: self.requests,
+            cause: most.unwrap_or(Cause::Queue),
+        }
     }
 }
 
@@ -322,14 +376,26 @@ fn idle(columns: &[Visits]) -> bool {
 }
 
 fn drive_timeline(name: &str, columns: &[Visits]) -> DriveTimeline {
-    let last = columns.iter().rposition(|visits| visits.requests > 0).map_or(0, |last| last + 1);
+    let last = columns
+        .iter()
+        .rposition(|visits| visits.requests > 0)
+        .map_or(0, |last| last + 1);
     let each = |value: &dyn Fn(&Visits) -> f64| {
-        let shown = |visits: &Visits| if visits.requests == 0 { f64::NAN } else { value(visits) };
+        let shown = |visits: &Visits| {
+            if visits.requests == 0 {
+                f64::NAN
+            } else {
+                value(visits)
+            }
+        };
         columns[..last].iter().map(shown).collect()
     };
     DriveTimeline {
         name: name.to_owned(),
-        requests: columns[..last].iter().map(|visits| visits.requests).collect(),
+        requests: columns[..last]
+            .iter()
+            .map(|visits| visits.requests)
+            .collect(),
         ahead_mean: each(&|visits| visits.ahead as f64 / visits.requests as f64),
         ahead_max: each(&|visits| f64::from(visits.ahead_max)),
         offset_gb_mean: each(&|visits| visits.offset / visits.requests as f64),
@@ -346,8 +412,11 @@ mod tests {
 
     fn finished(arrived_us: u64, parts: Breakdown) -> Finished {
         let arrived = Time::from_nanos(arrived_us * 1000);
-        let completion =
-            Completion { finished: arrived + parts.response(), breakdown: parts, ..Completion::default() };
+        let completion = Completion {
+            finished: arrived + parts.response(),
+            breakdown: parts,
+            ..Completion::default()
+        };
         Finished {
             origin: 0,
             operation: fullstroke_contract::Operation::Read,
@@ -364,11 +433,46 @@ mod tests {
         let ms = Duration::from_millis;
         let mut timeline = Timeline::new(0);
         for (arrived_us, parts) in [
-            (0, Breakdown { queue: ms(3), rotation: ms(2), ..Breakdown::default() }),
-            (2_000, Breakdown { seek: ms(3), seek_cylinders: 9, rotation: ms(2), ..Breakdown::default() }),
-            (4_000, Breakdown { seek: ms(3), rotation: ms(2), ..Breakdown::default() }),
-            (6_000, Breakdown { overhead: ms(1), ..Breakdown::default() }),
-            (8_000, Breakdown { overhead: ms(2), transfer: ms(1), ..Breakdown::default() }),
+            (
+                0,
+                Breakdown {
+                    queue: ms(3),
+                    rotation: ms(2),
+                    ..Breakdown::default()
+                },
+            ),
+            (
+                2_000,
+                Breakdown {
+                    seek: ms(3),
+                    seek_cylinders: 9,
+                    rotation: ms(2),
+                    ..Breakdown::default()
+                },
+            ),
+            (
+                4_000,
+                Breakdown {
+                    seek: ms(3),
+                    rotation: ms(2),
+                    ..Breakdown::default()
+                },
+            ),
+            (
+                6_000,
+                Breakdown {
+                    overhead: ms(1),
+                    ..Breakdown::default()
+                },
+            ),
+            (
+                8_000,
+                Breakdown {
+                    overhead: ms(2),
+                    transfer: ms(1),
+                    ..Breakdown::default()
+                },
+            ),
         ] {
             timeline.finished(&finished(arrived_us, parts));
         }
@@ -376,22 +480,46 @@ mod tests {
         let causes: Vec<&str> = report.cells.iter().map(|cell| cell.cause.name()).collect();
         assert_eq!(causes, ["queue", "seek", "switch", "cache", "overhead"]);
         // 5 ms: from 4.6 ms on, six rows a decade above 10 us.
-        assert_eq!(report.cells[0].row, report.rows_ms.iter().rposition(|&from| from <= 5.0).unwrap());
+        assert_eq!(
+            report.cells[0].row,
+            report
+                .rows_ms
+                .iter()
+                .rposition(|&from| from <= 5.0)
+                .unwrap()
+        );
     }
 
     #[test]
     fn drives_show_what_was_ahead_and_where_requests_began() {
         let mut timeline = Timeline::new(2);
         for (at_ms, ahead, sector) in [(0, 0, 0), (0, 3, 1_953_125), (2, 1, 3_906_250)] {
-            let request = Request { extent: Extent::new(sector, 8), ..Request::default() };
-            timeline.drive_io(Time::ZERO + Duration::from_millis(at_ms), 1, &request, ahead);
+            let request = Request {
+                extent: Extent::new(sector, 8),
+                ..Request::default()
+            };
+            timeline.drive_io(
+                Time::ZERO + Duration::from_millis(at_ms),
+                1,
+                &request,
+                ahead,
+            );
         }
         let report = timeline.report(&["0".to_owned(), "1".to_owned()]);
-        let [drive] = &report.drives[..] else { panic!("drive 0 was given nothing") };
-        assert_eq!((drive.name.as_str(), &drive.requests[..]), ("1", &[2, 0, 1][..]));
+        let [drive] = &report.drives[..] else {
+            panic!("drive 0 was given nothing")
+        };
+        assert_eq!(
+            (drive.name.as_str(), &drive.requests[..]),
+            ("1", &[2, 0, 1][..])
+        );
         assert_eq!((drive.ahead_mean[0], drive.ahead_max[0]), (1.5, 3.0));
         assert_eq!(
-            (drive.offset_gb_min[0], drive.offset_gb_max[0], drive.offset_gb_mean[2]),
+            (
+                drive.offset_gb_min[0],
+                drive.offset_gb_max[0],
+                drive.offset_gb_mean[2]
+            ),
             (0.0, 1.0, 2.0)
         );
         assert!(drive.ahead_mean[1].is_nan());

@@ -47,7 +47,11 @@ pub struct DriveWatts {
 
 impl Default for WattsOverTime {
     fn default() -> WattsOverTime {
-        WattsOverTime { period: FIRST_PERIOD, next: Time::ZERO + FIRST_PERIOD, samples: Vec::new() }
+        WattsOverTime {
+            period: FIRST_PERIOD,
+            next: Time::ZERO + FIRST_PERIOD,
+            samples: Vec::new(),
+        }
     }
 }
 
@@ -74,7 +78,12 @@ impl WattsOverTime {
     }
 
     /// What it came to at the `end` of the run, when `drives` had counted this.
-    pub fn report(mut self, end: Time, drives: &[MemberStatistics], names: &[String]) -> WattsReport {
+    pub fn report(
+        mut self,
+        end: Time,
+        drives: &[MemberStatistics],
+        names: &[String],
+    ) -> WattsReport {
         let span_s = self.period.as_secs_f64();
         let end_s = end.since(Time::ZERO).as_secs_f64();
         self.samples.truncate((end_s / span_s) as usize);
@@ -83,20 +92,43 @@ impl WattsOverTime {
         let last = (rest_s > 0.0).then(|| joules(drives));
         self.samples.extend(last);
         let of = |drive: usize| -> Vec<f64> {
-            let before = |at: usize| if at == 0 { 0.0 } else { self.samples[at - 1][drive] };
+            let before = |at: usize| {
+                if at == 0 {
+                    0.0
+                } else {
+                    self.samples[at - 1][drive]
+                }
+            };
             let seconds = |at: usize| if at < full { span_s } else { rest_s };
-            (0..self.samples.len()).map(|at| (self.samples[at][drive] - before(at)) / seconds(at)).collect()
+            (0..self.samples.len())
+                .map(|at| (self.samples[at][drive] - before(at)) / seconds(at))
+                .collect()
         };
-        let known = names.iter().enumerate().filter(|(drive, _)| drives[*drive].power.is_some());
-        let drives: Vec<DriveWatts> =
-            known.map(|(drive, name)| DriveWatts { name: name.clone(), mean_w: of(drive) }).collect();
+        let known = names
+            .iter()
+            .enumerate()
+            .filter(|(drive, _)| drives[*drive].power.is_some());
+        let drives: Vec<DriveWatts> = known
+            .map(|(drive, name)| DriveWatts {
+                name: name.clone(),
+                mean_w: of(drive),
+            })
+            .collect();
         let sum = |at: usize| drives.iter().map(|drive| drive.mean_w[at]).sum();
-        WattsReport { span_s, end_s, all_w: (0..self.samples.len()).map(sum).collect(), drives }
+        WattsReport {
+            span_s,
+            end_s,
+            all_w: (0..self.samples.len()).map(sum).collect(),
+            drives,
+        }
     }
 }
 
 fn joules(drives: &[MemberStatistics]) -> Vec<f64> {
-    let of =
-        |drive: &MemberStatistics| drive.power.map_or(f64::NAN, |power| power.energy_fj() as f64 * FEMTO);
+    let of = |drive: &MemberStatistics| {
+        drive
+            .power
+            .map_or(f64::NAN, |power| power.energy_fj() as f64 * FEMTO)
+    };
     drives.iter().map(of).collect()
 }

@@ -55,12 +55,19 @@ pub struct WindowLatencies {
 impl Windows {
     /// Windows of such a length, of at least a nanosecond.
     pub fn of(length: Duration) -> Windows {
-        Windows { length: length.max(Duration::from_nanos(1)), busy: BTreeMap::new() }
+        Windows {
+            length: length.max(Duration::from_nanos(1)),
+            busy: BTreeMap::new(),
+        }
     }
 
     /// A read or write has ended.
     pub fn finished(&mut self, finished: &Finished) {
-        let response = finished.completion.finished.since(finished.arrived).as_nanos();
+        let response = finished
+            .completion
+            .finished
+            .since(finished.arrived)
+            .as_nanos();
         let window = finished.arrived.as_nanos() / self.length.as_nanos();
         let (requests, sum) = self.busy.entry(window).or_default();
         (*requests, *sum) = (*requests + 1, *sum + response);
@@ -69,7 +76,10 @@ impl Windows {
     /// All that ended.
     pub fn report(&self) -> WindowsReport {
         let count = self.busy.last_key_value().map_or(0, |(last, _)| last + 1);
-        let means = self.busy.values().map(|&(requests, sum)| sum as f64 / requests as f64 / 1e6);
+        let means = self
+            .busy
+            .values()
+            .map(|&(requests, sum)| sum as f64 / requests as f64 / 1e6);
         WindowsReport::new(self.length, count, means.collect())
     }
 }
@@ -93,7 +103,10 @@ impl WindowLatencies {
         // The smallest that such a share of them does not exceed; none of none.
         let at = |share: f64| {
             let rank = (share * latencies.len() as f64).ceil() as usize;
-            latencies.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+            latencies
+                .get(rank.saturating_sub(1))
+                .copied()
+                .unwrap_or(f64::NAN)
         };
         WindowLatencies {
             mean: latencies.iter().sum::<f64>() / latencies.len() as f64,
@@ -124,8 +137,10 @@ mod tests {
 
     fn finished(arrived_ms: u64, response_ms: u64) -> Finished {
         let arrived = Time::from_nanos(arrived_ms * 1_000_000);
-        let completion =
-            Completion { finished: arrived + Duration::from_millis(response_ms), ..Completion::default() };
+        let completion = Completion {
+            finished: arrived + Duration::from_millis(response_ms),
+            ..Completion::default()
+        };
         Finished {
             origin: 0,
             operation: Operation::Read,
@@ -145,14 +160,28 @@ mod tests {
         }
         let report = windows.report();
         assert_eq!((report.count, report.empty_share), (10, 0.6));
-        let WindowLatencies { p10, p25, p50, p75, p95, max, mean, .. } = report.latency_ms;
-        assert_eq!([p10, p25, p50, p75, p95, max], [1.0, 1.0, 5.0, 7.0, 150.0, 150.0]);
+        let WindowLatencies {
+            p10,
+            p25,
+            p50,
+            p75,
+            p95,
+            max,
+            mean,
+            ..
+        } = report.latency_ms;
+        assert_eq!(
+            [p10, p25, p50, p75, p95, max],
+            [1.0, 1.0, 5.0, 7.0, 150.0, 150.0]
+        );
         assert_eq!(mean, 40.75);
     }
 
     #[test]
     fn no_window_has_no_latency() {
         let report = Windows::of(Duration::ZERO).report();
-        assert!(report.count == 0 && report.latency_ms.p50.is_nan() && report.latency_ms.mean.is_nan());
+        assert!(
+            report.count == 0 && report.latency_ms.p50.is_nan() && report.latency_ms.mean.is_nan()
+        );
     }
 }

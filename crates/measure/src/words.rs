@@ -23,7 +23,9 @@ impl Report {
     /// so.
     pub fn parity_in_words(&self) -> Option<String> {
         let share = self.time_ms.parity / self.response_ms.mean;
-        let pre_reads = self.reading("volume_pre_reads_per_write").filter(|reads| *reads > 0.0)?;
+        let pre_reads = self
+            .reading("volume_pre_reads_per_write")
+            .filter(|reads| *reads > 0.0)?;
         (share >= WORTH_WORDS).then(|| {
             let mut words = format!(
                 "parity: {:.0} % of the time passes before a request's last member I/O is issued: each write first \
@@ -47,7 +49,11 @@ impl Report {
         let rotation = self.reading("volume_rewrite_rotation_ms_mean")?;
         let elsewhere = self.reading("volume_other_write_rotation_ms_mean");
         // Without others to hold them against: all I/O of the drives.
-        let all = self.members.iter().map(|member| member.value(Counter::ROTATION)).sum::<f64>()
+        let all = self
+            .members
+            .iter()
+            .map(|member| member.value(Counter::ROTATION))
+            .sum::<f64>()
             / self.members.len() as f64;
         let waits = share >= WORTH_WORDS && rotation > COMES_ROUND * elsewhere.unwrap_or(all);
         waits.then(|| {

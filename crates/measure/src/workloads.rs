@@ -38,7 +38,11 @@ struct Workload {
 
 impl Workloads {
     pub(crate) fn new(names: Vec<String>) -> Workloads {
-        let counts = |name| Workload { name, responses: [Spread::new(), Spread::new()], sectors: [0; 2] };
+        let counts = |name| Workload {
+            name,
+            responses: [Spread::new(), Spread::new()],
+            sectors: [0; 2],
+        };
         Workloads(names.into_iter().map(counts).collect())
     }
 
@@ -53,7 +57,10 @@ impl Workloads {
 
     /// A report for each over a run of `seconds`.
     pub(crate) fn reports(&self, seconds: f64) -> Vec<WorkloadReport> {
-        self.0.iter().map(|workload| workload.report(seconds)).collect()
+        self.0
+            .iter()
+            .map(|workload| workload.report(seconds))
+            .collect()
     }
 }
 
@@ -62,7 +69,11 @@ impl Workload {
         let mut response = self.responses[0].clone();
         response.add(&self.responses[1]);
         let operation = |class: Class| {
-            operation_report(&self.responses[class as usize], self.sectors[class as usize], seconds)
+            operation_report(
+                &self.responses[class as usize],
+                self.sectors[class as usize],
+                seconds,
+            )
         };
         WorkloadReport {
             name: self.name.clone(),
@@ -96,9 +107,18 @@ mod tests {
         // Of a workload that the stack does not name.
         workloads.record(2, Class::Read, &sample(99, 9));
         let [postgres, backup] = workloads.reports(2.0).try_into().unwrap();
-        assert_eq!((postgres.name.as_str(), postgres.requests, postgres.iops), ("postgres", 2, 1.0));
-        assert_eq!((postgres.response_ms.mean, postgres.response_ms.max), (3.0, 4.0));
-        assert_eq!(postgres.writes.map(|writes| writes.response_ms.mean), Some(4.0));
+        assert_eq!(
+            (postgres.name.as_str(), postgres.requests, postgres.iops),
+            ("postgres", 2, 1.0)
+        );
+        assert_eq!(
+            (postgres.response_ms.mean, postgres.response_ms.max),
+            (3.0, 4.0)
+        );
+        assert_eq!(
+            postgres.writes.map(|writes| writes.response_ms.mean),
+            Some(4.0)
+        );
         assert_eq!((backup.mb_per_s, backup.writes), (0.512, None));
     }
 }

@@ -1,8 +1,8 @@
 //! What a whole run on a drive is reported as.
 
 use fullstroke_contract::{
-    Completion, Counter, Cx, Extent, Hints, LayerReadings, Node, Operation, Out, Port, READINGS, Request,
-    RequestId, Source, Wake,
+    Completion, Counter, Cx, Extent, Hints, LayerReadings, Node, Operation, Out, Port, READINGS,
+    Request, RequestId, Source, Wake,
 };
 use fullstroke_drive::{DriveConfig, Model, PowerConfig};
 use fullstroke_engine::{Engine, Finished, Observer as _, Outcome};
@@ -28,12 +28,19 @@ impl Closed {
             return;
         }
         self.left -= 1;
-        let operation = if self.random.chance(0.3) { Operation::Write } else { Operation::Read };
+        let operation = if self.random.chance(0.3) {
+            Operation::Write
+        } else {
+            Operation::Read
+        };
         let request = Request {
             id: RequestId(self.left),
             operation,
             extent: Extent::new(self.random.below(self.capacity - 8), 8),
-            hints: Hints { process: (self.left % 3) as u32 + 1, ..Hints::default() },
+            hints: Hints {
+                process: (self.left % 3) as u32 + 1,
+                ..Hints::default()
+            },
             ..Request::default()
         };
         out.issue(0, request);
@@ -49,7 +56,11 @@ impl Node for Closed {
         self.next(cx.out);
     }
     fn next_wake(&self) -> Wake {
-        if self.started { Wake::NEVER } else { Time::ZERO.into() }
+        if self.started {
+            Wake::NEVER
+        } else {
+            Time::ZERO.into()
+        }
     }
 }
 
@@ -89,16 +100,24 @@ fn measured(requests: u64, warm_up: WarmUp) -> Measured {
         let values = (0..READINGS.len()).map(|index| (READINGS[index].name, first + index as f64));
         values.collect::<Vec<_>>()
     };
-    outcome.counters.layers =
-        vec![LayerReadings::new("one", &readings(10.0)), LayerReadings::new("other", &readings(20.0))];
-    recorder.measurement.finish(&outcome, &names, Identity::default())
+    outcome.counters.layers = vec![
+        LayerReadings::new("one", &readings(10.0)),
+        LayerReadings::new("other", &readings(20.0)),
+    ];
+    recorder
+        .measurement
+        .finish(&outcome, &names, Identity::default())
 }
 
 #[test]
 fn the_parts_add_up_to_the_response_time() {
     let report = measured(5_000, WarmUp::default()).report;
     let parts: f64 = report.time_ms.named().iter().map(|(_, value)| value).sum();
-    assert!((parts - report.response_ms.mean).abs() < 1e-9, "{parts} {}", report.response_ms.mean);
+    assert!(
+        (parts - report.response_ms.mean).abs() < 1e-9,
+        "{parts} {}",
+        report.response_ms.mean
+    );
     assert!((report.service_ms.mean + report.queue_ms.mean - parts).abs() < 1e-9);
 }
 
@@ -106,7 +125,10 @@ fn the_parts_add_up_to_the_response_time() {
 fn littles_law_ties_depth_rate_and_response_time() {
     let report = measured(5_000, WarmUp::default()).report;
     let in_flight = report.iops * report.response_ms.mean / 1e3;
-    assert!((in_flight - report.members[0].value(Counter::QUEUE_LENGTH)).abs() < 1e-6, "{in_flight}");
+    assert!(
+        (in_flight - report.members[0].value(Counter::QUEUE_LENGTH)).abs() < 1e-6,
+        "{in_flight}"
+    );
     assert!((in_flight - 4.0).abs() < 0.01, "{in_flight}");
     assert!((report.members[0].value(Counter::BUSY) - 1.0).abs() < 1e-3);
 }
@@ -124,7 +146,14 @@ fn reads_and_writes_make_up_the_whole() {
 #[test]
 fn a_warm_up_is_left_out_of_the_times_and_told() {
     let whole = measured(5_000, WarmUp::default()).report;
-    let rest = measured(5_000, WarmUp { requests: 1_000, until: Time::ZERO }).report;
+    let rest = measured(
+        5_000,
+        WarmUp {
+            requests: 1_000,
+            until: Time::ZERO,
+        },
+    )
+    .report;
     assert_eq!((rest.requests, rest.warm_up_requests), (5_000, 1_000));
     let counted = rest.reads.unwrap().requests + rest.writes.unwrap().requests;
     assert_eq!(counted, 4_000);
@@ -149,19 +178,44 @@ fn what_is_under_way_when_the_warm_up_ends_counts() {
             process: 1,
             workload: 0,
             arrived,
-            completion: Completion { finished, ..Completion::default() },
+            completion: Completion {
+                finished,
+                ..Completion::default()
+            },
         });
     }
-    let (requests, end) = (last + outstanding, Time::ZERO + service * (last + outstanding));
-    let outcome = Outcome { requests, completed: requests, end, ..Outcome::default() };
-    let report = measurement.finish(&outcome, &[], Identity::default()).report;
+    let (requests, end) = (
+        last + outstanding,
+        Time::ZERO + service * (last + outstanding),
+    );
+    let outcome = Outcome {
+        requests,
+        completed: requests,
+        end,
+        ..Outcome::default()
+    };
+    let report = measurement
+        .finish(&outcome, &[], Identity::default())
+        .report;
     // Those that finish at the end of the warm-up or behind it, over the time
     // since then: one each millisecond, whatever the number outstanding.
     assert_eq!(report.warm_up_requests, 999);
-    assert!((report.simulated_s - 1.256).abs() < 1e-9, "{}", report.simulated_s);
-    assert!((report.iops - 1_257.0 / 1.256).abs() < 1e-6, "{}", report.iops);
+    assert!(
+        (report.simulated_s - 1.256).abs() < 1e-9,
+        "{}",
+        report.simulated_s
+    );
+    assert!(
+        (report.iops - 1_257.0 / 1.256).abs() < 1e-6,
+        "{}",
+        report.iops
+    );
     // Each of them waited for the 255 before it, also those that came early.
-    assert!((report.response_ms.mean - 256.0).abs() < 1e-6, "{}", report.response_ms.mean);
+    assert!(
+        (report.response_ms.mean - 256.0).abs() < 1e-6,
+        "{}",
+        report.response_ms.mean
+    );
 }
 
 #[test]
@@ -225,13 +279,29 @@ fn streams() -> StreamsReport {
 fn a_ramp_of_streams_says_how_many_started_in_time() {
     let streams = streams();
     let within = streams.within_latency.unwrap();
-    assert!(within < streams.started && streams.started < 500, "{streams:?}");
-    let late = |stream: usize| streams.each[stream].start_up_ms.is_none_or(|latency| latency > 500.0);
+    assert!(
+        within < streams.started && streams.started < 500,
+        "{streams:?}"
+    );
+    let late = |stream: usize| {
+        streams.each[stream]
+            .start_up_ms
+            .is_none_or(|latency| latency > 500.0)
+    };
     assert!(late(within) && !(0..within).any(late));
     assert!(streams.underruns > 0 && streams.longest_stall_ms > 0.0);
-    let stalled = streams.each.iter().filter(|each| each.underruns > 0).count();
+    let stalled = streams
+        .each
+        .iter()
+        .filter(|each| each.underruns > 0)
+        .count();
     assert_eq!(streams.with_underruns, stalled);
-    assert!(streams.each.iter().all(|each| each.stalled_ms >= each.longest_stall_ms));
+    assert!(
+        streams
+            .each
+            .iter()
+            .all(|each| each.stalled_ms >= each.longest_stall_ms)
+    );
 }
 
 #[test]
@@ -240,8 +310,13 @@ fn every_metric_has_its_value_in_the_json_under_its_name() {
     report.layers.truncate(1);
     report.streams = Some(streams());
     let members = vec!["2".to_owned()];
-    report.rebuild =
-        Some(RebuildReport { members, share: 0.5, mb_per_s: 200.0, hours: 33.0, estimated: true });
+    report.rebuild = Some(RebuildReport {
+        members,
+        share: 0.5,
+        mb_per_s: 200.0,
+        hours: 33.0,
+        estimated: true,
+    });
     report.operations.flush = report.reads;
     report.operations.discard = report.writes;
     report.heads.apart_mb = 12.5;
@@ -249,10 +324,15 @@ fn every_metric_has_its_value_in_the_json_under_its_name() {
     // The longest of all programs is not among the numbers, but follows from them.
     let written = |metric: &Metric| *metric != Metric::PROGRAMS_ELAPSED;
     for metric in Metric::all().into_iter().filter(written) {
-        let path = metric.name().replace("members.", "members.0.").replace("layers.", "layers.0.readings.");
+        let path = metric
+            .name()
+            .replace("members.", "members.0.")
+            .replace("layers.", "layers.0.readings.");
         let pointer = format!("/{}", path.replace('.', "/"));
-        let value =
-            json.pointer(&pointer).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{pointer}"));
+        let value = json
+            .pointer(&pointer)
+            .and_then(serde_json::Value::as_f64)
+            .unwrap_or_else(|| panic!("{pointer}"));
         assert_eq!(value, metric.value(&report), "{pointer}");
     }
 }
@@ -268,7 +348,10 @@ fn flushes_and_discards_have_times_and_rates_of_their_own() {
     ];
     for (origin, (operation, sectors, response_ms)) in (0..).zip(requests) {
         let end = Time::ZERO + Duration::from_millis(response_ms);
-        let completion = Completion { finished: end, ..Completion::default() };
+        let completion = Completion {
+            finished: end,
+            ..Completion::default()
+        };
         let extent = Extent::new(0, sectors);
         let arrived = Time::ZERO;
         measurement.finished(&Finished {
@@ -287,7 +370,9 @@ fn flushes_and_discards_have_times_and_rates_of_their_own() {
         end: Time::ZERO + Duration::from_millis(10),
         ..Outcome::default()
     };
-    let report = measurement.finish(&outcome, &[], Identity::default()).report;
+    let report = measurement
+        .finish(&outcome, &[], Identity::default())
+        .report;
     let value = |name: &str| Metric::parse(name).unwrap().value(&report);
     assert_eq!(value("operations.flush.requests"), 2.0);
     assert_eq!(value("operations.flush.iops"), 200.0);
@@ -295,45 +380,99 @@ fn flushes_and_discards_have_times_and_rates_of_their_own() {
     assert_eq!(value("operations.flush.response_ms.max"), 4.0);
     assert_eq!(value("operations.discard.response_ms.mean"), 1.0);
     assert!((value("operations.discard.mb_per_s") - 204.8).abs() < 1e-9);
-    assert_eq!(value("operations.write.response_ms.mean"), value("writes.response_ms.mean"));
+    assert_eq!(
+        value("operations.write.response_ms.mean"),
+        value("writes.response_ms.mean")
+    );
     assert_eq!(value("operations.read.requests"), 0.0);
     assert!(value("operations.read.response_ms.p99").is_nan());
-    assert_eq!((value("response_ms.mean"), report.flushes_and_discards), (10.0, 3));
+    assert_eq!(
+        (value("response_ms.mean"), report.flushes_and_discards),
+        (10.0, 3)
+    );
     let text = report.to_string();
-    assert!(text.lines().any(|line| line.starts_with("flushes")), "{text}");
-    assert!(text.lines().any(|line| line.starts_with("discards")), "{text}");
+    assert!(
+        text.lines().any(|line| line.starts_with("flushes")),
+        "{text}"
+    );
+    assert!(
+        text.lines().any(|line| line.starts_with("discards")),
+        "{text}"
+    );
 }
 
 #[test]
 fn processes_and_groups_make_up_the_whole() {
-    let report = measured(5_000, WarmUp { requests: 500, until: Time::ZERO }).report;
+    let report = measured(
+        5_000,
+        WarmUp {
+            requests: 500,
+            until: Time::ZERO,
+        },
+    )
+    .report;
     let counted = report.completed - report.warm_up_requests;
-    let each: u64 = report.processes.iter().map(|process| process.reads + process.writes).sum();
-    let groups: u64 = report.groups.iter().map(|group| group.reads + group.writes).sum();
+    let each: u64 = report
+        .processes
+        .iter()
+        .map(|process| process.reads + process.writes)
+        .sum();
+    let groups: u64 = report
+        .groups
+        .iter()
+        .map(|group| group.reads + group.writes)
+        .sum();
     assert_eq!((each, groups), (counted, counted));
-    let bandwidth: f64 = report.processes.iter().map(|process| process.mb_per_s).sum();
+    let bandwidth: f64 = report
+        .processes
+        .iter()
+        .map(|process| process.mb_per_s)
+        .sum();
     assert!((bandwidth - report.mb_per_s).abs() < 1e-9);
-    let slowest = report.processes.iter().map(|process| process.response_ms.max).fold(0.0, f64::max);
+    let slowest = report
+        .processes
+        .iter()
+        .map(|process| process.response_ms.max)
+        .fold(0.0, f64::max);
     assert_eq!(slowest, report.response_ms.max);
-    assert_eq!(report.groups.iter().map(|group| group.processes).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!(
+        report
+            .groups
+            .iter()
+            .map(|group| group.processes)
+            .collect::<Vec<_>>(),
+        [2, 1]
+    );
     assert!(report.fairness > 0.99, "{}", report.fairness);
 }
 
 #[test]
 fn the_ratio_of_reads_to_writes_is_one_of_bytes_and_has_an_interval() {
     let measured = measured(5_000, WarmUp::default());
-    let (reads, writes) = (measured.report.reads.unwrap(), measured.report.writes.unwrap());
+    let (reads, writes) = (
+        measured.report.reads.unwrap(),
+        measured.report.writes.unwrap(),
+    );
     let ratio = measured.report.read_write_ratio;
     assert!((ratio - reads.mb_per_s / writes.mb_per_s).abs() < 1e-9);
     // Each request is a write with probability 0.3, whatever came before.
-    let half_width = measured.half_width(Metric::parse("read_write_ratio").unwrap(), 0.95).unwrap();
-    assert!((ratio - 7.0 / 3.0).abs() < 2.0 * half_width && half_width < 0.3, "{ratio} ± {half_width}");
+    let half_width = measured
+        .half_width(Metric::parse("read_write_ratio").unwrap(), 0.95)
+        .unwrap();
+    assert!(
+        (ratio - 7.0 / 3.0).abs() < 2.0 * half_width && half_width < 0.3,
+        "{ratio} ± {half_width}"
+    );
 }
 
 #[test]
 fn a_report_for_people_shows_processes_and_their_groups() {
     let text = measured(2_000, WarmUp::default()).report.to_string();
-    assert!(text.lines().any(|line| line.starts_with("reader") && line.contains(" 2 ")), "{text}");
+    assert!(
+        text.lines()
+            .any(|line| line.starts_with("reader") && line.contains(" 2 ")),
+        "{text}"
+    );
     assert!(text.contains("fairness"), "{text}");
 }
 
@@ -341,7 +480,10 @@ fn a_report_for_people_shows_processes_and_their_groups() {
 fn a_reading_is_the_mean_over_the_layers_that_have_it() {
     let mut report = measured(2_000, WarmUp::default()).report;
     let second = Metric::parse(READINGS[1].name).unwrap();
-    assert_eq!(second, Metric::parse(&format!("layers.{}", READINGS[1].name)).unwrap());
+    assert_eq!(
+        second,
+        Metric::parse(&format!("layers.{}", READINGS[1].name)).unwrap()
+    );
     assert_eq!(second.value(&report), 16.0);
     report.layers[0].readings.clear();
     assert_eq!(second.value(&report), 21.0);
@@ -362,5 +504,9 @@ fn a_report_for_people_shows_the_mean_with_its_interval() {
     let text = measured(2_000, WarmUp::default()).report.to_string();
     assert!(text.contains("2000 requests, 2000 completed"), "{text}");
     assert!(text.contains("where the time went"), "{text}");
-    assert!(text.lines().any(|line| line.trim_start().starts_with("response")), "{text}");
+    assert!(
+        text.lines()
+            .any(|line| line.trim_start().starts_with("response")),
+        "{text}"
+    );
 }

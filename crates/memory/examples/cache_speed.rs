@@ -25,7 +25,10 @@ fn processor_time() -> f64 {
     static BEGIN: OnceLock<Instant> = OnceLock::new();
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = text.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
-    nanoseconds.map_or_else(|| BEGIN.get_or_init(Instant::now).elapsed().as_secs_f64(), |ns| ns / 1e9)
+    nanoseconds.map_or_else(
+        || BEGIN.get_or_init(Instant::now).elapsed().as_secs_f64(),
+        |ns| ns / 1e9,
+    )
 }
 
 struct Bench {
@@ -41,15 +44,23 @@ impl Bench {
         keys.replacement = Some(Policy::Name(replacement.to_owned()));
         let mut cache = Cache::new(&keys, Queue::default()).expect("the name is the registry's");
         let file = cache.open(Object(1));
-        Bench { cache, file, out: Out::default(), random: Seed(1).stream("addresses") }
+        Bench {
+            cache,
+            file,
+            out: Out::default(),
+            random: Seed(1).stream("addresses"),
+        }
     }
 
     /// Reads pages; what is missing comes at once.
     fn read(&mut self, first: u64, pages: u64, size: u64) {
         let access = Access::new(first * PAGE_BYTES, pages * PAGE_BYTES, size * PAGE_BYTES);
-        let _ = self.cache.read(Time::ZERO, self.file, access, Ticket(0), &mut self.out);
+        let _ = self
+            .cache
+            .read(Time::ZERO, self.file, access, Ticket(0), &mut self.out);
         while let Some(read) = self.out.reads.pop() {
-            self.cache.read_done(Time::ZERO, read.id, read.run, Status::Done, &mut self.out);
+            self.cache
+                .read_done(Time::ZERO, read.id, read.run, Status::Done, &mut self.out);
         }
         self.out.clear();
     }
@@ -59,14 +70,23 @@ impl Bench {
         for page in 0..LIMIT / 2 {
             let place = (page * 7919) % (LIMIT / 2);
             let run = Run::new(Object(1), place * 2, 1);
-            let _ = self.cache.read_run(Time::ZERO, run, Ticket(0), &mut self.out);
+            let _ = self
+                .cache
+                .read_run(Time::ZERO, run, Ticket(0), &mut self.out);
             let read = self.out.reads[0];
-            self.cache.read_done(Time::ZERO, read.id, read.run, Status::Done, &mut self.out);
+            self.cache
+                .read_done(Time::ZERO, read.id, read.run, Status::Done, &mut self.out);
             self.out.clear();
         }
     }
 
-    fn measure(&mut self, name: &str, total: u64, pages: u64, mut next: impl FnMut(&mut Bench, u64)) {
+    fn measure(
+        &mut self,
+        name: &str,
+        total: u64,
+        pages: u64,
+        mut next: impl FnMut(&mut Bench, u64),
+    ) {
         let begin = processor_time();
         (0..total / pages).for_each(|number| next(self, number));
         let million = total as f64 / 1e6 / (processor_time() - begin);
@@ -94,25 +114,46 @@ fn main() {
         });
         let mut bench = Bench::new(entry.name);
         (0..half / 32).for_each(|piece| bench.read(piece * 32, 32, half));
-        bench.measure("held, in order, 4 KiB a read", LOOKED_UP, 1, |bench, number| {
-            bench.read(number % half, 1, half)
-        });
-        bench.measure("held, in order, 128 KiB a read", LOOKED_UP, 32, |bench, number| {
-            bench.read(number * 32 % half, 32, half);
-        });
+        bench.measure(
+            "held, in order, 4 KiB a read",
+            LOOKED_UP,
+            1,
+            |bench, number| bench.read(number % half, 1, half),
+        );
+        bench.measure(
+            "held, in order, 128 KiB a read",
+            LOOKED_UP,
+            32,
+            |bench, number| {
+                bench.read(number * 32 % half, 32, half);
+            },
+        );
         // The runs are cut to pieces by this.
-        bench.measure("the same, single pages at random", LOOKED_UP, 1, |bench, _| {
-            let page = bench.random.below(half);
-            bench.read(page, 1, half);
-        });
+        bench.measure(
+            "the same, single pages at random",
+            LOOKED_UP,
+            1,
+            |bench, _| {
+                let page = bench.random.below(half);
+                bench.read(page, 1, half);
+            },
+        );
         let mut bench = Bench::new(entry.name);
-        bench.measure("not held, in order, 4 KiB a read", LOOKED_UP, 1, |bench, number| {
-            bench.read(number, 1, u64::MAX >> 13)
-        });
+        bench.measure(
+            "not held, in order, 4 KiB a read",
+            LOOKED_UP,
+            1,
+            |bench, number| bench.read(number, 1, u64::MAX >> 13),
+        );
         let mut bench = Bench::new(entry.name);
-        bench.measure("not held, single pages at random", LOOKED_UP / 8, 1, |bench, _| {
-            let page = bench.random.below(LIMIT * 64);
-            bench.read(page, 1, LIMIT * 64);
-        });
+        bench.measure(
+            "not held, single pages at random",
+            LOOKED_UP / 8,
+            1,
+            |bench, _| {
+                let page = bench.random.below(LIMIT * 64);
+                bench.read(page, 1, LIMIT * 64);
+            },
+        );
     }
 }

@@ -16,7 +16,9 @@
 #![allow(clippy::disallowed_methods)]
 
 use fullstroke_contract::{Object, Status};
-use fullstroke_memory::{Access, Answer, Cache, Counters, FileId, Io, MemoryKeys, Out, Queue, Ticket};
+use fullstroke_memory::{
+    Access, Answer, Cache, Counters, FileId, Io, MemoryKeys, Out, Queue, Ticket,
+};
 use fullstroke_units::{Duration, Time};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -43,15 +45,27 @@ fn parse(line: &str) -> Result<(Time, Call), Box<dyn Error>> {
         Ok(Time::from_nanos((seconds.parse::<f64>()? * 1e9) as u64))
     };
     Ok(match words[..] {
-        [time, "read", offset, bytes] => {
-            (at(time)?, Call::Read { offset: offset.parse()?, bytes: bytes.parse()? })
-        }
-        [time, "write", offset, bytes] => {
-            (at(time)?, Call::Write { offset: offset.parse()?, bytes: bytes.parse()? })
-        }
+        [time, "read", offset, bytes] => (
+            at(time)?,
+            Call::Read {
+                offset: offset.parse()?,
+                bytes: bytes.parse()?,
+            },
+        ),
+        [time, "write", offset, bytes] => (
+            at(time)?,
+            Call::Write {
+                offset: offset.parse()?,
+                bytes: bytes.parse()?,
+            },
+        ),
         [time, "fsync"] => (at(time)?, Call::Fsync),
         [time, "mark"] => (at(time)?, Call::Mark),
-        _ => return Err("expected SECONDS read|write OFFSET BYTES, SECONDS fsync or SECONDS mark".into()),
+        _ => {
+            return Err(
+                "expected SECONDS read|write OFFSET BYTES, SECONDS fsync or SECONDS mark".into(),
+            );
+        }
     })
 }
 
@@ -118,11 +132,17 @@ impl Replay {
         let (now, ticket) = (self.now, Ticket(0));
         let answer = match call {
             Call::Read { offset, bytes } => {
-                self.cache.read(now, self.file, access(offset, bytes), ticket, &mut self.out)
+                self.cache
+                    .read(now, self.file, access(offset, bytes), ticket, &mut self.out)
             }
-            Call::Write { offset, bytes } => {
-                self.cache.write(now, self.file, access(offset, bytes), false, ticket, &mut self.out)
-            }
+            Call::Write { offset, bytes } => self.cache.write(
+                now,
+                self.file,
+                access(offset, bytes),
+                false,
+                ticket,
+                &mut self.out,
+            ),
             Call::Fsync => self.cache.fsync(now, OBJECT, ticket, &mut self.out),
             Call::Mark => {
                 self.mark();
@@ -146,9 +166,11 @@ impl Replay {
         } else if let Some((_, io, write)) = self.device.queue.pop_front() {
             if write {
                 self.written.push((self.seconds(self.now), io.run.pages));
-                self.cache.written(self.now, io.id, io.run, Status::Done, &mut self.out);
+                self.cache
+                    .written(self.now, io.id, io.run, Status::Done, &mut self.out);
             } else {
-                self.cache.read_done(self.now, io.id, io.run, Status::Done, &mut self.out);
+                self.cache
+                    .read_done(self.now, io.id, io.run, Status::Done, &mut self.out);
             }
         }
         self.device.take(self.now, &mut self.out);
@@ -163,13 +185,25 @@ impl Replay {
     fn sample(&mut self) {
         while self.next_sample <= self.now {
             let gauges = self.cache.gauges();
-            self.samples.push((self.seconds(self.next_sample), gauges.dirty + gauges.writing, self.made));
+            self.samples.push((
+                self.seconds(self.next_sample),
+                gauges.dirty + gauges.writing,
+                self.made,
+            ));
             self.next_sample += SAMPLE;
         }
     }
 
     fn mark(&mut self) {
-        let Counters { read, hits, misses, late, ahead, dirtied, .. } = self.cache.counters();
+        let Counters {
+            read,
+            hits,
+            misses,
+            late,
+            ahead,
+            dirtied,
+            ..
+        } = self.cache.counters();
         let gauges = self.cache.gauges();
         self.marks.push(json!({
             "read": read, "hits": hits, "misses": misses, "late": late, "ahead": ahead,
@@ -197,7 +231,11 @@ fn main() -> Result<(), Box<dyn Error>> {
                 .map_err(|error| format!("{calls}:{}: {error}", number + 1))
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let device = Device { service, queue: VecDeque::new(), free: Time::ZERO };
+    let device = Device {
+        service,
+        queue: VecDeque::new(),
+        free: Time::ZERO,
+    };
     let begin = Time::ZERO + begin;
     let mut replay = Replay {
         cache,
@@ -214,6 +252,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     replay.run(&calls);
     replay.mark();
-    println!("{}", json!({ "marks": replay.marks, "written": replay.written, "samples": replay.samples }));
+    println!(
+        "{}",
+        json!({ "marks": replay.marks, "written": replay.written, "samples": replay.samples })
+    );
     Ok(())
 }

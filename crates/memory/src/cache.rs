@@ -48,7 +48,12 @@ pub struct Access {
 impl Access {
     /// Bytes of a file that is `size` bytes long, whose windows end where they would.
     pub fn new(offset: u64, bytes: u64, size: u64) -> Access {
-        Access { offset, bytes, size, cuts: Cuts::NONE }
+        Access {
+            offset,
+            bytes,
+            size,
+            cuts: Cuts::NONE,
+        }
     }
 }
 
@@ -121,9 +126,17 @@ impl Cache {
     /// As [`MemoryKeys::read`]; a queue for no request.
     pub fn new(keys: &MemoryKeys, queue: Queue) -> Result<Cache, ConfigError> {
         if queue.nr_requests == 0 || queue.request_pages == 0 {
-            return Err(ConfigError::new("nr_requests", "found 0; expected at least one request of a page"));
+            return Err(ConfigError::new(
+                "nr_requests",
+                "found 0; expected at least one request of a page",
+            ));
         }
-        let Policies { limit, replacement, read_ahead, write_back } = keys.policies()?;
+        let Policies {
+            limit,
+            replacement,
+            read_ahead,
+            write_back,
+        } = keys.policies()?;
         Ok(Cache {
             limit,
             pages: Pages::default(),
@@ -147,7 +160,10 @@ impl Cache {
 
     /// Opens a file.
     pub fn open(&mut self, object: Object) -> FileId {
-        let file = self.files.keep(OpenFile { object, last_page: u64::MAX });
+        let file = self.files.keep(OpenFile {
+            object,
+            last_page: u64::MAX,
+        });
         self.read_ahead.opened(file);
         FileId(file)
     }
@@ -155,7 +171,9 @@ impl Cache {
     /// Closes a file; none of its operations waits any more.
     pub fn close(&mut self, file: FileId) {
         debug_assert!(
-            self.waiting.iter().all(|&slot| self.operations[slot].file != Some(file.0)),
+            self.waiting
+                .iter()
+                .all(|&slot| self.operations[slot].file != Some(file.0)),
             "a file is closed while an operation on it waits"
         );
         self.files.take(file.0);
@@ -192,7 +210,9 @@ impl Cache {
     pub fn counters(&self) -> Counters {
         let counters = self.counters;
         // Found is what was neither brought for the read nor on its way when it came.
-        let hits = counters.read.saturating_sub(counters.misses + counters.late);
+        let hits = counters
+            .read
+            .saturating_sub(counters.misses + counters.late);
         Counters { hits, ..counters }
     }
 
@@ -220,7 +240,9 @@ impl Cache {
 
     /// When [`Cache::wake`] is to be called; earlier is harmless.
     pub fn next_wake(&self) -> Time {
-        let background = self.write_back.next_wake(self.pages.held(), self.device.full());
+        let background = self
+            .write_back
+            .next_wake(self.pages.held(), self.device.full());
         background.min(self.alarm.until)
     }
 
@@ -332,5 +354,8 @@ impl Cache {
 /// The first page of some bytes, and the one behind their last.
 fn pages_of(offset: u64, bytes: u64) -> (u64, u64) {
     let end = offset.saturating_add(bytes);
-    (offset / crate::run::PAGE_BYTES, end.div_ceil(crate::run::PAGE_BYTES))
+    (
+        offset / crate::run::PAGE_BYTES,
+        end.div_ceil(crate::run::PAGE_BYTES),
+    )
 }

@@ -32,7 +32,10 @@ pub struct MemoryKeys {
 
 /// A policy by its name, or with keys of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "expected a policy's name, or a table of its keys")]
+#[serde(
+    untagged,
+    expecting = "expected a policy's name, or a table of its keys"
+)]
 pub enum Policy {
     /// With its defaults.
     Name(String),
@@ -53,7 +56,10 @@ pub(crate) struct Policies {
 impl MemoryKeys {
     /// A cache of so much memory with the defaults.
     pub fn of(size: Bytes) -> MemoryKeys {
-        MemoryKeys { size, ..MemoryKeys::default() }
+        MemoryKeys {
+            size,
+            ..MemoryKeys::default()
+        }
     }
 
     /// Reads a `[memory]` table.
@@ -76,8 +82,10 @@ impl MemoryKeys {
         let limit = self.pages();
         if limit < LIMIT_LEAST {
             let least = LIMIT_LEAST * PAGE_BYTES;
-            let message =
-                format!("found {} bytes; expected at least {least}, {LIMIT_LEAST} pages", self.size.0);
+            let message = format!(
+                "found {} bytes; expected at least {least}, {LIMIT_LEAST} pages",
+                self.size.0
+            );
             return Err(ConfigError::new("size", message));
         }
         let (name, keys) = named("replacement", self.replacement.as_ref(), "lru2")?;
@@ -90,12 +98,21 @@ impl MemoryKeys {
         let (name, keys) = named("write_back", self.write_back.as_ref(), "today")?;
         let entry = find("write-back", write_back::REGISTRY, "write_back", &name)?;
         let write_back = (entry.build)(&keys, limit).map_err(|error| error.below("write_back"))?;
-        Ok(Policies { limit, replacement, read_ahead, write_back })
+        Ok(Policies {
+            limit,
+            replacement,
+            read_ahead,
+            write_back,
+        })
     }
 }
 
 /// The name of a policy and its keys.
-fn named(kind: &str, policy: Option<&Policy>, default: &str) -> Result<(String, Keys), ConfigError> {
+fn named(
+    kind: &str,
+    policy: Option<&Policy>,
+    default: &str,
+) -> Result<(String, Keys), ConfigError> {
     match policy {
         None => Ok((default.to_owned(), Keys::new())),
         Some(Policy::Name(name)) => Ok((name.clone(), Keys::new())),
@@ -143,9 +160,21 @@ mod tests {
     fn what_is_wrong_is_named() {
         for (value, key, part) in [
             (json!({ "size": "64KiB" }), "size", "64 pages"),
-            (json!({ "size": "1MiB", "replacment": "lru" }), "replacment", "did you mean `replacement`"),
-            (json!({ "size": "1MiB", "replacement": true }), "replacement", "a policy's name"),
-            (json!({ "size": "1MiB", "replacement": "lur" }), "replacement", "did you mean `lru`"),
+            (
+                json!({ "size": "1MiB", "replacment": "lru" }),
+                "replacment",
+                "did you mean `replacement`",
+            ),
+            (
+                json!({ "size": "1MiB", "replacement": true }),
+                "replacement",
+                "a policy's name",
+            ),
+            (
+                json!({ "size": "1MiB", "replacement": "lur" }),
+                "replacement",
+                "did you mean `lru`",
+            ),
             (
                 json!({ "size": "1MiB", "write_back": { "policy": "2.6.17", "dirty_ratoi": 4 } }),
                 "write_back.dirty_ratoi",
@@ -156,7 +185,11 @@ mod tests {
                 "write_back.dirty_ratio",
                 "400",
             ),
-            (json!({ "size": "1MiB", "read_ahead": { "policy": 4 } }), "read_ahead.policy", "found 4"),
+            (
+                json!({ "size": "1MiB", "read_ahead": { "policy": 4 } }),
+                "read_ahead.policy",
+                "found 4",
+            ),
         ] {
             let error = MemoryKeys::read(&keys(value.clone())).unwrap_err();
             assert_eq!(error.key, key, "{value}");

@@ -87,7 +87,13 @@ impl Desk<'_> {
             if dirtied > until || wrote.pages >= bounds.most {
                 break;
             }
-            let turn = self.write_object(object, Bounds { most: bounds.most - wrote.pages, ..bounds });
+            let turn = self.write_object(
+                object,
+                Bounds {
+                    most: bounds.most - wrote.pages,
+                    ..bounds
+                },
+            );
             wrote.pages += turn.pages;
             if !self.is_dirty(object) {
                 self.dirty.leave(object);
@@ -108,7 +114,11 @@ impl Desk<'_> {
 
     /// A run as far as dirty pages that are not being written follow it, up to `end`.
     pub(crate) fn extended(&self, run: Run, end: u64) -> Run {
-        let to = self.next_piece(Run::new(run.object, run.first, end - run.first), run.first, u64::MAX);
+        let to = self.next_piece(
+            Run::new(run.object, run.first, end - run.first),
+            run.first,
+            u64::MAX,
+        );
         to.unwrap_or(run)
     }
 
@@ -124,9 +134,15 @@ impl Desk<'_> {
         let cursor = self.dirty.cursor(object);
         let mut wrote = self.write_run(Run::new(object, cursor, u64::MAX - cursor), bounds);
         if cursor > 0 && wrote.pages < bounds.most && !wrote.stopped {
-            let rest = Bounds { most: bounds.most - wrote.pages, ..bounds };
+            let rest = Bounds {
+                most: bounds.most - wrote.pages,
+                ..bounds
+            };
             let again = self.write_run(Run::new(object, 0, cursor), rest);
-            wrote = Wrote { pages: wrote.pages + again.pages, stopped: again.stopped };
+            wrote = Wrote {
+                pages: wrote.pages + again.pages,
+                stopped: again.stopped,
+            };
         }
         wrote
     }
@@ -140,7 +156,9 @@ impl Desk<'_> {
         let mut wrote = Wrote::default();
         let mut at = run.first;
         while wrote.pages < bounds.most {
-            let Some(piece) = self.next_piece(run, at, bounds.most - wrote.pages) else { break };
+            let Some(piece) = self.next_piece(run, at, bounds.most - wrote.pages) else {
+                break;
+            };
             if self.stops(bounds.nonblocking) {
                 wrote.stopped = true;
                 break;
@@ -200,7 +218,12 @@ impl Desk<'_> {
         self.dirty.set_cursor(piece.object, piece.end());
         *self.count(why) += piece.pages;
         let id = self.device.begin(piece, true);
-        self.out.writes.push(Io { id, run: piece, why, ticket });
+        self.out.writes.push(Io {
+            id,
+            run: piece,
+            why,
+            ticket,
+        });
     }
 
     fn count(&mut self, why: Why) -> &mut u64 {

@@ -16,7 +16,10 @@ pub struct Queue {
 impl Default for Queue {
     /// 128 requests of up to 512 KiB.
     fn default() -> Queue {
-        Queue { nr_requests: 128, request_pages: 128 }
+        Queue {
+            nr_requests: 128,
+            request_pages: 128,
+        }
     }
 }
 
@@ -44,7 +47,14 @@ pub(crate) struct Device {
 
 impl Device {
     pub fn new(queue: Queue) -> Device {
-        Device { queue, flights: Slots::default(), reads: 0, writes: 0, congested: false, cleared: false }
+        Device {
+            queue,
+            flights: Slots::default(),
+            reads: 0,
+            writes: 0,
+            congested: false,
+            cleared: false,
+        }
     }
 
     /// The longest write, in pages.
@@ -74,7 +84,10 @@ impl Device {
     }
 
     pub fn begin(&mut self, run: Run, write: bool) -> IoId {
-        let id = IoId(self.flights.keep(Flight { left: run.pages, write }));
+        let id = IoId(self.flights.keep(Flight {
+            left: run.pages,
+            write,
+        }));
         if write {
             self.writes += 1;
             let nr = self.queue.nr_requests;

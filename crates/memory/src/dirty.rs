@@ -50,7 +50,10 @@ pub(crate) struct DirtyObjects {
 
 impl Default for DirtyObjects {
     fn default() -> DirtyObjects {
-        let empty = Ends { oldest: NONE, newest: NONE };
+        let empty = Ends {
+            oldest: NONE,
+            newest: NONE,
+        };
         DirtyObjects {
             slots: HashMap::new(),
             entered: Slots::default(),
@@ -63,7 +66,9 @@ impl Default for DirtyObjects {
 impl DirtyObjects {
     /// An object has dirty pages; if it had none before, since now.
     pub fn enter(&mut self, object: Object, now: Time) {
-        let Entry::Vacant(place) = self.slots.entry(object.0) else { return };
+        let Entry::Vacant(place) = self.slots.entry(object.0) else {
+            return;
+        };
         let slot = self.entered.keep(Entered {
             object,
             dirtied: now,
@@ -125,7 +130,9 @@ impl DirtyObjects {
     /// Puts an object behind the dirty ones; where one of these became dirty later, it is
     /// as if dirtied now (today's `redirty_tail`).
     pub fn redirty(&mut self, object: Object, now: Time) {
-        let Some(&slot) = self.slots.get(&object.0) else { return };
+        let Some(&slot) = self.slots.get(&object.0) else {
+            return;
+        };
         let newest = self.queues[Queue::Dirty as usize].newest;
         let later = newest != NONE && self.entered[newest].dirtied > self.entered[slot].dirtied;
         self.requeue(object, Queue::Dirty, later.then_some(now));
@@ -137,7 +144,9 @@ impl DirtyObjects {
     }
 
     fn place(&mut self, object: Object, queue: Queue, dirtied: Option<Time>, newest: bool) {
-        let Some(&slot) = self.slots.get(&object.0) else { return };
+        let Some(&slot) = self.slots.get(&object.0) else {
+            return;
+        };
         self.unlink(slot);
         if let Some(dirtied) = dirtied {
             self.entered[slot].dirtied = dirtied;
@@ -157,7 +166,11 @@ impl DirtyObjects {
 
     fn link(&mut self, slot: u32, queue: Queue, newest: bool) {
         let ends = &mut self.queues[queue as usize];
-        let (older, newer) = if newest { (ends.newest, NONE) } else { (NONE, ends.oldest) };
+        let (older, newer) = if newest {
+            (ends.newest, NONE)
+        } else {
+            (NONE, ends.oldest)
+        };
         if newest {
             ends.newest = slot
         } else {
@@ -178,7 +191,12 @@ impl DirtyObjects {
     }
 
     fn unlink(&mut self, slot: u32) {
-        let Entered { queue, older, newer, .. } = self.entered[slot];
+        let Entered {
+            queue,
+            older,
+            newer,
+            ..
+        } = self.entered[slot];
         let ends = &mut self.queues[queue as usize];
         if older == NONE {
             ends.oldest = newer
@@ -186,7 +204,11 @@ impl DirtyObjects {
             self.entered[older].newer = newer
         }
         let ends = &mut self.queues[queue as usize];
-        if newer == NONE { ends.newest = older } else { self.entered[newer].older = older }
+        if newer == NONE {
+            ends.newest = older
+        } else {
+            self.entered[newer].older = older
+        }
     }
 }
 

@@ -181,7 +181,11 @@ impl Default for Pages {
             hints: Hints::default(),
             dirty: Index::default(),
             writing: Index::default(),
-            lists: [List { oldest: NONE, newest: NONE, pages: 0 }; LISTS],
+            lists: [List {
+                oldest: NONE,
+                newest: NONE,
+                pages: 0,
+            }; LISTS],
             held: Held::default(),
             last: NONE,
             gap: Cell::default(),
@@ -226,12 +230,16 @@ impl Pages {
     /// As [`Pages::find`], for those who only look.
     #[inline]
     pub fn look(&self, object: Object, page: u64) -> Option<u32> {
-        self.hinted(object, page).or_else(|| self.seek(object, page))
+        self.hinted(object, page)
+            .or_else(|| self.seek(object, page))
     }
 
     #[inline]
     fn hinted(&self, object: Object, page: u64) -> Option<u32> {
-        self.hints.get(object, page).into_iter().find(|&hint| self.is_at(hint, object, page))
+        self.hints
+            .get(object, page)
+            .into_iter()
+            .find(|&hint| self.is_at(hint, object, page))
     }
 
     /// By the tree, unless the page is where none was found a moment ago: who brings a
@@ -241,15 +249,17 @@ impl Pages {
             return None;
         }
         let (before, after) = self.by_address.around(key(object, page));
-        let before =
-            before.map(|slot| (slot, self.get(slot))).filter(|(_, stretch)| stretch.object == object);
+        let before = before
+            .map(|slot| (slot, self.get(slot)))
+            .filter(|(_, stretch)| stretch.object == object);
         if let Some((slot, stretch)) = before
             && page < stretch.end()
         {
             return Some(slot);
         }
-        let after =
-            after.map(|(_, slot)| (slot, self.get(slot))).filter(|(_, stretch)| stretch.object == object);
+        let after = after
+            .map(|(_, slot)| (slot, self.get(slot)))
+            .filter(|(_, stretch)| stretch.object == object);
         self.gap.set(Gap {
             object,
             from: before.map_or(0, |(_, stretch)| stretch.end()),
@@ -291,12 +301,16 @@ impl Pages {
 
     /// The first object from `object` on that has dirty pages.
     pub fn dirty_object_from(&self, object: Object) -> Option<Object> {
-        self.dirty.at_or_after(key(object, 0)).map(|(key, _)| object_of(key))
+        self.dirty
+            .at_or_after(key(object, 0))
+            .map(|(key, _)| object_of(key))
     }
 
     /// The same of those that are being written back.
     pub fn writing_object_from(&self, object: Object) -> Option<Object> {
-        self.writing.at_or_after(key(object, 0)).map(|(key, _)| object_of(key))
+        self.writing
+            .at_or_after(key(object, 0))
+            .map(|(key, _)| object_of(key))
     }
 
     fn tagged_from(&self, index: &Index, object: Object, page: u64) -> Option<u32> {
@@ -343,7 +357,8 @@ impl Pages {
     /// The first page behind `page`, or it, that is held; the end of all pages if
     /// there is none.
     pub fn next_held(&self, object: Object, page: u64) -> u64 {
-        self.from(object, page).map_or(u64::MAX, |slot| self.get(slot).first.max(page))
+        self.from(object, page)
+            .map_or(u64::MAX, |slot| self.get(slot).first.max(page))
     }
 
     /// How many pages are held in a row that ends before `page`, counting to
@@ -390,7 +405,8 @@ impl Pages {
         let stretch = Stretch {
             first: run.first,
             object: run.object,
-            pages: u32::try_from(run.pages).expect("runs are added in pieces of less than 2^32 pages"),
+            pages: u32::try_from(run.pages)
+                .expect("runs are added in pieces of less than 2^32 pages"),
             flags: 0,
             list: NOWHERE,
             origin: NOWHERE,
@@ -460,7 +476,10 @@ impl Pages {
         count(&mut self.held.dirty, flag::DIRTY);
         count(&mut self.held.writing, flag::WRITING);
         count(&mut self.held.reading, flag::READING);
-        for (index, flag) in [(&mut self.dirty, flag::DIRTY), (&mut self.writing, flag::WRITING)] {
+        for (index, flag) in [
+            (&mut self.dirty, flag::DIRTY),
+            (&mut self.writing, flag::WRITING),
+        ] {
             match (before & flag != 0, after & flag != 0) {
                 (false, true) => index.insert(stretch.key(), slot),
                 (true, false) => index.remove(stretch.key()),
@@ -489,7 +508,11 @@ impl Pages {
     /// Makes a stretch of exactly the pages `from..to` of the one in `slot`, to
     /// whose ends they may reach. Returns its slot.
     pub fn cut(&mut self, slot: u32, from: u64, to: u64) -> u32 {
-        let middle = if from > self.get(slot).first { self.split(slot, from) } else { slot };
+        let middle = if from > self.get(slot).first {
+            self.split(slot, from)
+        } else {
+            slot
+        };
         if to < self.get(middle).end() {
             self.split(middle, to);
         }
@@ -506,7 +529,11 @@ impl Pages {
         let behind = self.keep(Stretch {
             first: at,
             pages: whole.pages - front,
-            mark: if marked_behind { whole.mark - front } else { NONE },
+            mark: if marked_behind {
+                whole.mark - front
+            } else {
+                NONE
+            },
             older: slot,
             ..whole
         });
@@ -520,7 +547,10 @@ impl Pages {
             self.hang_newer(whole.list, whole.newer, behind);
         }
         self.by_address.insert(key(whole.object, at), behind);
-        for (index, flag) in [(&mut self.dirty, flag::DIRTY), (&mut self.writing, flag::WRITING)] {
+        for (index, flag) in [
+            (&mut self.dirty, flag::DIRTY),
+            (&mut self.writing, flag::WRITING),
+        ] {
             if whole.flags & flag != 0 {
                 index.insert(key(whole.object, at), behind);
             }
@@ -551,7 +581,11 @@ impl Pages {
             self.join_pair(slot, newer);
         }
         let older = self.get(slot).older;
-        if older != NONE && self.join_pair(older, slot) { older } else { slot }
+        if older != NONE && self.join_pair(older, slot) {
+            older
+        } else {
+            slot
+        }
     }
 
     fn join_pair(&mut self, older: u32, newer: u32) -> bool {
@@ -589,9 +623,14 @@ impl Pages {
     /// under I/O.
     pub fn give(&mut self, from: u32, to: u32, pages: u32) {
         let (giver, taker) = (*self.get(from), *self.get(to));
-        debug_assert!(giver.object == taker.object && taker.end() == giver.first && pages < giver.pages);
+        debug_assert!(
+            giver.object == taker.object && taker.end() == giver.first && pages < giver.pages
+        );
         debug_assert!(!giver.is(flag::DIRTY | flag::BUSY) && !taker.is(flag::DIRTY | flag::BUSY));
-        debug_assert!(giver.mark == NONE || giver.mark >= pages, "the marked page stays");
+        debug_assert!(
+            giver.mark == NONE || giver.mark >= pages,
+            "the marked page stays"
+        );
         let giver = &mut self.stretches[from as usize];
         let key = giver.key();
         giver.first += u64::from(pages);
@@ -636,7 +675,13 @@ impl Pages {
 
     /// Takes a stretch out of its list.
     pub fn unlink(&mut self, slot: u32) {
-        let Stretch { list, older, newer, pages, .. } = *self.get(slot);
+        let Stretch {
+            list,
+            older,
+            newer,
+            pages,
+            ..
+        } = *self.get(slot);
         if list == NOWHERE {
             return;
         }

@@ -42,7 +42,10 @@ impl Cuts {
     /// The first of these.
     pub fn of(pages: impl Iterator<Item = u64>) -> Cuts {
         let mut cuts = Cuts::NONE;
-        cuts.0.iter_mut().zip(pages).for_each(|(cut, page)| *cut = page);
+        cuts.0
+            .iter_mut()
+            .zip(pages)
+            .for_each(|(cut, page)| *cut = page);
         cuts
     }
 
@@ -131,7 +134,10 @@ impl Plan {
     pub const NEVER: u64 = u64::MAX;
 
     pub(crate) fn clear(&mut self) {
-        *self = Plan { again: Plan::NEVER, ..Plan::default() };
+        *self = Plan {
+            again: Plan::NEVER,
+            ..Plan::default()
+        };
     }
 
     fn read(&mut self, first: u64, pages: u64, mark: Option<u64>) {
@@ -171,7 +177,12 @@ pub type BuildReadAhead = fn(&Keys) -> Result<Box<dyn ReadAhead>, ConfigError>;
 
 /// Every generation. To add one: write its file, and add its `mod` and its line.
 pub const REGISTRY: &[Entry<BuildReadAhead>] = &[
-    Entry { name: "today", summary: today::SUMMARY, schema: schema_of::<today::Config>, build: today::build },
+    Entry {
+        name: "today",
+        summary: today::SUMMARY,
+        schema: schema_of::<today::Config>,
+        build: today::build,
+    },
     Entry {
         name: "on-demand",
         summary: on_demand::SUMMARY,
@@ -184,8 +195,18 @@ pub const REGISTRY: &[Entry<BuildReadAhead>] = &[
         schema: schema_of::<two_window::Config>,
         build: two_window::build,
     },
-    Entry { name: "2.4", summary: v2_4::SUMMARY, schema: schema_of::<v2_4::Config>, build: v2_4::build },
-    Entry { name: "none", summary: none::SUMMARY, schema: schema_of::<none::Config>, build: none::build },
+    Entry {
+        name: "2.4",
+        summary: v2_4::SUMMARY,
+        schema: schema_of::<v2_4::Config>,
+        build: v2_4::build,
+    },
+    Entry {
+        name: "none",
+        summary: none::SUMMARY,
+        schema: schema_of::<none::Config>,
+        build: none::build,
+    },
 ];
 
 /// The state of a file, in a list by file number.

@@ -117,10 +117,30 @@ pub type BuildReplacement = fn(&Keys, &Site) -> Result<Box<dyn Replacement>, Con
 
 /// Every policy. To add one: write its file, and add its `mod` and its line.
 pub const REGISTRY: &[Entry<BuildReplacement>] = &[
-    Entry { name: "lru2", summary: lru2::SUMMARY, schema: schema_of::<lru2::Config>, build: lru2::build },
-    Entry { name: "lru", summary: lru::SUMMARY, schema: schema_of::<NoKeys>, build: lru::build },
-    Entry { name: "2q", summary: two_q::SUMMARY, schema: schema_of::<two_q::Config>, build: two_q::build },
-    Entry { name: "arc", summary: arc::SUMMARY, schema: schema_of::<NoKeys>, build: arc::build },
+    Entry {
+        name: "lru2",
+        summary: lru2::SUMMARY,
+        schema: schema_of::<lru2::Config>,
+        build: lru2::build,
+    },
+    Entry {
+        name: "lru",
+        summary: lru::SUMMARY,
+        schema: schema_of::<NoKeys>,
+        build: lru::build,
+    },
+    Entry {
+        name: "2q",
+        summary: two_q::SUMMARY,
+        schema: schema_of::<two_q::Config>,
+        build: two_q::build,
+    },
+    Entry {
+        name: "arc",
+        summary: arc::SUMMARY,
+        schema: schema_of::<NoKeys>,
+        build: arc::build,
+    },
     Entry {
         name: "s3fifo",
         summary: s3fifo::SUMMARY,
@@ -138,7 +158,11 @@ pub struct NoKeys {}
 fn take_oldest(pages: &mut Pages, list: u8, most: u64) -> Option<u32> {
     let slot = pages.oldest(list)?;
     let stretch = *pages.get(slot);
-    let slot = pages.cut(slot, stretch.first, stretch.first + most.min(u64::from(stretch.pages)));
+    let slot = pages.cut(
+        slot,
+        stretch.first,
+        stretch.first + most.min(u64::from(stretch.pages)),
+    );
     pages.unlink(slot);
     pages.set_origin(slot, list);
     Some(slot)
@@ -164,5 +188,9 @@ fn put(pages: &mut Pages, slot: u32, list: u8, place: Place) {
 
 /// The list that a stretch is in, or was in before it was set aside.
 fn home(stretch: &Stretch) -> u8 {
-    if stretch.list == crate::pages::ASIDE { stretch.origin } else { stretch.list }
+    if stretch.list == crate::pages::ASIDE {
+        stretch.origin
+    } else {
+        stretch.list
+    }
 }

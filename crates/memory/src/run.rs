@@ -20,7 +20,11 @@ pub struct Run {
 impl Run {
     /// The `pages` pages of `object` from `first`.
     pub const fn new(object: Object, first: u64, pages: u64) -> Run {
-        Run { object, first, pages }
+        Run {
+            object,
+            first,
+            pages,
+        }
     }
 
     /// The index behind the last page, saturating.

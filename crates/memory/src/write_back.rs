@@ -90,7 +90,12 @@ pub type BuildWriteBack = fn(&Keys, u64) -> Result<Box<dyn WriteBack>, ConfigErr
 
 /// Every generation. To add one: write its file, and add its `mod` and its line.
 pub const REGISTRY: &[Entry<BuildWriteBack>] = &[
-    Entry { name: "today", summary: today::SUMMARY, schema: schema_of::<today::Config>, build: today::build },
+    Entry {
+        name: "today",
+        summary: today::SUMMARY,
+        schema: schema_of::<today::Config>,
+        build: today::build,
+    },
     Entry {
         name: "2.6.23",
         summary: v2_6_23::SUMMARY,
@@ -103,13 +108,21 @@ pub const REGISTRY: &[Entry<BuildWriteBack>] = &[
         schema: schema_of::<v2_6_17::Config>,
         build: v2_6_17::build,
     },
-    Entry { name: "none", summary: none::SUMMARY, schema: schema_of::<none::Config>, build: none::build },
+    Entry {
+        name: "none",
+        summary: none::SUMMARY,
+        schema: schema_of::<none::Config>,
+        build: none::build,
+    },
 ];
 
 /// A ratio of `vm.*`, checked.
 fn ratio(key: &'static str, percent: u64) -> Result<u64, ConfigError> {
     if percent > 100 {
-        return Err(ConfigError::new(key, format!("found {percent}; expected a percentage, 0 to 100")));
+        return Err(ConfigError::new(
+            key,
+            format!("found {percent}; expected a percentage, 0 to 100"),
+        ));
     }
     Ok(percent)
 }

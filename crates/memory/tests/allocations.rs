@@ -4,8 +4,8 @@
 use cap::Cap;
 use fullstroke_contract::{Object, Status};
 use fullstroke_memory::{
-    Access, Answer, Cache, FileId, Io, MemoryKeys, Out, PAGE_BYTES, Policy, Queue, Ticket, read_ahead,
-    replacement, write_back,
+    Access, Answer, Cache, FileId, Io, MemoryKeys, Out, PAGE_BYTES, Policy, Queue, Ticket,
+    read_ahead, replacement, write_back,
 };
 use fullstroke_units::{Bytes, Duration, Seed, Time};
 use std::alloc::System;
@@ -33,12 +33,21 @@ impl World {
         keys.write_back = Some(Policy::Name(write_back.to_owned()));
         let mut cache = Cache::new(&keys, Queue::default()).unwrap();
         let files = (0..FILES).map(|file| cache.open(Object(file))).collect();
-        World { cache, files, out: Out::default(), ios: Vec::new(), waits: false, now: Time::ZERO }
+        World {
+            cache,
+            files,
+            out: Out::default(),
+            ios: Vec::new(),
+            waits: false,
+            now: Time::ZERO,
+        }
     }
 
     fn take(&mut self) {
-        self.ios.extend(self.out.reads.drain(..).map(|io| (false, io)));
-        self.ios.extend(self.out.writes.drain(..).map(|io| (true, io)));
+        self.ios
+            .extend(self.out.reads.drain(..).map(|io| (false, io)));
+        self.ios
+            .extend(self.out.writes.drain(..).map(|io| (true, io)));
         self.waits &= self.out.woken.is_empty();
         self.out.woken.clear();
     }
@@ -49,9 +58,13 @@ impl World {
         while self.waits || !self.ios.is_empty() {
             self.now += Duration::from_millis(1);
             match self.ios.pop() {
-                Some((true, io)) => self.cache.written(self.now, io.id, io.run, Status::Done, &mut self.out),
+                Some((true, io)) => {
+                    self.cache
+                        .written(self.now, io.id, io.run, Status::Done, &mut self.out)
+                }
                 Some((false, io)) => {
-                    self.cache.read_done(self.now, io.id, io.run, Status::Done, &mut self.out)
+                    self.cache
+                        .read_done(self.now, io.id, io.run, Status::Done, &mut self.out)
                 }
                 None => self.cache.wake(self.now, &mut self.out),
             }
@@ -64,13 +77,20 @@ impl World {
         let mut random = Seed(7).stream("operations");
         for number in 0..3000 {
             let file = self.files[random.below(u64::from(FILES)) as usize];
-            let access =
-                Access::new(random.below(1000) * 4000, 1 + random.below(16 * PAGE_BYTES), 1100 * PAGE_BYTES);
+            let access = Access::new(
+                random.below(1000) * 4000,
+                1 + random.below(16 * PAGE_BYTES),
+                1100 * PAGE_BYTES,
+            );
             let ticket = Ticket(number);
             let answer = match number % 50 {
                 0 => self.cache.fsync(self.now, Object(3), ticket, &mut self.out),
-                1..=20 => self.cache.write(self.now, file, access, false, ticket, &mut self.out),
-                _ => self.cache.read(self.now, file, access, ticket, &mut self.out),
+                1..=20 => self
+                    .cache
+                    .write(self.now, file, access, false, ticket, &mut self.out),
+                _ => self
+                    .cache
+                    .read(self.now, file, access, ticket, &mut self.out),
             };
             self.waits = answer == Answer::Waits;
             self.settle();
@@ -91,9 +111,18 @@ fn a_cache_that_has_grown_allocates_nothing() {
             ALLOCATOR.total_allocated() - before
         });
         let least = grown.min().unwrap();
-        assert!(least < 3_000, "{replacement}, {read_ahead}, {write_back}: {least} bytes by 3000 operations");
+        assert!(
+            least < 3_000,
+            "{replacement}, {read_ahead}, {write_back}: {least} bytes by 3000 operations"
+        );
     };
-    replacement::REGISTRY.iter().for_each(|entry| of(entry.name, "today", "today"));
-    read_ahead::REGISTRY.iter().for_each(|entry| of("lru2", entry.name, "today"));
-    write_back::REGISTRY.iter().for_each(|entry| of("lru2", "today", entry.name));
+    replacement::REGISTRY
+        .iter()
+        .for_each(|entry| of(entry.name, "today", "today"));
+    read_ahead::REGISTRY
+        .iter()
+        .for_each(|entry| of("lru2", entry.name, "today"));
+    write_back::REGISTRY
+        .iter()
+        .for_each(|entry| of("lru2", "today", entry.name));
 }

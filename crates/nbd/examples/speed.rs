@@ -14,26 +14,42 @@ const BATCH: u64 = 16;
 const BATCHES: u32 = 100_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    for (name, command, payload_bytes) in
-        [("read 4 KiB", 0, 0), ("write 4 KiB", 1, BLOCK_BYTES as usize), ("cache", 5, 0)]
-    {
-        let mut connection = Connection::new(Arc::new(Exports::new(vec![Export::new("disk", 1 << 30)])?));
-        exchange(&mut connection, b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0", &[])?;
-        let batch: Vec<u8> = (0..BATCH).flat_map(|cookie| request(command, cookie, payload_bytes)).collect();
+    for (name, command, payload_bytes) in [
+        ("read 4 KiB", 0, 0),
+        ("write 4 KiB", 1, BLOCK_BYTES as usize),
+        ("cache", 5, 0),
+    ] {
+        let mut connection =
+            Connection::new(Arc::new(Exports::new(vec![Export::new("disk", 1 << 30)])?));
+        exchange(
+            &mut connection,
+            b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0",
+            &[],
+        )?;
+        let batch: Vec<u8> = (0..BATCH)
+            .flat_map(|cookie| request(command, cookie, payload_bytes))
+            .collect();
         let block = vec![7; BLOCK_BYTES as usize];
         let begin = Instant::now();
         for _ in 0..BATCHES {
             exchange(&mut connection, &batch, &block)?;
         }
         let elapsed_ns = begin.elapsed().as_nanos() as f64;
-        println!("{name}: {:.0} ns a request", elapsed_ns / (f64::from(BATCHES) * BATCH as f64));
+        println!(
+            "{name}: {:.0} ns a request",
+            elapsed_ns / (f64::from(BATCHES) * BATCH as f64)
+        );
     }
     Ok(())
 }
 
 /// Hands bytes in as a socket would, answers what they ask for, and drops the
 /// output.
-fn exchange(connection: &mut Connection, mut bytes: &[u8], block: &[u8]) -> Result<(), ProtocolError> {
+fn exchange(
+    connection: &mut Connection,
+    mut bytes: &[u8],
+    block: &[u8],
+) -> Result<(), ProtocolError> {
     while !bytes.is_empty() {
         let space = connection.space();
         let count = space.len().min(bytes.len());
@@ -41,7 +57,9 @@ fn exchange(connection: &mut Connection, mut bytes: &[u8], block: &[u8]) -> Resu
         connection.filled(count);
         bytes = &bytes[count..];
         while let Some(event) = connection.next_event()? {
-            let Event::Request { request, payload } = event else { continue };
+            let Event::Request { request, payload } = event else {
+                continue;
+            };
             match request.command {
                 Command::Read => connection.reply_read(&request, |data| {
                     data.copy_from_slice(block);

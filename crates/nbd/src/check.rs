@@ -20,7 +20,28 @@ pub(crate) struct Header {
 impl Header {
     pub(crate) fn parse(bytes: &[u8; wire::REQUEST_BYTES]) -> Header {
         let [m0, m1, m2, m3, f0, f1, c0, c1, rest @ ..] = *bytes;
-        let [k0, k1, k2, k3, k4, k5, k6, k7, o0, o1, o2, o3, o4, o5, o6, o7, l0, l1, l2, l3] = rest;
+        let [
+            k0,
+            k1,
+            k2,
+            k3,
+            k4,
+            k5,
+            k6,
+            k7,
+            o0,
+            o1,
+            o2,
+            o3,
+            o4,
+            o5,
+            o6,
+            o7,
+            l0,
+            l1,
+            l2,
+            l3,
+        ] = rest;
         Header {
             magic: u32::from_be_bytes([m0, m1, m2, m3]),
             flags: u16::from_be_bytes([f0, f1]),
@@ -33,7 +54,8 @@ impl Header {
 
     /// The request, if the export offers what it asks for.
     pub(crate) fn check(&self, export: &Export, session: Session) -> Result<Request, Refusal> {
-        let command = Command::from_wire(self.command).ok_or(Refusal::UnknownCommand(self.command))?;
+        let command =
+            Command::from_wire(self.command).ok_or(Refusal::UnknownCommand(self.command))?;
         if command.changes() && export.features.contains(Features::READ_ONLY) {
             return Err(Refusal::ReadOnly);
         }
@@ -66,26 +88,51 @@ impl Header {
         }
         let flags = CommandFlags::from_bits_retain(self.flags);
         let excess = flags - allowed(command, export, session);
-        if excess.is_empty() { Ok(flags) } else { Err(Refusal::Flags { command, excess: excess.bits() }) }
+        if excess.is_empty() {
+            Ok(flags)
+        } else {
+            Err(Refusal::Flags {
+                command,
+                excess: excess.bits(),
+            })
+        }
     }
 
     fn check_flush(&self) -> Result<(), Refusal> {
-        if self.offset == 0 && self.length == 0 { Ok(()) } else { Err(Refusal::FlushOfRange) }
+        if self.offset == 0 && self.length == 0 {
+            Ok(())
+        } else {
+            Err(Refusal::FlushOfRange)
+        }
     }
 
     fn check_range(&self, command: Command, export: &Export) -> Result<(), Refusal> {
         let (offset, length) = (self.offset, self.length);
         if command.carries_data() && length > export.payload_bytes_max {
-            return Err(Refusal::TooLong { length, limit: export.payload_bytes_max });
+            return Err(Refusal::TooLong {
+                length,
+                limit: export.payload_bytes_max,
+            });
         }
-        let beyond = offset.checked_add(length.into()).is_none_or(|end| end > export.size_bytes);
+        let beyond = offset
+            .checked_add(length.into())
+            .is_none_or(|end| end > export.size_bytes);
         if beyond {
-            return Err(Refusal::Beyond { command, offset, length, size: export.size_bytes });
+            return Err(Refusal::Beyond {
+                command,
+                offset,
+                length,
+                size: export.size_bytes,
+            });
         }
         // A power of two.
         let misfit = u64::from(export.block_bytes_min) - 1;
         if !export.takes_unaligned && (offset | u64::from(length)) & misfit != 0 {
-            return Err(Refusal::Unaligned { offset, length, block: export.block_bytes_min });
+            return Err(Refusal::Unaligned {
+                offset,
+                length,
+                block: export.block_bytes_min,
+            });
         }
         if length == 0 && command == Command::BlockStatus {
             return Err(Refusal::StatusOfNothing);
@@ -117,7 +164,10 @@ fn allowed(command: Command, export: &Export, session: Session) -> CommandFlags 
         Command::BlockStatus => CommandFlags::ONE_EXTENT,
         _ => CommandFlags::empty(),
     };
-    allowed.set(CommandFlags::FORCE_UNIT_ACCESS, export.offers(Features::FORCE_UNIT_ACCESS));
+    allowed.set(
+        CommandFlags::FORCE_UNIT_ACCESS,
+        export.offers(Features::FORCE_UNIT_ACCESS),
+    );
     allowed
 }
 
@@ -127,11 +177,26 @@ pub(crate) enum Refusal {
     UnknownCommand(u16),
     NotOffered(Command),
     ReadOnly,
-    Flags { command: Command, excess: u16 },
+    Flags {
+        command: Command,
+        excess: u16,
+    },
     FlushOfRange,
-    TooLong { length: u32, limit: u32 },
-    Beyond { command: Command, offset: u64, length: u32, size: u64 },
-    Unaligned { offset: u64, length: u32, block: u32 },
+    TooLong {
+        length: u32,
+        limit: u32,
+    },
+    Beyond {
+        command: Command,
+        offset: u64,
+        length: u32,
+        size: u64,
+    },
+    Unaligned {
+        offset: u64,
+        length: u32,
+        block: u32,
+    },
     StatusOfNothing,
 }
 
@@ -140,7 +205,10 @@ impl Refusal {
     pub(crate) fn code(self) -> ErrorCode {
         match self {
             Refusal::ReadOnly => ErrorCode::NotPermitted,
-            Refusal::Beyond { command: Command::Write | Command::WriteZeroes, .. } => ErrorCode::NoSpace,
+            Refusal::Beyond {
+                command: Command::Write | Command::WriteZeroes,
+                ..
+            } => ErrorCode::NoSpace,
             _ => ErrorCode::Invalid,
         }
     }
@@ -152,20 +220,43 @@ impl fmt::Display for Refusal {
             Refusal::UnknownCommand(number) => {
                 write!(out, "command: found {number}, which is not known here")
             }
-            Refusal::NotOffered(command) => write!(out, "command: found {command:?}, which was not offered"),
+            Refusal::NotOffered(command) => {
+                write!(out, "command: found {command:?}, which was not offered")
+            }
             Refusal::ReadOnly => write!(out, "the export can only be read"),
             Refusal::Flags { command, excess } => {
-                write!(out, "flags: found {excess:#x}, which {command:?} does not have here")
+                write!(
+                    out,
+                    "flags: found {excess:#x}, which {command:?} does not have here"
+                )
             }
             Refusal::FlushOfRange => write!(out, "flush: expected offset 0 and length 0"),
             Refusal::TooLong { length, limit } => {
-                write!(out, "length: found {length}; expected at most {limit}; split the request")
+                write!(
+                    out,
+                    "length: found {length}; expected at most {limit}; split the request"
+                )
             }
-            Refusal::Beyond { offset, length, size, .. } => {
-                write!(out, "offset: found {length} bytes at {offset}; the export ends at {size}")
+            Refusal::Beyond {
+                offset,
+                length,
+                size,
+                ..
+            } => {
+                write!(
+                    out,
+                    "offset: found {length} bytes at {offset}; the export ends at {size}"
+                )
             }
-            Refusal::Unaligned { offset, length, block } => {
-                write!(out, "offset: found {length} bytes at {offset}; expected multiples of {block}")
+            Refusal::Unaligned {
+                offset,
+                length,
+                block,
+            } => {
+                write!(
+                    out,
+                    "offset: found {length} bytes at {offset}; expected multiples of {block}"
+                )
             }
             Refusal::StatusOfNothing => write!(out, "length: found 0; expected at least one block"),
         }

@@ -61,7 +61,13 @@ impl<S: Read + Write> Client<S> {
     pub fn connect(stream: S, options: &Options) -> Result<Client<S>, ClientError> {
         let mut stream = stream;
         let properties = handshake::open(&mut stream, options)?;
-        Ok(Client { stream, properties, next_cookie: 1, pending: BTreeMap::new(), message: Vec::new() })
+        Ok(Client {
+            stream,
+            properties,
+            next_cookie: 1,
+            pending: BTreeMap::new(),
+            message: Vec::new(),
+        })
     }
 
     /// What the server told of the export.
@@ -80,7 +86,13 @@ impl<S: Read + Write> Client<S> {
     /// The server answered with an error, or as [`connect`](Client::connect).
     pub fn read(&mut self, offset_bytes: u64, buffer: &mut [u8]) -> Result<(), ClientError> {
         let length = buffer.len() as u32;
-        let answer = self.call(Command::Read, offset_bytes, length, CommandFlags::empty(), &[])?;
+        let answer = self.call(
+            Command::Read,
+            offset_bytes,
+            length,
+            CommandFlags::empty(),
+            &[],
+        )?;
         buffer.copy_from_slice(&answer.data);
         Ok(())
     }
@@ -89,8 +101,14 @@ impl<S: Read + Write> Client<S> {
     ///
     /// # Errors
     /// As [`read`](Client::read).
-    pub fn write(&mut self, offset_bytes: u64, data: &[u8], flags: CommandFlags) -> Result<(), ClientError> {
-        self.call(Command::Write, offset_bytes, data.len() as u32, flags, data).map(drop)
+    pub fn write(
+        &mut self,
+        offset_bytes: u64,
+        data: &[u8],
+        flags: CommandFlags,
+    ) -> Result<(), ClientError> {
+        self.call(Command::Write, offset_bytes, data.len() as u32, flags, data)
+            .map(drop)
     }
 
     /// Makes durable what was written.
@@ -98,7 +116,8 @@ impl<S: Read + Write> Client<S> {
     /// # Errors
     /// As [`read`](Client::read).
     pub fn flush(&mut self) -> Result<(), ClientError> {
-        self.call(Command::Flush, 0, 0, CommandFlags::empty(), &[]).map(drop)
+        self.call(Command::Flush, 0, 0, CommandFlags::empty(), &[])
+            .map(drop)
     }
 
     /// Says that a range is no longer needed.
@@ -106,7 +125,14 @@ impl<S: Read + Write> Client<S> {
     /// # Errors
     /// As [`read`](Client::read).
     pub fn trim(&mut self, offset_bytes: u64, length_bytes: u32) -> Result<(), ClientError> {
-        self.call(Command::Trim, offset_bytes, length_bytes, CommandFlags::empty(), &[]).map(drop)
+        self.call(
+            Command::Trim,
+            offset_bytes,
+            length_bytes,
+            CommandFlags::empty(),
+            &[],
+        )
+        .map(drop)
     }
 
     /// Writes zeroes.
@@ -119,7 +145,8 @@ impl<S: Read + Write> Client<S> {
         length_bytes: u32,
         flags: CommandFlags,
     ) -> Result<(), ClientError> {
-        self.call(Command::WriteZeroes, offset_bytes, length_bytes, flags, &[]).map(drop)
+        self.call(Command::WriteZeroes, offset_bytes, length_bytes, flags, &[])
+            .map(drop)
     }
 
     /// Says that a range will be read soon.
@@ -127,7 +154,14 @@ impl<S: Read + Write> Client<S> {
     /// # Errors
     /// As [`read`](Client::read).
     pub fn cache(&mut self, offset_bytes: u64, length_bytes: u32) -> Result<(), ClientError> {
-        self.call(Command::Cache, offset_bytes, length_bytes, CommandFlags::empty(), &[]).map(drop)
+        self.call(
+            Command::Cache,
+            offset_bytes,
+            length_bytes,
+            CommandFlags::empty(),
+            &[],
+        )
+        .map(drop)
     }
 
     /// Which parts of a range are allocated.
@@ -140,7 +174,9 @@ impl<S: Read + Write> Client<S> {
         length_bytes: u32,
         flags: CommandFlags,
     ) -> Result<Vec<StatusExtent>, ClientError> {
-        Ok(self.call(Command::BlockStatus, offset_bytes, length_bytes, flags, &[])?.extents)
+        Ok(self
+            .call(Command::BlockStatus, offset_bytes, length_bytes, flags, &[])?
+            .extents)
     }
 
     /// One request and its answer.

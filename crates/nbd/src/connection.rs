@@ -54,7 +54,11 @@ pub struct Limits {
 impl Default for Limits {
     /// 1024 requests, 64 MiB of payload, 8 MiB of output.
     fn default() -> Limits {
-        Limits { requests: 1024, payload_bytes: 64 << 20, output_bytes: 8 << 20 }
+        Limits {
+            requests: 1024,
+            payload_bytes: 64 << 20,
+            output_bytes: 8 << 20,
+        }
     }
 }
 
@@ -226,39 +230,55 @@ impl Connection {
     }
 
     fn step_handshake(&mut self) -> Result<Step, ProtocolError> {
-        let Phase::Handshake(handshake) = &mut self.phase else { return Ok(Step::Waiting) };
-        Ok(match handshake.step(&self.exports, &mut self.input, &mut self.output)? {
-            handshake::Progress::Waiting => Step::Waiting,
-            handshake::Progress::Going => Step::Going,
-            handshake::Progress::Aborted => self.end(),
-            handshake::Progress::Encrypts => Step::Event(Event::StartTls),
-            handshake::Progress::Opened(session) => {
-                self.structured = session.structured;
-                self.phase = Phase::Transmission(Transmission::new(session));
-                Step::Event(Event::Opened { export: session.export })
-            }
-        })
+        let Phase::Handshake(handshake) = &mut self.phase else {
+            return Ok(Step::Waiting);
+        };
+        Ok(
+            match handshake.step(&self.exports, &mut self.input, &mut self.output)? {
+                handshake::Progress::Waiting => Step::Waiting,
+                handshake::Progress::Going => Step::Going,
+                handshake::Progress::Aborted => self.end(),
+                handshake::Progress::Encrypts => Step::Event(Event::StartTls),
+                handshake::Progress::Opened(session) => {
+                    self.structured = session.structured;
+                    self.phase = Phase::Transmission(Transmission::new(session));
+                    Step::Event(Event::Opened {
+                        export: session.export,
+                    })
+                }
+            },
+        )
     }
 
     fn step_transmission(&mut self) -> Result<Step, ProtocolError> {
-        let Phase::Transmission(transmission) = &mut self.phase else { return Ok(Step::Waiting) };
+        let Phase::Transmission(transmission) = &mut self.phase else {
+            return Ok(Step::Waiting);
+        };
         let export = &self.exports.all()[transmission.session.export];
         self.lacking = None;
         let room = self.room;
-        Ok(match transmission.step(export, room, &mut self.input, &mut self.output, &mut self.pool)? {
-            transmission::Progress::NoRoom(bytes) => {
-                self.lacking = Some(bytes);
-                Step::Waiting
-            }
-            transmission::Progress::Waiting => Step::Waiting,
-            transmission::Progress::Answered => Step::Going,
-            transmission::Progress::Disconnect => self.end(),
-            transmission::Progress::Request(request, payload) => {
-                self.requests_in_flight += 1;
-                self.payload_bytes_in_flight += request.payload_bytes();
-                Step::Event(Event::Request { request, payload })
-            }
-        })
+        Ok(
+            match transmission.step(
+                export,
+                room,
+                &mut self.input,
+                &mut self.output,
+                &mut self.pool,
+            )? {
+                transmission::Progress::NoRoom(bytes) => {
+                    self.lacking = Some(bytes);
+                    Step::Waiting
+                }
+                transmission::Progress::Waiting => Step::Waiting,
+                transmission::Progress::Answered => Step::Going,
+                transmission::Progress::Disconnect => self.end(),
+                transmission::Progress::Request(request, payload) => {
+                    self.requests_in_flight += 1;
+                    self.payload_bytes_in_flight += request.payload_bytes();
+                    Step::Event(Event::Request { request, payload })
+                }
+            },
+        )
     }
 
     fn end(&mut self) -> Step {
@@ -373,8 +393,16 @@ impl Connection {
     ///
     /// # Panics
     /// The request is no read, or nothing is in flight.
-    pub fn reply_read(&mut self, request: &Request, fill: impl FnOnce(&mut [u8]) -> Result<(), ErrorCode>) {
-        assert_eq!(request.command, Command::Read, "only a read is answered with data");
+    pub fn reply_read(
+        &mut self,
+        request: &Request,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), ErrorCode>,
+    ) {
+        assert_eq!(
+            request.command,
+            Command::Read,
+            "only a read is answered with data"
+        );
         self.finish(request);
         reply::read(&mut self.output, self.structured, request, fill);
     }
@@ -385,8 +413,16 @@ impl Connection {
     /// # Panics
     /// The request is no read, the pieces are not as long as it is, or nothing
     /// is in flight.
-    pub fn reply_read_pieces<'a>(&mut self, request: &Request, pieces: impl IntoIterator<Item = Piece<'a>>) {
-        assert_eq!(request.command, Command::Read, "only a read is answered with data");
+    pub fn reply_read_pieces<'a>(
+        &mut self,
+        request: &Request,
+        pieces: impl IntoIterator<Item = Piece<'a>>,
+    ) {
+        assert_eq!(
+            request.command,
+            Command::Read,
+            "only a read is answered with data"
+        );
         self.finish(request);
         reply::read_pieces(&mut self.output, self.structured, request, pieces);
     }
@@ -398,7 +434,11 @@ impl Connection {
     ///
     /// # Panics
     /// The request does not ask for it, or nothing is in flight.
-    pub fn reply_status(&mut self, request: &Request, extents: impl IntoIterator<Item = StatusExtent>) {
+    pub fn reply_status(
+        &mut self,
+        request: &Request,
+        extents: impl IntoIterator<Item = StatusExtent>,
+    ) {
         assert_eq!(
             request.command,
             Command::BlockStatus,
@@ -415,7 +455,13 @@ impl Connection {
     /// Nothing is in flight.
     pub fn reply_error(&mut self, request: &Request, code: ErrorCode, message: impl fmt::Display) {
         self.finish(request);
-        reply::error(&mut self.output, self.structured, request.cookie, code, message);
+        reply::error(
+            &mut self.output,
+            self.structured,
+            request.cookie,
+            code,
+            message,
+        );
     }
 
     /// Failed at an offset within the request, counted from the beginning of the
@@ -434,9 +480,19 @@ impl Connection {
             return self.reply_error(request, code, message);
         }
         let end = request.offset_bytes + u64::from(request.length_bytes);
-        assert!((request.offset_bytes..end).contains(&offset_bytes), "an error must lie within its request");
+        assert!(
+            (request.offset_bytes..end).contains(&offset_bytes),
+            "an error must lie within its request"
+        );
         self.finish(request);
-        reply::error_at(&mut self.output, self.structured, request.cookie, code, offset_bytes, message);
+        reply::error_at(
+            &mut self.output,
+            self.structured,
+            request.cookie,
+            code,
+            offset_bytes,
+            message,
+        );
     }
 
     fn finish(&mut self, request: &Request) {

@@ -7,7 +7,9 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ProtocolError {
     /// The client set flags that were not offered.
-    #[error("client flags: found {found:#010x}; expected none but {offered:#x} (fixed newstyle, no zeroes)")]
+    #[error(
+        "client flags: found {found:#010x}; expected none but {offered:#x} (fixed newstyle, no zeroes)"
+    )]
     ClientFlags {
         /// What it sent.
         found: u32,
@@ -35,7 +37,9 @@ pub enum ProtocolError {
         found: u32,
     },
     /// The old way of choosing an export, which has no room for an error.
-    #[error("export name: found `{name}`, which is not offered; expected one that the list of exports shows")]
+    #[error(
+        "export name: found `{name}`, which is not offered; expected one that the list of exports shows"
+    )]
     UnknownExport {
         /// What the client asked for, up to its 256th byte.
         name: String,
@@ -52,7 +56,9 @@ pub enum ProtocolError {
         position: u64,
     },
     /// Haggling went on for too many options.
-    #[error("handshake: found more than {limit} options; expected the client to open an export by then")]
+    #[error(
+        "handshake: found more than {limit} options; expected the client to open an export by then"
+    )]
     TooManyOptions {
         /// How many are taken.
         limit: u32,
@@ -66,7 +72,9 @@ pub enum ProtocolError {
         limit: u64,
     },
     /// A write so long that its payload is not even skipped.
-    #[error("byte {position} of the stream: found a write of {found} bytes; expected at most {limit}")]
+    #[error(
+        "byte {position} of the stream: found a write of {found} bytes; expected at most {limit}"
+    )]
     PayloadTooLong {
         /// Where the request begins in the client's stream, from 0.
         position: u64,

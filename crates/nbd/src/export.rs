@@ -108,7 +108,11 @@ impl Export {
 
     fn offered(&self) -> Features {
         let writing = Features::TRIM | Features::WRITE_ZEROES | Features::FAST_ZERO;
-        if self.features.contains(Features::READ_ONLY) { self.features - writing } else { self.features }
+        if self.features.contains(Features::READ_ONLY) {
+            self.features - writing
+        } else {
+            self.features
+        }
     }
 
     /// The transmission flags; reads can be kept in one chunk where replies are
@@ -120,11 +124,20 @@ impl Export {
 
     fn check(&self) -> Result<(), ExportError> {
         let fault = |key, found: String, expected| {
-            Err(ExportError { export: self.name.clone(), key, found, expected })
+            Err(ExportError {
+                export: self.name.clone(),
+                key,
+                found,
+                expected,
+            })
         };
         for (key, text) in [("name", &self.name), ("description", &self.description)] {
             if text.len() > wire::STRING_BYTES_MAX {
-                return fault(key, format!("{} bytes", text.len()), "at most 4096 bytes; shorten it");
+                return fault(
+                    key,
+                    format!("{} bytes", text.len()),
+                    "at most 4096 bytes; shorten it",
+                );
             }
             if text.contains('\0') {
                 return fault(key, "a NUL".into(), "text without NUL; remove it");
@@ -132,7 +145,11 @@ impl Export {
         }
         let least = self.block_bytes_min;
         if !least.is_power_of_two() || least > BLOCK_BYTES_MIN_LIMIT {
-            return fault("block_bytes_min", least.to_string(), "a power of two up to 65536");
+            return fault(
+                "block_bytes_min",
+                least.to_string(),
+                "a power of two up to 65536",
+            );
         }
         let preferred = self.block_bytes_preferred;
         if !preferred.is_power_of_two() || preferred < least.max(PREFERRED_BYTES_LIMIT) {
@@ -148,8 +165,14 @@ impl Export {
             let expected = "a multiple of block_bytes_min; round it down";
             return fault("size_bytes", self.size_bytes.to_string(), expected);
         }
-        if self.features.contains(Features::FAST_ZERO) && !self.features.contains(Features::WRITE_ZEROES) {
-            return fault("features", "FAST_ZERO alone".into(), "FAST_ZERO with WRITE_ZEROES; add it");
+        if self.features.contains(Features::FAST_ZERO)
+            && !self.features.contains(Features::WRITE_ZEROES)
+        {
+            return fault(
+                "features",
+                "FAST_ZERO alone".into(),
+                "FAST_ZERO with WRITE_ZEROES; add it",
+            );
         }
         Ok(())
     }
@@ -211,7 +234,10 @@ mod tests {
     #[test]
     fn an_empty_name_means_the_export_called_so_or_else_the_first() {
         let named = Exports::new(vec![Export::new("a", 512), Export::new("b", 512)]).unwrap();
-        assert_eq!([named.find(""), named.find("b"), named.find("c")], [Some(0), Some(1), None]);
+        assert_eq!(
+            [named.find(""), named.find("b"), named.find("c")],
+            [Some(0), Some(1), None]
+        );
         let nameless = Exports::new(vec![Export::new("a", 512), Export::new("", 512)]).unwrap();
         assert_eq!(nameless.find(""), Some(1));
     }
@@ -220,20 +246,77 @@ mod tests {
     fn an_export_that_breaks_a_rule_is_refused_by_the_name_of_the_field() {
         let good = Export::new("disk", 1 << 20);
         let cases = [
-            ("name", Export { name: "a\0b".into(), ..good.clone() }),
-            ("description", Export { description: "x".repeat(5000), ..good.clone() }),
-            ("block_bytes_min", Export { block_bytes_min: 0, ..good.clone() }),
-            ("block_bytes_min", Export { block_bytes_min: 1 << 17, ..good.clone() }),
-            ("block_bytes_preferred", Export { block_bytes_preferred: 256, ..good.clone() }),
-            ("payload_bytes_max", Export { payload_bytes_max: PAYLOAD_BYTES_MAX + 512, ..good.clone() }),
-            ("payload_bytes_max", Export { payload_bytes_max: 5000, ..good.clone() }),
-            ("size_bytes", Export { size_bytes: 1000, ..good.clone() }),
-            ("features", Export { features: Features::FAST_ZERO, ..good.clone() }),
+            (
+                "name",
+                Export {
+                    name: "a\0b".into(),
+                    ..good.clone()
+                },
+            ),
+            (
+                "description",
+                Export {
+                    description: "x".repeat(5000),
+                    ..good.clone()
+                },
+            ),
+            (
+                "block_bytes_min",
+                Export {
+                    block_bytes_min: 0,
+                    ..good.clone()
+                },
+            ),
+            (
+                "block_bytes_min",
+                Export {
+                    block_bytes_min: 1 << 17,
+                    ..good.clone()
+                },
+            ),
+            (
+                "block_bytes_preferred",
+                Export {
+                    block_bytes_preferred: 256,
+                    ..good.clone()
+                },
+            ),
+            (
+                "payload_bytes_max",
+                Export {
+                    payload_bytes_max: PAYLOAD_BYTES_MAX + 512,
+                    ..good.clone()
+                },
+            ),
+            (
+                "payload_bytes_max",
+                Export {
+                    payload_bytes_max: 5000,
+                    ..good.clone()
+                },
+            ),
+            (
+                "size_bytes",
+                Export {
+                    size_bytes: 1000,
+                    ..good.clone()
+                },
+            ),
+            (
+                "features",
+                Export {
+                    features: Features::FAST_ZERO,
+                    ..good.clone()
+                },
+            ),
         ];
         for (key, export) in cases {
             assert_eq!(Exports::new(vec![export]).unwrap_err().key, key);
         }
-        assert_eq!(Exports::new(vec![good.clone(), good]).unwrap_err().key, "name");
+        assert_eq!(
+            Exports::new(vec![good.clone(), good]).unwrap_err().key,
+            "name"
+        );
         assert_eq!(Exports::new(Vec::new()).unwrap_err().key, "exports");
     }
 

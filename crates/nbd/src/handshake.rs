@@ -98,7 +98,12 @@ impl Handshake {
         output.put_u64(wire::GREETING);
         output.put_u64(wire::OPTION);
         output.put_u16((wire::FIXED_NEWSTYLE | wire::NO_ZEROES) as u16);
-        Handshake { state: State::ClientFlags, options: 0, bytes: 0, terms: Terms::default() }
+        Handshake {
+            state: State::ClientFlags,
+            options: 0,
+            bytes: 0,
+            terms: Terms::default(),
+        }
     }
 
     /// Does one step: the flags, a header or an option.
@@ -117,8 +122,13 @@ impl Handshake {
     }
 
     fn client_flags(&mut self, input: &mut Input) -> Result<Progress, ProtocolError> {
-        let Some(&flags) = input.peek::<{ wire::CLIENT_FLAGS_BYTES }>() else { return Ok(Progress::Waiting) };
-        let (found, offered) = (u32::from_be_bytes(flags), wire::FIXED_NEWSTYLE | wire::NO_ZEROES);
+        let Some(&flags) = input.peek::<{ wire::CLIENT_FLAGS_BYTES }>() else {
+            return Ok(Progress::Waiting);
+        };
+        let (found, offered) = (
+            u32::from_be_bytes(flags),
+            wire::FIXED_NEWSTYLE | wire::NO_ZEROES,
+        );
         if found & !offered != 0 {
             return Err(ProtocolError::ClientFlags { found, offered });
         }
@@ -129,19 +139,28 @@ impl Handshake {
     }
 
     fn header(&mut self, input: &mut Input) -> Result<Progress, ProtocolError> {
-        let Some(bytes) = input.peek::<{ wire::OPTION_HEADER_BYTES }>() else { return Ok(Progress::Waiting) };
+        let Some(bytes) = input.peek::<{ wire::OPTION_HEADER_BYTES }>() else {
+            return Ok(Progress::Waiting);
+        };
         let mut fields = Fields::new(bytes);
-        let (Some(found), Some(option), Some(length)) = (fields.u64(), fields.u32(), fields.u32()) else {
+        let (Some(found), Some(option), Some(length)) = (fields.u64(), fields.u32(), fields.u32())
+        else {
             return Ok(Progress::Waiting);
         };
         if found != wire::OPTION {
-            return Err(ProtocolError::OptionMagic { position: input.position(), found });
+            return Err(ProtocolError::OptionMagic {
+                position: input.position(),
+                found,
+            });
         }
         self.count(length)?;
         input.take(wire::OPTION_HEADER_BYTES);
         let length = length as usize;
         self.state = if length > OPTION_BYTES_MAX {
-            State::Skip { option, left: length }
+            State::Skip {
+                option,
+                left: length,
+            }
         } else {
             State::Data(OptionHeader { option, length })
         };
@@ -156,7 +175,10 @@ impl Handshake {
             return Err(ProtocolError::TooManyOptions { limit: OPTIONS_MAX });
         }
         if self.bytes > HANDSHAKE_BYTES_MAX {
-            return Err(ProtocolError::HandshakeTooLong { found: self.bytes, limit: HANDSHAKE_BYTES_MAX });
+            return Err(ProtocolError::HandshakeTooLong {
+                found: self.bytes,
+                limit: HANDSHAKE_BYTES_MAX,
+            });
         }
         Ok(())
     }
@@ -168,14 +190,18 @@ impl Handshake {
         input: &mut Input,
         output: &mut Output,
     ) -> Result<Progress, ProtocolError> {
-        let Some(data) = input.bytes().get(..header.length) else { return Ok(Progress::Waiting) };
+        let Some(data) = input.bytes().get(..header.length) else {
+            return Ok(Progress::Waiting);
+        };
         self.state = State::Header;
         let progress = options::answer(header.option, data, &mut self.terms, exports, output)?;
         input.take(header.length);
         // It was to wait for the answer. Somebody on the way may have put it
         // there, to have it taken for something that came encrypted.
         if matches!(progress, Progress::Encrypts) && !input.bytes().is_empty() {
-            return Err(ProtocolError::AheadOfTls { position: input.position() });
+            return Err(ProtocolError::AheadOfTls {
+                position: input.position(),
+            });
         }
         Ok(progress)
     }
@@ -189,7 +215,10 @@ impl Handshake {
     ) -> Result<Progress, ProtocolError> {
         let skipped = input.skip(left);
         if skipped < left {
-            self.state = State::Skip { option, left: left - skipped };
+            self.state = State::Skip {
+                option,
+                left: left - skipped,
+            };
             return Ok(Progress::Waiting);
         }
         self.state = State::Header;

@@ -17,7 +17,12 @@ pub(crate) struct Input {
 
 impl Input {
     pub(crate) fn new() -> Input {
-        Input { bytes: vec![0; INPUT_BYTES].into(), start: 0, end: 0, taken: 0 }
+        Input {
+            bytes: vec![0; INPUT_BYTES].into(),
+            start: 0,
+            end: 0,
+            taken: 0,
+        }
     }
 
     /// Where the next bytes go.
@@ -33,7 +38,10 @@ impl Input {
 
     /// So many bytes were put where `space` said.
     pub(crate) fn filled(&mut self, count: usize) {
-        assert!(count <= self.bytes.len() - self.end, "more bytes were filled in than there was space");
+        assert!(
+            count <= self.bytes.len() - self.end,
+            "more bytes were filled in than there was space"
+        );
         self.end += count;
     }
 

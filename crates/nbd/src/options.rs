@@ -43,7 +43,9 @@ pub(crate) fn answer(
         _ if terms.awaits_encryption() => Err(TLS_REQUIRED),
         option::EXPORT_NAME => return export_name(data, terms, exports, output),
         option::GO | option::INFO => match information(option, data, terms, exports, output) {
-            Ok(export) if option == option::GO => return Ok(Progress::Opened(session(terms, export))),
+            Ok(export) if option == option::GO => {
+                return Ok(Progress::Opened(session(terms, export)));
+            }
             answered => answered.map(|_| ()),
         },
         option::LIST => list(data, exports, output),
@@ -80,14 +82,20 @@ pub(crate) fn answer_too_big(
         option::EXPORT_NAME if terms.awaits_encryption() => return Err(ProtocolError::TlsRequired),
         _ if terms.awaits_encryption() => refuse(output, option, TLS_REQUIRED.0, TLS_REQUIRED.1),
         option::EXPORT_NAME => {
-            return Err(ProtocolError::UnknownExport { name: "(a name beyond all limits)".into() });
+            return Err(ProtocolError::UnknownExport {
+                name: "(a name beyond all limits)".into(),
+            });
         }
         option::SET_META_CONTEXT => {
             // A selection that fails leaves nothing selected.
             terms.status_of = None;
             refuse(output, option, option_reply::TOO_BIG, message);
         }
-        option::LIST | option::GO | option::INFO | option::STRUCTURED_REPLY | option::LIST_META_CONTEXT => {
+        option::LIST
+        | option::GO
+        | option::INFO
+        | option::STRUCTURED_REPLY
+        | option::LIST_META_CONTEXT => {
             refuse(output, option, option_reply::TOO_BIG, message);
         }
         _ => refuse(output, option, option_reply::UNSUPPORTED, NOT_KNOWN),
@@ -101,7 +109,10 @@ fn start_tls(data: &[u8], terms: &mut Terms) -> Result<(), Refusal> {
         return Err((option_reply::UNSUPPORTED, NO_ENCRYPTION));
     }
     if terms.encrypted {
-        return Err((option_reply::INVALID, "found a second beginning of TLS; expected one"));
+        return Err((
+            option_reply::INVALID,
+            "found a second beginning of TLS; expected one",
+        ));
     }
     no_data(data)?;
     terms.encrypt();
@@ -110,7 +121,11 @@ fn start_tls(data: &[u8], terms: &mut Terms) -> Result<(), Refusal> {
 
 fn session(terms: &Terms, export: usize) -> Session {
     let status = terms.structured && terms.status_of == Some(export);
-    Session { export, structured: terms.structured, status }
+    Session {
+        export,
+        structured: terms.structured,
+        status,
+    }
 }
 
 fn export_name(
@@ -119,10 +134,14 @@ fn export_name(
     exports: &Exports,
     output: &mut Output,
 ) -> Result<Progress, ProtocolError> {
-    let found = std::str::from_utf8(data).ok().and_then(|name| exports.find(name));
+    let found = std::str::from_utf8(data)
+        .ok()
+        .and_then(|name| exports.find(name));
     let Some(export) = found else {
         let quoted = &data[..data.len().min(QUOTED_BYTES)];
-        return Err(ProtocolError::UnknownExport { name: String::from_utf8_lossy(quoted).into_owned() });
+        return Err(ProtocolError::UnknownExport {
+            name: String::from_utf8_lossy(quoted).into_owned(),
+        });
     };
     output.put_u64(exports.all()[export].size_bytes);
     output.put_u16(exports.all()[export].transmission_flags(terms.structured));
@@ -199,17 +218,28 @@ fn put_info(output: &mut Output, option: u32, kind: u16, export: &Export) {
             output.put_u32(export.payload_bytes_max);
         }
         _ => {
-            let text = if kind == info::NAME { &export.name } else { &export.description };
+            let text = if kind == info::NAME {
+                &export.name
+            } else {
+                &export.description
+            };
             reply_info(output, option, kind, text.len());
             output.put(text.as_bytes());
         }
     }
 }
 
-fn list_contexts(data: &[u8], terms: &Terms, exports: &Exports, output: &mut Output) -> Result<(), Refusal> {
+fn list_contexts(
+    data: &[u8],
+    terms: &Terms,
+    exports: &Exports,
+    output: &mut Output,
+) -> Result<(), Refusal> {
     let queries = context_queries(data, terms, exports)?;
     let everything = queries.count == 0;
-    if everything || queries.any(|query| query == wire::BASE_NAMESPACE || query == wire::ALLOCATION_CONTEXT) {
+    if everything
+        || queries.any(|query| query == wire::BASE_NAMESPACE || query == wire::ALLOCATION_CONTEXT)
+    {
         put_context(output, option::LIST_META_CONTEXT, 0);
     }
     acknowledge(output, option::LIST_META_CONTEXT);
@@ -226,14 +256,23 @@ fn set_contexts(
     let queries = context_queries(data, terms, exports)?;
     if queries.any(|query| query == wire::ALLOCATION_CONTEXT) {
         terms.status_of = Some(queries.export);
-        put_context(output, option::SET_META_CONTEXT, wire::ALLOCATION_CONTEXT_ID);
+        put_context(
+            output,
+            option::SET_META_CONTEXT,
+            wire::ALLOCATION_CONTEXT_ID,
+        );
     }
     acknowledge(output, option::SET_META_CONTEXT);
     Ok(())
 }
 
 fn put_context(output: &mut Output, option: u32, id: u32) {
-    reply(output, option, option_reply::META_CONTEXT, 4 + wire::ALLOCATION_CONTEXT.len());
+    reply(
+        output,
+        option,
+        option_reply::META_CONTEXT,
+        4 + wire::ALLOCATION_CONTEXT.len(),
+    );
     output.put_u32(id);
     output.put(wire::ALLOCATION_CONTEXT.as_bytes());
 }
@@ -251,7 +290,10 @@ fn context_queries<'a>(
     exports: &Exports,
 ) -> Result<ContextQueries<'a>, Refusal> {
     if !terms.structured {
-        return Err((option_reply::INVALID, "expected structured replies to be negotiated first"));
+        return Err((
+            option_reply::INVALID,
+            "expected structured replies to be negotiated first",
+        ));
     }
     let mut fields = Fields::new(data);
     let name = string(&mut fields)?;
@@ -259,12 +301,19 @@ fn context_queries<'a>(
     let mut checked = fields.clone();
     for _ in 0..count {
         if !string(&mut checked)?.contains(':') {
-            return Err((option_reply::INVALID, "found a query without a colon; expected `namespace:leaf`"));
+            return Err((
+                option_reply::INVALID,
+                "found a query without a colon; expected `namespace:leaf`",
+            ));
         }
     }
     no_data(checked.rest())?;
     let export = exports.find(name).ok_or(UNKNOWN)?;
-    Ok(ContextQueries { export, count, fields })
+    Ok(ContextQueries {
+        export,
+        count,
+        fields,
+    })
 }
 
 impl ContextQueries<'_> {
@@ -275,18 +324,28 @@ impl ContextQueries<'_> {
 }
 
 const NO_ENCRYPTION: &str = "there is no encryption here; go on without it";
-const TLS_REQUIRED: Refusal =
-    (option_reply::TLS_REQUIRED, "found an option in the clear; expected TLS first");
+const TLS_REQUIRED: Refusal = (
+    option_reply::TLS_REQUIRED,
+    "found an option in the clear; expected TLS first",
+);
 const NOT_KNOWN: &str = "this option is not known here; go on without it";
-const SHORT: Refusal = (option_reply::INVALID, "found a field that reaches beyond the end of the option");
-const UNKNOWN: Refusal =
-    (option_reply::UNKNOWN, "no such export; expected one that the list of exports shows");
+const SHORT: Refusal = (
+    option_reply::INVALID,
+    "found a field that reaches beyond the end of the option",
+);
+const UNKNOWN: Refusal = (
+    option_reply::UNKNOWN,
+    "no such export; expected one that the list of exports shows",
+);
 
 fn no_data(data: &[u8]) -> Result<(), Refusal> {
     if data.is_empty() {
         Ok(())
     } else {
-        Err((option_reply::INVALID, "found data behind the last field; expected none"))
+        Err((
+            option_reply::INVALID,
+            "found data behind the last field; expected none",
+        ))
     }
 }
 
@@ -295,9 +354,13 @@ fn string<'a>(fields: &mut Fields<'a>) -> Result<&'a str, Refusal> {
     let length = fields.u32().ok_or(SHORT)? as usize;
     let bytes = fields.take(length).ok_or(SHORT)?;
     if length > wire::STRING_BYTES_MAX {
-        return Err((option_reply::INVALID, "found a string of more than 4096 bytes; shorten it"));
+        return Err((
+            option_reply::INVALID,
+            "found a string of more than 4096 bytes; shorten it",
+        ));
     }
-    std::str::from_utf8(bytes).map_err(|_| (option_reply::INVALID, "found a string that is not UTF-8"))
+    std::str::from_utf8(bytes)
+        .map_err(|_| (option_reply::INVALID, "found a string that is not UTF-8"))
 }
 
 /// The header of a reply with so many bytes of data.
@@ -321,5 +384,8 @@ fn refuse(output: &mut Output, option: u32, kind: u32, message: impl fmt::Displa
     let header = output.mark();
     reply(output, option, kind, 0);
     let length = output.put_text(message);
-    output.patch(header + wire::OPTION_REPLY_BYTES - 4, &(length as u32).to_be_bytes());
+    output.patch(
+        header + wire::OPTION_REPLY_BYTES - 4,
+        &(length as u32).to_be_bytes(),
+    );
 }

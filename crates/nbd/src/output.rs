@@ -112,7 +112,10 @@ impl Output {
     /// its length in bytes.
     pub(crate) fn put_text(&mut self, text: impl fmt::Display) -> usize {
         let from = self.mark();
-        let mut writer = Text { left: crate::wire::STRING_BYTES_MAX, output: self };
+        let mut writer = Text {
+            left: crate::wire::STRING_BYTES_MAX,
+            output: self,
+        };
         // It fails where it was cut, which is no fault.
         let _ = fmt::write(&mut writer, format_args!("{text}"));
         self.mark() - from
@@ -128,10 +131,17 @@ struct Text<'a> {
 impl fmt::Write for Text<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let longest = self.left.min(text.len());
-        let fits = (0..=longest).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        let fits = (0..=longest)
+            .rev()
+            .find(|&at| text.is_char_boundary(at))
+            .unwrap_or(0);
         self.output.put(&text.as_bytes()[..fits]);
         self.left -= fits;
-        if fits == text.len() { Ok(()) } else { Err(fmt::Error) }
+        if fits == text.len() {
+            Ok(())
+        } else {
+            Err(fmt::Error)
+        }
     }
 }
 

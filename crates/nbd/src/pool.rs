@@ -14,7 +14,9 @@ pub(crate) struct Pool {
 impl Pool {
     /// A buffer of this length, which holds leftovers or zeroes.
     pub(crate) fn take(&mut self, length: usize) -> Vec<u8> {
-        let Some(mut buffer) = self.buffers.pop() else { return vec![0; length] };
+        let Some(mut buffer) = self.buffers.pop() else {
+            return vec![0; length];
+        };
         self.bytes -= buffer.capacity();
         if buffer.capacity() < length {
             // Fresh zeroes are pages that are not touched before they are used.

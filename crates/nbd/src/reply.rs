@@ -61,7 +61,14 @@ pub(crate) fn error_at(
     if !structured {
         return put_simple(output, code.to_wire(), cookie);
     }
-    put_error(output, chunk::ERROR_OFFSET, cookie, code, message, Some(offset));
+    put_error(
+        output,
+        chunk::ERROR_OFFSET,
+        cookie,
+        code,
+        message,
+        Some(offset),
+    );
 }
 
 fn put_error(
@@ -96,13 +103,25 @@ pub(crate) fn read(
     let mark = output.mark();
     let length = request.length_bytes as usize;
     if structured {
-        put_data_chunk(output, chunk::DONE, request.cookie, request.offset_bytes, length);
+        put_data_chunk(
+            output,
+            chunk::DONE,
+            request.cookie,
+            request.offset_bytes,
+            length,
+        );
     } else {
         put_simple(output, 0, request.cookie);
     }
     if let Err(code) = fill(output.room(length)) {
         output.rewind(mark);
-        error(output, structured, request.cookie, code, "the data could not be read");
+        error(
+            output,
+            structured,
+            request.cookie,
+            code,
+            "the data could not be read",
+        );
     }
 }
 
@@ -119,7 +138,11 @@ pub(crate) fn read_pieces<'a>(
     } else {
         put_chunks(output, request, pieces)
     };
-    assert_eq!(read, u64::from(request.length_bytes), "the pieces of a read must be as long as the request");
+    assert_eq!(
+        read,
+        u64::from(request.length_bytes),
+        "the pieces of a read must be as long as the request"
+    );
 }
 
 /// Holes are sent as zeroes. Tells how many bytes the pieces had.
@@ -131,7 +154,13 @@ fn put_whole<'a>(
 ) -> u64 {
     if structured {
         let length = request.length_bytes as usize;
-        put_data_chunk(output, chunk::DONE, request.cookie, request.offset_bytes, length);
+        put_data_chunk(
+            output,
+            chunk::DONE,
+            request.cookie,
+            request.offset_bytes,
+            length,
+        );
     } else {
         put_simple(output, 0, request.cookie);
     }

@@ -98,7 +98,11 @@ pub struct Request {
 impl Request {
     /// How many bytes travel with it or with its answer.
     pub fn payload_bytes(&self) -> u64 {
-        if self.command.carries_data() { self.length_bytes.into() } else { 0 }
+        if self.command.carries_data() {
+            self.length_bytes.into()
+        } else {
+            0
+        }
     }
 }
 

@@ -28,8 +28,16 @@ pub(crate) struct Transmission {
 #[derive(Debug)]
 enum State {
     Header,
-    Payload { request: Request, payload: Vec<u8>, filled: usize },
-    Skip { cookie: u64, outcome: Outcome, left: usize },
+    Payload {
+        request: Request,
+        payload: Vec<u8>,
+        filled: usize,
+    },
+    Skip {
+        cookie: u64,
+        outcome: Outcome,
+        left: usize,
+    },
 }
 
 /// The answer behind what is skipped.
@@ -53,7 +61,10 @@ pub(crate) enum Progress {
 
 impl Transmission {
     pub(crate) fn new(session: Session) -> Transmission {
-        Transmission { session, state: State::Header }
+        Transmission {
+            session,
+            state: State::Header,
+        }
     }
 
     /// Whether the next step begins a request, rather than going on with one.
@@ -64,24 +75,34 @@ impl Transmission {
     /// Where to read to, if a payload is long enough to be read to its place.
     pub(crate) fn direct(&mut self) -> Option<&mut [u8]> {
         match &mut self.state {
-            State::Payload { payload, filled, .. } if payload.len() - *filled > DIRECT_BYTES => {
-                Some(&mut payload[*filled..])
-            }
+            State::Payload {
+                payload, filled, ..
+            } if payload.len() - *filled > DIRECT_BYTES => Some(&mut payload[*filled..]),
             _ => None,
         }
     }
 
     /// So many bytes were put where `direct` said.
     pub(crate) fn direct_filled(&mut self, count: usize) {
-        if let State::Payload { payload, filled, .. } = &mut self.state {
-            assert!(count <= payload.len() - *filled, "more bytes were filled in than there was space");
+        if let State::Payload {
+            payload, filled, ..
+        } = &mut self.state
+        {
+            assert!(
+                count <= payload.len() - *filled,
+                "more bytes were filled in than there was space"
+            );
             *filled += count;
         }
     }
 
     /// The length of a payload that has come in part.
     pub(crate) fn payload_bytes(&self) -> u64 {
-        if let State::Payload { payload, .. } = &self.state { payload.len() as u64 } else { 0 }
+        if let State::Payload { payload, .. } = &self.state {
+            payload.len() as u64
+        } else {
+            0
+        }
     }
 
     /// Does one step. A request that carries more than `room` is not begun.
@@ -110,10 +131,15 @@ impl Transmission {
         output: &mut Output,
         pool: &mut Pool,
     ) -> Result<Option<Progress>, ProtocolError> {
-        let Some(bytes) = input.peek() else { return Ok(Some(Progress::Waiting)) };
+        let Some(bytes) = input.peek() else {
+            return Ok(Some(Progress::Waiting));
+        };
         let header = Header::parse(bytes);
         if header.magic != wire::REQUEST {
-            return Err(ProtocolError::RequestMagic { position: input.position(), found: header.magic });
+            return Err(ProtocolError::RequestMagic {
+                position: input.position(),
+                found: header.magic,
+            });
         }
         if header.command == command::DISCONNECT {
             input.take(wire::REQUEST_BYTES);
@@ -128,16 +154,24 @@ impl Transmission {
         if header.command == command::WRITE && header.length > 0 {
             if header.length > SKIPPED_BYTES_MAX {
                 let (position, found) = (input.position(), header.length);
-                return Err(ProtocolError::PayloadTooLong { position, found, limit: SKIPPED_BYTES_MAX });
+                return Err(ProtocolError::PayloadTooLong {
+                    position,
+                    found,
+                    limit: SKIPPED_BYTES_MAX,
+                });
             }
             input.take(wire::REQUEST_BYTES);
             self.state = match checked {
-                Ok(request) => {
-                    State::Payload { request, payload: pool.take(header.length as usize), filled: 0 }
-                }
-                Err(refusal) => {
-                    State::Skip { cookie: header.cookie, outcome: Err(refusal), left: header.length as usize }
-                }
+                Ok(request) => State::Payload {
+                    request,
+                    payload: pool.take(header.length as usize),
+                    filled: 0,
+                },
+                Err(refusal) => State::Skip {
+                    cookie: header.cookie,
+                    outcome: Err(refusal),
+                    left: header.length as usize,
+                },
             };
             return Ok(None);
         }
@@ -156,7 +190,11 @@ impl Transmission {
     fn rest(&mut self, input: &mut Input, output: &mut Output) -> Progress {
         match &mut self.state {
             State::Header => Progress::Answered,
-            State::Payload { request, payload, filled } => {
+            State::Payload {
+                request,
+                payload,
+                filled,
+            } => {
                 *filled += input.move_to(&mut payload[*filled..]);
                 if *filled < payload.len() {
                     return Progress::Waiting;
@@ -165,7 +203,11 @@ impl Transmission {
                 self.state = State::Header;
                 Progress::Request(request, payload)
             }
-            State::Skip { cookie, outcome, left } => {
+            State::Skip {
+                cookie,
+                outcome,
+                left,
+            } => {
                 *left -= input.skip(*left);
                 if *left > 0 {
                     return Progress::Waiting;
@@ -180,7 +222,13 @@ impl Transmission {
     fn answer(&self, cookie: u64, outcome: Outcome, output: &mut Output) -> Progress {
         match outcome {
             Ok(()) => reply::done(output, self.session.structured, cookie),
-            Err(refusal) => reply::error(output, self.session.structured, cookie, refusal.code(), refusal),
+            Err(refusal) => reply::error(
+                output,
+                self.session.structured,
+                cookie,
+                refusal.code(),
+                refusal,
+            ),
         }
         Progress::Answered
     }

@@ -20,7 +20,9 @@ fn serve(connection: &mut Connection, bytes: &[u8]) {
         connection.filled(count);
         rest = &rest[count..];
         while let Ok(Some(event)) = connection.next_event() {
-            let Event::Request { request, payload } = event else { continue };
+            let Event::Request { request, payload } = event else {
+                continue;
+            };
             match request.command {
                 Command::Read => connection.reply_read(&request, |data| {
                     data.fill(1);
@@ -47,7 +49,10 @@ fn flood(opening: &[u8], message: &[u8]) -> usize {
         }
         let space = connection.space();
         let count = space.len();
-        space.iter_mut().zip(&mut bytes).for_each(|(place, byte)| *place = byte);
+        space
+            .iter_mut()
+            .zip(&mut bytes)
+            .for_each(|(place, byte)| *place = byte);
         connection.filled(count);
         // No request is answered, and no output is sent.
         while let Ok(Some(event)) = connection.next_event() {
@@ -57,18 +62,32 @@ fn flood(opening: &[u8], message: &[u8]) -> usize {
         }
         peak = peak.max(ALLOCATOR.allocated().saturating_sub(before));
     }
-    assert!(connection.is_paused() || connection.has_ended(), "{:?}", &message[..message.len().min(28)]);
+    assert!(
+        connection.is_paused() || connection.has_ended(),
+        "{:?}",
+        &message[..message.len().min(28)]
+    );
     peak
 }
 
 #[test]
 fn a_request_costs_no_allocation_and_a_hostile_client_no_more_than_the_bound() {
-    let opened = [&CLIENT_FLAGS[..], &option(8, &[]), &option(7, &information("disk", &[]))].concat();
+    let opened = [
+        &CLIENT_FLAGS[..],
+        &option(8, &[]),
+        &option(7, &information("disk", &[])),
+    ]
+    .concat();
 
     let requests: Vec<u8> = (0..200)
         .flat_map(|cookie| {
             let refused = request(0, 9, cookie, 0, 512);
-            [write(cookie, 4096, &[7; 4096]), request(0, 0, cookie, 0, 4096), refused].concat()
+            [
+                write(cookie, 4096, &[7; 4096]),
+                request(0, 0, cookie, 0, 4096),
+                refused,
+            ]
+            .concat()
         })
         .collect();
     let mut connection = Connection::new(exports());
@@ -97,6 +116,10 @@ fn a_request_costs_no_allocation_and_a_hostile_client_no_more_than_the_bound() {
     ];
     for (opening, message, bound) in bounds {
         let peak = flood(&opening, &message);
-        assert!(peak <= bound, "{peak} bytes for {:?}; expected at most {bound}", &message[..16]);
+        assert!(
+            peak <= bound,
+            "{peak} bytes for {:?}; expected at most {bound}",
+            &message[..16]
+        );
     }
 }

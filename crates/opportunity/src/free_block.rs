@@ -26,7 +26,8 @@ use std::sync::Arc;
 #[cfg(test)]
 mod tests;
 
-pub(crate) const SUMMARY: &str = "reads for a scan what passes while a lone request waits for its sector";
+pub(crate) const SUMMARY: &str =
+    "reads for a scan what passes while a lone request waits for its sector";
 
 /// Its keys.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
@@ -42,15 +43,19 @@ pub(crate) struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { overhead: Duration::from_micros(300), margin: Duration::from_micros(300) }
+        Config {
+            overhead: Duration::from_micros(300),
+            margin: Duration::from_micros(300),
+        }
     }
 }
 
 pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
     let Config { overhead, margin } = read(keys)?;
     let drive = site.drive.as_ref().map_err(|why| {
-        let message =
-            format!("where the arm stands says nothing of requests here: {why}; expected one drive");
+        let message = format!(
+            "where the arm stands says nothing of requests here: {why}; expected one drive"
+        );
         ConfigError::new("kind", message)
     })?;
     for (key, time) in [("overhead", overhead), ("margin", margin)] {
@@ -94,7 +99,11 @@ impl FreeBlock {
     /// drive that gets the command at `now`, with its arm as `arm` says.
     fn passes(&self, now: Time, arm: &Gauge, target: Lbn, write: bool) -> Option<Extent> {
         let before = target.0 - self.drive.track_at(target).first.0;
-        let due = now + self.overhead + self.drive.positioning(now + self.overhead, arm, target, write);
+        let due = now
+            + self.overhead
+            + self
+                .drive
+                .positioning(now + self.overhead, arm, target, write);
         // As late as this the arm may leave and still be there in time.
         let leaves = now + self.overhead + self.margin;
         let wait = self.drive.positioning(leaves, arm, target, write);
@@ -103,7 +112,9 @@ impl FreeBlock {
         }
         // A sector that has gone by comes round behind the target.
         let ahead = |sectors: u64| {
-            let position = self.drive.positioning(leaves, arm, Lbn(target.0 - sectors), write);
+            let position = self
+                .drive
+                .positioning(leaves, arm, Lbn(target.0 - sectors), write);
             (position < wait).then(|| wait - position)
         };
         let most = last_index(before, |sectors| ahead(sectors).is_some());
@@ -112,8 +123,9 @@ impl FreeBlock {
         let clear = clear.div_ceil(passes.as_nanos().max(1));
         let (from, to) = (target.0 - most, target.0.saturating_sub(clear));
         let mut unread: Option<(u64, u64)> = None;
-        self.covered
-            .missing(from, to, |start, end| unread = Some((unread.map_or(start, |(first, _)| first), end)));
+        self.covered.missing(from, to, |start, end| {
+            unread = Some((unread.map_or(start, |(first, _)| first), end))
+        });
         unread.map(|(start, end)| Extent::new(start, end - start))
     }
 }
@@ -124,7 +136,11 @@ fn last_index(most: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, most);
     while low < high {
         let middle = low + (high - low).div_ceil(2);
-        if holds(middle) { low = middle } else { high = middle - 1 }
+        if holds(middle) {
+            low = middle
+        } else {
+            high = middle - 1
+        }
     }
     low
 }
@@ -133,7 +149,10 @@ fn last_index(most: u64, holds: impl Fn(u64) -> bool) -> u64 {
 fn potential(drive: &dyn TrackTable) -> f64 {
     let zones = drive.zone_rates();
     let bytes = |sectors: Sectors| sectors.bytes().0 as f64;
-    let seconds: f64 = zones.iter().map(|zone| bytes(zone.sectors) / zone.bytes_per_s as f64).sum();
+    let seconds: f64 = zones
+        .iter()
+        .map(|zone| bytes(zone.sectors) / zone.bytes_per_s as f64)
+        .sum();
     bytes(drive.capacity()) / seconds
 }
 
@@ -156,14 +175,23 @@ impl Opportunity for FreeBlock {
     }
 
     fn next_look(&self) -> Time {
-        if self.next.is_some() { Time::ZERO } else { Time::NEVER }
+        if self.next.is_some() {
+            Time::ZERO
+        } else {
+            Time::NEVER
+        }
     }
 
     fn look(&mut self, _: Seen, _: &mut dyn FnMut(Signal)) {}
 
     fn next_request(&mut self, _: Seen) -> Option<Own> {
         let extent = self.next.take()?;
-        Some(Own { operation: Operation::Read, extent, verify: false, members: false })
+        Some(Own {
+            operation: Operation::Read,
+            extent,
+            verify: false,
+            members: false,
+        })
     }
 
     fn served(&mut self, seen: Seen, own: &Own, status: Status) {
@@ -176,12 +204,19 @@ impl Opportunity for FreeBlock {
     fn readings(&self) -> Vec<(&'static str, f64)> {
         let read = self.covered.sectors();
         let scan = self.last.since(Time::ZERO).as_secs_f64();
-        let rate = if scan > 0.0 { read.bytes().0 as f64 / scan } else { 0.0 };
+        let rate = if scan > 0.0 {
+            read.bytes().0 as f64 / scan
+        } else {
+            0.0
+        };
         vec![
             ("freeblock_read_mb", read.bytes().0 as f64 / 1e6),
             ("freeblock_mb_per_s", rate / 1e6),
             ("freeblock_potential_share", rate / self.potential),
-            ("freeblock_scanned_share", read.0 as f64 / self.drive.capacity().0 as f64),
+            (
+                "freeblock_scanned_share",
+                read.0 as f64 / self.drive.capacity().0 as f64,
+            ),
             ("freeblock_scan_s", scan),
         ]
     }

@@ -15,8 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 
-pub(crate) const SUMMARY: &str =
-    "pulls dirty pages on the tracks at which the arm will be, to be written in latency that is free";
+pub(crate) const SUMMARY: &str = "pulls dirty pages on the tracks at which the arm will be, to be written in latency that is free";
 
 /// Its keys.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
@@ -30,7 +29,10 @@ pub(crate) struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { tracks: 129, most_inside: 8 }
+        Config {
+            tracks: 129,
+            most_inside: 8,
+        }
     }
 }
 
@@ -38,15 +40,27 @@ impl Default for Config {
 const MOST_TRACKS: u32 = 100_000;
 
 pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
-    let Config { tracks, most_inside } = read(keys)?;
+    let Config {
+        tracks,
+        most_inside,
+    } = read(keys)?;
     if !(1..=MOST_TRACKS).contains(&tracks) {
-        return Err(ConfigError::new("tracks", format!("found {tracks}; expected 1 to {MOST_TRACKS}")));
+        return Err(ConfigError::new(
+            "tracks",
+            format!("found {tracks}; expected 1 to {MOST_TRACKS}"),
+        ));
     }
     if most_inside == 0 {
-        return Err(ConfigError::new("most_inside", "found 0, so that nobody is ever asked; expected more"));
+        return Err(ConfigError::new(
+            "most_inside",
+            "found 0, so that nobody is ever asked; expected more",
+        ));
     }
     let boundaries = site.tracks.clone().map_err(|why| {
-        ConfigError::new("kind", format!("where the arm will be says nothing of requests here: {why}"))
+        ConfigError::new(
+            "kind",
+            format!("where the arm will be says nothing of requests here: {why}"),
+        )
     })?;
     Ok(Box::new(FreeBlockPull {
         boundaries,
@@ -80,7 +94,10 @@ impl FreeBlockPull {
         let first = number.saturating_sub(u64::from(self.tracks / 2));
         let last = (first + u64::from(self.tracks)).min(self.boundaries.len()) - 1;
         let (first, last) = (self.boundaries.nth(first)?, self.boundaries.nth(last)?);
-        Some(Extent { start: first.start, sectors: last.end().since(first.start) })
+        Some(Extent {
+            start: first.start,
+            sectors: last.end().since(first.start),
+        })
     }
 }
 
@@ -88,8 +105,13 @@ impl Opportunity for FreeBlockPull {
     fn arrived(&mut self, _: Seen, request: &Request) -> bool {
         if request.is_put_off() {
             self.inside += 1;
-            let within = self.asked.start <= request.extent.start && request.extent.end() <= self.asked.end();
-            self.written += if within { request.extent.sectors } else { Sectors::ZERO };
+            let within = self.asked.start <= request.extent.start
+                && request.extent.end() <= self.asked.end();
+            self.written += if within {
+                request.extent.sectors
+            } else {
+                Sectors::ZERO
+            };
         } else if request.operation.transfers() && self.inside < self.most_inside {
             self.wanted = self.around(request.extent.start);
         }
@@ -101,13 +123,20 @@ impl Opportunity for FreeBlockPull {
     }
 
     fn next_look(&self) -> Time {
-        if self.wanted.is_some() { Time::ZERO } else { Time::NEVER }
+        if self.wanted.is_some() {
+            Time::ZERO
+        } else {
+            Time::NEVER
+        }
     }
 
     fn look(&mut self, _: Seen, say: &mut dyn FnMut(Signal)) {
         if let Some(extent) = self.wanted.take() {
             self.asked = extent;
-            say(Signal::Pull { extent: Some(extent), sectors: extent.sectors });
+            say(Signal::Pull {
+                extent: Some(extent),
+                sectors: extent.sectors,
+            });
         }
     }
 
@@ -128,21 +157,43 @@ mod tests {
     }
 
     fn request(operation: Operation, track: u64, synchronous: bool) -> Request {
-        let hints = Hints { synchronous, ..Hints::default() };
+        let hints = Hints {
+            synchronous,
+            ..Hints::default()
+        };
         let extent = Extent::new(track * SECTORS_PER_TRACK + 3, 8);
-        Request { operation, extent, hints, ..Request::default() }
+        Request {
+            operation,
+            extent,
+            hints,
+            ..Request::default()
+        }
     }
 
     /// The tracks that are asked for as `request` comes.
     fn asked(pull: &mut dyn Opportunity, request: &Request) -> Option<(u64, u64)> {
-        let seen = Seen { now: Time::ZERO, inside: 1, arm: Gauge::default(), standing: 0 };
+        let seen = Seen {
+            now: Time::ZERO,
+            inside: 1,
+            arm: Gauge::default(),
+            standing: 0,
+        };
         pull.arrived(seen, request);
         let mut asked = None;
         if pull.next_look() <= seen.now {
             pull.look(seen, &mut |signal| {
-                let Signal::Pull { extent: Some(extent), sectors } = signal else { panic!("{signal:?}") };
+                let Signal::Pull {
+                    extent: Some(extent),
+                    sectors,
+                } = signal
+                else {
+                    panic!("{signal:?}")
+                };
                 assert_eq!(sectors, extent.sectors);
-                asked = Some((extent.start.0 / SECTORS_PER_TRACK, extent.sectors.0 / SECTORS_PER_TRACK));
+                asked = Some((
+                    extent.start.0 / SECTORS_PER_TRACK,
+                    extent.sectors.0 / SECTORS_PER_TRACK,
+                ));
             });
         }
         assert_eq!(pull.next_look(), Time::NEVER);
@@ -161,15 +212,30 @@ mod tests {
     #[test]
     fn nobody_is_asked_while_much_waits() {
         let mut pull = built(json!({ "tracks": 1, "most_inside": 2 })).unwrap();
-        let (put_off, read) = (request(Operation::Write, 7, false), request(Operation::Read, 7, true));
+        let (put_off, read) = (
+            request(Operation::Write, 7, false),
+            request(Operation::Read, 7, true),
+        );
         assert_eq!(asked(&mut *pull, &read), Some((7, 1)));
-        assert_eq!(asked(&mut *pull, &put_off), None, "nobody waits for the arm to come there");
+        assert_eq!(
+            asked(&mut *pull, &put_off),
+            None,
+            "nobody waits for the arm to come there"
+        );
         assert_eq!(asked(&mut *pull, &put_off), None);
         assert_eq!(asked(&mut *pull, &read), None);
-        let seen = Seen { now: Time::ZERO, inside: 1, arm: Gauge::default(), standing: 0 };
+        let seen = Seen {
+            now: Time::ZERO,
+            inside: 1,
+            arm: Gauge::default(),
+            standing: 0,
+        };
         pull.left(seen, &put_off, Status::Done);
         assert_eq!(asked(&mut *pull, &read), Some((7, 1)));
-        assert_eq!(pull.readings(), [("freeblock_pulled_mb", 2.0 * 8.0 * 512.0 / 1e6)]);
+        assert_eq!(
+            pull.readings(),
+            [("freeblock_pulled_mb", 2.0 * 8.0 * 512.0 / 1e6)]
+        );
     }
 
     #[test]
@@ -177,7 +243,16 @@ mod tests {
         let key = |keys| built(keys).err().unwrap().key;
         assert_eq!(key(json!({ "tracks": 0 })), "tracks");
         assert_eq!(key(json!({ "most_inside": 0 })), "most_inside");
-        let unknown = Site { tracks: Err("nobody knows".into()), ..site() };
-        assert!(build(&Keys::new(), &unknown).err().unwrap().message.contains("nobody knows"));
+        let unknown = Site {
+            tracks: Err("nobody knows".into()),
+            ..site()
+        };
+        assert!(
+            build(&Keys::new(), &unknown)
+                .err()
+                .unwrap()
+                .message
+                .contains("nobody knows")
+        );
     }
 }

@@ -32,16 +32,33 @@ pub(crate) struct Config {
 impl Default for Config {
     fn default() -> Config {
         let interval = Duration::from_millis(120);
-        Config { every: interval, wait: interval, most_inside: 0, flush: Bytes(64 << 10) }
+        Config {
+            every: interval,
+            wait: interval,
+            most_inside: 0,
+            flush: Bytes(64 << 10),
+        }
     }
 }
 
 pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
-    let Config { every, wait, most_inside, flush } = read(keys)?;
+    let Config {
+        every,
+        wait,
+        most_inside,
+        flush,
+    } = read(keys)?;
     let every = quiet_time("every", some("every", every)?, site)?;
     let wait = quiet_time("wait", wait, site)?;
     let (flush, came) = (granule(flush, site)?, Time::ZERO);
-    Ok(Box::new(IdleFlush { every, wait, most_inside, flush, came, look: Time::ZERO + every }))
+    Ok(Box::new(IdleFlush {
+        every,
+        wait,
+        most_inside,
+        flush,
+        came,
+        look: Time::ZERO + every,
+    }))
 }
 
 struct IdleFlush {
@@ -97,14 +114,34 @@ mod tests {
         let mut flush = build(&Keys::new(), &crate::testing::site()).unwrap();
         let mut pulled = Vec::new();
         for ms in 0..1000 {
-            let inside = requests.iter().filter(|&&came| (came..came + 30).contains(&ms)).count() as u32;
-            let seen = Seen { now: at(ms), inside, arm: Gauge::default(), standing: 0 };
+            let inside = requests
+                .iter()
+                .filter(|&&came| (came..came + 30).contains(&ms))
+                .count() as u32;
+            let seen = Seen {
+                now: at(ms),
+                inside,
+                arm: Gauge::default(),
+                standing: 0,
+            };
             if requests.contains(&ms) {
-                flush.arrived(seen, &Request { operation: Operation::Read, ..Request::default() });
+                flush.arrived(
+                    seen,
+                    &Request {
+                        operation: Operation::Read,
+                        ..Request::default()
+                    },
+                );
             }
             if flush.next_look() <= at(ms) {
                 flush.look(seen, &mut |signal| {
-                    assert_eq!(signal, Signal::Pull { extent: None, sectors: Sectors(128) });
+                    assert_eq!(
+                        signal,
+                        Signal::Pull {
+                            extent: None,
+                            sectors: Sectors(128)
+                        }
+                    );
                     pulled.push(ms);
                 });
             }
@@ -126,7 +163,15 @@ mod tests {
     #[test]
     fn looking_late_keeps_the_intervals() {
         let mut flush = build(&Keys::new(), &crate::testing::site()).unwrap();
-        flush.look(Seen { now: at(500), inside: 0, arm: Gauge::default(), standing: 0 }, &mut |_| {});
+        flush.look(
+            Seen {
+                now: at(500),
+                inside: 0,
+                arm: Gauge::default(),
+                standing: 0,
+            },
+            &mut |_| {},
+        );
         assert_eq!(flush.next_look(), at(600));
     }
 }

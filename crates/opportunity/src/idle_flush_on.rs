@@ -28,15 +28,28 @@ pub(crate) struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { wait: Duration::from_millis(120), flush: Bytes(64 << 10) }
+        Config {
+            wait: Duration::from_millis(120),
+            flush: Bytes(64 << 10),
+        }
     }
 }
 
 pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
     let Config { wait, flush } = read(keys)?;
-    let (wait, flush) = (quiet_time("wait", some("wait", wait)?, site)?, granule(flush, site)?);
+    let (wait, flush) = (
+        quiet_time("wait", some("wait", wait)?, site)?,
+        granule(flush, site)?,
+    );
     let (quiet_since, asked) = (Time::ZERO, Asked::default());
-    Ok(Box::new(IdleFlushOn { wait, flush, quiet_since, asked, came: false, look: Time::ZERO + wait }))
+    Ok(Box::new(IdleFlushOn {
+        wait,
+        flush,
+        quiet_since,
+        asked,
+        came: false,
+        look: Time::ZERO + wait,
+    }))
 }
 
 struct IdleFlushOn {
@@ -112,7 +125,12 @@ mod tests {
             ends.retain(|&end| end > ms);
             for gone in (ends.len()..before).rev() {
                 flush.left(
-                    Seen { now: at(ms), inside: gone as u32, arm: Gauge::default(), standing: 0 },
+                    Seen {
+                        now: at(ms),
+                        inside: gone as u32,
+                        arm: Gauge::default(),
+                        standing: 0,
+                    },
                     &Request::default(),
                     Status::Done,
                 );
@@ -120,14 +138,24 @@ mod tests {
             if reads.contains(&ms) {
                 ends.push(ms + 10);
                 flush.arrived(
-                    Seen { now: at(ms), inside: ends.len() as u32, arm: Gauge::default(), standing: 0 },
+                    Seen {
+                        now: at(ms),
+                        inside: ends.len() as u32,
+                        arm: Gauge::default(),
+                        standing: 0,
+                    },
                     &Request::default(),
                 );
             }
             if flush.next_look() <= at(ms) {
                 let mut asked = false;
                 flush.look(
-                    Seen { now: at(ms), inside: ends.len() as u32, arm: Gauge::default(), standing: 0 },
+                    Seen {
+                        now: at(ms),
+                        inside: ends.len() as u32,
+                        arm: Gauge::default(),
+                        standing: 0,
+                    },
                     &mut |_| asked = true,
                 );
                 if asked {
@@ -142,7 +170,12 @@ mod tests {
                         ..Request::default()
                     };
                     flush.arrived(
-                        Seen { now: at(ms), inside: ends.len() as u32, arm: Gauge::default(), standing: 0 },
+                        Seen {
+                            now: at(ms),
+                            inside: ends.len() as u32,
+                            arm: Gauge::default(),
+                            standing: 0,
+                        },
                         &write,
                     );
                 }
@@ -153,7 +186,11 @@ mod tests {
 
     #[test]
     fn it_waits_once_and_then_goes_on_until_nothing_comes() {
-        assert_eq!(pulls(3, &[])[..5], [120, 130, 140, 150, 270], "the fourth brings nothing");
+        assert_eq!(
+            pulls(3, &[])[..5],
+            [120, 130, 140, 150, 270],
+            "the fourth brings nothing"
+        );
         assert_eq!(pulls(0, &[])[..3], [120, 240, 360]);
     }
 
@@ -165,17 +202,49 @@ mod tests {
     #[test]
     fn writes_beyond_what_was_asked_for_are_somebody_elses() {
         let mut flush = build(&Keys::new(), &crate::testing::site()).unwrap();
-        flush.look(Seen { now: at(120), inside: 0, arm: Gauge::default(), standing: 0 }, &mut |_| {});
-        let write =
-            Request { operation: Operation::Write, extent: Extent::new(0, 128), ..Request::default() };
-        flush.arrived(Seen { now: at(121), inside: 1, arm: Gauge::default(), standing: 0 }, &write);
+        flush.look(
+            Seen {
+                now: at(120),
+                inside: 0,
+                arm: Gauge::default(),
+                standing: 0,
+            },
+            &mut |_| {},
+        );
+        let write = Request {
+            operation: Operation::Write,
+            extent: Extent::new(0, 128),
+            ..Request::default()
+        };
+        flush.arrived(
+            Seen {
+                now: at(121),
+                inside: 1,
+                arm: Gauge::default(),
+                standing: 0,
+            },
+            &write,
+        );
         flush.left(
-            Seen { now: at(125), inside: 0, arm: Gauge::default(), standing: 0 },
+            Seen {
+                now: at(125),
+                inside: 0,
+                arm: Gauge::default(),
+                standing: 0,
+            },
             &write,
             Status::Done,
         );
         assert_eq!(flush.next_look(), at(125), "an answer");
-        flush.arrived(Seen { now: at(125), inside: 1, arm: Gauge::default(), standing: 0 }, &write);
+        flush.arrived(
+            Seen {
+                now: at(125),
+                inside: 1,
+                arm: Gauge::default(),
+                standing: 0,
+            },
+            &write,
+        );
         assert_eq!(flush.next_look(), at(245), "no answer");
     }
 }

@@ -54,14 +54,22 @@ impl Default for Config {
 }
 
 pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
-    let Config { wait, at_a_time, rate, every } = read(keys)?;
+    let Config {
+        wait,
+        at_a_time,
+        rate,
+        every,
+    } = read(keys)?;
     quiet_time("wait", some("wait", wait)?, site)?;
     some("every", every)?;
     let sectors = whole_sectors("at_a_time", at_a_time)?;
     let spacing = match rate {
         None => Duration::ZERO,
         Some(Bytes(0)) => {
-            return Err(ConfigError::new("rate", "found 0; expected bytes a second, such as 50MiB"));
+            return Err(ConfigError::new(
+                "rate",
+                "found 0; expected bytes a second, such as 50MiB",
+            ));
         }
         Some(rate) => Duration::from_secs_f64(at_a_time.0 as f64 / rate.0 as f64),
     };
@@ -125,7 +133,10 @@ struct Counts {
 impl IdleScrub {
     /// Nothing is left to be begun, and what was begun has ended.
     fn end_pass(&mut self, now: Time) {
-        if let Some(begun) = self.begun.filter(|_| self.at >= self.depth && self.reading.is_empty()) {
+        if let Some(begun) = self
+            .begun
+            .filter(|_| self.at >= self.depth && self.reading.is_empty())
+        {
             self.counts.passes += 1;
             self.counts.took += now.since(begun);
             (self.begun, self.at) = (None, Sectors::ZERO);
@@ -175,7 +186,12 @@ impl Opportunity for IdleScrub {
         self.at += sectors;
         self.due = seen.now + self.spacing;
         self.reading.push(extent);
-        Some(Own { operation: Operation::Read, extent, verify: true, members: true })
+        Some(Own {
+            operation: Operation::Read,
+            extent,
+            verify: true,
+            members: true,
+        })
     }
 
     fn served(&mut self, seen: Seen, own: &Own, status: Status) {
@@ -199,7 +215,15 @@ impl Opportunity for IdleScrub {
 
     fn readings(&self) -> Vec<(&'static str, f64)> {
         let megabytes = |sectors: Sectors| sectors.bytes().0 as f64 / 1e6;
-        let Counts { passes, took, read, found, unread, met, waited } = self.counts;
+        let Counts {
+            passes,
+            took,
+            read,
+            found,
+            unread,
+            met,
+            waited,
+        } = self.counts;
         let reading: u64 = self.reading.iter().map(|extent| extent.sectors.0).sum();
         let part = (self.at.0 - reading) as f64 / self.depth.0.max(1) as f64;
         let mut readings = vec![
@@ -208,10 +232,16 @@ impl Opportunity for IdleScrub {
             ("scrub_found", found as f64),
             ("scrub_unread_mb", megabytes(unread)),
             ("scrub_met", met as f64),
-            ("scrub_met_ms_mean", waited.as_millis_f64() / met.max(1) as f64),
+            (
+                "scrub_met_ms_mean",
+                waited.as_millis_f64() / met.max(1) as f64,
+            ),
         ];
         if passes > 0 {
-            readings.insert(1, ("scrub_pass_h", took.as_secs_f64() / 3600.0 / passes as f64));
+            readings.insert(
+                1,
+                ("scrub_pass_h", took.as_secs_f64() / 3600.0 / passes as f64),
+            );
         }
         readings
     }

@@ -95,10 +95,15 @@ impl Default for Config {
 pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
     let config: Config = read(keys)?;
     quiet_time("wait", some("wait", config.wait)?, site)?;
-    let (at_a_time, keep) =
-        (whole_sectors("at_a_time", config.at_a_time)?, whole_sectors("keep", config.keep)?);
+    let (at_a_time, keep) = (
+        whole_sectors("at_a_time", config.at_a_time)?,
+        whole_sectors("keep", config.keep)?,
+    );
     if at_a_time > keep {
-        let message = format!("found {}; expected no more than is kept, {}", config.at_a_time, config.keep);
+        let message = format!(
+            "found {}; expected no more than is kept, {}",
+            config.at_a_time, config.keep
+        );
         return Err(ConfigError::new("at_a_time", message));
     }
     if let Some(why) = site.unverifiable {
@@ -210,7 +215,9 @@ impl IdleVerify {
             gone += pieces.remove(*other);
         }
         self.overwritten(gone);
-        pieces.into_iter().for_each(|piece| self.unverified.add(piece));
+        pieces
+            .into_iter()
+            .for_each(|piece| self.unverified.add(piece));
         self.make_room();
     }
 
@@ -224,18 +231,25 @@ impl IdleVerify {
                 self.doubt(Doubt::Unseen);
             }
         }
-        let left = |kept: &Unverified, room: Sectors| Sectors(room.0.saturating_sub(kept.sectors().0));
+        let left =
+            |kept: &Unverified, room: Sectors| Sectors(room.0.saturating_sub(kept.sectors().0));
         let room = left(&self.unverified, self.keep);
         self.doubted.forget_beyond(room);
         self.right.forget_beyond(left(&self.doubted, room));
     }
 
     fn checked(&mut self, status: Status) {
-        let Some(Checking { pieces, again }) = self.checking.take() else { return };
+        let Some(Checking { pieces, again }) = self.checking.take() else {
+            return;
+        };
         let sectors = pieces.sectors();
         match status {
             Status::Done => {
-                let counted = if again { &mut self.counts.doubted } else { &mut self.counts.verified };
+                let counted = if again {
+                    &mut self.counts.doubted
+                } else {
+                    &mut self.counts.verified
+                };
                 *counted += sectors;
                 if self.doubt > Doubt::Never {
                     pieces.into_iter().for_each(|piece| self.right.add(piece));
@@ -280,7 +294,9 @@ impl IdleVerify {
         if self.doubted.is_empty() && std::mem::take(&mut self.doubts) {
             self.doubted = std::mem::take(&mut self.right);
         }
-        self.doubted.take_oldest(self.at_a_time).map(|extent| (extent, true))
+        self.doubted
+            .take_oldest(self.at_a_time)
+            .map(|extent| (extent, true))
     }
 }
 
@@ -303,7 +319,11 @@ impl Opportunity for IdleVerify {
         if !matches!(request.operation, Operation::Write | Operation::Discard) {
             return;
         }
-        if let Some(place) = self.writing.iter().position(|extent| *extent == request.extent) {
+        if let Some(place) = self
+            .writing
+            .iter()
+            .position(|extent| *extent == request.extent)
+        {
             self.writing.swap_remove(place);
         }
         if request.operation == Operation::Write && status == Status::Done {
@@ -345,11 +365,24 @@ impl Opportunity for IdleVerify {
         }
         if let Some(&extent) = self.mending.first() {
             self.mends = true;
-            return Some(Own { operation: Operation::Write, extent, verify: false, members: false });
+            return Some(Own {
+                operation: Operation::Write,
+                extent,
+                verify: false,
+                members: false,
+            });
         }
         let (extent, again) = self.next_check()?;
-        self.checking = Some(Checking { pieces: Extents::of(extent), again });
-        Some(Own { operation: Operation::Read, extent, verify: true, members: false })
+        self.checking = Some(Checking {
+            pieces: Extents::of(extent),
+            again,
+        });
+        Some(Own {
+            operation: Operation::Read,
+            extent,
+            verify: true,
+            members: false,
+        })
     }
 
     fn served(&mut self, _: Seen, own: &Own, status: Status) {
@@ -361,8 +394,20 @@ impl Opportunity for IdleVerify {
 
     fn readings(&self) -> Vec<(&'static str, f64)> {
         let megabytes = |sectors: Sectors| sectors.bytes().0 as f64 / 1e6;
-        let Counts { written, verified, forgotten, overwritten, found, mended, doubted } = self.counts;
-        let share = if written == Sectors::ZERO { 0.0 } else { verified.0 as f64 / written.0 as f64 };
+        let Counts {
+            written,
+            verified,
+            forgotten,
+            overwritten,
+            found,
+            mended,
+            doubted,
+        } = self.counts;
+        let share = if written == Sectors::ZERO {
+            0.0
+        } else {
+            verified.0 as f64 / written.0 as f64
+        };
         vec![
             ("verify_written_mb", megabytes(written)),
             ("verify_verified_mb", megabytes(verified)),

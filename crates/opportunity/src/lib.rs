@@ -20,7 +20,9 @@ mod watch;
 pub use watch::Watch;
 
 use fullstroke_contract::registry::{Entry, Keys, find, schema_of};
-use fullstroke_contract::{ConfigError, Extent, Gauge, Operation, Request, Signal, Status, TrackTable};
+use fullstroke_contract::{
+    ConfigError, Extent, Gauge, Operation, Request, Signal, Status, TrackTable,
+};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Bytes, Duration, Sectors, Time};
 use std::sync::Arc;
@@ -160,14 +162,28 @@ pub const REGISTRY: &[Entry<Kind>] = &[
 /// # Errors
 /// No kind, or an unknown one.
 pub fn kind_of(table: &Keys) -> Result<(&'static Entry<Kind>, Keys), ConfigError> {
-    let names = || REGISTRY.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+    let names = || {
+        REGISTRY
+            .iter()
+            .map(|entry| entry.name)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     let mut keys = table.clone();
     let kind = match keys.remove("kind") {
         Some(kind) => kind,
-        None => return Err(ConfigError::new("kind", format!("found none; expected one of {}", names()))),
+        None => {
+            return Err(ConfigError::new(
+                "kind",
+                format!("found none; expected one of {}", names()),
+            ));
+        }
     };
     let Some(name) = kind.as_str() else {
-        return Err(ConfigError::new("kind", format!("found {kind}; expected one of {}", names())));
+        return Err(ConfigError::new(
+            "kind",
+            format!("found {kind}; expected one of {}", names()),
+        ));
     };
     Ok((find("opportunity", REGISTRY, "kind", name)?, keys))
 }
@@ -202,7 +218,12 @@ mod testing {
         fn track_at(&self, lbn: Lbn) -> Track {
             let track = lbn.0 / SECTORS_PER_TRACK;
             let first = Lbn(track * SECTORS_PER_TRACK);
-            Track { first, sectors: Sectors(SECTORS_PER_TRACK), cylinder: Cylinder(track as u32), surface: 0 }
+            Track {
+                first,
+                sectors: Sectors(SECTORS_PER_TRACK),
+                cylinder: Cylinder(track as u32),
+                surface: 0,
+            }
         }
 
         fn cylinder_of(&self, lbn: Lbn) -> Cylinder {
@@ -211,12 +232,18 @@ mod testing {
 
         fn positioning(&self, now: Time, _: &Gauge, lbn: Lbn, _: bool) -> Duration {
             let begins = lbn.0 % SECTORS_PER_TRACK * (REVOLUTION_NS / SECTORS_PER_TRACK);
-            Duration::from_nanos((begins + REVOLUTION_NS - now.as_nanos() % REVOLUTION_NS) % REVOLUTION_NS)
+            Duration::from_nanos(
+                (begins + REVOLUTION_NS - now.as_nanos() % REVOLUTION_NS) % REVOLUTION_NS,
+            )
         }
 
         fn zone_rates(&self) -> Vec<ZoneRate> {
             let bytes_per_s = SECTORS_PER_TRACK * 512 * 1_000_000_000 / REVOLUTION_NS;
-            vec![ZoneRate { first: Lbn(0), sectors: self.capacity(), bytes_per_s }]
+            vec![ZoneRate {
+                first: Lbn(0),
+                sectors: self.capacity(),
+                bytes_per_s,
+            }]
         }
     }
 
@@ -251,7 +278,12 @@ mod conformance {
             let until = now + Duration::from_nanos(gap);
             while opportunity.next_look() <= until {
                 let at = opportunity.next_look().max(now);
-                let seen = Seen { now: at, inside: 0, arm: Gauge::default(), standing: 0 };
+                let seen = Seen {
+                    now: at,
+                    inside: 0,
+                    arm: Gauge::default(),
+                    standing: 0,
+                };
                 opportunity.look(seen, &mut |_| pulls += 1);
                 while let Some(own) = opportunity.next_request(seen) {
                     opportunity.served(seen, &own, Status::Done);
@@ -261,11 +293,32 @@ mod conformance {
                 now = at;
             }
             now = until;
-            let operation = if write { Operation::Write } else { Operation::Read };
-            let request = Request { operation, extent: Extent::new(0, 8), ..Request::default() };
-            opportunity.arrived(Seen { now, inside: 1, arm: Gauge::default(), standing: 0 }, &request);
+            let operation = if write {
+                Operation::Write
+            } else {
+                Operation::Read
+            };
+            let request = Request {
+                operation,
+                extent: Extent::new(0, 8),
+                ..Request::default()
+            };
+            opportunity.arrived(
+                Seen {
+                    now,
+                    inside: 1,
+                    arm: Gauge::default(),
+                    standing: 0,
+                },
+                &request,
+            );
             opportunity.left(
-                Seen { now, inside: 0, arm: Gauge::default(), standing: 0 },
+                Seen {
+                    now,
+                    inside: 0,
+                    arm: Gauge::default(),
+                    standing: 0,
+                },
                 &request,
                 Status::Done,
             );
@@ -289,7 +342,10 @@ mod conformance {
 
     #[test]
     fn what_no_run_is_long_enough_for_is_refused() {
-        let site = Site { lasts: Some(Duration::from_secs(60)), ..testing::site() };
+        let site = Site {
+            lasts: Some(Duration::from_secs(60)),
+            ..testing::site()
+        };
         for (kind, key) in [
             ("idle-flush", "wait"),
             ("idle-flush", "every"),
@@ -303,7 +359,10 @@ mod conformance {
                 build(keys.as_object().unwrap(), &site)
             };
             let error = keys("60s").err().map(|error| error.to_string()).unwrap();
-            assert!(error.contains(key) && error.contains("the run lasts 60s"), "{kind}: {error}");
+            assert!(
+                error.contains(key) && error.contains("the run lasts 60s"),
+                "{kind}: {error}"
+            );
             assert!(keys("59s").is_ok(), "{kind}");
         }
     }
@@ -312,16 +371,29 @@ mod conformance {
     fn a_table_without_a_known_kind_is_refused() {
         let error = |keys: serde_json::Value| {
             let keys = keys.as_object().unwrap().clone();
-            build(&keys, &testing::site()).err().map(|error| error.to_string()).unwrap()
+            build(&keys, &testing::site())
+                .err()
+                .map(|error| error.to_string())
+                .unwrap()
         };
         assert!(error(serde_json::json!({})).contains("idle-flush, idle-flush-on"));
-        assert!(error(serde_json::json!({ "kind": "idle-flsh" })).contains("did you mean `idle-flush`?"));
+        assert!(
+            error(serde_json::json!({ "kind": "idle-flsh" }))
+                .contains("did you mean `idle-flush`?")
+        );
         assert!(error(serde_json::json!({ "kind": 3 })).contains("found 3"));
-        assert!(error(serde_json::json!({ "kind": "idle-flush", "flush": "0KiB" })).contains("flush"));
-        assert!(error(serde_json::json!({ "kind": "idle-flush", "every": "0s" })).contains("every"));
+        assert!(
+            error(serde_json::json!({ "kind": "idle-flush", "flush": "0KiB" })).contains("flush")
+        );
+        assert!(
+            error(serde_json::json!({ "kind": "idle-flush", "every": "0s" })).contains("every")
+        );
         for kind in ["idle-flush", "idle-flush-on"] {
             let error = error(serde_json::json!({ "kind": kind, "flush": "2MiB" }));
-            assert!(error.contains("flush") && error.contains("largest page cache"), "{error}");
+            assert!(
+                error.contains("flush") && error.contains("largest page cache"),
+                "{error}"
+            );
         }
     }
 }

@@ -34,12 +34,20 @@ pub(crate) struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { after: Duration::from_secs(5), flush: None, start_standing: false }
+        Config {
+            after: Duration::from_secs(5),
+            flush: None,
+            start_standing: false,
+        }
     }
 }
 
 pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
-    let Config { after, flush, start_standing } = read(keys)?;
+    let Config {
+        after,
+        flush,
+        start_standing,
+    } = read(keys)?;
     let after = quiet_time("after", some("after", after)?, site)?;
     let Some(stop) = site.stop else {
         let message = "no drive stops its platters by itself, so that nothing is to be pulled before it; give \
@@ -57,7 +65,14 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
     let flush = flush.map_or(Ok(most(site)), |flush| granule(flush, site))?;
     let stage = Stage::Busy { since: Time::ZERO };
     let (hosts, counts) = (site.hosts, Counts::default());
-    Ok(Box::new(PullBeforeStop { after, flush, start_standing, hosts, stage, counts }))
+    Ok(Box::new(PullBeforeStop {
+        after,
+        flush,
+        start_standing,
+        hosts,
+        stage,
+        counts,
+    }))
 }
 
 /// What the largest page cache holds, or a TiB: of clients nobody knows it.
@@ -99,9 +114,10 @@ impl Opportunity for PullBeforeStop {
     fn arrived(&mut self, seen: Seen, request: &Request) -> bool {
         let since = seen.now;
         self.stage = match self.stage {
-            Stage::Asked { written, .. } if request.operation == Operation::Write => {
-                Stage::Asked { since, written: written + request.extent.sectors }
-            }
+            Stage::Asked { written, .. } if request.operation == Operation::Write => Stage::Asked {
+                since,
+                written: written + request.extent.sectors,
+            },
             // What is written comes with flushes.
             Stage::Asked { written, .. } if request.operation != Operation::Read => {
                 Stage::Asked { since, written }
@@ -141,14 +157,21 @@ impl Opportunity for PullBeforeStop {
             Stage::Busy { .. } => {
                 self.counts.asked += 1;
                 (0..self.hosts).for_each(|_| say(any(self.flush)));
-                Stage::Asked { since, written: Sectors::ZERO }
+                Stage::Asked {
+                    since,
+                    written: Sectors::ZERO,
+                }
             }
             Stage::Asked { .. } | Stage::Quiet => self.ended(Stage::Quiet),
         };
     }
 
     fn readings(&self) -> Vec<(&'static str, f64)> {
-        let Counts { asked, answered, written } = self.counts;
+        let Counts {
+            asked,
+            answered,
+            written,
+        } = self.counts;
         vec![
             ("stop_pulls", asked as f64),
             ("stop_pulls_answered", answered as f64),
@@ -193,9 +216,17 @@ mod tests {
         let mut pulled = Vec::new();
         for ms in 0..60_000 {
             let inside = |then: u64| {
-                requests.iter().filter(|(came, _, stays)| (*came..came + stays).contains(&then)).count()
+                requests
+                    .iter()
+                    .filter(|(came, _, stays)| (*came..came + stays).contains(&then))
+                    .count()
             };
-            let seen = Seen { now: at(ms), inside: inside(ms) as u32, arm: Gauge::default(), standing };
+            let seen = Seen {
+                now: at(ms),
+                inside: inside(ms) as u32,
+                arm: Gauge::default(),
+                standing,
+            };
             let request = |operation| Request {
                 operation,
                 extent: fullstroke_contract::Extent::new(0, 2000),
@@ -204,12 +235,21 @@ mod tests {
             for (_, operation, _) in requests.iter().filter(|(came, ..)| *came == ms) {
                 pull.arrived(seen, &request(*operation));
             }
-            for (_, operation, _) in requests.iter().filter(|(came, _, stays)| came + stays == ms) {
+            for (_, operation, _) in requests
+                .iter()
+                .filter(|(came, _, stays)| came + stays == ms)
+            {
                 pull.left(seen, &request(*operation), Status::Done);
             }
             if pull.next_look() <= at(ms) {
                 pull.look(seen, &mut |signal| {
-                    assert_eq!(signal, Signal::Pull { extent: None, sectors: Sectors(2048) });
+                    assert_eq!(
+                        signal,
+                        Signal::Pull {
+                            extent: None,
+                            sectors: Sectors(2048)
+                        }
+                    );
                     pulled.push(ms);
                 });
             }
@@ -220,11 +260,16 @@ mod tests {
     #[test]
     fn it_asks_once_about_each_idle_time() {
         use Operation::{Read, Write};
-        let (pulled, counted) = pulls(&[(5_000, Read, 10), (30_000, Write, 10), (31_000, Write, 10)]);
+        let (pulled, counted) =
+            pulls(&[(5_000, Read, 10), (30_000, Write, 10), (31_000, Write, 10)]);
         assert_eq!(pulled, [2_000, 7_010, 33_010]);
         assert_eq!(
             counted,
-            [("stop_pulls", 3.0), ("stop_pulls_answered", 0.0), ("stop_pulls_written_mb", 0.0)]
+            [
+                ("stop_pulls", 3.0),
+                ("stop_pulls_answered", 0.0),
+                ("stop_pulls_written_mb", 0.0)
+            ]
         );
     }
 
@@ -232,9 +277,19 @@ mod tests {
     fn answers_begin_no_other_idle_time_and_reads_do() {
         use Operation::{Read, Write};
         // An answer, the rest of it, and then something else.
-        let (pulled, counted) = pulls(&[(2_100, Write, 500), (3_000, Write, 500), (20_000, Write, 10)]);
+        let (pulled, counted) = pulls(&[
+            (2_100, Write, 500),
+            (3_000, Write, 500),
+            (20_000, Write, 10),
+        ]);
         assert_eq!(pulled, [2_000, 22_010]);
-        assert_eq!(counted[1..], [("stop_pulls_answered", 1.0), ("stop_pulls_written_mb", 2.048)]);
+        assert_eq!(
+            counted[1..],
+            [
+                ("stop_pulls_answered", 1.0),
+                ("stop_pulls_written_mb", 2.048)
+            ]
+        );
         let (pulled, _) = pulls(&[(2_100, Write, 500), (3_000, Read, 500)]);
         assert_eq!(pulled, [2_000, 5_500]);
     }
@@ -255,13 +310,27 @@ mod tests {
     #[test]
     fn a_time_behind_which_platters_stand_already_is_refused() {
         let refused = |keys: serde_json::Value, site: &Site| {
-            build(keys.as_object().unwrap(), site).err().map(|error| error.to_string()).unwrap()
+            build(keys.as_object().unwrap(), site)
+                .err()
+                .map(|error| error.to_string())
+                .unwrap()
         };
         let site = crate::testing::site();
         let error = refused(serde_json::json!({ "after": "10min" }), &site);
-        assert!(error.starts_with("`after`") && error.contains("may stop behind 60 s"), "{error}");
-        let error = refused(serde_json::json!({}), &Site { stop: None, ..site.clone() });
+        assert!(
+            error.starts_with("`after`") && error.contains("may stop behind 60 s"),
+            "{error}"
+        );
+        let error = refused(
+            serde_json::json!({}),
+            &Site {
+                stop: None,
+                ..site.clone()
+            },
+        );
         assert!(error.contains("no drive stops"), "{error}");
-        assert!(refused(serde_json::json!({ "flush": "2MiB" }), &site).contains("largest page cache"));
+        assert!(
+            refused(serde_json::json!({ "flush": "2MiB" }), &site).contains("largest page cache")
+        );
     }
 }

@@ -26,7 +26,8 @@ pub(crate) fn granule(flush: Bytes, site: &Site) -> Result<Sectors, ConfigError>
 /// Nothing, or no whole sectors, at `key`.
 pub(crate) fn whole_sectors(key: &str, size: Bytes) -> Result<Sectors, ConfigError> {
     if size.0 == 0 || !size.0.is_multiple_of(SECTOR_BYTES) {
-        let message = format!("found {size}; expected whole sectors of {SECTOR_BYTES} bytes, at least one");
+        let message =
+            format!("found {size}; expected whole sectors of {SECTOR_BYTES} bytes, at least one");
         return Err(ConfigError::new(key, message));
     }
     Ok(Sectors(size.0 / SECTOR_BYTES))
@@ -50,7 +51,8 @@ pub(crate) fn some(key: &str, time: Duration) -> Result<Duration, ConfigError> {
 pub(crate) fn quiet_time(key: &str, time: Duration, site: &Site) -> Result<Duration, ConfigError> {
     match site.lasts {
         Some(lasts) if time >= lasts => {
-            let message = format!("found {time}; the run lasts {lasts}, and is never quiet for so long");
+            let message =
+                format!("found {time}; the run lasts {lasts}, and is never quiet for so long");
             Err(ConfigError::new(key, message))
         }
         _ => Ok(time),
@@ -59,7 +61,10 @@ pub(crate) fn quiet_time(key: &str, time: Duration, site: &Site) -> Result<Durat
 
 /// The host chooses what it writes.
 pub(crate) fn any(sectors: Sectors) -> Signal {
-    Signal::Pull { extent: None, sectors }
+    Signal::Pull {
+        extent: None,
+        sectors,
+    }
 }
 
 /// What has been asked for and not come yet: writes are taken for it as they come,

@@ -31,7 +31,8 @@ use std::sync::Arc;
 #[cfg(test)]
 mod tests;
 
-pub(crate) const SUMMARY: &str = "offers tracks that are in use before they leave the drive's buffer";
+pub(crate) const SUMMARY: &str =
+    "offers tracks that are in use before they leave the drive's buffer";
 
 /// Its keys.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
@@ -84,12 +85,19 @@ enum When {
 
 pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
     let config: Config = read(keys)?;
-    let Config { tracks, transfer_window, hit_ratio, span, .. } = config;
+    let Config {
+        tracks,
+        transfer_window,
+        hit_ratio,
+        span,
+        ..
+    } = config;
     if tracks == 0 {
         return Err(ConfigError::new("tracks", "found 0; expected at least 1"));
     }
     if !(1..=tracks).contains(&transfer_window) {
-        let message = format!("found {transfer_window}; expected 1 to {tracks}, the tracks of the buffer");
+        let message =
+            format!("found {transfer_window}; expected 1 to {tracks}, the tracks of the buffer");
         return Err(ConfigError::new("transfer_window", message));
     }
     if !(hit_ratio > 0.0 && hit_ratio <= 1.0) {
@@ -98,12 +106,15 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
     }
     let seconds = Duration::from_secs(1);
     if span < seconds || span.as_nanos() % seconds.as_nanos() != 0 {
-        return Err(ConfigError::new("span", format!("found {span}; expected whole seconds, at least 1s")));
+        return Err(ConfigError::new(
+            "span",
+            format!("found {span}; expected whole seconds, at least 1s"),
+        ));
     }
     some("block", config.block)?;
     let boundaries = site.tracks.clone();
-    let boundaries =
-        boundaries.map_err(|why| ConfigError::new("kind", format!("there are no tracks to offer: {why}")))?;
+    let boundaries = boundaries
+        .map_err(|why| ConfigError::new("kind", format!("there are no tracks to offer: {why}")))?;
     let longest = boundaries.longest().0;
     if u64::from(config.hits) > longest {
         let message = format!(
@@ -218,12 +229,18 @@ impl Opportunity for TrackPush {
     }
 
     fn next_look(&self) -> Time {
-        let due = if self.offers.is_empty() { Time::NEVER } else { Time::ZERO };
+        let due = if self.offers.is_empty() {
+            Time::NEVER
+        } else {
+            Time::ZERO
+        };
         due.min(self.blocked.unwrap_or(Time::NEVER))
     }
 
     fn look(&mut self, seen: Seen, say: &mut dyn FnMut(Signal)) {
-        self.offers.drain(..).for_each(|track| say(Signal::Push(track)));
+        self.offers
+            .drain(..)
+            .for_each(|track| say(Signal::Push(track)));
         if self.blocked.is_some_and(|until| until <= seen.now) {
             // Nobody has fetched it; nobody may be there who would.
             self.blocked = None;
@@ -232,6 +249,9 @@ impl Opportunity for TrackPush {
     }
 
     fn readings(&self) -> Vec<(&'static str, f64)> {
-        vec![("track_hit_share_max", self.most.hit_ratio), ("track_hits_max", f64::from(self.most.hits))]
+        vec![
+            ("track_hit_share_max", self.most.hit_ratio),
+            ("track_hits_max", f64::from(self.most.hits)),
+        ]
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::{Opportunity, Own, Seen};
 use fullstroke_contract::{
-    Completion, Counters, Cx, Gauge, Hints, LayerReadings, Node, Notice, Port, Request, RequestId, Signal,
-    Slots, Wake,
+    Completion, Counters, Cx, Gauge, Hints, LayerReadings, Node, Notice, Port, Request, RequestId,
+    Signal, Slots, Wake,
 };
 use fullstroke_units::{Duration, Sectors, Time};
 use std::collections::VecDeque;
@@ -37,7 +37,11 @@ pub struct Watch {
 #[derive(Clone, Copy, Debug)]
 enum Flight {
     /// A request from above, since when, and which opportunities let it wait, bit by bit.
-    Above { request: Request, since: Time, held_by: u64 },
+    Above {
+        request: Request,
+        since: Time,
+        held_by: u64,
+    },
     /// What an opportunity does for itself.
     Own { opportunity: usize, own: Own },
 }
@@ -79,12 +83,21 @@ impl Watch {
     }
 
     fn seen(&self, now: Time) -> Seen {
-        Seen { now, inside: self.inside, arm: self.member, standing: self.standing }
+        Seen {
+            now,
+            inside: self.inside,
+            arm: self.member,
+            standing: self.standing,
+        }
     }
 
     /// The longest quiet time, with the one that goes on.
     fn quiet_until(&self, now: Time) -> Duration {
-        if self.inside == 0 { self.quiet.max(now.since(self.came)) } else { self.quiet }
+        if self.inside == 0 {
+            self.quiet.max(now.since(self.came))
+        } else {
+            self.quiet
+        }
     }
 
     /// Each looks whose time has come, and does what it can; who waited for that goes down.
@@ -99,7 +112,10 @@ impl Watch {
                 cx.out.signal(signal);
             });
             while let Some(own) = opportunity.next_request(seen) {
-                let slot = self.slots.keep(Flight::Own { opportunity: index, own });
+                let slot = self.slots.keep(Flight::Own {
+                    opportunity: index,
+                    own,
+                });
                 cx.out.issue(0, request_of(slot, &own));
             }
         }
@@ -108,22 +124,46 @@ impl Watch {
 
     /// Those that waited go down in the order in which they came.
     fn release(&mut self, now: Time, cx: &mut Cx<'_>) {
-        if self.opportunities.iter().any(|opportunity| opportunity.holding()) {
+        if self
+            .opportunities
+            .iter()
+            .any(|opportunity| opportunity.holding())
+        {
             return;
         }
         for slot in self.held.drain(..) {
-            let Flight::Above { request, since, held_by } = self.slots[slot] else { continue };
+            let Flight::Above {
+                request,
+                since,
+                held_by,
+            } = self.slots[slot]
+            else {
+                continue;
+            };
             for (index, opportunity) in self.opportunities.iter_mut().enumerate() {
                 if held_by >> index & 1 == 1 {
                     opportunity.released(&request);
                 }
             }
             self.said.held += now.since(since);
-            cx.out.issue(0, Request { id: RequestId(u64::from(slot)), ..request });
+            cx.out.issue(
+                0,
+                Request {
+                    id: RequestId(u64::from(slot)),
+                    ..request
+                },
+            );
         }
     }
 
-    fn answer(&mut self, now: Time, completion: Completion, request: &Request, since: Time, cx: &mut Cx<'_>) {
+    fn answer(
+        &mut self,
+        now: Time,
+        completion: Completion,
+        request: &Request,
+        since: Time,
+        cx: &mut Cx<'_>,
+    ) {
         self.inside -= 1;
         if self.inside == 0 {
             self.idle_since = now;
@@ -143,7 +183,12 @@ fn request_of(slot: u32, own: &Own) -> Request {
         origin: Request::BACKGROUND,
         operation: own.operation,
         extent: own.extent,
-        hints: Hints { synchronous: false, verify: own.verify, members: own.members, ..Hints::default() },
+        hints: Hints {
+            synchronous: false,
+            verify: own.verify,
+            members: own.members,
+            ..Hints::default()
+        },
         ..Request::default()
     }
 }
@@ -176,9 +221,19 @@ impl Node for Watch {
         for (index, opportunity) in self.opportunities.iter_mut().enumerate() {
             held_by |= u64::from(opportunity.arrived(seen, &request)) << index;
         }
-        let slot = self.slots.keep(Flight::Above { request, since: now, held_by });
+        let slot = self.slots.keep(Flight::Above {
+            request,
+            since: now,
+            held_by,
+        });
         match held_by {
-            0 => cx.out.issue(0, Request { id: RequestId(u64::from(slot)), ..request }),
+            0 => cx.out.issue(
+                0,
+                Request {
+                    id: RequestId(u64::from(slot)),
+                    ..request
+                },
+            ),
             _ => self.held.push_back(slot),
         }
         self.look(now, cx);
@@ -187,7 +242,9 @@ impl Node for Watch {
     fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
         self.member = cx.below.gauge(0);
         match self.slots.take(completion.id.0 as u32) {
-            Flight::Above { request, since, .. } => self.answer(now, completion, &request, since, cx),
+            Flight::Above { request, since, .. } => {
+                self.answer(now, completion, &request, since, cx)
+            }
             Flight::Own { opportunity, own } => {
                 let seen = self.seen(now);
                 self.opportunities[opportunity].served(seen, &own, completion.status);
@@ -211,14 +268,25 @@ impl Node for Watch {
 
     /// What storage looks out for goes on for ever; who is held by it does not.
     fn next_wake(&self) -> Wake {
-        let looks = self.opportunities.iter().map(|opportunity| opportunity.next_look());
+        let looks = self
+            .opportunities
+            .iter()
+            .map(|opportunity| opportunity.next_look());
         let look = looks.min().unwrap_or(Time::NEVER);
-        if self.held.is_empty() { Wake::Chore(look) } else { Wake::Work(look) }
+        if self.held.is_empty() {
+            Wake::Chore(look)
+        } else {
+            Wake::Work(look)
+        }
     }
 
     fn gauge(&self) -> Gauge {
         let idle_since = (self.inside == 0).then_some(self.idle_since);
-        Gauge { queue_length: self.inside, idle_since, ..self.member }
+        Gauge {
+            queue_length: self.inside,
+            idle_since,
+            ..self.member
+        }
     }
 
     fn count(&self, now: Time, counters: &mut Counters) {
@@ -230,10 +298,18 @@ impl Node for Watch {
             ("signals_pushed_mb", megabytes(self.said.pushed)),
             ("signals_held_ms", self.said.held.as_millis_f64()),
         ];
-        let waits = self.opportunities.iter().any(|opportunity| opportunity.waits_for_quiet());
+        let waits = self
+            .opportunities
+            .iter()
+            .any(|opportunity| opportunity.waits_for_quiet());
         let quiet = waits.then(|| ("quiet_ms_max", self.quiet_until(now).as_millis_f64()));
-        let own = self.opportunities.iter().flat_map(|opportunity| opportunity.readings());
+        let own = self
+            .opportunities
+            .iter()
+            .flat_map(|opportunity| opportunity.readings());
         let readings: Vec<_> = said.into_iter().chain(quiet).chain(own).collect();
-        counters.layers.push(LayerReadings::new("pro-active storage", &readings));
+        counters
+            .layers
+            .push(LayerReadings::new("pro-active storage", &readings));
     }
 }

@@ -11,8 +11,14 @@ const DATA_BYTES: usize = 4 << 30;
 const RUNS: usize = 5;
 
 fn main() {
-    println!("chunks of {} KiB, one thread, median of {RUNS} runs, GB of data a second\n", CHUNK >> 10);
-    println!("{:<8} {:>14} {:>10} {:>10} {:>14}", "array", "kernel", "P+Q", "copying", "P+Q : copying");
+    println!(
+        "chunks of {} KiB, one thread, median of {RUNS} runs, GB of data a second\n",
+        CHUNK >> 10
+    );
+    println!(
+        "{:<8} {:>14} {:>10} {:>10} {:>14}",
+        "array", "kernel", "P+Q", "copying", "P+Q : copying"
+    );
     // One row stays in the processor's caches; many rows do not.
     for (rows, place) in [(1, "in cache"), (1024, "in memory")] {
         println!("{place}, {rows} rows in turn");
@@ -70,7 +76,9 @@ fn syndromes(kernels: &Kernels, data: usize, rows: usize) -> f64 {
     let from: Vec<&[u8]> = from.iter().map(Vec::as_slice).collect();
     let mut parity = chunks(2 * rows);
     measured(data, rows, |row| {
-        let [p, q] = &mut parity[2 * row..2 * row + 2] else { return };
+        let [p, q] = &mut parity[2 * row..2 * row + 2] else {
+            return;
+        };
         kernels.syndromes(black_box(&from[row * data..(row + 1) * data]), p, q);
         black_box((p, q));
     })

@@ -12,7 +12,9 @@ use std::arch::is_aarch64_feature_detected;
 
 /// What this processor can run.
 pub(crate) fn detected() -> impl Iterator<Item = Kernels> {
-    is_aarch64_feature_detected!("neon").then_some(neon::KERNELS).into_iter()
+    is_aarch64_feature_detected!("neon")
+        .then_some(neon::KERNELS)
+        .into_iter()
 }
 
 kernels!(neon, "neon", uint8x16_t, "neon");
@@ -45,13 +47,21 @@ impl Vector for uint8x16_t {
         unsafe {
             // Bytes with the high bit set are negative.
             let carried = vcltzq_s8(vreinterpretq_s8_u8(self));
-            veorq_u8(vaddq_u8(self, self), vandq_u8(carried, vdupq_n_u8(REDUCTION)))
+            veorq_u8(
+                vaddq_u8(self, self),
+                vandq_u8(carried, vdupq_n_u8(REDUCTION)),
+            )
         }
     }
     #[inline(always)]
     unsafe fn factor(coefficient: u8) -> Self::Factor {
         let products = products(coefficient);
-        unsafe { (vld1q_u8(products.low.as_ptr()), vld1q_u8(products.high.as_ptr())) }
+        unsafe {
+            (
+                vld1q_u8(products.low.as_ptr()),
+                vld1q_u8(products.high.as_ptr()),
+            )
+        }
     }
     #[inline(always)]
     unsafe fn multiply(self, (low, high): Self::Factor) -> Self {

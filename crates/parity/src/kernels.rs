@@ -87,7 +87,10 @@ impl Kernels {
     #[inline]
     pub fn syndromes(&self, data: &[&[u8]], p: &mut [u8], q: &mut [u8]) {
         assert_eq!(p.len(), q.len(), "all slices have one length");
-        assert!(data.iter().all(|data| data.len() == p.len()), "all slices have one length");
+        assert!(
+            data.iter().all(|data| data.len() == p.len()),
+            "all slices have one length"
+        );
         (self.syndromes)(data, p, q);
     }
 }

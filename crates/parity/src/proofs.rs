@@ -8,7 +8,9 @@ use proptest::prelude::*;
 fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed | 1;
     let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8
     };
     (0..length).map(|_| next()).collect()
@@ -30,7 +32,11 @@ fn check(
     run(kernels, &mut after[start_into..start_into + length], from);
     for (at, (&after, &before)) in after.iter().zip(&before).enumerate() {
         let within = (start_into..start_into + length).contains(&at);
-        let expected = if within { expected(before, from[at - start_into]) } else { before };
+        let expected = if within {
+            expected(before, from[at - start_into])
+        } else {
+            before
+        };
         assert_eq!(after, expected, "{} at {at}", kernels.name());
     }
 }
@@ -46,8 +52,18 @@ fn every_coefficient_multiplies_every_byte_rightly() {
             kernels.multiply_add(coefficient, &mut sum, &every);
             for byte in 0..=255u8 {
                 let expected = multiply(coefficient, byte);
-                assert_eq!(product[usize::from(byte)], expected, "{} {coefficient}", kernels.name());
-                assert_eq!(sum[usize::from(byte)], byte ^ expected, "{} {coefficient}", kernels.name());
+                assert_eq!(
+                    product[usize::from(byte)],
+                    expected,
+                    "{} {coefficient}",
+                    kernels.name()
+                );
+                assert_eq!(
+                    sum[usize::from(byte)],
+                    byte ^ expected,
+                    "{} {coefficient}",
+                    kernels.name()
+                );
             }
         }
     }
@@ -55,7 +71,10 @@ fn every_coefficient_multiplies_every_byte_rightly() {
 
 #[test]
 fn plain_arithmetic_is_always_available_and_last() {
-    assert_eq!(Kernels::available().last().map(Kernels::name), Some("scalar"));
+    assert_eq!(
+        Kernels::available().last().map(Kernels::name),
+        Some("scalar")
+    );
     assert_eq!(Kernels::best().name(), Kernels::available()[0].name());
 }
 

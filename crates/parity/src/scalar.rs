@@ -5,8 +5,13 @@ use crate::Kernels;
 use crate::field::{REDUCTION, multiply};
 
 /// Plain arithmetic.
-pub(crate) const KERNELS: Kernels =
-    Kernels { name: "scalar", xor_into, multiply_into, multiply_add, syndromes };
+pub(crate) const KERNELS: Kernels = Kernels {
+    name: "scalar",
+    xor_into,
+    multiply_into,
+    multiply_add,
+    syndromes,
+};
 
 pub(crate) fn xor_into(into: &mut [u8], from: &[u8]) {
     for (into, from) in into.iter_mut().zip(from) {
@@ -79,7 +84,10 @@ pub(crate) fn products(coefficient: u8) -> &'static Products {
 }
 
 const fn all_products() -> [Products; 256] {
-    let mut all = [Products { low: [0; 16], high: [0; 16] }; 256];
+    let mut all = [Products {
+        low: [0; 16],
+        high: [0; 16],
+    }; 256];
     let mut coefficient = 0;
     while coefficient < 256 {
         let mut half = 0;

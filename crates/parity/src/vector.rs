@@ -54,7 +54,9 @@ pub(crate) unsafe fn xor_into<V: Vector>(into: &mut [u8], from: &[u8]) {
         // SAFETY: the vector at `at` ends at `whole`, within both slices.
         unsafe {
             let into = into.as_mut_ptr().add(at);
-            V::load(into).xor(V::load(from.as_ptr().add(at))).store(into);
+            V::load(into)
+                .xor(V::load(from.as_ptr().add(at)))
+                .store(into);
         }
     }
     scalar::xor_into(&mut into[whole..], &from[whole..]);
@@ -69,7 +71,11 @@ pub(crate) unsafe fn multiply_into<V: Vector>(coefficient: u8, into: &mut [u8], 
     let factor = unsafe { V::factor(coefficient) };
     for at in (0..whole).step_by(V::BYTES) {
         // SAFETY: the vector at `at` ends at `whole`, within both slices.
-        unsafe { V::load(from.as_ptr().add(at)).multiply(factor).store(into.as_mut_ptr().add(at)) };
+        unsafe {
+            V::load(from.as_ptr().add(at))
+                .multiply(factor)
+                .store(into.as_mut_ptr().add(at))
+        };
     }
     scalar::multiply_into(coefficient, &mut into[whole..], &from[whole..]);
 }
@@ -85,7 +91,9 @@ pub(crate) unsafe fn multiply_add<V: Vector>(coefficient: u8, into: &mut [u8], f
         // SAFETY: the vector at `at` ends at `whole`, within both slices.
         unsafe {
             let into = into.as_mut_ptr().add(at);
-            V::load(into).xor(V::load(from.as_ptr().add(at)).multiply(factor)).store(into);
+            V::load(into)
+                .xor(V::load(from.as_ptr().add(at)).multiply(factor))
+                .store(into);
         }
     }
     scalar::multiply_add(coefficient, &mut into[whole..], &from[whole..]);

@@ -22,7 +22,9 @@ pub(crate) fn detected() -> impl Iterator<Item = Kernels> {
         (is_x86_feature_detected!("avx2"), avx2::KERNELS),
         (is_x86_feature_detected!("ssse3"), ssse3::KERNELS),
     ];
-    found.into_iter().filter_map(|(has, kernels)| has.then_some(kernels))
+    found
+        .into_iter()
+        .filter_map(|(has, kernels)| has.then_some(kernels))
 }
 
 kernels!(ssse3, "ssse3", __m128i, "ssse3");
@@ -65,7 +67,12 @@ impl Vector for __m128i {
     #[inline(always)]
     unsafe fn factor(coefficient: u8) -> Self::Factor {
         let products = products(coefficient);
-        unsafe { (Self::load(products.low.as_ptr()), Self::load(products.high.as_ptr())) }
+        unsafe {
+            (
+                Self::load(products.low.as_ptr()),
+                Self::load(products.high.as_ptr()),
+            )
+        }
     }
     #[inline(always)]
     unsafe fn multiply(self, (low, high): Self::Factor) -> Self {
@@ -115,7 +122,10 @@ impl Vector for __m256i {
         unsafe {
             let low = _mm_loadu_si128(products.low.as_ptr().cast());
             let high = _mm_loadu_si128(products.high.as_ptr().cast());
-            (_mm256_broadcastsi128_si256(low), _mm256_broadcastsi128_si256(high))
+            (
+                _mm256_broadcastsi128_si256(low),
+                _mm256_broadcastsi128_si256(high),
+            )
         }
     }
     #[inline(always)]
@@ -123,7 +133,8 @@ impl Vector for __m256i {
         unsafe {
             let half = _mm256_set1_epi8(15);
             let of_low = _mm256_shuffle_epi8(low, _mm256_and_si256(self, half));
-            let of_high = _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi64::<4>(self), half));
+            let of_high =
+                _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi64::<4>(self), half));
             _mm256_xor_si256(of_low, of_high)
         }
     }

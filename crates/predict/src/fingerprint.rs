@@ -98,8 +98,12 @@ impl Window {
     }
 
     fn totals(&self) -> Totals {
-        let sectors =
-            |lengths: &[(u64, u64)]| lengths.iter().map(|(length, count)| length * count).sum::<u64>();
+        let sectors = |lengths: &[(u64, u64)]| {
+            lengths
+                .iter()
+                .map(|(length, count)| length * count)
+                .sum::<u64>()
+        };
         let longest = |lengths: &[(u64, u64)]| lengths.last().map_or(0, |(length, _)| *length);
         Totals {
             index: self.index,
@@ -139,7 +143,13 @@ impl Gatherer {
     /// For windows of so many seconds; `None` if that is no length.
     pub fn new(window_s: f64) -> Option<Gatherer> {
         let usable = window_s.is_finite() && window_s > 0.0;
-        usable.then(|| Gatherer { window_s, index: 0, waiting: Vec::new(), last_end: None, busy: Vec::new() })
+        usable.then(|| Gatherer {
+            window_s,
+            index: 0,
+            waiting: Vec::new(),
+            last_end: None,
+            busy: Vec::new(),
+        })
     }
 
     /// The next request. One that is before the last is taken into the last one's window.
@@ -157,7 +167,12 @@ impl Gatherer {
         self.close();
         let windows = self.busy.last().map_or(0, |window| window.index + 1);
         let totals = self.busy.iter().map(Window::totals).collect();
-        Fingerprint { window_s: self.window_s, windows, busy: self.busy, totals }
+        Fingerprint {
+            window_s: self.window_s,
+            windows,
+            busy: self.busy,
+            totals,
+        }
     }
 
     fn close(&mut self) {
@@ -175,7 +190,12 @@ impl Gatherer {
             runs: counted(runs.iter().map(|run| run.end - run.start)),
             distances,
             requests: counted(self.waiting.iter().map(|arrival| arrival.sectors)),
-            written: self.waiting.iter().filter(|arrival| arrival.write).map(|arrival| arrival.sectors).sum(),
+            written: self
+                .waiting
+                .iter()
+                .filter(|arrival| arrival.write)
+                .map(|arrival| arrival.sectors)
+                .sum(),
         };
         self.busy.push(window);
         self.waiting.clear();
@@ -203,7 +223,11 @@ fn runs(arrivals: &[Arrival]) -> Vec<Run> {
                 run.end = run.end.max(end);
                 run.first = run.first.min(index);
             }
-            _ => runs.push(Run { first: index, start, end }),
+            _ => runs.push(Run {
+                first: index,
+                start,
+                end,
+            }),
         }
     }
     runs.sort_by_key(|run| run.first);
@@ -225,14 +249,24 @@ mod tests {
     fn fingerprint(requests: &[(f64, u64, u64)]) -> Fingerprint {
         let mut gatherer = Gatherer::new(WINDOW_S).unwrap();
         for &(at_s, start, sectors) in requests {
-            gatherer.add(Arrival { at_s, start, sectors, write: false });
+            gatherer.add(Arrival {
+                at_s,
+                start,
+                sectors,
+                write: false,
+            });
         }
         gatherer.finish()
     }
 
     #[test]
     fn p_53_example_one_requests_of_8_12_8_and_32_are_two_runs_of_8_and_one_each_of_12_and_32() {
-        let found = fingerprint(&[(0.0, 0, 8), (0.01, 1000, 12), (0.02, 500, 8), (0.03, 3000, 32)]);
+        let found = fingerprint(&[
+            (0.0, 0, 8),
+            (0.01, 1000, 12),
+            (0.02, 500, 8),
+            (0.03, 3000, 32),
+        ]);
         assert_eq!(found.busy[0].runs, [(8, 2), (12, 1), (32, 1)]);
     }
 
@@ -243,7 +277,9 @@ mod tests {
 
     #[test]
     fn p_53_example_three_sixteen_requests_of_8_in_a_row_are_one_run_of_128() {
-        let many: Vec<_> = (0..16).map(|index| (0.001 * index as f64, 640 + 8 * index, 8)).collect();
+        let many: Vec<_> = (0..16)
+            .map(|index| (0.001 * index as f64, 640 + 8 * index, 8))
+            .collect();
         assert_eq!(fingerprint(&many).busy[0].runs, [(128, 1)]);
         // Requests stay what they are: sixteen of them wait and are answered.
         assert_eq!(fingerprint(&many).busy[0].requests, [(8, 16)]);
@@ -254,14 +290,19 @@ mod tests {
         let found = fingerprint(&[(0.05, 0, 8), (0.35, 8, 8), (0.36, 100, 4)]);
         assert_eq!((found.windows, found.busy.len()), (4, 2));
         assert_eq!((found.busy[0].index, found.busy[1].index), (0, 3));
-        assert_eq!((&found.busy[0].distances[..], &found.busy[1].distances[..]), (&[][..], &[0, 84][..]));
+        assert_eq!(
+            (&found.busy[0].distances[..], &found.busy[1].distances[..]),
+            (&[][..], &[0, 84][..])
+        );
     }
 
     #[test]
     fn nothing_has_no_windows_and_no_window_is_refused() {
         assert_eq!(fingerprint(&[]).windows, 0);
         assert!(
-            [0.0, -1.0, f64::NAN, f64::INFINITY].into_iter().all(|window| Gatherer::new(window).is_none())
+            [0.0, -1.0, f64::NAN, f64::INFINITY]
+                .into_iter()
+                .all(|window| Gatherer::new(window).is_none())
         );
     }
 

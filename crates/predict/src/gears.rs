@@ -38,7 +38,13 @@ impl Gears {
     /// # Errors
     /// What was found and what is expected.
     pub fn thresholds(&self) -> Result<(), String> {
-        let Gears { disks, sleeping, down, up, .. } = *self;
+        let Gears {
+            disks,
+            sleeping,
+            down,
+            up,
+            ..
+        } = *self;
         for share in [down, up] {
             if !(0.0..=1.0).contains(&share) {
                 return Err(format!(
@@ -93,7 +99,8 @@ pub fn geared(
     let usable = array.sleeping < array.disks && array.unit > 0 && array.averaged > 0;
     (usable && array.thresholds().is_ok()).then(|| {
         let mut run = Run::new(fingerprint, array, disk, powers);
-        for ((window, totals), &seek) in fingerprint.busy.iter().zip(&fingerprint.totals).zip(seeks) {
+        for ((window, totals), &seek) in fingerprint.busy.iter().zip(&fingerprint.totals).zip(seeks)
+        {
             run.idle(totals.index - run.next);
             run.window(Some((window, totals, seek)));
         }
@@ -178,7 +185,9 @@ impl<'a> Run<'a> {
         if self.next + 1 == averaged {
             return 0;
         }
-        self.recent.front().map_or(u64::MAX, |(first, _)| (first + averaged).saturating_sub(self.next))
+        self.recent.front().map_or(u64::MAX, |(first, _)| {
+            (first + averaged).saturating_sub(self.next)
+        })
     }
 
     /// So many windows without work or shift.
@@ -193,23 +202,41 @@ impl<'a> Run<'a> {
 
     /// One window, with the shift that it may begin with.
     fn window(&mut self, window: Option<(&Window, &Totals, f64)>) {
-        let updates = if std::mem::take(&mut self.marked) { self.shift() } else { 0.0 };
+        let updates = if std::mem::take(&mut self.marked) {
+            self.shift()
+        } else {
+            0.0
+        };
         let (elapsed, seeking) = match window {
             Some((window, totals, near)) => self.work(window, totals, near, updates),
-            None if updates > 0.0 => self.work(&Window::default(), &Totals::default(), 0.0, updates),
+            None if updates > 0.0 => {
+                self.work(&Window::default(), &Totals::default(), 0.0, updates)
+            }
             None => (0.0, 0.0),
         };
         let (window_s, active) = (self.fingerprint.window_s, self.active());
         if let Some((_, totals, _)) = window {
-            self.sum.add(totals, Work { elapsed, seeking, active }, window_s, self.powers);
+            self.sum.add(
+                totals,
+                Work {
+                    elapsed,
+                    seeking,
+                    active,
+                },
+                window_s,
+                self.powers,
+            );
             let part = f64::from(self.array.sleeping) / f64::from(self.array.disks);
             self.written += totals.written * part;
         } else {
-            let each = |powers| active * crate::windowed::energy_j(window_s, elapsed, seeking, powers);
+            let each =
+                |powers| active * crate::windowed::energy_j(window_s, elapsed, seeking, powers);
             self.sum.energy_j += self.powers.map_or(0.0, each);
         }
         let asleep = f64::from(self.array.disks) - active;
-        self.sum.energy_j += self.powers.map_or(0.0, |powers| window_s * asleep * powers.standby);
+        self.sum.energy_j += self
+            .powers
+            .map_or(0.0, |powers| window_s * asleep * powers.standby);
         self.low_windows += u64::from(self.low);
         self.mark(elapsed / window_s);
         self.next += 1;
@@ -218,7 +245,8 @@ impl<'a> Run<'a> {
     /// Changes the gear; the sectors to copy.
     fn shift(&mut self) -> f64 {
         self.low = !self.low;
-        self.shifts_s.push(self.next as f64 * self.fingerprint.window_s);
+        self.shifts_s
+            .push(self.next as f64 * self.fingerprint.window_s);
         std::mem::take(&mut self.written)
     }
 
@@ -230,7 +258,13 @@ impl<'a> Run<'a> {
         let stripe = u64::from(array.disks - array.sleeping) * array.unit;
         let cut = self.low && totals.longest_run.max(totals.longest) > stripe;
         if updates == 0.0 && !cut {
-            let elapsed = elapsed_in_all_s(totals.runs, totals.run_sectors, self.active(), near, self.disk);
+            let elapsed = elapsed_in_all_s(
+                totals.runs,
+                totals.run_sectors,
+                self.active(),
+                near,
+                self.disk,
+            );
             return (elapsed, totals.runs * near);
         }
         let copies = (updates / stripe as f64).ceil();
@@ -242,11 +276,18 @@ impl<'a> Run<'a> {
             }
         };
         let runs = match cut {
-            true => window.runs.iter().map(|&(length, count)| (length.div_ceil(stripe) * count) as f64).sum(),
+            true => window
+                .runs
+                .iter()
+                .map(|&(length, count)| (length.div_ceil(stripe) * count) as f64)
+                .sum(),
             false => totals.runs,
         };
         let (count, sectors) = (runs + copies, totals.run_sectors + updates);
-        (elapsed_in_all_s(count, sectors, self.active(), seek, self.disk), count * seek)
+        (
+            elapsed_in_all_s(count, sectors, self.active(), seek, self.disk),
+            count * seek,
+        )
     }
 
     /// The share of requests that go to the reserve: those longer than a stripe of the active disks
@@ -266,7 +307,11 @@ impl<'a> Run<'a> {
     /// The last window's utilisation joins the mean, which may mark the next one for a shift.
     fn mark(&mut self, utilisation: f64) {
         let averaged = u64::from(self.array.averaged);
-        while self.recent.front().is_some_and(|(first, _)| first + averaged <= self.next) {
+        while self
+            .recent
+            .front()
+            .is_some_and(|(first, _)| first + averaged <= self.next)
+        {
             self.recent_sum -= self.recent.pop_front().map_or(0.0, |(_, left)| left);
         }
         if utilisation > 0.0 {
@@ -275,7 +320,11 @@ impl<'a> Run<'a> {
         }
         if self.next + 1 >= averaged {
             let mean = self.recent_sum / averaged as f64;
-            self.marked = if self.low { mean > self.array.up } else { mean < self.array.down };
+            self.marked = if self.low {
+                mean > self.array.up
+            } else {
+                mean < self.array.down
+            };
         }
     }
 
@@ -285,7 +334,9 @@ impl<'a> Run<'a> {
         self.sum.energy_j += self.powers.map_or(0.0, |powers| starts * powers.spin_up_j);
         let windows = self.fingerprint.windows.max(1) as f64;
         Shifted {
-            predicted: self.sum.predicted(self.fingerprint, f64::INFINITY, self.powers.is_some()),
+            predicted: self
+                .sum
+                .predicted(self.fingerprint, f64::INFINITY, self.powers.is_some()),
             shifts_s: self.shifts_s,
             low_share: self.low_windows as f64 / windows,
         }
@@ -298,22 +349,45 @@ mod tests {
     use crate::windowed::seek_delays;
     use crate::windowed::tests::{DISK, POWERS, alone, fingerprint};
 
-    const ARRAY: Gears =
-        Gears { disks: 8, sleeping: 2, unit: 128, reserve: Reserve::Far, averaged: 3, down: 0.2, up: 0.6 };
+    const ARRAY: Gears = Gears {
+        disks: 8,
+        sleeping: 2,
+        unit: 128,
+        reserve: Reserve::Far,
+        averaged: 3,
+        down: 0.2,
+        up: 0.6,
+    };
 
     fn of_gears(trace: &Fingerprint, array: &Gears, powers: Option<&Powers>) -> Option<Shifted> {
-        geared(trace, &seek_delays(trace, array.disks, &DISK), array, &DISK, powers)
+        geared(
+            trace,
+            &seek_delays(trace, array.disks, &DISK),
+            array,
+            &DISK,
+            powers,
+        )
     }
 
     /// One request in each of so many windows, of so many sectors.
     fn steady(windows: u64, sectors: u64, write: bool) -> Fingerprint {
-        let request =
-            |index: u64| (0.1 * index as f64 + 0.05, index * 7_919_000 % 700_000_000, sectors, write);
+        let request = |index: u64| {
+            (
+                0.1 * index as f64 + 0.05,
+                index * 7_919_000 % 700_000_000,
+                sectors,
+                write,
+            )
+        };
         fingerprint(&(0..windows).map(request).collect::<Vec<_>>())
     }
 
     fn never_down(reserve: Reserve) -> Gears {
-        Gears { reserve, down: 0.0, ..ARRAY }
+        Gears {
+            reserve,
+            down: 0.0,
+            ..ARRAY
+        }
     }
 
     #[test]
@@ -338,10 +412,16 @@ mod tests {
         assert_eq!(far, beside);
         // Else the way to a reserve that lies far away is longer.
         let long = steady(50, 1000, false);
-        let [far, beside] = [Reserve::Far, Reserve::Beside]
-            .map(|reserve| of_gears(&long, &Gears { reserve, ..ARRAY }, None).unwrap().predicted);
+        let [far, beside] = [Reserve::Far, Reserve::Beside].map(|reserve| {
+            of_gears(&long, &Gears { reserve, ..ARRAY }, None)
+                .unwrap()
+                .predicted
+        });
         assert!(
-            far.window_latencies_s.iter().zip(&beside.window_latencies_s).all(|(far, beside)| far >= beside)
+            far.window_latencies_s
+                .iter()
+                .zip(&beside.window_latencies_s)
+                .all(|(far, beside)| far >= beside)
         );
         assert_ne!(far, beside);
     }
@@ -355,7 +435,10 @@ mod tests {
         };
         // Requests shorter than a stripe, none of which writes: Δ is 0, and (10) is (8).
         let short = steady(50, 64, false);
-        assert_eq!(latency(&short, Reserve::Far), latency(&short, Reserve::Beside));
+        assert_eq!(
+            latency(&short, Reserve::Far),
+            latency(&short, Reserve::Beside)
+        );
         let long = steady(50, 1000, false);
         assert!(latency(&long, Reserve::Far) > latency(&long, Reserve::Beside));
     }
@@ -363,27 +446,57 @@ mod tests {
     #[test]
     fn thresholds_that_are_no_shares_or_shift_to_and_fro_are_refused() {
         let trace = steady(5, 64, false);
-        for (down, up) in
-            [(0.6, 0.3), (0.3, 0.3), (0.5, 0.6), (f64::NAN, 0.5), (0.1, f64::NAN), (-0.1, 0.5), (0.1, 1.5)]
-        {
+        for (down, up) in [
+            (0.6, 0.3),
+            (0.3, 0.3),
+            (0.5, 0.6),
+            (f64::NAN, 0.5),
+            (0.1, f64::NAN),
+            (-0.1, 0.5),
+            (0.1, 1.5),
+        ] {
             let gears = Gears { down, up, ..ARRAY };
-            assert!(gears.thresholds().unwrap_err().starts_with("found "), "{down} {up}");
+            assert!(
+                gears.thresholds().unwrap_err().starts_with("found "),
+                "{down} {up}"
+            );
             assert!(of_gears(&trace, &gears, None).is_none());
         }
         // Six of eight are a third busier.
-        assert!(Gears { down: 0.44, up: 0.6, ..ARRAY }.thresholds().is_ok());
+        assert!(
+            Gears {
+                down: 0.44,
+                up: 0.6,
+                ..ARRAY
+            }
+            .thresholds()
+            .is_ok()
+        );
     }
 
     #[test]
     fn low_gear_cuts_runs_at_a_stripe_of_the_active_disks() {
-        let gears = Gears { averaged: 1, down: 0.6, up: 1.0, reserve: Reserve::Beside, ..ARRAY };
+        let gears = Gears {
+            averaged: 1,
+            down: 0.6,
+            up: 1.0,
+            reserve: Reserve::Beside,
+            ..ARRAY
+        };
         // 1600 sectors are two stripes of 6 x 128 and a rest, 768 are one; a shift comes before the second window.
         for (sectors, pieces) in [(1600, 3.0), (768, 1.0), (769, 2.0)] {
             let trace = fingerprint(&[(0.0, 0, 8, false), (0.15, 1 << 20, sectors, false)]);
-            let found = of_gears(&trace, &gears, None).unwrap().predicted.window_latencies_s[1];
+            let found = of_gears(&trace, &gears, None)
+                .unwrap()
+                .predicted
+                .window_latencies_s[1];
             let seek = seek_delays(&trace, 8, &DISK)[1];
-            let expected = sectors as f64 / 6.0 / DISK.sequential + pieces * (seek + DISK.rotation_s);
-            assert!((found - expected).abs() < 1e-12, "{sectors}: {found} {expected}");
+            let expected =
+                sectors as f64 / 6.0 / DISK.sequential + pieces * (seek + DISK.rotation_s);
+            assert!(
+                (found - expected).abs() < 1e-12,
+                "{sectors}: {found} {expected}"
+            );
         }
     }
 
@@ -402,12 +515,19 @@ mod tests {
         // The last one is back where the first ended: 8 sectors, which settles.
         let last = 6.0 * ((8.0 / 6.0 / 200_000.0 + 0.004) * 3.0 + 0.001 * 3.0);
         let energy = found.predicted.energy_j.unwrap();
-        assert!((energy - (idle + start + first + last)).abs() < 1e-6, "{energy}");
+        assert!(
+            (energy - (idle + start + first + last)).abs() < 1e-6,
+            "{energy}"
+        );
     }
 
     #[test]
     fn a_shift_copies_what_was_written_to_the_disks_that_go_to_sleep() {
-        let of = |write| of_gears(&steady(50, 2000, write), &ARRAY, None).unwrap().predicted;
+        let of = |write| {
+            of_gears(&steady(50, 2000, write), &ARRAY, None)
+                .unwrap()
+                .predicted
+        };
         let (read, written) = (of(false), of(true));
         // Three windows wrote 2000 sectors each, a quarter of them to two disks of eight.
         assert!(written.latency_s > read.latency_s);
@@ -418,7 +538,14 @@ mod tests {
     #[test]
     fn load_that_rises_shifts_up_again() {
         let mut requests: Vec<_> = (0..50u64).map(|at| (at as f64, 0, 8, false)).collect();
-        let burst = (0..2000u64).map(|at| (50.0 + 0.004 * at as f64, at * 7_919_000 % 700_000_000, 8, false));
+        let burst = (0..2000u64).map(|at| {
+            (
+                50.0 + 0.004 * at as f64,
+                at * 7_919_000 % 700_000_000,
+                8,
+                false,
+            )
+        });
         requests.extend(burst);
         let found = of_gears(&fingerprint(&requests), &ARRAY, None).unwrap();
         assert!(
@@ -432,9 +559,17 @@ mod tests {
     #[test]
     fn gears_that_cannot_be_are_refused() {
         let trace = steady(1, 8, false);
-        for gears in
-            [Gears { sleeping: 8, ..ARRAY }, Gears { unit: 0, ..ARRAY }, Gears { averaged: 0, ..ARRAY }]
-        {
+        for gears in [
+            Gears {
+                sleeping: 8,
+                ..ARRAY
+            },
+            Gears { unit: 0, ..ARRAY },
+            Gears {
+                averaged: 0,
+                ..ARRAY
+            },
+        ] {
             assert_eq!(of_gears(&trace, &gears, None), None);
         }
     }

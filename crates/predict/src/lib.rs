@@ -22,7 +22,7 @@ pub use gears::{Gears, Reserve, Shifted, geared};
 pub use members::{IdleMembers, idle_members};
 pub use merges::{MergeChance, merge_chance};
 pub use queueing::{
-    Access, Apart, Arm, Bound, DriveTables, Load, LoadGatherer, Moments, PLACES, Planned, QueueGain, Queues,
-    REGIME, Waiting, plans, queues, waiting,
+    Access, Apart, Arm, Bound, DriveTables, Load, LoadGatherer, Moments, PLACES, Planned,
+    QueueGain, Queues, REGIME, Waiting, plans, queues, waiting,
 };
 pub use windowed::{Disk, Powers, Predicted, elapsed_s, energy_j, latency_s, seek_delays, striped};

@@ -27,7 +27,11 @@ pub fn idle_members(requests: u32, members: u32) -> Option<IdleMembers> {
     let reached = distinct_places(requests, u64::from(members));
     let any_idle = reached.iter().take(members as usize).sum();
     let idle_share = (1.0 - 1.0 / f64::from(members)).powf(f64::from(requests));
-    Some(IdleMembers { any_idle, mean_idle: f64::from(members) * idle_share, idle_share })
+    Some(IdleMembers {
+        any_idle,
+        mean_idle: f64::from(members) * idle_share,
+        idle_share,
+    })
 }
 
 #[cfg(test)]
@@ -71,7 +75,10 @@ mod tests {
                 let (some, all) = ways(requests, members);
                 let expected = some as f64 / all as f64;
                 let found = idle_members(requests, members).unwrap().any_idle;
-                assert!((found - expected).abs() < 1e-14, "{requests} {members}: {found} {expected}");
+                assert!(
+                    (found - expected).abs() < 1e-14,
+                    "{requests} {members}: {found} {expected}"
+                );
             }
         }
     }
@@ -83,14 +90,18 @@ mod tests {
         for (requests, members) in [(32u32, 8u32), (8, 2), (10, 5)] {
             let idle = (0..trials)
                 .filter(|_| {
-                    let reached = (0..requests).fold(0u64, |met, _| met | 1 << random.below(members.into()));
+                    let reached =
+                        (0..requests).fold(0u64, |met, _| met | 1 << random.below(members.into()));
                     reached.count_ones() < members
                 })
                 .count();
             let expected = idle_members(requests, members).unwrap().any_idle;
             let error = (expected * (1.0 - expected) / f64::from(trials)).sqrt();
             let found = idle as f64 / f64::from(trials);
-            assert!((found - expected).abs() < 4.0 * error, "{requests} {members}: {found} {expected}");
+            assert!(
+                (found - expected).abs() < 4.0 * error,
+                "{requests} {members}: {found} {expected}"
+            );
         }
     }
 

@@ -56,7 +56,9 @@ fn adjacent_among(distinct: u64, blocks: u64) -> f64 {
 /// One less the product of `1 - part / whole`, without losing the digits of a
 /// result near 0; a factor below 0 counts as 0.
 fn one_less_product(parts: impl Iterator<Item = (u64, u64)>) -> f64 {
-    let logarithm: f64 = parts.map(|(part, whole)| (-(part.min(whole) as f64 / whole as f64)).ln_1p()).sum();
+    let logarithm: f64 = parts
+        .map(|(part, whole)| (-(part.min(whole) as f64 / whole as f64)).ln_1p())
+        .sum();
     -logarithm.exp_m1()
 }
 

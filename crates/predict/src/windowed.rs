@@ -68,8 +68,10 @@ impl Disk {
         let (mechanics, rpm) = (model.mechanics(), model.config().rpm);
         let geometry = mechanics.geometry();
         let sectors = geometry.capacity().0 as f64;
-        let revolutions: f64 =
-            geometry.zones().map(|zone| zone.sectors.0 as f64 / zone.sectors_per_revolution).sum();
+        let revolutions: f64 = geometry
+            .zones()
+            .map(|zone| zone.sectors.0 as f64 / zone.sectors_per_revolution)
+            .sum();
         let cylinders = geometry.cylinders();
         let seek = |distance| mechanics.seek_table().time(distance).as_secs_f64();
         Disk {
@@ -115,20 +117,35 @@ impl Powers {
 pub fn seek_delays(fingerprint: &Fingerprint, disks: u32, disk: &Disk) -> Vec<f64> {
     let span = f64::from(disks) * disk.sectors;
     let of = |window: &Window| {
-        let sum: f64 = window.distances.iter().map(|&distance| disk.seek_s(distance as f64, span)).sum();
+        let sum: f64 = window
+            .distances
+            .iter()
+            .map(|&distance| disk.seek_s(distance as f64, span))
+            .sum();
         sum / window.distances.len().max(1) as f64
     };
     fingerprint.busy.iter().map(of).collect()
 }
 
 /// Equations 1, 5, 8 and 10: the time that so many runs of such lengths take on `active` disks.
-pub fn elapsed_s(runs: impl Iterator<Item = (f64, f64)>, active: f64, seek_s: f64, disk: &Disk) -> f64 {
+pub fn elapsed_s(
+    runs: impl Iterator<Item = (f64, f64)>,
+    active: f64,
+    seek_s: f64,
+    disk: &Disk,
+) -> f64 {
     let each = |length: f64| length / active / disk.sequential + seek_s + disk.rotation_s;
     runs.map(|(length, count)| count * each(length)).sum()
 }
 
 /// The same of runs that are known by their number and their sectors in all.
-pub(crate) fn elapsed_in_all_s(runs: f64, sectors: f64, active: f64, seek_s: f64, disk: &Disk) -> f64 {
+pub(crate) fn elapsed_in_all_s(
+    runs: f64,
+    sectors: f64,
+    active: f64,
+    seek_s: f64,
+    disk: &Disk,
+) -> f64 {
     sectors / (active * disk.sequential) + runs * (seek_s + disk.rotation_s)
 }
 
@@ -161,11 +178,17 @@ pub fn striped(
     let mut sum = Sum::of(fingerprint);
     for (window, &seek) in fingerprint.totals.iter().zip(seeks) {
         let elapsed = elapsed_in_all_s(window.runs, window.run_sectors, active, seek, disk);
-        let work = Work { elapsed, seeking: seek * window.runs, active };
+        let work = Work {
+            elapsed,
+            seeking: seek * window.runs,
+            active,
+        };
         sum.add(window, work, fingerprint.window_s, powers);
     }
     let idle = (fingerprint.windows - fingerprint.totals.len() as u64) as f64;
-    sum.energy_j += powers.map_or(0.0, |powers| active * idle * fingerprint.window_s * powers.rotating);
+    sum.energy_j += powers.map_or(0.0, |powers| {
+        active * idle * fingerprint.window_s * powers.rotating
+    });
     sum.predicted(fingerprint, most, powers.is_some())
 }
 
@@ -189,10 +212,23 @@ pub(crate) struct Sum {
 impl Sum {
     pub(crate) fn of(fingerprint: &Fingerprint) -> Sum {
         let latencies = Vec::with_capacity(fingerprint.busy.len());
-        Sum { requests: 0.0, latency: 0.0, latencies, elapsed: 0.0, sectors: 0.0, energy_j: 0.0 }
+        Sum {
+            requests: 0.0,
+            latency: 0.0,
+            latencies,
+            elapsed: 0.0,
+            sectors: 0.0,
+            energy_j: 0.0,
+        }
     }
 
-    pub(crate) fn add(&mut self, window: &Totals, work: Work, window_s: f64, powers: Option<&Powers>) {
+    pub(crate) fn add(
+        &mut self,
+        window: &Totals,
+        work: Work,
+        window_s: f64,
+        powers: Option<&Powers>,
+    ) {
         let count = window.requests;
         self.requests += count;
         let latency = latency_s(count, work.elapsed / count, window_s / count);
@@ -200,16 +236,26 @@ impl Sum {
         self.latencies.push(latency);
         self.elapsed += work.elapsed;
         self.sectors += window.sectors;
-        let each = powers.map_or(0.0, |powers| energy_j(window_s, work.elapsed, work.seeking, powers));
+        let each = powers.map_or(0.0, |powers| {
+            energy_j(window_s, work.elapsed, work.seeking, powers)
+        });
         self.energy_j += work.active * each;
     }
 
-    pub(crate) fn predicted(self, fingerprint: &Fingerprint, most: f64, powered: bool) -> Predicted {
+    pub(crate) fn predicted(
+        self,
+        fingerprint: &Fingerprint,
+        most: f64,
+        powered: bool,
+    ) -> Predicted {
         let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         Predicted {
             latency_s: ratio(self.latency, self.requests),
             window_latencies_s: self.latencies,
-            utilisation: ratio(self.elapsed, fingerprint.windows as f64 * fingerprint.window_s),
+            utilisation: ratio(
+                self.elapsed,
+                fingerprint.windows as f64 * fingerprint.window_s,
+            ),
             bandwidth: ratio(self.sectors, self.elapsed).min(most),
             energy_j: powered.then_some(self.energy_j),
         }
@@ -230,18 +276,40 @@ pub(crate) mod tests {
         cylinders: 10_000.0,
         sectors: 1e8,
     };
-    pub(crate) const POWERS: Powers =
-        Powers { rotating: 5.0, operating: 8.0, seeking: 11.0, standby: 1.0, spin_up_j: 100.0 };
+    pub(crate) const POWERS: Powers = Powers {
+        rotating: 5.0,
+        operating: 8.0,
+        seeking: 11.0,
+        standby: 1.0,
+        spin_up_j: 100.0,
+    };
 
     /// [`striped`] with its own seeks.
-    pub(crate) fn alone(trace: &Fingerprint, disks: u32, powers: Option<&Powers>, most: f64) -> Predicted {
-        striped(trace, &seek_delays(trace, disks, &DISK), disks, &DISK, powers, most)
+    pub(crate) fn alone(
+        trace: &Fingerprint,
+        disks: u32,
+        powers: Option<&Powers>,
+        most: f64,
+    ) -> Predicted {
+        striped(
+            trace,
+            &seek_delays(trace, disks, &DISK),
+            disks,
+            &DISK,
+            powers,
+            most,
+        )
     }
 
     pub(crate) fn fingerprint(requests: &[(f64, u64, u64, bool)]) -> Fingerprint {
         let mut gatherer = Gatherer::new(WINDOW_S).unwrap();
         for &(at_s, start, sectors, write) in requests {
-            gatherer.add(Arrival { at_s, start, sectors, write });
+            gatherer.add(Arrival {
+                at_s,
+                start,
+                sectors,
+                write,
+            });
         }
         gatherer.finish()
     }
@@ -250,8 +318,14 @@ pub(crate) mod tests {
     fn a_seek_settles_then_grows_with_the_root_then_with_the_distance() {
         let at = |cylinders: f64| DISK.seek_s(cylinders, DISK.cylinders);
         assert_eq!((at(0.0), at(9.0)), (0.001, 0.001));
-        assert!((at(1199.999) - at(1200.0)).abs() < 1e-8, "both branches meet");
-        assert!((at(300.0) - 0.001 - (at(1200.0 - 1e-9) - 0.001) / 2.0).abs() < 1e-9, "a quarter of the way");
+        assert!(
+            (at(1199.999) - at(1200.0)).abs() < 1e-8,
+            "both branches meet"
+        );
+        assert!(
+            (at(300.0) - 0.001 - (at(1200.0 - 1e-9) - 0.001) / 2.0).abs() < 1e-9,
+            "a quarter of the way"
+        );
         assert!((at(5000.0) - 0.006).abs() < 1e-12 && (at(10_000.0) - 0.011).abs() < 1e-12);
         assert_eq!(at(1e9), at(10_000.0));
     }
@@ -272,16 +346,27 @@ pub(crate) mod tests {
             (0.03, 3000, 32, false),
         ]);
         let seek = seek_delays(&trace, 1, &DISK)[0];
-        let expected = elapsed_s([(8.0, 2.0), (12.0, 1.0), (32.0, 1.0)].into_iter(), 1.0, seek, &DISK);
+        let expected = elapsed_s(
+            [(8.0, 2.0), (12.0, 1.0), (32.0, 1.0)].into_iter(),
+            1.0,
+            seek,
+            &DISK,
+        );
         let found = alone(&trace, 1, None, f64::INFINITY);
-        assert!((found.utilisation - expected / WINDOW_S).abs() < 1e-12, "{found:?} {expected}");
+        assert!(
+            (found.utilisation - expected / WINDOW_S).abs() < 1e-12,
+            "{found:?} {expected}"
+        );
     }
 
     #[test]
     fn p_53_a_window_costs_what_equation_four_says() {
         assert!((energy_j(0.1, 0.04, 0.02, &POWERS) - (0.5 + 0.06 + 0.12)).abs() < 1e-15);
         let trace = fingerprint(&[(0.0, 0, 8, false), (0.95, 1000, 8, false)]);
-        let (idle, one) = (8.0 * 0.1 * 5.0, alone(&trace, 1, Some(&POWERS), f64::INFINITY));
+        let (idle, one) = (
+            8.0 * 0.1 * 5.0,
+            alone(&trace, 1, Some(&POWERS), f64::INFINITY),
+        );
         let first = energy_j(0.1, 8.0 / 200_000.0 + 0.003, 0.0, &POWERS);
         let second = energy_j(0.1, 8.0 / 200_000.0 + 0.004, 0.001, &POWERS);
         assert!((one.energy_j.unwrap() - (idle + first + second)).abs() < 1e-12);

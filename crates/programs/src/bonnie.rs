@@ -93,8 +93,14 @@ pub enum Phase {
 
 impl Phase {
     /// All, in the order of reports.
-    const ALL: [Phase; 6] =
-        [Phase::Putc, Phase::Write, Phase::Rewrite, Phase::Getc, Phase::Read, Phase::Seek];
+    const ALL: [Phase; 6] = [
+        Phase::Putc,
+        Phase::Write,
+        Phase::Rewrite,
+        Phase::Getc,
+        Phase::Read,
+        Phase::Seek,
+    ];
 
     /// Whether it begins with a new file.
     fn makes(self) -> bool {
@@ -122,7 +128,11 @@ pub(crate) const ENTRY: Entry<Kind> = Entry {
     name: "bonnie",
     summary: "Bonnie: a large file by characters, in blocks, rewritten, and at random places",
     schema: schema_of::<Config>,
-    build: Kind { file: None, read: read_recipe, example: "size = \"1GiB\"\nphases = [\"write\", \"read\"]" },
+    build: Kind {
+        file: None,
+        read: read_recipe,
+        example: "size = \"1GiB\"\nphases = [\"write\", \"read\"]",
+    },
 };
 
 fn read_recipe(keys: &Keys, _: Option<&str>) -> Result<Box<dyn Recipe>, ProgramError> {
@@ -149,25 +159,45 @@ fn bounded(key: &str, found: u64, low: u64, high: u64) -> Result<u64, ConfigErro
     if (low..=high).contains(&found) {
         return Ok(found);
     }
-    Err(ConfigError::new(key, format!("found {found}; expected {low} to {high}")))
+    Err(ConfigError::new(
+        key,
+        format!("found {found}; expected {low} to {high}"),
+    ))
 }
 
 impl Plan {
     fn of(config: Config) -> Result<Plan, ConfigError> {
         let (order, chunk, seekers, seeks) = match config.flavour {
             Flavour::Bonnie => {
-                let order =
-                    [Phase::Putc, Phase::Rewrite, Phase::Write, Phase::Getc, Phase::Read, Phase::Seek];
+                let order = [
+                    Phase::Putc,
+                    Phase::Rewrite,
+                    Phase::Write,
+                    Phase::Getc,
+                    Phase::Read,
+                    Phase::Seek,
+                ];
                 (order, 16 << 10, 3, 4000)
             }
             Flavour::PlusPlus => (Phase::ALL, 8 << 10, 5, 8192),
         };
-        let chunk = bounded("chunk", config.chunk.map_or(chunk, |chunk| chunk.0), 1, CHUNK_MAX)?;
+        let chunk = bounded(
+            "chunk",
+            config.chunk.map_or(chunk, |chunk| chunk.0),
+            1,
+            CHUNK_MAX,
+        )?;
         let size = bounded("size", config.size.0, chunk, SIZE_MAX)?;
         let wanted = config.phases.unwrap_or_else(|| order.to_vec());
-        let phases: Vec<Phase> = order.into_iter().filter(|phase| wanted.contains(phase)).collect();
+        let phases: Vec<Phase> = order
+            .into_iter()
+            .filter(|phase| wanted.contains(phase))
+            .collect();
         if phases.is_empty() {
-            return Err(ConfigError::new("phases", "found none; expected at least one"));
+            return Err(ConfigError::new(
+                "phases",
+                "found none; expected at least one",
+            ));
         }
         let seekers = config.seekers.unwrap_or(seekers);
         Ok(Plan {
@@ -261,23 +291,35 @@ enum Move {
 
 impl Program for Bonnie {
     fn processes(&self) -> u32 {
-        1 + if self.plan.phases.contains(&Phase::Seek) { self.plan.seekers } else { 0 }
+        1 + if self.plan.phases.contains(&Phase::Seek) {
+            self.plan.seekers
+        } else {
+            0
+        }
     }
 
     fn laid_out(&self) -> Vec<Laid> {
         let there = !self.plan.phases[0].makes();
-        let laid = Laid { path: self.plan.path.clone(), bytes: Some(Bytes(self.plan.size)) };
+        let laid = Laid {
+            path: self.plan.path.clone(),
+            bytes: Some(Bytes(self.plan.size)),
+        };
         there.then_some(laid).into_iter().collect()
     }
 
     fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
         if let Some(Err(error)) = turn.answer.map(|answer| &answer.result) {
-            return Next::Fail(format!("process {}, at `{}`: {error}", turn.process, self.plan.path));
+            return Next::Fail(format!(
+                "process {}, at `{}`: {error}",
+                turn.process, self.plan.path
+            ));
         }
         if turn.process > 0 {
             return self.seekers.next(&self.plan, turn);
         }
-        let given = turn.answer.and_then(|answer| answer.result.as_ref().ok().copied());
+        let given = turn
+            .answer
+            .and_then(|answer| answer.result.as_ref().ok().copied());
         let next = loop {
             match self.go_on(turn.now, given) {
                 None | Some(Move::Compute(Duration::ZERO)) => {}
@@ -291,7 +333,11 @@ impl Program for Bonnie {
                 Next::Call(Call::Open {
                     path,
                     fd: FD,
-                    how: How { create: makes, exclusive: makes, ..How::WRITE },
+                    how: How {
+                        create: makes,
+                        exclusive: makes,
+                        ..How::WRITE
+                    },
                 })
             }
             Move::Remove => Next::Call(Call::Remove { path }),
@@ -331,24 +377,43 @@ impl Bonnie {
             }
             Stage::Work => {
                 let next = self.work(given);
-                (if next.is_some() { Stage::Work } else { Stage::Fsync }, next)
+                (
+                    if next.is_some() {
+                        Stage::Work
+                    } else {
+                        Stage::Fsync
+                    },
+                    next,
+                )
             }
             Stage::Fsync => {
                 let fsync = self.plan.flavour == Flavour::PlusPlus;
-                (Stage::Close, fsync.then_some(Move::Call(Call::Fsync { fd: FD })))
+                (
+                    Stage::Close,
+                    fsync.then_some(Move::Call(Call::Fsync { fd: FD })),
+                )
             }
             Stage::Close => (Stage::Closed, Some(Move::Call(Call::Close { fd: FD }))),
             Stage::Closed => {
                 let took = now.saturating_since(self.began);
                 let (phase, computed) = (self.plan.phases[self.phase], self.computed);
-                self.results.push(Outcome { phase, done: self.done, took, computed });
+                self.results.push(Outcome {
+                    phase,
+                    done: self.done,
+                    took,
+                    computed,
+                });
                 self.phase += 1;
                 (Stage::Remove, None)
             }
             Stage::Pause => {
                 self.seekers.open();
                 // Both sleep before they send the tickets, 5 s and 3 s.
-                let seconds = if self.plan.flavour == Flavour::Bonnie { 5 } else { 3 };
+                let seconds = if self.plan.flavour == Flavour::Bonnie {
+                    5
+                } else {
+                    3
+                };
                 (Stage::Go, Some(Move::Compute(Duration::from_secs(seconds))))
             }
             Stage::Go => {
@@ -364,7 +429,11 @@ impl Bonnie {
                 None => (Stage::Seeks, Some(Move::Wait)),
             },
             Stage::Clear => {
-                let next = if std::mem::take(&mut self.there) { Move::Remove } else { Move::End };
+                let next = if std::mem::take(&mut self.there) {
+                    Move::Remove
+                } else {
+                    Move::End
+                };
                 (Stage::Clear, Some(next))
             }
         };
@@ -378,13 +447,25 @@ impl Bonnie {
         // Bray's loops that read end at the end of the file, Coker's by count.
         let ends = self.plan.flavour == Flavour::PlusPlus
             || matches!(phase, Phase::Putc | Phase::Write | Phase::Getc);
-        let block =
-            if matches!(phase, Phase::Putc | Phase::Getc) { self.plan.stdio } else { self.plan.chunk };
+        let block = if matches!(phase, Phase::Putc | Phase::Getc) {
+            self.plan.stdio
+        } else {
+            self.plan.chunk
+        };
         let bytes = block.min(self.plan.size - self.done.min(self.plan.size));
-        let read = Move::Call(Call::Read { fd: FD, at: None, bytes: block });
-        let write = Move::Call(Call::Write { fd: FD, at: None, bytes });
-        let characters =
-            Move::Compute(Duration::from_nanos(self.plan.cpu_character.as_nanos().saturating_mul(bytes)));
+        let read = Move::Call(Call::Read {
+            fd: FD,
+            at: None,
+            bytes: block,
+        });
+        let write = Move::Call(Call::Write {
+            fd: FD,
+            at: None,
+            bytes,
+        });
+        let characters = Move::Compute(Duration::from_nanos(
+            self.plan.cpu_character.as_nanos().saturating_mul(bytes),
+        ));
         let chunk = Move::Compute(self.plan.cpu_chunk);
         let step = self.step;
         self.step += 1;
@@ -398,7 +479,12 @@ impl Bonnie {
             (Phase::Getc, _) => characters,
             (Phase::Read, _) => chunk,
             (Phase::Rewrite, 1) => return Some(chunk),
-            (Phase::Rewrite, 2) => return Some(Move::Call(Call::Seek { fd: FD, to: self.done })),
+            (Phase::Rewrite, 2) => {
+                return Some(Move::Call(Call::Seek {
+                    fd: FD,
+                    to: self.done,
+                }));
+            }
             (Phase::Rewrite, _) => write,
             (Phase::Seek, _) => return None,
         };

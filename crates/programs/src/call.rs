@@ -40,11 +40,22 @@ impl How {
         durable: false,
     };
     /// For reading and writing; it must be there.
-    pub const WRITE: How = How { write: true, ..How::READ };
+    pub const WRITE: How = How {
+        write: true,
+        ..How::READ
+    };
     /// For writing, empty, made if it is not there: `creat(2)`.
-    pub const CREATE: How = How { create: true, truncate: true, ..How::WRITE };
+    pub const CREATE: How = How {
+        create: true,
+        truncate: true,
+        ..How::WRITE
+    };
     /// For writing at its end, made if it is not there.
-    pub const APPEND: How = How { create: true, append: true, ..How::WRITE };
+    pub const APPEND: How = How {
+        create: true,
+        append: true,
+        ..How::WRITE
+    };
 }
 
 /// One call. Paths begin at the root, with or without `/`; bytes at `None` are at

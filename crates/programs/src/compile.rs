@@ -122,7 +122,11 @@ pub(crate) const ENTRY: Entry<Kind> = Entry {
     name: "compile",
     summary: "a program is compiled: bursts of processor time, small reads, a link",
     schema: schema_of::<Config>,
-    build: Kind { file: None, read: read_recipe, example: "jobs = 4\nsources = 500" },
+    build: Kind {
+        file: None,
+        read: read_recipe,
+        example: "jobs = 4\nsources = 500",
+    },
 };
 
 /// As large as a median may be: of what is drawn, hardly any is a thousand times that.
@@ -135,7 +139,10 @@ const DEVIATIONS_MAX: f64 = 4.0;
 impl Config {
     fn check(&self) -> Result<(), ConfigError> {
         let refuse = |key: &str, found: String, wanted: String| {
-            Err(ConfigError::new(key, format!("found {found}; expected {wanted}")))
+            Err(ConfigError::new(
+                key,
+                format!("found {found}; expected {wanted}"),
+            ))
         };
         for (key, found, least, most) in [
             ("jobs", self.jobs, 1, 1024),
@@ -163,7 +170,10 @@ impl Config {
                 return refuse(key, found.to_string(), format!("1B to {}", Bytes(SIZE_MAX)));
             }
         }
-        for (key, found) in [("processor", self.processor), ("link_processor", self.link_processor)] {
+        for (key, found) in [
+            ("processor", self.processor),
+            ("link_processor", self.link_processor),
+        ] {
             if found > PROCESSOR_MAX {
                 return refuse(key, found.to_string(), format!("{PROCESSOR_MAX} at most"));
             }
@@ -175,7 +185,9 @@ impl Config {
 fn read_recipe(keys: &Keys, _: Option<&str>) -> Result<Box<dyn Recipe>, ProgramError> {
     let config: Config = read(keys)?;
     config.check()?;
-    Ok(Box::new(Project { config: Arc::new(config) }))
+    Ok(Box::new(Project {
+        config: Arc::new(config),
+    }))
 }
 
 struct Project {
@@ -185,7 +197,11 @@ struct Project {
 impl Recipe for Project {
     fn program(&self, seed: Seed) -> Box<dyn Program> {
         let config = self.config.clone();
-        let job = || Job { moves: VecDeque::new(), path: String::new(), began: Time::ZERO };
+        let job = || Job {
+            moves: VecDeque::new(),
+            path: String::new(),
+            began: Time::ZERO,
+        };
         Box::new(Compilation {
             sizes: Sizes::draw(&config, seed),
             popularity: popularity(config.headers, config.theta),
@@ -266,7 +282,9 @@ struct Sizes {
 impl Sizes {
     fn draw(config: &Config, seed: Seed) -> Sizes {
         let all = |of: &str, count: u32, median: Bytes| -> Vec<u64> {
-            (0..count).map(|number| size(&mut random(seed, of, number), median, config.spread)).collect()
+            (0..count)
+                .map(|number| size(&mut random(seed, of, number), median, config.spread))
+                .collect()
         };
         Sizes {
             sources: all("source", config.sources, config.source_size),
@@ -329,14 +347,22 @@ impl Compilation {
 
     /// A whole file in one read, as compilers do, who know its length by `fstat`.
     fn reads(&self, file: File) -> [Move; 3] {
-        [Move::Open(file, How::READ), Move::Read(self.bytes(file)), Move::Close]
+        [
+            Move::Open(file, How::READ),
+            Move::Read(self.bytes(file)),
+            Move::Close,
+        ]
     }
 
     fn writes(&self, file: File, moves: &mut VecDeque<Move>) {
         moves.push_back(Move::Open(file, How::CREATE));
         let bytes = self.bytes(file);
         moves.extend((0..bytes / WRITE).map(|_| Move::Write(WRITE)));
-        moves.extend(Some(bytes % WRITE).filter(|&rest| rest > 0).map(Move::Write));
+        moves.extend(
+            Some(bytes % WRITE)
+                .filter(|&rest| rest > 0)
+                .map(Move::Write),
+        );
         moves.push_back(Move::Close);
     }
 
@@ -347,7 +373,9 @@ impl Compilation {
         let headers: BTreeSet<u32> = (0..self.config.includes)
             .map(|_| {
                 let draw = random.unit();
-                self.popularity.partition_point(|&sum| sum <= draw).min(last) as u32
+                self.popularity
+                    .partition_point(|&sum| sum <= draw)
+                    .min(last) as u32
             })
             .collect();
         let factor = log_normal(&mut random, self.config.spread);
@@ -360,7 +388,9 @@ impl Compilation {
             }
             moves.extend(self.reads(File::Header(header)));
         }
-        moves.push_back(Move::Compute(Duration::from_nanos(processor.round() as u64)));
+        moves.push_back(Move::Compute(
+            Duration::from_nanos(processor.round() as u64),
+        ));
         self.writes(File::Object(number), &mut moves);
         moves.push_back(Move::Compiled);
         moves
@@ -401,11 +431,14 @@ impl Compilation {
 
 /// A lookup that finds nothing does what it is made for; what else fails is the end.
 fn heed(turn: &Turn<'_>, path: &str) -> Result<(), String> {
-    let Some(answer) = turn.answer else { return Ok(()) };
+    let Some(answer) = turn.answer else {
+        return Ok(());
+    };
     match &answer.result {
-        Err(error) if answer.kind != CallKind::Open || !path.contains("/include-") => {
-            Err(format!("{path}: {} did not succeed: {error}", answer.kind.name()))
-        }
+        Err(error) if answer.kind != CallKind::Open || !path.contains("/include-") => Err(format!(
+            "{path}: {} did not succeed: {error}",
+            answer.kind.name()
+        )),
         _ => Ok(()),
     }
 }
@@ -418,9 +451,14 @@ impl Program for Compilation {
     fn laid_out(&self) -> Vec<Laid> {
         let sources = (0..self.config.sources).map(File::Source);
         let headers = (0..self.config.headers).map(File::Header);
-        let file = |file| Laid { path: self.path(file), bytes: Some(Bytes(self.bytes(file))) };
-        let missing = (0..self.config.lookups)
-            .map(|place| Laid { path: format!("{}/include-{place}", self.config.directory), bytes: None });
+        let file = |file| Laid {
+            path: self.path(file),
+            bytes: Some(Bytes(self.bytes(file))),
+        };
+        let missing = (0..self.config.lookups).map(|place| Laid {
+            path: format!("{}/include-{place}", self.config.directory),
+            bytes: None,
+        });
         sources.chain(headers).map(file).chain(missing).collect()
     }
 
@@ -435,7 +473,9 @@ impl Program for Compilation {
                 Some(part @ (Move::Compiled | Move::Linked)) => self.ended(&mut turn, part),
                 Some(part) => break part,
                 None => match self.take() {
-                    Some(moves) => (self.jobs[number].moves, self.jobs[number].began) = (moves, turn.now),
+                    Some(moves) => {
+                        (self.jobs[number].moves, self.jobs[number].began) = (moves, turn.now)
+                    }
                     // Whoever has compiled the last one links.
                     None => return Next::End,
                 },
@@ -449,11 +489,23 @@ impl Program for Compilation {
             Move::Stat(_) => Next::Call(Call::Stat { path }),
             Move::Open(file, how) => {
                 let looked_for = matches!(file, File::Missing(..));
-                *(if looked_for { &mut self.looked_for } else { &mut self.opened }) += 1;
+                *(if looked_for {
+                    &mut self.looked_for
+                } else {
+                    &mut self.opened
+                }) += 1;
                 Next::Call(Call::Open { path, fd: FD, how })
             }
-            Move::Read(bytes) => Next::Call(Call::Read { fd: FD, at: None, bytes }),
-            Move::Write(bytes) => Next::Call(Call::Write { fd: FD, at: None, bytes }),
+            Move::Read(bytes) => Next::Call(Call::Read {
+                fd: FD,
+                at: None,
+                bytes,
+            }),
+            Move::Write(bytes) => Next::Call(Call::Write {
+                fd: FD,
+                at: None,
+                bytes,
+            }),
             Move::Close | Move::Compiled | Move::Linked => Next::Call(Call::Close { fd: FD }),
             Move::Compute(time) => {
                 self.processor += time;
@@ -472,7 +524,10 @@ impl Program for Compilation {
             ("opened", self.opened as f64),
             ("looked_for", self.looked_for as f64),
         ];
-        Report { figures, ..Report::default() }
+        Report {
+            figures,
+            ..Report::default()
+        }
     }
 }
 
@@ -491,7 +546,10 @@ mod tests {
     #[test]
     fn every_source_has_its_object_and_the_program_has_all_of_them() {
         for jobs in [1, 3, 50] {
-            let plain = compiled(json!({ "jobs": jobs, "sources": 20, "includes": 10, "headers": 30 }), 1);
+            let plain = compiled(
+                json!({ "jobs": jobs, "sources": 20, "includes": 10, "headers": 30 }),
+                1,
+            );
             let objects: Vec<u64> = plain
                 .files
                 .iter()
@@ -502,13 +560,19 @@ mod tests {
             assert_eq!(plain.files["build/program"], objects.iter().sum::<u64>());
             assert_eq!(plain.transactions, 21);
             // Who compiles a source changes nothing of it.
-            assert_eq!(plain.read, compiled(json!({ "sources": 20, "includes": 10, "headers": 30 }), 1).read);
+            assert_eq!(
+                plain.read,
+                compiled(json!({ "sources": 20, "includes": 10, "headers": 30 }), 1).read
+            );
         }
     }
 
     #[test]
     fn a_file_has_one_length_however_often_it_is_read() {
-        let plain = compiled(json!({ "jobs": 3, "sources": 30, "includes": 20, "headers": 40 }), 5);
+        let plain = compiled(
+            json!({ "jobs": 3, "sources": 30, "includes": 20, "headers": 40 }),
+            5,
+        );
         let mut open = [""; 3];
         let mut reads = 0;
         for (process, call) in &plain.calls {
@@ -516,7 +580,11 @@ mod tests {
                 Some((_, path)) => open[*process as usize] = path.split('"').next().unwrap(),
                 None if call.starts_with("Read") => {
                     let bytes = call.split_once("bytes: ").unwrap().1.trim_end_matches(" }");
-                    assert_eq!(bytes, plain.files[open[*process as usize]].to_string(), "{call}");
+                    assert_eq!(
+                        bytes,
+                        plain.files[open[*process as usize]].to_string(),
+                        "{call}"
+                    );
                     reads += usize::from(open[*process as usize].ends_with(".h"));
                 }
                 None => {}
@@ -530,24 +598,40 @@ mod tests {
         let plain = compiled(json!({ "sources": 100, "includes": 20, "theta": 1.2 }), 3);
         let opens = |header: u32| {
             let path = format!("\"build/include/{header}.h\"");
-            plain.calls.iter().filter(|(_, call)| call.starts_with("Open") && call.contains(&path)).count()
+            plain
+                .calls
+                .iter()
+                .filter(|(_, call)| call.starts_with("Open") && call.contains(&path))
+                .count()
         };
         assert!(opens(0) > 90 && opens(0) <= 100, "{}", opens(0));
         assert!((500..510).map(opens).sum::<usize>() < 30);
-        let looked_for = plain.report.figures.iter().find(|(name, _)| *name == "looked_for").unwrap().1;
-        let read =
-            plain.calls.iter().filter(|(_, call)| call.contains("include/") && call.starts_with("Open"));
+        let looked_for = plain
+            .report
+            .figures
+            .iter()
+            .find(|(name, _)| *name == "looked_for")
+            .unwrap()
+            .1;
+        let read = plain
+            .calls
+            .iter()
+            .filter(|(_, call)| call.contains("include/") && call.starts_with("Open"));
         assert_eq!(looked_for as usize, 2 * read.count());
     }
 
     #[test]
     fn processor_times_have_their_median() {
-        let plain =
-            compiled(json!({ "sources": 2000, "includes": 0, "spread": 0, "link_processor": "0s" }), 1);
+        let plain = compiled(
+            json!({ "sources": 2000, "includes": 0, "spread": 0, "link_processor": "0s" }),
+            1,
+        );
         assert_eq!(plain.computed, Duration::from_millis(250) * 2000);
         // The mean of a log-normal distribution is exp(spread^2 / 2) of its median.
-        let plain =
-            compiled(json!({ "sources": 2000, "includes": 0, "spread": 0.5, "link_processor": "0s" }), 1);
+        let plain = compiled(
+            json!({ "sources": 2000, "includes": 0, "spread": 0.5, "link_processor": "0s" }),
+            1,
+        );
         let mean = plain.computed.as_secs_f64() / 2000.0;
         assert!((mean / 0.25 - 0.125f64.exp()).abs() < 0.05, "{mean}");
     }
@@ -560,7 +644,9 @@ mod tests {
             (json!({ "source_size": 0 }), "source_size"),
             (json!({ "processor": "2h" }), "processor"),
         ] {
-            let error = Plain::default().run("compile", &keys(value), None, 1).unwrap_err();
+            let error = Plain::default()
+                .run("compile", &keys(value), None, 1)
+                .unwrap_err();
             assert!(error.contains(key), "{error}");
         }
     }

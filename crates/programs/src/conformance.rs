@@ -39,8 +39,17 @@ struct Process {
 
 impl Plain {
     /// Runs the program called `name` to its end.
-    pub fn run(&mut self, name: &str, keys: &Keys, text: Option<&str>, seed: u64) -> Result<(), String> {
-        let entry = REGISTRY.iter().find(|entry| entry.name == name).expect("it is in the registry");
+    pub fn run(
+        &mut self,
+        name: &str,
+        keys: &Keys,
+        text: Option<&str>,
+        seed: u64,
+    ) -> Result<(), String> {
+        let entry = REGISTRY
+            .iter()
+            .find(|entry| entry.name == name)
+            .expect("it is in the registry");
         let recipe = Kind::recipe(entry, keys, text).map_err(|error| error.to_string())?;
         let mut program = recipe.program(Seed(seed));
         for laid in program.laid_out() {
@@ -49,17 +58,36 @@ impl Plain {
                 None => self.directories.push(laid.path),
             }
         }
-        let new = || Process { at: Time::ZERO, waits: false, woken: false, over: false, answer: None };
+        let new = || Process {
+            at: Time::ZERO,
+            waits: false,
+            woken: false,
+            over: false,
+            answer: None,
+        };
         let mut processes: Vec<Process> = (0..program.processes()).map(|_| new()).collect();
         let mut events = Events::default();
         loop {
             let ready = |process: &&mut Process| !process.over && !process.waits;
-            let next = processes.iter_mut().filter(ready).min_by_key(|process| process.at);
-            let Some(now) = next.map(|process| process.at) else { break };
-            let index = processes.iter().position(|one| one.at == now && !one.over && !one.waits).unwrap();
+            let next = processes
+                .iter_mut()
+                .filter(ready)
+                .min_by_key(|process| process.at);
+            let Some(now) = next.map(|process| process.at) else {
+                break;
+            };
+            let index = processes
+                .iter()
+                .position(|one| one.at == now && !one.over && !one.waits)
+                .unwrap();
             let answer = processes[index].answer.take();
             let process = index as u32;
-            let turn = Turn { now, process, answer: answer.as_ref(), events: &mut events };
+            let turn = Turn {
+                now,
+                process,
+                answer: answer.as_ref(),
+                events: &mut events,
+            };
             let next = program.next(turn);
             let woken = std::mem::take(&mut processes[index].woken);
             let goes_on = !woken || next != Next::Wait;
@@ -68,7 +96,12 @@ impl Plain {
                     self.calls.push((process, format!("{call:?}")));
                     let (kind, result) = self.call(process, &call);
                     let ended = now + Duration::from_micros(1);
-                    processes[index].answer = Some(Answer { kind, began: now, ended, result });
+                    processes[index].answer = Some(Answer {
+                        kind,
+                        began: now,
+                        ended,
+                        result,
+                    });
                     processes[index].at = ended;
                 }
                 Next::Compute(time) => {
@@ -85,7 +118,10 @@ impl Plain {
                 }
             }
         }
-        assert!(processes.iter().all(|process| process.over), "nobody waits for ever");
+        assert!(
+            processes.iter().all(|process| process.over),
+            "nobody waits for ever"
+        );
         self.transactions += events.transactions.len() as u64;
         self.report = program.report();
         Ok(())
@@ -97,7 +133,12 @@ impl Plain {
         (kind, result)
     }
 
-    fn carry_out(&mut self, process: u32, call: &Call<'_>, kind: &mut CallKind) -> Result<u64, CallError> {
+    fn carry_out(
+        &mut self,
+        process: u32,
+        call: &Call<'_>,
+        kind: &mut CallKind,
+    ) -> Result<u64, CallError> {
         let plain = |path: &str| path.trim_matches('/').to_owned();
         match *call {
             Call::Open { path, fd, how } => {
@@ -116,11 +157,24 @@ impl Plain {
                 self.open.insert((process, fd), (path, 0, how.append));
                 Ok(0)
             }
-            Call::Close { fd } => self.open.remove(&(process, fd)).map(|_| 0).ok_or(CallError::BadFd(fd)),
+            Call::Close { fd } => self
+                .open
+                .remove(&(process, fd))
+                .map(|_| 0)
+                .ok_or(CallError::BadFd(fd)),
             Call::Read { fd, at, bytes } => {
-                let (path, position, _) = self.open.get_mut(&(process, fd)).ok_or(CallError::BadFd(fd))?;
+                let (path, position, _) = self
+                    .open
+                    .get_mut(&(process, fd))
+                    .ok_or(CallError::BadFd(fd))?;
                 let from = at.unwrap_or(*position);
-                let bytes = bytes.min(self.files.get(path).copied().unwrap_or(0).saturating_sub(from));
+                let bytes = bytes.min(
+                    self.files
+                        .get(path)
+                        .copied()
+                        .unwrap_or(0)
+                        .saturating_sub(from),
+                );
                 if at.is_none() {
                     *position = from + bytes;
                 }
@@ -128,10 +182,16 @@ impl Plain {
                 Ok(bytes)
             }
             Call::Write { fd, at, bytes } => {
-                let (path, position, append) =
-                    self.open.get_mut(&(process, fd)).ok_or(CallError::BadFd(fd))?;
+                let (path, position, append) = self
+                    .open
+                    .get_mut(&(process, fd))
+                    .ok_or(CallError::BadFd(fd))?;
                 let length = self.files.get_mut(path).ok_or(CallError::BadFd(fd))?;
-                let from = if *append { *length } else { at.unwrap_or(*position) };
+                let from = if *append {
+                    *length
+                } else {
+                    at.unwrap_or(*position)
+                };
                 if at.is_none() {
                     *position = from + bytes;
                 }
@@ -140,14 +200,25 @@ impl Plain {
                 Ok(bytes)
             }
             Call::Seek { fd, to } => {
-                self.open.get_mut(&(process, fd)).ok_or(CallError::BadFd(fd))?.1 = to;
+                self.open
+                    .get_mut(&(process, fd))
+                    .ok_or(CallError::BadFd(fd))?
+                    .1 = to;
                 Ok(to)
             }
-            Call::Fsync { fd } => self.open.get(&(process, fd)).map(|_| 0).ok_or(CallError::BadFd(fd)),
+            Call::Fsync { fd } => self
+                .open
+                .get(&(process, fd))
+                .map(|_| 0)
+                .ok_or(CallError::BadFd(fd)),
             Call::Sync => Ok(0),
             Call::Truncate { path, bytes } => self.resize(&plain(path), bytes),
             Call::Resize { fd, bytes } => {
-                let (path, ..) = self.open.get(&(process, fd)).ok_or(CallError::BadFd(fd))?.clone();
+                let (path, ..) = self
+                    .open
+                    .get(&(process, fd))
+                    .ok_or(CallError::BadFd(fd))?
+                    .clone();
                 self.resize(&path, bytes)
             }
             Call::MakeDirectory { path } => {
@@ -158,10 +229,17 @@ impl Plain {
                 let path = plain(path);
                 let known = self.files.remove(&path).is_some() || self.directories.contains(&path);
                 self.directories.retain(|directory| *directory != path);
-                if known { Ok(0) } else { Err(FileError::NotFound(path).into()) }
+                if known {
+                    Ok(0)
+                } else {
+                    Err(FileError::NotFound(path).into())
+                }
             }
             Call::Rename { from, to } => {
-                let bytes = self.files.remove(&plain(from)).ok_or(FileError::NotFound(plain(from)))?;
+                let bytes = self
+                    .files
+                    .remove(&plain(from))
+                    .ok_or(FileError::NotFound(plain(from)))?;
                 self.files.insert(plain(to), bytes);
                 self.open
                     .values_mut()
@@ -169,21 +247,32 @@ impl Plain {
                     .for_each(|file| file.0 = plain(to));
                 Ok(0)
             }
-            Call::Stat { path } if plain(path).is_empty() || self.directories.contains(&plain(path)) => {
+            Call::Stat { path }
+                if plain(path).is_empty() || self.directories.contains(&plain(path)) =>
+            {
                 Ok(4096)
             }
-            Call::Stat { path } => {
-                Ok(self.files.get(&plain(path)).copied().ok_or(FileError::NotFound(plain(path)))?)
-            }
+            Call::Stat { path } => Ok(self
+                .files
+                .get(&plain(path))
+                .copied()
+                .ok_or(FileError::NotFound(plain(path)))?),
             Call::List { path } => {
                 let within = plain(path);
-                Ok(self.files.keys().filter(|name| name.starts_with(&within)).count() as u64)
+                Ok(self
+                    .files
+                    .keys()
+                    .filter(|name| name.starts_with(&within))
+                    .count() as u64)
             }
         }
     }
 
     fn resize(&mut self, path: &str, bytes: u64) -> Result<u64, CallError> {
-        *self.files.get_mut(path).ok_or(FileError::NotFound(path.to_owned()))? = bytes;
+        *self
+            .files
+            .get_mut(path)
+            .ok_or(FileError::NotFound(path.to_owned()))? = bytes;
         Ok(bytes)
     }
 }
@@ -195,18 +284,25 @@ const STRACE: &str = "7 1795363600.1 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3 <0.1
 pub(crate) fn small(name: &str) -> (Keys, Option<&'static str>) {
     use serde_json::json;
     let (value, text) = match name {
-        "script" => (json!({ "file": "list" }), Some("create a 12KiB\nfsync a\nread a\n")),
+        "script" => (
+            json!({ "file": "list" }),
+            Some("create a 12KiB\nfsync a\nread a\n"),
+        ),
         "postmark" => (
             json!({ "number": 20, "transactions": 50, "instances": 2, "subdirectories": 3 }),
             Some("set size 500 9000\nrun\n"),
         ),
-        "bonnie" => (json!({ "size": "256KiB", "seeks": 20, "chunk": "8KiB" }), None),
+        "bonnie" => (
+            json!({ "size": "256KiB", "seeks": 20, "chunk": "8KiB" }),
+            None,
+        ),
         "diff" => (json!({ "size": "64KiB" }), None),
         "iozone" => (json!({ "size": "64KiB", "processes": 2 }), None),
         "compile" => (json!({ "sources": 5, "headers": 20, "includes": 4 }), None),
-        "playback" => {
-            (json!({ "streams": 3, "bit_rate": "4Mbit/s", "file_size": "256KiB", "duration": "2s" }), None)
-        }
+        "playback" => (
+            json!({ "streams": 3, "bit_rate": "4Mbit/s", "file_size": "256KiB", "duration": "2s" }),
+            None,
+        ),
         "strace" => (json!({ "file": "recording" }), Some(STRACE)),
         other => panic!("say what a small `{other}` is"),
     };
@@ -228,7 +324,14 @@ fn every_program_ends_and_a_seed_repeats_it() {
         assert!(!one.calls.is_empty(), "{}", entry.name);
         assert_eq!(one.calls, again.calls, "{}", entry.name);
         assert_eq!(one.report, again.report, "{}", entry.name);
-        assert!(one.report.figures.iter().all(|(_, value)| value.is_finite()), "{}", entry.name);
+        assert!(
+            one.report
+                .figures
+                .iter()
+                .all(|(_, value)| value.is_finite()),
+            "{}",
+            entry.name
+        );
     }
 }
 
@@ -237,7 +340,13 @@ fn every_program_refuses_an_unknown_key() {
     for entry in REGISTRY {
         let (mut keys, text) = small(entry.name);
         keys.insert("no_such_key".into(), Value::Bool(true));
-        let Err(error) = Kind::recipe(entry, &keys, text) else { panic!("{}", entry.name) };
-        assert!(error.to_string().contains("no_such_key"), "{}: {error}", entry.name);
+        let Err(error) = Kind::recipe(entry, &keys, text) else {
+            panic!("{}", entry.name)
+        };
+        assert!(
+            error.to_string().contains("no_such_key"),
+            "{}: {error}",
+            entry.name
+        );
     }
 }

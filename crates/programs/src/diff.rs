@@ -64,14 +64,25 @@ pub(crate) const ENTRY: Entry<Kind> = Entry {
     name: "diff",
     summary: "two files compared, read in turn",
     schema: schema_of::<Config>,
-    build: Kind { file: None, read: read_recipe, example: "size = \"512MiB\"" },
+    build: Kind {
+        file: None,
+        read: read_recipe,
+        example: "size = \"512MiB\"",
+    },
 };
 
 fn read_recipe(keys: &Keys, _: Option<&str>) -> Result<Box<dyn Recipe>, ProgramError> {
     let config: Config = read(keys)?;
-    for (key, found, high) in [("size", config.size.0, SIZE_MAX), ("buffer", config.buffer.0, BUFFER_MAX)] {
+    for (key, found, high) in [
+        ("size", config.size.0, SIZE_MAX),
+        ("buffer", config.buffer.0, BUFFER_MAX),
+    ] {
         if !(1..=high).contains(&found) {
-            return Err(ConfigError::new(key, format!("found {found}; expected 1 to {high} bytes")).into());
+            return Err(ConfigError::new(
+                key,
+                format!("found {found}; expected 1 to {high} bytes"),
+            )
+            .into());
         }
     }
     if config.files[0] == config.files[1] {
@@ -83,8 +94,18 @@ fn read_recipe(keys: &Keys, _: Option<&str>) -> Result<Box<dyn Recipe>, ProgramE
 
 impl Recipe for Config {
     fn program(&self, _: Seed) -> Box<dyn Program> {
-        let block = if self.reads == Reads::Whole { self.size.0 } else { self.buffer.0 };
-        Box::new(Diff { config: self.clone(), block, step: Step::Open(0), compared: 0, now: Time::ZERO })
+        let block = if self.reads == Reads::Whole {
+            self.size.0
+        } else {
+            self.buffer.0
+        };
+        Box::new(Diff {
+            config: self.clone(),
+            block,
+            step: Step::Open(0),
+            compared: 0,
+            now: Time::ZERO,
+        })
     }
 }
 
@@ -110,7 +131,10 @@ struct Diff {
 
 impl Program for Diff {
     fn laid_out(&self) -> Vec<Laid> {
-        let laid = |path: &String| Laid { path: path.clone(), bytes: Some(self.config.size) };
+        let laid = |path: &String| Laid {
+            path: path.clone(),
+            bytes: Some(self.config.size),
+        };
         self.config.files.iter().map(laid).collect()
     }
 
@@ -127,15 +151,41 @@ impl Program for Diff {
             let bytes = self.block.min(self.config.size.0 - self.compared);
             let (step, next) = match self.step {
                 Step::Open(file) => {
-                    let open = Call::Open { path: &self.config.files[file], fd: fd(file), how: How::READ };
-                    (if file == 0 { Step::Open(1) } else { Step::Read(0) }, Next::Call(open))
+                    let open = Call::Open {
+                        path: &self.config.files[file],
+                        fd: fd(file),
+                        how: How::READ,
+                    };
+                    (
+                        if file == 0 {
+                            Step::Open(1)
+                        } else {
+                            Step::Read(0)
+                        },
+                        Next::Call(open),
+                    )
                 }
                 Step::Read(file) => {
-                    let read = Call::Read { fd: fd(file), at: None, bytes: self.block };
-                    (if bytes < self.block { Step::Rest(file) } else { behind(file) }, Next::Call(read))
+                    let read = Call::Read {
+                        fd: fd(file),
+                        at: None,
+                        bytes: self.block,
+                    };
+                    (
+                        if bytes < self.block {
+                            Step::Rest(file)
+                        } else {
+                            behind(file)
+                        },
+                        Next::Call(read),
+                    )
                 }
                 Step::Rest(file) => {
-                    let read = Call::Read { fd: fd(file), at: None, bytes: self.block - bytes };
+                    let read = Call::Read {
+                        fd: fd(file),
+                        at: None,
+                        bytes: self.block - bytes,
+                    };
                     (behind(file), Next::Call(read))
                 }
                 Step::Compare => {
@@ -143,7 +193,8 @@ impl Program for Diff {
                     // A buffer that was not filled was the last; a whole file is known to be.
                     let over = bytes < self.block || self.config.reads == Reads::Whole;
                     self.step = if over { Step::Close(0) } else { Step::Read(0) };
-                    let nanoseconds = u128::from(self.config.cpu_kib.as_nanos()) * u128::from(bytes) / 1024;
+                    let nanoseconds =
+                        u128::from(self.config.cpu_kib.as_nanos()) * u128::from(bytes) / 1024;
                     match u64::try_from(nanoseconds).unwrap_or(u64::MAX) {
                         0 => continue,
                         time => (self.step, Next::Compute(Duration::from_nanos(time))),
@@ -151,7 +202,10 @@ impl Program for Diff {
                 }
                 Step::Close(file) => {
                     let close = Call::Close { fd: fd(file) };
-                    (if file == 0 { Step::Close(1) } else { Step::End }, Next::Call(close))
+                    (
+                        if file == 0 { Step::Close(1) } else { Step::End },
+                        Next::Call(close),
+                    )
                 }
                 Step::End => (Step::End, Next::End),
             };
@@ -167,14 +221,25 @@ impl Program for Diff {
             figures.push(("mb_per_s", 2.0 * self.compared as f64 / 1e6 / seconds));
         }
         let [one, other] = &self.config.files;
-        let text = format!("{one} and {other}: {} bytes compared in {seconds:.3} s\n", self.compared);
-        Report { figures, text, notes: Vec::new() }
+        let text = format!(
+            "{one} and {other}: {} bytes compared in {seconds:.3} s\n",
+            self.compared
+        );
+        Report {
+            figures,
+            text,
+            notes: Vec::new(),
+        }
     }
 }
 
 /// What comes behind the read of a file.
 fn behind(file: usize) -> Step {
-    if file == 0 { Step::Read(1) } else { Step::Compare }
+    if file == 0 {
+        Step::Read(1)
+    } else {
+        Step::Compare
+    }
 }
 
 #[cfg(test)]
@@ -190,7 +255,10 @@ mod tests {
 
     fn reads(plain: &Plain) -> Vec<&str> {
         let calls = plain.calls.iter().map(|call| call.1.as_str());
-        calls.filter(|call| call.starts_with("Read")).map(|call| &call[11..16]).collect()
+        calls
+            .filter(|call| call.starts_with("Read"))
+            .map(|call| &call[11..16])
+            .collect()
     }
 
     #[test]
@@ -198,16 +266,27 @@ mod tests {
         let plain = run(json!({ "size": 10_000 })).unwrap();
         assert_eq!(plain.read, 20_000);
         // As `cmp` under strace: the last buffer is asked for once more.
-        let expected = ["Fd(0)", "Fd(1)", "Fd(0)", "Fd(1)", "Fd(0)", "Fd(0)", "Fd(1)", "Fd(1)"];
+        let expected = [
+            "Fd(0)", "Fd(1)", "Fd(0)", "Fd(1)", "Fd(0)", "Fd(0)", "Fd(1)", "Fd(1)",
+        ];
         assert_eq!(reads(&plain), expected);
-        assert!(plain.report.figures.iter().any(|figure| figure.0 == "mb_per_s" && figure.1 > 0.0));
+        assert!(
+            plain
+                .report
+                .figures
+                .iter()
+                .any(|figure| figure.0 == "mb_per_s" && figure.1 > 0.0)
+        );
     }
 
     #[test]
     fn text_is_read_whole_one_file_after_the_other() {
         let plain = run(json!({ "size": "1MiB", "reads": "whole", "cpu_kib": "1us" })).unwrap();
         assert_eq!(reads(&plain), ["Fd(0)", "Fd(1)"]);
-        assert_eq!((plain.read, plain.computed.as_nanos()), (2 << 20, 1_024_000));
+        assert_eq!(
+            (plain.read, plain.computed.as_nanos()),
+            (2 << 20, 1_024_000)
+        );
     }
 
     #[test]

@@ -5,7 +5,9 @@
 mod report;
 
 use crate::call::{Call, Fd, How};
-use crate::program::{Kind as ProgramKind, Laid, Next, Program, ProgramError, Recipe, Report, Turn};
+use crate::program::{
+    Kind as ProgramKind, Laid, Next, Program, ProgramError, Recipe, Report, Turn,
+};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
 use fullstroke_units::{Bytes, Random, Seed, Time};
@@ -97,12 +99,18 @@ impl Kind {
     ];
 
     fn writes(self) -> bool {
-        matches!(self, Kind::Write | Kind::Rewrite | Kind::RandomWrite | Kind::RecordRewrite)
+        matches!(
+            self,
+            Kind::Write | Kind::Rewrite | Kind::RandomWrite | Kind::RecordRewrite
+        )
     }
 
     /// Whether it seeks before each record.
     fn seeks(self) -> bool {
-        !matches!(self, Kind::Write | Kind::Rewrite | Kind::Read | Kind::Reread)
+        !matches!(
+            self,
+            Kind::Write | Kind::Rewrite | Kind::Read | Kind::Reread
+        )
     }
 }
 
@@ -134,7 +142,11 @@ pub(crate) const ENTRY: Entry<ProgramKind> = Entry {
     name: "iozone",
     summary: "IOzone: writes and reads of a file: sequential, random, backward, strided",
     schema: schema_of::<Config>,
-    build: ProgramKind { file: None, read: read_recipe, example: "size = \"512MiB\"\nrecord = \"4KiB\"" },
+    build: ProgramKind {
+        file: None,
+        read: read_recipe,
+        example: "size = \"512MiB\"\nrecord = \"4KiB\"",
+    },
 };
 
 fn read_recipe(keys: &Keys, _: Option<&str>) -> Result<Box<dyn Recipe>, ProgramError> {
@@ -143,20 +155,35 @@ fn read_recipe(keys: &Keys, _: Option<&str>) -> Result<Box<dyn Recipe>, ProgramE
         if (low..=high).contains(&found) {
             return Ok(());
         }
-        Err(ConfigError::new(key, format!("found {found}; expected {low} to {high}")))
+        Err(ConfigError::new(
+            key,
+            format!("found {found}; expected {low} to {high}"),
+        ))
     };
     within("record", config.record.0, 1, RECORD_MAX)?;
     within("size", config.size.0, config.record.0, SIZE_MAX)?;
-    within("processes", config.processes.into(), 1, PROCESSES_MAX.into())?;
+    within(
+        "processes",
+        config.processes.into(),
+        1,
+        PROCESSES_MAX.into(),
+    )?;
     let records = config.size.0 / config.record.0;
     if records.saturating_mul(config.processes.into()) > RECORDS_MAX {
-        let found = format!("found {records} records in each of {} files", config.processes);
-        return Err(ConfigError::new("size", format!("{found}; expected {RECORDS_MAX} in all")).into());
+        let found = format!(
+            "found {records} records in each of {} files",
+            config.processes
+        );
+        return Err(
+            ConfigError::new("size", format!("{found}; expected {RECORDS_MAX} in all")).into(),
+        );
     }
     within("stride", config.stride, 1, u32::MAX.into())?;
     if config.kinds.is_empty() || config.kinds.len() > KINDS_MAX {
         let found = config.kinds.len();
-        return Err(ConfigError::new("kinds", format!("found {found}; expected 1 to {KINDS_MAX}")).into());
+        return Err(
+            ConfigError::new("kinds", format!("found {found}; expected 1 to {KINDS_MAX}")).into(),
+        );
     }
     config.size = Bytes(records * config.record.0);
     Ok(Box::new(config))
@@ -191,7 +218,11 @@ impl Recipe for Config {
             ended: None,
             spans: Vec::new(),
         });
-        Box::new(Iozone { workers: workers.collect(), config: self.clone(), met: vec![0; self.kinds.len()] })
+        Box::new(Iozone {
+            workers: workers.collect(),
+            config: self.clone(),
+            met: vec![0; self.kinds.len()],
+        })
     }
 }
 
@@ -266,14 +297,22 @@ impl Program for Iozone {
 
     fn laid_out(&self) -> Vec<Laid> {
         let workers = self.workers.iter().filter(|worker| worker.there);
-        workers.map(|worker| Laid { path: worker.path.clone(), bytes: Some(self.config.size) }).collect()
+        workers
+            .map(|worker| Laid {
+                path: worker.path.clone(),
+                bytes: Some(self.config.size),
+            })
+            .collect()
     }
 
     fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
         let worker = &mut self.workers[turn.process as usize];
         if let Some(Err(error)) = turn.answer.map(|answer| &answer.result) {
             let kind = self.config.kinds.get(worker.kind);
-            return Next::Fail(format!("process {}, {kind:?} of `{}`: {error}", turn.process, worker.path));
+            return Next::Fail(format!(
+                "process {}, {kind:?} of `{}`: {error}",
+                turn.process, worker.path
+            ));
         }
         let next = loop {
             if let Some(next) = worker.go_on(&self.config, &mut self.met, turn.now) {
@@ -291,7 +330,11 @@ impl Program for Iozone {
     }
 
     fn report(&self) -> Report {
-        let spans: Vec<&[(Time, Time)]> = self.workers.iter().map(|worker| &worker.spans[..]).collect();
+        let spans: Vec<&[(Time, Time)]> = self
+            .workers
+            .iter()
+            .map(|worker| &worker.spans[..])
+            .collect();
         report::of(&self.config, &spans)
     }
 }
@@ -325,7 +368,16 @@ impl Worker {
             Stage::Open => {
                 let create = kind == Some(Kind::Write);
                 let (direct, durable) = (config.direct, config.sync && writes);
-                (Stage::Begin, Some(Move::Open(How { write: writes, create, direct, durable, ..How::READ })))
+                (
+                    Stage::Begin,
+                    Some(Move::Open(How {
+                        write: writes,
+                        create,
+                        direct,
+                        durable,
+                        ..How::READ
+                    })),
+                )
             }
             Stage::Begin => {
                 self.prepare(kind, config.records());
@@ -340,7 +392,10 @@ impl Worker {
                 if !(writes && config.fsync || config.close) {
                     self.ended = Some(now);
                 }
-                (Stage::Fsync, writes.then_some(Move::Call(Call::Fsync { fd: FD })))
+                (
+                    Stage::Fsync,
+                    writes.then_some(Move::Call(Call::Fsync { fd: FD })),
+                )
             }
             Stage::Fsync => {
                 if !config.close {
@@ -356,7 +411,10 @@ impl Worker {
                 self.kind += 1;
                 (Stage::Meet, None)
             }
-            Stage::Clear => (Stage::End, std::mem::take(&mut self.there).then_some(Move::Remove)),
+            Stage::Clear => (
+                Stage::End,
+                std::mem::take(&mut self.there).then_some(Move::Remove),
+            ),
             Stage::End => (Stage::End, Some(Move::End)),
         };
         self.stage = stage;
@@ -386,13 +444,24 @@ impl Worker {
                 Kind::RecordRewrite => 0,
                 _ => u64::from(self.order[self.record as usize]),
             };
-            return Move::Call(Call::Seek { fd: FD, to: record * bytes });
+            return Move::Call(Call::Seek {
+                fd: FD,
+                to: record * bytes,
+            });
         }
         self.sought = false;
         self.record += 1;
         Move::Call(match kind.writes() {
-            true => Call::Write { fd: FD, at: None, bytes },
-            false => Call::Read { fd: FD, at: None, bytes },
+            true => Call::Write {
+                fd: FD,
+                at: None,
+                bytes,
+            },
+            false => Call::Read {
+                fd: FD,
+                at: None,
+                bytes,
+            },
         })
     }
 }

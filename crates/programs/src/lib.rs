@@ -40,7 +40,9 @@ mod strace;
 mod conformance;
 
 pub use call::{Answer, Call, CallError, CallKind, Fd, How};
-pub use program::{Events, Kind, Laid, Next, Program, ProgramError, Recipe, Report, Transaction, Turn};
+pub use program::{
+    Events, Kind, Laid, Next, Program, ProgramError, Recipe, Report, Transaction, Turn,
+};
 
 use fullstroke_contract::registry::Entry;
 

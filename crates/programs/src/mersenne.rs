@@ -31,7 +31,8 @@ impl Mersenne {
 
     fn turn(&mut self) {
         for word in 0..WORDS {
-            let joined = (self.state[word] & 0x8000_0000) | (self.state[(word + 1) % WORDS] & 0x7fff_ffff);
+            let joined =
+                (self.state[word] & 0x8000_0000) | (self.state[(word + 1) % WORDS] & 0x7fff_ffff);
             let twist = if joined & 1 == 1 { 0x9908_b0df } else { 0 };
             self.state[word] = self.state[(word + MIDDLE) % WORDS] ^ (joined >> 1) ^ twist;
         }

@@ -110,7 +110,11 @@ impl Config {
     }
 
     fn file(&self, number: u32) -> String {
-        if self.file_count() == 1 { self.path.clone() } else { format!("{}/{number}", self.path) }
+        if self.file_count() == 1 {
+            self.path.clone()
+        } else {
+            format!("{}/{number}", self.path)
+        }
     }
 
     /// The same of the workload that reads a volume, one read at a time.
@@ -146,7 +150,10 @@ impl Config {
         let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
         let count = self.file_count();
         if self.streams > STREAMS_MAX {
-            return refuse("streams", format!("found {}; expected 1 to {STREAMS_MAX}", self.streams));
+            return refuse(
+                "streams",
+                format!("found {}; expected 1 to {STREAMS_MAX}", self.streams),
+            );
         }
         self.streams_config().check()?;
         if !(1..=FILES_MAX).contains(&count) {
@@ -155,8 +162,10 @@ impl Config {
         let (size, read) = (self.file_size.0, self.read_size.0);
         if !(read..=SIZE_MAX).contains(&size) || !size.is_multiple_of(read) {
             let (found, most) = (self.file_size, Bytes(SIZE_MAX));
-            let message =
-                format!("found {found}; expected a multiple of read_size, {}, up to {most}", self.read_size);
+            let message = format!(
+                "found {found}; expected a multiple of read_size, {}, up to {most}",
+                self.read_size
+            );
             return refuse("file_size", message);
         }
         Ok(())
@@ -166,7 +175,9 @@ impl Config {
 fn read_recipe(keys: &Keys, _: Option<&str>) -> Result<Box<dyn Recipe>, ProgramError> {
     let config: Config = read(keys)?;
     config.check()?;
-    Ok(Box::new(Server { config: Arc::new(config) }))
+    Ok(Box::new(Server {
+        config: Arc::new(config),
+    }))
 }
 
 struct Server {
@@ -177,7 +188,11 @@ impl Recipe for Server {
     fn program(&self, seed: Seed) -> Box<dyn Program> {
         let config = self.config.clone();
         let streams_config = config.streams_config();
-        let rules = Rules::new(&streams_config, config.file_count(), config.file_size.0 / config.read_size.0);
+        let rules = Rules::new(
+            &streams_config,
+            config.file_count(),
+            config.file_size.0 / config.read_size.0,
+        );
         let mut starts = StartTimes::new(&streams_config, seed);
         let dealt = (1..).zip(dealt_out(config.file_count(), config.streams, seed));
         let (feeds, tallies): (Vec<Feed>, Vec<StreamTally>) = dealt
@@ -211,7 +226,12 @@ struct Feed {
 
 impl Feed {
     fn new(stream: Stream, starts: Time) -> Feed {
-        Feed { stream, starts, open: None, wanted: None }
+        Feed {
+            stream,
+            starts,
+            open: None,
+            wanted: None,
+        }
     }
 }
 
@@ -241,14 +261,26 @@ enum Before {
 
 impl Playback {
     /// A call of a process has ended.
-    fn heed(&mut self, now: Time, number: usize, answer: &Answer, events: &mut Events) -> Result<(), String> {
+    fn heed(
+        &mut self,
+        now: Time,
+        number: usize,
+        answer: &Answer,
+        events: &mut Events,
+    ) -> Result<(), String> {
         let failed = |why: String| format!("stream {}: {}: {why}", number + 1, answer.kind.name());
-        let bytes = *answer.result.as_ref().map_err(|error| failed(error.to_string()))?;
+        let bytes = *answer
+            .result
+            .as_ref()
+            .map_err(|error| failed(error.to_string()))?;
         if answer.kind != CallKind::Read {
             return Ok(());
         }
         if bytes != self.config.read_size.0 {
-            return Err(failed(format!("found {bytes} bytes; expected {}", self.config.read_size.0)));
+            return Err(failed(format!(
+                "found {bytes} bytes; expected {}",
+                self.config.read_size.0
+            )));
         }
         let (stream, tally) = (&mut self.feeds[number].stream, &mut self.tallies[number]);
         let (played, stalled) = (tally.plays_from.is_some(), tally.stalled);
@@ -273,7 +305,9 @@ impl Playback {
         }
         self.closed |= reached;
         if !reached {
-            self.feeds[number].stream.start(now, &mut self.tallies[number]);
+            self.feeds[number]
+                .stream
+                .start(now, &mut self.tallies[number]);
         }
     }
 
@@ -282,7 +316,11 @@ impl Playback {
     fn sleeps(&self, now: Time, number: usize) -> Duration {
         let whole = self.feeds[number].starts.since(now);
         let ends_early = self.config.until_start_up_latency.is_some() || self.config.until_underrun;
-        if ends_early { whole.min(self.config.duration) } else { whole }
+        if ends_early {
+            whole.min(self.config.duration)
+        } else {
+            whole
+        }
     }
 
     /// What a process waits for before it can go on; `None` if there is nothing more to do.
@@ -315,16 +353,27 @@ impl Playback {
             (Some((open, at)), Some((file, read))) if open == file && at == read => {
                 feed.open = Some((file, read + 1));
                 feed.wanted = None;
-                Call::Read { fd: FD, at: None, bytes }
+                Call::Read {
+                    fd: FD,
+                    at: None,
+                    bytes,
+                }
             }
             (Some((open, _)), Some((file, read))) if open == file => {
                 feed.open = feed.wanted;
-                Call::Seek { fd: FD, to: read * bytes }
+                Call::Seek {
+                    fd: FD,
+                    to: read * bytes,
+                }
             }
             (None, Some((file, _))) => {
                 feed.open = Some((file, 0));
                 self.path = self.config.file(file);
-                Call::Open { path: &self.path, fd: FD, how: How::READ }
+                Call::Open {
+                    path: &self.path,
+                    fd: FD,
+                    how: How::READ,
+                }
             }
             _ => {
                 feed.open = None;
@@ -344,7 +393,10 @@ impl Program for Playback {
     }
 
     fn laid_out(&self) -> Vec<Laid> {
-        let laid = |number| Laid { path: self.config.file(number), bytes: Some(self.config.file_size) };
+        let laid = |number| Laid {
+            path: self.config.file(number),
+            bytes: Some(self.config.file_size),
+        };
         (0..self.config.file_count()).map(laid).collect()
     }
 
@@ -377,7 +429,11 @@ impl Program for Playback {
             ("with_underruns", results.with_underruns() as f64),
             ("longest_stall_ms", results.longest_stall().as_millis_f64()),
         ];
-        figures.extend(results.within_latency().map(|streams| ("within_latency", streams as f64)));
+        figures.extend(
+            results
+                .within_latency()
+                .map(|streams| ("within_latency", streams as f64)),
+        );
         let missed = Some(results.deadlines_missed_share()).filter(|share| share.is_finite());
         figures.extend(missed.map(|share| ("deadlines_missed_share", share)));
         let latencies: Vec<f64> = results
@@ -389,9 +445,16 @@ impl Program for Playback {
             figures.push(("start_up_ms_mean", mean(&latencies)));
             let last = &latencies[latencies.len() - latencies.len().div_ceil(10)..];
             figures.push(("start_up_ms_last_tenth", mean(last)));
-            figures.push(("start_up_ms_max", latencies.iter().copied().fold(0.0, f64::max)));
+            figures.push((
+                "start_up_ms_max",
+                latencies.iter().copied().fold(0.0, f64::max),
+            ));
         }
-        Report { figures, text: table(&results), notes: Vec::new() }
+        Report {
+            figures,
+            text: table(&results),
+            notes: Vec::new(),
+        }
     }
 }
 
@@ -402,11 +465,14 @@ fn mean(values: &[f64]) -> f64 {
 /// Start-up latencies by how many streams there were, a row for so many streams.
 fn table(results: &StreamsResults) -> String {
     let started: Vec<&StreamTally> = results.started().collect();
-    let mut text = String::from("   streams   start-up ms, mean         max   not played   underruns\n");
+    let mut text =
+        String::from("   streams   start-up ms, mean         max   not played   underruns\n");
     let step = started.len().div_ceil(ROWS).max(1);
     for (row, streams) in started.chunks(step).enumerate() {
-        let latencies: Vec<f64> =
-            streams.iter().filter_map(|tally| Some(tally.start_up_latency()?.as_millis_f64())).collect();
+        let latencies: Vec<f64> = streams
+            .iter()
+            .filter_map(|tally| Some(tally.start_up_latency()?.as_millis_f64()))
+            .collect();
         let mean = latencies.iter().sum::<f64>() / latencies.len().max(1) as f64;
         let most = latencies.iter().copied().fold(0.0, f64::max);
         let (first, last) = (row * step + 1, row * step + streams.len());
@@ -441,9 +507,19 @@ mod tests {
             && at < Time::NEVER
         {
             let answer = due[number].1.take();
-            let turn = Turn { now: at, process: number as u32, answer: answer.as_ref(), events: &mut events };
+            let turn = Turn {
+                now: at,
+                process: number as u32,
+                answer: answer.as_ref(),
+                events: &mut events,
+            };
             let mut answered = |kind, ended, bytes| {
-                let answer = Answer { kind, began: at, ended, result: Ok(bytes) };
+                let answer = Answer {
+                    kind,
+                    began: at,
+                    ended,
+                    result: Ok(bytes),
+                };
                 due[number] = (ended, Some(answer));
             };
             match program.next(turn) {
@@ -475,7 +551,12 @@ mod tests {
     }
 
     fn figure(report: &Report, name: &str) -> f64 {
-        report.figures.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("{name}")).1
+        report
+            .figures
+            .iter()
+            .find(|(known, _)| *known == name)
+            .unwrap_or_else(|| panic!("{name}"))
+            .1
     }
 
     fn ramp(more: Value) -> Value {
@@ -483,16 +564,29 @@ mod tests {
             "streams": 100, "bit_rate": "4Mbit/s", "file_size": "1GiB", "duration": "5s", "start_position": "random",
             "files": 1,
         });
-        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        all.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         all
     }
 
     #[test]
     fn streams_are_added_until_one_waits_for_a_byte() {
         // 64 KiB play for 131 ms: at 10 ms a read there is time for 13 streams.
-        let (report, ..) = on_disk(ramp(json!({ "until_underrun": true })), Duration::from_millis(10));
-        assert!((13.0..=15.0).contains(&figure(&report, "sustained")), "{}", report.text);
-        assert!((14.0..=20.0).contains(&figure(&report, "started")), "{}", report.text);
+        let (report, ..) = on_disk(
+            ramp(json!({ "until_underrun": true })),
+            Duration::from_millis(10),
+        );
+        assert!(
+            (13.0..=15.0).contains(&figure(&report, "sustained")),
+            "{}",
+            report.text
+        );
+        assert!(
+            (14.0..=20.0).contains(&figure(&report, "started")),
+            "{}",
+            report.text
+        );
         assert!(figure(&report, "with_underruns") > 0.0);
     }
 
@@ -503,7 +597,13 @@ mod tests {
         let within = figure(&report, "within_latency");
         assert!((13.0..25.0).contains(&within), "{}", report.text);
         assert!(figure(&report, "started") > within && figure(&report, "start_up_ms_max") > 50.0);
-        let count = |kind| events.transactions.iter().filter(|one| one.kind == kind).count() as f64;
+        let count = |kind| {
+            events
+                .transactions
+                .iter()
+                .filter(|one| one.kind == kind)
+                .count() as f64
+        };
         assert_eq!(count("start-up"), figure(&report, "playing"));
         assert_eq!(count("stall"), figure(&report, "underruns"));
     }
@@ -515,7 +615,10 @@ mod tests {
             Duration::from_millis(5),
         );
         assert_eq!(figure(&report, "sustained"), 10.0);
-        assert_eq!((figure(&report, "underruns"), figure(&report, "playing")), (0.0, 10.0));
+        assert_eq!(
+            (figure(&report, "underruns"), figure(&report, "playing")),
+            (0.0, 10.0)
+        );
         for stream in 0..10u32 {
             let own: Vec<_> = reads.iter().filter(|read| read.0 == stream).collect();
             assert!(own.iter().all(|read| read.1 == own[0].1));
@@ -524,7 +627,10 @@ mod tests {
             // It plays for 20 s and a second for each that starts behind it.
             let seconds = 20.0 + f64::from(9 - stream);
             let played = own.len() as f64 * 65536.0 * 8.0 / 4e6;
-            assert!((seconds..seconds + 1.0).contains(&played), "{stream}: {played}");
+            assert!(
+                (seconds..seconds + 1.0).contains(&played),
+                "{stream}: {played}"
+            );
         }
         let files: std::collections::BTreeSet<&String> = reads.iter().map(|read| &read.1).collect();
         assert_eq!(files.len(), 10);
@@ -571,11 +677,22 @@ mod tests {
             (json!({ "file_size": "100KiB" }), "file_size"),
             (json!({ "file_size": 0 }), "file_size"),
             (json!({ "files": 0 }), "files"),
-            (json!({ "start_up_buffer": "1MiB", "client_buffer": "64KiB" }), "start_up_buffer"),
-            (json!({ "until_underrun": true, "start_interval": "0s" }), "start_interval"),
-            (json!({ "variation": { "distribution": "uniform", "share": 2 } }), "variation.share"),
+            (
+                json!({ "start_up_buffer": "1MiB", "client_buffer": "64KiB" }),
+                "start_up_buffer",
+            ),
+            (
+                json!({ "until_underrun": true, "start_interval": "0s" }),
+                "start_interval",
+            ),
+            (
+                json!({ "variation": { "distribution": "uniform", "share": 2 } }),
+                "variation.share",
+            ),
         ] {
-            let error = Plain::default().run("playback", &keys(ramp(value)), None, 1).unwrap_err();
+            let error = Plain::default()
+                .run("playback", &keys(ramp(value)), None, 1)
+                .unwrap_err();
             assert!(error.contains(key), "{key}: {error}");
         }
     }

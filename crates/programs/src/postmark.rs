@@ -29,8 +29,8 @@ use language::Configuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{
-    FILES_MAX, LOCATIONS_MAX, SIZE_MAX, SUBDIRECTORIES_MAX, Settings, TRANSACTIONS_MAX, bias, location,
-    within,
+    FILES_MAX, LOCATIONS_MAX, SIZE_MAX, SUBDIRECTORIES_MAX, Settings, TRANSACTIONS_MAX, bias,
+    location, within,
 };
 use std::sync::Arc;
 
@@ -127,14 +127,21 @@ pub(crate) const ENTRY: Entry<Kind> = Entry {
     name: "postmark",
     summary: "PostMark 1.51: a pool of small files that are created, read, appended to and deleted",
     schema: schema_of::<Config>,
-    build: Kind { file: Some("file"), read: read_recipe, example: "number = 200\ntransactions = 500" },
+    build: Kind {
+        file: Some("file"),
+        read: read_recipe,
+        example: "number = 200\ntransactions = 500",
+    },
 };
 
 fn read_recipe(keys: &Keys, text: Option<&str>) -> Result<Box<dyn Recipe>, ProgramError> {
     let config: Config = read(keys)?;
     let mut configuration = match text {
         Some(text) => language::parse(text)?,
-        None => Configuration { runs: vec![Settings::default()], notes: Vec::new() },
+        None => Configuration {
+            runs: vec![Settings::default()],
+            notes: Vec::new(),
+        },
     };
     for run in &mut configuration.runs {
         config.overrule(run)?;
@@ -150,7 +157,13 @@ fn read_recipe(keys: &Keys, text: Option<&str>) -> Result<Box<dyn Recipe>, Progr
 }
 
 /// A setting from a key.
-fn take(key: &str, value: Option<u64>, low: u64, high: u64, setting: &mut u32) -> Result<(), ConfigError> {
+fn take(
+    key: &str,
+    value: Option<u64>,
+    low: u64,
+    high: u64,
+    setting: &mut u32,
+) -> Result<(), ConfigError> {
     if let Some(found) = value {
         *setting = within(found, low, high).map_err(|message| ConfigError::new(key, message))?;
     }
@@ -162,10 +175,34 @@ impl Config {
     fn overrule(&self, run: &mut Settings) -> Result<(), ConfigError> {
         let bytes = |size: Option<Bytes>| size.map(|size| size.0);
         take("number", self.number, 1, FILES_MAX, &mut run.number)?;
-        take("size_low", bytes(self.size_low), 1, SIZE_MAX, &mut run.size_low)?;
-        take("size_high", bytes(self.size_high), 1, SIZE_MAX, &mut run.size_high)?;
-        take("transactions", self.transactions, 1, TRANSACTIONS_MAX, &mut run.transactions)?;
-        take("subdirectories", self.subdirectories, 0, SUBDIRECTORIES_MAX, &mut run.subdirectories)?;
+        take(
+            "size_low",
+            bytes(self.size_low),
+            1,
+            SIZE_MAX,
+            &mut run.size_low,
+        )?;
+        take(
+            "size_high",
+            bytes(self.size_high),
+            1,
+            SIZE_MAX,
+            &mut run.size_high,
+        )?;
+        take(
+            "transactions",
+            self.transactions,
+            1,
+            TRANSACTIONS_MAX,
+            &mut run.transactions,
+        )?;
+        take(
+            "subdirectories",
+            self.subdirectories,
+            0,
+            SUBDIRECTORIES_MAX,
+            &mut run.subdirectories,
+        )?;
         take("read", bytes(self.read), 1, SIZE_MAX, &mut run.read)?;
         take("write", bytes(self.write), 1, SIZE_MAX, &mut run.write)?;
         take("seed", self.seed, 1, i32::MAX as u64, &mut run.seed)?;
@@ -180,9 +217,12 @@ impl Config {
             }
         }
         if let Some(places) = &self.location {
-            let places = places.iter().map(|place| location(&place.split_whitespace().collect::<Vec<_>>()));
-            run.locations =
-                places.collect::<Result<_, _>>().map_err(|message| ConfigError::new("location", message))?;
+            let places = places
+                .iter()
+                .map(|place| location(&place.split_whitespace().collect::<Vec<_>>()));
+            run.locations = places
+                .collect::<Result<_, _>>()
+                .map_err(|message| ConfigError::new("location", message))?;
         }
         Ok(())
     }
@@ -192,23 +232,42 @@ impl Config {
         let wrong = |key: &str, message: String| Err(ConfigError::new(key, message));
         let (low, high) = (run.size_low, run.size_high);
         if low > high {
-            let key = if self.size_low.is_some() { "size_low" } else { "size_high" };
-            return wrong(key, format!("found sizes from {low} to {high} bytes; expected low before high"));
+            let key = if self.size_low.is_some() {
+                "size_low"
+            } else {
+                "size_high"
+            };
+            return wrong(
+                key,
+                format!("found sizes from {low} to {high} bytes; expected low before high"),
+            );
         }
         if self.instances == 0 || self.instances > INSTANCES_MAX {
-            return wrong("instances", format!("found {}; expected 1 to {INSTANCES_MAX}", self.instances));
+            return wrong(
+                "instances",
+                format!("found {}; expected 1 to {INSTANCES_MAX}", self.instances),
+            );
         }
         let files = u64::from(run.number) * u64::from(self.instances);
         if files > FILES_MAX {
             let found = format!("found {} instances of {} files", self.instances, run.number);
-            return wrong("instances", format!("{found}; expected at most {FILES_MAX} files in all"));
+            return wrong(
+                "instances",
+                format!("{found}; expected at most {FILES_MAX} files in all"),
+            );
         }
         if run.locations.len() > LOCATIONS_MAX {
             let found = run.locations.len();
-            return wrong("location", format!("found {found}; expected at most {LOCATIONS_MAX}"));
+            return wrong(
+                "location",
+                format!("found {found}; expected at most {LOCATIONS_MAX}"),
+            );
         }
         if self.stdio.0 == 0 || self.stdio.0 > BUFFER_MAX {
-            return wrong("stdio", format!("found {} bytes; expected 1B to 1MiB", self.stdio.0));
+            return wrong(
+                "stdio",
+                format!("found {} bytes; expected 1B to 1MiB", self.stdio.0),
+            );
         }
         Ok(())
     }
@@ -225,7 +284,11 @@ struct Mark {
 impl Recipe for Mark {
     fn program(&self, seed: Seed) -> Box<dyn Program> {
         let instances = (0..self.instances).map(|number| {
-            let top = if self.instances > 1 { format!("postmark{number}/") } else { String::new() };
+            let top = if self.instances > 1 {
+                format!("postmark{number}/")
+            } else {
+                String::new()
+            };
             Instance::new(Site {
                 runs: self.runs.clone(),
                 seed: (self.draws == Draws::Run).then(|| seed.of(&format!("postmark {number}"))),

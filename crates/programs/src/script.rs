@@ -30,7 +30,11 @@ pub(crate) const ENTRY: Entry<Kind> = Entry {
     name: "script",
     summary: "a list of file operations, with loops and pauses",
     schema: schema_of::<Config>,
-    build: Kind { file: Some("file"), read: read_recipe, example: "file = \"samples/files/small.fs\"" },
+    build: Kind {
+        file: Some("file"),
+        read: read_recipe,
+        example: "file = \"samples/files/small.fs\"",
+    },
 };
 
 fn read_recipe(keys: &Keys, text: Option<&str>) -> Result<Box<dyn Recipe>, ProgramError> {
@@ -39,8 +43,12 @@ fn read_recipe(keys: &Keys, text: Option<&str>) -> Result<Box<dyn Recipe>, Progr
         return Err(ConfigError::new("piece", "found 0; expected at least a byte").into());
     }
     let script = Script::parse(text.unwrap_or_default());
-    let script = script.map_err(|error| ProgramError::Line(u64::from(error.line), error.message))?;
-    Ok(Box::new(List { script: Arc::new(script), piece: config.piece.0 }))
+    let script =
+        script.map_err(|error| ProgramError::Line(u64::from(error.line), error.message))?;
+    Ok(Box::new(List {
+        script: Arc::new(script),
+        piece: config.piece.0,
+    }))
 }
 
 struct List {
@@ -106,7 +114,10 @@ impl Player {
             Step::Append(path, bytes) => match self.open.get(path) {
                 Some(&fd) => self.moves.push_back(Move::Write(fd, None, *bytes)),
                 None => {
-                    let how = How { append: true, ..How::WRITE };
+                    let how = How {
+                        append: true,
+                        ..How::WRITE
+                    };
                     self.within(path, how, Move::Write(TEMPORARY, None, *bytes));
                 }
             },
@@ -128,7 +139,11 @@ impl Player {
                 self.moves.push_back(Move::Close(fd.unwrap_or(TEMPORARY)));
             }
             Step::Sleep(time) => self.moves.push_back(Move::Sleep(*time)),
-            Step::MakeDirectory(_) | Step::Truncate(..) | Step::Delete(_) | Step::Rename(..) | Step::Sync => {
+            Step::MakeDirectory(_)
+            | Step::Truncate(..)
+            | Step::Delete(_)
+            | Step::Rename(..)
+            | Step::Sync => {
                 self.moves.push_back(Move::Itself);
             }
         }
@@ -143,7 +158,8 @@ impl Player {
                 _ => Move::Fsync(fd),
             });
         }
-        self.moves.extend([Move::Open(TEMPORARY, how), part, Move::Close(TEMPORARY)]);
+        self.moves
+            .extend([Move::Open(TEMPORARY, how), part, Move::Close(TEMPORARY)]);
     }
 
     /// What is left of a move after a piece of it.
@@ -163,13 +179,16 @@ impl Player {
             }
             other => (None, other),
         };
-        rest.into_iter().for_each(|rest| self.moves.push_front(rest));
+        rest.into_iter()
+            .for_each(|rest| self.moves.push_front(rest));
         bytes
     }
 
     /// A read of less than was asked for has come to the end.
     fn heed(&mut self, turn: &Turn<'_>) -> Result<(), String> {
-        let Some(answer) = turn.answer else { return Ok(()) };
+        let Some(answer) = turn.answer else {
+            return Ok(());
+        };
         match &answer.result {
             Ok(bytes) => {
                 if answer.kind == CallKind::Read
@@ -219,15 +238,26 @@ impl Program for Player {
 /// The call of a part of a step.
 fn call(part: Move, step: &Step) -> Next<'_> {
     Next::Call(match part {
-        Move::Open(fd, how) => Call::Open { path: path_of(step), fd, how },
+        Move::Open(fd, how) => Call::Open {
+            path: path_of(step),
+            fd,
+            how,
+        },
         Move::Close(fd) => Call::Close { fd },
-        Move::Read(fd, at, bytes) => Call::Read { fd, at: Some(at), bytes },
+        Move::Read(fd, at, bytes) => Call::Read {
+            fd,
+            at: Some(at),
+            bytes,
+        },
         Move::Write(fd, at, bytes) => Call::Write { fd, at, bytes },
         Move::Fsync(fd) => Call::Fsync { fd },
         Move::Sleep(time) => return Next::Compute(time),
         Move::Itself => match step {
             Step::MakeDirectory(path) => Call::MakeDirectory { path },
-            Step::Truncate(path, bytes) => Call::Truncate { path, bytes: *bytes },
+            Step::Truncate(path, bytes) => Call::Truncate {
+                path,
+                bytes: *bytes,
+            },
             Step::Rename(from, to) => Call::Rename { from, to },
             Step::Delete(path) => Call::Remove { path },
             _ => Call::Sync,
@@ -262,7 +292,9 @@ mod tests {
         let text = "mkdir a\ncreate a/b 300KiB\nopen a/c\nrepeat 2\nappend a/c 4KiB\nend\nclose a/c\n\
                     read a/b 4KiB 100KiB\nsleep 5ms\nrename a/c a/d\nfsync a/d\nread a/b\nsync\ndelete a/b\n";
         let mut plain = Plain::default();
-        plain.run("script", &keys(json!({ "file": "list" })), Some(text), 1).unwrap();
+        plain
+            .run("script", &keys(json!({ "file": "list" })), Some(text), 1)
+            .unwrap();
         assert_eq!(plain.files.get("a/d"), Some(&8192));
         assert!(!plain.files.contains_key("a/b"));
         assert_eq!((plain.written, plain.read), (308 << 10, 400 << 10));
@@ -274,7 +306,9 @@ mod tests {
     fn what_cannot_be_names_its_line() {
         let text = "create a 4KiB\nread b\n";
         let mut plain = Plain::default();
-        let error = plain.run("script", &keys(json!({ "file": "list" })), Some(text), 1).unwrap_err();
+        let error = plain
+            .run("script", &keys(json!({ "file": "list" })), Some(text), 1)
+            .unwrap_err();
         assert!(error.contains("line 2") && error.contains('b'), "{error}");
     }
 }

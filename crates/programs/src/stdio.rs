@@ -32,23 +32,43 @@ struct Stream {
 impl Blocks {
     /// With `read(2)` or `write(2)`, one call a block.
     pub fn plain(bytes: u64, block: u64) -> Blocks {
-        Blocks { left: bytes, block, stream: None }
+        Blocks {
+            left: bytes,
+            block,
+            stream: None,
+        }
     }
 
     /// With `fwrite(3)` and `fclose(3)`, through a buffer of `size` bytes.
     pub fn written(bytes: u64, block: u64, size: u64) -> Blocks {
-        Blocks { left: bytes, block, stream: Some(Stream::new(size, true, 0)) }
+        Blocks {
+            left: bytes,
+            block,
+            stream: Some(Stream::new(size, true, 0)),
+        }
     }
 
     /// A whole file with `fread(3)`, through a buffer of `size` bytes.
     pub fn read(bytes: u64, block: u64, size: u64) -> Blocks {
-        Blocks { left: bytes, block, stream: Some(Stream::new(size, false, bytes)) }
+        Blocks {
+            left: bytes,
+            block,
+            stream: Some(Stream::new(size, false, bytes)),
+        }
     }
 }
 
 impl Stream {
     fn new(size: u64, writes: bool, ahead: u64) -> Stream {
-        Stream { size, writes, made: false, held: 0, around: 0, wanted: 0, ahead }
+        Stream {
+            size,
+            writes,
+            made: false,
+            held: 0,
+            around: 0,
+            wanted: 0,
+            ahead,
+        }
     }
 
     /// Writes a block; the length of the call that it takes first, or 0.
@@ -62,7 +82,11 @@ impl Stream {
         let (full, rest) = (self.held + room, bytes - room);
         self.held = rest % self.size;
         self.around = rest - self.held;
-        if full > 0 { full } else { std::mem::take(&mut self.around) }
+        if full > 0 {
+            full
+        } else {
+            std::mem::take(&mut self.around)
+        }
     }
 
     /// The length of the next call for the block under way, or 0.
@@ -97,7 +121,11 @@ impl Stream {
             let piece = block.min(*left);
             if piece == 0 {
                 // fclose
-                let rest = if self.writes { std::mem::take(&mut self.held) } else { 0 };
+                let rest = if self.writes {
+                    std::mem::take(&mut self.held)
+                } else {
+                    0
+                };
                 return (rest > 0).then_some(rest);
             }
             *left -= piece;

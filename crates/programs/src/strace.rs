@@ -116,7 +116,10 @@ fn read_recipe(keys: &Keys, text: Option<&str>) -> Result<Box<dyn Recipe>, Progr
             "found no call; expected the output of `strace -f -ttt -T`".into(),
         ));
     }
-    Ok(Box::new(Recorded { recording: Arc::new(recording), think: config.think }))
+    Ok(Box::new(Recorded {
+        recording: Arc::new(recording),
+        think: config.think,
+    }))
 }
 
 struct Recorded {
@@ -151,7 +154,13 @@ mod tests {
     }
 
     fn figure(plain: &Plain, name: &str) -> f64 {
-        plain.report.figures.iter().find(|(known, _)| *known == name).unwrap().1
+        plain
+            .report
+            .figures
+            .iter()
+            .find(|(known, _)| *known == name)
+            .unwrap()
+            .1
     }
 
     /// Lines of a process begin `PID SECONDS`; the seconds count from any time.
@@ -169,14 +178,31 @@ mod tests {
         assert_eq!(plain.files.get("srv/demo/t.db"), Some(&8192));
         assert!(!plain.files.contains_key("srv/demo/t.db-journal"));
         let lines = |call: &str| SQLITE.lines().filter(|line| line.contains(call)).count();
-        let played = |call: &str| plain.calls.iter().filter(|(_, text)| text.starts_with(call)).count();
+        let played = |call: &str| {
+            plain
+                .calls
+                .iter()
+                .filter(|(_, text)| text.starts_with(call))
+                .count()
+        };
         assert_eq!(played("Fsync"), lines(" fdatasync("));
         assert_eq!(played("Remove"), lines(" unlink("));
-        assert_eq!(played("Open") + lines("\"/dev/urandom\""), lines(" openat("));
-        assert!(plain.files.get("lib/x86_64-linux-gnu/libc.so.6").is_some_and(|bytes| *bytes > 1_000_000));
+        assert_eq!(
+            played("Open") + lines("\"/dev/urandom\""),
+            lines(" openat(")
+        );
+        assert!(
+            plain
+                .files
+                .get("lib/x86_64-linux-gnu/libc.so.6")
+                .is_some_and(|bytes| *bytes > 1_000_000)
+        );
         let notes = plain.report.notes.join("\n");
         assert!(!notes.contains("here"), "{notes}");
-        assert!(notes.contains("`fcntl`") && notes.contains("page faults"), "{notes}");
+        assert!(
+            notes.contains("`fcntl`") && notes.contains("page faults"),
+            "{notes}"
+        );
     }
 
     #[test]
@@ -185,7 +211,10 @@ mod tests {
             let plain = play(text, json!({}));
             let notes = plain.report.notes.join("\n");
             assert!(!notes.contains("here"), "{notes}");
-            assert!(plain.files.get(made).is_some_and(|bytes| *bytes >= 5000), "{made}");
+            assert!(
+                plain.files.get(made).is_some_and(|bytes| *bytes >= 5000),
+                "{made}"
+            );
             assert!(figure(&plain, "recorded_processes") > 2.0);
         }
         assert!(!play(SHELL, json!({})).files.contains_key("srv/demo/b.gz"));
@@ -204,9 +233,18 @@ mod tests {
         let plain = play(&text, json!({}));
         assert_eq!(plain.computed, Duration::from_millis(3000));
         assert_eq!(plain.files.get("srv/demo/a"), Some(&4096));
-        assert_eq!(play(&text, json!({ "think": 0.5 })).computed, Duration::from_millis(1500));
+        assert_eq!(
+            play(&text, json!({ "think": 0.5 })).computed,
+            Duration::from_millis(1500)
+        );
         assert_eq!(play(&text, json!({ "think": 0 })).computed, Duration::ZERO);
-        assert!(plain.report.notes.iter().any(|note| note.contains("1 `clock_nanosleep`")));
+        assert!(
+            plain
+                .report
+                .notes
+                .iter()
+                .any(|note| note.contains("1 `clock_nanosleep`"))
+        );
     }
 
     #[test]
@@ -222,7 +260,11 @@ mod tests {
             "7 15.103 unlink(\"/x\") = 0 <0.1>",
         ]);
         let plain = play(&text, json!({}));
-        let calls: Vec<_> = plain.calls.iter().map(|(lane, call)| (*lane, &call[..4])).collect();
+        let calls: Vec<_> = plain
+            .calls
+            .iter()
+            .map(|(lane, call)| (*lane, &call[..4]))
+            .collect();
         assert_eq!(calls, [(1, "Open"), (1, "Writ"), (1, "Clos"), (0, "Remo")]);
         // The fork, and from it to the child's first call.
         assert_eq!(plain.computed, Duration::from_millis(3));
@@ -243,7 +285,11 @@ mod tests {
         for think in [0.0, 1.0, 10.0] {
             let plain = play(&text, json!({ "think": think }));
             assert_eq!(plain.read, 50, "{think}");
-            assert!(!plain.report.notes.iter().any(|note| note.contains("here")), "{:?}", plain.report.notes);
+            assert!(
+                !plain.report.notes.iter().any(|note| note.contains("here")),
+                "{:?}",
+                plain.report.notes
+            );
         }
     }
 
@@ -261,12 +307,28 @@ mod tests {
         ]);
         let plain = play(&text, json!({}));
         assert_eq!(plain.files.get("x"), Some(&100));
-        let calls: Vec<_> = plain.calls.iter().map(|(lane, call)| format!("{lane} {call}")).collect();
+        let calls: Vec<_> = plain
+            .calls
+            .iter()
+            .map(|(lane, call)| format!("{lane} {call}"))
+            .collect();
         let text = calls.join("\n");
-        assert!(text.contains("1 Read { fd: Fd(1), at: Some(0), bytes: 10 }"), "{text}");
-        assert!(text.contains("0 Read { fd: Fd(1), at: Some(10), bytes: 10 }"), "{text}");
+        assert!(
+            text.contains("1 Read { fd: Fd(1), at: Some(0), bytes: 10 }"),
+            "{text}"
+        );
+        assert!(
+            text.contains("0 Read { fd: Fd(1), at: Some(10), bytes: 10 }"),
+            "{text}"
+        );
         assert_eq!(text.matches("Close").count(), 2, "{text}");
-        assert!(plain.report.notes.iter().any(|note| note.starts_with("1 opens more")));
+        assert!(
+            plain
+                .report
+                .notes
+                .iter()
+                .any(|note| note.starts_with("1 opens more"))
+        );
     }
 
     #[test]
@@ -281,12 +343,21 @@ mod tests {
             "7 11.2 stat(\"/d/object\", {st_mode=S_IFREG|0644, st_size=50, ...}) = 0 <0.1>",
         ]);
         let plain = play(&text, json!({}));
-        let played = |call: &str| plain.calls.iter().filter(|(_, text)| text.starts_with(call)).count();
+        let played = |call: &str| {
+            plain
+                .calls
+                .iter()
+                .filter(|(_, text)| text.starts_with(call))
+                .count()
+        };
         assert_eq!((played("Rename"), played("Remove"), plain.read), (1, 0, 50));
         assert_eq!(plain.files.get("d/object"), Some(&50));
         assert!(!plain.files.contains_key("d/tmp"));
         let notes = plain.report.notes.join("\n");
-        assert!(notes.contains("1 `link`") && notes.contains("1 second names"), "{notes}");
+        assert!(
+            notes.contains("1 `link`") && notes.contains("1 second names"),
+            "{notes}"
+        );
         assert!(!notes.contains("failed here"), "{notes}");
     }
 
@@ -294,23 +365,51 @@ mod tests {
     fn what_cannot_be_read_names_its_line() {
         let text = recording(&["7 10.0 sync() = 0 <0.1>", "7 10.2 sync() = 0"]);
         let all = keys(json!({ "file": "recording" }));
-        let error = Plain::default().run("strace", &all, Some(&text), 1).unwrap_err();
-        assert!(error.starts_with("line 2: ") && error.contains("-T"), "{error}");
+        let error = Plain::default()
+            .run("strace", &all, Some(&text), 1)
+            .unwrap_err();
+        assert!(
+            error.starts_with("line 2: ") && error.contains("-T"),
+            "{error}"
+        );
         let plain = play(&text, json!({ "skip_unknown_lines": true }));
-        assert!(plain.report.notes.iter().any(|note| note == "1 lines were not understood"));
+        assert!(
+            plain
+                .report
+                .notes
+                .iter()
+                .any(|note| note == "1 lines were not understood")
+        );
         for text in ["", "strace: Process 7 attached\n"] {
-            let error = Plain::default().run("strace", &all, Some(text), 1).unwrap_err();
+            let error = Plain::default()
+                .run("strace", &all, Some(text), 1)
+                .unwrap_err();
             assert!(error.contains("found no call"), "{error}");
         }
         let all = keys(json!({ "file": "recording", "think": -1 }));
-        assert!(Plain::default().run("strace", &all, Some(&text), 1).unwrap_err().contains("think"));
+        assert!(
+            Plain::default()
+                .run("strace", &all, Some(&text), 1)
+                .unwrap_err()
+                .contains("think")
+        );
     }
 
     #[test]
     fn only_what_is_asked_for_is_carried_out() {
         let plain = play(SQLITE, json!({ "under": "/srv" }));
-        assert!(plain.files.keys().all(|path| path.starts_with("srv/")), "{:?}", plain.files);
-        assert!(plain.report.notes.iter().any(|note| note.contains("paths outside")));
+        assert!(
+            plain.files.keys().all(|path| path.starts_with("srv/")),
+            "{:?}",
+            plain.files
+        );
+        assert!(
+            plain
+                .report
+                .notes
+                .iter()
+                .any(|note| note.contains("paths outside"))
+        );
     }
 
     /// Lines of real recordings, in any order and cut anywhere.

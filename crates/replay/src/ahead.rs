@@ -32,7 +32,11 @@ impl Ahead {
     {
         let (sender, portions) = sync_channel(PORTIONS);
         scope.spawn(move || read(commands, &sender));
-        let mut ahead = Ahead { portions, commands: Vec::new().into_iter(), waits: 0 };
+        let mut ahead = Ahead {
+            portions,
+            commands: Vec::new().into_iter(),
+            waits: 0,
+        };
         // The first requests are there before the clock begins.
         ahead.take(true)?;
         Ok(ahead)
@@ -66,7 +70,9 @@ impl Ahead {
 fn read(mut commands: Commands<'_>, sender: &SyncSender<Portion>) {
     loop {
         let portion = portion(&mut commands);
-        let is_last = portion.as_ref().map_or(true, |portion| portion.len() < AT_ONCE);
+        let is_last = portion
+            .as_ref()
+            .map_or(true, |portion| portion.len() < AT_ONCE);
         if sender.send(portion).is_err() || is_last {
             return;
         }
@@ -77,7 +83,9 @@ fn read(mut commands: Commands<'_>, sender: &SyncSender<Portion>) {
 fn portion(commands: &mut Commands<'_>) -> Portion {
     let mut portion = Vec::with_capacity(AT_ONCE);
     while portion.len() < AT_ONCE {
-        let Some(command) = commands.next()? else { break };
+        let Some(command) = commands.next()? else {
+            break;
+        };
         portion.push(command);
     }
     Ok(portion)

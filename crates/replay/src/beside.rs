@@ -52,10 +52,12 @@ impl Drop for Folder {
 /// # Errors
 /// fio is not there or fails, in its own words; the trace cannot be handed to it.
 pub fn fio_beside(options: &ReplayOptions, requests: u64) -> Result<FioReport, String> {
-    let version =
-        Command::new("fio").arg("--version").output().map_err(|_| "fio is not installed".to_owned())?;
-    let target =
-        Target::open(&options.target, options.writes, options.buffered).map_err(|error| error.to_string())?;
+    let version = Command::new("fio")
+        .arg("--version")
+        .output()
+        .map_err(|_| "fio is not installed".to_owned())?;
+    let target = Target::open(&options.target, options.writes, options.buffered)
+        .map_err(|error| error.to_string())?;
     let name = format!("fullstroke-replay-{}", std::process::id());
     let folder = Folder(std::env::temp_dir().join(name));
     fs::create_dir(&folder.0).map_err(|error| format!("`{}`: {error}", folder.0.display()))?;
@@ -94,7 +96,13 @@ fn write_iolog(
         let arrival = options.rules.scaled(command.record.arrival);
         let extent = Extent::new(command.start / SECTOR_BYTES, command.bytes / SECTOR_BYTES);
         let operation = command.action.operation();
-        let record = Record { arrival, operation, extent, device: 0, ..command.record };
+        let record = Record {
+            arrival,
+            operation,
+            extent,
+            device: 0,
+            ..command.record
+        };
         writer.write(&record).map_err(|error| error.to_string())?;
         schedule.push(arrival);
     }
@@ -104,21 +112,38 @@ fn write_iolog(
 
 fn run(options: &ReplayOptions, folder: &Path) -> Result<(), String> {
     let mut fio = Command::new("fio");
-    fio.args(["--name=beside", "--read_iolog=trace.iolog", "--ioengine=io_uring", "--write_lat_log=fio"]);
-    fio.args(["--log_offset=1", "--output=report"]).arg(format!("--iodepth={IODEPTH}"));
+    fio.args([
+        "--name=beside",
+        "--read_iolog=trace.iolog",
+        "--ioengine=io_uring",
+        "--write_lat_log=fio",
+    ]);
+    fio.args(["--log_offset=1", "--output=report"])
+        .arg(format!("--iodepth={IODEPTH}"));
     fio.arg(format!("--direct={}", u8::from(!options.buffered)));
     // A colon separates files for fio, unless it is escaped.
     let target = fs::canonicalize(&options.target).map_err(|error| error.to_string())?;
-    fio.arg(format!("--replay_redirect={}", target.display().to_string().replace(':', "\\:")));
+    fio.arg(format!(
+        "--replay_redirect={}",
+        target.display().to_string().replace(':', "\\:")
+    ));
     if options.writes != Writes::Overwrite {
         fio.arg("--readonly");
     }
-    let ended = fio.current_dir(folder).stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+    let ended = fio
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
     if ended.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&ended.stderr);
-    Err(format!("fio ended with {}: {}", ended.status, said.lines().next().unwrap_or("it did not say why")))
+    Err(format!(
+        "fio ended with {}: {}",
+        ended.status,
+        said.lines().next().unwrap_or("it did not say why")
+    ))
 }
 
 /// When requests were issued, in us, in order.
@@ -133,7 +158,11 @@ fn issues(log: &Path) -> Result<Vec<u64>, String> {
     let issues: Option<Vec<u64>> = text.lines().map(issue).collect();
     let mut issues = issues.ok_or("fio's log has a line that is no latency")?;
     issues.sort_unstable();
-    if issues.is_empty() { Err("fio's log is empty".to_owned()) } else { Ok(issues) }
+    if issues.is_empty() {
+        Err("fio's log is empty".to_owned())
+    } else {
+        Ok(issues)
+    }
 }
 
 /// The issues beside their schedule, both counted from the first.
@@ -141,7 +170,11 @@ fn tally(schedule: &[Time], issues: &[u64]) -> Tally {
     let mut tally = Tally::new();
     for (due, issue) in schedule.iter().zip(issues) {
         let due = Time::ZERO + due.since(schedule[0]);
-        tally.issued(due, due, Time::ZERO + Duration::from_micros(issue - issues[0]));
+        tally.issued(
+            due,
+            due,
+            Time::ZERO + Duration::from_micros(issue - issues[0]),
+        );
     }
     tally
 }
@@ -154,11 +187,18 @@ mod tests {
     fn what_fio_logs_is_counted_back_to_the_issue() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
-        fs::write(&log, "487, 317000000, 0, 4096, 36065280, 0\n488, 328000000, 0, 4096, 8, 0\n").unwrap();
+        fs::write(
+            &log,
+            "487, 317000000, 0, 4096, 36065280, 0\n488, 328000000, 0, 4096, 8, 0\n",
+        )
+        .unwrap();
         assert_eq!(issues(&log).unwrap(), [160_000, 170_000]);
         let at = |us| Time::ZERO + Duration::from_micros(us);
         let tally = tally(&[at(5), at(9005)], &issues(&log).unwrap());
-        assert_eq!((tally.issued, tally.scheduled_span()), (2, Duration::from_millis(9)));
+        assert_eq!(
+            (tally.issued, tally.scheduled_span()),
+            (2, Duration::from_millis(9))
+        );
         assert_eq!(tally.span(), Duration::from_millis(10));
         fs::write(&log, "rubbish\n").unwrap();
         assert!(issues(&log).unwrap_err().contains("no latency"));

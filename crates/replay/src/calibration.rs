@@ -39,7 +39,11 @@ impl Calibration {
         let issue_gap = issue_gap(issuer, target)?;
         let spin = spin(|span| issuer.wait(span))?;
         let hand_over = Duration::from_nanos(hand_over(issuer, target)?.as_nanos() as u64);
-        Ok(Calibration { issue_gap, spin, hand_over })
+        Ok(Calibration {
+            issue_gap,
+            spin,
+            hand_over,
+        })
     }
 }
 
@@ -57,7 +61,11 @@ pub(crate) fn of_calls(read: impl Fn() -> i32) -> io::Result<Calibration> {
         std::thread::sleep(span);
         Ok(())
     };
-    Ok(Calibration { issue_gap, spin: spin(asleep)?, hand_over: Duration::ZERO })
+    Ok(Calibration {
+        issue_gap,
+        spin: spin(asleep)?,
+        hand_over: Duration::ZERO,
+    })
 }
 
 fn issue_gap(issuer: &mut Issuer, target: &Target) -> io::Result<Duration> {
@@ -69,7 +77,9 @@ fn issue_gap(issuer: &mut Issuer, target: &Target) -> io::Result<Duration> {
     }
     let took = began.elapsed();
     complete(issuer, READS, &mut Vec::new())?;
-    Ok(Duration::from_nanos(took.as_nanos() as u64 / u64::from(READS)))
+    Ok(Duration::from_nanos(
+        took.as_nanos() as u64 / u64::from(READS),
+    ))
 }
 
 /// Waits for so many reads; all that is said is added to `answers`.

@@ -40,14 +40,24 @@ pub(crate) fn replay(
     target: &Target,
     stop: &AtomicBool,
 ) -> Result<Report, ReplayError> {
-    assert!(options.rules.pace.heeds_times(), "threads that wait keep a trace's times or nothing");
+    assert!(
+        options.rules.pace.heeds_times(),
+        "threads that wait keep a trace's times or nothing"
+    );
     let calls = Calls::new(&target.file)?;
     let (calibration, scheduling) = calibrated(&calls, target)?;
     let prepared = Prepared::read(options, target, calibration.issue_gap)?;
     let mut report = Report::begin(options, target, &prepared, Io::Threads, calibration);
     report.conditions = vec![access(options, threads), scheduling];
-    let batch = if options.batch { calibration.issue_gap } else { Duration::ZERO };
-    let rules = Rules { batch, ..options.rules };
+    let batch = if options.batch {
+        calibration.issue_gap
+    } else {
+        Duration::ZERO
+    };
+    let rules = Rules {
+        batch,
+        ..options.rules
+    };
     std::thread::scope(|scope| {
         let mut schedule = Schedule {
             ahead: Some(Ahead::start(scope, Commands::open(options, target)?)?),
@@ -59,7 +69,11 @@ pub(crate) fn replay(
             together: 0,
         };
         schedule.offer()?;
-        let log = options.log.as_deref().map(|path| Log::start(scope, path)).transpose()?;
+        let log = options
+            .log
+            .as_deref()
+            .map(|path| Log::start(scope, path))
+            .transpose()?;
         let shared = Arc::new(Shared {
             calls,
             spin: outside(calibration.spin),
@@ -104,7 +118,11 @@ fn access(options: &ReplayOptions, threads: u32) -> String {
             "{threads} threads, each of which waits for its call to return before it takes the next request"
         )
     };
-    let how = if options.batch { "pread, pwrite; a ring for what goes together" } else { "pread, pwrite" };
+    let how = if options.batch {
+        "pread, pwrite; a ring for what goes together"
+    } else {
+        "pread, pwrite"
+    };
     format!("{who} ({how}); {}", options.way())
 }
 
@@ -116,10 +134,12 @@ fn calibrated(calls: &Calls, target: &Target) -> Result<(Calibration, String), R
         calibration::of_calls(read).map(|calibration| (calibration, scheduling))
     };
     let measured = std::thread::scope(|scope| scope.spawn(measure).join());
-    measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(|error| ReplayError::Target {
-        device: target.name.clone(),
-        reason: format!("its first block cannot be read: {error}"),
-    })
+    measured
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        .map_err(|error| ReplayError::Target {
+            device: target.name.clone(),
+            reason: format!("its first block cannot be read: {error}"),
+        })
 }
 
 /// What all threads know. It stands as long as one of them is in the kernel.
@@ -174,9 +194,15 @@ impl Schedule {
             None => None,
         };
         if let Some(Command { record, .. }) = self.next {
-            let traced = Traced { arrival: record.arrival, completed: record.completed };
+            let traced = Traced {
+                arrival: record.arrival,
+                completed: record.completed,
+            };
             let offered = self.dispatcher.offer(self.clock.now(), traced);
-            assert!(offered.is_ok(), "a pace that heeds times needs no completions");
+            assert!(
+                offered.is_ok(),
+                "a pace that heeds times needs no completions"
+            );
         }
         Ok(())
     }
@@ -193,7 +219,11 @@ impl Schedule {
         let mut notes = Vec::new();
         if self.late > 0 {
             let share = 100.0 * self.late as f64 / report.requests.max(1) as f64;
-            let who = if threads == 1 { "the thread was" } else { "all threads were" };
+            let who = if threads == 1 {
+                "the thread was"
+            } else {
+                "all threads were"
+            };
             notes.push(format!(
                 "the instant of {} requests ({share:.1} %) had passed before they were taken: {who} still in calls, or \
                  woke too late",
@@ -242,7 +272,11 @@ impl Shared {
                 _ => group.iter().for_each(|issued| {
                     let error = self.call(&issued.command);
                     // Nobody listens any more once another request has failed.
-                    let _ = finished.send(Finished { issued: *issued, at: clock.now(), error });
+                    let _ = finished.send(Finished {
+                        issued: *issued,
+                        at: clock.now(),
+                        error,
+                    });
                 }),
             }
         }
@@ -275,7 +309,12 @@ impl Shared {
             && group.len() < BATCH_MAX
         {
             let number = schedule.dispatcher.issued();
-            group.push(Issued { number, command, due, at });
+            group.push(Issued {
+                number,
+                command,
+                due,
+                at,
+            });
             if let Err(error) = schedule.offer() {
                 schedule.error = Some(error);
                 self.stop.store(true, Ordering::Relaxed);
@@ -288,9 +327,14 @@ impl Shared {
 
     /// Waits in the kernel for a request; its error, or 0.
     fn call(&self, command: &Command) -> i32 {
-        let result =
-            |(start, bytes)| command.error_of(bytes, self.calls.carry_out(command.action, start, bytes));
-        command.pieces().map(result).find(|error| *error != 0).unwrap_or(0)
+        let result = |(start, bytes)| {
+            command.error_of(bytes, self.calls.carry_out(command.action, start, bytes))
+        };
+        command
+            .pieces()
+            .map(result)
+            .find(|error| *error != 0)
+            .unwrap_or(0)
     }
 }
 
@@ -310,7 +354,10 @@ fn call_together(
             }
         }
     }
-    let (mut answers, mut pieces) = (Vec::new(), left.iter().map(|(pieces, _)| pieces).sum::<u32>());
+    let (mut answers, mut pieces) = (
+        Vec::new(),
+        left.iter().map(|(pieces, _)| pieces).sum::<u32>(),
+    );
     while pieces > 0 {
         if !ring.is_submitted() {
             ring.submit()?;
@@ -320,7 +367,9 @@ fn call_together(
         ring.reap(&mut answers);
         let at = clock.now();
         for answer in &answers {
-            let Answer::Done { user, result } = *answer else { continue };
+            let Answer::Done { user, result } = *answer else {
+                continue;
+            };
             pieces -= 1;
             let slot = user as u32 as usize;
             let (left, error) = &mut left[slot];
@@ -329,7 +378,11 @@ fn call_together(
                 *error = group[slot].command.error_of(user >> 32, result);
             }
             if *left == 0 {
-                let _ = finished.send(Finished { issued: group[slot], at, error: *error });
+                let _ = finished.send(Finished {
+                    issued: group[slot],
+                    at,
+                    error: *error,
+                });
             }
         }
     }
@@ -349,23 +402,33 @@ fn play(
     let mut schedule = shared.schedule();
     let begin = |_| -> std::io::Result<JoinHandle<()>> {
         let (shared, sender, ready) = (Arc::clone(shared), sender.clone(), ready.clone());
-        Builder::new().name("replay-call".to_owned()).stack_size(STACK_BYTES).spawn(move || {
-            priority::raise();
-            let ring = shared.in_batches.then(|| Ring::new(shared.calls.file())).transpose();
-            let (ring, is_ready) = match ring {
-                Ok(ring) => (ring, Ok(())),
-                Err(ReplayError::Ring { source }) => (None, Err(ReplayError::Together { source })),
-                Err(error) => (None, Err(error)),
-            };
-            let _ = ready.send(is_ready);
-            drop(ready);
-            shared.serve(ring, &sender);
-        })
+        Builder::new()
+            .name("replay-call".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(move || {
+                priority::raise();
+                let ring = shared
+                    .in_batches
+                    .then(|| Ring::new(shared.calls.file()))
+                    .transpose();
+                let (ring, is_ready) = match ring {
+                    Ok(ring) => (ring, Ok(())),
+                    Err(ReplayError::Ring { source }) => {
+                        (None, Err(ReplayError::Together { source }))
+                    }
+                    Err(error) => (None, Err(error)),
+                };
+                let _ = ready.send(is_ready);
+                drop(ready);
+                shared.serve(ring, &sender);
+            })
     };
     let begun_threads: std::io::Result<Vec<_>> = (0..threads).map(begin).collect();
     drop((sender, ready));
     let begun: Result<Vec<()>, ReplayError> = begun.iter().collect();
-    let is_ready = begun_threads.map_err(ReplayError::from).and_then(|handles| begun.map(|_| handles));
+    let is_ready = begun_threads
+        .map_err(ReplayError::from)
+        .and_then(|handles| begun.map(|_| handles));
     let handles = match is_ready {
         Ok(handles) => handles,
         Err(error) => {
@@ -377,7 +440,9 @@ fn play(
     drop(schedule);
     if accounts.listen(shared, &finished, stop) {
         for handle in handles {
-            handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            handle
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }
     }
     Ok(())
@@ -403,7 +468,12 @@ struct Accounts<'env, 'scope> {
 
 impl Accounts<'_, '_> {
     /// Counts what returns; whether all threads have ended.
-    fn listen(&mut self, shared: &Shared, finished: &Receiver<Finished>, stop: &AtomicBool) -> bool {
+    fn listen(
+        &mut self,
+        shared: &Shared,
+        finished: &Receiver<Finished>,
+        stop: &AtomicBool,
+    ) -> bool {
         loop {
             match finished.recv_timeout(LOOK) {
                 Ok(finished) => self.add(finished),
@@ -414,7 +484,10 @@ impl Accounts<'_, '_> {
                 shared.stop.store(true, Ordering::Relaxed);
             }
             // One that hangs in the kernel is left there.
-            if self.failure.is_some_and(|(_, since)| since.elapsed() > outside(PATIENCE)) {
+            if self
+                .failure
+                .is_some_and(|(_, since)| since.elapsed() > outside(PATIENCE))
+            {
                 return false;
             }
         }
@@ -425,7 +498,9 @@ impl Accounts<'_, '_> {
             self.errors += 1;
             if self.errors > self.options.tolerated_errors {
                 // Of several that were under way together, the first in the trace is named.
-                let (named, _) = self.failure.get_or_insert_with(|| (finished, Instant::now()));
+                let (named, _) = self
+                    .failure
+                    .get_or_insert_with(|| (finished, Instant::now()));
                 if finished.issued.number < named.issued.number {
                     *named = finished;
                 }
@@ -439,21 +514,35 @@ impl Accounts<'_, '_> {
     }
 
     fn count(&mut self, Finished { issued, at, error }: Finished) {
-        let Issued { number, command, due, at: issued } = issued;
+        let Issued {
+            number,
+            command,
+            due,
+            at: issued,
+        } = issued;
         while let Some(&(completed, earlier)) = self.outstanding.first()
             && completed <= issued
         {
             self.outstanding.pop_first();
-            self.dispatcher.completed(completed, earlier, Duration::ZERO);
+            self.dispatcher
+                .completed(completed, earlier, Duration::ZERO);
         }
-        let traced = Traced { arrival: command.record.arrival, completed: command.record.completed };
+        let traced = Traced {
+            arrival: command.record.arrival,
+            completed: command.record.completed,
+        };
         let offered = self.dispatcher.offer(issued, traced);
-        assert!(offered.is_ok(), "a pace that heeds times needs no completions");
+        assert!(
+            offered.is_ok(),
+            "a pace that heeds times needs no completions"
+        );
         self.dispatcher.issued();
         self.outstanding.insert((at, number));
-        self.tally.issued(due, self.options.schedule(&command), issued);
+        self.tally
+            .issued(due, self.options.schedule(&command), issued);
         if error == 0 {
-            self.tally.completed(command.action, command.bytes, at.saturating_since(issued));
+            self.tally
+                .completed(command.action, command.bytes, at.saturating_since(issued));
             if let Some(log) = &mut self.log {
                 log.add(number, &command, issued, at);
             }
@@ -466,8 +555,17 @@ impl Accounts<'_, '_> {
             self.count(finished);
         }
         if let Some((Finished { issued, at, error }, _)) = self.failure {
-            let Issued { number, command, .. } = issued;
-            return Err(ReplayError::of_request(self.target, number, &command, self.tally.issued, at, error));
+            let Issued {
+                number, command, ..
+            } = issued;
+            return Err(ReplayError::of_request(
+                self.target,
+                number,
+                &command,
+                self.tally.issued,
+                at,
+                error,
+            ));
         }
         report.errors = self.errors;
         report.measured(&self.tally, &self.dispatcher);

@@ -23,7 +23,11 @@ unsafe impl Sync for Calls {}
 
 impl Calls {
     pub(crate) fn new(file: &File) -> io::Result<Calls> {
-        Ok(Calls { file: file.try_clone()?, read: Memory::new(), write: Memory::scrambled() })
+        Ok(Calls {
+            file: file.try_clone()?,
+            read: Memory::new(),
+            write: Memory::scrambled(),
+        })
     }
 
     pub(crate) fn file(&self) -> &File {
@@ -32,7 +36,10 @@ impl Calls {
 
     /// Waits in the kernel until it is done: the result as a ring would tell it. `bytes` is at most
     /// [`PIECE_BYTES`](crate::memory::PIECE_BYTES) for reads and writes.
-    #[expect(unsafe_code, reason = "many threads read into the same memory, so it can be no slice")]
+    #[expect(
+        unsafe_code,
+        reason = "many threads read into the same memory, so it can be no slice"
+    )]
     pub(crate) fn carry_out(&self, action: Action, start: u64, bytes: u64) -> i32 {
         let file = self.file.as_raw_fd();
         let (length, offset) = (bytes as usize, start as libc::off_t);
@@ -44,7 +51,9 @@ impl Calls {
                     Action::Read => libc::pread(file, self.read.start.cast(), length, offset),
                     Action::Write => libc::pwrite(file, self.write.start.cast(), length, offset),
                     Action::Flush => libc::fdatasync(file) as isize,
-                    Action::Discard => libc::fallocate(file, DISCARD, offset, bytes as libc::off_t) as isize,
+                    Action::Discard => {
+                        libc::fallocate(file, DISCARD, offset, bytes as libc::off_t) as isize
+                    }
                 }
             };
             match io::Error::last_os_error().raw_os_error() {

@@ -27,7 +27,8 @@ impl Clock {
 
     /// How long it is until `at`.
     pub(crate) fn until(&self, at: Time) -> std::time::Duration {
-        (self.0 + std::time::Duration::from_nanos(at.as_nanos())).saturating_duration_since(Instant::now())
+        (self.0 + std::time::Duration::from_nanos(at.as_nanos()))
+            .saturating_duration_since(Instant::now())
     }
 
     /// How long it is until the beginning.

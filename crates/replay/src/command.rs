@@ -70,7 +70,12 @@ pub(crate) fn fate(record: Record, writes: Writes, target: &Target) -> Fate {
         _ => return Fate::LeaveOut,
     };
     let (start, bytes) = aligned(&record, target);
-    Fate::Issue(Command { action, start, bytes, record })
+    Fate::Issue(Command {
+        action,
+        start,
+        bytes,
+        record,
+    })
 }
 
 /// The record's bytes, to the alignment around them.
@@ -88,7 +93,11 @@ impl Command {
     /// The pieces in which it goes: first byte and length of each.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
         let Command { start, bytes, .. } = *self;
-        let most = if matches!(self.action, Action::Read | Action::Write) { PIECE_BYTES } else { u64::MAX };
+        let most = if matches!(self.action, Action::Read | Action::Write) {
+            PIECE_BYTES
+        } else {
+            u64::MAX
+        };
         (0..bytes.div_ceil(most).max(1)).map(move |piece| {
             let skip = piece * most;
             (start + skip, (bytes - skip).min(most))
@@ -120,7 +129,12 @@ mod tests {
 
     fn target(alignment_bytes: u64) -> Target {
         let file = std::fs::File::open("/dev/null").unwrap();
-        Target { file, name: "target".into(), capacity: Sectors(1 << 20), alignment_bytes }
+        Target {
+            file,
+            name: "target".into(),
+            capacity: Sectors(1 << 20),
+            alignment_bytes,
+        }
     }
 
     fn record(operation: Operation, start: u64, sectors: u64) -> Record {
@@ -147,21 +161,35 @@ mod tests {
     fn nothing_is_changed_without_the_word() {
         let target = target(512);
         for operation in [Operation::Write, Operation::Discard] {
-            assert_eq!(fate(record(operation, 8, 8), Writes::Refuse, &target), Fate::Forbid);
+            assert_eq!(
+                fate(record(operation, 8, 8), Writes::Refuse, &target),
+                Fate::Forbid
+            );
             for writes in [Writes::Skip, Writes::AsReads] {
-                let action = issued(record(operation, 8, 8), writes, &target).map(|command| command.action);
-                assert!(action.is_none_or(|action| action == Action::Read), "{operation:?} {writes:?}");
+                let action =
+                    issued(record(operation, 8, 8), writes, &target).map(|command| command.action);
+                assert!(
+                    action.is_none_or(|action| action == Action::Read),
+                    "{operation:?} {writes:?}"
+                );
             }
         }
         let written = issued(record(Operation::Write, 8, 8), Writes::Overwrite, &target).unwrap();
-        assert_eq!((written.action, written.start, written.bytes), (Action::Write, 4096, 4096));
+        assert_eq!(
+            (written.action, written.start, written.bytes),
+            (Action::Write, 4096, 4096)
+        );
     }
 
     #[test]
     fn a_request_is_widened_to_the_devices_blocks() {
         let read = |start, sectors, alignment| {
-            let command =
-                issued(record(Operation::Read, start, sectors), Writes::Refuse, &target(alignment)).unwrap();
+            let command = issued(
+                record(Operation::Read, start, sectors),
+                Writes::Refuse,
+                &target(alignment),
+            )
+            .unwrap();
             (command.start, command.bytes, command.is_widened())
         };
         assert_eq!(read(9, 3, 512), (4608, 1536, false));

@@ -47,7 +47,12 @@ impl Issuer {
     /// The ring that was asked for is not given, or no thread is.
     pub(crate) fn new(file: &File, io: Option<Io>) -> Result<Issuer, ReplayError> {
         let ring = || Ring::new(file).map(|ring| Issuer::Ring(Box::new(ring)));
-        let threads = |instead| Ok(Issuer::Threads { threads: Threads::new(file)?, instead });
+        let threads = |instead| {
+            Ok(Issuer::Threads {
+                threads: Threads::new(file)?,
+                instead,
+            })
+        };
         match io {
             Some(Io::Threads) => threads(None),
             Some(Io::IoUring) => ring(),

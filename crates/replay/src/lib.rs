@@ -69,4 +69,6 @@ pub use options::{Io, ReplayOptions, Writes};
 pub use player::replay;
 pub use prepared::Prepared;
 pub use record::{RecordOptions, Recording, record};
-pub use report::{GapSeconds, GapShare, OperationReport, OutstandingReport, Report, Spread, Verdict};
+pub use report::{
+    GapSeconds, GapShare, OperationReport, OutstandingReport, Report, Spread, Verdict,
+};

@@ -23,14 +23,21 @@ pub(crate) struct Log<'scope> {
 }
 
 impl<'scope> Log<'scope> {
-    pub(crate) fn start(scope: &'scope Scope<'scope, '_>, path: &Path) -> Result<Log<'scope>, ReplayError> {
+    pub(crate) fn start(
+        scope: &'scope Scope<'scope, '_>,
+        path: &Path,
+    ) -> Result<Log<'scope>, ReplayError> {
         let Some(native) = OUTPUTS.iter().find(|output| output.name == "native") else {
             unreachable!("the native format can be written")
         };
         let writer = TraceWriter::create(native, path)?;
         let (sender, portions) = channel();
         let writer = scope.spawn(move || write(writer, &portions));
-        Ok(Log { sender, portion: Vec::with_capacity(AT_ONCE), writer })
+        Ok(Log {
+            sender,
+            portion: Vec::with_capacity(AT_ONCE),
+            writer,
+        })
     }
 
     /// Request `number` was issued and completed.
@@ -52,7 +59,10 @@ impl<'scope> Log<'scope> {
 
     fn hand_over(&mut self) {
         // A writer that has failed says so at the end.
-        let _ = self.sender.send(std::mem::replace(&mut self.portion, Vec::with_capacity(AT_ONCE)));
+        let _ = self.sender.send(std::mem::replace(
+            &mut self.portion,
+            Vec::with_capacity(AT_ONCE),
+        ));
     }
 
     /// Puts the file in its place.
@@ -60,7 +70,9 @@ impl<'scope> Log<'scope> {
         self.hand_over();
         let Log { sender, writer, .. } = self;
         drop(sender);
-        writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        writer
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         Ok(())
     }
 }
@@ -76,6 +88,8 @@ fn write(mut writer: TraceWriter, portions: &Receiver<Vec<Numbered>>) -> Result<
         }
     }
     // What follows a request that failed.
-    early.values().try_for_each(|record| writer.write(record).map(drop))?;
+    early
+        .values()
+        .try_for_each(|record| writer.write(record).map(drop))?;
     writer.finish()
 }

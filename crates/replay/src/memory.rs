@@ -25,7 +25,10 @@ impl Memory {
     };
 
     /// Zeroes.
-    #[expect(unsafe_code, reason = "the kernel writes to it at any time, so it can be no slice")]
+    #[expect(
+        unsafe_code,
+        reason = "the kernel writes to it at any time, so it can be no slice"
+    )]
     pub(crate) fn new() -> Memory {
         // SAFETY: the layout's size is not 0.
         let start = unsafe { alloc_zeroed(Memory::LAYOUT) };

@@ -83,6 +83,10 @@ impl ReplayOptions {
     /// When a request would go by the trace's times.
     pub(crate) fn schedule(&self, command: &Command) -> Time {
         let arrival = command.record.arrival;
-        if self.rules.pace.heeds_times() { self.rules.scaled(arrival) } else { arrival }
+        if self.rules.pace.heeds_times() {
+            self.rules.scaled(arrival)
+        } else {
+            arrival
+        }
     }
 }

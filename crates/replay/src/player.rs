@@ -48,9 +48,17 @@ pub fn replay(options: &ReplayOptions, stop: &AtomicBool) -> Result<Report, Repl
     let mut report = Report::begin(options, &target, &prepared, issuer.io(), calibration);
     std::thread::scope(|scope| {
         let ahead = Ahead::start(scope, Commands::open(options, &target)?)?;
-        let log = options.log.as_deref().map(|path| Log::start(scope, path)).transpose()?;
+        let log = options
+            .log
+            .as_deref()
+            .map(|path| Log::start(scope, path))
+            .transpose()?;
         let rules = Rules {
-            batch: if options.batch { calibration.issue_gap } else { options.rules.batch },
+            batch: if options.batch {
+                calibration.issue_gap
+            } else {
+                options.rules.batch
+            },
             ..options.rules
         };
         let mut player = Player {
@@ -140,7 +148,9 @@ impl Player<'_, '_> {
                  `ulimit -l`, is below 4096): each request maps its own"
             ),
             Issuer::Threads { instead, .. } => {
-                let why = instead.as_ref().map(|why| format!(" (io_uring cannot be used here: {why})"));
+                let why = instead
+                    .as_ref()
+                    .map(|why| format!(" (io_uring cannot be used here: {why})"));
                 format!(
                     "{} threads with pread and pwrite{}; {cache}; a thread begins {:.1} us (median) after it is \
                      given a request, which counts as issue error; no more than {0} are outstanding",
@@ -187,7 +197,9 @@ impl Player<'_, '_> {
     fn wait_until(&mut self, now: Time, due: Time) -> io::Result<()> {
         let left = due.since(now);
         if left > self.spin {
-            return self.issuer.wait(outside(left.saturating_sub(self.spin)).min(LOOK));
+            return self
+                .issuer
+                .wait(outside(left.saturating_sub(self.spin)).min(LOOK));
         }
         std::hint::spin_loop();
         Ok(())
@@ -196,12 +208,19 @@ impl Player<'_, '_> {
     /// Reads the next command.
     fn offer(&mut self, now: Time) -> Result<(), ReplayError> {
         self.next = self.ahead.next()?;
-        let Some(Command { record, .. }) = self.next else { return Ok(()) };
-        let traced = Traced { arrival: record.arrival, completed: record.completed };
-        self.dispatcher.offer(now, traced).map_err(|source| ReplayError::Completions {
-            file: self.options.trace.display().to_string(),
-            source,
-        })
+        let Some(Command { record, .. }) = self.next else {
+            return Ok(());
+        };
+        let traced = Traced {
+            arrival: record.arrival,
+            completed: record.completed,
+        };
+        self.dispatcher
+            .offer(now, traced)
+            .map_err(|source| ReplayError::Completions {
+                file: self.options.trace.display().to_string(),
+                source,
+            })
     }
 
     /// Issues what may go by `now`.
@@ -251,7 +270,10 @@ impl Player<'_, '_> {
         let slot = self.flying.keep(flying);
         for (start, bytes) in command.pieces() {
             // Room for all answers was made when the ring was; for questions, a submission makes it.
-            while !self.issuer.push(command.action, start, bytes, user(slot, bytes)) {
+            while !self
+                .issuer
+                .push(command.action, start, bytes, user(slot, bytes))
+            {
                 self.issuer.submit()?;
             }
         }
@@ -298,12 +320,19 @@ impl Player<'_, '_> {
     }
 
     fn completed(&mut self, now: Time, flying: Flying) {
-        let Flying { number, command, issued, error, .. } = flying;
+        let Flying {
+            number,
+            command,
+            issued,
+            error,
+            ..
+        } = flying;
         let issued = issued.unwrap_or(now);
         let response = now.saturating_since(issued);
         self.dispatcher.completed(now, number, response);
         if error == 0 {
-            self.tally.completed(command.action, command.bytes, response);
+            self.tally
+                .completed(command.action, command.bytes, response);
             if let Some(log) = &mut self.log {
                 log.add(number, &command, issued, now);
             }
@@ -322,7 +351,9 @@ impl Player<'_, '_> {
     /// Waits for what is outstanding, and issues nothing more.
     fn drain(&mut self) -> Result<(), ReplayError> {
         let until = self.clock.now() + PATIENCE;
-        while self.dispatcher.outstanding() > 0 && (self.failure.is_none() || self.clock.now() < until) {
+        while self.dispatcher.outstanding() > 0
+            && (self.failure.is_none() || self.clock.now() < until)
+        {
             self.issuer.wait(LOOK)?;
             self.reap()?;
         }
@@ -333,21 +364,39 @@ impl Player<'_, '_> {
     }
 
     fn failed(&self, failure: &Failure) -> ReplayError {
-        let Flying { number, command, error, .. } = failure.flying;
-        ReplayError::of_request(self.target, number, &command, self.tally.issued, failure.at, error)
+        let Flying {
+            number,
+            command,
+            error,
+            ..
+        } = failure.flying;
+        ReplayError::of_request(
+            self.target,
+            number,
+            &command,
+            self.tally.issued,
+            failure.at,
+            error,
+        )
     }
 
     fn finish(self, report: &mut Report) -> Result<(), ReplayError> {
-        let Player { tally, dispatcher, .. } = &self;
+        let Player {
+            tally, dispatcher, ..
+        } = &self;
         report.errors = self.errors;
         report.measured(tally, dispatcher);
         if self.held_back > 0 {
-            report
-                .notes
-                .push(format!("requests were held back: {} were outstanding", self.issuer.outstanding_max()));
+            report.notes.push(format!(
+                "requests were held back: {} were outstanding",
+                self.issuer.outstanding_max()
+            ));
         }
         if self.ahead.waits > 0 {
-            report.notes.push(format!("the trace was not read in time {} times", self.ahead.waits));
+            report.notes.push(format!(
+                "the trace was not read in time {} times",
+                self.ahead.waits
+            ));
         }
         self.log.map_or(Ok(()), Log::finish)
     }

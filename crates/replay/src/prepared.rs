@@ -19,7 +19,10 @@ pub(crate) struct Commands<'a> {
 }
 
 impl<'a> Commands<'a> {
-    pub(crate) fn open(options: &'a ReplayOptions, target: &'a Target) -> Result<Commands<'a>, ReplayError> {
+    pub(crate) fn open(
+        options: &'a ReplayOptions,
+        target: &'a Target,
+    ) -> Result<Commands<'a>, ReplayError> {
         let selection = Options {
             capacity: Some(target.capacity),
             beyond: options.beyond,
@@ -29,7 +32,14 @@ impl<'a> Commands<'a> {
         };
         let reader = TraceReader::open(&options.trace, &selection)?;
         let left = options.requests.unwrap_or(u64::MAX);
-        Ok(Commands { reader, options, target, left, seen: 0, left_out: 0 })
+        Ok(Commands {
+            reader,
+            options,
+            target,
+            left,
+            seen: 0,
+            left_out: 0,
+        })
     }
 
     /// The next command; `None` at the end.
@@ -42,7 +52,9 @@ impl<'a> Commands<'a> {
                 }
                 record => record?,
             };
-            let Some(record) = record else { return Ok(None) };
+            let Some(record) = record else {
+                return Ok(None);
+            };
             self.seen += 1;
             match fate(record, self.options.writes, self.target) {
                 Fate::Issue(command) => {
@@ -64,8 +76,13 @@ impl<'a> Commands<'a> {
 }
 
 /// What [`Writes::Skip`] leaves out.
-const SKIPPED: [Operation; 5] =
-    [Operation::Write, Operation::Discard, Operation::Flush, Operation::Standby, Operation::Start];
+const SKIPPED: [Operation; 5] = [
+    Operation::Write,
+    Operation::Discard,
+    Operation::Flush,
+    Operation::Standby,
+    Operation::Start,
+];
 
 /// The operations that are read from the trace: those that are issued, or those that are not.
 /// What is left out by [`Writes::Skip`] must not be mapped to the device, nor be refused
@@ -77,7 +94,11 @@ fn selected(options: &ReplayOptions, issued: bool) -> Vec<Operation> {
     }
     let wanted = |operation: &Operation| given.is_empty() || given.contains(operation);
     let read = [Operation::Read];
-    let among: &[Operation] = if issued && wanted(&Operation::Read) { &read } else { &SKIPPED };
+    let among: &[Operation] = if issued && wanted(&Operation::Read) {
+        &read
+    } else {
+        &SKIPPED
+    };
     among.iter().copied().filter(wanted).collect()
 }
 
@@ -87,7 +108,12 @@ fn skipped(options: &ReplayOptions, last: Option<Time>) -> Result<u64, ReplayErr
     if options.writes != Writes::Skip || operations.is_empty() {
         return Ok(0);
     }
-    let selection = Options { capacity: None, time_scale: 1.0, operations, ..options.selection.clone() };
+    let selection = Options {
+        capacity: None,
+        time_scale: 1.0,
+        operations,
+        ..options.selection.clone()
+    };
     let mut reader = TraceReader::open(&options.trace, &selection)?;
     let mut count = 0;
     loop {
@@ -130,8 +156,14 @@ impl Prepared {
         while let Some(command) = commands.next()? {
             prepared.requests += 1;
             if options.rules.pace == Pace::Load && command.record.completed.is_none() {
-                let source = NoCompletion { number: commands.seen, pace: Pace::Load };
-                return Err(ReplayError::Completions { file: commands.reader.file().to_owned(), source });
+                let source = NoCompletion {
+                    number: commands.seen,
+                    pace: Pace::Load,
+                };
+                return Err(ReplayError::Completions {
+                    file: commands.reader.file().to_owned(),
+                    source,
+                });
             }
             prepared.widened += u64::from(command.is_widened());
             let arrival = command.record.arrival;
@@ -145,7 +177,10 @@ impl Prepared {
         prepared.notes = commands.reader.notes();
         if prepared.requests == 0 {
             let file = commands.reader.file().to_owned();
-            return Err(ReplayError::Nothing { file, skipped: prepared.left_out });
+            return Err(ReplayError::Nothing {
+                file,
+                skipped: prepared.left_out,
+            });
         }
         Ok(prepared)
     }

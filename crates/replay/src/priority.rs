@@ -14,14 +14,19 @@ pub(crate) fn raise() -> String {
     match set_first_in_first_out() {
         Ok(()) => "real-time (SCHED_FIFO, priority 1)".to_owned(),
         Err(error) => {
-            format!("not real-time ({error}; it takes CAP_SYS_NICE, or a limit: `ulimit -r 1`): {LATE}")
+            format!(
+                "not real-time ({error}; it takes CAP_SYS_NICE, or a limit: `ulimit -r 1`): {LATE}"
+            )
         }
     }
 }
 
 const LATE: &str = "requests are late by what the scheduler gives to others";
 
-#[expect(unsafe_code, reason = "neither the standard library nor rustix sets scheduling policies")]
+#[expect(
+    unsafe_code,
+    reason = "neither the standard library nor rustix sets scheduling policies"
+)]
 fn set_first_in_first_out() -> io::Result<()> {
     // SAFETY: a structure of integers, all of which may be 0; musl's has more of them than glibc's.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
@@ -31,5 +36,9 @@ fn set_first_in_first_out() -> io::Result<()> {
     // SAFETY: `sched_setscheduler` reads the structure that it is given, which outlives the call;
     // thread 0 is the caller.
     let result = unsafe { libc::sched_setscheduler(0, policy, &parameters) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }

@@ -71,17 +71,27 @@ struct Counts {
 /// device.
 pub fn record(options: &RecordOptions, stop: &Arc<AtomicBool>) -> Result<Recording, ReplayError> {
     let device = options.device.display().to_string();
-    let refuse = |reason: String| ReplayError::Target { device: device.clone(), reason };
+    let refuse = |reason: String| ReplayError::Target {
+        device: device.clone(),
+        reason,
+    };
     let number = device_number(&options.device).map_err(&refuse)?;
     let written = output_for(&options.file, None)?;
     let instance = Instance::create(number, options.buffer).map_err(&refuse)?;
     let counts = Arc::new(Mutex::new(Counts::default()));
-    let pipe =
-        Pipe::open(instance, options.duration, Arc::clone(stop), Arc::clone(&counts)).map_err(&refuse)?;
+    let pipe = Pipe::open(
+        instance,
+        options.duration,
+        Arc::clone(stop),
+        Arc::clone(&counts),
+    )
+    .map_err(&refuse)?;
     let source = TraceReader::open_read(&device, Box::new(pipe), &Options::for_format("blkparse"));
     let mut reader = match source {
         Err(fullstroke_trace::TraceError::Empty { .. }) => {
-            return Err(refuse("no request reached it while it was recorded".to_owned()));
+            return Err(refuse(
+                "no request reached it while it was recorded".to_owned(),
+            ));
         }
         other => other?,
     };
@@ -89,7 +99,9 @@ pub fn record(options: &RecordOptions, stop: &Arc<AtomicBool>) -> Result<Recordi
     let counts = counts.lock().map(|counts| *counts).unwrap_or_default();
     let mut notes = conversion.notes;
     if stands_on(&options.file, number) {
-        notes.push("the trace was written to the recorded device, and is part of the record".to_owned());
+        notes.push(
+            "the trace was written to the recorded device, and is part of the record".to_owned(),
+        );
     }
     Ok(Recording {
         device,
@@ -109,30 +121,55 @@ fn device_number(device: &Path) -> Result<(u32, u32), String> {
     if !found.file_type().is_block_device() {
         return Err("found something else; expected a block device, or a partition".to_owned());
     }
-    Ok((rustix::fs::major(found.rdev()), rustix::fs::minor(found.rdev())))
+    Ok((
+        rustix::fs::major(found.rdev()),
+        rustix::fs::minor(found.rdev()),
+    ))
 }
 
 /// Whether `file` stands on the device, or on a partition of it.
 fn stands_on(file: &Path, (major, minor): (u32, u32)) -> bool {
-    let Ok(found) = fs::metadata(file) else { return false };
-    let holder = format!("{}:{}", rustix::fs::major(found.dev()), rustix::fs::minor(found.dev()));
+    let Ok(found) = fs::metadata(file) else {
+        return false;
+    };
+    let holder = format!(
+        "{}:{}",
+        rustix::fs::major(found.dev()),
+        rustix::fs::minor(found.dev())
+    );
     let path = |number: String| fs::canonicalize(format!("/sys/dev/block/{number}")).ok();
     let (holder, device) = (path(holder), path(format!("{major}:{minor}")));
-    holder.zip(device).is_some_and(|(holder, device)| holder.starts_with(device))
+    holder
+        .zip(device)
+        .is_some_and(|(holder, device)| holder.starts_with(device))
 }
 
 impl fmt::Display for Recording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Recording { device, file, requests, seconds, events, lost_events, high_water_share, .. } = self;
+        let Recording {
+            device,
+            file,
+            requests,
+            seconds,
+            events,
+            lost_events,
+            high_water_share,
+            ..
+        } = self;
         write!(
             f,
             "{file}: {requests} requests of {device} in {seconds:.1} s ({events} events; the kernel's buffer was "
         )?;
         write!(f, "{:.1} % full at most", high_water_share * 100.0)?;
         if *lost_events > 0 {
-            write!(f, ", and {lost_events} events were lost: give it a larger --buffer")?;
+            write!(
+                f,
+                ", and {lost_events} events were lost: give it a larger --buffer"
+            )?;
         }
         f.write_str(")")?;
-        self.notes.iter().try_for_each(|note| write!(f, "\nnote: {note}"))
+        self.notes
+            .iter()
+            .try_for_each(|note| write!(f, "\nnote: {note}"))
     }
 }

@@ -236,7 +236,10 @@ impl Report {
             hand_over_us: calibration.hand_over.as_nanos() as f64 / 1e3,
             below_issue_gap: prepared.below_issue_gap,
             spin_us: calibration.spin.as_nanos() as f64 / 1e3,
-            verdict: Verdict { faithful: None, says: String::new() },
+            verdict: Verdict {
+                faithful: None,
+                says: String::new(),
+            },
             conditions: Vec::new(),
             notes: prepared.notes.clone(),
             fio: None,
@@ -255,7 +258,10 @@ impl Report {
         (self.gap_error_us, self.gap_error_share) = tally.gap_error();
         self.gap_seconds = tally.gap_seconds();
         self.gaps = tally.gaps();
-        self.outstanding = dispatcher.conformity().and_then(|found| found.outstanding()).map(Into::into);
+        self.outstanding = dispatcher
+            .conformity()
+            .and_then(|found| found.outstanding())
+            .map(Into::into);
         self.operations = tally.operations();
     }
 
@@ -270,26 +276,49 @@ impl Report {
                     "by order alone: nothing is said of the trace's times and load, and response times are \
                             those of another load"
                         .to_owned();
-                return Verdict { faithful: None, says };
+                return Verdict {
+                    faithful: None,
+                    says,
+                };
             }
         }
         let flaws = [
-            (options.buffered, "the page cache stood before the device".to_owned()),
-            (self.interrupted, "it was ended before the trace was".to_owned()),
+            (
+                options.buffered,
+                "the page cache stood before the device".to_owned(),
+            ),
+            (
+                self.interrupted,
+                "it was ended before the trace was".to_owned(),
+            ),
             (self.errors > 0, format!("{} requests failed", self.errors)),
         ];
-        lacks.extend(flaws.into_iter().filter_map(|(is_so, flaw)| is_so.then_some(flaw)));
+        lacks.extend(
+            flaws
+                .into_iter()
+                .filter_map(|(is_so, flaw)| is_so.then_some(flaw)),
+        );
         let kept = self.kept(options);
         if lacks.is_empty() {
-            return Verdict { faithful: Some(true), says: format!("faithful in {kept}") };
+            return Verdict {
+                faithful: Some(true),
+                says: format!("faithful in {kept}"),
+            };
         }
-        Verdict { faithful: Some(false), says: format!("not faithful in {kept}: {}", lacks.join("; ")) }
+        Verdict {
+            faithful: Some(false),
+            says: format!("not faithful in {kept}: {}", lacks.join("; ")),
+        }
     }
 
     /// What is promised, with its bounds.
     fn kept(&self, options: &ReplayOptions) -> String {
         let percent = options.error_share_max * 100.0;
-        let of = if self.left_out > 0 { " of the requests that were not left out" } else { "" };
+        let of = if self.left_out > 0 {
+            " of the requests that were not left out"
+        } else {
+            ""
+        };
         match options.rules.pace {
             Pace::Load => format!("load{of} (outstanding within {percent} % of the trace's)"),
             _ => format!(
@@ -308,18 +337,30 @@ impl Report {
                 self.issue_error_us.p99 > bound_us,
                 format!("99 of 100 within {:.1} us", self.issue_error_us.p99),
             ),
-            (drift_us.abs() > bound_us, format!("it drifted by {drift_us:.0} us")),
+            (
+                drift_us.abs() > bound_us,
+                format!("it drifted by {drift_us:.0} us"),
+            ),
             (
                 self.rate_error_share > most,
                 format!("rates are off by {:.1} %", self.rate_error_share * 100.0),
             ),
-            (self.gap_error_share > most, format!("gaps are off by {:.1} %", self.gap_error_share * 100.0)),
+            (
+                self.gap_error_share > most,
+                format!("gaps are off by {:.1} %", self.gap_error_share * 100.0),
+            ),
         ];
-        lacks.extend(flaws.into_iter().filter_map(|(is_so, flaw)| is_so.then_some(flaw)));
+        lacks.extend(
+            flaws
+                .into_iter()
+                .filter_map(|(is_so, flaw)| is_so.then_some(flaw)),
+        );
     }
 
     fn judge_load(&self, options: &ReplayOptions, lacks: &mut Vec<String>) {
-        let Some(outstanding) = &self.outstanding else { return };
+        let Some(outstanding) = &self.outstanding else {
+            return;
+        };
         if outstanding.error_mean > options.error_share_max * outstanding.trace_mean {
             lacks.push(format!(
                 "outstanding is off by {:.3} on average, the trace has {:.3}",
@@ -332,13 +373,20 @@ impl Report {
 impl Report {
     /// The two distributions of gaps, at some of their points.
     fn show_gaps(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |point: &&GapShare| SHOWN_SHARES.iter().any(|share| (share - point.share).abs() < 1e-9);
-        let points: Vec<&GapShare> = self.gaps.iter().filter(shown).collect();
-        let row = |f: &mut fmt::Formatter<'_>, name: &str, of: fn(&GapShare) -> f64, digits: usize| {
-            write!(f, "{name:27}")?;
-            points.iter().try_for_each(|point| write!(f, "{:>9.digits$}", of(point)))?;
-            writeln!(f)
+        let shown = |point: &&GapShare| {
+            SHOWN_SHARES
+                .iter()
+                .any(|share| (share - point.share).abs() < 1e-9)
         };
+        let points: Vec<&GapShare> = self.gaps.iter().filter(shown).collect();
+        let row =
+            |f: &mut fmt::Formatter<'_>, name: &str, of: fn(&GapShare) -> f64, digits: usize| {
+                write!(f, "{name:27}")?;
+                points
+                    .iter()
+                    .try_for_each(|point| write!(f, "{:>9.digits$}", of(point)))?;
+                writeln!(f)
+            };
         writeln!(f)?;
         row(f, " gaps: of 100, so many", |point| point.share * 100.0, 0)?;
         row(f, "   up to (us), the trace", |point| point.trace_us, 1)?;
@@ -351,10 +399,24 @@ const SHOWN_SHARES: [f64; 8] = [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99];
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { trace, target, pace, requests, .. } = self;
-        writeln!(f, "{trace} on {target} ({:.1} GB), by {pace}: {requests} requests\n", self.target_gb)?;
+        let Report {
+            trace,
+            target,
+            pace,
+            requests,
+            ..
+        } = self;
+        writeln!(
+            f,
+            "{trace} on {target} ({:.1} GB), by {pace}: {requests} requests\n",
+            self.target_gb
+        )?;
         let stretch = (self.duration_s / self.scheduled_s - 1.0) * 100.0;
-        write!(f, " duration     {:.3} s; the trace {:.3} s", self.duration_s, self.scheduled_s)?;
+        write!(
+            f,
+            " duration     {:.3} s; the trace {:.3} s",
+            self.duration_s, self.scheduled_s
+        )?;
         if self.scheduled_s > 0.0 {
             write!(f, " ({stretch:+.3} %)")?;
         }
@@ -364,7 +426,10 @@ impl fmt::Display for Report {
         writeln!(f)?;
         for (count, what) in [
             (self.left_out, "requests were left out"),
-            (self.widened, "requests touched whole blocks around what the trace says"),
+            (
+                self.widened,
+                "requests touched whole blocks around what the trace says",
+            ),
             (self.errors, "requests failed, and were tolerated"),
         ] {
             if count > 0 {
@@ -380,14 +445,30 @@ impl fmt::Display for Report {
             self.gap_error_share * 100.0
         )?;
         match &self.outstanding {
-            None => writeln!(f, " outstanding  not known of the trace, which has no completions")?,
+            None => writeln!(
+                f,
+                " outstanding  not known of the trace, which has no completions"
+            )?,
             Some(found) => writeln!(f, " outstanding  {found}")?,
         }
         self.show_gaps(f)?;
-        writeln!(f, "\n{:27}      mean       p50       p99     p99.9       max", "")?;
+        writeln!(
+            f,
+            "\n{:27}      mean       p50       p99     p99.9       max",
+            ""
+        )?;
         let spread = |f: &mut fmt::Formatter<'_>, name: &str, spread: &Spread| {
-            let Spread { mean, p50, p99, p999, max } = spread;
-            writeln!(f, " {name:26}{mean:>10.3}{p50:>10.3}{p99:>10.3}{p999:>10.3}{max:>10.3}")
+            let Spread {
+                mean,
+                p50,
+                p99,
+                p999,
+                max,
+            } = spread;
+            writeln!(
+                f,
+                " {name:26}{mean:>10.3}{p50:>10.3}{p99:>10.3}{p999:>10.3}{max:>10.3}"
+            )
         };
         spread(f, "issue error us", &self.issue_error_us)?;
         if self.threads.is_none() {
@@ -408,14 +489,27 @@ impl fmt::Display for Report {
             writeln!(f, " note: {note}")?;
         }
         write!(f, "\n{}", self.verdict.says)?;
-        self.fio.as_ref().map_or(Ok(()), |fio| write!(f, "\n\n{fio}"))
+        self.fio
+            .as_ref()
+            .map_or(Ok(()), |fio| write!(f, "\n\n{fio}"))
     }
 }
 
 impl fmt::Display for OutstandingReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let OutstandingReport { mean, p90, trace_mean, trace_p90, error_mean, error_max, .. } = self;
-        write!(f, "{mean:.3} (nine in ten up to {p90}); the trace {trace_mean:.3} ({trace_p90}): off by ")?;
+        let OutstandingReport {
+            mean,
+            p90,
+            trace_mean,
+            trace_p90,
+            error_mean,
+            error_max,
+            ..
+        } = self;
+        write!(
+            f,
+            "{mean:.3} (nine in ten up to {p90}); the trace {trace_mean:.3} ({trace_p90}): off by "
+        )?;
         write!(f, "{error_mean:.3} a request")?;
         if let Some(share) = self.error_share {
             write!(f, ", {:.1} %", share * 100.0)?;
@@ -426,7 +520,14 @@ impl fmt::Display for OutstandingReport {
 
 impl fmt::Display for FioReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FioReport { version, requests, duration_s, scheduled_s, issue_error_us: error, .. } = self;
+        let FioReport {
+            version,
+            requests,
+            duration_s,
+            scheduled_s,
+            issue_error_us: error,
+            ..
+        } = self;
         let stretch = (duration_s / scheduled_s - 1.0) * 100.0;
         write!(
             f,

@@ -37,15 +37,27 @@ impl Ring {
             .build(ENTRIES)
             // A kernel before 6.0 knows no single issuer.
             .or_else(|_| {
-                IoUring::builder().setup_clamp().setup_cqsize(2 * OUTSTANDING_MAX as u32).build(ENTRIES)
+                IoUring::builder()
+                    .setup_clamp()
+                    .setup_cqsize(2 * OUTSTANDING_MAX as u32)
+                    .build(ENTRIES)
             });
         let ring = built.map_err(failed)?;
         if !ring.params().is_feature_ext_arg() {
-            return Err(failed(io::Error::other("the kernel cannot wait for a limited time")));
+            return Err(failed(io::Error::other(
+                "the kernel cannot wait for a limited time",
+            )));
         }
-        ring.submitter().register_files(&[file.as_raw_fd()]).map_err(failed)?;
-        let mut ring =
-            Ring { ring, read: Memory::new(), write: Memory::scrambled(), registered: false, outstanding: 0 };
+        ring.submitter()
+            .register_files(&[file.as_raw_fd()])
+            .map_err(failed)?;
+        let mut ring = Ring {
+            ring,
+            read: Memory::new(),
+            write: Memory::scrambled(),
+            registered: false,
+            outstanding: 0,
+        };
         ring.registered = ring.register().is_ok();
         Ok(ring)
     }
@@ -53,10 +65,17 @@ impl Ring {
     #[expect(unsafe_code, reason = "the kernel keeps the addresses")]
     fn register(&self) -> io::Result<()> {
         let length = PIECE_BYTES as usize;
-        let buffer = |memory: &Memory| libc::iovec { iov_base: memory.start.cast(), iov_len: length };
+        let buffer = |memory: &Memory| libc::iovec {
+            iov_base: memory.start.cast(),
+            iov_len: length,
+        };
         // SAFETY: both pieces of memory stand until the ring is dropped, and longer if it still has
         // requests then.
-        unsafe { self.ring.submitter().register_buffers(&[buffer(&self.read), buffer(&self.write)]) }
+        unsafe {
+            self.ring
+                .submitter()
+                .register_buffers(&[buffer(&self.read), buffer(&self.write)])
+        }
     }
 
     /// Whether the kernel keeps the buffers mapped, rather than for each request anew.
@@ -85,15 +104,26 @@ impl Ring {
         let length = bytes as u32;
         match action {
             Action::Read if self.registered => {
-                opcode::ReadFixed::new(file, self.read.start, length, 0).offset(start).build()
+                opcode::ReadFixed::new(file, self.read.start, length, 0)
+                    .offset(start)
+                    .build()
             }
-            Action::Read => opcode::Read::new(file, self.read.start, length).offset(start).build(),
+            Action::Read => opcode::Read::new(file, self.read.start, length)
+                .offset(start)
+                .build(),
             Action::Write if self.registered => {
-                opcode::WriteFixed::new(file, self.write.start, length, 1).offset(start).build()
+                opcode::WriteFixed::new(file, self.write.start, length, 1)
+                    .offset(start)
+                    .build()
             }
-            Action::Write => opcode::Write::new(file, self.write.start, length).offset(start).build(),
+            Action::Write => opcode::Write::new(file, self.write.start, length)
+                .offset(start)
+                .build(),
             Action::Flush => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
-            Action::Discard => opcode::Fallocate::new(file, bytes).offset(start).mode(DISCARD).build(),
+            Action::Discard => opcode::Fallocate::new(file, bytes)
+                .offset(start)
+                .mode(DISCARD)
+                .build(),
         }
     }
 
@@ -109,7 +139,9 @@ impl Ring {
 
     /// Sleeps until something completes, at most so long.
     pub(crate) fn wait(&mut self, limit: Duration) -> io::Result<()> {
-        let limit = Timespec::new().sec(limit.as_secs()).nsec(limit.subsec_nanos());
+        let limit = Timespec::new()
+            .sec(limit.as_secs())
+            .nsec(limit.subsec_nanos());
         let arguments = SubmitArgs::new().timespec(&limit);
         tolerate(self.ring.submitter().submit_with_args(1, &arguments))
     }
@@ -117,7 +149,10 @@ impl Ring {
     /// What has completed.
     pub(crate) fn reap(&mut self, answers: &mut Vec<Answer>) {
         let before = answers.len();
-        let done = |entry: cqueue::Entry| Answer::Done { user: entry.user_data(), result: entry.result() };
+        let done = |entry: cqueue::Entry| Answer::Done {
+            user: entry.user_data(),
+            result: entry.result(),
+        };
         answers.extend(self.ring.completion().map(done));
         self.outstanding -= (answers.len() - before) as u64;
     }

@@ -71,7 +71,10 @@ fn histogram() -> Histogram<u64> {
 
 impl Tally {
     pub(crate) fn new() -> Tally {
-        let responses = || Responses { histogram: histogram(), bytes: 0 };
+        let responses = || Responses {
+            histogram: histogram(),
+            bytes: 0,
+        };
         Tally {
             issued: 0,
             issue_error: histogram(),
@@ -132,12 +135,20 @@ impl Tally {
 
     /// From the first issue to the last.
     pub(crate) fn span(&self) -> Duration {
-        self.first.zip(self.last).map_or(Duration::ZERO, |(first, last)| last.issued.since(first.issued))
+        self.first
+            .zip(self.last)
+            .map_or(Duration::ZERO, |(first, last)| {
+                last.issued.since(first.issued)
+            })
     }
 
     /// The same by the schedule.
     pub(crate) fn scheduled_span(&self) -> Duration {
-        self.first.zip(self.last).map_or(Duration::ZERO, |(first, last)| last.schedule.since(first.schedule))
+        self.first
+            .zip(self.last)
+            .map_or(Duration::ZERO, |(first, last)| {
+                last.schedule.since(first.schedule)
+            })
     }
 
     /// How far arrivals in each second are from the schedule's, as a share of these.
@@ -158,12 +169,19 @@ impl Tally {
 
     /// Both distributions of gaps, at each twentieth and at their ends.
     pub(crate) fn gaps(&self) -> Vec<GapShare> {
-        let shares =
-            [0.01].into_iter().chain((1..20).map(|twentieth| f64::from(twentieth) / 20.0)).chain([0.99]);
+        let shares = [0.01]
+            .into_iter()
+            .chain((1..20).map(|twentieth| f64::from(twentieth) / 20.0))
+            .chain([0.99]);
         let [by_schedule, issued] = &self.lengths;
-        let us = |histogram: &Histogram<u64>, share| histogram.value_at_quantile(share) as f64 / 1e3;
+        let us =
+            |histogram: &Histogram<u64>, share| histogram.value_at_quantile(share) as f64 / 1e3;
         shares
-            .map(|share| GapShare { share, trace_us: us(by_schedule, share), here_us: us(issued, share) })
+            .map(|share| GapShare {
+                share,
+                trace_us: us(by_schedule, share),
+                here_us: us(issued, share),
+            })
             .collect()
     }
 
@@ -178,7 +196,11 @@ impl Tally {
             }
         };
         let actions = [Action::Read, Action::Write, Action::Flush, Action::Discard];
-        actions.map(report).into_iter().filter(|report| report.requests > 0).collect()
+        actions
+            .map(report)
+            .into_iter()
+            .filter(|report| report.requests > 0)
+            .collect()
     }
 }
 
@@ -193,7 +215,11 @@ impl Line {
 
     fn slope(&self) -> f64 {
         let spread = self.count * self.xx - self.x * self.x;
-        if spread > 0.0 { (self.count * self.xy - self.x * self.y) / spread } else { 0.0 }
+        if spread > 0.0 {
+            (self.count * self.xy - self.x * self.y) / spread
+        } else {
+            0.0
+        }
     }
 }
 
@@ -210,7 +236,11 @@ impl Seconds {
 
     fn error_share(&self) -> f64 {
         let scheduled: f64 = self.0.iter().map(|counts| f64::from(counts[0])).sum();
-        let error: f64 = self.0.iter().map(|counts| f64::from(counts[0].abs_diff(counts[1]))).sum();
+        let error: f64 = self
+            .0
+            .iter()
+            .map(|counts| f64::from(counts[0].abs_diff(counts[1])))
+            .sum();
         error / scheduled
     }
 }
@@ -231,7 +261,8 @@ impl Gaps {
     /// Puts the present second among the others.
     fn close(&mut self) {
         if self.count > 0 {
-            self.excesses_us.push(self.excess_ns as f64 / self.count as f64 / 1e3);
+            self.excesses_us
+                .push(self.excess_ns as f64 / self.count as f64 / 1e3);
             self.weighted_ns += self.excess_ns.unsigned_abs() as f64;
         }
         (self.count, self.excess_ns) = (0, 0);
@@ -244,7 +275,11 @@ impl Gaps {
     }
 
     fn error(&self) -> (f64, f64) {
-        let share = if self.scheduled_ns > 0.0 { self.weighted_ns / self.scheduled_ns } else { 0.0 };
+        let share = if self.scheduled_ns > 0.0 {
+            self.weighted_ns / self.scheduled_ns
+        } else {
+            0.0
+        };
         let sum: f64 = self.excesses_us.iter().map(|excess| excess.abs()).sum();
         (sum / self.excesses_us.len().max(1) as f64, share)
     }
@@ -282,15 +317,23 @@ mod tests {
     /// 10,000 requests, 1 ms apart, request `i` late by `late_us(i)`.
     fn tally(late_us: impl Fn(u64) -> u64) -> Tally {
         let mut tally = Tally::new();
-        (0..10_000).for_each(|i| tally.issued(at(i * 1000), at(i * 1000), at(i * 1000 + late_us(i))));
+        (0..10_000)
+            .for_each(|i| tally.issued(at(i * 1000), at(i * 1000), at(i * 1000 + late_us(i))));
         tally
     }
 
     #[test]
     fn what_is_late_by_a_constant_does_not_drift() {
         let tally = tally(|_| 7);
-        assert!(tally.drift_us_per_s().abs() < 1e-6, "{}", tally.drift_us_per_s());
-        assert_eq!((tally.gap_error(), tally.rate_error_share()), ((0.0, 0.0), 0.0));
+        assert!(
+            tally.drift_us_per_s().abs() < 1e-6,
+            "{}",
+            tally.drift_us_per_s()
+        );
+        assert_eq!(
+            (tally.gap_error(), tally.rate_error_share()),
+            ((0.0, 0.0), 0.0)
+        );
         assert!((tally.issue_error_us().p50 - 7.0).abs() < 0.01);
         assert_eq!(tally.span(), tally.scheduled_span());
     }
@@ -299,13 +342,29 @@ mod tests {
     fn what_is_ever_later_drifts() {
         // 5 % slower: 50 us later with each ms.
         let tally = tally(|i| i * 50);
-        assert!((tally.drift_us_per_s() - 50_000.0).abs() < 1.0, "{}", tally.drift_us_per_s());
+        assert!(
+            (tally.drift_us_per_s() - 50_000.0).abs() < 1.0,
+            "{}",
+            tally.drift_us_per_s()
+        );
         let (error_us, share) = tally.gap_error();
-        assert!((error_us - 50.0).abs() < 0.1 && (share - 0.05).abs() < 1e-6, "{error_us} {share}");
-        assert!((0.04..0.10).contains(&tally.rate_error_share()), "{}", tally.rate_error_share());
+        assert!(
+            (error_us - 50.0).abs() < 0.1 && (share - 0.05).abs() < 1e-6,
+            "{error_us} {share}"
+        );
+        assert!(
+            (0.04..0.10).contains(&tally.rate_error_share()),
+            "{}",
+            tally.rate_error_share()
+        );
         let seconds = tally.gap_seconds();
         assert_eq!(seconds.seconds, 10);
-        for us in [seconds.least_us, seconds.p50_us, seconds.error_p90_us, seconds.most_us] {
+        for us in [
+            seconds.least_us,
+            seconds.p50_us,
+            seconds.error_p90_us,
+            seconds.most_us,
+        ] {
             assert!((us - 50.0).abs() < 0.1, "{seconds:?}");
         }
         let stretch = tally.span().as_secs_f64() / tally.scheduled_span().as_secs_f64();
@@ -316,21 +375,42 @@ mod tests {
     fn the_gaps_of_both_are_told_by_their_shares_and_those_of_seconds_with_their_signs() {
         // Of two requests the second is late by the whole gap to the next; seconds are not.
         let pairs = tally(|i| i % 2 * 1000);
-        let halves =
-            |share: f64| *pairs.gaps().iter().find(|point| (point.share - share).abs() < 1e-9).unwrap();
+        let halves = |share: f64| {
+            *pairs
+                .gaps()
+                .iter()
+                .find(|point| (point.share - share).abs() < 1e-9)
+                .unwrap()
+        };
         assert!((halves(0.25).trace_us - 1000.0).abs() < 1.0 && halves(0.25).here_us < 1.0);
-        assert!((halves(0.75).trace_us - 1000.0).abs() < 1.0 && (halves(0.75).here_us - 2000.0).abs() < 2.0);
+        assert!(
+            (halves(0.75).trace_us - 1000.0).abs() < 1.0
+                && (halves(0.75).here_us - 2000.0).abs() < 2.0
+        );
         assert!(pairs.gap_seconds().most_us < 1.1);
         // Late by ever more in the first five seconds, and by ever less in the last.
         let bent = tally(|i| if i < 5000 { i * 10 } else { (10_000 - i) * 10 }).gap_seconds();
-        assert!((bent.least_us + 10.0).abs() < 0.1 && (bent.most_us - 10.0).abs() < 0.1, "{bent:?}");
+        assert!(
+            (bent.least_us + 10.0).abs() < 0.1 && (bent.most_us - 10.0).abs() < 0.1,
+            "{bent:?}"
+        );
         assert!((bent.error_p50_us - 10.0).abs() < 0.1, "{bent:?}");
     }
 
     #[test]
     fn requests_that_go_in_another_second_are_told() {
         // Every other second waits for a whole one, and is issued at its end.
-        let tally = tally(|i| if i / 1000 % 2 == 0 { 1_000_000 - i % 1000 * 1000 } else { 0 });
-        assert!(tally.rate_error_share() > 0.9, "{}", tally.rate_error_share());
+        let tally = tally(|i| {
+            if i / 1000 % 2 == 0 {
+                1_000_000 - i % 1000 * 1000
+            } else {
+                0
+            }
+        });
+        assert!(
+            tally.rate_error_share() > 0.9,
+            "{}",
+            tally.rate_error_share()
+        );
     }
 }

@@ -21,10 +21,22 @@ impl Target {
     /// Opens it; for writing if that is allowed.
     pub(crate) fn open(path: &Path, writes: Writes, buffered: bool) -> Result<Target, ReplayError> {
         let name = path.display().to_string();
-        let refuse = |reason: String| ReplayError::Target { device: name.clone(), reason };
-        let access = if writes == Writes::Overwrite { Access::Write } else { Access::Read };
-        let cache = if buffered { Cache::Through } else { Cache::Past };
-        let opened = fullstroke_device::open(path, access, cache).map_err(|error| refuse(explain(&error)))?;
+        let refuse = |reason: String| ReplayError::Target {
+            device: name.clone(),
+            reason,
+        };
+        let access = if writes == Writes::Overwrite {
+            Access::Write
+        } else {
+            Access::Read
+        };
+        let cache = if buffered {
+            Cache::Through
+        } else {
+            Cache::Past
+        };
+        let opened = fullstroke_device::open(path, access, cache)
+            .map_err(|error| refuse(explain(&error)))?;
         let (bytes, alignment_bytes) = (opened.bytes, opened.block_bytes);
         let capacity = Sectors(bytes / alignment_bytes * (alignment_bytes / SECTOR_BYTES));
         if capacity == Sectors::ZERO {
@@ -34,7 +46,12 @@ impl Target {
             );
             return Err(refuse(reason));
         }
-        Ok(Target { file: opened.file, name, capacity, alignment_bytes })
+        Ok(Target {
+            file: opened.file,
+            name,
+            capacity,
+            alignment_bytes,
+        })
     }
 }
 
@@ -61,12 +78,23 @@ mod tests {
     fn what_is_no_device_is_refused_with_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let error = refused(folder.path(), Writes::Refuse);
-        assert!(error.contains("expected a block device or a file") && error.contains("`/"), "{error}");
+        assert!(
+            error.contains("expected a block device or a file") && error.contains("`/"),
+            "{error}"
+        );
         let error = refused(&folder.path().join("gone"), Writes::Refuse);
-        assert!(error.contains("gone") && error.contains("No such file"), "{error}");
+        assert!(
+            error.contains("gone") && error.contains("No such file"),
+            "{error}"
+        );
         let empty = folder.path().join("empty");
         fs::write(&empty, "").unwrap();
-        let error = Target::open(&empty, Writes::Refuse, true).unwrap_err().to_string();
-        assert!(error.contains("found 0 bytes") && error.contains("truncate"), "{error}");
+        let error = Target::open(&empty, Writes::Refuse, true)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("found 0 bytes") && error.contains("truncate"),
+            "{error}"
+        );
     }
 }

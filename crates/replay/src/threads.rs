@@ -70,17 +70,29 @@ impl Threads {
             done: Condvar::new(),
             finished: AtomicUsize::new(0),
         });
-        let mut pool = Threads { shared, threads: Vec::new(), added: Vec::new(), outstanding: 0 };
+        let mut pool = Threads {
+            shared,
+            threads: Vec::new(),
+            added: Vec::new(),
+            outstanding: 0,
+        };
         for _ in 0..THREADS {
             let shared = Arc::clone(&pool.shared);
-            let builder = Builder::new().name("replay-io".to_owned()).stack_size(STACK_BYTES);
+            let builder = Builder::new()
+                .name("replay-io".to_owned())
+                .stack_size(STACK_BYTES);
             pool.threads.push(builder.spawn(move || shared.serve())?);
         }
         Ok(pool)
     }
 
     pub(crate) fn push(&mut self, action: Action, start: u64, bytes: u64, user: u64) -> bool {
-        self.added.push(Job { action, start, bytes, user });
+        self.added.push(Job {
+            action,
+            start,
+            bytes,
+            user,
+        });
         self.outstanding += 1;
         true
     }
@@ -129,7 +141,10 @@ impl Shared {
         while let Some(job) = self.take() {
             let result = self.calls.carry_out(job.action, job.start, job.bytes);
             let mut state = self.state();
-            state.answers.push(Answer::Done { user: job.user, result });
+            state.answers.push(Answer::Done {
+                user: job.user,
+                result,
+            });
             self.finished.fetch_add(1, Ordering::AcqRel);
             drop(state);
             self.done.notify_one();
@@ -142,7 +157,10 @@ impl Shared {
         let state = self.work.wait_while(self.state(), nothing);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         let job = state.jobs.pop_front()?;
-        state.answers.push(Answer::Begun { user: job.user, at: Instant::now() });
+        state.answers.push(Answer::Begun {
+            user: job.user,
+            at: Instant::now(),
+        });
         Some(job)
     }
 }
@@ -156,7 +174,9 @@ impl Drop for Threads {
         self.shared.work.notify_all();
         // One that hangs in the kernel is left there.
         if self.outstanding == 0 {
-            self.threads.drain(..).for_each(|thread| drop(thread.join()));
+            self.threads
+                .drain(..)
+                .for_each(|thread| drop(thread.join()));
         }
     }
 }

@@ -36,9 +36,14 @@ impl Place {
 
     fn trace(&self, name: &str, records: &[Record]) -> PathBuf {
         let path = self.0.path().join(format!("{name}.parquet"));
-        let native = OUTPUTS.iter().find(|output| output.name == "native").unwrap();
+        let native = OUTPUTS
+            .iter()
+            .find(|output| output.name == "native")
+            .unwrap();
         let mut writer = TraceWriter::create(native, &path).unwrap();
-        records.iter().for_each(|record| assert!(writer.write(record).unwrap()));
+        records
+            .iter()
+            .for_each(|record| assert!(writer.write(record).unwrap()));
         writer.finish().unwrap();
         path
     }
@@ -65,7 +70,8 @@ impl Place {
 
     /// What the log says was replayed.
     fn log(&self) -> Vec<Record> {
-        let mut reader = TraceReader::open(&self.0.path().join("log.parquet"), &Options::default()).unwrap();
+        let mut reader =
+            TraceReader::open(&self.0.path().join("log.parquet"), &Options::default()).unwrap();
         std::iter::from_fn(|| reader.next().unwrap()).collect()
     }
 }
@@ -74,7 +80,15 @@ fn record(operation: Operation, arrival_us: u64, start: u64, sectors: u64) -> Re
     let arrival = Time::ZERO + Duration::from_micros(arrival_us);
     let completed = Some(arrival + Duration::from_micros(300));
     let extent = Extent::new(start, sectors);
-    Record { arrival, operation, extent, device: 0, process: 0, issued: None, completed }
+    Record {
+        arrival,
+        operation,
+        extent,
+        device: 0,
+        process: 0,
+        issued: None,
+        completed,
+    }
 }
 
 fn read(arrival_us: u64, start: u64, sectors: u64) -> Record {
@@ -83,7 +97,9 @@ fn read(arrival_us: u64, start: u64, sectors: u64) -> Record {
 
 /// Reads all over the file: pairs, 200 us apart.
 fn scattered(count: u64) -> Vec<Record> {
-    (0..count).map(|i| read(i / 2 * 200, i * 1032 % (FILE_SECTORS - 8), 8)).collect()
+    (0..count)
+        .map(|i| read(i / 2 * 200, i * 1032 % (FILE_SECTORS - 8), 8))
+        .collect()
 }
 
 fn run(options: &ReplayOptions) -> Report {
@@ -91,7 +107,9 @@ fn run(options: &ReplayOptions) -> Report {
 }
 
 fn refused(options: &ReplayOptions) -> String {
-    replay(options, &AtomicBool::new(false)).unwrap_err().to_string()
+    replay(options, &AtomicBool::new(false))
+        .unwrap_err()
+        .to_string()
 }
 
 #[test]
@@ -101,18 +119,38 @@ fn every_request_is_issued_once_and_in_order_at_each_pace() {
     let trace = place.trace("trace", &records);
     for pace in Pace::ALL {
         let outstanding = (pace == Pace::Closed).then_some(4);
-        let rules = Rules { pace, outstanding, ..Rules::default() };
-        let report = run(&ReplayOptions { rules, ..place.options(trace.clone()) });
-        assert_eq!((report.requests, report.errors, report.interrupted), (3000, 0, false), "{pace:?}");
+        let rules = Rules {
+            pace,
+            outstanding,
+            ..Rules::default()
+        };
+        let report = run(&ReplayOptions {
+            rules,
+            ..place.options(trace.clone())
+        });
+        assert_eq!(
+            (report.requests, report.errors, report.interrupted),
+            (3000, 0, false),
+            "{pace:?}"
+        );
         let log = place.log();
-        let extents = |records: &[Record]| records.iter().map(|record| record.extent).collect::<Vec<_>>();
+        let extents = |records: &[Record]| {
+            records
+                .iter()
+                .map(|record| record.extent)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(extents(&log), extents(&records), "{pace:?}");
-        assert!(log.iter().all(|record| record.completed.unwrap() >= record.arrival));
+        assert!(
+            log.iter()
+                .all(|record| record.completed.unwrap() >= record.arrival)
+        );
         if pace == Pace::Timing {
             // The log begins with its first request, which may be late; so no more can be said of each.
             let pairs = log.iter().zip(&records);
-            let earliest =
-                pairs.map(|(log, record)| log.arrival.as_nanos() as i64 - record.arrival.as_nanos() as i64);
+            let earliest = pairs.map(|(log, record)| {
+                log.arrival.as_nanos() as i64 - record.arrival.as_nanos() as i64
+            });
             assert!(earliest.min().unwrap() <= 0, "none is on time");
             assert!(report.drift_us_per_s.abs() < 1e6);
         }
@@ -122,7 +160,13 @@ fn every_request_is_issued_once_and_in_order_at_each_pace() {
 /// Whether the kernel gives a ring; a word if not.
 fn gives_a_ring(place: &Place) -> bool {
     let trace = place.trace("probe", &[read(0, 0, 8)]);
-    match replay(&ReplayOptions { io: Some(Io::IoUring), ..place.options(trace) }, &AtomicBool::new(false)) {
+    match replay(
+        &ReplayOptions {
+            io: Some(Io::IoUring),
+            ..place.options(trace)
+        },
+        &AtomicBool::new(false),
+    ) {
         Ok(_) => true,
         Err(error @ ReplayError::Ring { .. }) => {
             eprintln!("skipped in part: {error}");
@@ -144,46 +188,100 @@ fn a_ring_and_threads_issue_the_same_requests_in_the_same_order() {
         record(Operation::Flush, 300, 0, 0),
         record(Operation::Discard, 400, 6144, 1024),
     ];
-    records.extend((0..600).map(|i| read(50_000 + i / 200 * 3000, i * 1032 % (FILE_SECTORS - 8), 8)));
+    records
+        .extend((0..600).map(|i| read(50_000 + i / 200 * 3000, i * 1032 % (FILE_SECTORS - 8), 8)));
     let trace = place.trace("trace", &records);
-    let asked = |records: &[Record]| records.iter().map(|r| (r.operation, r.extent)).collect::<Vec<_>>();
-    let ways = if gives_a_ring(&place) { vec![Io::Threads, Io::IoUring] } else { vec![Io::Threads] };
+    let asked = |records: &[Record]| {
+        records
+            .iter()
+            .map(|r| (r.operation, r.extent))
+            .collect::<Vec<_>>()
+    };
+    let ways = if gives_a_ring(&place) {
+        vec![Io::Threads, Io::IoUring]
+    } else {
+        vec![Io::Threads]
+    };
     for pace in Pace::ALL {
-        let rules = Rules { pace, outstanding: (pace == Pace::Closed).then_some(100), ..Rules::default() };
+        let rules = Rules {
+            pace,
+            outstanding: (pace == Pace::Closed).then_some(100),
+            ..Rules::default()
+        };
         let replayed = |io: &Io| {
             fs::write(place.file(), vec![0xa5; FILE_SECTORS as usize * 512]).unwrap();
             let options = place.options(trace.clone());
-            let report = run(&ReplayOptions { rules, io: Some(*io), writes: Writes::Overwrite, ..options });
-            assert_eq!((report.io, report.requests, report.errors), (*io, 605, 0), "{pace:?}");
-            let held = report.notes.iter().any(|note| note.contains("64 were outstanding"));
-            assert!(held == (*io == Io::Threads) || pace == Pace::Load, "{pace:?}: {:?}", report.notes);
+            let report = run(&ReplayOptions {
+                rules,
+                io: Some(*io),
+                writes: Writes::Overwrite,
+                ..options
+            });
+            assert_eq!(
+                (report.io, report.requests, report.errors),
+                (*io, 605, 0),
+                "{pace:?}"
+            );
+            let held = report
+                .notes
+                .iter()
+                .any(|note| note.contains("64 were outstanding"));
+            assert!(
+                held == (*io == Io::Threads) || pace == Pace::Load,
+                "{pace:?}: {:?}",
+                report.notes
+            );
             let log = place.log();
             assert_eq!(asked(&log), asked(&records), "{pace:?}, {io:?}");
             fs::read(place.file()).unwrap()
         };
         let left: Vec<Vec<u8>> = ways.iter().map(replayed).collect();
-        assert!(left[0][6144 * 512..7168 * 512].iter().all(|byte| *byte == 0));
+        assert!(
+            left[0][6144 * 512..7168 * 512]
+                .iter()
+                .all(|byte| *byte == 0)
+        );
         assert!(left.iter().all(|bytes| *bytes == left[0]), "{pace:?}");
     }
 }
 
 /// Forbids `io_uring_setup` to this thread and to those that it begins, as containers do.
-#[expect(unsafe_code, reason = "neither the standard library nor rustix sets filters")]
+#[expect(
+    unsafe_code,
+    reason = "neither the standard library nor rustix sets filters"
+)]
 fn forbid_rings() {
-    let statement = |code: u32, k: u32, jt, jf| libc::sock_filter { code: code as u16, jt, jf, k };
+    let statement = |code: u32, k: u32, jt, jf| libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
     let returns = libc::BPF_RET | libc::BPF_K;
     let mut filter = [
         // The number of the system call is the first field of `seccomp_data`.
         statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::SYS_io_uring_setup as u32, 0, 1),
+        statement(
+            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+            libc::SYS_io_uring_setup as u32,
+            0,
+            1,
+        ),
         statement(returns, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, 0, 0),
         statement(returns, libc::SECCOMP_RET_ALLOW, 0, 0),
     ];
-    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_mut_ptr(),
+    };
     // SAFETY: the kernel copies the filter, which outlives both calls.
     let result = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-            | libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
+            | libc::prctl(
+                libc::PR_SET_SECCOMP,
+                libc::SECCOMP_MODE_FILTER,
+                &raw const program,
+            )
     };
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }
@@ -195,7 +293,13 @@ fn where_rings_are_forbidden_threads_replay_and_that_is_said() {
     let (report, error) = std::thread::scope(|scope| {
         let forbidden = scope.spawn(|| {
             forbid_rings();
-            (run(&options), refused(&ReplayOptions { io: Some(Io::IoUring), ..options.clone() }))
+            (
+                run(&options),
+                refused(&ReplayOptions {
+                    io: Some(Io::IoUring),
+                    ..options.clone()
+                }),
+            )
         });
         forbidden.join().unwrap()
     });
@@ -208,14 +312,23 @@ fn where_rings_are_forbidden_threads_replay_and_that_is_said() {
             && report.hand_over_us > 0.0,
         "{way}"
     );
-    assert!(error.contains("io_uring cannot be used here") && error.contains("--io threads"), "{error}");
+    assert!(
+        error.contains("io_uring cannot be used here") && error.contains("--io threads"),
+        "{error}"
+    );
 }
 
 #[test]
 fn by_load_never_more_are_outstanding_than_in_the_trace() {
     let Some(place) = Place::new() else { return };
-    let rules = Rules { pace: Pace::Load, ..Rules::default() };
-    let report = run(&ReplayOptions { rules, ..place.options(place.trace("trace", &scattered(3000))) });
+    let rules = Rules {
+        pace: Pace::Load,
+        ..Rules::default()
+    };
+    let report = run(&ReplayOptions {
+        rules,
+        ..place.options(place.trace("trace", &scattered(3000)))
+    });
     let found = report.outstanding.unwrap();
     // All errors have one sign.
     assert!((found.bias + found.error_mean).abs() < 1e-9, "{found:?}");
@@ -233,17 +346,38 @@ fn nothing_is_written_without_the_word_and_all_of_it_with_it() {
     ];
     let options = place.options(place.trace("trace", &records));
     let error = refused(&options);
-    assert!(error.contains("request 2 is a write") && error.contains("overwrite"), "{error}");
+    assert!(
+        error.contains("request 2 is a write") && error.contains("overwrite"),
+        "{error}"
+    );
     for (writes, issued) in [(Writes::Skip, 1), (Writes::AsReads, 3)] {
-        let report = run(&ReplayOptions { writes, ..options.clone() });
+        let report = run(&ReplayOptions {
+            writes,
+            ..options.clone()
+        });
         assert_eq!((report.requests, report.left_out), (issued, 4 - issued));
-        assert!(fs::read(place.file()).unwrap().iter().all(|byte| *byte == 0xa5), "{writes:?}");
+        assert!(
+            fs::read(place.file())
+                .unwrap()
+                .iter()
+                .all(|byte| *byte == 0xa5),
+            "{writes:?}"
+        );
     }
-    let report = run(&ReplayOptions { writes: Writes::Overwrite, ..options });
+    let report = run(&ReplayOptions {
+        writes: Writes::Overwrite,
+        ..options
+    });
     assert_eq!(report.requests, 4);
     let bytes = fs::read(place.file()).unwrap();
-    let changed = |sector: usize| bytes[sector * 512..][..512].iter().any(|byte| *byte != 0xa5);
-    let sectors: Vec<usize> = (0..FILE_SECTORS as usize).filter(|sector| changed(*sector)).collect();
+    let changed = |sector: usize| {
+        bytes[sector * 512..][..512]
+            .iter()
+            .any(|byte| *byte != 0xa5)
+    };
+    let sectors: Vec<usize> = (0..FILE_SECTORS as usize)
+        .filter(|sector| changed(*sector))
+        .collect();
     assert_eq!(sectors, (16..24).chain(4096..5120).collect::<Vec<_>>());
 }
 
@@ -253,8 +387,14 @@ fn a_device_that_is_too_small_is_told_before_anything_is_issued_or_mapped() {
     let records = [read(0, 0, 8), read(100, FILE_SECTORS + 16, 8)];
     let options = place.options(place.trace("trace", &records));
     let error = refused(&options);
-    assert!(error.contains("trace.parquet") && error.contains("8192"), "{error}");
-    run(&ReplayOptions { beyond: Beyond::Wrap, ..options });
+    assert!(
+        error.contains("trace.parquet") && error.contains("8192"),
+        "{error}"
+    );
+    run(&ReplayOptions {
+        beyond: Beyond::Wrap,
+        ..options
+    });
     assert_eq!(place.log()[1].extent, Extent::new(16, 8));
 }
 
@@ -263,16 +403,33 @@ fn writes_that_are_left_out_need_not_fit() {
     let Some(place) = Place::new() else { return };
     let beyond = record(Operation::Write, 10, 10 * FILE_SECTORS, 8);
     let trace = place.trace("beyond", &[read(0, 64, 8), beyond, read(20, 128, 8)]);
-    let options = ReplayOptions { writes: Writes::Skip, ..place.options(trace) };
+    let options = ReplayOptions {
+        writes: Writes::Skip,
+        ..place.options(trace)
+    };
     let report = run(&options);
     assert_eq!((report.requests, report.left_out), (2, 1));
     let reads = place.trace("reads", &[read(0, 64, 8), read(20, 128, 8)]);
-    let report = run(&ReplayOptions { trace: reads, ..options.clone() });
-    assert_eq!((report.requests, report.left_out), (2, 0), "where there is nothing to leave out");
+    let report = run(&ReplayOptions {
+        trace: reads,
+        ..options.clone()
+    });
+    assert_eq!(
+        (report.requests, report.left_out),
+        (2, 0),
+        "where there is nothing to leave out"
+    );
     // Nor do they change where the others go.
     for beyond in [Beyond::Wrap, Beyond::Scale] {
-        run(&ReplayOptions { beyond, ..options.clone() });
-        let starts: Vec<u64> = place.log().iter().map(|record| record.extent.start.0).collect();
+        run(&ReplayOptions {
+            beyond,
+            ..options.clone()
+        });
+        let starts: Vec<u64> = place
+            .log()
+            .iter()
+            .map(|record| record.extent.start.0)
+            .collect();
         assert_eq!(starts, [64, 128], "{beyond:?}");
     }
 }
@@ -283,17 +440,35 @@ fn a_device_that_shrinks_under_the_replay_ends_it_with_the_request() {
     // Nothing but the shrinking ends this one: it would take an hour.
     let records: Vec<Record> = (0..200_000).map(|i| read(i * 18_000, 4096, 8)).collect();
     let options = place.options(place.trace("trace", &records));
-    for (io, threads) in [(None, None), (Some(Io::Threads), None), (None, Some(1)), (None, Some(3))] {
-        let file = fs::OpenOptions::new().write(true).open(place.file()).unwrap();
+    for (io, threads) in [
+        (None, None),
+        (Some(Io::Threads), None),
+        (None, Some(1)),
+        (None, Some(3)),
+    ] {
+        let file = fs::OpenOptions::new()
+            .write(true)
+            .open(place.file())
+            .unwrap();
         file.set_len(FILE_SECTORS * 512).unwrap();
         let shrink = std::thread::spawn(move || {
             std::thread::sleep(std::time::Duration::from_millis(500));
             file.set_len(512).unwrap();
         });
-        let error = refused(&ReplayOptions { io, threads, ..options.clone() });
+        let error = refused(&ReplayOptions {
+            io,
+            threads,
+            ..options.clone()
+        });
         shrink.join().unwrap();
-        assert!(error.contains("(read, sector 4096, 4096 bytes) failed after"), "{error}");
-        assert!(error.contains("ends before the end of the request"), "{error}");
+        assert!(
+            error.contains("(read, sector 4096, 4096 bytes) failed after"),
+            "{error}"
+        );
+        assert!(
+            error.contains("ends before the end of the request"),
+            "{error}"
+        );
     }
 }
 
@@ -302,7 +477,10 @@ fn the_word_to_stop_leaves_what_there_is() {
     let Some(place) = Place::new() else { return };
     let records: Vec<Record> = (0..100_000).map(|i| read(i * 36_000, 0, 8)).collect();
     for threads in [None, Some(3)] {
-        let options = ReplayOptions { threads, ..place.options(place.trace("trace", &records)) };
+        let options = ReplayOptions {
+            threads,
+            ..place.options(place.trace("trace", &records))
+        };
         let stop = AtomicBool::new(false);
         let report = std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -311,17 +489,26 @@ fn the_word_to_stop_leaves_what_there_is() {
             });
             replay(&options, &stop).unwrap()
         });
-        assert!(report.interrupted && report.requests < 100_000, "{threads:?}");
+        assert!(
+            report.interrupted && report.requests < 100_000,
+            "{threads:?}"
+        );
         assert_eq!(report.requests as usize, place.log().len(), "{threads:?}");
         assert_eq!(report.verdict.faithful, Some(false));
-        assert!(report.verdict.says.contains("ended before the trace"), "{}", report.verdict.says);
+        assert!(
+            report.verdict.says.contains("ended before the trace"),
+            "{}",
+            report.verdict.says
+        );
     }
 }
 
 /// How many had not returned when one was issued, itself included; the most of all.
 fn most_outstanding(log: &[Record]) -> usize {
     let at = |one: &Record| {
-        log.iter().filter(|it| it.arrival <= one.arrival && it.completed.unwrap() > one.arrival).count()
+        log.iter()
+            .filter(|it| it.arrival <= one.arrival && it.completed.unwrap() > one.arrival)
+            .count()
     };
     log.iter().map(at).max().unwrap()
 }
@@ -330,25 +517,50 @@ fn most_outstanding(log: &[Record]) -> usize {
 fn threads_that_wait_issue_each_request_once_in_order_and_have_no_more_outstanding_than_they_are() {
     let Some(place) = Place::new() else { return };
     // All at once: each but the first finds that its instant has passed, or that one before it is in its call.
-    let records: Vec<Record> = (0..600).map(|i| read(0, i * 1032 % (FILE_SECTORS - 8), 8)).collect();
+    let records: Vec<Record> = (0..600)
+        .map(|i| read(0, i * 1032 % (FILE_SECTORS - 8), 8))
+        .collect();
     let trace = place.trace("trace", &records);
     for threads in [1, 3] {
-        let report = run(&ReplayOptions { threads: Some(threads), ..place.options(trace.clone()) });
-        assert_eq!((report.threads, report.requests, report.errors), (Some(threads), 600, 0));
+        let report = run(&ReplayOptions {
+            threads: Some(threads),
+            ..place.options(trace.clone())
+        });
+        assert_eq!(
+            (report.threads, report.requests, report.errors),
+            (Some(threads), 600, 0)
+        );
         let log = place.log();
-        let extents = |records: &[Record]| records.iter().map(|record| record.extent).collect::<Vec<_>>();
+        let extents = |records: &[Record]| {
+            records
+                .iter()
+                .map(|record| record.extent)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(extents(&log), extents(&records));
         assert!(most_outstanding(&log) <= threads as usize, "{threads}");
         assert!(report.outstanding.unwrap().mean < f64::from(threads));
-        let note = report.notes.iter().find(|note| note.contains("had passed before they were taken"));
+        let note = report
+            .notes
+            .iter()
+            .find(|note| note.contains("had passed before they were taken"));
         assert!(
-            note.is_some_and(|note| note.contains(" 599 requests (99.8 %)") || note.contains(" 600 ")),
+            note.is_some_and(
+                |note| note.contains(" 599 requests (99.8 %)") || note.contains(" 600 ")
+            ),
             "{:?}",
             report.notes
         );
-        assert!(report.conditions[0].contains("waits for its call to return"), "{:?}", report.conditions);
+        assert!(
+            report.conditions[0].contains("waits for its call to return"),
+            "{:?}",
+            report.conditions
+        );
         // One after the other they are ever later; the last waits for the 599 before it.
-        assert!(report.issue_error_us.max > report.issue_error_us.p50 && report.issue_error_us.p50 > 0.0);
+        assert!(
+            report.issue_error_us.max > report.issue_error_us.p50
+                && report.issue_error_us.p50 > 0.0
+        );
     }
 }
 
@@ -362,24 +574,59 @@ fn threads_that_wait_carry_out_the_same_requests_as_a_ring_in_calls_of_one_or_of
         record(Operation::Flush, 40_000, 0, 0),
         record(Operation::Discard, 60_000, 6144, 1024),
     ];
-    records.extend((0..160).map(|i| read(100_000 + i / 4 * 20_000, i * 1032 % (FILE_SECTORS - 8), 8)));
+    records
+        .extend((0..160).map(|i| read(100_000 + i / 4 * 20_000, i * 1032 % (FILE_SECTORS - 8), 8)));
     let trace = place.trace("trace", &records);
-    let asked = |records: &[Record]| records.iter().map(|r| (r.operation, r.extent)).collect::<Vec<_>>();
-    let ways = if gives_a_ring(&place) { vec![false, true] } else { vec![false] };
+    let asked = |records: &[Record]| {
+        records
+            .iter()
+            .map(|r| (r.operation, r.extent))
+            .collect::<Vec<_>>()
+    };
+    let ways = if gives_a_ring(&place) {
+        vec![false, true]
+    } else {
+        vec![false]
+    };
     for (batch, threads) in ways.into_iter().flat_map(|batch| [(batch, 1), (batch, 4)]) {
         fs::write(place.file(), vec![0xa5; FILE_SECTORS as usize * 512]).unwrap();
-        let options = ReplayOptions { writes: Writes::Overwrite, batch, ..place.options(trace.clone()) };
-        let report = run(&ReplayOptions { threads: Some(threads), ..options });
-        assert_eq!((report.requests, report.errors, report.io), (164, 0, Io::Threads), "{batch} {threads}");
+        let options = ReplayOptions {
+            writes: Writes::Overwrite,
+            batch,
+            ..place.options(trace.clone())
+        };
+        let report = run(&ReplayOptions {
+            threads: Some(threads),
+            ..options
+        });
+        assert_eq!(
+            (report.requests, report.errors, report.io),
+            (164, 0, Io::Threads),
+            "{batch} {threads}"
+        );
         let log = place.log();
         assert_eq!(asked(&log), asked(&records), "{batch} {threads}");
-        let together =
-            log[4..].chunks(4).filter(|four| four.iter().all(|it| it.arrival == four[0].arrival)).count();
+        let together = log[4..]
+            .chunks(4)
+            .filter(|four| four.iter().all(|it| it.arrival == four[0].arrival))
+            .count();
         assert_eq!(together, if batch { 40 } else { 0 }, "{threads}");
-        assert_eq!(report.notes.iter().any(|note| note.contains("120 requests went in one call")), batch);
+        assert_eq!(
+            report
+                .notes
+                .iter()
+                .any(|note| note.contains("120 requests went in one call")),
+            batch
+        );
         let bytes = fs::read(place.file()).unwrap();
-        let changed = |sector: usize| bytes[sector * 512..][..512].iter().any(|byte| *byte != 0xa5);
-        let sectors: Vec<usize> = (0..FILE_SECTORS as usize).filter(|sector| changed(*sector)).collect();
+        let changed = |sector: usize| {
+            bytes[sector * 512..][..512]
+                .iter()
+                .any(|byte| *byte != 0xa5)
+        };
+        let sectors: Vec<usize> = (0..FILE_SECTORS as usize)
+            .filter(|sector| changed(*sector))
+            .collect();
         assert_eq!(sectors, (16..5024).chain(6144..7168).collect::<Vec<_>>());
     }
 }
@@ -390,36 +637,68 @@ fn errors_are_tolerated_and_counted_by_threads_that_wait_and_by_those_that_do_no
     let records: Vec<Record> = (0..200).map(|i| read(i * 1000, i % 2 * 4096, 8)).collect();
     let trace = place.trace("trace", &records);
     for threads in [None, Some(1), Some(3)] {
-        let file = fs::OpenOptions::new().write(true).open(place.file()).unwrap();
+        let file = fs::OpenOptions::new()
+            .write(true)
+            .open(place.file())
+            .unwrap();
         file.set_len(FILE_SECTORS * 512).unwrap();
         // Every other request ends before its end, from some time on.
         let shrink = std::thread::spawn(move || {
             std::thread::sleep(std::time::Duration::from_millis(60));
             file.set_len(4096).unwrap();
         });
-        let options = ReplayOptions { threads, tolerated_errors: 200, ..place.options(trace.clone()) };
+        let options = ReplayOptions {
+            threads,
+            tolerated_errors: 200,
+            ..place.options(trace.clone())
+        };
         let report = run(&options);
         shrink.join().unwrap();
         let log = place.log();
         assert_eq!(report.requests, 200, "{threads:?}");
-        assert!((1..=100).contains(&report.errors), "{threads:?}: {}", report.errors);
+        assert!(
+            (1..=100).contains(&report.errors),
+            "{threads:?}: {}",
+            report.errors
+        );
         assert_eq!(log.len() as u64, 200 - report.errors, "{threads:?}");
-        assert!(report.verdict.says.contains(&format!("{} requests failed", report.errors)), "{threads:?}");
+        assert!(
+            report
+                .verdict
+                .says
+                .contains(&format!("{} requests failed", report.errors)),
+            "{threads:?}"
+        );
     }
 }
 
 #[test]
 fn a_load_without_completions_and_a_trace_without_requests_are_refused() {
     let Some(place) = Place::new() else { return };
-    let unknown = Record { completed: None, ..read(0, 0, 8) };
-    let rules = Rules { pace: Pace::Load, ..Rules::default() };
+    let unknown = Record {
+        completed: None,
+        ..read(0, 0, 8)
+    };
+    let rules = Rules {
+        pace: Pace::Load,
+        ..Rules::default()
+    };
     let trace = place.trace("trace", &[read(0, 0, 8), unknown]);
-    let error = refused(&ReplayOptions { rules, ..place.options(trace) });
+    let error = refused(&ReplayOptions {
+        rules,
+        ..place.options(trace)
+    });
     assert!(
         error.contains("trace.parquet") && error.contains("request 2 has no known completion"),
         "{error}"
     );
     let trace = place.trace("writes", &[record(Operation::Write, 0, 0, 8)]);
-    let error = refused(&ReplayOptions { writes: Writes::Skip, ..place.options(trace) });
-    assert!(error.contains("no request is left") && error.contains("all 1"), "{error}");
+    let error = refused(&ReplayOptions {
+        writes: Writes::Skip,
+        ..place.options(trace)
+    });
+    assert!(
+        error.contains("no request is left") && error.contains("all 1"),
+        "{error}"
+    );
 }

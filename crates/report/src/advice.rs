@@ -13,9 +13,15 @@ pub(crate) fn is_advice(answer: &Value) -> bool {
 
 /// The recommendation in sentences, and the best of each layout beside each other.
 pub(crate) fn recommendation(page: &mut Markup, answer: &Value) {
-    let sentences = list(answer, "recommendation").iter().filter_map(Value::as_str);
+    let sentences = list(answer, "recommendation")
+        .iter()
+        .filter_map(Value::as_str);
     for (order, sentence) in sentences.enumerate() {
-        let class: &[(&'static str, &str)] = if order == 0 { &[("class", "verdict")] } else { &[] };
+        let class: &[(&'static str, &str)] = if order == 0 {
+            &[("class", "verdict")]
+        } else {
+            &[]
+        };
         page.element("p", class, sentence);
     }
     finalists(page, answer);
@@ -24,7 +30,9 @@ pub(crate) fn recommendation(page: &mut Markup, answer: &Value) {
 
 /// With which wishes, without which drive, and at how much more load the answer is another.
 pub(crate) fn would_change(page: &mut Markup, answer: &Value) {
-    let sentences = list(answer, "would_change").iter().filter_map(Value::as_str);
+    let sentences = list(answer, "would_change")
+        .iter()
+        .filter_map(Value::as_str);
     page.within("ul", &[], |page| {
         let mut said = 0;
         for sentence in sentences {
@@ -65,8 +73,13 @@ fn wished(answer: &Value) -> (&'static str, &'static str) {
 /// The number that was wished, of each finalist with all drives.
 pub(crate) fn wished_bars(answer: &Value) -> Option<Drawing> {
     let (key, axis) = wished(answer);
-    let bar =
-        |finalist: &Value| Some((text(finalist, "name").to_owned(), float(&finalist["healthy"], key)?, None));
+    let bar = |finalist: &Value| {
+        Some((
+            text(finalist, "name").to_owned(),
+            float(&finalist["healthy"], key)?,
+            None,
+        ))
+    };
     let bars: Vec<Bar> = list(answer, "finalists").iter().filter_map(bar).collect();
     let title = "The best of each layout, with all drives";
     (!bars.is_empty()).then(|| chart::bars("finalists", title, axis, &bars))
@@ -74,13 +87,17 @@ pub(crate) fn wished_bars(answer: &Value) -> Option<Drawing> {
 
 /// The number that was wished, of each finalist with all drives, with one gone, and while one is filled.
 fn without_a_drive(page: &mut Markup, answer: &Value) {
-    const CONDITIONS: [(&str, &str); 3] =
-        [("healthy", "all drives"), ("degraded", "one drive gone"), ("rebuilding", "while one is filled")];
+    const CONDITIONS: [(&str, &str); 3] = [
+        ("healthy", "all drives"),
+        ("degraded", "one drive gone"),
+        ("rebuilding", "while one is filled"),
+    ];
     let (key, axis) = wished(answer);
     let finalists = list(answer, "finalists");
     let of = |finalist: &Value, condition: &str| finalist[condition][key].clone();
-    let values =
-        finalists.iter().flat_map(|one| CONDITIONS.map(|(condition, _)| float(&one[condition], key)));
+    let values = finalists
+        .iter()
+        .flat_map(|one| CONDITIONS.map(|(condition, _)| float(&one[condition], key)));
     let high = values.flatten().fold(0.0, f64::max);
     let line = |finalist: &Value| {
         let points = CONDITIONS.map(|(condition, _)| json!({ "value": of(finalist, condition) }));
@@ -123,20 +140,43 @@ fn finalists(page: &mut Markup, answer: &Value) {
         column("rebuild, hours", "rebuilding.rebuild_hours", Shown::Plain),
         column("loss within a year", "loss.chance_a_year", Shown::Small),
         column("mean time to loss, years", "loss.mttdl_years", Shown::Plain),
-        column("a sector cannot be read then", "loss.unreadable_chance", Shown::Percent),
+        column(
+            "a sector cannot be read then",
+            "loss.unreadable_chance",
+            Shown::Percent,
+        ),
     ];
-    table(page, "How long a rebuild takes, and the chance of loss", &columns, &rows);
+    table(
+        page,
+        "How long a rebuild takes, and the chance of loss",
+        &columns,
+        &rows,
+    );
     let columns = [
         column("settings", "settings", Shown::Plain),
         column("misses", "misses", Shown::Plain),
-        column("misses without a drive", "misses_without_a_drive", Shown::Plain),
+        column(
+            "misses without a drive",
+            "misses_without_a_drive",
+            Shown::Plain,
+        ),
     ];
     table(page, "With what, and what it misses", &columns, &rows);
     let rows: Vec<(String, &Value)> = list(answer, "left_out")
         .iter()
-        .map(|one| (format!("{} of {}", text(one, "layout"), at(one, "drives")), one))
+        .map(|one| {
+            (
+                format!("{} of {}", text(one, "layout"), at(one, "drives")),
+                one,
+            )
+        })
         .collect();
     if !rows.is_empty() {
-        table(page, "Left out before anything was run", &[column("why", "why", Shown::Plain)], &rows);
+        table(
+            page,
+            "Left out before anything was run",
+            &[column("why", "why", Shown::Plain)],
+            &rows,
+        );
     }
 }

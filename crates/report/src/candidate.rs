@@ -38,7 +38,9 @@ pub(crate) fn on_the_whole_load(answer: &Value) -> Vec<Candidate<'_>> {
 /// Whether all ran the whole workload, or saw the same number of parts in a race.
 pub(crate) fn saw_the_same(candidates: &[Candidate<'_>]) -> bool {
     let parts = |candidate: &Candidate<'_>| at(candidate.ranked, "batches").as_u64();
-    candidates.windows(2).all(|two| parts(&two[0]) == parts(&two[1]))
+    candidates
+        .windows(2)
+        .all(|two| parts(&two[0]) == parts(&two[1]))
 }
 
 fn named(all: &[Value]) -> Vec<Candidate<'_>> {
@@ -46,11 +48,21 @@ fn named(all: &[Value]) -> Vec<Candidate<'_>> {
     let each = all.iter().filter_map(|ranked| {
         // One that was tuned has no report of a run, but what was found of it; a run alone is its own.
         let report = match at(ranked, "report") {
-            Value::Null if ["batches", "response_ms"].iter().all(|key| at(ranked, key).is_null()) => None,
+            Value::Null
+                if ["batches", "response_ms"]
+                    .iter()
+                    .all(|key| at(ranked, key).is_null()) =>
+            {
+                None
+            }
             Value::Null => Some(ranked),
             report => Some(report),
         };
-        Some(Candidate { label: naming.label(ranked), ranked, report: report? })
+        Some(Candidate {
+            label: naming.label(ranked),
+            ranked,
+            report: report?,
+        })
     });
     each.collect()
 }
@@ -70,7 +82,10 @@ impl Naming {
         lasts.sort_unstable();
         lasts.dedup();
         Naming {
-            by_name: keys.is_empty() || all.iter().any(|one| text(one, "name") != text(&all[0], "name")),
+            by_name: keys.is_empty()
+                || all
+                    .iter()
+                    .any(|one| text(one, "name") != text(&all[0], "name")),
             short: lasts.len() == keys.len(),
         }
     }
@@ -95,14 +110,24 @@ fn shortened(label: String) -> String {
     if letters <= LABEL_MAX {
         return label;
     }
-    let of =
-        |range: std::ops::Range<usize>| label.chars().skip(range.start).take(range.len()).collect::<String>();
-    format!("{}…{}", of(0..LABEL_MAX / 2), of(letters - LABEL_MAX / 2..letters))
+    let of = |range: std::ops::Range<usize>| {
+        label
+            .chars()
+            .skip(range.start)
+            .take(range.len())
+            .collect::<String>()
+    };
+    format!(
+        "{}…{}",
+        of(0..LABEL_MAX / 2),
+        of(letters - LABEL_MAX / 2..letters)
+    )
 }
 
 /// What was varied, in its order.
 pub(crate) fn varied(ranked: &Value) -> Vec<(&str, &str)> {
     let keys = at(ranked, "varied").as_object();
     let each = keys.into_iter().flatten();
-    each.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default())).collect()
+    each.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
+        .collect()
 }

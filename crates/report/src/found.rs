@@ -18,9 +18,15 @@ pub(crate) fn found(answer: &Value) -> Vec<&Value> {
 /// What each bears at most, as bars; none if nothing is known of any.
 pub(crate) fn borne_bars(found: &[&Value]) -> Option<Drawing> {
     let streams = found.iter().any(|one| !at(one, "streams").is_null());
-    let (key, axis) = if streams { ("streams", "streams") } else { ("load", "load (multiples of this one)") };
-    let bars: Vec<Bar> =
-        found.iter().filter_map(|one| Some((text(one, "name").to_owned(), float(one, key)?, None))).collect();
+    let (key, axis) = if streams {
+        ("streams", "streams")
+    } else {
+        ("load", "load (multiples of this one)")
+    };
+    let bars: Vec<Bar> = found
+        .iter()
+        .filter_map(|one| Some((text(one, "name").to_owned(), float(one, key)?, None)))
+        .collect();
     (!bars.is_empty()).then(|| chart::bars("borne", "What each bears at most", axis, &bars))
 }
 
@@ -29,14 +35,21 @@ pub(crate) fn borne(page: &mut Markup, found: &[&Value]) {
     if let Some(bars) = borne_bars(found) {
         bars.show(page);
     }
-    let rows: Vec<(String, &Value)> = found.iter().map(|one| (text(one, "name").to_owned(), *one)).collect();
+    let rows: Vec<(String, &Value)> = found
+        .iter()
+        .map(|one| (text(one, "name").to_owned(), *one))
+        .collect();
     let columns = [
         column("streams", "streams", Shown::Whole),
         column("load", "load", Shown::Plain),
         column("too much", "too_much", Shown::Plain),
         column("IOPS", "iops", Shown::Plain),
         column("p99 ms", "p99_ms", Shown::Plain),
-        column("runs with an underrun, at most", "underrun_probability_max", Shown::Percent),
+        column(
+            "runs with an underrun, at most",
+            "underrun_probability_max",
+            Shown::Percent,
+        ),
     ];
     table(page, "What each bears at most", &columns, &rows);
 }
@@ -61,8 +74,14 @@ pub(crate) fn tried(page: &mut Markup, found: &[&Value], room: usize) {
             return;
         }
         let steps = list(one, "tried").iter().enumerate();
-        let rows: Vec<(String, &Value)> =
-            steps.map(|(step, tried)| (format!("step {}", step + 1), tried)).collect();
-        table(page, &format!("{}: what was tried, in this order", text(one, "name")), &columns, &rows);
+        let rows: Vec<(String, &Value)> = steps
+            .map(|(step, tried)| (format!("step {}", step + 1), tried))
+            .collect();
+        table(
+            page,
+            &format!("{}: what was tried, in this order", text(one, "name")),
+            &columns,
+            &rows,
+        );
     }
 }

@@ -10,10 +10,18 @@ const PROCESSES: usize = 32;
 
 /// Says that what stands above is of all workloads of a candidate together, where there are several.
 pub(crate) fn together(page: &mut Markup, candidates: &[Candidate<'_>]) {
-    let several = candidates.iter().map(|candidate| list(candidate.report, "workloads"));
+    let several = candidates
+        .iter()
+        .map(|candidate| list(candidate.report, "workloads"));
     if let Some(workloads) = several.into_iter().find(|workloads| workloads.len() > 1) {
-        let names: Vec<&str> = workloads.iter().map(|workload| text(workload, "name")).collect();
-        let note = format!("Of all requests together, those of the workloads {}.", names.join(", "));
+        let names: Vec<&str> = workloads
+            .iter()
+            .map(|workload| text(workload, "name"))
+            .collect();
+        let note = format!(
+            "Of all requests together, those of the workloads {}.",
+            names.join(", ")
+        );
         page.element("p", &[("class", "note")], &note);
     }
 }
@@ -62,8 +70,17 @@ pub(crate) fn streams(page: &mut Markup, candidates: &[Candidate<'_>]) {
         column("p99", "start_up_ms.p99", Shown::Plain),
         column("max", "start_up_ms.max", Shown::Plain),
     ];
-    let each = candidates.iter().map(|one| (one.label.clone(), at(one.report, "streams")));
-    filled(page, "Streams", &columns, &each.filter(|(_, streams)| streams.is_object()).collect::<Vec<_>>());
+    let each = candidates
+        .iter()
+        .map(|one| (one.label.clone(), at(one.report, "streams")));
+    filled(
+        page,
+        "Streams",
+        &columns,
+        &each
+            .filter(|(_, streams)| streams.is_object())
+            .collect::<Vec<_>>(),
+    );
 }
 
 /// Workloads of each candidate, under its name where there are several; nothing where there is one.
@@ -88,7 +105,12 @@ pub(crate) fn workloads(page: &mut Markup, candidates: &[Candidate<'_>]) {
         let own = list(candidate.report, "workloads").iter();
         rows.extend(own.map(|workload| (name(candidate, workload), workload)));
     }
-    filled(page, "Workloads, with their response times (ms)", &columns, &rows);
+    filled(
+        page,
+        "Workloads, with their response times (ms)",
+        &columns,
+        &rows,
+    );
 }
 
 /// What programs saw, in calls and transactions, and their own words.
@@ -105,11 +127,18 @@ fn of_host(page: &mut Markup, host: &Value) {
         column("reads each", "device_reads_each", Shown::Plain),
         column("writes each", "device_writes_each", Shown::Plain),
     ];
-    filled(page, &format!("Calls of {name} (ms)"), &columns, &entries(at(host, "operations")));
+    filled(
+        page,
+        &format!("Calls of {name} (ms)"),
+        &columns,
+        &entries(at(host, "operations")),
+    );
     let programs = list(host, "programs");
     let elapsed = [column("elapsed s", "elapsed_s", Shown::Plain)];
-    let rows: Vec<(String, &Value)> =
-        programs.iter().map(|one| (text(one, "name").to_owned(), one)).collect();
+    let rows: Vec<(String, &Value)> = programs
+        .iter()
+        .map(|one| (text(one, "name").to_owned(), one))
+        .collect();
     filled(page, &format!("Programs of {name}"), &elapsed, &rows);
     for program in programs {
         of_program(page, program);
@@ -127,11 +156,18 @@ fn of_program(page: &mut Markup, program: &Value) {
         column("p99", "latency_ms.p99", Shown::Plain),
         column("max", "latency_ms.max", Shown::Plain),
     ];
-    filled(page, &format!("Transactions of {name} (ms)"), &columns, &entries(at(program, "transactions")));
+    filled(
+        page,
+        &format!("Transactions of {name} (ms)"),
+        &columns,
+        &entries(at(program, "transactions")),
+    );
     match text(program, "text") {
         "" => readings(page, &format!("Figures of {name}"), at(program, "figures")),
         words => {
-            page.within("pre", &[], |page| _ = page.element("code", &[], words.trim_end()));
+            page.within("pre", &[], |page| {
+                _ = page.element("code", &[], words.trim_end())
+            });
         }
     }
     for note in list(program, "notes").iter().filter_map(Value::as_str) {
@@ -156,36 +192,73 @@ fn processes(page: &mut Markup, report: &Value) {
         column("max", "response_ms.max", Shown::Plain),
     ];
     let (groups, each) = (list(report, "groups"), list(report, "processes"));
-    let rows: Vec<(String, &Value)> = groups.iter().map(|one| (text(one, "name").to_owned(), one)).collect();
-    filled(page, "Processes by name, with their response times (ms)", &columns[1..], &rows);
-    let rows: Vec<(String, &Value)> =
-        each.iter().map(|one| (format!("process {}", at(one, "process")), one)).collect();
+    let rows: Vec<(String, &Value)> = groups
+        .iter()
+        .map(|one| (text(one, "name").to_owned(), one))
+        .collect();
+    filled(
+        page,
+        "Processes by name, with their response times (ms)",
+        &columns[1..],
+        &rows,
+    );
+    let rows: Vec<(String, &Value)> = each
+        .iter()
+        .map(|one| (format!("process {}", at(one, "process")), one))
+        .collect();
     match rows.len() {
         few if few <= groups.len() => {}
         many if many > PROCESSES => {
-            page.element("p", &[("class", "note")], &format!("{many} processes; --json tells of each."));
+            page.element(
+                "p",
+                &[("class", "note")],
+                &format!("{many} processes; --json tells of each."),
+            );
         }
-        _ => filled(page, "Each process, with its response times (ms)", &columns, &rows),
+        _ => filled(
+            page,
+            "Each process, with its response times (ms)",
+            &columns,
+            &rows,
+        ),
     }
 }
 
 /// What layers say of themselves.
 fn layers(page: &mut Markup, report: &Value) {
     for layer in list(report, "layers") {
-        readings(page, &format!("Readings of {}", text(layer, "layer")), at(layer, "readings"));
+        readings(
+            page,
+            &format!("Readings of {}", text(layer, "layer")),
+            at(layer, "readings"),
+        );
     }
 }
 
 /// Numbers by their names.
 fn readings(page: &mut Markup, caption: &str, numbers: &Value) {
-    let values: Vec<(String, Value)> =
-        entries(numbers).into_iter().map(|(name, value)| (name, json!({ "value": value }))).collect();
-    let rows: Vec<(String, &Value)> = values.iter().map(|(name, value)| (name.clone(), value)).collect();
-    filled(page, caption, &[column("value", "value", Shown::Plain)], &rows);
+    let values: Vec<(String, Value)> = entries(numbers)
+        .into_iter()
+        .map(|(name, value)| (name, json!({ "value": value })))
+        .collect();
+    let rows: Vec<(String, &Value)> = values
+        .iter()
+        .map(|(name, value)| (name.clone(), value))
+        .collect();
+    filled(
+        page,
+        caption,
+        &[column("value", "value", Shown::Plain)],
+        &rows,
+    );
 }
 
 fn entries(map: &Value) -> Vec<(String, &Value)> {
-    map.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), value)).collect()
+    map.as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| (name.clone(), value))
+        .collect()
 }
 
 /// A table, if it has rows.

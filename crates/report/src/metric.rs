@@ -47,27 +47,45 @@ pub(crate) fn axis(name: &str) -> String {
 /// The same without its unit.
 pub(crate) fn words(name: &str) -> String {
     let find = |known: &[(&str, &'static str)], key: &str| {
-        known.iter().find(|(own, _)| *own == key).map(|(_, words)| *words)
+        known
+            .iter()
+            .find(|(own, _)| *own == key)
+            .map(|(_, words)| *words)
     };
     let parts: Vec<&str> = name.split('.').collect();
     let (words, scope) = match parts[..] {
         [ref scope @ .., time, statistic] if find(&TIMES, time).is_some() => {
-            let (Some(time), Some(statistic)) = (find(&TIMES, time), find(&STATISTICS, statistic)) else {
+            let (Some(time), Some(statistic)) = (find(&TIMES, time), find(&STATISTICS, statistic))
+            else {
                 return name.to_owned();
             };
-            let many = if statistic.ends_with(" of") && time.ends_with("time") { "s" } else { "" };
+            let many = if statistic.ends_with(" of") && time.ends_with("time") {
+                "s"
+            } else {
+                ""
+            };
             (format!("{statistic} {time}{many}"), scope)
         }
         [ref scope @ .., last] => match find(&OTHERS, last).or_else(|| find(&TIMES, last)) {
-            Some(words) if TIMES.iter().any(|(time, _)| *time == last) => (format!("mean {words}"), scope),
+            Some(words) if TIMES.iter().any(|(time, _)| *time == last) => {
+                (format!("mean {words}"), scope)
+            }
             Some(words) => (words.to_owned(), scope),
             None => return name.to_owned(),
         },
         [] => return name.to_owned(),
     };
-    let of = scope.iter().filter(|part| !["workloads", "hosts", "operations", "energy"].contains(part));
-    let of: Vec<&str> = of.map(|part| if *part == "members" { "drives" } else { part }).collect();
-    if of.is_empty() { words } else { format!("{words} of {}", of.join(", ")) }
+    let of = scope
+        .iter()
+        .filter(|part| !["workloads", "hosts", "operations", "energy"].contains(part));
+    let of: Vec<&str> = of
+        .map(|part| if *part == "members" { "drives" } else { part })
+        .collect();
+    if of.is_empty() {
+        words
+    } else {
+        format!("{words} of {}", of.join(", "))
+    }
 }
 
 #[cfg(test)]
@@ -79,11 +97,20 @@ mod tests {
         for (name, read) in [
             ("response_ms.mean", "mean response time (ms)"),
             ("response_ms", "mean response time (ms)"),
-            ("reads.response_ms.p99", "99th percentile of response times of reads (ms)"),
-            ("workloads.postgres.response_ms.max", "longest response time of postgres (ms)"),
+            (
+                "reads.response_ms.p99",
+                "99th percentile of response times of reads (ms)",
+            ),
+            (
+                "workloads.postgres.response_ms.max",
+                "longest response time of postgres (ms)",
+            ),
             ("iops", "I/Os completed (1/s)"),
             ("writes.mb_per_s", "data moved of writes (MB/s)"),
-            ("members.utilisation", "share of the time busy of drives (0 to 1)"),
+            (
+                "members.utilisation",
+                "share of the time busy of drives (0 to 1)",
+            ),
             ("no such metric", "no such metric"),
             ("", ""),
         ] {
@@ -93,7 +120,10 @@ mod tests {
 
     #[test]
     fn every_metric_that_has_a_unit_shows_it() {
-        for metric in Metric::all().into_iter().filter(|metric| metric.unit() != "1") {
+        for metric in Metric::all()
+            .into_iter()
+            .filter(|metric| metric.unit() != "1")
+        {
             let name = metric.name();
             assert!(axis(&name).ends_with(')'), "{name}: {}", axis(&name));
         }

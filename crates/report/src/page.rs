@@ -53,7 +53,11 @@ struct Room {
 
 impl Room {
     fn new(charts: usize) -> Room {
-        Room { charts, tables: charts + 10_000, published: charts + 25_000 }
+        Room {
+            charts,
+            tables: charts + 10_000,
+            published: charts + 25_000,
+        }
     }
 }
 
@@ -77,12 +81,28 @@ fn within(answer: &Value, source: &Source, room: Room) -> String {
     page.within("html", &[("lang", "en")], |page| {
         page.within("head", &[], |page| {
             page.void("meta", &[("charset", "utf-8")]);
-            page.void("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
-            page.void("meta", &[("name", "color-scheme"), ("content", "light dark")]);
-            page.void("meta", &[("http-equiv", "Content-Security-Policy"), ("content", POLICY)]);
+            page.void(
+                "meta",
+                &[
+                    ("name", "viewport"),
+                    ("content", "width=device-width, initial-scale=1"),
+                ],
+            );
+            page.void(
+                "meta",
+                &[("name", "color-scheme"), ("content", "light dark")],
+            );
+            page.void(
+                "meta",
+                &[
+                    ("http-equiv", "Content-Security-Policy"),
+                    ("content", POLICY),
+                ],
+            );
             page.element("title", &[], &title);
             page.within("style", &[], |page| {
-                page.code(include_str!("looks.css")).code(include_str!("style.css"));
+                page.code(include_str!("looks.css"))
+                    .code(include_str!("style.css"));
             });
         });
         page.within("body", &[], |page| {
@@ -108,7 +128,11 @@ pub(crate) fn title(answer: &Value, candidates: &[Candidate<'_>]) -> String {
         ([], "") => format!("{}: what it bears", text(answer, "name")),
         ([one], "") => format!("{}: one run", one.label),
         (all, by) => {
-            format!("{} candidates by {}", all.len().max(list(answer, "candidates").len()), words(by))
+            format!(
+                "{} candidates by {}",
+                all.len().max(list(answer, "candidates").len()),
+                words(by)
+            )
         }
     }
 }
@@ -129,51 +153,80 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], roo
             borne(page, &found);
         });
         on_the_whole_load(page, answer, room);
-        section(page, "tried", "How it was found", |page| tried(page, &found, room.tables));
+        section(page, "tried", "How it was found", |page| {
+            tried(page, &found, room.tables)
+        });
         return;
     }
     if is_of_studies(answer) {
-        section(page, "winner", "Which claims hold, and is it real?", |page| {
-            verdict(page, answer);
-            studies::verdicts(page, answer, room.charts);
-        });
+        section(
+            page,
+            "winner",
+            "Which claims hold, and is it real?",
+            |page| {
+                verdict(page, answer);
+                studies::verdicts(page, answer, room.charts);
+            },
+        );
         if studies::has_figures(answer) {
-            section(page, "figures", "The figures", |page| studies::figures(page, answer, room.tables));
+            section(page, "figures", "The figures", |page| {
+                studies::figures(page, answer, room.tables)
+            });
         }
         section(page, "published", "Beside what was published", |page| {
             studies::published(page, answer, room.published);
         });
-        section(page, "sensitivity", "What survives", |page| studies::survives(page, answer, ROOM_FOR_FILES));
+        section(page, "sensitivity", "What survives", |page| {
+            studies::survives(page, answer, ROOM_FOR_FILES)
+        });
         return;
     }
     if is_advice(answer) {
-        section(page, "recommendation", "The recommendation", |page| recommendation(page, answer));
+        section(page, "recommendation", "The recommendation", |page| {
+            recommendation(page, answer)
+        });
     }
     if at(answer, "candidates").is_array() {
         let heading = match is_advice(answer) {
-            true => format!("The best of each layout by {}, and is it real?", words(text(answer, "by"))),
+            true => format!(
+                "The best of each layout by {}, and is it real?",
+                words(text(answer, "by"))
+            ),
             false => "Who wins, and is it real?".to_owned(),
         };
         section(page, "winner", &heading, |page| winner(page, answer, shown));
-        section(page, "candidates", "The candidates", |page| ranking(page, answer, candidates));
+        section(page, "candidates", "The candidates", |page| {
+            ranking(page, answer, candidates)
+        });
     } else {
-        section(page, "summary", "What was measured", |page| summary(page, candidates, room.tables));
+        section(page, "summary", "What was measured", |page| {
+            summary(page, candidates, room.tables)
+        });
     }
     left_out(page, candidates.len(), shown.len());
     if shown.is_empty() {
         return;
     }
-    if shown.iter().any(|candidate| candidate.report["time_ms"].is_object()) {
+    if shown
+        .iter()
+        .any(|candidate| candidate.report["time_ms"].is_object())
+    {
         measured(page, shown, room);
     } else {
         on_the_whole_load(page, answer, room);
     }
     if is_advice(answer) {
-        section(page, "sensitivity", "What would change the answer", |page| would_change(page, answer));
-    } else if shown
-        .iter()
-        .any(|candidate| at(candidate.ranked, "varied").as_object().is_some_and(|keys| !keys.is_empty()))
-    {
+        section(
+            page,
+            "sensitivity",
+            "What would change the answer",
+            |page| would_change(page, answer),
+        );
+    } else if shown.iter().any(|candidate| {
+        at(candidate.ranked, "varied")
+            .as_object()
+            .is_some_and(|keys| !keys.is_empty())
+    }) {
         section(page, "sensitivity", "What changes the answer", |page| {
             chart::sensitivity(page, answer, candidates);
         });
@@ -200,24 +253,40 @@ fn on_the_whole_load(page: &mut Markup, answer: &Value, room: Room) {
         true => "the whole workload, of which the race saw parts",
         false => "the most that it bears",
     };
-    page.element("p", &[("class", "note")], &format!("What follows is of {which}, on {load}."));
+    page.element(
+        "p",
+        &[("class", "note")],
+        &format!("What follows is of {which}, on {load}."),
+    );
     measured(page, &ran, room);
 }
 
 /// What the runs of the candidates measured.
 fn measured(page: &mut Markup, shown: &[Candidate<'_>], room: Room) {
-    section(page, "time", "Where the time went", |page| time(page, shown));
-    if shown.iter().any(|candidate| candidate.report["timeline"].is_object()) {
+    section(page, "time", "Where the time went", |page| {
+        time(page, shown)
+    });
+    if shown
+        .iter()
+        .any(|candidate| candidate.report["timeline"].is_object())
+    {
         let own = OwnCharts::new(shown, room.charts.saturating_sub(page.len()));
-        section(page, "latency", "Response times", |page| latency(page, shown, &own));
+        section(page, "latency", "Response times", |page| {
+            latency(page, shown, &own)
+        });
         section(page, "drives", "The drives over time", |page| {
             own.show(page, &own.drives);
             members(page, shown, room.tables);
         });
     } else {
-        section(page, "drives", "The drives", |page| members(page, shown, room.tables));
+        section(page, "drives", "The drives", |page| {
+            members(page, shown, room.tables)
+        });
     }
-    if shown.iter().any(|candidate| candidate.report["energy"].is_object()) {
+    if shown
+        .iter()
+        .any(|candidate| candidate.report["energy"].is_object())
+    {
         section(page, "energy", "Energy", |page| energy(page, shown));
     }
 }
@@ -240,7 +309,9 @@ fn winner(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
         // The verdict of that page is its recommendation, which more than one number decides.
         true => {
             page.within("p", &[], |page| {
-                page.element("strong", &[], "Recommended: ").text(text(answer, "recommended")).text(". ");
+                page.element("strong", &[], "Recommended: ")
+                    .text(text(answer, "recommended"))
+                    .text(". ");
                 page.text(text(answer, "verdict"));
             });
         }
@@ -248,24 +319,35 @@ fn winner(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
     }
     for reason in list(answer, "reasons") {
         page.within("p", &[], |page| {
-            page.element("strong", &[], "Why: ").text(text(reason, "sentence"));
+            page.element("strong", &[], "Why: ")
+                .text(text(reason, "sentence"));
         });
     }
     if at(answer, "same_number_of_requests") == &Value::Bool(false) {
-        page.element("p", &[], "The candidates were given different numbers of requests: not one workload.");
+        page.element(
+            "p",
+            &[],
+            "The candidates were given different numbers of requests: not one workload.",
+        );
     }
     show_drawing(page, ranking_bars(answer, candidates));
     let by = text(answer, "by");
     chart::differences(page, by, candidates);
     notes(page, candidates);
     for candidate in unmeasured(candidates) {
-        page.element("p", &[], &format!("{}: nothing was measured by {by}.", candidate.label));
+        page.element(
+            "p",
+            &[],
+            &format!("{}: nothing was measured by {by}.", candidate.label),
+        );
     }
 }
 
 /// Those of a ranking that have no value.
 fn unmeasured<'a, 'b>(candidates: &'b [Candidate<'a>]) -> impl Iterator<Item = &'b Candidate<'a>> {
-    candidates.iter().filter(|candidate| float(candidate.ranked, "value").is_none())
+    candidates
+        .iter()
+        .filter(|candidate| float(candidate.ranked, "value").is_none())
 }
 
 /// The values of a ranking; none if nothing was measured. Of a race those that saw as many parts of the workload as
@@ -275,18 +357,37 @@ pub(crate) fn ranking_bars(answer: &Value, candidates: &[Candidate<'_>]) -> Opti
     let comparable = |candidate: &&Candidate<'_>| at(candidate.ranked, "batches") == parts;
     let bar = |candidate: &Candidate<'_>| {
         let value = float(candidate.ranked, "value")?;
-        Some((candidate.label.clone(), value, float(candidate.ranked, "ci95_half_width")))
+        Some((
+            candidate.label.clone(),
+            value,
+            float(candidate.ranked, "ci95_half_width"),
+        ))
     };
-    let bars: Vec<Bar> = candidates.iter().filter(comparable).filter_map(bar).collect();
+    let bars: Vec<Bar> = candidates
+        .iter()
+        .filter(comparable)
+        .filter_map(bar)
+        .collect();
     let by = text(answer, "by");
-    let better = if at(answer, "more_is_better") == &Value::Bool(true) { "more" } else { "less" };
+    let better = if at(answer, "more_is_better") == &Value::Bool(true) {
+        "more"
+    } else {
+        "less"
+    };
     let intervals = bars.iter().any(|(_, _, half_width)| half_width.is_some());
-    let intervals = if intervals { "; with 95 % intervals" } else { "" };
+    let intervals = if intervals {
+        "; with 95 % intervals"
+    } else {
+        ""
+    };
     let seen = match saw_the_same(candidates) {
         true => String::new(),
         false => format!("; of those that saw {parts} parts of the workload, as the best did"),
     };
-    let title = format!("{}: {better} is better{intervals}{seen}", capital(&words(by)));
+    let title = format!(
+        "{}: {better} is better{intervals}{seen}",
+        capital(&words(by))
+    );
     (!bars.is_empty()).then(|| chart::bars("ranking", &title, &axis(by), &bars))
 }
 
@@ -299,14 +400,18 @@ fn show_drawing(page: &mut Markup, drawing: Option<Drawing>) {
 /// With a capital at its beginning.
 fn capital(words: &str) -> String {
     let mut letters = words.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
 }
 
 /// What is to be known before a candidate's times are read.
 fn notes(page: &mut Markup, candidates: &[Candidate<'_>]) {
     for candidate in candidates {
         let overload = at(candidate.report, "overload.sentence").as_str();
-        let trace = list(candidate.report, "trace_notes").iter().filter_map(Value::as_str);
+        let trace = list(candidate.report, "trace_notes")
+            .iter()
+            .filter_map(Value::as_str);
         for sentence in overload.into_iter().chain(trace) {
             page.element("p", &[], &format!("{}: {sentence}", candidate.label));
         }
@@ -315,8 +420,11 @@ fn notes(page: &mut Markup, candidates: &[Candidate<'_>]) {
 
 fn ranking(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
     let by = text(answer, "by");
-    let rows: Vec<(String, &Value)> =
-        candidates.iter().take(ROWS).map(|candidate| (candidate.label.clone(), candidate.ranked)).collect();
+    let rows: Vec<(String, &Value)> = candidates
+        .iter()
+        .take(ROWS)
+        .map(|candidate| (candidate.label.clone(), candidate.ranked))
+        .collect();
     let columns = [
         column("rank", "rank", Shown::Whole),
         column(by, "value", Shown::Plain),
@@ -329,15 +437,29 @@ fn ranking(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
         column("dropped out", "dropped", Shown::Plain),
         column("may be best", "may_be_best", Shown::Plain),
         column("chance that it is better", "chance_better", Shown::Percent),
-        column("share carried", "report.overload.carried_share", Shown::Percent),
+        column(
+            "share carried",
+            "report.overload.carried_share",
+            Shown::Percent,
+        ),
     ];
     let order = match saw_the_same(candidates) {
         true => "the best first",
         false => "in the order of the differences to the best, those that dropped out last",
     };
     match unmeasured(candidates).count() == candidates.len() {
-        true => table(page, &format!("Candidates: nothing was measured by {by}"), &columns[1..], &rows),
-        false => table(page, &format!("Candidates by {by}, {order}"), &columns, &rows),
+        true => table(
+            page,
+            &format!("Candidates: nothing was measured by {by}"),
+            &columns[1..],
+            &rows,
+        ),
+        false => table(
+            page,
+            &format!("Candidates by {by}, {order}"),
+            &columns,
+            &rows,
+        ),
     }
     if !saw_the_same(candidates) {
         let note = "A value is of the parts of the workload that its candidate saw, and so is a difference: only values \
@@ -349,10 +471,22 @@ fn ranking(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
         column("drives", "volume.drives", Shown::Whole),
         column("usable", "volume.usable_bytes", Shown::Bytes),
         column("of", "volume.raw_bytes", Shown::Bytes),
-        column("drive failures survived", "volume.failures_survived", Shown::Whole),
+        column(
+            "drive failures survived",
+            "volume.failures_survived",
+            Shown::Whole,
+        ),
     ];
-    if candidates.iter().any(|candidate| at(candidate.ranked, "volume").is_object()) {
-        table(page, "What their volumes amount to", &columns, &rows[..rows.len().min(IN_A_CHART)]);
+    if candidates
+        .iter()
+        .any(|candidate| at(candidate.ranked, "volume").is_object())
+    {
+        table(
+            page,
+            "What their volumes amount to",
+            &columns,
+            &rows[..rows.len().min(IN_A_CHART)],
+        );
     }
     if candidates.len() > ROWS {
         let note = format!("{} candidates more are in --json.", candidates.len() - ROWS);
@@ -378,7 +512,10 @@ fn summary(page: &mut Markup, candidates: &[Candidate<'_>], room: usize) {
 }
 
 fn reports<'a>(candidates: &[Candidate<'a>]) -> Vec<(String, &'a Value)> {
-    candidates.iter().map(|candidate| (candidate.label.clone(), candidate.report)).collect()
+    candidates
+        .iter()
+        .map(|candidate| (candidate.label.clone(), candidate.report))
+        .collect()
 }
 
 fn times(page: &mut Markup, candidates: &[Candidate<'_>]) {
@@ -392,8 +529,16 @@ fn times(page: &mut Markup, candidates: &[Candidate<'_>]) {
         column("max", "response_ms.max", Shown::Plain),
         column("reads, mean", "reads.response_ms.mean", Shown::Plain),
         column("writes, mean", "writes.response_ms.mean", Shown::Plain),
-        column("flushes, mean", "operations.flush.response_ms.mean", Shown::Plain),
-        column("discards, mean", "operations.discard.response_ms.mean", Shown::Plain),
+        column(
+            "flushes, mean",
+            "operations.flush.response_ms.mean",
+            Shown::Plain,
+        ),
+        column(
+            "discards, mean",
+            "operations.discard.response_ms.mean",
+            Shown::Plain,
+        ),
     ];
     table(page, "Response times (ms)", &columns, &reports(candidates));
 }
@@ -409,7 +554,12 @@ fn time(page: &mut Markup, candidates: &[Candidate<'_>]) {
         column("rotation", "time_ms.rotation", Shown::Plain),
         column("transfer", "time_ms.transfer", Shown::Plain),
     ];
-    table(page, "Parts of the mean response time (ms)", &columns, &reports(candidates));
+    table(
+        page,
+        "Parts of the mean response time (ms)",
+        &columns,
+        &reports(candidates),
+    );
     together(page, candidates);
 }
 
@@ -421,7 +571,10 @@ fn latency(page: &mut Markup, candidates: &[Candidate<'_>], own: &OwnCharts) {
         page.element("p", &[("class", "note")], &note);
     }
     together(page, candidates);
-    if candidates.iter().any(|candidate| candidate.ranked != candidate.report) {
+    if candidates
+        .iter()
+        .any(|candidate| candidate.ranked != candidate.report)
+    {
         times(page, candidates);
         loads::streams(page, candidates);
         loads::workloads(page, candidates);
@@ -438,7 +591,11 @@ struct OwnCharts {
 
 impl OwnCharts {
     fn new(candidates: &[Candidate<'_>], room: usize) -> OwnCharts {
-        let mut own = OwnCharts { heat: Vec::new(), drives: Vec::new(), candidates: candidates.len() };
+        let mut own = OwnCharts {
+            heat: Vec::new(),
+            drives: Vec::new(),
+            candidates: candidates.len(),
+        };
         let mut used = 0;
         'each: for (order, candidate) in candidates.iter().enumerate() {
             let (mut heat, mut drives) = (Markup::new(), Markup::new());
@@ -461,7 +618,8 @@ impl OwnCharts {
         charts.iter().for_each(|one| _ = page.add(one));
         let left = self.candidates - charts.len();
         if left > 0 {
-            let note = format!("No room is left for those of {left} candidates more; --json has them.");
+            let note =
+                format!("No room is left for those of {left} candidates more; --json has them.");
             page.element("p", &[("class", "note")], &note);
         }
     }
@@ -489,15 +647,21 @@ fn members(page: &mut Markup, candidates: &[Candidate<'_>], room: usize) {
             .map(|member| (format!("drive {}", text(member, "name")), member))
             .collect();
         let mut own = Markup::new();
-        table(&mut own, &format!("{}: what each drive did", candidate.label), &columns, &rows);
+        table(
+            &mut own,
+            &format!("{}: what each drive did", candidate.label),
+            &columns,
+            &rows,
+        );
         if members.len() > rows.len() {
             let note = format!("{} drives more are in --json.", members.len() - rows.len());
             own.element("p", &[("class", "note")], &note);
         }
         if page.len() + own.len() > room {
             let left = candidates.len() - order;
-            let note =
-                format!("No room is left for what each drive of {left} candidates more did; --json has it.");
+            let note = format!(
+                "No room is left for what each drive of {left} candidates more did; --json has it."
+            );
             page.element("p", &[("class", "note")], &note);
             return;
         }
@@ -520,7 +684,11 @@ fn energy(page: &mut Markup, candidates: &[Candidate<'_>]) {
 
 fn reproduce(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], source: &Source) {
     section(page, "reproduce", "How to reproduce", |page| {
-        page.element("p", &[], "The same version and files give the same numbers, to the bit:");
+        page.element(
+            "p",
+            &[],
+            "The same version and files give the same numbers, to the bit:",
+        );
         page.within("pre", &[], |page| {
             let command = command_line(&source.command);
             let kept: String = command.chars().take(COMMAND_MAX).collect();
@@ -528,8 +696,12 @@ fn reproduce(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], so
         });
         page.within("p", &[], |page| {
             let version = at(answer, "version").as_str();
-            let of_run = candidates.first().map(|first| text(first.report, "version"));
-            page.text("fullstroke ").text(version.or(of_run).unwrap_or_default()).text(".");
+            let of_run = candidates
+                .first()
+                .map(|first| text(first.report, "version"));
+            page.text("fullstroke ")
+                .text(version.or(of_run).unwrap_or_default())
+                .text(".");
             if let seed @ Value::Number(_) = at(answer, "seed") {
                 page.text(" Seed ");
                 show(page, seed, Shown::Whole);
@@ -569,7 +741,11 @@ fn file(page: &mut Markup, name: &str, contents: &str) {
     if page.len() + own.len() <= ROOM_FOR_FILES {
         page.add(&own);
     } else if name.len() < 1000 && page.len() < BYTES_MAX - FOR_THE_END {
-        page.element("p", &[("class", "note")], &format!("{name} is too long to stand here."));
+        page.element(
+            "p",
+            &[("class", "note")],
+            &format!("{name} is too long to stand here."),
+        );
     }
 }
 

@@ -55,15 +55,22 @@ pub fn plot(answer: &Value) -> Result<String, String> {
 }
 
 /// What is drawn, and how many figures are left out.
-fn main_figures(answer: &Value, candidates: &[Candidate<'_>]) -> Result<(Vec<Drawing>, usize), String> {
+fn main_figures(
+    answer: &Value,
+    candidates: &[Candidate<'_>],
+) -> Result<(Vec<Drawing>, usize), String> {
     if is_of_studies(answer) {
-        let all = list(answer, "checked").iter().flat_map(|study| list(study, "figures"));
-        let drawn =
-            all.enumerate().filter_map(|(order, figure)| line_chart(&format!("figure-{order}"), figure));
+        let all = list(answer, "checked")
+            .iter()
+            .flat_map(|study| list(study, "figures"));
+        let drawn = all
+            .enumerate()
+            .filter_map(|(order, figure)| line_chart(&format!("figure-{order}"), figure));
         let mut drawn: Vec<Drawing> = drawn.collect();
         if drawn.is_empty() {
             return Err(
-                "cannot draw: the studies have no figure with results; run them, or see --report".to_owned()
+                "cannot draw: the studies have no figure with results; run them, or see --report"
+                    .to_owned(),
             );
         }
         let left_out = drawn.len().saturating_sub(FIGURES);
@@ -72,11 +79,13 @@ fn main_figures(answer: &Value, candidates: &[Candidate<'_>]) -> Result<(Vec<Dra
     }
     let found = found(answer);
     if !found.is_empty() {
-        let bars = borne_bars(&found).ok_or("cannot draw: the searches found nothing that is borne")?;
+        let bars =
+            borne_bars(&found).ok_or("cannot draw: the searches found nothing that is borne")?;
         return Ok((vec![bars], 0));
     }
     if is_advice(answer) {
-        let bars = wished_bars(answer).ok_or("cannot draw: nothing was measured of what was wished")?;
+        let bars =
+            wished_bars(answer).ok_or("cannot draw: nothing was measured of what was wished")?;
         return Ok((vec![bars], 0));
     }
     let shown = &candidates[..candidates.len().min(IN_A_CHART)];
@@ -87,9 +96,15 @@ fn main_figures(answer: &Value, candidates: &[Candidate<'_>]) -> Result<(Vec<Dra
             .ok_or_else(|| "cannot draw: the run answered no request".to_owned());
     }
     let by = text(answer, "by");
-    let bars = ranking_bars(answer, shown)
-        .ok_or_else(|| format!("cannot draw the ranking: nothing was measured by {}", axis(by)))?;
-    let parts = (by == "response_ms.mean").then(|| time_parts(shown)).flatten();
+    let bars = ranking_bars(answer, shown).ok_or_else(|| {
+        format!(
+            "cannot draw the ranking: nothing was measured by {}",
+            axis(by)
+        )
+    })?;
+    let parts = (by == "response_ms.mean")
+        .then(|| time_parts(shown))
+        .flatten();
     Ok(([Some(bars), parts].into_iter().flatten().collect(), 0))
 }
 
@@ -100,10 +115,16 @@ fn placed(sheet: &mut Markup, drawing: &Drawing, mut y: f64) -> f64 {
         label(sheet, (MARGIN, y - 6.0), "start caption", &line);
     }
     y = legend(sheet, &drawing.legend, y) + 8.0;
-    let attributes =
-        [("x", short(MARGIN)), ("y", short(y)), ("width", short(WIDTH)), ("height", short(drawing.height))];
-    let attributes: Vec<(&'static str, &str)> =
-        attributes.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let attributes = [
+        ("x", short(MARGIN)),
+        ("y", short(y)),
+        ("width", short(WIDTH)),
+        ("height", short(drawing.height)),
+    ];
+    let attributes: Vec<(&'static str, &str)> = attributes
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
     drawing.svg(sheet, &attributes);
     y + drawing.height
 }
@@ -121,7 +142,11 @@ fn legend(sheet: &mut Markup, keys: &[Key], y: f64) -> f64 {
         label(sheet, (x + 30.0, top + 14.0), "start", &key.name);
         x += width + 16.0;
     }
-    if keys.is_empty() { y } else { y + KEY_ROW * f64::from(row + 1) }
+    if keys.is_empty() {
+        y
+    } else {
+        y + KEY_ROW * f64::from(row + 1)
+    }
 }
 
 /// Text in lines that fit, at letters of this width.
@@ -160,7 +185,11 @@ fn sheet(inside: &Markup, height: f64) -> String {
             file.text(&written_out(include_str!("looks.css")));
         });
         file.code(include_str!("patterns.svg"));
-        file.element("rect", &[("width", &width), ("height", &height), ("class", "paper")], "");
+        file.element(
+            "rect",
+            &[("width", &width), ("height", &height), ("class", "paper")],
+            "",
+        );
         file.add(inside);
     });
     file.into_text()
@@ -174,10 +203,15 @@ svg .heading{font-size:17px;font-weight:600}svg .caption{font-weight:600}
 
 /// The rules of `looks` with their variables written out, first for light, then for dark.
 fn written_out(looks: &str) -> String {
-    let (variables, rules): (Vec<&str>, Vec<&str>) =
-        looks.lines().partition(|line| [":root", "@media", "--"].iter().any(|begin| line.starts_with(begin)));
+    let (variables, rules): (Vec<&str>, Vec<&str>) = looks.lines().partition(|line| {
+        [":root", "@media", "--"]
+            .iter()
+            .any(|begin| line.starts_with(begin))
+    });
     let variables = variables.join("");
-    let (light, dark) = variables.split_once("@media screen and").unwrap_or((&variables, &variables));
+    let (light, dark) = variables
+        .split_once("@media screen and")
+        .unwrap_or((&variables, &variables));
     let rules = format!("{}\n{SHEET}", rules.join("\n"));
     let [mut in_light, mut in_dark] = [rules.clone(), rules];
     for (rules, values) in [(&mut in_light, light), (&mut in_dark, dark)] {
@@ -186,14 +220,24 @@ fn written_out(looks: &str) -> String {
         }
     }
     let mut css = in_light;
-    let _ = write!(css, "@media screen and (prefers-color-scheme:dark){{{in_dark}}}");
+    let _ = write!(
+        css,
+        "@media screen and (prefers-color-scheme:dark){{{in_dark}}}"
+    );
     css
 }
 
 /// The variables of a block of CSS.
 fn values_of(block: &str) -> Vec<(&str, &str)> {
-    let inner = block.rsplit('{').next().unwrap_or_default().trim_end_matches('}');
-    inner.split(';').filter_map(|one| one.split_once(':')).collect()
+    let inner = block
+        .rsplit('{')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches('}');
+    inner
+        .split(';')
+        .filter_map(|one| one.split_once(':'))
+        .collect()
 }
 
 #[cfg(test)]
@@ -204,18 +248,29 @@ mod tests {
     fn no_variable_is_left_and_dark_differs_from_light() {
         let css = written_out(include_str!("looks.css"));
         assert!(!css.contains("var(") && !css.contains("--"), "{css}");
-        let (light, dark) = css.split_once("@media screen and (prefers-color-scheme:dark)").unwrap();
+        let (light, dark) = css
+            .split_once("@media screen and (prefers-color-scheme:dark)")
+            .unwrap();
         for block in [light, dark] {
-            assert!(block.contains(".bar{fill:#") && block.contains(".paper{fill:#"), "{block}");
+            assert!(
+                block.contains(".bar{fill:#") && block.contains(".paper{fill:#"),
+                "{block}"
+            );
         }
-        assert!(light.contains("fill:#fff") && dark.contains("fill:#16181c"), "{css}");
+        assert!(
+            light.contains("fill:#fff") && dark.contains("fill:#16181c"),
+            "{css}"
+        );
     }
 
     #[test]
     fn lines_of_a_heading_fit_also_where_a_word_does_not() {
         let lines = wrapped(&format!("of {} and", "x".repeat(300)), HEADING_LETTER);
         assert!(
-            lines.len() > 3 && lines.iter().all(|line| line.chars().count() as f64 * HEADING_LETTER <= WIDTH)
+            lines.len() > 3
+                && lines
+                    .iter()
+                    .all(|line| line.chars().count() as f64 * HEADING_LETTER <= WIDTH)
         );
     }
 }

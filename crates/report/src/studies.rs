@@ -27,7 +27,8 @@ pub(crate) fn verdicts(page: &mut Markup, answer: &Value, room: usize) {
         page.element("p", &[], text(study, "question"));
         if !was_run(study) {
             let name = text(study, "study");
-            let note = format!("Nothing was run of it yet; fullstroke study run {name} does. Its claims:");
+            let note =
+                format!("Nothing was run of it yet; fullstroke study run {name} does. Its claims:");
             page.element("p", &[("class", "note")], &note);
         }
         let columns = [
@@ -37,13 +38,20 @@ pub(crate) fn verdicts(page: &mut Markup, answer: &Value, room: usize) {
             column("fails or holds otherwise with", "flips", Shown::Plain),
             column("claim", "says", Shown::Plain),
         ];
-        table(page, &format!("{}: its claims", text(study, "study")), &columns, &claims(study));
+        table(
+            page,
+            &format!("{}: its claims", text(study, "study")),
+            &columns,
+            &claims(study),
+        );
     });
 }
 
 /// Whether a study of these has figures.
 pub(crate) fn has_figures(answer: &Value) -> bool {
-    list(answer, "checked").iter().any(|study| !list(study, "figures").is_empty())
+    list(answer, "checked")
+        .iter()
+        .any(|study| !list(study, "figures").is_empty())
 }
 
 /// The figures, published points laid over.
@@ -68,14 +76,28 @@ pub(crate) fn published(page: &mut Markup, answer: &Value, room: usize) {
             column("holds if", "holds_if", Shown::Plain),
             column("here", "shown", Shown::Plain),
         ];
-        let columns = if was_run(study) { &columns[..] } else { &columns[..2] };
-        table(page, &format!("{}: published, and here", text(study, "study")), columns, &claims(study));
+        let columns = if was_run(study) {
+            &columns[..]
+        } else {
+            &columns[..2]
+        };
+        table(
+            page,
+            &format!("{}: published, and here", text(study, "study")),
+            columns,
+            &claims(study),
+        );
         let columns = [
             column("where", "at", Shown::Plain),
             column("in the source's words", "quote", Shown::Plain),
             column("why it differs", "why", Shown::Plain),
         ];
-        table(page, &format!("{}: what the source says", text(study, "study")), &columns, &claims(study));
+        table(
+            page,
+            &format!("{}: what the source says", text(study, "study")),
+            &columns,
+            &claims(study),
+        );
     });
 }
 
@@ -89,13 +111,21 @@ pub(crate) fn survives(page: &mut Markup, answer: &Value, room: usize) {
     ];
     each(page, answer, room, |page, _, study| {
         let name = text(study, "study");
-        let tried: Vec<&str> = list(study, "tried").iter().filter_map(Value::as_str).collect();
+        let tried: Vec<&str> = list(study, "tried")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
         let sentence = match tried[..] {
-            [] => format!("{name}: verdicts were not held against other seeds or other free choices."),
+            [] => {
+                format!("{name}: verdicts were not held against other seeds or other free choices.")
+            }
             _ => format!("{name}: verdicts were held against {}.", tried.join("; ")),
         };
         page.element("p", &[], &sentence);
-        for variant in list(study, "variants").iter().filter(|variant| was_run(variant)) {
+        for variant in list(study, "variants")
+            .iter()
+            .filter(|variant| was_run(variant))
+        {
             let caption = format!("{name}, changed: {}", text(variant, "title"));
             table(page, &caption, &columns, &claims(variant));
         }
@@ -104,15 +134,25 @@ pub(crate) fn survives(page: &mut Markup, answer: &Value, room: usize) {
 
 /// Whether a claim of it has a verdict.
 fn was_run(study: &Value) -> bool {
-    list(study, "claims").iter().any(|claim| text(claim, "verdict") != "not-run")
+    list(study, "claims")
+        .iter()
+        .any(|claim| text(claim, "verdict") != "not-run")
 }
 
 fn claims(study: &Value) -> Vec<(String, &Value)> {
-    list(study, "claims").iter().map(|claim| (text(claim, "id").to_owned(), claim)).collect()
+    list(study, "claims")
+        .iter()
+        .map(|claim| (text(claim, "id").to_owned(), claim))
+        .collect()
 }
 
 /// Each study in turn, as long as the page is shorter than `room`.
-fn each(page: &mut Markup, answer: &Value, room: usize, write: impl Fn(&mut Markup, usize, &Value)) {
+fn each(
+    page: &mut Markup,
+    answer: &Value,
+    room: usize,
+    write: impl Fn(&mut Markup, usize, &Value),
+) {
     let mut left = 0;
     for (number, study) in list(answer, "checked").iter().enumerate() {
         let mut own = Markup::new();

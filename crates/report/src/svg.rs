@@ -53,11 +53,24 @@ pub(crate) fn figure(markup: &mut Markup, figure: Figure<'_>, draw: impl FnOnce(
 
 impl Drawing {
     pub(crate) fn of(figure: Figure<'_>, draw: impl FnOnce(&mut Markup)) -> Drawing {
-        let Figure { id, title, description, height, legend } = figure;
+        let Figure {
+            id,
+            title,
+            description,
+            height,
+            legend,
+        } = figure;
         let mut marks = Markup::new();
         draw(&mut marks);
         let [id, title, description] = [id, title, description].map(str::to_owned);
-        Drawing { id, title, description, height, legend, marks }
+        Drawing {
+            id,
+            title,
+            description,
+            height,
+            legend,
+            marks,
+        }
     }
 
     /// In a page.
@@ -68,8 +81,11 @@ impl Drawing {
                 markup.within("ul", &[("class", "legend")], |markup| {
                     for key in &self.legend {
                         markup.within("li", &[], |markup| {
-                            let frame =
-                                [("viewBox", "0 0 24 14"), ("class", "swatch"), ("aria-hidden", "true")];
+                            let frame = [
+                                ("viewBox", "0 0 24 14"),
+                                ("class", "swatch"),
+                                ("aria-hidden", "true"),
+                            ];
                             markup.within("svg", &frame, |markup| swatch(markup, (0.0, 0.0), key));
                             markup.text(" ").text(&key.name);
                         });
@@ -78,8 +94,12 @@ impl Drawing {
             }
             let frame = format!("0 0 {WIDTH} {}", short(self.height));
             // What a narrow screen does not hold is scrolled, by keys too.
-            let plot =
-                [("class", "plot"), ("role", "group"), ("tabindex", "0"), ("aria-label", &*self.title)];
+            let plot = [
+                ("class", "plot"),
+                ("role", "group"),
+                ("tabindex", "0"),
+                ("aria-label", &*self.title),
+            ];
             markup.within("div", &plot, |markup| {
                 self.svg(markup, &[("viewBox", &frame), ("class", "chart")]);
             });
@@ -88,7 +108,10 @@ impl Drawing {
 
     /// The drawing with the words that it has for those who do not see it.
     pub(crate) fn svg(&self, markup: &mut Markup, attributes: &[(&'static str, &str)]) {
-        let (title_id, description_id) = (format!("{}-title", self.id), format!("{}-description", self.id));
+        let (title_id, description_id) = (
+            format!("{}-title", self.id),
+            format!("{}-description", self.id),
+        );
         let labels = format!("{title_id} {description_id}");
         let all = [attributes, &[("role", "img"), ("aria-labelledby", &labels)]].concat();
         markup.within("svg", &all, |markup| {
@@ -103,7 +126,11 @@ impl Drawing {
 pub(crate) fn swatch(markup: &mut Markup, (x, y): (f64, f64), key: &Key) {
     match key.mark {
         Mark::Area => rectangle(markup, (x + 1.0, y + 1.0), (22.0, 12.0), &key.class),
-        Mark::Line => path(markup, &format!("M{} {}h24", short(x), short(y + 7.0)), &key.class),
+        Mark::Line => path(
+            markup,
+            &format!("M{} {}h24", short(x), short(y + 7.0)),
+            &key.class,
+        ),
         Mark::Sign(sign) => label(markup, (x + 12.0, y + 11.0), "middle sign", sign),
     }
 }
@@ -122,18 +149,34 @@ impl Axis {
     /// From `begin` to `end` for values of `from` to `to`.
     pub(crate) fn linear((from, to): (f64, f64), (begin, end): (f64, f64)) -> Axis {
         let to = if to > from { to } else { from + 1.0 };
-        Axis { from, to, begin, end, logarithmic: false }
+        Axis {
+            from,
+            to,
+            begin,
+            end,
+            logarithmic: false,
+        }
     }
 
     /// The same by decades, for values above zero.
     pub(crate) fn logarithmic((from, to): (f64, f64), (begin, end): (f64, f64)) -> Axis {
         let from = from.max(1e-9).log10().floor();
         let to = to.max(1e-9).log10().ceil().max(from + 1.0);
-        Axis { from, to, begin, end, logarithmic: true }
+        Axis {
+            from,
+            to,
+            begin,
+            end,
+            logarithmic: true,
+        }
     }
 
     pub(crate) fn at(&self, value: f64) -> f64 {
-        let value = if self.logarithmic { value.max(1e-9).log10() } else { value };
+        let value = if self.logarithmic {
+            value.max(1e-9).log10()
+        } else {
+            value
+        };
         let share = ((value - self.from) / (self.to - self.from)).clamp(0.0, 1.0);
         self.begin + share * (self.end - self.begin)
     }
@@ -149,7 +192,10 @@ impl Axis {
         }
         let step = round_step((self.to - self.from) / 5.0);
         let first = (self.from / step).ceil() as i64;
-        (first..).map(|tick| tick as f64 * step).take_while(|tick| *tick <= self.to + 1e-9 * step).collect()
+        (first..)
+            .map(|tick| tick as f64 * step)
+            .take_while(|tick| *tick <= self.to + 1e-9 * step)
+            .collect()
     }
 }
 
@@ -157,7 +203,10 @@ impl Axis {
 fn round_step(wanted: f64) -> f64 {
     let power = 10f64.powf(wanted.max(1e-12).log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
-    steps.into_iter().find(|step| *step >= wanted * (1.0 - 1e-9)).unwrap_or(wanted)
+    steps
+        .into_iter()
+        .find(|step| *step >= wanted * (1.0 - 1e-9))
+        .unwrap_or(wanted)
 }
 
 /// A rule across the figure at each tick of a vertical axis, with its number, and the axis' name.
@@ -174,7 +223,12 @@ pub(crate) fn vertical(markup: &mut Markup, axis: &Axis, (left, right): (f64, f6
 pub(crate) fn name_upwards(markup: &mut Markup, middle: f64, name: &str) {
     let middle = short(middle);
     let turn = format!("rotate(-90 14 {middle})");
-    let attributes = [("x", "14"), ("y", &middle), ("class", "middle name"), ("transform", &turn)];
+    let attributes = [
+        ("x", "14"),
+        ("y", &middle),
+        ("class", "middle name"),
+        ("transform", &turn),
+    ];
     markup.element("text", &attributes, name);
 }
 
@@ -185,25 +239,48 @@ pub(crate) fn horizontal(markup: &mut Markup, axis: &Axis, (top, bottom): (f64, 
         line(markup, (x, top), (x, bottom), "rule");
         label(markup, (x, bottom + 16.0), "middle", &plain(tick));
     }
-    label(markup, ((axis.begin + axis.end) / 2.0, bottom + 34.0), "middle name", name);
+    label(
+        markup,
+        ((axis.begin + axis.end) / 2.0, bottom + 34.0),
+        "middle name",
+        name,
+    );
 }
 
 pub(crate) fn line(markup: &mut Markup, from: (f64, f64), to: (f64, f64), class: &str) {
-    path(markup, &format!("M{} {}L{} {}", short(from.0), short(from.1), short(to.0), short(to.1)), class);
+    path(
+        markup,
+        &format!(
+            "M{} {}L{} {}",
+            short(from.0),
+            short(from.1),
+            short(to.0),
+            short(to.1)
+        ),
+        class,
+    );
 }
 
 /// Through all points; where one is not a number the line is broken. A point alone is a ring.
-pub(crate) fn polyline(markup: &mut Markup, points: impl IntoIterator<Item = (f64, f64)>, class: &str) {
+pub(crate) fn polyline(
+    markup: &mut Markup,
+    points: impl IntoIterator<Item = (f64, f64)>,
+    class: &str,
+) {
     let points: Vec<(f64, f64)> = points.into_iter().collect();
     let mut way = String::new();
     for run in points.split(|(x, y)| x.is_nan() || y.is_nan()) {
         match run {
             [] => {}
-            [(x, y)] => {
-                way.push_str(&format!("M{} {}a3 3 0 1 0 6 0a3 3 0 1 0-6 0z", short(x - 3.0), short(*y)))
-            }
+            [(x, y)] => way.push_str(&format!(
+                "M{} {}a3 3 0 1 0 6 0a3 3 0 1 0-6 0z",
+                short(x - 3.0),
+                short(*y)
+            )),
             run => {
-                let each = run.iter().map(|(x, y)| format!("{} {}", short(*x), short(*y)));
+                let each = run
+                    .iter()
+                    .map(|(x, y)| format!("{} {}", short(*x), short(*y)));
                 way.push_str(&format!("M{}", each.collect::<Vec<_>>().join("L")));
             }
         }
@@ -216,18 +293,33 @@ pub(crate) fn path(markup: &mut Markup, way: &str, class: &str) {
 }
 
 /// From its upper left corner, with its size.
-pub(crate) fn rectangle(markup: &mut Markup, (x, y): (f64, f64), (width, height): (f64, f64), class: &str) {
+pub(crate) fn rectangle(
+    markup: &mut Markup,
+    (x, y): (f64, f64),
+    (width, height): (f64, f64),
+    class: &str,
+) {
     let [x, y, width, height] = [x, y, width.max(0.0), height.max(0.0)].map(short);
     markup.element(
         "rect",
-        &[("x", &x), ("y", &y), ("width", &width), ("height", &height), ("class", class)],
+        &[
+            ("x", &x),
+            ("y", &y),
+            ("width", &width),
+            ("height", &height),
+            ("class", class),
+        ],
         "",
     );
 }
 
 /// Text; `class` says where the point is: `start`, `middle` or `end`.
 pub(crate) fn label(markup: &mut Markup, (x, y): (f64, f64), class: &str, text: &str) {
-    markup.element("text", &[("x", &short(x)), ("y", &short(y)), ("class", class)], text);
+    markup.element(
+        "text",
+        &[("x", &short(x)), ("y", &short(y)), ("class", class)],
+        text,
+    );
 }
 
 /// A name that fits beside a chart: where names are long, what differs stands at their ends.
@@ -262,11 +354,18 @@ mod tests {
         for to in [0.011, 0.7, 1.3, 23.0, 600.0, 8e6] {
             let ticks = Axis::linear((0.0, to), (0.0, 700.0)).ticks();
             assert!((2..=11).contains(&ticks.len()), "{to}: {ticks:?}");
-            assert!(ticks.iter().all(|tick| (0.0..=to * 1.001).contains(tick)), "{to}: {ticks:?}");
+            assert!(
+                ticks.iter().all(|tick| (0.0..=to * 1.001).contains(tick)),
+                "{to}: {ticks:?}"
+            );
         }
         let decades = Axis::logarithmic((0.2, 40.0), (0.0, 1.0));
         assert_eq!(
-            decades.ticks().iter().map(|tick| plain(*tick)).collect::<Vec<_>>(),
+            decades
+                .ticks()
+                .iter()
+                .map(|tick| plain(*tick))
+                .collect::<Vec<_>>(),
             ["0.1", "1", "10", "100"]
         );
         assert!((decades.at(1.0) - 1.0 / 3.0).abs() < 1e-9);
@@ -276,15 +375,25 @@ mod tests {
     fn a_point_without_neighbours_is_a_ring() {
         let mut markup = Markup::new();
         let gap = (2.0, f64::NAN);
-        polyline(&mut markup, [(0.0, 1.0), (1.0, 1.0), gap, (3.0, 1.0), gap], "series-0");
+        polyline(
+            &mut markup,
+            [(0.0, 1.0), (1.0, 1.0), gap, (3.0, 1.0), gap],
+            "series-0",
+        );
         let way = "M0 1L1 1M0 1a3 3 0 1 0 6 0a3 3 0 1 0-6 0z";
-        assert_eq!(markup.into_text(), format!("<path d=\"{way}\" class=\"series-0\"></path>"));
+        assert_eq!(
+            markup.into_text(),
+            format!("<path d=\"{way}\" class=\"series-0\"></path>")
+        );
     }
 
     #[test]
     fn long_names_keep_their_ends() {
         let name = format!("{} volume.chunk=64KiB", "a".repeat(60));
-        assert!(fitting(&name).ends_with("volume.chunk=64KiB") && fitting(&name).chars().count() == NAME_MAX);
+        assert!(
+            fitting(&name).ends_with("volume.chunk=64KiB")
+                && fitting(&name).chars().count() == NAME_MAX
+        );
         assert_eq!(fitting("raid5"), "raid5");
     }
 }

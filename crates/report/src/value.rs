@@ -64,7 +64,9 @@ impl Shown {
 pub(crate) fn show(markup: &mut Markup, value: &Value, shown: Shown) {
     match value {
         Value::Number(exact) => {
-            let words = exact.as_f64().map_or_else(|| exact.to_string(), |value| shown.words(value));
+            let words = exact
+                .as_f64()
+                .map_or_else(|| exact.to_string(), |value| shown.words(value));
             markup.element("data", &[("value", &exact.to_string())], &words);
         }
         Value::String(text) => {
@@ -75,7 +77,9 @@ pub(crate) fn show(markup: &mut Markup, value: &Value, shown: Shown) {
         }
         Value::Array(items) => {
             // Texts, or what has one that says why.
-            let words = items.iter().filter_map(|item| item.as_str().or_else(|| item["why"].as_str()));
+            let words = items
+                .iter()
+                .filter_map(|item| item.as_str().or_else(|| item["why"].as_str()));
             markup.text(&words.collect::<Vec<_>>().join("; "));
         }
         Value::Bool(value) => {
@@ -99,7 +103,11 @@ pub(crate) struct Column<'a> {
 
 /// A column of numbers.
 pub(crate) fn column<'a>(heading: &'a str, path: &'a str, shown: Shown) -> Column<'a> {
-    Column { heading, path, shown }
+    Column {
+        heading,
+        path,
+        shown,
+    }
 }
 
 /// Whether there is nothing to show.
@@ -124,13 +132,23 @@ fn class_of(path: &str, rows: &[(String, &Value)]) -> &'static str {
 
 /// A table with a row for each item: its name, then the columns. Columns that are empty in all
 /// rows are left out.
-pub(crate) fn table(markup: &mut Markup, caption: &str, columns: &[Column<'_>], rows: &[(String, &Value)]) {
+pub(crate) fn table(
+    markup: &mut Markup,
+    caption: &str,
+    columns: &[Column<'_>],
+    rows: &[(String, &Value)],
+) {
     let used: Vec<(&Column<'_>, &'static str)> = columns
         .iter()
         .filter(|column| rows.iter().any(|(_, row)| !is_empty(at(row, column.path))))
         .map(|column| (column, class_of(column.path, rows)))
         .collect();
-    let scroll = [("class", "scroll"), ("role", "region"), ("tabindex", "0"), ("aria-label", caption)];
+    let scroll = [
+        ("class", "scroll"),
+        ("role", "region"),
+        ("tabindex", "0"),
+        ("aria-label", caption),
+    ];
     markup.within("div", &scroll, |markup| {
         markup.within("table", &[("class", "sortable")], |markup| {
             markup.element("caption", &[], caption);

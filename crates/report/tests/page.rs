@@ -12,8 +12,15 @@ fn timeline(columns: usize) -> Value {
         let cause = ["queue", "seek", "rotation", "parity"][index % 4];
         json!({ "column": index % columns, "row": index / columns + 10, "requests": 1 + index % 200, "cause": cause })
     };
-    let rows: Vec<f64> =
-        (0..42).map(|row| if row == 0 { 0.0 } else { 0.01 * 10f64.powf(f64::from(row - 1) / 6.0) }).collect();
+    let rows: Vec<f64> = (0..42)
+        .map(|row| {
+            if row == 0 {
+                0.0
+            } else {
+                0.01 * 10f64.powf(f64::from(row - 1) / 6.0)
+            }
+        })
+        .collect();
     let list = |value: f64| vec![value; columns];
     let drive = |name: &str| {
         json!({ "name": name, "requests": vec![7; columns], "ahead_mean": list(1.5), "ahead_max": list(4.0),
@@ -49,7 +56,10 @@ fn ranked(rank: usize, name: &str, columns: usize) -> Value {
 fn ranking(names: &[&str], columns: usize) -> Value {
     // Those that are far behind have no charts.
     let columns = |place: usize| if place < 20 { columns } else { 1 };
-    let each = names.iter().enumerate().map(|(place, name)| ranked(place + 1, name, columns(place)));
+    let each = names
+        .iter()
+        .enumerate()
+        .map(|(place, name)| ranked(place + 1, name, columns(place)));
     json!({ "by": "response_ms.mean", "more_is_better": false, "same_number_of_requests": true,
         "verdict": format!("{} is best", names[0]), "reasons": [{ "sentence": names[0] }],
         "candidates": each.collect::<Vec<_>>(), "wall_s": 1.5, "version": "0.1.0" })
@@ -59,7 +69,11 @@ fn ranking(names: &[&str], columns: usize) -> Value {
 fn of_studies(name: &str, studies: usize, claims: usize) -> Value {
     let claim = |number: usize| {
         let verdict = ["holds", "fragile", "does-not-hold"][number % 3];
-        let flips = if verdict == "fragile" { vec![format!("seeds 4 to 6: {name}")] } else { Vec::new() };
+        let flips = if verdict == "fragile" {
+            vec![format!("seeds 4 to 6: {name}")]
+        } else {
+            Vec::new()
+        };
         json!({ "id": format!("{name}-{number}"), "says": name, "quote": name, "at": "table 2", "ours": false,
             "kind": "near", "published": "21 %", "holds_if": "10 to 30 %", "shown": "19.5 ± 1.25 %",
             "obtained": 0.195 + number as f64 / 64.0, "ci_half_width": 0.0125,
@@ -99,8 +113,9 @@ fn tags(page: &str) -> Vec<String> {
     let mut rest = page;
     while let Some(start) = rest.find('<') {
         rest = &rest[start + 1..];
-        let end =
-            rest.find(|letter: char| !letter.is_ascii_alphanumeric() && !"/!".contains(letter)).unwrap();
+        let end = rest
+            .find(|letter: char| !letter.is_ascii_alphanumeric() && !"/!".contains(letter))
+            .unwrap();
         let name = &rest[..end];
         found.push(name.to_owned());
         rest = &rest[end..];
@@ -133,7 +148,9 @@ fn numbers(value: &Value, found: &mut BTreeSet<String>) {
 
 /// What stands between `from` and `to`, each time.
 fn between<'a>(text: &'a str, from: &'a str, to: &'a str) -> impl Iterator<Item = &'a str> {
-    text.split(from).skip(1).filter_map(move |rest| rest.split(to).next())
+    text.split(from)
+        .skip(1)
+        .filter_map(move |rest| rest.split(to).next())
 }
 
 #[test]
@@ -145,9 +162,15 @@ fn every_number_of_a_table_is_in_the_answer() {
         let mut cells = 0;
         for cell in between(&page, "<td class=", "</td>") {
             let (_, cell) = cell.split_once('>').unwrap();
-            match cell.split_once("<data value=\"").and_then(|(_, rest)| rest.split_once('"')) {
+            match cell
+                .split_once("<data value=\"")
+                .and_then(|(_, rest)| rest.split_once('"'))
+            {
                 Some((value, _)) => assert!(known.contains(value), "{value} is not in the answer"),
-                None => assert!(!cell.contains(|letter: char| letter.is_ascii_digit()), "{cell}"),
+                None => assert!(
+                    !cell.contains(|letter: char| letter.is_ascii_digit()),
+                    "{cell}"
+                ),
             }
             cells += 1;
         }
@@ -166,10 +189,16 @@ fn a_page_of_studies_shows_each_claim_with_the_numbers_of_the_answer() {
     let of_claims = 2 * 2 * 6 * 2;
     // And of two figures the values of ten lines, of which one was published.
     assert_eq!(shown.len(), of_claims + 2 * 2 * 4 * (2 * 10 + 1));
-    assert!(shown.iter().all(|number| known.contains(*number)), "{shown:?}");
+    assert!(
+        shown.iter().all(|number| known.contains(*number)),
+        "{shown:?}"
+    );
     for cell in between(&page, "<td class=", "</td>").filter(|cell| !cell.contains("<data")) {
         let words = cell.split_once('>').unwrap().1.replace("&#39;", "'");
-        assert!(words == "–" || answer.to_string().contains(&words), "{words}");
+        assert!(
+            words == "–" || answer.to_string().contains(&words),
+            "{words}"
+        );
     }
     let places: Vec<Option<usize>> = ["winner", "figures", "published", "sensitivity", "reproduce"]
         .iter()
@@ -183,12 +212,22 @@ fn a_page_of_studies_shows_each_claim_with_the_numbers_of_the_answer() {
         let (legend, drawing) = figure.split_once("role=\"img\"").unwrap();
         assert_eq!(legend.matches("<li>").count(), 9, "{legend}");
         assert!(
-            legend.contains("published") && drawing.contains("series-7") && !drawing.contains("series-8")
+            legend.contains("published")
+                && drawing.contains("series-7")
+                && !drawing.contains("series-8")
         );
-        assert_eq!(drawing.matches("firm").count(), 8 * 4 + 4, "intervals and crosses");
+        assert_eq!(
+            drawing.matches("firm").count(),
+            8 * 4 + 4,
+            "intervals and crosses"
+        );
     }
     let ids: Vec<&str> = between(&page, " id=\"", "\"").collect();
-    assert_eq!(ids.len(), ids.iter().collect::<BTreeSet<_>>().len(), "an id stands twice");
+    assert_eq!(
+        ids.len(),
+        ids.iter().collect::<BTreeSet<_>>().len(),
+        "an id stands twice"
+    );
     for words in [
         "2 lines more are in the table",
         "some claims of a hold",
@@ -202,7 +241,10 @@ fn a_page_of_studies_shows_each_claim_with_the_numbers_of_the_answer() {
 
 #[test]
 fn a_page_of_many_studies_stays_short_and_says_what_it_leaves_out() {
-    let page = page(&of_studies(&"long words ".repeat(20), 40, 30), &source(&"x".repeat(50_000)));
+    let page = page(
+        &of_studies(&"long words ".repeat(20), 40, 30),
+        &source(&"x".repeat(50_000)),
+    );
     assert!(page.len() <= BYTES_MAX, "{}", page.len());
     assert!(page.contains("studies more; --json has them"));
 }
@@ -210,42 +252,72 @@ fn a_page_of_many_studies_stays_short_and_says_what_it_leaves_out() {
 #[test]
 fn a_page_has_its_sections_in_order_and_every_figure_has_words() {
     let page = page(&ranking(&["a", "b"], 40), &source("x"));
-    let places: Vec<usize> =
-        ["winner", "candidates", "time", "latency", "drives", "energy", "sensitivity", "reproduce"]
-            .iter()
-            .map(|id| {
-                page.find(&format!("<section id=\"{id}\"")).unwrap_or_else(|| panic!("no section {id}"))
-            })
-            .collect();
+    let places: Vec<usize> = [
+        "winner",
+        "candidates",
+        "time",
+        "latency",
+        "drives",
+        "energy",
+        "sensitivity",
+        "reproduce",
+    ]
+    .iter()
+    .map(|id| {
+        page.find(&format!("<section id=\"{id}\""))
+            .unwrap_or_else(|| panic!("no section {id}"))
+    })
+    .collect();
     assert!(places.is_sorted(), "{places:?}");
-    let charts: Vec<Option<usize>> =
-        ["heat-0", "heat-1", "percentiles", "offsets-0", "queues-0", "offsets-1"]
-            .iter()
-            .map(|id| page.find(&format!("<figure id=\"{id}\"")))
-            .collect();
+    let charts: Vec<Option<usize>> = [
+        "heat-0",
+        "heat-1",
+        "percentiles",
+        "offsets-0",
+        "queues-0",
+        "offsets-1",
+    ]
+    .iter()
+    .map(|id| page.find(&format!("<figure id=\"{id}\"")))
+    .collect();
     assert!(charts.is_sorted() && charts[0].is_some(), "{charts:?}");
     let figures = between(&page, "<figure", "</figure>").collect::<Vec<_>>();
     assert!(figures.len() >= 9, "{}", figures.len());
     for figure in figures {
         assert!(
-            figure.contains("<figcaption>") && figure.contains("<desc") && figure.contains("role=\"img\"")
+            figure.contains("<figcaption>")
+                && figure.contains("<desc")
+                && figure.contains("role=\"img\"")
         );
     }
-    assert_eq!(page.matches("<table").count(), page.matches("<caption>").count());
+    assert_eq!(
+        page.matches("<table").count(),
+        page.matches("<caption>").count()
+    );
     let ids: Vec<&str> = between(&page, " id=\"", "\"").collect();
-    assert_eq!(ids.len(), ids.iter().collect::<BTreeSet<_>>().len(), "an id stands twice");
+    assert_eq!(
+        ids.len(),
+        ids.iter().collect::<BTreeSet<_>>().len(),
+        "an id stands twice"
+    );
 }
 
 #[test]
 fn a_page_of_many_candidates_stays_short_and_says_what_it_leaves_out() {
-    let names: Vec<String> =
-        (0..400).map(|number| format!("candidate {number} {}", "x".repeat(40))).collect();
+    let names: Vec<String> = (0..400)
+        .map(|number| format!("candidate {number} {}", "x".repeat(40)))
+        .collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut source = source("raid5.toml");
     source.files[0].1 = "stack\n".repeat(60_000);
     let page = page(&ranking(&names, 90), &source);
     assert!(page.len() <= BYTES_MAX, "{}", page.len());
-    for words in ["first 40 of 400", "300 candidates more", "No room is left", "too long"] {
+    for words in [
+        "first 40 of 400",
+        "300 candidates more",
+        "No room is left",
+        "too long",
+    ] {
         assert!(page.contains(words), "{words}");
     }
 }
@@ -253,13 +325,22 @@ fn a_page_of_many_candidates_stays_short_and_says_what_it_leaves_out() {
 #[test]
 fn the_winner_has_all_its_charts_before_another_has_any() {
     for candidates in [1, 2, 3, 4, 6, 9, 50] {
-        let names: Vec<String> = (0..candidates).map(|number| format!("candidate {number}")).collect();
+        let names: Vec<String> = (0..candidates)
+            .map(|number| format!("candidate {number}"))
+            .collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let page = page(&ranking(&names, 90), &source("x"));
-        assert!(page.len() <= BYTES_MAX, "{candidates} candidates: {}", page.len());
+        assert!(
+            page.len() <= BYTES_MAX,
+            "{candidates} candidates: {}",
+            page.len()
+        );
         let charts = |kind: &str| page.matches(&format!("<figure id=\"{kind}-")).count();
         let (heat, offsets, queues) = (charts("heat"), charts("offsets"), charts("queues"));
-        assert!(offsets >= 1 && offsets == queues, "{candidates} candidates: {offsets} {queues}");
+        assert!(
+            offsets >= 1 && offsets == queues,
+            "{candidates} candidates: {offsets} {queues}"
+        );
         assert!(
             (offsets..=offsets + 1).contains(&heat),
             "{candidates} candidates: {heat} maps, {offsets} offsets"
@@ -297,11 +378,27 @@ fn the_main_figure_of_each_kind_of_answer_stands_alone() {
     for (answer, parts) in [
         (
             ranking(&["a", "b"], 8),
-            &["mean response time (ms)", "id=\"ranking-title\"", "rotation", "2 candidates"][..],
+            &[
+                "mean response time (ms)",
+                "id=\"ranking-title\"",
+                "rotation",
+                "2 candidates",
+            ][..],
         ),
         (by_p99, &["99th percentile of response times (ms)"]),
-        (report("a", 8), &["a: one run", "arrival (s)", "response (ms)", "cause-rotation"]),
-        (searched(), &["load (multiples of this one)", "2 candidates by load"]),
+        (
+            report("a", 8),
+            &[
+                "a: one run",
+                "arrival (s)",
+                "response (ms)",
+                "cause-rotation",
+            ],
+        ),
+        (
+            searched(),
+            &["load (multiples of this one)", "2 candidates by load"],
+        ),
         (of_studies("s", 2, 3), &["s 0", "published", "series-7"]),
     ] {
         let svg = plot(&answer).unwrap();
@@ -309,11 +406,15 @@ fn the_main_figure_of_each_kind_of_answer_stands_alone() {
             assert!(svg.contains(part), "{part}");
         }
         assert!(
-            svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=") && svg.ends_with("</svg>")
+            svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=")
+                && svg.ends_with("</svg>")
         );
         assert!(svg.contains("prefers-color-scheme:dark") && !svg.contains("var(--"));
         for tag in ["figure", "ul", "li", "table", "p", "details", "data"] {
-            assert!(!tags(&svg).iter().any(|own| own == tag), "{tag} is no tag of SVG");
+            assert!(
+                !tags(&svg).iter().any(|own| own == tag),
+                "{tag} is no tag of SVG"
+            );
         }
         // Each tag that is opened is closed, in its order.
         let mut open: Vec<&str> = Vec::new();
@@ -335,10 +436,15 @@ fn what_a_key_does_is_drawn_of_all_candidates() {
         one["varied"] = json!({ "key": number.to_string() });
         one
     };
-    let answer = json!({ "by": "response_ms.mean", "candidates": (0..60).map(one).collect::<Vec<_>>() });
+    let answer =
+        json!({ "by": "response_ms.mean", "candidates": (0..60).map(one).collect::<Vec<_>>() });
     let page = page(&answer, &source("x"));
-    let chart = between(&page, "<figure id=\"sensitivity-0\"", "</figure>").next().unwrap();
-    let way = between(chart, "<path d=\"", "\"").find(|way| way.contains('L') && way.len() > 300).unwrap();
+    let chart = between(&page, "<figure id=\"sensitivity-0\"", "</figure>")
+        .next()
+        .unwrap();
+    let way = between(chart, "<path d=\"", "\"")
+        .find(|way| way.contains('L') && way.len() > 300)
+        .unwrap();
     assert_eq!(way.matches('L').count(), 59, "{way}");
 }
 
@@ -346,16 +452,17 @@ fn what_a_key_does_is_drawn_of_all_candidates() {
 fn a_run_says_what_its_streams_workloads_hosts_and_layers_saw() {
     let mut run = report("a", 8);
     let latency = json!({ "mean": 0.25, "p50": 0.125, "p95": 1.5, "p99": 2.5, "max": 8.5 });
-    let workload = |name: &str| json!({ "name": name, "requests": 2171, "response_ms": { "mean": 3.355 } });
+    let workload =
+        |name: &str| json!({ "name": name, "requests": 2171, "response_ms": { "mean": 3.355 } });
     run["workloads"] = json!([workload("mail"), workload("copy")]);
-    run["streams"] =
-        json!({ "started": 120, "underruns": 203, "with_underruns": 48, "start_up_ms": { "mean": 550.5 } });
+    run["streams"] = json!({ "started": 120, "underruns": 203, "with_underruns": 48, "start_up_ms": { "mean": 550.5 } });
     run["hosts"] = json!([{ "name": "mail", "operations": { "unlink": { "count": 709, "latency_ms": latency } },
         "programs": [
             { "name": "postmark", "elapsed_s": 4.75, "text": "Files:\n\t709 created",
               "transactions": { "transaction": { "count": 600, "latency_ms": latency } } },
             { "name": "dbench", "elapsed_s": 5.75, "figures": { "throughput_mb_per_s": 31.25 } }] }]);
-    run["layers"] = json!([{ "layer": "page cache of mail", "readings": { "memory_hit_share": 0.9375 } }]);
+    run["layers"] =
+        json!([{ "layer": "page cache of mail", "readings": { "memory_hit_share": 0.9375 } }]);
     let page = page(&run, &source("x"));
     for words in [
         "<data value=\"203\">203</data>",
@@ -371,18 +478,26 @@ fn a_run_says_what_its_streams_workloads_hosts_and_layers_saw() {
         assert!(page.contains(words), "{words}");
     }
     let note = "Of all requests together, those of the workloads mail, copy.";
-    assert_eq!(page.matches(note).count(), 2, "below the parts and below the percentiles");
+    assert_eq!(
+        page.matches(note).count(),
+        2,
+        "below the parts and below the percentiles"
+    );
     let mut compared = ranking(&["a", "b"], 8);
     compared["candidates"][1]["report"] = run;
     let page = fullstroke_report::page(&compared, &source("x"));
-    assert!(page.contains(note) && page.contains("<th scope=\"row\">b chunk=4KiB x=b: copy</th>"), "{page}");
+    assert!(
+        page.contains(note) && page.contains("<th scope=\"row\">b chunk=4KiB x=b: copy</th>"),
+        "{page}"
+    );
 }
 
 #[test]
 fn readings_leave_a_page_short() {
     let mut run = report("a", 90);
-    let readings: serde_json::Map<String, Value> =
-        (0..4000).map(|number| (format!("reading_{number}"), json!(0.5))).collect();
+    let readings: serde_json::Map<String, Value> = (0..4000)
+        .map(|number| (format!("reading_{number}"), json!(0.5)))
+        .collect();
     run["layers"] = json!([{ "layer": "many", "readings": readings }]);
     let page = page(&run, &source("x"));
     assert!(page.len() <= BYTES_MAX && page.contains("No room is left for the tables that follow"));
@@ -411,7 +526,10 @@ fn values_of_a_race_are_drawn_beside_those_of_the_same_parts() {
     assert_eq!(bars.matches("class=\"bar\"").count(), 2, "{bars}");
     assert!(bars.contains("of those that saw 8 parts"), "{bars}");
     assert_eq!(chart("differences").matches("middle sign").count(), 3 + 4);
-    assert!(chart("sensitivity-0").contains("4 1.750"), "differences are of the same parts");
+    assert!(
+        chart("sensitivity-0").contains("4 1.750"),
+        "differences are of the same parts"
+    );
     assert!(page.contains("those that dropped out last") && !page.contains("the best first"));
 }
 
@@ -425,11 +543,17 @@ fn a_ranking_without_values_has_no_first_and_says_so() {
     }
     let page = page(&answer, &source("x"));
     for label in ["a chunk=2KiB x=a", "b chunk=4KiB x=b"] {
-        assert!(page.contains(&format!("<p>{label}: nothing was measured by response_ms.mean.</p>")));
+        assert!(page.contains(&format!(
+            "<p>{label}: nothing was measured by response_ms.mean.</p>"
+        )));
     }
-    assert!(page.contains("<caption>Candidates: nothing was measured by response_ms.mean</caption>"));
+    assert!(
+        page.contains("<caption>Candidates: nothing was measured by response_ms.mean</caption>")
+    );
     assert!(!page.contains(">rank</th>") && !page.contains("the best first"));
-    assert!(!page.contains("<figure id=\"ranking\"") && !page.contains("<figure id=\"sensitivity-0\""));
+    assert!(
+        !page.contains("<figure id=\"ranking\"") && !page.contains("<figure id=\"sensitivity-0\"")
+    );
 }
 
 #[test]
@@ -439,13 +563,16 @@ fn the_figure_of_advice_is_of_the_number_that_was_wished() {
     answer["by"] = json!("response_ms.p99");
     answer["recommendation"] = json!(["Take a."]);
     answer["finalists"] = json!([finalist("raid10 of 4", 0), finalist("raid5 of 4", 12)]);
-    for (wish, axis) in
-        [("streams", "underruns (runs of all seeds)"), ("p99", "99th percentile of response times (ms)")]
-    {
+    for (wish, axis) in [
+        ("streams", "underruns (runs of all seeds)"),
+        ("p99", "99th percentile of response times (ms)"),
+    ] {
         answer["wishes"] = json!({ wish: 100 });
         let svg = plot(&answer).unwrap();
         assert!(
-            svg.contains(axis) && svg.contains("raid10 of 4") && svg.matches("class=\"bar\"").count() == 2,
+            svg.contains(axis)
+                && svg.contains("raid10 of 4")
+                && svg.matches("class=\"bar\"").count() == 2,
             "{svg}"
         );
     }
@@ -472,17 +599,25 @@ fn the_policy_lets_its_own_script_run_and_no_other() {
     let page = page(&report("a", 4), &source("x"));
     let script = between(&page, "<script>", "</script>").next().unwrap();
     let digest = base64(&Sha256::digest(script));
-    assert!(page.contains(&format!("script-src &#39;sha256-{digest}&#39;")), "the script has {digest}");
+    assert!(
+        page.contains(&format!("script-src &#39;sha256-{digest}&#39;")),
+        "the script has {digest}"
+    );
     for part in ["default-src &#39;none&#39;", "base-uri &#39;none&#39;"] {
         assert!(page.contains(part), "{part}");
     }
-    assert!(!page.contains("http://") && !page.contains("https://"), "a page needs no network");
+    assert!(
+        !page.contains("http://") && !page.contains("https://"),
+        "a page needs no network"
+    );
 }
 
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let group = |group: &[u8]| -> String {
-        let bits = (0..3).fold(0u32, |bits, index| bits << 8 | u32::from(*group.get(index).unwrap_or(&0)));
+        let bits = (0..3).fold(0u32, |bits, index| {
+            bits << 8 | u32::from(*group.get(index).unwrap_or(&0))
+        });
         let letter = |place: usize| match place <= group.len() {
             true => char::from(LETTERS[(bits >> (18 - 6 * place)) as usize & 63]),
             false => '=',

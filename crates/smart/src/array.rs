@@ -11,8 +11,8 @@ use crate::rows::{Hold, Part, Rows};
 use crate::statistics::DiskStatistics;
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
-    Alarms, Completion, ConfigError, Counters, Cx, Extent, Gauge, Node, Operation, Order, Out, Port, Refusal,
-    Request, Slots, Status, Wake,
+    Alarms, Completion, ConfigError, Counters, Cx, Extent, Gauge, Node, Operation, Order, Out,
+    Port, Refusal, Request, Slots, Status, Wake,
 };
 use fullstroke_drive::Model;
 use fullstroke_link::{Delivered, Link, Payload, Station, Transfer};
@@ -92,21 +92,32 @@ impl SmartArray {
         discipline: impl Fn() -> Result<Box<dyn XorDiscipline>, ConfigError>,
     ) -> Result<SmartArray, ConfigError> {
         if let Some(index) = models.iter().position(|model| model.config().actuators > 1) {
-            let message = format!("disk {index} has several arms; the disks of an xor array have one each");
-            return Err(ConfigError::new("members", message));
-        }
-        if let Some(index) = models.iter().position(|model| model.config().spin_down.is_some()) {
             let message =
-                format!("disk {index} stops its platters by itself; those of an xor array turn always");
+                format!("disk {index} has several arms; the disks of an xor array have one each");
             return Err(ConfigError::new("members", message));
         }
-        let capacities: Vec<Sectors> = models.iter().map(|model| model.config().capacity_sectors).collect();
+        if let Some(index) = models
+            .iter()
+            .position(|model| model.config().spin_down.is_some())
+        {
+            let message = format!(
+                "disk {index} stops its platters by itself; those of an xor array turn always"
+            );
+            return Err(ConfigError::new("members", message));
+        }
+        let capacities: Vec<Sectors> = models
+            .iter()
+            .map(|model| model.config().capacity_sectors)
+            .collect();
         let map = Map::new(settings, &capacities)?;
         let segments = settings.config.segments;
         let disk = |model: &Model| Ok(Disk::new(model.clone(), segments, discipline()?));
         Ok(SmartArray {
             map,
-            disks: models.iter().map(disk).collect::<Result<_, ConfigError>>()?,
+            disks: models
+                .iter()
+                .map(disk)
+                .collect::<Result<_, ConfigError>>()?,
             alarms: Alarms::new(models.len()),
             link,
             link_kind,
@@ -164,7 +175,9 @@ impl SmartArray {
 
     /// Sends something that concerns a piece.
     fn send(&mut self, now: Time, message: Message, slot: u32) {
-        let Piece { kind, disk, extent, .. } = self.pieces[slot];
+        let Piece {
+            kind, disk, extent, ..
+        } = self.pieces[slot];
         let own = Station::of_member(disk as usize);
         let parity = match kind {
             Kind::Update { parity } => Station::of_member(parity as usize),
@@ -182,14 +195,25 @@ impl SmartArray {
             Message::Result => (own, parity, data),
             Message::ParityStatus => (parity, own, Payload::Status),
         };
-        self.link.offer(now, Transfer { token: message.about(slot), from, to, payload });
+        self.link.offer(
+            now,
+            Transfer {
+                token: message.about(slot),
+                from,
+                to,
+                payload,
+            },
+        );
     }
 
     /// What has arrived by `now` has its consequences.
     fn deliver(&mut self, now: Time, out: &mut Out) {
         let mut delivered = std::mem::take(&mut self.delivered);
         self.link.advance(now, &mut delivered);
-        for Delivered { token, finished, .. } in delivered.drain(..) {
+        for Delivered {
+            token, finished, ..
+        } in delivered.drain(..)
+        {
             let (message, slot) = Message::of(token);
             self.received(finished, message, slot, out);
         }
@@ -198,7 +222,11 @@ impl SmartArray {
 
     fn received(&mut self, now: Time, message: Message, slot: u32, out: &mut Out) {
         let Piece { kind, disk, .. } = self.pieces[slot];
-        let parity = if let Kind::Update { parity } = kind { parity } else { disk };
+        let parity = if let Kind::Update { parity } = kind {
+            parity
+        } else {
+            disk
+        };
         match message {
             Message::Command => self.enqueue(now, disk, slot),
             Message::Ready => self.send(now, Message::Data, slot),
@@ -227,7 +255,9 @@ impl SmartArray {
 
     /// Lets a disk begin its next command, if it can.
     fn begin(&mut self, now: Time, disk: u32) {
-        let Some(slot) = self.disks[disk as usize].begin(now, &mut self.pieces) else { return };
+        let Some(slot) = self.disks[disk as usize].begin(now, &mut self.pieces) else {
+            return;
+        };
         let piece = &self.pieces[slot];
         match (piece.kind, piece.updated) {
             (Kind::Read, _) => {}
@@ -244,7 +274,8 @@ impl SmartArray {
     }
 
     fn set_alarm(&mut self, disk: u32) {
-        self.alarms.set(disk as usize, self.disks[disk as usize].due());
+        self.alarms
+            .set(disk as usize, self.disks[disk as usize].due());
     }
 
     /// The command in service at a disk is finished.
@@ -293,13 +324,26 @@ impl SmartArray {
     /// Takes a request apart: a write by rows, a read not at all.
     fn accept(&mut self, now: Time, request: &Request) {
         let (mut begin, end) = (request.extent.start.0, request.extent.end().0);
-        let job = self.jobs.keep(Job { id: request.id, submitted: now, parts_left: 0 });
+        let job = self.jobs.keep(Job {
+            id: request.id,
+            submitted: now,
+            parts_left: 0,
+        });
         while begin < end {
             let (row, end, hold) = match request.operation {
                 Operation::Write => self.map.part(begin, end),
                 _ => (0, end, Hold::Nothing),
             };
-            let part = Part { job, row, hold, begin, end, issued: now, pieces_left: 0, next: None };
+            let part = Part {
+                job,
+                row,
+                hold,
+                begin,
+                end,
+                issued: now,
+                pieces_left: 0,
+                next: None,
+            };
             self.jobs[job].parts_left += 1;
             let (part, free) = self.rows.acquire(part);
             if free {
@@ -311,11 +355,19 @@ impl SmartArray {
 
     /// Sends the commands of a part.
     fn issue(&mut self, now: Time, slot: u32) {
-        let Part { row, hold, mut begin, end, .. } = self.rows.parts[slot];
+        let Part {
+            row,
+            hold,
+            mut begin,
+            end,
+            ..
+        } = self.rows.parts[slot];
         self.rows.parts[slot].issued = now;
         let kind = match hold {
             Hold::Nothing => Kind::Read,
-            Hold::Shared => Kind::Update { parity: self.map.parity_disk(row) },
+            Hold::Shared => Kind::Update {
+                parity: self.map.parity_disk(row),
+            },
             Hold::Alone => Kind::Write,
         };
         while begin < end {
@@ -333,7 +385,15 @@ impl SmartArray {
     }
 
     fn command(&mut self, now: Time, part: u32, kind: Kind, disk: u32, extent: Extent) {
-        let piece = Piece { part, kind, disk, extent, queued: now, updated: None, parts: Parts::default() };
+        let piece = Piece {
+            part,
+            kind,
+            disk,
+            extent,
+            queued: now,
+            updated: None,
+            parts: Parts::default(),
+        };
         self.rows.parts[part].pieces_left += 1;
         let slot = self.pieces.keep(piece);
         self.send(now, Message::Command, slot);
@@ -369,7 +429,8 @@ impl Node for SmartArray {
 
     fn ordered(&mut self, _: Time, _: Order, _: &mut Cx<'_>) -> Result<(), Refusal> {
         Err(Refusal(
-            "disk-based XOR arrays are modelled whole: their disks neither fail nor are restored".into(),
+            "disk-based XOR arrays are modelled whole: their disks neither fail nor are restored"
+                .into(),
         ))
     }
 
@@ -389,8 +450,14 @@ impl Node for SmartArray {
 
     /// Over the whole run, the warm-up included.
     fn count(&self, now: Time, counters: &mut Counters) {
-        counters.drives.extend((0..self.disks.len()).map(|disk| self.disk_statistics(disk).drive));
+        counters
+            .drives
+            .extend((0..self.disks.len()).map(|disk| self.disk_statistics(disk).drive));
         counters.layers.push(readings::of(self, now));
-        counters.layers.push(self.link.statistics().readings(self.link_kind, now.since(Time::ZERO)));
+        counters.layers.push(
+            self.link
+                .statistics()
+                .readings(self.link_kind, now.since(Time::ZERO)),
+        );
     }
 }

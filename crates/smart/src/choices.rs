@@ -134,13 +134,18 @@ impl Choices<'_> {
             return None;
         }
         let (access, index) = self.queues.of(class).find(&self.arm, limit)?;
-        Some(Choice { class, access, index })
+        Some(Choice {
+            class,
+            access,
+            index,
+        })
     }
 
     /// The same among several classes; of equal ones the first counts.
     pub fn shortest_of(&self, classes: &[Class], limit: Duration) -> Option<Choice> {
         classes.iter().fold(None, |best: Option<Choice>, &class| {
-            self.shortest(class, best.map_or(limit, |best| best.access)).or(best)
+            self.shortest(class, best.map_or(limit, |best| best.access))
+                .or(best)
         })
     }
 

@@ -71,11 +71,17 @@ impl Settings {
         let own = known_keys(&schema_of::<XorConfig>());
         let of = |wanted: &dyn Fn(&str) -> bool| -> Keys {
             let wanted = keys.iter().filter(|(key, _)| wanted(key));
-            wanted.map(|(key, value)| (key.clone(), value.clone())).collect()
+            wanted
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect()
         };
         let config: XorConfig = read(&of(&|key| own.iter().any(|known| known == key)))?;
         let discipline = find("discipline", REGISTRY, "discipline", &config.discipline)?;
-        let known: Vec<String> = own.iter().cloned().chain(known_keys(&(discipline.schema)())).collect();
+        let known: Vec<String> = own
+            .iter()
+            .cloned()
+            .chain(known_keys(&(discipline.schema)()))
+            .collect();
         check_known(keys, &known)?;
         let settings = Settings {
             discipline,
@@ -88,13 +94,23 @@ impl Settings {
     }
 
     fn check(&self) -> Result<(), ConfigError> {
-        let XorConfig { segments, segment, ref failed, .. } = self.config;
+        let XorConfig {
+            segments,
+            segment,
+            ref failed,
+            ..
+        } = self.config;
         if segments < 2 {
-            let message = format!("found {segments}; an XDWRITE needs 2, for the old data and for the new");
+            let message =
+                format!("found {segments}; an XDWRITE needs 2, for the old data and for the new");
             return Err(ConfigError::new("segments", message));
         }
-        if segment.sectors().is_none_or(|sectors| sectors == Sectors::ZERO) {
-            let message = format!("found {segment}; expected a positive multiple of the sector, 512 bytes");
+        if segment
+            .sectors()
+            .is_none_or(|sectors| sectors == Sectors::ZERO)
+        {
+            let message =
+                format!("found {segment}; expected a positive multiple of the sector, 512 bytes");
             return Err(ConfigError::new("segment", message));
         }
         if !failed.is_empty() {
@@ -152,14 +168,38 @@ mod tests {
     fn what_cannot_be_names_its_key() {
         for (keys, key, says) in [
             (json!({ "segments": 1 }), "segments", "needs 2"),
-            (json!({ "segment": "1000" }), "segment", "multiple of the sector"),
+            (
+                json!({ "segment": "1000" }),
+                "segment",
+                "multiple of the sector",
+            ),
             (json!({ "failed": [1] }), "failed", "raid5"),
-            (json!({ "discipline": "xpvt" }), "discipline", "did you mean `xpwt`"),
+            (
+                json!({ "discipline": "xpvt" }),
+                "discipline",
+                "did you mean `xpwt`",
+            ),
             (json!({ "delta_ms": 3 }), "delta_ms", "known here"),
-            (json!({ "discipline": "xpwt", "delta_ms": -1 }), "delta_ms", "found -1"),
-            (json!({ "discipline": "xpwt", "delta": 3 }), "delta", "did you mean `delta_ms`"),
-            (json!({ "discipline": "xpwq", "max_xpw": -1 }), "max_xpw", "-1"),
-            (json!({ "discipline": "conditional", "threshold": 9 }), "threshold", "at most"),
+            (
+                json!({ "discipline": "xpwt", "delta_ms": -1 }),
+                "delta_ms",
+                "found -1",
+            ),
+            (
+                json!({ "discipline": "xpwt", "delta": 3 }),
+                "delta",
+                "did you mean `delta_ms`",
+            ),
+            (
+                json!({ "discipline": "xpwq", "max_xpw": -1 }),
+                "max_xpw",
+                "-1",
+            ),
+            (
+                json!({ "discipline": "conditional", "threshold": 9 }),
+                "threshold",
+                "at most",
+            ),
             (json!({ "chunk": 100 }), "chunk", ""),
         ] {
             let error = refused(keys);
@@ -174,7 +214,12 @@ mod tests {
         let known = known_keys(&schema);
         for key in ["chunk", "segments", "delta_ms", "max_xpw", "threshold"] {
             assert!(known.iter().any(|known| known == key), "{key}");
-            assert!(schema.get("properties").unwrap()[key].get("description").is_some(), "{key}");
+            assert!(
+                schema.get("properties").unwrap()[key]
+                    .get("description")
+                    .is_some(),
+                "{key}"
+            );
         }
     }
 }

@@ -18,7 +18,8 @@ pub trait XorDiscipline: Send {
 }
 
 /// Builds a discipline for a disk with so many segments from its keys.
-pub type BuildXorDiscipline = fn(&Keys, segments: u32) -> Result<Box<dyn XorDiscipline>, ConfigError>;
+pub type BuildXorDiscipline =
+    fn(&Keys, segments: u32) -> Result<Box<dyn XorDiscipline>, ConfigError>;
 
 /// Every discipline.
 #[rustfmt::skip]
@@ -54,7 +55,12 @@ mod tests {
 
     impl Disk {
         fn arm(&self) -> ArmView<'_> {
-            ArmView { now: self.now, head: self.head, next_lbn: Lbn(0), mechanics: self.model.mechanics() }
+            ArmView {
+                now: self.now,
+                head: self.head,
+                next_lbn: Lbn(0),
+                mechanics: self.model.mechanics(),
+            }
         }
 
         fn choice(&self, name: &str, keys: serde_json::Value) -> Option<(Class, Duration)> {
@@ -62,8 +68,14 @@ mod tests {
             let keys = serde_json::from_value(keys).unwrap();
             let mut discipline = (entry.build)(&keys, self.segments.total).unwrap();
             let mut queues = Queues::default();
-            self.commands.iter().for_each(|&(class, waiting)| queues.insert(class, waiting));
-            let choices = Choices { arm: self.arm(), queues: &queues, segments: self.segments };
+            self.commands
+                .iter()
+                .for_each(|&(class, waiting)| queues.insert(class, waiting));
+            let choices = Choices {
+                arm: self.arm(),
+                queues: &queues,
+                segments: self.segments,
+            };
             let Choice { class, access, .. } = discipline.choose(&choices)?;
             Some((class, access))
         }
@@ -73,7 +85,12 @@ mod tests {
             let mechanics = self.model.mechanics();
             let access = |waiting: &Waiting| {
                 let position = &waiting.position;
-                let seek = mechanics.seek(self.head, position.cylinder, position.surface, waiting.write);
+                let seek = mechanics.seek(
+                    self.head,
+                    position.cylinder,
+                    position.surface,
+                    waiting.write,
+                );
                 seek + mechanics.rotation(
                     self.head,
                     self.now + seek,
@@ -88,11 +105,17 @@ mod tests {
         }
 
         fn all(&self) -> Option<Duration> {
-            [Class::Xdw, Class::Xpw, Class::Plain].into_iter().filter_map(|class| self.least(class)).min()
+            [Class::Xdw, Class::Xpw, Class::Plain]
+                .into_iter()
+                .filter_map(|class| self.least(class))
+                .min()
         }
 
         fn waiting(&self, class: Class) -> usize {
-            self.commands.iter().filter(|(other, _)| *other == class).count()
+            self.commands
+                .iter()
+                .filter(|(other, _)| *other == class)
+                .count()
         }
     }
 
@@ -106,14 +129,31 @@ mod tests {
                     let position = model.mechanics().geometry().locate(Lbn(lbn));
                     let span = model.mechanics().span(&position, Sectors(1));
                     let (slot, lbn, arrived) = (slot as u32, Lbn(lbn), Time::ZERO);
-                    (class, Waiting { slot, lbn, position, span, write: false, arrived })
+                    (
+                        class,
+                        Waiting {
+                            slot,
+                            lbn,
+                            position,
+                            span,
+                            write: false,
+                            arrived,
+                        },
+                    )
                 };
                 Disk {
                     commands: commands.iter().enumerate().map(waiting).collect(),
                     model,
                     now: Time::from_nanos(now),
-                    head: Head { cylinder: Cylinder(cylinder), ..Head::default() },
-                    segments: Segments { total, working: 0, results: used % (total + 1) },
+                    head: Head {
+                        cylinder: Cylinder(cylinder),
+                        ..Head::default()
+                    },
+                    segments: Segments {
+                        total,
+                        working: 0,
+                        results: used % (total + 1),
+                    },
                 }
             },
         )

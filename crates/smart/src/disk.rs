@@ -60,7 +60,11 @@ impl Disk {
             model,
             head: Head::default(),
             queues: Queues::default(),
-            segments: Segments { total: segments, working: 0, results: 0 },
+            segments: Segments {
+                total: segments,
+                working: 0,
+                results: 0,
+            },
             discipline,
             service: None,
             starved: None,
@@ -95,7 +99,8 @@ impl Disk {
     }
 
     fn integrate(&mut self, now: Time) {
-        self.statistics.integrate(now, self.segments, self.queues.of(Class::Xpw).len());
+        self.statistics
+            .integrate(now, self.segments, self.queues.of(Class::Xpw).len());
     }
 
     /// A command has come: it waits.
@@ -124,8 +129,17 @@ impl Disk {
         }
         let moves = now + self.overhead;
         let mechanics = self.model.mechanics();
-        let arm = ArmView { now: moves, head: self.head, next_lbn: Default::default(), mechanics };
-        let choices = Choices { arm, queues: &self.queues, segments: self.segments };
+        let arm = ArmView {
+            now: moves,
+            head: self.head,
+            next_lbn: Default::default(),
+            mechanics,
+        };
+        let choices = Choices {
+            arm,
+            queues: &self.queues,
+            segments: self.segments,
+        };
         let Some(choice) = self.discipline.choose(&choices) else {
             self.starved.get_or_insert(now);
             return None;
@@ -136,9 +150,11 @@ impl Disk {
         }
         let Choice { class, access, .. } = choice;
         let waiting = self.queues.take(choice);
-        let barred = self.segments.free() < Class::Xdw.segments() && !self.queues.of(Class::Xdw).is_empty();
+        let barred =
+            self.segments.free() < Class::Xdw.segments() && !self.queues.of(Class::Xdw).is_empty();
         let piece = &mut pieces[waiting.slot];
-        self.statistics.begun(class, now.since(piece.queued), access, barred);
+        self.statistics
+            .begun(class, now.since(piece.queued), access, barred);
         self.segments.working += class.segments();
         self.service = Some(self.serve(now, &waiting, class, piece));
         Some(waiting.slot)
@@ -167,8 +183,14 @@ impl Disk {
         if piece.kind != Kind::Write {
             let mechanics = self.model.mechanics();
             let (start, sectors) = (piece.extent.start, piece.extent.sectors);
-            let access =
-                mechanics.access(&mut self.head, service.ready, start, sectors, &service.position, false);
+            let access = mechanics.access(
+                &mut self.head,
+                service.ready,
+                start,
+                sectors,
+                &service.position,
+                false,
+            );
             self.statistics.accessed(&access, true);
             if let Some(meter) = &mut self.meter {
                 meter.accessed(service.ready, &access, false);
@@ -185,8 +207,14 @@ impl Disk {
     /// What the command in service writes has come: the data, or the result of
     /// the XDW.
     pub(crate) fn fed(&mut self, now: Time, piece: &mut Piece) {
-        let Some(service) = &mut self.service else { return };
-        let feed = Feed { first: now, each: Duration::ZERO, marked: 0 };
+        let Some(service) = &mut self.service else {
+            return;
+        };
+        let feed = Feed {
+            first: now,
+            each: Duration::ZERO,
+            marked: 0,
+        };
         let access = self.model.mechanics().access_fed(
             &mut self.head,
             service.ready,
@@ -213,8 +241,15 @@ impl Disk {
             class => self.segments.working -= class.segments(),
         }
         self.segments.results += u32::from(service.class == Class::Xdw);
-        let Service { class, reads, sectors, began, .. } = service;
-        self.statistics.finished(class, reads, sectors, now.since(began), self.overhead);
+        let Service {
+            class,
+            reads,
+            sectors,
+            began,
+            ..
+        } = service;
+        self.statistics
+            .finished(class, reads, sectors, now.since(began), self.overhead);
         Some(service.piece)
     }
 

@@ -30,10 +30,20 @@ impl Map {
             matches!(layout.role_of(*disk, first), Role::Parity { .. })
         };
         let parity = (0..disks as u64)
-            .map(|row| (0..disks).find(|disk| holds_parity(row, disk)).unwrap_or_default() as u32)
+            .map(|row| {
+                (0..disks)
+                    .find(|disk| holds_parity(row, disk))
+                    .unwrap_or_default() as u32
+            })
             .collect();
         let row = chunk * (disks as u64 - 1);
-        Ok(Map { layout, parity, chunk, row, segment: sectors(settings.config.segment) })
+        Ok(Map {
+            layout,
+            parity,
+            chunk,
+            row,
+            segment: sectors(settings.config.segment),
+        })
     }
 
     pub(crate) fn capacity(&self) -> Sectors {
@@ -50,22 +60,35 @@ impl Map {
         let row = begin / self.row;
         let next = (row + 1) * self.row;
         let whole = begin == row * self.row && end >= next;
-        (row, end.min(next), if whole { Hold::Alone } else { Hold::Shared })
+        (
+            row,
+            end.min(next),
+            if whole { Hold::Alone } else { Hold::Shared },
+        )
     }
 
     /// The disk and the extent on it of the piece that begins at an address: to
     /// the end of its chunk, and no more than a segment.
     pub(crate) fn piece(&self, begin: u64, end: u64) -> (u32, Extent) {
         let place = self.layout.locate(Lbn(begin));
-        let sectors = (end - begin).min(self.chunk - begin % self.chunk).min(self.segment);
+        let sectors = (end - begin)
+            .min(self.chunk - begin % self.chunk)
+            .min(self.segment);
         (place.member as u32, Extent::new(place.lbn.0, sectors))
     }
 
     /// The same on the parity disk: `within` sectors behind the beginning of the
     /// parity chunk; `None` behind its end.
     pub(crate) fn parity_piece(&self, row: u64, within: u64) -> Option<(u32, Extent)> {
-        let sectors = self.chunk.checked_sub(within).filter(|&left| left > 0)?.min(self.segment);
-        Some((self.parity_disk(row), Extent::new(row * self.chunk + within, sectors)))
+        let sectors = self
+            .chunk
+            .checked_sub(within)
+            .filter(|&left| left > 0)?
+            .min(self.segment);
+        Some((
+            self.parity_disk(row),
+            Extent::new(row * self.chunk + within, sectors),
+        ))
     }
 }
 

@@ -33,6 +33,9 @@ impl Message {
     /// What a token means, and about which piece.
     pub(crate) fn of(token: u64) -> (Message, u32) {
         let messages = Message::ALL.len() as u64;
-        (Message::ALL[(token % messages) as usize], (token / messages) as u32)
+        (
+            Message::ALL[(token % messages) as usize],
+            (token / messages) as u32,
+        )
     }
 }

@@ -73,13 +73,36 @@ impl Piece {
     /// - `overhead`: the rest, which is the first command's overhead, and its
     ///   way and that of what it is answered over the link.
     pub(crate) fn completion(&self, job: &Job, issued: Time, finished: Time) -> Completion {
-        let Parts { queue, parity_queue, seek, rotation, transfer, seek_cylinders } = self.parts;
-        let behind = self.updated.map_or(Duration::ZERO, |updated| finished.since(updated));
+        let Parts {
+            queue,
+            parity_queue,
+            seek,
+            rotation,
+            transfer,
+            seek_cylinders,
+        } = self.parts;
+        let behind = self
+            .updated
+            .map_or(Duration::ZERO, |updated| finished.since(updated));
         let parity = issued.since(job.submitted) + behind.saturating_sub(parity_queue);
         let queue = queue + parity_queue;
         let explained = queue + parity + seek + rotation + transfer;
         let overhead = finished.since(job.submitted).saturating_sub(explained);
-        let breakdown = Breakdown { queue, parity, overhead, seek, rotation, transfer, seek_cylinders };
-        Completion { id: job.id, submitted: job.submitted, finished, breakdown, ..Completion::default() }
+        let breakdown = Breakdown {
+            queue,
+            parity,
+            overhead,
+            seek,
+            rotation,
+            transfer,
+            seek_cylinders,
+        };
+        Completion {
+            id: job.id,
+            submitted: job.submitted,
+            finished,
+            breakdown,
+            ..Completion::default()
+        }
     }
 }

@@ -7,7 +7,9 @@ use fullstroke_units::{Duration, Time};
 
 /// Sums and means over the array's disks until `now`.
 pub(crate) fn of(array: &SmartArray, now: Time) -> LayerReadings {
-    let disks: Vec<DiskStatistics> = (0..array.disks()).map(|disk| array.disk_statistics(disk)).collect();
+    let disks: Vec<DiskStatistics> = (0..array.disks())
+        .map(|disk| array.disk_statistics(disk))
+        .collect();
     let elapsed = (now.as_nanos() as f64).max(1.0);
     let sum = |of: &dyn Fn(&DiskStatistics) -> f64| disks.iter().map(of).sum::<f64>();
     let mean = |of: &dyn Fn(&DiskStatistics) -> f64| sum(of) / disks.len() as f64;
@@ -24,16 +26,40 @@ pub(crate) fn of(array: &SmartArray, now: Time) -> LayerReadings {
         ("xor_writes", sum(&|disk| disk.writes as f64)),
         ("xor_xdws", xdws),
         ("xor_xpws", xpws),
-        ("xor_xdw_access_ms_mean", access_ms(|disk| disk.xdw_access, xdws)),
-        ("xor_xpw_access_ms_mean", access_ms(|disk| disk.xpw_access, xpws)),
+        (
+            "xor_xdw_access_ms_mean",
+            access_ms(|disk| disk.xdw_access, xdws),
+        ),
+        (
+            "xor_xpw_access_ms_mean",
+            access_ms(|disk| disk.xpw_access, xpws),
+        ),
         ("xor_utilisation_mean", mean(&share(|disk| disk.drive.busy))),
         ("xor_utilisation_max", most(&share(|disk| disk.drive.busy))),
-        ("xor_forced_idle_share_mean", mean(&share(|disk| disk.forced_idle))),
-        ("xor_forced_idle_share_max", most(&share(|disk| disk.forced_idle))),
-        ("xor_without_choice", sum(&|disk| disk.without_choice as f64)),
-        ("xor_segments_in_use_mean", mean(&|disk| disk.segments_ns as f64 / elapsed)),
-        ("xor_results_mean", mean(&|disk| disk.results_ns as f64 / elapsed)),
-        ("xor_xpw_queue_mean", mean(&|disk| disk.xpw_queue_ns as f64 / elapsed)),
+        (
+            "xor_forced_idle_share_mean",
+            mean(&share(|disk| disk.forced_idle)),
+        ),
+        (
+            "xor_forced_idle_share_max",
+            most(&share(|disk| disk.forced_idle)),
+        ),
+        (
+            "xor_without_choice",
+            sum(&|disk| disk.without_choice as f64),
+        ),
+        (
+            "xor_segments_in_use_mean",
+            mean(&|disk| disk.segments_ns as f64 / elapsed),
+        ),
+        (
+            "xor_results_mean",
+            mean(&|disk| disk.results_ns as f64 / elapsed),
+        ),
+        (
+            "xor_xpw_queue_mean",
+            mean(&|disk| disk.xpw_queue_ns as f64 / elapsed),
+        ),
     ];
     LayerReadings::new("xor", &readings)
 }

@@ -86,7 +86,10 @@ impl Rows {
         } else if row.admit(part.hold) {
             return (slot, true);
         } else {
-            row.waiting = Some(Waiting { first: slot, last: slot });
+            row.waiting = Some(Waiting {
+                first: slot,
+                last: slot,
+            });
         }
         (slot, false)
     }
@@ -95,7 +98,11 @@ impl Rows {
     /// may begin now.
     pub(crate) fn release(&mut self, slot: u32, granted: &mut Vec<u32>) -> Part {
         let part = self.parts.take(slot);
-        let Some(row) = self.held.get_mut(&part.row).filter(|_| part.hold != Hold::Nothing) else {
+        let Some(row) = self
+            .held
+            .get_mut(&part.row)
+            .filter(|_| part.hold != Hold::Nothing)
+        else {
             return part;
         };
         match part.hold {
@@ -106,7 +113,9 @@ impl Rows {
             && row.admit(self.parts[first].hold)
         {
             granted.push(first);
-            row.waiting = self.parts[first].next.map(|next| Waiting { first: next, last });
+            row.waiting = self.parts[first]
+                .next
+                .map(|next| Waiting { first: next, last });
         }
         if row.updates == 0 && !row.alone {
             self.held.remove(&part.row);
@@ -122,7 +131,16 @@ mod tests {
 
     fn part(row: u64, alone: bool) -> Part {
         let hold = if alone { Hold::Alone } else { Hold::Shared };
-        Part { job: 0, row, hold, begin: 0, end: 1, issued: Time::ZERO, pieces_left: 1, next: None }
+        Part {
+            job: 0,
+            row,
+            hold,
+            begin: 0,
+            end: 1,
+            issued: Time::ZERO,
+            pieces_left: 1,
+            next: None,
+        }
     }
 
     proptest! {

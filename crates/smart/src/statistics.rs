@@ -75,7 +75,13 @@ impl Statistics {
     }
 
     /// A command is begun that has waited for so long.
-    pub(crate) fn begun(&mut self, class: Class, waited: Duration, access: Duration, without_choice: bool) {
+    pub(crate) fn begun(
+        &mut self,
+        class: Class,
+        waited: Duration,
+        access: Duration,
+        without_choice: bool,
+    ) {
         let counts = &mut self.counts;
         counts.drive.queue += waited;
         counts.without_choice += u64::from(without_choice);

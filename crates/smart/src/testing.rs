@@ -4,7 +4,9 @@ use crate::SmartArray;
 use crate::config::Settings;
 use crate::discipline::XorDiscipline;
 use fullstroke_contract::registry::Keys;
-use fullstroke_contract::{Completion, Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId};
+use fullstroke_contract::{
+    Completion, Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId,
+};
 use fullstroke_drive::{DriveConfig, Model};
 use fullstroke_link::{Delivered, Link, LinkStatistics, Payload, Station, Transfer};
 use fullstroke_units::{Duration, Time};
@@ -46,7 +48,8 @@ pub(crate) fn obeying(more: &Value, discipline: impl Fn() -> Box<dyn XorDiscipli
 
 fn keys(more: &Value) -> Keys {
     let mut keys: Keys =
-        serde_json::from_value(json!({ "chunk": "4KiB", "segment": "4KiB", "segments": 2 })).unwrap();
+        serde_json::from_value(json!({ "chunk": "4KiB", "segment": "4KiB", "segments": 2 }))
+            .unwrap();
     keys.extend(serde_json::from_value::<Keys>(more.clone()).unwrap());
     keys
 }
@@ -59,7 +62,12 @@ pub(crate) fn link() -> (&'static str, Box<dyn Link>) {
 
 /// The same whose lines take so long for a byte.
 pub(crate) fn link_of(byte: Duration) -> (&'static str, Box<dyn Link>) {
-    let lines = Lines { byte, free: vec![Time::ZERO; 5], under_way: BTreeMap::new(), offers: 0 };
+    let lines = Lines {
+        byte,
+        free: vec![Time::ZERO; 5],
+        under_way: BTreeMap::new(),
+        offers: 0,
+    };
     ("lines", Box::new(lines))
 }
 
@@ -73,18 +81,38 @@ struct Lines {
 }
 
 impl Link for Lines {
-    fn offer(&mut self, now: Time, Transfer { token, from: Station(from), payload, .. }: Transfer) {
-        let bytes = if let Payload::Data(bytes) = payload { bytes.0 } else { 0 };
+    fn offer(
+        &mut self,
+        now: Time,
+        Transfer {
+            token,
+            from: Station(from),
+            payload,
+            ..
+        }: Transfer,
+    ) {
+        let bytes = if let Payload::Data(bytes) = payload {
+            bytes.0
+        } else {
+            0
+        };
         let began = self.free[from as usize].max(now);
         let finished = began + self.byte * bytes;
         self.free[from as usize] = finished;
-        let delivered = Delivered { token, offered: now, began, finished };
+        let delivered = Delivered {
+            token,
+            offered: now,
+            began,
+            finished,
+        };
         self.under_way.insert((finished, self.offers), delivered);
         self.offers += 1;
     }
 
     fn next_wake(&self) -> Time {
-        self.under_way.first_key_value().map_or(Time::NEVER, |((finished, _), _)| *finished)
+        self.under_way
+            .first_key_value()
+            .map_or(Time::NEVER, |((finished, _), _)| *finished)
     }
 
     fn advance(&mut self, now: Time, delivered: &mut Vec<Delivered>) {
@@ -117,8 +145,17 @@ pub(crate) fn arrivals(gap: u64) -> impl Strategy<Value = Vec<Arrival>> {
 }
 
 pub(crate) fn request(id: u64, lbn: u64, sectors: u64, write: bool) -> Request {
-    let operation = if write { Operation::Write } else { Operation::Read };
-    Request { id: RequestId(id), operation, extent: Extent::new(lbn, sectors), ..Request::default() }
+    let operation = if write {
+        Operation::Write
+    } else {
+        Operation::Read
+    };
+    Request {
+        id: RequestId(id),
+        operation,
+        extent: Extent::new(lbn, sectors),
+        ..Request::default()
+    }
 }
 
 pub(crate) fn completions(out: &mut Out) -> Vec<Completion> {
@@ -140,7 +177,12 @@ pub(crate) fn run(array: &mut SmartArray, arrivals: &[Arrival], late: u64) -> Ve
             array.wake(array.next_wake().at() + late, &mut Cx::alone(&mut out));
             done.extend(completions(&mut out));
         }
-        array.submit(at, Port::FIRST, request(id as u64, lbn, sectors, write), &mut Cx::alone(&mut out));
+        array.submit(
+            at,
+            Port::FIRST,
+            request(id as u64, lbn, sectors, write),
+            &mut Cx::alone(&mut out),
+        );
         done.extend(completions(&mut out));
     }
     while array.next_wake().at() != Time::NEVER {

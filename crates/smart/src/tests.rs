@@ -11,7 +11,11 @@ struct SingleThreaded;
 
 impl XorDiscipline for SingleThreaded {
     fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice> {
-        if choices.results() > 0 { None } else { choices.preferring_xpw(Duration::ZERO) }
+        if choices.results() > 0 {
+            None
+        } else {
+            choices.preferring_xpw(Duration::ZERO)
+        }
     }
 }
 
@@ -24,10 +28,16 @@ fn one_command_at_a_time_is_a_deadlock_and_several_are_none() {
     let keys = json!({ "segments": 16 });
     let mut blocked = obeying(&keys, || Box::new(SingleThreaded));
     assert_eq!(run(&mut blocked, &CROSSED, 0).len(), 0);
-    assert_eq!((blocked.next_wake().at(), blocked.gauge().queue_length), (Time::NEVER, 2));
+    assert_eq!(
+        (blocked.next_wake().at(), blocked.gauge().queue_length),
+        (Time::NEVER, 2)
+    );
     assert_eq!(run(&mut array(&keys), &CROSSED, 0).len(), 2);
     let apart = [CROSSED[0], (100_000_000, 11 * 8, 8, true)];
-    assert_eq!(run(&mut obeying(&keys, || Box::new(SingleThreaded)), &apart, 0).len(), 2);
+    assert_eq!(
+        run(&mut obeying(&keys, || Box::new(SingleThreaded)), &apart, 0).len(),
+        2
+    );
 }
 
 #[test]
@@ -36,14 +46,26 @@ fn an_update_costs_an_access_a_turn_and_a_transfer_on_each_disk() {
     let parts = done[0].breakdown;
     // Sectors 0 to 7 of the first track, which has 40; heads that stand on it
     // 0.2 ms after the index have missed them. A revolution is 6 ms.
-    assert!((parts.transfer.as_millis_f64() - 2.0 * 1.2).abs() < 1e-5, "{parts:?}");
-    assert!((parts.rotation.as_millis_f64() - (5.8 + 4.8)).abs() < 1e-5, "{parts:?}");
+    assert!(
+        (parts.transfer.as_millis_f64() - 2.0 * 1.2).abs() < 1e-5,
+        "{parts:?}"
+    );
+    assert!(
+        (parts.rotation.as_millis_f64() - (5.8 + 4.8)).abs() < 1e-5,
+        "{parts:?}"
+    );
     assert_eq!((parts.seek, parts.queue), (Duration::ZERO, Duration::ZERO));
     // The parity disk begins 13.2 ms after the index, has an overhead of 0.2 ms,
     // waits for the index at 18 ms, reads, and has written after another turn.
     let xpw = 18.0 + 6.0 + 1.2 - 13.2;
-    assert!((parts.parity.as_millis_f64() - xpw).abs() < 1e-4, "{parts:?}");
-    assert!((parts.overhead.as_millis_f64() - 0.2).abs() < 1e-5, "{parts:?}");
+    assert!(
+        (parts.parity.as_millis_f64() - xpw).abs() < 1e-4,
+        "{parts:?}"
+    );
+    assert!(
+        (parts.overhead.as_millis_f64() - 0.2).abs() < 1e-5,
+        "{parts:?}"
+    );
 }
 
 #[test]
@@ -99,13 +121,19 @@ fn an_xdw_waits_for_two_free_segments() {
 #[test]
 fn what_cannot_be_served_is_refused() {
     let (mut array, mut out) = (array(&json!({})), Out::new());
-    let beyond = [request(0, 4199, 2, true), request(1, u64::MAX, 1, false), request(2, 7, 0, true)];
+    let beyond = [
+        request(0, 4199, 2, true),
+        request(1, u64::MAX, 1, false),
+        request(2, 7, 0, true),
+    ];
     for request in beyond {
         array.submit(Time::ZERO, Port::FIRST, request, &mut Cx::alone(&mut out));
         assert_eq!(completions(&mut out)[0].status, Status::OutOfRange);
     }
     let order = Order::Fail { member: 0 };
-    let refusal = array.ordered(Time::ZERO, order, &mut Cx::alone(&mut out)).unwrap_err();
+    let refusal = array
+        .ordered(Time::ZERO, order, &mut Cx::alone(&mut out))
+        .unwrap_err();
     assert!(refusal.0.contains("whole"), "{refusal}");
 }
 
@@ -113,9 +141,19 @@ fn what_cannot_be_served_is_refused() {
 fn disks_of_several_arms_are_refused() {
     let config = model().config().clone();
     let capacity_sectors = fullstroke_units::Sectors(2 * config.capacity_sectors.0);
-    let arms = fullstroke_drive::DriveConfig { actuators: 2, capacity_sectors, ..config };
-    let models = [model(), model(), fullstroke_drive::Model::new(arms).unwrap()];
-    let error = crate::SmartArray::new(&Default::default(), &models, link()).err().unwrap();
+    let arms = fullstroke_drive::DriveConfig {
+        actuators: 2,
+        capacity_sectors,
+        ..config
+    };
+    let models = [
+        model(),
+        model(),
+        fullstroke_drive::Model::new(arms).unwrap(),
+    ];
+    let error = crate::SmartArray::new(&Default::default(), &models, link())
+        .err()
+        .unwrap();
     assert_eq!(error.key, "members");
     assert!(error.message.contains("disk 2 has several arms"), "{error}");
 }
@@ -128,11 +166,28 @@ fn readings_count_what_went_over_the_link() {
     let finished = run(&mut array, &[(0, 0, 8, true)], 0)[0].finished;
     let mut counters = Counters::default();
     array.count(finished, &mut counters);
-    let readings: Vec<Reading> = counters.layers.into_iter().flat_map(|layer| layer.readings).collect();
-    let value = |name: &str| readings.iter().find(|reading| reading.name == name).unwrap().value;
+    let readings: Vec<Reading> = counters
+        .layers
+        .into_iter()
+        .flat_map(|layer| layer.readings)
+        .collect();
+    let value = |name: &str| {
+        readings
+            .iter()
+            .find(|reading| reading.name == name)
+            .unwrap()
+            .value
+    };
     // New data to the one disk, the result to the other; with a host that
     // computes parity it would be twice as much.
     assert!((value("link_payload_mb") - 2.0 * 4096.0 / 1e6).abs() < 1e-12);
-    assert_eq!((value("xor_xdws"), value("xor_xpws"), value("link_transfers")), (1.0, 1.0, 8.0));
+    assert_eq!(
+        (
+            value("xor_xdws"),
+            value("xor_xpws"),
+            value("link_transfers")
+        ),
+        (1.0, 1.0, 8.0)
+    );
     assert!(readings.iter().all(|reading| reading.value.is_finite()));
 }

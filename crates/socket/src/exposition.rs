@@ -46,15 +46,24 @@ pub enum Value {
 
 impl Page {
     /// Begins a family; its name ends with its unit, a counter's in `_total`.
-    pub fn family<'page>(&'page mut self, name: &'page str, kind: Kind, help: &str) -> Family<'page> {
+    pub fn family<'page>(
+        &'page mut self,
+        name: &'page str,
+        kind: Kind,
+        help: &str,
+    ) -> Family<'page> {
         let kind = match kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
             Kind::Histogram => "histogram",
             Kind::Summary => "summary",
         };
-        self.0.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
-        Family { page: &mut self.0, name }
+        self.0
+            .push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+        Family {
+            page: &mut self.0,
+            name,
+        }
     }
 
     /// The page as it is served.
@@ -79,7 +88,12 @@ impl Family<'_> {
             self.line("_bucket", labels, Some(("le", *bound)), Value::Whole(total));
         }
         total += counts.iter().skip(bounds.len()).sum::<u64>();
-        self.line("_bucket", labels, Some(("le", f64::INFINITY)), Value::Whole(total));
+        self.line(
+            "_bucket",
+            labels,
+            Some(("le", f64::INFINITY)),
+            Value::Whole(total),
+        );
         self.line("_sum", labels, None, Value::Real(sum));
         self.line("_count", labels, None, Value::Whole(total));
     }

@@ -56,7 +56,10 @@ impl HttpServer {
             Listener::Unix { .. } => at,
         };
         let accept_loop = AcceptLoop::open(listener, name, Http(pages))?;
-        Ok(HttpServer { _accept_loop: accept_loop, address })
+        Ok(HttpServer {
+            _accept_loop: accept_loop,
+            address,
+        })
     }
 
     /// Where it listens.
@@ -88,7 +91,8 @@ impl<P: Pages> Service for Http<P> {
     }
 
     fn refuse(&self, peer: &Peer) {
-        let _ = Response::text("503 Service Unavailable", "too many connections\n").send(peer, true);
+        let _ =
+            Response::text("503 Service Unavailable", "too many connections\n").send(peer, true);
     }
 }
 
@@ -114,7 +118,11 @@ fn linger(peer: &Peer) {
     let deadline = Instant::now() + LINGER;
     peer.end_output();
     let mut unread = [0; 4096];
-    while Instant::now() < deadline && peer.read_by(deadline, &mut unread).is_ok_and(|count| count > 0) {}
+    while Instant::now() < deadline
+        && peer
+            .read_by(deadline, &mut unread)
+            .is_ok_and(|count| count > 0)
+    {}
 }
 
 /// The answer to a request, and whether it asks for more than its head.
@@ -125,12 +133,18 @@ fn respond(pages: &impl Pages, head: &[u8]) -> (Response, bool) {
         Ok(httparse::Status::Complete(_)) => {}
         Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
             return (
-                Response::text("431 Request Header Fields Too Large", "the request is too long\n"),
+                Response::text(
+                    "431 Request Header Fields Too Large",
+                    "the request is too long\n",
+                ),
                 true,
             );
         }
         Err(error) => {
-            return (Response::text("400 Bad Request", format!("{error}; expected HTTP\n")), true);
+            return (
+                Response::text("400 Bad Request", format!("{error}; expected HTTP\n")),
+                true,
+            );
         }
     }
     let path = request.path.unwrap_or_default();
@@ -145,11 +159,19 @@ fn respond(pages: &impl Pages, head: &[u8]) -> (Response, bool) {
 impl Response {
     /// Plain text.
     pub fn text(status: &'static str, body: impl Into<String>) -> Response {
-        Response { status, content_type: "text/plain; charset=utf-8", body: body.into() }
+        Response {
+            status,
+            content_type: "text/plain; charset=utf-8",
+            body: body.into(),
+        }
     }
 
     fn send(&self, peer: &Peer, has_body: bool) -> io::Result<()> {
-        let Response { status, content_type, body } = self;
+        let Response {
+            status,
+            content_type,
+            body,
+        } = self;
         let length = body.len();
         let mut message = format!(
             "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\

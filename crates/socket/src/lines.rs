@@ -26,7 +26,11 @@ pub(crate) enum LineError {
 
 impl<'peer> Lines<'peer> {
     pub(crate) fn new(peer: &'peer Peer, longest_bytes: usize) -> Lines<'peer> {
-        Lines { peer, buffer: Vec::new(), longest_bytes }
+        Lines {
+            peer,
+            buffer: Vec::new(),
+            longest_bytes,
+        }
     }
 
     /// The next line with its end; `None` after the last. Whatever comes after
@@ -34,7 +38,10 @@ impl<'peer> Lines<'peer> {
     pub(crate) fn next_by(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>, LineError> {
         let mut searched = 0;
         loop {
-            if let Some(length) = self.buffer[searched..].iter().position(|&byte| byte == b'\n') {
+            if let Some(length) = self.buffer[searched..]
+                .iter()
+                .position(|&byte| byte == b'\n')
+            {
                 let rest = self.buffer.split_off(searched + length + 1);
                 return Ok(Some(std::mem::replace(&mut self.buffer, rest)));
             }
@@ -57,7 +64,8 @@ impl<'peer> Lines<'peer> {
         let filled = self.buffer.len();
         self.buffer.resize(filled + PIECE_BYTES, 0);
         let received = self.peer.read_by(deadline, &mut self.buffer[filled..]);
-        self.buffer.truncate(filled + *received.as_ref().unwrap_or(&0));
+        self.buffer
+            .truncate(filled + *received.as_ref().unwrap_or(&0));
         received
     }
 }

@@ -18,9 +18,16 @@ use std::time::Duration;
 
 /// What a client may have under way: as many requests as the kernel's NBD client
 /// sends, and so much to write or read.
-const LIMITS: Limits = Limits { requests: 128, payload_bytes: 64 << 20, output_bytes: 8 << 20 };
+const LIMITS: Limits = Limits {
+    requests: 128,
+    payload_bytes: 64 << 20,
+    output_bytes: 8 << 20,
+};
 /// A client that takes no answers for so long is cut off.
-const STALLED: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
+const STALLED: Timespec = Timespec {
+    tv_sec: 30,
+    tv_nsec: 0,
+};
 /// Until it is tried again to accept, if the host refuses.
 const RETRY: Duration = Duration::from_millis(100);
 /// So much is copied to be sent while others give their answers; more is sent from where it is, and they wait.
@@ -58,14 +65,25 @@ impl NbdServer {
         exports: Arc<Exports>,
         serves: Arc<dyn Serves>,
     ) -> io::Result<NbdServer> {
-        let shared = Arc::new(Shared { exports, serves, clients: Mutex::default() });
+        let shared = Arc::new(Shared {
+            exports,
+            serves,
+            clients: Mutex::default(),
+        });
         let uris = listeners.iter().map(Listener::to_string).collect();
         let waker = Arc::new(Waker::new()?);
-        let mut server = NbdServer { shared, waker, threads: Vec::new(), uris };
+        let mut server = NbdServer {
+            shared,
+            waker,
+            threads: Vec::new(),
+            uris,
+        };
         for listener in listeners {
             let (shared, waker) = (Arc::clone(&server.shared), Arc::clone(&server.waker));
             let accept = move || accept_until_woken(&listener, &waker, &shared);
-            server.threads.push(thread::Builder::new().name("accept".into()).spawn(accept)?);
+            server
+                .threads
+                .push(thread::Builder::new().name("accept".into()).spawn(accept)?);
         }
         Ok(server)
     }
@@ -77,7 +95,10 @@ impl NbdServer {
 
     /// Nothing more is taken from clients; what they have asked for is answered.
     pub fn end_input(&self) {
-        self.shared.clients().iter().for_each(|client| client.shut(Shutdown::Read));
+        self.shared
+            .clients()
+            .iter()
+            .for_each(|client| client.shut(Shutdown::Read));
     }
 }
 
@@ -88,7 +109,10 @@ impl Drop for NbdServer {
             // It ends in any case; a panic in it has been reported.
             let _ = thread.join();
         }
-        self.shared.clients().iter().for_each(|client| client.leave());
+        self.shared
+            .clients()
+            .iter()
+            .for_each(|client| client.leave());
     }
 }
 
@@ -109,10 +133,20 @@ impl Shared {
         });
         let serves = Arc::clone(&self.serves);
         let (room, rest) = (Condvar::new(), Condvar::new());
-        let client = Arc::new(NbdClient { side, room, rest, stream, serves });
+        let client = Arc::new(NbdClient {
+            side,
+            room,
+            rest,
+            stream,
+            serves,
+        });
         let (reader, writer) = (Arc::clone(&client), Arc::clone(&client));
-        thread::Builder::new().name("answers".into()).spawn(move || writer.send_rest())?;
-        let reading = thread::Builder::new().name("client".into()).spawn(move || reader.receive());
+        thread::Builder::new()
+            .name("answers".into())
+            .spawn(move || writer.send_rest())?;
+        let reading = thread::Builder::new()
+            .name("client".into())
+            .spawn(move || reader.receive());
         if reading.is_err() {
             client.leave();
         }
@@ -126,7 +160,10 @@ impl Shared {
 /// Accepts until it is woken.
 fn accept_until_woken(listener: &Listener, waker: &Waker, shared: &Shared) {
     loop {
-        let mut waiting = [PollFd::new(listener, PollFlags::IN), PollFd::new(waker, PollFlags::IN)];
+        let mut waiting = [
+            PollFd::new(listener, PollFlags::IN),
+            PollFd::new(waker, PollFlags::IN),
+        ];
         match poll(&mut waiting, None) {
             Ok(_) if waiting[1].revents().is_empty() => {}
             Err(Errno::INTR) => continue,
@@ -255,7 +292,9 @@ impl NbdClient {
 
     /// Sends what the socket takes at once. Others may add answers meanwhile, which go as well; only one sends.
     fn send<'a>(&'a self, mut side: MutexGuard<'a, Side>) -> MutexGuard<'a, Side> {
-        let Some(mut copy) = side.copy.take() else { return side };
+        let Some(mut copy) = side.copy.take() else {
+            return side;
+        };
         while !side.gone && !side.blocked && !side.connection.output().is_empty() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             let output = side.connection.output();
@@ -292,7 +331,10 @@ impl NbdClient {
                 continue;
             }
             drop(side);
-            let taken = poll(&mut [PollFd::new(&self.stream, PollFlags::OUT)], Some(&STALLED));
+            let taken = poll(
+                &mut [PollFd::new(&self.stream, PollFlags::OUT)],
+                Some(&STALLED),
+            );
             side = self.lock();
             match taken {
                 Ok(0) => side.gone = true,

@@ -65,7 +65,10 @@ impl AcceptLoop {
             let accept = move || accept_until_woken(&listener, &waker, &peers, &Arc::new(service));
             thread::Builder::new().name(name.to_owned()).spawn(accept)?
         };
-        Ok(AcceptLoop { waker, thread: Some(thread) })
+        Ok(AcceptLoop {
+            waker,
+            thread: Some(thread),
+        })
     }
 }
 
@@ -97,7 +100,10 @@ fn accept_until_woken(listener: &Listener, waker: &Waker, name: &str, service: &
 
 /// Whether somebody connects, rather than that it is woken.
 fn wait_for_peer(listener: &Listener, waker: &Waker) -> bool {
-    let mut waiting = [PollFd::new(listener, PollFlags::IN), PollFd::new(waker, PollFlags::IN)];
+    let mut waiting = [
+        PollFd::new(listener, PollFlags::IN),
+        PollFd::new(waker, PollFlags::IN),
+    ];
     loop {
         match poll(&mut waiting, None) {
             Ok(_) => return waiting[1].revents().is_empty(),
@@ -107,7 +113,12 @@ fn wait_for_peer(listener: &Listener, waker: &Waker) -> bool {
     }
 }
 
-fn accept_all(listener: &Listener, name: &str, service: &Arc<impl Service>, threads: &mut Vec<PeerThread>) {
+fn accept_all(
+    listener: &Listener,
+    name: &str,
+    service: &Arc<impl Service>,
+    threads: &mut Vec<PeerThread>,
+) {
     loop {
         let stream = match listener.accept() {
             Ok(stream) => Arc::new(stream),
@@ -116,7 +127,10 @@ fn accept_all(listener: &Listener, name: &str, service: &Arc<impl Service>, thre
             // No descriptor is free: later, perhaps.
             Err(_) => return thread::sleep(RETRY),
         };
-        let peer = Peer { stream: Arc::clone(&stream), idle_since: IdleSince::default() };
+        let peer = Peer {
+            stream: Arc::clone(&stream),
+            idle_since: IdleSince::default(),
+        };
         peer.awaits_request();
         let idle_since = Arc::clone(&peer.idle_since);
         if !make_room(threads) {
@@ -132,7 +146,12 @@ fn accept_all(listener: &Listener, name: &str, service: &Arc<impl Service>, thre
         });
         // Without a thread to spare, dropping the stream says it.
         if let Ok(handle) = spawned {
-            threads.push(PeerThread { stream, idle_since, handle, cut_off: false });
+            threads.push(PeerThread {
+                stream,
+                idle_since,
+                handle,
+                cut_off: false,
+            });
         }
     }
 }
@@ -152,11 +171,16 @@ fn make_room(threads: &mut Vec<PeerThread>) -> bool {
         .iter_mut()
         .filter(|thread| !thread.cut_off)
         .filter_map(|thread| {
-            let since = *thread.idle_since.lock().unwrap_or_else(PoisonError::into_inner);
+            let since = *thread
+                .idle_since
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             Some((since?, thread))
         })
         .min_by_key(|(since, _)| *since);
-    let Some((_, thread)) = silent else { return false };
+    let Some((_, thread)) = silent else {
+        return false;
+    };
     thread.cut_off = true;
     // The peer may have gone by itself.
     let _ = shutdown(&*thread.stream, Shutdown::Both);
@@ -166,7 +190,10 @@ fn make_room(threads: &mut Vec<PeerThread>) -> bool {
 impl Peer {
     /// The stream to whoever is at the other end; it must not block.
     pub fn new(stream: Stream) -> Peer {
-        Peer { stream: Arc::new(stream), idle_since: IdleSince::default() }
+        Peer {
+            stream: Arc::new(stream),
+            idle_since: IdleSince::default(),
+        }
     }
 
     /// A request is waited for from now on: whoever sends none may have to make
@@ -181,7 +208,10 @@ impl Peer {
     }
 
     fn set_idle_since(&self, since: Option<Instant>) {
-        *self.idle_since.lock().unwrap_or_else(PoisonError::into_inner) = since;
+        *self
+            .idle_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = since;
     }
 
     /// Reads what has come, once there is something; 0 when the peer has said
@@ -227,7 +257,10 @@ impl Peer {
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        let left = Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: left.subsec_nanos().into(),
+        };
         match poll(&mut [PollFd::new(&*self.stream, what)], Some(&left)) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),

@@ -89,7 +89,9 @@ impl Questions {
     pub fn open(path: &Path, answers: impl Answers) -> io::Result<Questions> {
         let mut listeners = Listener::open(&Listen::Unix(path.to_owned()), OWNER)?;
         let listener = listeners.pop().ok_or(io::ErrorKind::AddrNotAvailable)?;
-        Ok(Questions { _accept_loop: AcceptLoop::open(listener, "control", Asked(answers))? })
+        Ok(Questions {
+            _accept_loop: AcceptLoop::open(listener, "control", Asked(answers))?,
+        })
     }
 }
 
@@ -103,9 +105,10 @@ impl<A: Answers> Service for Asked<A> {
             let (answer, goes_on) = match line {
                 Ok(Some(line)) if line.trim_ascii().is_empty() => continue,
                 Ok(Some(line)) => (self.answer(&line), true),
-                Err(LineError::TooLong) => {
-                    (refused::<A>(format!("a line of more than {QUESTION_BYTES_MAX} bytes")), false)
-                }
+                Err(LineError::TooLong) => (
+                    refused::<A>(format!("a line of more than {QUESTION_BYTES_MAX} bytes")),
+                    false,
+                ),
                 Ok(None) | Err(LineError::Host(_)) => return,
             };
             let written = write(peer, &answer);
@@ -133,7 +136,10 @@ impl<A: Answers> Asked<A> {
 
 /// The answer to what is no question.
 fn refused<A: Answers>(found: impl std::fmt::Display) -> A::Answer {
-    A::refusal(format!("not a question: {found}; expected one question a line, such as {}", A::EXPECTED))
+    A::refusal(format!(
+        "not a question: {found}; expected one question a line, such as {}",
+        A::EXPECTED
+    ))
 }
 
 fn write(peer: &Peer, value: &impl Serialize) -> io::Result<()> {
@@ -152,9 +158,18 @@ pub fn ask<A: DeserializeOwned>(
     question: &impl Serialize,
     patience: Duration,
 ) -> Result<A, ControlError> {
-    let unreachable = |source| ControlError::Unreachable { path: path.to_owned(), source };
-    let silent = |source| ControlError::Silent { path: path.to_owned(), source };
-    let unintelligible = |found| ControlError::Unintelligible { path: path.to_owned(), found };
+    let unreachable = |source| ControlError::Unreachable {
+        path: path.to_owned(),
+        source,
+    };
+    let silent = |source| ControlError::Silent {
+        path: path.to_owned(),
+        source,
+    };
+    let unintelligible = |found| ControlError::Unintelligible {
+        path: path.to_owned(),
+        found,
+    };
     let stream = UnixStream::connect(path).map_err(unreachable)?;
     stream.set_nonblocking(true).map_err(unreachable)?;
     let server = Peer::new(Stream::Unix(stream));
@@ -162,11 +177,19 @@ pub fn ask<A: DeserializeOwned>(
     let written = write(&server, question);
     let mut lines = Lines::new(&server, ANSWER_BYTES_MAX);
     match lines.next_by(Instant::now() + patience) {
-        Ok(Some(line)) => serde_json::from_slice(&line).map_err(|error| unintelligible(found(&line, &error))),
-        Err(LineError::TooLong) => Err(unintelligible(format!("more than {ANSWER_BYTES_MAX} bytes"))),
+        Ok(Some(line)) => {
+            serde_json::from_slice(&line).map_err(|error| unintelligible(found(&line, &error)))
+        }
+        Err(LineError::TooLong) => Err(unintelligible(format!(
+            "more than {ANSWER_BYTES_MAX} bytes"
+        ))),
         // It greets without an end of line, and hangs up on questions.
         _ if lines.rest().starts_with(NBD_GREETING) => Err(unintelligible(greeting())),
-        Ok(None) => Err(silent(written.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()))),
+        Ok(None) => Err(silent(
+            written
+                .err()
+                .unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()),
+        )),
         Err(LineError::Host(source)) => Err(silent(source)),
     }
 }

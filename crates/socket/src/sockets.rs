@@ -89,7 +89,10 @@ impl Listener {
     }
 
     fn unix(path: &Path, mode: u32) -> io::Result<Listener> {
-        Ok(Listener::Unix { socket: listen_unix(path, mode)?, path: Some(path.to_owned()) })
+        Ok(Listener::Unix {
+            socket: listen_unix(path, mode)?,
+            path: Some(path.to_owned()),
+        })
     }
 
     /// A client that connects, whose stream does not block either.
@@ -123,9 +126,14 @@ pub fn listen_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
     if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket()) {
         match UnixStream::connect(path) {
             Ok(_) => {
-                return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
+                return Err(io::Error::new(
+                    io::ErrorKind::AddrInUse,
+                    "another server listens there",
+                ));
             }
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)?,
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                fs::remove_file(path)?
+            }
             Err(error) => return Err(error),
         }
     }
@@ -141,15 +149,21 @@ pub fn listen_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
 impl Listener {
     /// Whether others than this host's users may reach it.
     pub fn is_reachable(&self) -> bool {
-        let Listener::Tcp(socket) = self else { return false };
-        socket.local_addr().is_ok_and(|address| !address.ip().is_loopback())
+        let Listener::Tcp(socket) = self else {
+            return false;
+        };
+        socket
+            .local_addr()
+            .is_ok_and(|address| !address.ip().is_loopback())
     }
 }
 
 impl Stream {
     /// The address of who is at the other end, if it is one of a network.
     pub fn peer(&self) -> Option<IpAddr> {
-        let Stream::Tcp(stream) = self else { return None };
+        let Stream::Tcp(stream) = self else {
+            return None;
+        };
         Some(stream.peer_addr().ok()?.ip())
     }
 }
@@ -169,7 +183,11 @@ fn keep_alive(stream: &TcpStream) -> io::Result<()> {
 
 /// Takes the sockets that were passed on to this process.
 fn inherited() -> io::Result<Vec<Listener>> {
-    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<i32>().ok());
+    let number = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .and_then(|value| value.parse::<i32>().ok())
+    };
     let wrong = |message: &str| io::Error::new(io::ErrorKind::InvalidInput, message.to_owned());
     if number("LISTEN_PID").is_some_and(|pid| pid != std::process::id() as i32) {
         return Err(wrong("LISTEN_PID names another process"));
@@ -177,7 +195,9 @@ fn inherited() -> io::Result<Vec<Listener>> {
     let count = number("LISTEN_FDS")
         .filter(|&count| count > 0)
         .ok_or_else(|| wrong("no sockets were passed on: LISTEN_FDS is not set"))?;
-    (FIRST_INHERITED..FIRST_INHERITED + count).map(inherit).collect()
+    (FIRST_INHERITED..FIRST_INHERITED + count)
+        .map(inherit)
+        .collect()
 }
 
 #[allow(unsafe_code)]
@@ -186,10 +206,16 @@ fn inherit(descriptor: i32) -> io::Result<Listener> {
     // and nobody else here takes them.
     let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
     let domain = sockopt::socket_domain(&descriptor).map_err(|error| {
-        io::Error::new(io::Error::from(error).kind(), "a descriptor that was passed on is no socket")
+        io::Error::new(
+            io::Error::from(error).kind(),
+            "a descriptor that was passed on is no socket",
+        )
     })?;
     Ok(if domain == rustix::net::AddressFamily::UNIX {
-        Listener::Unix { socket: descriptor.into(), path: None }
+        Listener::Unix {
+            socket: descriptor.into(),
+            path: None,
+        }
     } else {
         Listener::Tcp(descriptor.into())
     })
@@ -197,7 +223,10 @@ fn inherit(descriptor: i32) -> io::Result<Listener> {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Listener::Unix { path: Some(path), .. } = self {
+        if let Listener::Unix {
+            path: Some(path), ..
+        } = self
+        {
             // If somebody else was faster, it is gone already.
             let _ = fs::remove_file(path);
         }
@@ -208,7 +237,9 @@ impl fmt::Display for Listener {
     /// As an NBD URI without the export's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Listener::Unix { path: Some(path), .. } => write!(f, "nbd+unix:///?socket={}", path.display()),
+            Listener::Unix {
+                path: Some(path), ..
+            } => write!(f, "nbd+unix:///?socket={}", path.display()),
             Listener::Unix { path: None, .. } => f.write_str("an inherited unix socket"),
             Listener::Tcp(socket) => match socket.local_addr() {
                 Ok(address) => write!(f, "nbd://{address}"),

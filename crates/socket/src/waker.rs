@@ -14,7 +14,10 @@ impl Waker {
     /// # Errors
     /// The host's.
     pub fn new() -> io::Result<Waker> {
-        Ok(Waker(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+        Ok(Waker(eventfd(
+            0,
+            EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK,
+        )?))
     }
 
     /// Readable from now on, until it is cleared.

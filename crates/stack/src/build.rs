@@ -82,14 +82,20 @@ pub(crate) fn below_layer(
         return Ok(None);
     }
     let advised = |message: String| {
-        ConfigError::new("track_aligned", format!("{message}; give it to [host.members], or leave it out"))
+        ConfigError::new(
+            "track_aligned",
+            format!("{message}; give it to [host.members], or leave it out"),
+        )
     };
     tracks().map(Some).map_err(advised)
 }
 
 /// What members are told somebody has to weigh, and what they weigh they have to be
 /// told.
-fn check_coordination(told: Option<Coordination>, members: Option<&HostConfig>) -> Result<(), ConfigError> {
+fn check_coordination(
+    told: Option<Coordination>,
+    members: Option<&HostConfig>,
+) -> Result<(), ConfigError> {
     let weighed = members.is_some_and(HostConfig::weighs_queues);
     match told {
         Some(_) if !weighed => {
@@ -107,7 +113,13 @@ fn check_coordination(told: Option<Coordination>, members: Option<&HostConfig>) 
 }
 
 /// Keys of layouts that do not say where bytes lie.
-const RUNNING: [&str; 5] = ["dummy_parity_reads", "failed", "read_policy", "rebuild_rate", "stripe_cache"];
+const RUNNING: [&str; 5] = [
+    "dummy_parity_reads",
+    "failed",
+    "read_policy",
+    "rebuild_rate",
+    "stripe_cache",
+];
 
 impl Run {
     /// Of a stack; its file systems are aged if it is to be run, and not only checked.
@@ -116,18 +128,30 @@ impl Run {
         let fail = |error: ConfigError| stack.document.error(error);
         let layers = stack.layers(aged)?;
         let capacity = stack.volume.capacity().map_err(fail)?;
-        let terms = Terms { counted_from: Time::ZERO + stack.measurement().warm_up, aged };
+        let terms = Terms {
+            counted_from: Time::ZERO + stack.measurement().warm_up,
+            aged,
+        };
         let hosts = match &stack.hosts {
             Some(hosts) => hosts.nodes(capacity, stack.seed(), terms, stack)?,
             None => {
                 let source = match stack.programs(terms)? {
                     Some(programs) => Box::new(programs) as Box<dyn Source>,
-                    None => stack.workloads.source(capacity, stack.seed(), &stack.document)?,
+                    None => stack
+                        .workloads
+                        .source(capacity, stack.seed(), &stack.document)?,
                 };
-                vec![HostNodes { source, layers: Vec::new() }]
+                vec![HostNodes {
+                    source,
+                    layers: Vec::new(),
+                }]
             }
         };
-        Ok(Run { hosts, layers, summary })
+        Ok(Run {
+            hosts,
+            layers,
+            summary,
+        })
     }
 
     /// An engine that runs it.
@@ -136,7 +160,10 @@ impl Run {
             let source: Box<dyn Node> = host.source;
             std::iter::once(source).chain(host.layers).collect()
         };
-        Engine::of(Graph::below_all(self.hosts.into_iter().map(nodes).collect(), self.layers))
+        Engine::of(Graph::below_all(
+            self.hosts.into_iter().map(nodes).collect(),
+            self.layers,
+        ))
     }
 }
 
@@ -177,15 +204,34 @@ impl Stack {
     pub fn files(&self) -> Result<Files, StackError> {
         let refuse = |key: &str, message: &str| self.document.error(ConfigError::new(key, message));
         if self.hosts.is_some() {
-            return Err(refuse("hosts", "several hosts have a file system each; expected one [host]"));
+            return Err(refuse(
+                "hosts",
+                "several hosts have a file system each; expected one [host]",
+            ));
         }
-        let tracks = self.tracks(Wanted::Tracks).map_err(|message| refuse("volume", &message))?;
-        let terms = Terms { counted_from: Time::ZERO, aged: true };
+        let tracks = self
+            .tracks(Wanted::Tracks)
+            .map_err(|message| refuse("volume", &message))?;
+        let terms = Terms {
+            counted_from: Time::ZERO,
+            aged: true,
+        };
         let programs = self.programs(terms)?;
-        let programs = programs
-            .ok_or_else(|| refuse("host.files", "there are no files: the workload is none of programs"))?;
-        let capacity = self.volume.capacity().map_err(|error| self.document.error(error))?;
-        Ok(Files { system: programs.into_file_system(), tracks, capacity })
+        let programs = programs.ok_or_else(|| {
+            refuse(
+                "host.files",
+                "there are no files: the workload is none of programs",
+            )
+        })?;
+        let capacity = self
+            .volume
+            .capacity()
+            .map_err(|error| self.document.error(error))?;
+        Ok(Files {
+            system: programs.into_file_system(),
+            tracks,
+            capacity,
+        })
     }
 
     /// An engine that runs `source` above the host's block layer, or whatever is first
@@ -195,7 +241,10 @@ impl Stack {
     /// As for [`build`](Stack::build).
     pub fn below_files(&self, source: Box<dyn Source>) -> Result<Engine, StackError> {
         let source: Box<dyn Node> = source;
-        Ok(Engine::of(Graph::below_all(vec![vec![source]], self.layers(true)?)))
+        Ok(Engine::of(Graph::below_all(
+            vec![vec![source]],
+            self.layers(true)?,
+        )))
     }
 
     /// Layers, fresh, at time 0, and the shape of the bytes below them. Which
@@ -205,27 +254,42 @@ impl Stack {
     /// The layout's, at the line of the key.
     pub fn serve(&self) -> Result<Service, StackError> {
         if self.hosts.is_some() {
-            let message = "several hosts run their own workloads; a stack that is served has clients instead";
+            let message =
+                "several hosts run their own workloads; a stack that is served has clients instead";
             return Err(self.document.error(ConfigError::new("hosts", message)));
         }
         if self.host.files().is_some() {
-            let message = "clients have file systems of their own; leave it out of a stack that is served";
+            let message =
+                "clients have file systems of their own; leave it out of a stack that is served";
             return Err(self.document.error(ConfigError::new("host.files", message)));
         }
         if self.host.has_memory() {
-            let message = "clients have page caches of their own; leave it out of a stack that is served";
-            return Err(self.document.error(ConfigError::new("host.memory", message)));
-        }
-        self.opportunities.check_served().map_err(|error| self.document.error(error))?;
-        if self.host.keeps_pushed() {
             let message =
-                "clients keep what they have read themselves; leave it out of a stack that is served";
-            return Err(self.document.error(ConfigError::new("host.pushed", message)));
+                "clients have page caches of their own; leave it out of a stack that is served";
+            return Err(self
+                .document
+                .error(ConfigError::new("host.memory", message)));
+        }
+        self.opportunities
+            .check_served()
+            .map_err(|error| self.document.error(error))?;
+        if self.host.keeps_pushed() {
+            let message = "clients keep what they have read themselves; leave it out of a stack that is served";
+            return Err(self
+                .document
+                .error(ConfigError::new("host.pushed", message)));
         }
         let summary = self.summary()?;
         let layers = self.layers_over(&self.volume.filled(), Above::Clients, true)?;
-        let shape = self.volume.shape().map_err(|error| self.document.error(error))?;
-        Ok(Service { graph: Graph::new(layers), shape, summary })
+        let shape = self
+            .volume
+            .shape()
+            .map_err(|error| self.document.error(error))?;
+        Ok(Service {
+            graph: Graph::new(layers),
+            shape,
+            summary,
+        })
     }
 
     /// How the volume's addresses lie on its drives, without layers.
@@ -233,13 +297,24 @@ impl Stack {
     /// # Errors
     /// The layout's, at the line of the key.
     pub fn shape(&self) -> Result<Shape, StackError> {
-        self.volume.shape().map_err(|error| self.document.error(error))
+        self.volume
+            .shape()
+            .map_err(|error| self.document.error(error))
     }
 
     /// Keys of the file that put something between workload and volume, or between that and drives.
     pub fn layers_beside_volume(&self) -> Vec<&'static str> {
-        let keys = ["host", "hosts", "shared", "opportunities", "controller", "link"];
-        keys.into_iter().filter(|key| self.document.values().contains_key(*key)).collect()
+        let keys = [
+            "host",
+            "hosts",
+            "shared",
+            "opportunities",
+            "controller",
+            "link",
+        ];
+        keys.into_iter()
+            .filter(|key| self.document.values().contains_key(*key))
+            .collect()
     }
 
     /// The drives' models, in the order of the tree.
@@ -249,7 +324,11 @@ impl Stack {
 
     /// Whether an array with gears stops platters.
     pub fn has_gears(&self) -> bool {
-        let volume = self.document.values().get("volume").and_then(Value::as_object);
+        let volume = self
+            .document
+            .values()
+            .get("volume")
+            .and_then(Value::as_object);
         volume.is_some_and(crate::overrides::gears_within)
     }
 
@@ -278,35 +357,58 @@ impl Stack {
     pub fn rebuilt_members(&self) -> Result<Vec<RebuiltMember>, StackError> {
         let mut all = Vec::new();
         let added = self.volume.add_rebuilt(&[], &mut all);
-        added.map(|()| all).map_err(|error| self.document.error(error))
+        added
+            .map(|()| all)
+            .map_err(|error| self.document.error(error))
     }
 
-    fn layers_over(&self, volume: &VolumeSpec, above: Above, aged: bool) -> Result<Branch, StackError> {
+    fn layers_over(
+        &self,
+        volume: &VolumeSpec,
+        above: Above,
+        aged: bool,
+    ) -> Result<Branch, StackError> {
         let layers = || -> Result<Branch, ConfigError> {
             self.check_members_of_host()?;
             self.check_somebody_heeds(above)?;
             let volume = volume.node(self.host.members(), self.link.as_ref())?;
-            let controller = self.controller()?.map(|controller| Box::new(controller) as Box<dyn Node>);
+            let controller = self
+                .controller()?
+                .map(|controller| Box::new(controller) as Box<dyn Node>);
             let array = over(controller, volume);
             let drive = self.lone_drive(&array);
-            let array = self.opportunities.over(array, || self.watched(above, drive))?;
+            let array = self
+                .opportunities
+                .over(array, || self.watched(above, drive))?;
             let tracks = |layer: &HostConfig| below_layer(layer, || self.tracks(Wanted::Tracks));
             let underneath = |layer: &HostConfig| -> Result<Underneath, ConfigError> {
                 let below = self.volume.underneath(tracks(layer)?)?;
-                Ok(Underneath { drive: below.drive && self.controller.is_none(), ..below })
+                Ok(Underneath {
+                    drive: below.drive && self.controller.is_none(),
+                    ..below
+                })
             };
             if let Some(hosts) = &self.hosts {
-                let underneath = underneath(hosts.shared_layer()).map_err(|error| error.below("shared"))?;
+                let underneath =
+                    underneath(hosts.shared_layer()).map_err(|error| error.below("shared"))?;
                 let stripe = self.stripe()?;
                 let capacity = self.volume.capacity()?;
                 let seed = self.seed().of("shared files");
-                let site = fullstroke_files::Site { capacity, seed, stripe, tracks: None };
+                let site = fullstroke_files::Site {
+                    capacity,
+                    seed,
+                    stripe,
+                    tracks: None,
+                };
                 return hosts.shared_over(array, underneath, Ground { site, aged });
             }
             let in_host = |error: ConfigError| error.below("host");
             let underneath = underneath(&self.host).map_err(in_host)?;
             let block = over(self.host.build(underneath).map_err(in_host)?, array);
-            let block = over(self.host.pushed(self.volume.capacity()?).map_err(in_host)?, block);
+            let block = over(
+                self.host.pushed(self.volume.capacity()?).map_err(in_host)?,
+                block,
+            );
             if self.upper.has_files() {
                 // Memory holds pages of files, and stands with these.
                 return Ok(block);
@@ -323,7 +425,12 @@ impl Stack {
         if self.controller.is_some() || self.volume.is_drive() {
             return Ok(None);
         }
-        Ok(self.volume.layout()?.geometry().stripe().and_then(stripe_of))
+        Ok(self
+            .volume
+            .layout()?
+            .geometry()
+            .stripe()
+            .and_then(stripe_of))
     }
 
     /// The programs of the only host, above its files.
@@ -337,9 +444,18 @@ impl Stack {
             start: Duration::ZERO,
             terms,
         };
-        let place = Place { document: &self.document, path: "" };
+        let place = Place {
+            document: &self.document,
+            path: "",
+        };
         let host = (&self.host, "host");
-        self.upper.programs(&self.workloads, host, &ground, &mut Numbers::default(), &place)
+        self.upper.programs(
+            &self.workloads,
+            host,
+            &ground,
+            &mut Numbers::default(),
+            &place,
+        )
     }
 
     /// Whether the host can have a layer above each drive.
@@ -371,12 +487,20 @@ impl Stack {
         }
         let layers = self.layers_of_hosts();
         let memory = layers.iter().any(|layer| layer.has_memory());
-        self.opportunities.check_heard(memory, layers.iter().any(|layer| layer.keeps_pushed()))
+        self.opportunities
+            .check_heard(memory, layers.iter().any(|layer| layer.keeps_pushed()))
     }
 
     /// What opportunities watch, and for whom.
-    fn watched(&self, above: Above, drive: Result<Arc<dyn TrackTable>, String>) -> Result<Site, ConfigError> {
-        let sizes = self.layers_of_hosts().into_iter().map(HostConfig::memory_size);
+    fn watched(
+        &self,
+        above: Above,
+        drive: Result<Arc<dyn TrackTable>, String>,
+    ) -> Result<Site, ConfigError> {
+        let sizes = self
+            .layers_of_hosts()
+            .into_iter()
+            .map(HostConfig::memory_size);
         let sizes = sizes.collect::<Result<Vec<Bytes>, ConfigError>>()?;
         let page_cache = match above {
             Above::Workloads => sizes.into_iter().max().unwrap_or_default(),
@@ -403,7 +527,10 @@ impl Stack {
         if self.controller.is_some() {
             return Err("a controller with memory of its own stands before it".into());
         }
-        let one_arm = self.volume.as_drive().is_none_or(|model| model.config().actuators == 1);
+        let one_arm = self
+            .volume
+            .as_drive()
+            .is_none_or(|model| model.config().actuators == 1);
         let tracks = array.tracks().filter(|_| one_arm);
         tracks.ok_or_else(|| "the array has several drives or arms".into())
     }
@@ -413,7 +540,9 @@ impl Stack {
         Ok(if self.controller.is_some() {
             Some("the controller's memory would answer for the medium; leave [controller] out")
         } else if self.host.members().is_some() {
-            Some("requests are merged above each drive, those that verify as well; leave [host.members] out")
+            Some(
+                "requests are merged above each drive, those that verify as well; leave [host.members] out",
+            )
         } else if self.volume.fatal_failures()? > 1 {
             Some("copies and parity would not be read again; expected a layout without redundancy")
         } else {
@@ -427,9 +556,13 @@ impl Stack {
         Ok(if self.controller.is_some() {
             Err("the controller's memory would answer for the media; leave [controller] out")
         } else if self.host.members().is_some() {
-            Err("requests are merged above each drive, those that verify as well; leave [host.members] out")
+            Err(
+                "requests are merged above each drive, those that verify as well; leave [host.members] out",
+            )
         } else if self.volume.has_xor() {
-            Err("disks that compute parity among themselves take reads of data only; expected another layout")
+            Err(
+                "disks that compute parity among themselves take reads of data only; expected another layout",
+            )
         } else {
             Ok(self.volume.depth()?)
         })
@@ -444,7 +577,9 @@ impl Stack {
 
     /// The controller between host and volume, if there is one.
     fn controller(&self) -> Result<Option<Controller>, ConfigError> {
-        let Some(config) = &self.controller else { return Ok(None) };
+        let Some(config) = &self.controller else {
+            return Ok(None);
+        };
         Controller::new(config, self.volume.capacity()?, self.volume.full_stripe()?)
             .map(Some)
             .map_err(|error| error.below("controller"))
@@ -478,7 +613,11 @@ impl VolumeSpec {
     /// The layer and, below it, its members; above each drive, if they are said
     /// to have one, a host's layer; between a volume and its drives, if there is
     /// one, a link.
-    fn node(&self, host: Option<&HostConfig>, link: Option<&LinkSpec>) -> Result<Branch, ConfigError> {
+    fn node(
+        &self,
+        host: Option<&HostConfig>,
+        link: Option<&LinkSpec>,
+    ) -> Result<Branch, ConfigError> {
         match self {
             VolumeSpec::Drive(model, _) => {
                 let drive = model.branch()?;
@@ -494,7 +633,9 @@ impl VolumeSpec {
                 let layout = self.layout()?;
                 let member = members[0].node(host, link)?;
                 Ok(match link.filter(|_| self.has_drives()) {
-                    Some(link) => Branch::over(Box::new(Volume::new(layout)), member).behind(link.node(1)?),
+                    Some(link) => {
+                        Branch::over(Box::new(Volume::new(layout)), member).behind(link.node(1)?)
+                    }
                     None => member,
                 })
             }
@@ -502,11 +643,20 @@ impl VolumeSpec {
                 let tracks = self.drives().into_iter().map(Model::tracks).collect();
                 Ok(Branch::array(Box::new(self.xor(host, link)?), tracks))
             }
-            VolumeSpec::Volume { members, rebuild, coordination, path, .. } => {
+            VolumeSpec::Volume {
+                members,
+                rebuild,
+                coordination,
+                path,
+                ..
+            } => {
                 check_coordination(*coordination, host).map_err(|error| error.below(path))?;
                 let layer = Volume::new(self.layout()?).coordinating(*coordination);
                 let layer = Box::new(layer.rebuilding(rebuild.members(), rebuild.speed()));
-                let below = members.iter().map(|member| member.node(host, link)).collect::<Result<_, _>>()?;
+                let below = members
+                    .iter()
+                    .map(|member| member.node(host, link))
+                    .collect::<Result<_, _>>()?;
                 Ok(match link {
                     Some(link) if self.has_drives() => {
                         self.check_all_are_drives()?;
@@ -522,16 +672,21 @@ impl VolumeSpec {
     fn has_drives(&self) -> bool {
         match self {
             VolumeSpec::Drive(..) => false,
-            VolumeSpec::Volume { members, .. } => {
-                members.iter().any(|member| matches!(member, VolumeSpec::Drive(..)))
-            }
+            VolumeSpec::Volume { members, .. } => members
+                .iter()
+                .any(|member| matches!(member, VolumeSpec::Drive(..))),
         }
     }
 
     /// A link joins drives: among them there is no volume.
     fn check_all_are_drives(&self) -> Result<(), ConfigError> {
-        let VolumeSpec::Volume { members, path, .. } = self else { return Ok(()) };
-        if members.iter().all(|member| matches!(member, VolumeSpec::Drive(..))) {
+        let VolumeSpec::Volume { members, path, .. } = self else {
+            return Ok(());
+        };
+        if members
+            .iter()
+            .all(|member| matches!(member, VolumeSpec::Drive(..)))
+        {
             return Ok(());
         }
         let message = format!(
@@ -543,8 +698,19 @@ impl VolumeSpec {
 
     /// The array of a layout whose disks work among themselves: its drives and
     /// their link are within it.
-    fn xor(&self, host: Option<&HostConfig>, link: Option<&LinkSpec>) -> Result<SmartArray, ConfigError> {
-        let VolumeSpec::Volume { keys, members, path, rebuild, .. } = self else {
+    fn xor(
+        &self,
+        host: Option<&HostConfig>,
+        link: Option<&LinkSpec>,
+    ) -> Result<SmartArray, ConfigError> {
+        let VolumeSpec::Volume {
+            keys,
+            members,
+            path,
+            rebuild,
+            ..
+        } = self
+        else {
             unreachable!("a drive has no layout")
         };
         if !rebuild.members().is_empty() {
@@ -558,9 +724,10 @@ impl VolumeSpec {
         }
         let drive = |member: &VolumeSpec| match member {
             VolumeSpec::Drive(model, _) => Ok(model.clone()),
-            VolumeSpec::Volume { .. } => {
-                Err(ConfigError::new("members", "found a volume; the members of an xor array are drives"))
-            }
+            VolumeSpec::Volume { .. } => Err(ConfigError::new(
+                "members",
+                "found a volume; the members of an xor array are drives",
+            )),
         };
         let link = link.cloned().unwrap_or_default().build(members.len())?;
         let build = || {
@@ -572,9 +739,22 @@ impl VolumeSpec {
 
     /// The path of the uppermost volume whose members can fail without loss.
     pub(crate) fn redundant(&self) -> Option<&str> {
-        let VolumeSpec::Volume { layout, keys, members, path, .. } = self else { return None };
-        let failed = registry::known_keys(&(layout.schema)()).iter().any(|key| key == "failed");
-        let whole = keys.get("failed").is_none_or(|failed| failed.as_array().is_some_and(Vec::is_empty));
+        let VolumeSpec::Volume {
+            layout,
+            keys,
+            members,
+            path,
+            ..
+        } = self
+        else {
+            return None;
+        };
+        let failed = registry::known_keys(&(layout.schema)())
+            .iter()
+            .any(|key| key == "failed");
+        let whole = keys
+            .get("failed")
+            .is_none_or(|failed| failed.as_array().is_some_and(Vec::is_empty));
         match self.layout() {
             Ok(layout) if failed && layout.failures_survived() > 0 => whole.then_some(path),
             _ => members.iter().find_map(VolumeSpec::redundant),
@@ -594,9 +774,9 @@ impl VolumeSpec {
                 *next += 1;
                 Ok(())
             }
-            VolumeSpec::Volume { members, .. } => {
-                members.iter_mut().try_for_each(|member| member.turn_apart(seed, next))
-            }
+            VolumeSpec::Volume { members, .. } => members
+                .iter_mut()
+                .try_for_each(|member| member.turn_apart(seed, next)),
         }
     }
 
@@ -606,21 +786,28 @@ impl VolumeSpec {
 
     /// Whether it or a member is such an array.
     fn has_xor(&self) -> bool {
-        let VolumeSpec::Volume { members, .. } = self else { return false };
+        let VolumeSpec::Volume { members, .. } = self else {
+            return false;
+        };
         self.is_xor() || members.iter().any(VolumeSpec::has_xor)
     }
 
     /// How much of the longest drive is used.
     fn depth(&self) -> Result<Sectors, ConfigError> {
-        let VolumeSpec::Volume { members, .. } = self else { return self.capacity() };
+        let VolumeSpec::Volume { members, .. } = self else {
+            return self.capacity();
+        };
         if self.is_only_its_member() {
             return members[0].depth();
         }
         let layout = self.layout()?;
-        let mut each = members.iter().enumerate().map(|(index, member)| match member {
-            VolumeSpec::Drive(..) => Ok(layout.member_used(index)),
-            VolumeSpec::Volume { .. } => member.depth(),
-        });
+        let mut each = members
+            .iter()
+            .enumerate()
+            .map(|(index, member)| match member {
+                VolumeSpec::Drive(..) => Ok(layout.member_used(index)),
+                VolumeSpec::Volume { .. } => member.depth(),
+            });
         each.try_fold(Sectors::ZERO, |longest, depth| Ok(longest.max(depth?)))
     }
 
@@ -628,7 +815,12 @@ impl VolumeSpec {
     fn identity(&self) -> Value {
         match self {
             VolumeSpec::Drive(model, _) => json!({ "sectors": model.config().capacity_sectors }),
-            VolumeSpec::Volume { layout, keys, members, .. } => {
+            VolumeSpec::Volume {
+                layout,
+                keys,
+                members,
+                ..
+            } => {
                 let mut keys = keys.clone();
                 match self.is_xor() {
                     true => keys.retain(|key, _| fullstroke_smart::PLACING.contains(&key.as_str())),
@@ -647,7 +839,10 @@ impl VolumeSpec {
             VolumeSpec::Volume { members, .. } if self.is_only_its_member() => members[0].shape(),
             VolumeSpec::Volume { members, .. } => Ok(Shape::Volume {
                 layout: self.layout()?,
-                members: members.iter().map(VolumeSpec::shape).collect::<Result<_, _>>()?,
+                members: members
+                    .iter()
+                    .map(VolumeSpec::shape)
+                    .collect::<Result<_, _>>()?,
             }),
         }
     }
@@ -655,7 +850,12 @@ impl VolumeSpec {
     /// The members that are rebuilt from the beginning, at their paths below
     /// `path`.
     fn add_rebuilt(&self, path: &[usize], all: &mut Vec<RebuiltMember>) -> Result<(), ConfigError> {
-        let VolumeSpec::Volume { members, rebuild, .. } = self else { return Ok(()) };
+        let VolumeSpec::Volume {
+            members, rebuild, ..
+        } = self
+        else {
+            return Ok(());
+        };
         if self.is_only_its_member() {
             return members[0].add_rebuilt(path, all);
         }
@@ -679,9 +879,14 @@ impl VolumeSpec {
     /// The same with all members filled.
     fn filled(&self) -> VolumeSpec {
         let mut filled = self.clone();
-        if let VolumeSpec::Volume { members, rebuild, .. } = &mut filled {
+        if let VolumeSpec::Volume {
+            members, rebuild, ..
+        } = &mut filled
+        {
             rebuild.rebuild = Members::default();
-            members.iter_mut().for_each(|member| *member = member.filled());
+            members
+                .iter_mut()
+                .for_each(|member| *member = member.filled());
         }
         filled
     }
@@ -700,7 +905,9 @@ impl VolumeSpec {
     pub(crate) fn as_drive(&self) -> Option<&Model> {
         match self {
             VolumeSpec::Drive(model, _) => Some(model),
-            VolumeSpec::Volume { members, .. } if self.is_only_its_member() => members[0].as_drive(),
+            VolumeSpec::Volume { members, .. } if self.is_only_its_member() => {
+                members[0].as_drive()
+            }
             VolumeSpec::Volume { .. } => None,
         }
     }
@@ -708,9 +915,18 @@ impl VolumeSpec {
     /// What a host's layer above may know, which ends requests with `tracks`, if it does.
     fn underneath(&self, tracks: Option<Arc<Boundaries>>) -> Result<Underneath, ConfigError> {
         let drive = self.is_drive();
-        let stripes = if drive { None } else { Striped::of(self.layout()?) };
+        let stripes = if drive {
+            None
+        } else {
+            Striped::of(self.layout()?)
+        };
         let stripes = stripes.map(|striped| Box::new(striped) as Box<dyn Stripes>);
-        Ok(Underneath { capacity: self.capacity()?, drive, stripes, tracks })
+        Ok(Underneath {
+            capacity: self.capacity()?,
+            drive,
+            stripes,
+            tracks,
+        })
     }
 
     /// How much data a row of its chunks holds, if it is striped.
@@ -718,14 +934,28 @@ impl VolumeSpec {
         if self.is_drive() {
             return Ok(None);
         }
-        Ok(self.layout()?.geometry().stripe().and_then(|stripe| stripe.row))
+        Ok(self
+            .layout()?
+            .geometry()
+            .stripe()
+            .and_then(|stripe| stripe.row))
     }
 
     pub(crate) fn layout(&self) -> Result<Box<dyn Layout>, ConfigError> {
         match self {
             VolumeSpec::Drive(..) => unreachable!("a drive has no layout"),
-            VolumeSpec::Volume { layout, keys, members, rebuild, path, .. } => {
-                let capacities = members.iter().map(VolumeSpec::capacity).collect::<Result<Vec<_>, _>>()?;
+            VolumeSpec::Volume {
+                layout,
+                keys,
+                members,
+                rebuild,
+                path,
+                ..
+            } => {
+                let capacities = members
+                    .iter()
+                    .map(VolumeSpec::capacity)
+                    .collect::<Result<Vec<_>, _>>()?;
                 let build = || {
                     let mut layout = (layout.build)(keys, &capacities)?;
                     rebuild.check(&mut *layout).map(|()| layout)
@@ -745,11 +975,19 @@ impl VolumeSpec {
 
     /// The least number of further drive failures that can lose data.
     fn fatal_failures(&self) -> Result<u32, ConfigError> {
-        let VolumeSpec::Volume { members, rebuild, .. } = self else { return Ok(1) };
+        let VolumeSpec::Volume {
+            members, rebuild, ..
+        } = self
+        else {
+            return Ok(1);
+        };
         let layout = self.layout()?;
         let failed = (layout.failed().len() + rebuild.members().len()) as u32;
         let fatal_members = layout.failures_survived().saturating_sub(failed) as usize + 1;
-        let mut each = members.iter().map(VolumeSpec::fatal_failures).collect::<Result<Vec<u32>, _>>()?;
+        let mut each = members
+            .iter()
+            .map(VolumeSpec::fatal_failures)
+            .collect::<Result<Vec<u32>, _>>()?;
         each.sort_unstable();
         Ok(each.iter().take(fatal_members).sum())
     }
@@ -757,10 +995,19 @@ impl VolumeSpec {
     pub(crate) fn describe(&self) -> String {
         match self {
             VolumeSpec::Drive(..) => "drive".into(),
-            VolumeSpec::Volume { members, .. } if self.is_only_its_member() => members[0].describe(),
-            VolumeSpec::Volume { layout, members, .. } => match &members[0] {
+            VolumeSpec::Volume { members, .. } if self.is_only_its_member() => {
+                members[0].describe()
+            }
+            VolumeSpec::Volume {
+                layout, members, ..
+            } => match &members[0] {
                 VolumeSpec::Drive(..) => format!("{} of {}", layout.name, members.len()),
-                inner => format!("{} of {} x {}", layout.name, members.len(), inner.describe()),
+                inner => format!(
+                    "{} of {} x {}",
+                    layout.name,
+                    members.len(),
+                    inner.describe()
+                ),
             },
         }
     }
@@ -769,29 +1016,45 @@ impl VolumeSpec {
     pub(crate) fn drives(&self) -> Vec<&Model> {
         match self {
             VolumeSpec::Drive(model, _) => vec![model],
-            VolumeSpec::Volume { members, .. } => members.iter().flat_map(VolumeSpec::drives).collect(),
+            VolumeSpec::Volume { members, .. } => {
+                members.iter().flat_map(VolumeSpec::drives).collect()
+            }
         }
     }
 
     /// Tables that are not the drives' own.
     fn trusted_tables(&self) -> Vec<Value> {
         match self {
-            VolumeSpec::Drive(_, tracks) => tracks.identity().map(Value::from).into_iter().collect(),
-            VolumeSpec::Volume { members, .. } => {
-                members.iter().flat_map(VolumeSpec::trusted_tables).collect()
+            VolumeSpec::Drive(_, tracks) => {
+                tracks.identity().map(Value::from).into_iter().collect()
             }
+            VolumeSpec::Volume { members, .. } => members
+                .iter()
+                .flat_map(VolumeSpec::trusted_tables)
+                .collect(),
         }
     }
 
     /// The shortest idle time behind which one of the drives stops by itself.
     fn least_idle(&self) -> Result<Option<Duration>, ConfigError> {
-        let each = self.drives().into_iter().map(|model| least_idle(model.config()));
-        Ok(each.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().min())
+        let each = self
+            .drives()
+            .into_iter()
+            .map(|model| least_idle(model.config()));
+        Ok(each
+            .collect::<Result<Vec<_>, _>>()?
+            .into_iter()
+            .flatten()
+            .min())
     }
 
     /// The descriptions of all drives, in order, and the tables of those that are said to
     /// have other tracks.
     pub(crate) fn drive_configs(&self) -> Value {
-        self.drives().iter().map(|model| json!(model.config())).chain(self.trusted_tables()).collect()
+        self.drives()
+            .iter()
+            .map(|model| json!(model.config()))
+            .chain(self.trusted_tables())
+            .collect()
     }
 }

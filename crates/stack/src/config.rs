@@ -107,19 +107,39 @@ impl Stack {
         let known: Vec<String> = KEYS.iter().map(|&key| key.to_owned()).collect();
         check_known(document.values(), &known).map_err(|error| document.error(error))?;
         let hosts = Hosts::read(&document, &folder)?;
-        let workloads =
-            Workloads::read(document.values(), &Place { document: &document, path: "" }, &folder)?;
+        let workloads = Workloads::read(
+            document.values(),
+            &Place {
+                document: &document,
+                path: "",
+            },
+            &folder,
+        )?;
         let tables = Tables::read(&document).map_err(|error| document.error(error))?;
-        let upper = UpperConfig::read(&tables.host).map_err(|error| document.error(error.below("host")))?;
-        let Tables { title, seed, host, opportunities, controller, link, mut volume, measurement } = tables;
+        let upper =
+            UpperConfig::read(&tables.host).map_err(|error| document.error(error.below("host")))?;
+        let Tables {
+            title,
+            seed,
+            host,
+            opportunities,
+            controller,
+            link,
+            mut volume,
+            measurement,
+        } = tables;
         let spindles = Spindles::take(&mut volume);
         let mut volume = read_volume(&document, &folder, &volume, "volume", &Inherited::default())?;
         let spindles = spindles.map_err(|error| document.error(error))?;
         if spindles == Spindles::Apart {
-            volume.turn_apart(seed, &mut 0).map_err(|error| document.error(error.below("volume")))?;
+            volume
+                .turn_apart(seed, &mut 0)
+                .map_err(|error| document.error(error.below("volume")))?;
         }
-        let name =
-            path.file_stem().map_or_else(|| path.display().to_string(), |stem| stem.to_string_lossy().into());
+        let name = path.file_stem().map_or_else(
+            || path.display().to_string(),
+            |stem| stem.to_string_lossy().into(),
+        );
         let mut stack = Stack {
             title: title.unwrap_or_else(|| name.clone()),
             digest: String::new(),
@@ -166,7 +186,9 @@ impl Stack {
     /// There are as many as can be, or what the opportunity says against its place.
     pub fn with_opportunity(mut self, trial: opportunity::Trial) -> Result<Stack, StackError> {
         self.digest = digest(&json!({ "stack": self.digest, "opportunity": trial.name() }));
-        self.opportunities.try_out(trial).map_err(|error| self.document.error(error))?;
+        self.opportunities
+            .try_out(trial)
+            .map_err(|error| self.document.error(error))?;
         self.layers(false)?;
         Ok(self)
     }
@@ -194,12 +216,16 @@ impl Stack {
     /// The names of the workload's processes by their number, which is one more
     /// than the index here; empty where the workload names none.
     pub fn process_names(&self) -> Vec<String> {
-        self.hosts.as_ref().map_or_else(|| self.workloads.process_names(), Hosts::process_names)
+        self.hosts
+            .as_ref()
+            .map_or_else(|| self.workloads.process_names(), Hosts::process_names)
     }
 
     /// The names of the workloads by their index, where the stack has several.
     pub fn workload_names(&self) -> Vec<String> {
-        self.hosts.as_ref().map_or_else(|| self.workloads.names(), Hosts::workload_names)
+        self.hosts
+            .as_ref()
+            .map_or_else(|| self.workloads.names(), Hosts::workload_names)
     }
 
     /// Sixteen hexadecimal digits that differ where two stacks do: workload,
@@ -218,7 +244,9 @@ impl Stack {
     pub fn trace_files(&self) -> Vec<PathBuf> {
         let named = self.trace_file();
         // What is wrong with one that cannot be found, opening it tells.
-        named.map_or(Vec::new(), |path| fullstroke_trace::files_of(&path).unwrap_or(vec![path]))
+        named.map_or(Vec::new(), |path| {
+            fullstroke_trace::files_of(&path).unwrap_or(vec![path])
+        })
     }
 
     /// The trace that is replayed in so many parts of as many requests each: for each the times
@@ -228,15 +256,24 @@ impl Stack {
     /// # Errors
     /// A trace that cannot be read.
     pub fn trace_parts(&self, parts: usize) -> Result<Option<Vec<[Duration; 2]>>, StackError> {
-        let each: Option<Vec<_>> = self.workloads.all().into_iter().map(|one| one.arrival_times()).collect();
+        let each: Option<Vec<_>> = self
+            .workloads
+            .all()
+            .into_iter()
+            .map(|one| one.arrival_times())
+            .collect();
         let Some(each) = each else { return Ok(None) };
-        let each = each.into_iter().collect::<Result<Vec<Vec<Duration>>, _>>()?;
+        let each = each
+            .into_iter()
+            .collect::<Result<Vec<Vec<Duration>>, _>>()?;
         let mut all: Vec<Duration> = each.iter().flatten().copied().collect();
         all.sort_unstable();
         let in_all = |[from, to]: &[Duration; 2]| {
-            each.iter().all(|own| own.iter().any(|arrival| (from..to).contains(&arrival)))
+            each.iter()
+                .all(|own| own.iter().any(|arrival| (from..to).contains(&arrival)))
         };
-        let windows: Vec<[Duration; 2]> = parts_of(&all, parts).into_iter().filter(in_all).collect();
+        let windows: Vec<[Duration; 2]> =
+            parts_of(&all, parts).into_iter().filter(in_all).collect();
         Ok((!windows.is_empty()).then_some(windows))
     }
 
@@ -275,7 +312,9 @@ impl Stack {
         values.remove("title");
         values.remove("seed");
         self.workloads.identify(&mut values);
-        self.hosts.iter().for_each(|hosts| hosts.identify(&mut values));
+        self.hosts
+            .iter()
+            .for_each(|hosts| hosts.identify(&mut values));
         let described = json!({ "stack": values, "drives": self.volume.drive_configs() });
         digest(&described)
     }
@@ -308,14 +347,26 @@ impl Tables {
         let title = scalar(document, "title", Value::as_str)?.map(str::to_owned);
         let seed = Seed(scalar(document, "seed", Value::as_u64)?.unwrap_or(0));
         let volume = document.section("volume")?;
-        Ok(Tables { title, seed, host, opportunities, controller, link, volume, measurement })
+        Ok(Tables {
+            title,
+            seed,
+            host,
+            opportunities,
+            controller,
+            link,
+            volume,
+            measurement,
+        })
     }
 }
 
 /// Sixteen hexadecimal digits of what is described.
 pub(crate) fn digest(described: &Value) -> String {
     let hash = Sha256::digest(described.to_string());
-    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hash.iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn scalar<'a, T>(
@@ -326,7 +377,11 @@ fn scalar<'a, T>(
     match document.values().get(key) {
         None => Ok(None),
         Some(value) => convert(value).map(Some).ok_or_else(|| {
-            let expected = if key == "seed" { "a whole number, 0 or more" } else { "a text" };
+            let expected = if key == "seed" {
+                "a whole number, 0 or more"
+            } else {
+                "a text"
+            };
             ConfigError::new(key, format!("found {value}; expected {expected}"))
         }),
     }
@@ -342,5 +397,7 @@ fn read_controller(document: &Document) -> Result<Option<ControllerConfig>, Conf
         let known = registry::known_keys(&registry::schema_of::<DestageConfig>());
         check_known(destage, &known).map_err(|error| error.below("controller.destage"))?;
     }
-    read(&keys).map(Some).map_err(|error: ConfigError| error.below("controller"))
+    read(&keys)
+        .map(Some)
+        .map_err(|error: ConfigError| error.below("controller"))
 }

@@ -47,7 +47,11 @@ impl Document {
         let table = DeTable::parse(text).map_err(broken)?;
         let mut places = BTreeMap::new();
         record_places(text, "", table.get_ref(), &mut places);
-        Ok(Document { file, values, places })
+        Ok(Document {
+            file,
+            values,
+            places,
+        })
     }
 
     /// The file's name, as the user gave it.
@@ -68,7 +72,10 @@ impl Document {
         match self.values.get(name) {
             None => Ok(Map::new()),
             Some(Value::Object(table)) => Ok(table.clone()),
-            Some(other) => Err(ConfigError::new(name, format!("found {other}; expected a table, [{name}]"))),
+            Some(other) => Err(ConfigError::new(
+                name,
+                format!("found {other}; expected a table, [{name}]"),
+            )),
         }
     }
 
@@ -99,15 +106,21 @@ impl Document {
             steps.push(Step::Key(name));
             for index in rest.split_terminator(']').filter(|index| !index.is_empty()) {
                 let index = index.strip_prefix('[').and_then(|index| index.parse().ok());
-                steps.push(Step::Item(index.ok_or_else(|| format!("`{part}` has no whole number in [ ]"))?));
+                steps.push(Step::Item(
+                    index.ok_or_else(|| format!("`{part}` has no whole number in [ ]"))?,
+                ));
             }
         }
         let Some((Step::Key(first), rest)) = steps.split_first() else {
             return Err(format!("`{path}` is no path of keys"));
         };
-        let place = self.values.entry(*first).or_insert_with(|| Value::Object(Map::new()));
+        let place = self
+            .values
+            .entry(*first)
+            .or_insert_with(|| Value::Object(Map::new()));
         place_at(place, rest, path).map(|place| *place = value)?;
-        self.places.retain(|key, _| key != path && !key.starts_with(&format!("{path}.")));
+        self.places
+            .retain(|key, _| key != path && !key.starts_with(&format!("{path}.")));
         self.places.insert(path.to_owned(), Place::CommandLine);
         Ok(())
     }
@@ -133,7 +146,12 @@ impl Document {
             Some(Place::Line(line)) => Some(line),
             _ => None,
         };
-        StackError { file, line, key: error.key, message: error.message }
+        StackError {
+            file,
+            line,
+            key: error.key,
+            message: error.message,
+        }
     }
 }
 
@@ -144,36 +162,59 @@ enum Step<'a> {
 }
 
 /// The value at the end of `steps`, below `value`.
-fn place_at<'a>(value: &'a mut Value, steps: &[Step<'_>], path: &str) -> Result<&'a mut Value, String> {
-    let Some((step, rest)) = steps.split_first() else { return Ok(value) };
+fn place_at<'a>(
+    value: &'a mut Value,
+    steps: &[Step<'_>],
+    path: &str,
+) -> Result<&'a mut Value, String> {
+    let Some((step, rest)) = steps.split_first() else {
+        return Ok(value);
+    };
     let next = match (step, value) {
-        (Step::Key(key), Value::Object(table)) => {
-            table.entry(*key).or_insert_with(|| Value::Object(Map::new()))
-        }
+        (Step::Key(key), Value::Object(table)) => table
+            .entry(*key)
+            .or_insert_with(|| Value::Object(Map::new())),
         (Step::Item(index), Value::Array(items)) => {
             let length = items.len();
             items
                 .get_mut(*index)
                 .ok_or_else(|| format!("`{path}`: the array has {length} items, from [0]"))?
         }
-        (Step::Key(key), _) => return Err(format!("`{path}`: what stands before `{key}` is no table")),
+        (Step::Key(key), _) => {
+            return Err(format!("`{path}`: what stands before `{key}` is no table"));
+        }
         (Step::Item(index), _) => {
-            return Err(format!("`{path}`: what stands before `[{index}]` is no array"));
+            return Err(format!(
+                "`{path}`: what stands before `[{index}]` is no array"
+            ));
         }
     };
     place_at(next, rest, path)
 }
 
-fn record_places(text: &str, prefix: &str, table: &DeTable<'_>, places: &mut BTreeMap<String, Place>) {
+fn record_places(
+    text: &str,
+    prefix: &str,
+    table: &DeTable<'_>,
+    places: &mut BTreeMap<String, Place>,
+) {
     for (key, value) in table.iter() {
-        let path =
-            if prefix.is_empty() { key.get_ref().to_string() } else { format!("{prefix}.{}", key.get_ref()) };
+        let path = if prefix.is_empty() {
+            key.get_ref().to_string()
+        } else {
+            format!("{prefix}.{}", key.get_ref())
+        };
         places.insert(path.clone(), Place::Line(line_of(text, key.span().start)));
         record_value(text, &path, value, places);
     }
 }
 
-fn record_value(text: &str, path: &str, value: &Spanned<DeValue<'_>>, places: &mut BTreeMap<String, Place>) {
+fn record_value(
+    text: &str,
+    path: &str,
+    value: &Spanned<DeValue<'_>>,
+    places: &mut BTreeMap<String, Place>,
+) {
     match value.get_ref() {
         DeValue::Table(table) => record_places(text, path, table, places),
         DeValue::Array(items) => {
@@ -191,7 +232,11 @@ fn record_value(text: &str, path: &str, value: &Spanned<DeValue<'_>>, places: &m
 
 /// The line of a byte, from 1.
 fn line_of(text: &str, byte: usize) -> usize {
-    text.as_bytes()[..byte.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
+    text.as_bytes()[..byte.min(text.len())]
+        .iter()
+        .filter(|&&byte| byte == b'\n')
+        .count()
+        + 1
 }
 
 /// What the command line sets a key to with `=text`: a value as it is written in
@@ -223,9 +268,12 @@ mod tests {
     #[test]
     fn a_value_is_set_by_its_path_and_errors_say_so() {
         let mut document = Document::parse("a.toml", TEXT).unwrap();
-        for assignment in
-            ["volume.chunk=256KiB", "volume.members[1].drives=7", "host.queue_depth=4", "seed = 0x10"]
-        {
+        for assignment in [
+            "volume.chunk=256KiB",
+            "volume.members[1].drives=7",
+            "host.queue_depth=4",
+            "seed = 0x10",
+        ] {
             document.set(assignment).unwrap();
         }
         let values = document.values();
@@ -233,15 +281,25 @@ mod tests {
         assert_eq!(values["volume"]["members"][1]["drives"], 7);
         assert_eq!(values["host"]["queue_depth"], 4);
         assert_eq!(values["seed"], 16);
-        assert_eq!(document.error(ConfigError::new("volume.chunk", "wrong")).file, "--set volume.chunk");
+        assert_eq!(
+            document
+                .error(ConfigError::new("volume.chunk", "wrong"))
+                .file,
+            "--set volume.chunk"
+        );
     }
 
     #[test]
     fn a_path_that_leads_nowhere_is_refused() {
         let mut document = Document::parse("a.toml", TEXT).unwrap();
-        for assignment in
-            ["volume", "=3", "seed.a=1", "volume.members[2].drives=1", "volume.members[x]=1", "seed[0]=1"]
-        {
+        for assignment in [
+            "volume",
+            "=3",
+            "seed.a=1",
+            "volume.members[2].drives=1",
+            "volume.members[x]=1",
+            "seed[0]=1",
+        ] {
             assert!(document.set(assignment).is_err(), "{assignment}");
         }
     }

@@ -27,7 +27,10 @@ pub(crate) fn resolve<'a>(wanted: &str, library: &[(&'a str, &str)]) -> Result<&
                 nearest(wanted, &names)
             ))
         }
-        several => Err(format!("may mean several drives of the library; say which: {}", several.join(", "))),
+        several => Err(format!(
+            "may mean several drives of the library; say which: {}",
+            several.join(", ")
+        )),
     }
 }
 
@@ -53,38 +56,76 @@ mod tests {
     use super::*;
 
     const LIBRARY: &[(&str, &str)] = &[
-        ("seagate-cheetah-9lp", "Seagate Cheetah 9LP ST39102LW 9.1 GB"),
-        ("seagate-cheetah-9lp-measured", "Seagate Cheetah 9LP ST39102LW 9.1 GB, as measured"),
-        ("seagate-exos-2x18-18tb", "Seagate Exos 2X18 18 TB, two actuators"),
-        ("seagate-exos-x24-24tb", "Seagate Exos X24 24 TB ST24000NM002H"),
+        (
+            "seagate-cheetah-9lp",
+            "Seagate Cheetah 9LP ST39102LW 9.1 GB",
+        ),
+        (
+            "seagate-cheetah-9lp-measured",
+            "Seagate Cheetah 9LP ST39102LW 9.1 GB, as measured",
+        ),
+        (
+            "seagate-exos-2x18-18tb",
+            "Seagate Exos 2X18 18 TB, two actuators",
+        ),
+        (
+            "seagate-exos-x24-24tb",
+            "Seagate Exos X24 24 TB ST24000NM002H",
+        ),
     ];
 
     #[test]
     fn a_name_is_itself_even_where_longer_names_begin_with_it() {
-        assert_eq!(resolve("seagate-cheetah-9lp", LIBRARY), Ok("seagate-cheetah-9lp"));
+        assert_eq!(
+            resolve("seagate-cheetah-9lp", LIBRARY),
+            Ok("seagate-cheetah-9lp")
+        );
     }
 
     #[test]
     fn words_in_any_order_and_model_numbers_are_understood() {
-        for wanted in ["x24", "Exos X24", "X24 exos", "ST24000NM002H", "st24000", "24 TB", "24TB", "exos-x24"]
-        {
-            assert_eq!(resolve(wanted, LIBRARY), Ok("seagate-exos-x24-24tb"), "{wanted}");
+        for wanted in [
+            "x24",
+            "Exos X24",
+            "X24 exos",
+            "ST24000NM002H",
+            "st24000",
+            "24 TB",
+            "24TB",
+            "exos-x24",
+        ] {
+            assert_eq!(
+                resolve(wanted, LIBRARY),
+                Ok("seagate-exos-x24-24tb"),
+                "{wanted}"
+            );
         }
     }
 
     #[test]
     fn what_fits_several_drives_lists_them() {
         let message = resolve("exos", LIBRARY).unwrap_err();
-        assert!(message.contains("seagate-exos-2x18-18tb, seagate-exos-x24-24tb"), "{message}");
+        assert!(
+            message.contains("seagate-exos-2x18-18tb, seagate-exos-x24-24tb"),
+            "{message}"
+        );
         assert!(resolve("9lp", LIBRARY).unwrap_err().contains("several"));
     }
 
     #[test]
     fn what_fits_none_names_the_nearest() {
         let message = resolve("seagate-exos-x42-24tb", LIBRARY).unwrap_err();
-        assert!(message.contains("did you mean `seagate-exos-x24-24tb`"), "{message}");
+        assert!(
+            message.contains("did you mean `seagate-exos-x24-24tb`"),
+            "{message}"
+        );
         for nonsense in ["", "-", "9", "quantum bigfoot"] {
-            assert!(resolve(nonsense, LIBRARY).unwrap_err().contains("no such drive"), "{nonsense}");
+            assert!(
+                resolve(nonsense, LIBRARY)
+                    .unwrap_err()
+                    .contains("no such drive"),
+                "{nonsense}"
+            );
         }
     }
 }

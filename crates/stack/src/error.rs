@@ -19,7 +19,12 @@ pub struct StackError {
 impl StackError {
     /// An error that concerns the whole of `file`.
     pub fn whole(file: impl Into<String>, message: impl Into<String>) -> StackError {
-        StackError { file: file.into(), line: None, key: String::new(), message: message.into() }
+        StackError {
+            file: file.into(),
+            line: None,
+            key: String::new(),
+            message: message.into(),
+        }
     }
 
     /// An error of the trace reader, which names file and place itself.

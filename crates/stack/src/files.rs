@@ -8,18 +8,31 @@ use std::path::{Path, PathBuf};
 /// and drive files. What is wrong with a stack, [`Stack::load`](crate::Stack::load) tells; here it names what it can.
 pub fn files(path: &Path, overrides: &Overrides) -> Vec<PathBuf> {
     let mut files = vec![path.to_owned()];
-    let Ok(mut document) = Document::read(path) else { return files };
+    let Ok(mut document) = Document::read(path) else {
+        return files;
+    };
     if overrides.apply(&mut document).is_err() {
         return files;
     }
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut names = Vec::new();
-    document.values().values().for_each(|value| strings(value, &mut names));
+    document
+        .values()
+        .values()
+        .for_each(|value| strings(value, &mut names));
     for name in names {
         // One of several disks of a parameter file stands behind its name.
         let file = folder.join(name.split('#').next().unwrap_or(name));
-        let each = if file.is_file() { Ok(vec![file]) } else { fullstroke_trace::files_of(&file) };
-        files.extend(each.unwrap_or_default().into_iter().filter(|file| file.is_file()));
+        let each = if file.is_file() {
+            Ok(vec![file])
+        } else {
+            fullstroke_trace::files_of(&file)
+        };
+        files.extend(
+            each.unwrap_or_default()
+                .into_iter()
+                .filter(|file| file.is_file()),
+        );
     }
     files
 }

@@ -79,7 +79,8 @@ impl Hosts {
     /// # Errors
     /// At the key of what cannot be, or of a file that says so.
     pub(crate) fn read(document: &Document, folder: &Path) -> Result<Option<Hosts>, StackError> {
-        let refuse = |key: &str, message: String| Err(document.error(ConfigError::new(key, message)));
+        let refuse =
+            |key: &str, message: String| Err(document.error(ConfigError::new(key, message)));
         let items = match document.values().get("hosts") {
             None if document.values().contains_key("shared") => {
                 return refuse(
@@ -91,35 +92,60 @@ impl Hosts {
             Some(Value::Array(items)) if !items.is_empty() => items,
             Some(other) => return refuse("hosts", format!("found {other}; expected [[hosts]]")),
         };
-        if let Some(key) =
-            ["workload", "workloads", "host"].into_iter().find(|&key| document.values().contains_key(key))
+        if let Some(key) = ["workload", "workloads", "host"]
+            .into_iter()
+            .find(|&key| document.values().contains_key(key))
         {
-            return refuse(key, "found beside [[hosts]]; each of them has its own".into());
+            return refuse(
+                key,
+                "found beside [[hosts]]; each of them has its own".into(),
+            );
         }
-        let shared = document.section("shared").and_then(|table| Shared::read(&table));
+        let shared = document
+            .section("shared")
+            .and_then(|table| Shared::read(&table));
         let shared = shared.map_err(|error| document.error(error.below("shared")))?;
         let mut hosts: Vec<Host> = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let path = format!("hosts[{index}]");
-            let host = read_host(item, &hosts, &Place { document, path: &path }, folder)?;
+            let host = read_host(
+                item,
+                &hosts,
+                &Place {
+                    document,
+                    path: &path,
+                },
+                folder,
+            )?;
             hosts.push(host);
         }
         let hosts = Hosts { hosts, shared };
         let check = hosts.shared.check(&hosts.weights());
         check.map_err(|error| document.error(error.below("shared")))?;
-        hosts.check_cooperation().map_err(|error| document.error(error.below("shared")))?;
-        hosts.check_places().map_err(|error| document.error(error))?;
+        hosts
+            .check_cooperation()
+            .map_err(|error| document.error(error.below("shared")))?;
+        hosts
+            .check_places()
+            .map_err(|error| document.error(error))?;
         hosts.check_names(document)?;
         Ok(Some(hosts))
     }
 
     /// Somebody must have what another may want.
     fn check_cooperation(&self) -> Result<(), ConfigError> {
-        let lenders = self.hosts.iter().filter(|host| host.layer.has_memory()).count();
+        let lenders = self
+            .hosts
+            .iter()
+            .filter(|host| host.layer.has_memory())
+            .count();
         if !self.shared.cooperates() || (lenders > 0 && self.hosts.len() > 1) {
             return Ok(());
         }
-        let found = format!("found {} hosts, {lenders} of them with memory", self.hosts.len());
+        let found = format!(
+            "found {} hosts, {lenders} of them with memory",
+            self.hosts.len()
+        );
         let message = format!("{found}; expected two or more, and one with memory at least");
         Err(ConfigError::new("cooperation", message))
     }
@@ -133,7 +159,11 @@ impl Hosts {
                 return Err(ConfigError::new(format!("hosts[{index}].size"), message));
             }
         }
-        let places = self.hosts.iter().enumerate().filter_map(|(index, host)| Some((index, host.keys.at?)));
+        let places = self
+            .hosts
+            .iter()
+            .enumerate()
+            .filter_map(|(index, host)| Some((index, host.keys.at?)));
         for (index, at) in places {
             let message = if self.shared.addresses() == Addresses::Whole {
                 "has no effect where each host has all addresses; leave it out".to_owned()
@@ -153,10 +183,17 @@ impl Hosts {
     fn check_names(&self, document: &Document) -> Result<(), StackError> {
         let mut seen = BTreeSet::new();
         for (index, host) in self.hosts.iter().enumerate() {
-            if let Some(twice) = host.names().into_iter().find(|name| !seen.insert(name.clone())) {
-                let message =
-                    format!("a workload of this host is called `{twice}` in results, and so is another");
-                return Err(document.error(ConfigError::new(format!("hosts[{index}].name"), message)));
+            if let Some(twice) = host
+                .names()
+                .into_iter()
+                .find(|name| !seen.insert(name.clone()))
+            {
+                let message = format!(
+                    "a workload of this host is called `{twice}` in results, and so is another"
+                );
+                return Err(
+                    document.error(ConfigError::new(format!("hosts[{index}].name"), message))
+                );
             }
         }
         Ok(())
@@ -164,7 +201,11 @@ impl Hosts {
 
     /// The layers of each, and those that they share.
     pub(crate) fn layers(&self) -> Vec<&HostConfig> {
-        self.hosts.iter().map(|host| &host.layer).chain([self.shared.layer()]).collect()
+        self.hosts
+            .iter()
+            .map(|host| &host.layer)
+            .chain([self.shared.layer()])
+            .collect()
     }
 
     /// How many there are.
@@ -178,12 +219,24 @@ impl Hosts {
 
     fn regions(&self, capacity: Sectors) -> Result<Regions, ConfigError> {
         let sectors = |size: Bytes| Sectors(size.0 / SECTOR_BYTES);
-        let wanted = |host: &Host| Part { at: host.keys.at.map(sectors), size: host.keys.size.map(sectors) };
+        let wanted = |host: &Host| Part {
+            at: host.keys.at.map(sectors),
+            size: host.keys.size.map(sectors),
+        };
         let wanted: Vec<Part> = self.hosts.iter().map(wanted).collect();
         // Files have addresses of their own; whether they fit is for their file system to say.
-        let of_files =
-            || wanted.iter().filter_map(|part| part.size).map(|size| size.0).fold(0, u64::saturating_add);
-        let capacity = if self.shared.has_files() { Sectors(of_files()) } else { capacity };
+        let of_files = || {
+            wanted
+                .iter()
+                .filter_map(|part| part.size)
+                .map(|size| size.0)
+                .fold(0, u64::saturating_add)
+        };
+        let capacity = if self.shared.has_files() {
+            Sectors(of_files())
+        } else {
+            capacity
+        };
         match self.shared.addresses() {
             Addresses::Whole => Ok(Regions::whole(self.hosts.len(), capacity)),
             Addresses::Parts => Regions::parts(&wanted, capacity)
@@ -203,8 +256,14 @@ impl Hosts {
     ) -> Result<Branch, ConfigError> {
         let regions = self.regions(underneath.capacity)?;
         let names = self.hosts.iter().map(|host| &*host.keys.name).collect();
-        let shares = Shares { regions, names, weights: self.weights() };
-        self.shared.over(array, underneath, shares, ground).map_err(|error| error.below("shared"))
+        let shares = Shares {
+            regions,
+            names,
+            weights: self.weights(),
+        };
+        self.shared
+            .over(array, underneath, shares, ground)
+            .map_err(|error| error.below("shared"))
     }
 
     /// What each has above that, fresh.
@@ -219,38 +278,80 @@ impl Hosts {
         stack: &Stack,
     ) -> Result<Vec<HostNodes>, StackError> {
         let document = &stack.document;
-        let regions = self.regions(capacity).map_err(|error| document.error(error))?;
+        let regions = self
+            .regions(capacity)
+            .map_err(|error| document.error(error))?;
         let mut numbers = Numbers::default();
         let mut nodes = Vec::new();
         for (index, host) in self.hosts.iter().enumerate() {
             let path = format!("hosts[{index}]");
-            let place = Place { document, path: &path };
-            let Region { start: first, sectors } = regions.of(Port::of(index));
-            let region = Extent { start: first, sectors };
+            let place = Place {
+                document,
+                path: &path,
+            };
+            let Region {
+                start: first,
+                sectors,
+            } = regions.of(Port::of(index));
+            let region = Extent {
+                start: first,
+                sectors,
+            };
             let tracks = |wanted| match self.shared.has_files() {
                 true => Err("the host's disk is a file, whose tracks it cannot know".to_owned()),
                 false => part_of(&*stack.tracks(wanted)?, region),
             };
             let seed = seed.of(&format!("host {}", host.keys.name));
             let start = host.keys.start;
-            let ground = Ground { capacity: sectors, stripe: None, tracks: &tracks, seed, start, terms };
-            let programs =
-                host.upper.programs(&host.workloads, (&host.layer, ""), &ground, &mut numbers, &place)?;
+            let ground = Ground {
+                capacity: sectors,
+                stripe: None,
+                tracks: &tracks,
+                seed,
+                start,
+                terms,
+            };
+            let programs = host.upper.programs(
+                &host.workloads,
+                (&host.layer, ""),
+                &ground,
+                &mut numbers,
+                &place,
+            )?;
             let layer = below_layer(&host.layer, || tracks(Wanted::Tracks)).and_then(|tracks| {
-                host.layer.build(Underneath { capacity: sectors, drive: false, stripes: None, tracks })
+                host.layer.build(Underneath {
+                    capacity: sectors,
+                    drive: false,
+                    stripes: None,
+                    tracks,
+                })
             });
             let layer = layer.map_err(|error| place.error(error))?;
-            let pushed = host.layer.pushed(sectors).map_err(|error| place.error(error))?;
+            let pushed = host
+                .layer
+                .pushed(sectors)
+                .map_err(|error| place.error(error))?;
             let layer = pushed.into_iter().chain(layer);
             nodes.push(match programs {
                 Some(programs) => {
                     let source = Box::new(programs.called(&host.keys.name));
-                    HostNodes { source, layers: layer.collect() }
+                    HostNodes {
+                        source,
+                        layers: layer.collect(),
+                    }
                 }
                 None => {
-                    let source = host.workloads.of_host(sectors, seed, start, &mut numbers, &place)?;
-                    let memory = host.layer.memory(sectors).map_err(|error| place.error(error))?;
-                    HostNodes { source: Box::new(source), layers: memory.into_iter().chain(layer).collect() }
+                    let source =
+                        host.workloads
+                            .of_host(sectors, seed, start, &mut numbers, &place)?;
+                    let memory = host
+                        .layer
+                        .memory(sectors)
+                        .map_err(|error| place.error(error))?;
+                    HostNodes {
+                        source: Box::new(source),
+                        layers: memory.into_iter().chain(layer).collect(),
+                    }
                 }
             });
         }
@@ -269,7 +370,10 @@ impl Hosts {
 
     /// The names of all processes, in order.
     pub(crate) fn process_names(&self) -> Vec<String> {
-        self.hosts.iter().flat_map(|host| host.workloads.process_names()).collect()
+        self.hosts
+            .iter()
+            .flat_map(|host| host.workloads.process_names())
+            .collect()
     }
 
     /// The names of all workloads, by their number.
@@ -279,30 +383,50 @@ impl Hosts {
 
     /// Changes their tables in `values` for the digest of the stack.
     pub(crate) fn identify(&self, values: &mut Map<String, Value>) {
-        let items = values.get_mut("hosts").and_then(Value::as_array_mut).into_iter().flatten();
+        let items = values
+            .get_mut("hosts")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten();
         for (host, item) in self.hosts.iter().zip(items) {
-            item.as_object_mut().into_iter().for_each(|keys| host.workloads.identify(keys));
+            item.as_object_mut()
+                .into_iter()
+                .for_each(|keys| host.workloads.identify(keys));
         }
     }
 }
 
 /// The tracks of a host's region.
 fn part_of(table: &Boundaries, region: Extent) -> Result<Arc<Boundaries>, String> {
-    table.part(region).map(Arc::new).map_err(|error| error.to_string())
+    table
+        .part(region)
+        .map(Arc::new)
+        .map_err(|error| error.to_string())
 }
 
 impl Host {
     fn names(&self) -> Vec<String> {
         match self.workloads.names() {
             names if names.is_empty() => vec![self.keys.name.clone()],
-            names => names.into_iter().map(|name| format!("{}-{name}", self.keys.name)).collect(),
+            names => names
+                .into_iter()
+                .map(|name| format!("{}-{name}", self.keys.name))
+                .collect(),
         }
     }
 }
 
-fn read_host(item: &Value, before: &[Host], place: &Place<'_>, folder: &Path) -> Result<Host, StackError> {
+fn read_host(
+    item: &Value,
+    before: &[Host],
+    place: &Place<'_>,
+    folder: &Path,
+) -> Result<Host, StackError> {
     let Value::Object(table) = item else {
-        return Err(place.error(ConfigError::new("", format!("found {item}; expected a table"))));
+        return Err(place.error(ConfigError::new(
+            "",
+            format!("found {item}; expected a table"),
+        )));
     };
     let workloads = Workloads::read(table, place, folder)?;
     if let Workloads::Clients = workloads {
@@ -315,13 +439,17 @@ fn read_host(item: &Value, before: &[Host], place: &Place<'_>, folder: &Path) ->
     let own = known_keys(&schema_of::<HostsKeys>());
     let of_workloads = |key: &str| matches!(key, "workload" | "workloads");
     let rest = table.iter().filter(|(key, _)| !of_workloads(key));
-    let (of_host, of_layer): (Keys, Keys) =
-        rest.map(|(key, value)| (key.clone(), value.clone())).partition(|(key, _)| own.contains(key));
+    let (of_host, of_layer): (Keys, Keys) = rest
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .partition(|(key, _)| own.contains(key));
     let keys: HostsKeys = read(&of_host).map_err(|error| place.error(error))?;
     check_name(&keys.name).map_err(|error| place.error(error))?;
     let refuse = |key: &str, message: &str| Err(place.error(ConfigError::new(key, message)));
     if before.iter().any(|other| other.keys.name == keys.name) {
-        return refuse("name", &format!("found `{}` twice; hosts are told apart by name", keys.name));
+        return refuse(
+            "name",
+            &format!("found `{}` twice; hosts are told apart by name", keys.name),
+        );
     }
     if keys.weight == 0 {
         return refuse("weight", "found 0; expected at least 1");
@@ -332,7 +460,14 @@ fn read_host(item: &Value, before: &[Host], place: &Place<'_>, folder: &Path) ->
             "the members of the array are not this host's; what is shared stands between",
         );
     }
-    let layer = HostConfig::read(&of_layer).map_err(|error| place.error(error))?.called(&keys.name);
+    let layer = HostConfig::read(&of_layer)
+        .map_err(|error| place.error(error))?
+        .called(&keys.name);
     let upper = UpperConfig::read(&layer).map_err(|error| place.error(error))?;
-    Ok(Host { keys, layer, upper, workloads })
+    Ok(Host {
+        keys,
+        layer,
+        upper,
+        workloads,
+    })
 }

@@ -16,7 +16,10 @@ impl Default for LinkSpec {
     /// That of disks which compute parity among themselves, where the stack names
     /// none: an FC-AL loop, as in Chang & Du, section 4.1.2.
     fn default() -> LinkSpec {
-        LinkSpec { entry: &REGISTRY[0], keys: Keys::new() }
+        LinkSpec {
+            entry: &REGISTRY[0],
+            keys: Keys::new(),
+        }
     }
 }
 
@@ -26,7 +29,13 @@ impl LinkSpec {
     /// # Errors
     /// There is no such link, or not such a key.
     pub(crate) fn read(mut keys: Keys) -> Result<LinkSpec, ConfigError> {
-        let names = || REGISTRY.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+        let names = || {
+            REGISTRY
+                .iter()
+                .map(|entry| entry.name)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         let name = match keys.remove("kind") {
             Some(Value::String(name)) => name,
             Some(other) => {
@@ -58,7 +67,10 @@ impl LinkSpec {
     ///
     /// # Errors
     /// The link's, at its key.
-    pub(crate) fn build(&self, members: usize) -> Result<(&'static str, Box<dyn Link>), ConfigError> {
+    pub(crate) fn build(
+        &self,
+        members: usize,
+    ) -> Result<(&'static str, Box<dyn Link>), ConfigError> {
         let link = (self.entry.build)(&self.keys, members).map_err(|error| error.below("link"))?;
         Ok((self.entry.name, link))
     }

@@ -29,7 +29,10 @@ impl Opportunities {
     /// At the key of what cannot be.
     pub(crate) fn read(document: &Document) -> Result<Opportunities, ConfigError> {
         let expected = |found: &Value| {
-            ConfigError::new("opportunities", format!("found {found}; expected [[opportunities]]"))
+            ConfigError::new(
+                "opportunities",
+                format!("found {found}; expected [[opportunities]]"),
+            )
         };
         let items = match document.values().get("opportunities") {
             None => return Ok(Opportunities::default()),
@@ -38,7 +41,10 @@ impl Opportunities {
         };
         let table = |item: &Value| item.as_object().cloned().ok_or_else(|| expected(item));
         let tables = items.iter().map(table).collect::<Result<_, _>>()?;
-        let read = Opportunities { tables, trials: Vec::new() };
+        let read = Opportunities {
+            tables,
+            trials: Vec::new(),
+        };
         read.words()?;
         read.check_count()?;
         Ok(read)
@@ -56,7 +62,10 @@ impl Opportunities {
     fn check_count(&self) -> Result<(), ConfigError> {
         let found = self.tables.len() + self.trials.len();
         match found > MOST {
-            true => Err(ConfigError::new("opportunities", format!("found {found}; expected {MOST} at most"))),
+            true => Err(ConfigError::new(
+                "opportunities",
+                format!("found {found}; expected {MOST} at most"),
+            )),
             false => Ok(()),
         }
     }
@@ -65,7 +74,8 @@ impl Opportunities {
     fn words(&self) -> Result<Vec<Word>, ConfigError> {
         let word = |table: &Keys| kind_of(table).map(|(entry, _)| entry.build.word);
         let each = self.tables.iter().enumerate();
-        each.map(|(index, table)| word(table).map_err(|error| error.below(&at(index)))).collect()
+        each.map(|(index, table)| word(table).map_err(|error| error.below(&at(index))))
+            .collect()
     }
 
     /// Whether somebody heeds each.
@@ -94,7 +104,11 @@ impl Opportunities {
     /// # Errors
     /// At the first that works on its own.
     pub(crate) fn check_served(&self) -> Result<(), ConfigError> {
-        match self.words()?.into_iter().position(|word| word == Word::Nothing) {
+        match self
+            .words()?
+            .into_iter()
+            .position(|word| word == Word::Nothing)
+        {
             None => Ok(()),
             Some(index) => {
                 let message = "it reads and writes on its own, which the bytes of a stack that is served do not \
@@ -109,9 +123,16 @@ impl Opportunities {
     }
 
     fn build(&self, site: &Site) -> Result<Vec<Box<dyn Opportunity>>, ConfigError> {
-        let each = |(index, table)| build(table, site).map_err(|error: ConfigError| error.below(&at(index)));
+        let each = |(index, table)| {
+            build(table, site).map_err(|error: ConfigError| error.below(&at(index)))
+        };
         let trials = self.trials.iter().map(|trial| trial.build(site));
-        self.tables.iter().enumerate().map(each).chain(trials).collect()
+        self.tables
+            .iter()
+            .enumerate()
+            .map(each)
+            .chain(trials)
+            .collect()
     }
 
     /// An array that they watch.
@@ -126,6 +147,9 @@ impl Opportunities {
         if self.is_empty() {
             return Ok(array);
         }
-        Ok(Branch::over(Box::new(Watch::new(self.build(&site()?)?)), array))
+        Ok(Branch::over(
+            Box::new(Watch::new(self.build(&site()?)?)),
+            array,
+        ))
     }
 }

@@ -50,15 +50,25 @@ impl Overrides {
     /// What cannot be changed, and why.
     pub(crate) fn apply(&self, document: &mut Document) -> Result<(), StackError> {
         if !self.workloads.is_empty() {
-            ["workload", "workloads", "hosts", "shared"].into_iter().for_each(|key| document.remove(key));
+            ["workload", "workloads", "hosts", "shared"]
+                .into_iter()
+                .for_each(|key| document.remove(key));
             put(document, "workloads", json!(self.workloads))?;
         }
         self.apply_to_several(document)?;
-        if let Some(trace) = self.trace.as_ref().filter(|_| !document.values().contains_key("workloads")) {
+        if let Some(trace) = self
+            .trace
+            .as_ref()
+            .filter(|_| !document.values().contains_key("workloads"))
+        {
             replace_by_trace(document, trace)?;
         }
         if let Some(fio) = &self.fio {
-            put(document, "workload", json!({ "kind": "fio", "path": absolute(fio)? }))?;
+            put(
+                document,
+                "workload",
+                json!({ "kind": "fio", "path": absolute(fio)? }),
+            )?;
         }
         if let Some(drive) = &self.drive {
             put(document, "volume.drive", json!(name_of(drive)))?;
@@ -67,8 +77,9 @@ impl Overrides {
         let traces = traces_at_once(document);
         for (key, value) in &self.trace_keys {
             match traces {
-                Some(count) => (0..count)
-                    .try_for_each(|each| put(document, &format!("workloads[{each}].{key}"), value.clone()))?,
+                Some(count) => (0..count).try_for_each(|each| {
+                    put(document, &format!("workloads[{each}].{key}"), value.clone())
+                })?,
                 // Beside others the trace has them already.
                 None if several => {}
                 None => put(document, &format!("workload.{key}"), value.clone())?,
@@ -80,8 +91,12 @@ impl Overrides {
         if let Some(seed) = self.seed {
             put(document, "seed", json!(seed))?;
         }
-        self.set.iter().try_for_each(|assignment| document.set(assignment))?;
-        self.stops.as_ref().map_or(Ok(()), |stops| replace_stops(document, stops))
+        self.set
+            .iter()
+            .try_for_each(|assignment| document.set(assignment))?;
+        self.stops
+            .as_ref()
+            .map_or(Ok(()), |stops| replace_stops(document, stops))
     }
 
     /// Where there are several workloads or hosts, a trace or a job file stands in place
@@ -94,19 +109,26 @@ impl Overrides {
             }
         }
         if self.trace.is_some() || self.fio.is_some() {
-            ["workloads", "hosts", "shared"].into_iter().for_each(|key| document.remove(key));
+            ["workloads", "hosts", "shared"]
+                .into_iter()
+                .for_each(|key| document.remove(key));
             return Ok(());
         }
         let keys = !self.trace_keys.is_empty() && traces_at_once(document).is_none();
         let changed = keys || self.requests.is_some();
-        let several =
-            [("workloads", "workloads[0].requests=1000"), ("hosts", "hosts[0].workload.requests=1000")];
-        let several = several.into_iter().find(|(key, _)| document.values().contains_key(*key));
+        let several = [
+            ("workloads", "workloads[0].requests=1000"),
+            ("hosts", "hosts[0].workload.requests=1000"),
+        ];
+        let several = several
+            .into_iter()
+            .find(|(key, _)| document.values().contains_key(*key));
         match several.filter(|_| changed) {
             None => Ok(()),
             Some((key, example)) => {
-                let message =
-                    format!("the stack has several {key}; change one with --set, as in --set {example}");
+                let message = format!(
+                    "the stack has several {key}; change one with --set, as in --set {example}"
+                );
                 Err(StackError::whole(document.file(), message))
             }
         }
@@ -116,9 +138,22 @@ impl Overrides {
     fn trace_beside(&self, document: &mut Document, beside: Vec<Value>) -> Result<(), StackError> {
         let mut trace = self.trace_keys.clone();
         let path = self.trace.as_deref().map(absolute).transpose()?;
-        trace.extend([("name", json!("trace")), ("kind", json!("trace")), ("path", json!(path))].map(owned));
+        trace.extend(
+            [
+                ("name", json!("trace")),
+                ("kind", json!("trace")),
+                ("path", json!(path)),
+            ]
+            .map(owned),
+        );
         document.remove("workload");
-        put(document, "workloads", std::iter::once(Value::Object(trace)).chain(beside).collect())
+        put(
+            document,
+            "workloads",
+            std::iter::once(Value::Object(trace))
+                .chain(beside)
+                .collect(),
+        )
     }
 }
 
@@ -128,8 +163,15 @@ fn owned((key, value): (&str, Value)) -> (String, Value) {
 
 /// The tables of `[[workloads]]` that are readers in the background, told not to be waited for.
 fn background(document: &Document) -> Vec<Value> {
-    let items = document.values().get("workloads").and_then(Value::as_array).cloned().unwrap_or_default();
-    let beside = items.into_iter().filter(|item| item.get("kind") == Some(&json!("background")));
+    let items = document
+        .values()
+        .get("workloads")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    let beside = items
+        .into_iter()
+        .filter(|item| item.get("kind") == Some(&json!("background")));
     beside
         .map(|mut item| {
             if let Some(keys) = item.as_object_mut() {
@@ -142,7 +184,9 @@ fn background(document: &Document) -> Vec<Value> {
 
 /// Writes who stops platters into the volume, and takes out what says otherwise.
 fn replace_stops(document: &mut Document, stops: &Stops) -> Result<(), StackError> {
-    let Some(Value::Object(volume)) = document.values().get("volume") else { return Ok(()) };
+    let Some(Value::Object(volume)) = document.values().get("volume") else {
+        return Ok(());
+    };
     let mut volume = volume.clone();
     take_stops(&mut volume, *stops == Stops::Nobody);
     put(document, "volume", Value::Object(volume))?;
@@ -154,7 +198,11 @@ fn replace_stops(document: &mut Document, stops: &Stops) -> Result<(), StackErro
     let before_stops = |item: &Value| item.get("kind") == Some(&json!("pull-before-stop"));
     match document.values().get("opportunities") {
         Some(Value::Array(items)) if *stops == Stops::Nobody && items.iter().any(before_stops) => {
-            let others: Vec<Value> = items.iter().filter(|item| !before_stops(item)).cloned().collect();
+            let others: Vec<Value> = items
+                .iter()
+                .filter(|item| !before_stops(item))
+                .cloned()
+                .collect();
             if others.is_empty() {
                 document.remove("opportunities");
                 return Ok(());
@@ -173,18 +221,31 @@ fn take_stops(volume: &mut Map<String, Value>, gears: bool) {
     if gears && has_gears(volume) {
         volume.insert("shift_down".into(), json!(0.0));
     }
-    let members = volume.get_mut("members").and_then(Value::as_array_mut).into_iter().flatten();
-    members.filter_map(Value::as_object_mut).for_each(|member| take_stops(member, gears));
+    let members = volume
+        .get_mut("members")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten();
+    members
+        .filter_map(Value::as_object_mut)
+        .for_each(|member| take_stops(member, gears));
 }
 
 /// Whether a volume has gears itself.
 fn has_gears(volume: &Map<String, Value>) -> bool {
-    volume.get("layout").and_then(Value::as_str).is_some_and(|name| GEARED.contains(&name))
+    volume
+        .get("layout")
+        .and_then(Value::as_str)
+        .is_some_and(|name| GEARED.contains(&name))
 }
 
 /// Whether a volume, or one in it, has gears.
 pub(crate) fn gears_within(volume: &Map<String, Value>) -> bool {
-    let members = volume.get("members").and_then(Value::as_array).into_iter().flatten();
+    let members = volume
+        .get("members")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     has_gears(volume) || members.filter_map(Value::as_object).any(gears_within)
 }
 
@@ -193,8 +254,12 @@ const GEARED: [&str; 2] = ["paraid", "e-paraid"];
 
 /// How many traces are replayed at once, where there are several workloads and all are traces.
 fn traces_at_once(document: &Document) -> Option<usize> {
-    let Some(Value::Array(each)) = document.values().get("workloads") else { return None };
-    each.iter().all(|one| one["kind"] == json!("trace")).then_some(each.len())
+    let Some(Value::Array(each)) = document.values().get("workloads") else {
+        return None;
+    };
+    each.iter()
+        .all(|one| one["kind"] == json!("trace"))
+        .then_some(each.len())
 }
 
 /// Another trace keeps the keys of the one that it replaces, but for the format.
@@ -211,7 +276,10 @@ fn replace_by_trace(document: &mut Document, trace: &Path) -> Result<(), StackEr
 /// One drive has one name in digests, however it was called. A file is named
 /// from the current folder, not from the stack's.
 fn name_of(drive: &str) -> String {
-    let file = drive.split('#').next().is_some_and(|file| Path::new(file).exists());
+    let file = drive
+        .split('#')
+        .next()
+        .is_some_and(|file| Path::new(file).exists());
     let path = std::path::absolute(drive).ok().filter(|_| file);
     let known = || drives::resolve(drive).map_or_else(|_| drive.to_owned(), str::to_owned);
     path.map_or_else(known, |path| path.display().to_string())
@@ -223,7 +291,9 @@ fn absolute(path: &Path) -> Result<PathBuf, StackError> {
 }
 
 fn put(document: &mut Document, key: &str, value: Value) -> Result<(), StackError> {
-    document.put(key, value).map_err(|message| StackError::whole(document.file(), message))
+    document
+        .put(key, value)
+        .map_err(|message| StackError::whole(document.file(), message))
 }
 
 #[cfg(test)]
@@ -252,13 +322,20 @@ mod tests {
 
     #[test]
     fn a_timer_is_replaced_whole_wherever_it_stands() {
-        let timer =
-            Map::from_iter([("policy".to_owned(), json!("fixed")), ("after".to_owned(), json!("60s"))]);
+        let timer = Map::from_iter([
+            ("policy".to_owned(), json!("fixed")),
+            ("after".to_owned(), json!("60s")),
+        ]);
         let stops = Some(Stops::Timer(timer));
-        let found = changed(STOPS, &Overrides { stops, ..Overrides::default() });
+        let found = changed(
+            STOPS,
+            &Overrides {
+                stops,
+                ..Overrides::default()
+            },
+        );
         let volume = &found["volume"];
-        let expected =
-            json!({ "spin_down": { "policy": "fixed", "after": "60s" }, "command_overhead_ms": 0.1 });
+        let expected = json!({ "spin_down": { "policy": "fixed", "after": "60s" }, "command_overhead_ms": 0.1 });
         assert_eq!(volume["drive_settings"], expected);
         assert_eq!(volume["members"][0]["drive_settings"], json!({}));
         assert!(volume["members"][0].get("shift_down").is_none());
@@ -267,7 +344,13 @@ mod tests {
 
     #[test]
     fn nobody_stops_platters_where_nobody_shall() {
-        let found = changed(STOPS, &Overrides { stops: Some(Stops::Nobody), ..Overrides::default() });
+        let found = changed(
+            STOPS,
+            &Overrides {
+                stops: Some(Stops::Nobody),
+                ..Overrides::default()
+            },
+        );
         assert_eq!(found["volume"]["drive_settings"]["spin_down"], Value::Null);
         assert_eq!(found["volume"]["members"][0]["shift_down"], json!(0.0));
         assert_eq!(found["opportunities"], json!([{ "kind": "idle-flush-on" }]));
@@ -278,12 +361,26 @@ mod tests {
         let text = "[[workloads]]\nname = \"user\"\nkind = \"synthetic\"\n[[workloads]]\nname = \"scrub\"\n\
                     kind = \"background\"\nevery = \"1h\"\n";
         let trace = Some(PathBuf::from("/a.parquet"));
-        let overrides = Overrides { trace, beside_background: true, ..Overrides::default() };
+        let overrides = Overrides {
+            trace,
+            beside_background: true,
+            ..Overrides::default()
+        };
         let found = changed(text, &overrides);
         let trace = json!({ "name": "trace", "kind": "trace", "path": "/a.parquet" });
-        let scrub = json!({ "name": "scrub", "kind": "background", "every": "1h", "background": true });
+        let scrub =
+            json!({ "name": "scrub", "kind": "background", "every": "1h", "background": true });
         assert_eq!(found, json!({ "workloads": [trace, scrub] }));
-        let found = changed(text, &Overrides { beside_background: false, ..overrides });
-        assert_eq!(found, json!({ "workload": { "kind": "trace", "path": "/a.parquet" } }));
+        let found = changed(
+            text,
+            &Overrides {
+                beside_background: false,
+                ..overrides
+            },
+        );
+        assert_eq!(
+            found,
+            json!({ "workload": { "kind": "trace", "path": "/a.parquet" } })
+        );
     }
 }

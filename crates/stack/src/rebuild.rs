@@ -55,10 +55,14 @@ pub(crate) const KEYS: [&str; 3] = ["rebuild", "speed_limit_min", "speed_limit_m
 impl RebuildKeys {
     /// Takes them out of a volume's keys.
     pub(crate) fn take(keys: &mut Keys) -> Result<RebuildKeys, ConfigError> {
-        let own = KEYS.iter().filter_map(|&key| Some((key.to_owned(), keys.remove(key)?))).collect();
+        let own = KEYS
+            .iter()
+            .filter_map(|&key| Some((key.to_owned(), keys.remove(key)?)))
+            .collect();
         let keys: RebuildKeys = read(&own)?;
         if keys.speed_limit_max == Some(Bytes(0)) {
-            let message = "at 0 bytes a second no rebuild ends; give a positive rate, or leave it out";
+            let message =
+                "at 0 bytes a second no rebuild ends; give a positive rate, or leave it out";
             return Err(ConfigError::new("speed_limit_max", message));
         }
         Ok(keys)
@@ -72,8 +76,13 @@ impl RebuildKeys {
     }
 
     pub(crate) fn speed(&self) -> RebuildSpeed {
-        let least = self.speed_limit_min.unwrap_or(RebuildSpeed::default().least);
-        RebuildSpeed { least, most: self.speed_limit_max }
+        let least = self
+            .speed_limit_min
+            .unwrap_or(RebuildSpeed::default().least);
+        RebuildSpeed {
+            least,
+            most: self.speed_limit_max,
+        }
     }
 
     /// An error unless the members can be rebuilt in a volume of this layout.

@@ -26,11 +26,20 @@ pub fn reference() -> String {
          A stack file has the tables `[workload]` (or several `[[workloads]]`), `[host]` (or several `[[hosts]]` and `[shared]`), `[[opportunities]]`, `[controller]`, `[link]`, `[volume]` and `[measurement]`, and the keys `title` and `seed`.\n\
          Sizes are written `64KiB` (1024) or `64KB` (1000), times `3.5ms`. `--set volume.chunk=256KiB` replaces any key.\n",
     );
-    section(&mut page, "[volume]", "Every volume has these keys, and those of its layout.");
+    section(
+        &mut page,
+        "[volume]",
+        "Every volume has these keys, and those of its layout.",
+    );
     keys(
         &mut page,
         &Value::Object(
-            [("properties".to_owned(), Value::Object(schema::volume_keys()))].into_iter().collect(),
+            [(
+                "properties".to_owned(),
+                Value::Object(schema::volume_keys()),
+            )]
+            .into_iter()
+            .collect(),
         ),
     );
     policies(&mut page, "Layouts: `layout = ...`", LAYOUTS);
@@ -39,7 +48,9 @@ pub fn reference() -> String {
         "Disciplines: `discipline = ...` of the layout `xor`",
         fullstroke_smart::discipline::REGISTRY,
     );
-    workload::REGISTRY.iter().for_each(|kind| one_workload(&mut page, kind));
+    workload::REGISTRY
+        .iter()
+        .for_each(|kind| one_workload(&mut page, kind));
     section(
         &mut page,
         "[[workloads]]",
@@ -50,18 +61,34 @@ pub fn reference() -> String {
         ),
     );
     keys(&mut page, schema_of::<WorkloadKeys>().as_value());
-    policies(&mut page, "Arrival processes: `arrivals = { process = ... }`", arrivals::REGISTRY);
-    policies(&mut page, "Address patterns: `addresses = { pattern = ... }`", addresses::REGISTRY);
+    policies(
+        &mut page,
+        "Arrival processes: `arrivals = { process = ... }`",
+        arrivals::REGISTRY,
+    );
+    policies(
+        &mut page,
+        "Address patterns: `addresses = { pattern = ... }`",
+        addresses::REGISTRY,
+    );
     section(&mut page, "[host]", "");
     keys(&mut page, schema_of::<HostKeys>().as_value());
-    policies(&mut page, "Elevators: `elevator = ...` in `[host]` or `[host.members]`", elevator::REGISTRY);
+    policies(
+        &mut page,
+        "Elevators: `elevator = ...` in `[host]` or `[host.members]`",
+        elevator::REGISTRY,
+    );
     section(
         &mut page,
         "[host.files]",
         "The file system that programs work on; only with them. What each models: [files.md](files.md). It has these keys, and those of its kind.",
     );
     keys(&mut page, schema_of::<FilesKeys>().as_value());
-    policies(&mut page, "File systems: `kind = ...` in `[host.files]`", fullstroke_files::REGISTRY);
+    policies(
+        &mut page,
+        "File systems: `kind = ...` in `[host.files]`",
+        fullstroke_files::REGISTRY,
+    );
     section(
         &mut page,
         "[host.memory]",
@@ -104,7 +131,11 @@ pub fn reference() -> String {
          it has a block layer and a cache of its own below.",
     );
     keys(&mut page, schema_of::<StageConfig>().as_value());
-    policies(&mut page, "Fairness: `fairness = ...` in `[shared]`", fullstroke_stage::fairness::REGISTRY);
+    policies(
+        &mut page,
+        "Fairness: `fairness = ...` in `[shared]`",
+        fullstroke_stage::fairness::REGISTRY,
+    );
     policies(
         &mut page,
         "Cost of a request: `cost = { model = ... }` in `[shared]`",
@@ -175,8 +206,10 @@ pub fn reference() -> String {
     section(&mut page, "The drive library", "");
     page.push_str("| name | drive |\n|---|---|\n");
     for name in drives::names() {
-        let title =
-            drives::load(name).map_or_else(|error| error.to_string(), |model| model.config().title.clone());
+        let title = drives::load(name).map_or_else(
+            |error| error.to_string(),
+            |model| model.config().title.clone(),
+        );
         let _ = writeln!(page, "| `{name}` | {title} |");
     }
     page
@@ -191,10 +224,18 @@ fn section(page: &mut String, title: &str, text: &str) {
 
 /// A kind of workload: its keys, an example, and the tables within it.
 fn one_workload(page: &mut String, kind: &Entry<Kind>) {
-    section(page, &format!("[workload] with kind = \"{}\"", kind.name), &sentence(kind.summary));
+    section(
+        page,
+        &format!("[workload] with kind = \"{}\"", kind.name),
+        &sentence(kind.summary),
+    );
     let schema = (kind.schema)();
     keys(page, schema.as_value());
-    let _ = write!(page, "```toml\n[workload]\nkind = \"{}\"\n{}\n```\n", kind.name, kind.build.example);
+    let _ = write!(
+        page,
+        "```toml\n[workload]\nkind = \"{}\"\n{}\n```\n",
+        kind.name, kind.build.example
+    );
     for (key, table) in kind.build.tables {
         let title = match schema.as_value()["properties"][key]["type"] == "array" {
             true => format!("[[workload.{key}]]"),
@@ -208,7 +249,13 @@ fn one_workload(page: &mut String, kind: &Entry<Kind>) {
 /// A summary with a capital and a full stop.
 fn sentence(summary: &str) -> String {
     let mut letters = summary.chars();
-    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).chain(['.']).collect()
+    letters
+        .next()
+        .into_iter()
+        .flat_map(char::to_uppercase)
+        .chain(letters)
+        .chain(['.'])
+        .collect()
 }
 
 /// One entry for each policy of a registry.
@@ -226,31 +273,49 @@ fn policies_with<F>(page: &mut String, title: &str, text: &str, registry: &[Entr
 
 /// A table of the keys of an object schema; nothing if it has none.
 fn keys(page: &mut String, schema: &Value) {
-    let Some(properties) = schema["properties"].as_object().filter(|properties| !properties.is_empty())
+    let Some(properties) = schema["properties"]
+        .as_object()
+        .filter(|properties| !properties.is_empty())
     else {
         return;
     };
     page.push_str("| key | value | unless said | meaning |\n|---|---|---|---|\n");
     for (key, property) in properties {
-        let required = schema["required"].as_array().is_some_and(|list| list.iter().any(|name| name == key));
+        let required = schema["required"]
+            .as_array()
+            .is_some_and(|list| list.iter().any(|name| name == key));
         let default = match &property["default"] {
             Value::Null if required => "required".to_owned(),
             Value::Null => String::new(),
             Value::String(text) => format!("`{text}`"),
             other => format!("`{other}`"),
         };
-        let meaning = property["description"].as_str().unwrap_or_default().replace('\n', " ");
-        let _ = writeln!(page, "| `{key}` | {} | {default} | {meaning} |", kind(property, schema));
+        let meaning = property["description"]
+            .as_str()
+            .unwrap_or_default()
+            .replace('\n', " ");
+        let _ = writeln!(
+            page,
+            "| `{key}` | {} | {default} | {meaning} |",
+            kind(property, schema)
+        );
     }
     page.push('\n');
 }
 
 /// What a value may be, in a few words.
 fn kind(property: &Value, root: &Value) -> String {
-    if let Some(name) = property["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+    if let Some(name) = property["$ref"]
+        .as_str()
+        .and_then(|path| path.rsplit('/').next())
+    {
         let target = &root["$defs"][name];
         let names = choices(target);
-        return if names.is_empty() { name.to_lowercase() } else { names.join(", ") };
+        return if names.is_empty() {
+            name.to_lowercase()
+        } else {
+            names.join(", ")
+        };
     }
     let names = choices(property);
     if !names.is_empty() {
@@ -267,8 +332,11 @@ fn kind(property: &Value, root: &Value) -> String {
     match &property["type"] {
         Value::String(kind) => kind.clone(),
         Value::Array(kinds) => {
-            let kinds: Vec<&str> =
-                kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null").collect();
+            let kinds: Vec<&str> = kinds
+                .iter()
+                .filter_map(Value::as_str)
+                .filter(|kind| *kind != "null")
+                .collect();
             kinds.join(" or ")
         }
         _ => "table".into(),
@@ -277,8 +345,18 @@ fn kind(property: &Value, root: &Value) -> String {
 
 /// The names of an enumeration.
 fn choices(schema: &Value) -> Vec<String> {
-    let constants =
-        schema["oneOf"].as_array().into_iter().flatten().filter_map(|option| option["const"].as_str());
-    let names = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    constants.chain(names).map(|name| format!("`{name}`")).collect()
+    let constants = schema["oneOf"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|option| option["const"].as_str());
+    let names = schema["enum"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    constants
+        .chain(names)
+        .map(|name| format!("`{name}`"))
+        .collect()
 }

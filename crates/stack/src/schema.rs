@@ -19,8 +19,10 @@ use serde_json::{Map, Value, json};
 /// The whole schema. Policies contribute their own keys.
 pub(crate) fn stack() -> Value {
     let mut definitions = Map::new();
-    let layouts: Vec<Value> =
-        LAYOUTS.iter().map(|entry| policy(entry, "layout", volume_keys(), &mut definitions)).collect();
+    let layouts: Vec<Value> = LAYOUTS
+        .iter()
+        .map(|entry| policy(entry, "layout", volume_keys(), &mut definitions))
+        .collect();
     let mut each = Vec::new();
     let mut beside = Vec::new();
     for kind in workload::REGISTRY.iter() {
@@ -43,7 +45,9 @@ pub(crate) fn stack() -> Value {
     definitions.insert("ArrivalsConfig".into(), process);
     definitions.insert("Volume".into(), json!({ "anyOf": layouts }));
     let mut controller = hoisted(schema_of::<ControllerConfig>().into(), &mut definitions);
-    let disciplines = fullstroke_controller::discipline::REGISTRY.iter().map(|entry| entry.name);
+    let disciplines = fullstroke_controller::discipline::REGISTRY
+        .iter()
+        .map(|entry| entry.name);
     controller["properties"]["discipline"]["enum"] = disciplines.collect();
     let link = choice(fullstroke_link::REGISTRY, "kind", &mut definitions);
     let host = host(&mut definitions);
@@ -51,8 +55,7 @@ pub(crate) fn stack() -> Value {
     definitions.insert("Host".into(), host);
     let shared = shared(&mut definitions);
     let opportunity = choice(fullstroke_opportunity::REGISTRY, "kind", &mut definitions);
-    let opportunities =
-        json!({ "type": "array", "description": "what storage looks out for", "items": opportunity });
+    let opportunities = json!({ "type": "array", "description": "what storage looks out for", "items": opportunity });
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "a fullstroke stack",
@@ -89,9 +92,10 @@ fn one_workload(kind: &Entry<Kind>, definitions: &mut Map<String, Value>) -> Val
 fn side_by_side(kinds: Vec<Value>, definitions: &mut Map<String, Value>) -> Value {
     let own = hoisted(schema_of::<WorkloadKeys>().into(), definitions);
     let named = |mut kind: Value| {
-        if let (Some(properties), Some(own)) =
-            (kind["properties"].as_object_mut(), own["properties"].as_object())
-        {
+        if let (Some(properties), Some(own)) = (
+            kind["properties"].as_object_mut(),
+            own["properties"].as_object(),
+        ) {
             properties.extend(own.clone());
         }
         match kind["required"].as_array_mut() {
@@ -109,9 +113,10 @@ fn hosts(definitions: &mut Map<String, Value>) -> Value {
     let mut host = hoisted(schema_of::<HostsKeys>().into(), definitions);
     let mut layer = hoisted(schema_of::<HostKeys>().into(), definitions);
     layer["properties"]["files"] = json!({ "$ref": "#/$defs/Files" });
-    if let (Some(properties), Some(layer)) =
-        (host["properties"].as_object_mut(), layer["properties"].as_object())
-    {
+    if let (Some(properties), Some(layer)) = (
+        host["properties"].as_object_mut(),
+        layer["properties"].as_object(),
+    ) {
         properties.extend(
             layer
                 .iter()
@@ -128,12 +133,17 @@ fn hosts(definitions: &mut Map<String, Value>) -> Value {
 
 /// A stage, its rule of fairness, and a cache and block layer below it.
 fn shared(definitions: &mut Map<String, Value>) -> Value {
-    let mut shared = choice(fullstroke_stage::fairness::REGISTRY, "fairness", definitions);
+    let mut shared = choice(
+        fullstroke_stage::fairness::REGISTRY,
+        "fairness",
+        definitions,
+    );
     let mut layer = hoisted(schema_of::<HostKeys>().into(), definitions);
     let of_stage = hoisted(schema_of::<StageConfig>().into(), definitions);
-    if let (Some(properties), Some(own)) =
-        (layer["properties"].as_object_mut(), of_stage["properties"].as_object())
-    {
+    if let (Some(properties), Some(own)) = (
+        layer["properties"].as_object_mut(),
+        of_stage["properties"].as_object(),
+    ) {
         properties.remove("members");
         properties["files"] = json!({ "$ref": "#/$defs/FilesOfGuests" });
         properties.extend(own.clone());
@@ -153,8 +163,9 @@ fn host(definitions: &mut Map<String, Value>) -> Value {
     plain["properties"]["members"] = json!({ "$ref": "#/$defs/Host" });
     plain["properties"]["files"] = json!({ "$ref": "#/$defs/Files" });
     let keys = plain["properties"].as_object().cloned().unwrap_or_default();
-    let with_elevator =
-        elevator::REGISTRY.iter().map(|entry| policy(entry, "elevator", keys.clone(), definitions));
+    let with_elevator = elevator::REGISTRY
+        .iter()
+        .map(|entry| policy(entry, "elevator", keys.clone(), definitions));
     let mut each: Vec<Value> = with_elevator.collect();
     let without = ["queue_depth", "files", "memory", "pushed", "members"]
         .map(|key| (key.to_owned(), keys[key].clone()));
@@ -174,13 +185,18 @@ fn disks_that_are_files(definitions: &mut Map<String, Value>) -> Value {
     let mut common = properties_of(schema_of::<FilesKeys>(), definitions);
     common.retain(|key, _| DiskKeys::WITHOUT.iter().all(|(without, _)| without != key));
     common.extend(properties_of(schema_of::<DiskKeys>(), definitions));
-    let named = fullstroke_files::REGISTRY.iter().filter(|entry| entry.name != "raw");
+    let named = fullstroke_files::REGISTRY
+        .iter()
+        .filter(|entry| entry.name != "raw");
     file_systems(named, &common, definitions)
 }
 
 fn properties_of(schema: Schema, definitions: &mut Map<String, Value>) -> Map<String, Value> {
     let schema = hoisted(schema.into(), definitions);
-    schema["properties"].as_object().cloned().unwrap_or_default()
+    schema["properties"]
+        .as_object()
+        .cloned()
+        .unwrap_or_default()
 }
 
 fn file_systems<'a, F: 'a>(
@@ -194,8 +210,10 @@ fn file_systems<'a, F: 'a>(
 
 /// A choice among the policies of a registry.
 fn choice<F>(registry: &[Entry<F>], name_key: &str, definitions: &mut Map<String, Value>) -> Value {
-    let each: Vec<Value> =
-        registry.iter().map(|entry| policy(entry, name_key, Map::new(), definitions)).collect();
+    let each: Vec<Value> = registry
+        .iter()
+        .map(|entry| policy(entry, name_key, Map::new(), definitions))
+        .collect();
     json!({ "anyOf": each })
 }
 

@@ -50,10 +50,17 @@ impl Shared {
         }
         check_keys(&below)?;
         if below.contains_key("members") {
-            return Err(ConfigError::new("members", "hosts share the array as a whole; leave it out"));
+            return Err(ConfigError::new(
+                "members",
+                "hosts share the array as a whole; leave it out",
+            ));
         }
         let below = HostConfig::read(&below)?;
-        let files = below.files().map(DiskKeys::read).transpose().map_err(|error| error.below("files"))?;
+        let files = below
+            .files()
+            .map(DiskKeys::read)
+            .transpose()
+            .map_err(|error| error.below("files"))?;
         if files.is_some() && !below.has_memory() {
             let message = "the file system of [shared.files] keeps its metadata in memory; say size = \"64MiB\" or another";
             return Err(ConfigError::new("memory", message));
@@ -62,7 +69,12 @@ impl Shared {
             let message = "each host has a disk of its own, which is a file; leave it out";
             return Err(ConfigError::new("addresses", message));
         }
-        Ok(Shared { stage, rule, below, files })
+        Ok(Shared {
+            stage,
+            rule,
+            below,
+            files,
+        })
     }
 
     /// Whether the hosts' disks are files.
@@ -116,10 +128,19 @@ impl Shared {
             Some(files) => Branch::over(Box::new(self.disks(files, &shares, ground)?), block),
             None => over(self.below.memory(capacity)?, block),
         };
-        let Shares { regions, weights, .. } = shares;
+        let Shares {
+            regions, weights, ..
+        } = shares;
         let rule = self.stage.rule(&self.rule, &weights)?;
-        let cost = self.stage.cost.build().map_err(|error| error.below("cost"))?;
-        let depth = self.stage.queue_depth.filter(|_| !self.below.has_elevator());
+        let cost = self
+            .stage
+            .cost
+            .build()
+            .map_err(|error| error.below("cost"))?;
+        let depth = self
+            .stage
+            .queue_depth
+            .filter(|_| !self.below.has_elevator());
         let mut stage = Stage::new(regions, rule, cost, depth);
         if let Some(keys) = &self.stage.cooperation {
             stage = stage.with_cooperation(keys);
@@ -133,13 +154,29 @@ impl Shared {
         Shares { regions, names, .. }: &Shares<'_>,
         Ground { site, aged }: Ground,
     ) -> Result<FileBacked, ConfigError> {
-        let cache = self.below.cache()?.ok_or_else(|| ConfigError::new("memory", "found none"))?;
+        let cache = self
+            .below
+            .cache()?
+            .ok_or_else(|| ConfigError::new("memory", "found none"))?;
         let disk = |(index, name): (usize, &&str)| {
             let Region { start, sectors } = regions.of(Port::of(index));
-            Disk { name: (*name).to_owned(), start, sectors }
+            Disk {
+                name: (*name).to_owned(),
+                start,
+                sectors,
+            }
         };
         let disks = names.iter().enumerate().map(disk).collect();
-        let made = FileBacked::new(disks, Backing { files, keys, cache, site, aged });
+        let made = FileBacked::new(
+            disks,
+            Backing {
+                files,
+                keys,
+                cache,
+                site,
+                aged,
+            },
+        );
         made.map_err(|error| error.below("files"))
     }
 }
@@ -159,7 +196,8 @@ fn check_keys(below: &Keys) -> Result<(), ConfigError> {
         // Its elevator's keys are known to the block layer.
         return Ok(());
     }
-    let known =
-        known_keys(&schema_of::<StageConfig>()).into_iter().chain(known_keys(&schema_of::<HostKeys>()));
+    let known = known_keys(&schema_of::<StageConfig>())
+        .into_iter()
+        .chain(known_keys(&schema_of::<HostKeys>()));
     check_known(below, &known.collect::<Vec<_>>())
 }

@@ -62,7 +62,10 @@ mod tests {
         let keys: Keys = serde_json::from_value(json!({ "chunk": "32KiB" })).unwrap();
         let layout = (entry.build)(&keys, &[Sectors(100_000); 5]).unwrap();
         for lbn in (0..5000).step_by(32) {
-            assert_eq!(striped.member_of(Lbn(lbn)), layout.locate(Lbn(lbn)).member as u32);
+            assert_eq!(
+                striped.member_of(Lbn(lbn)),
+                layout.locate(Lbn(lbn)).member as u32
+            );
         }
         assert!(striped.member_of(Lbn(u64::MAX)) < 5);
     }

@@ -50,19 +50,25 @@ impl Given {
         folder: &Path,
     ) -> Result<Given, StackError> {
         let fail = |message: String| document.error(ConfigError::new(key.clone(), message));
-        let expected =
-            format!("found {value}; expected \"FILE.tracks\", or {{ file = \"FILE.tracks\", trust = true }}");
+        let expected = format!(
+            "found {value}; expected \"FILE.tracks\", or {{ file = \"FILE.tracks\", trust = true }}"
+        );
         let (file, trust) = match serde_json::from_value(value) {
             Ok(TracksKey::File(file)) => (file, false),
             Ok(TracksKey::Said { file, trust }) => (file, trust),
             Err(_) => return Err(fail(expected)),
         };
         let path = folder.join(&file);
-        let text =
-            std::fs::read_to_string(&path).map_err(|error| fail(format!("`{}`: {error}", path.display())))?;
-        let table =
-            Boundaries::parse(&text).map_err(|error| fail(format!("`{}`: {error}", path.display())))?;
-        Ok(Given { table: Arc::new(table), file, trust, key })
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| fail(format!("`{}`: {error}", path.display())))?;
+        let table = Boundaries::parse(&text)
+            .map_err(|error| fail(format!("`{}`: {error}", path.display())))?;
+        Ok(Given {
+            table: Arc::new(table),
+            file,
+            trust,
+            key,
+        })
     }
 
     /// The table as that of a drive.
@@ -78,10 +84,16 @@ impl Given {
         let capacity = self.table.check_capacity(model.config().capacity_sectors);
         capacity.map_err(|error| fail(error.to_string()))?;
         if !self.trust {
-            self.table.check_equal(&*own(model).map_err(fail)?).map_err(|error| fail(advised(error)))?;
+            self.table
+                .check_equal(&*own(model).map_err(fail)?)
+                .map_err(|error| fail(advised(error)))?;
         }
         let known = OnceLock::from(Arc::clone(&self.table));
-        Ok(Tracks { known: Arc::new(known), given: true, trusted: self.trust })
+        Ok(Tracks {
+            known: Arc::new(known),
+            given: true,
+            trusted: self.trust,
+        })
     }
 }
 
@@ -93,7 +105,9 @@ fn advised(error: MisfitError) -> String {
 
 fn own(model: &Model) -> Result<Arc<Boundaries>, String> {
     let table = Boundaries::of(&*model.tracks(), "the drive");
-    table.map(Arc::new).map_err(|error| format!("the drive's own tracks: {error}"))
+    table
+        .map(Arc::new)
+        .map_err(|error| format!("the drive's own tracks: {error}"))
 }
 
 /// The table of a drive, found when it is asked for, and once for drives alike.
@@ -115,7 +129,10 @@ impl Tracks {
 
     /// What a digest has to tell apart: a table that is not the drive's own.
     pub(crate) fn identity(&self) -> Option<String> {
-        self.known.get().filter(|_| self.trusted).map(|table| table.to_text())
+        self.known
+            .get()
+            .filter(|_| self.trusted)
+            .map(|table| table.to_text())
     }
 }
 
@@ -182,22 +199,38 @@ impl VolumeSpec {
     /// # Errors
     /// Why there are none, in words.
     pub(crate) fn windows(&self) -> Result<Arc<Boundaries>, String> {
-        let VolumeSpec::Volume { members, .. } = self else { return self.tracks() };
+        let VolumeSpec::Volume { members, .. } = self else {
+            return self.tracks();
+        };
         if self.is_only_its_member() {
             return members[0].windows();
         }
         let layout = self.layout_of_tracks()?;
-        let Geometry::Striped(Stripe { unit, row: Some(row), .. }) = layout.geometry() else {
+        let Geometry::Striped(Stripe {
+            unit,
+            row: Some(row),
+            ..
+        }) = layout.geometry()
+        else {
             return self.tracks();
         };
-        let rows = Rows { unit, row, count: layout.capacity().0 / row.0 };
+        let rows = Rows {
+            unit,
+            row,
+            count: layout.capacity().0 / row.0,
+        };
         if !rows_lie_abreast(&*layout, rows) {
             return Err(self.has_none());
         }
-        let tables = members.iter().map(VolumeSpec::windows).collect::<Result<Vec<_>, _>>()?;
+        let tables = members
+            .iter()
+            .map(VolumeSpec::windows)
+            .collect::<Result<Vec<_>, _>>()?;
         let tables: Vec<&Boundaries> = tables.iter().map(|table| &**table).collect();
         let source = format!("tracks below {}", self.describe());
-        Boundaries::of_rows(&tables, rows, source).map(Arc::new).map_err(|error| error.to_string())
+        Boundaries::of_rows(&tables, rows, source)
+            .map(Arc::new)
+            .map_err(|error| error.to_string())
     }
 
     fn layout_of_tracks(&self) -> Result<Box<dyn Layout>, String> {
@@ -208,22 +241,32 @@ impl VolumeSpec {
     }
 
     fn has_none(&self) -> String {
-        format!("the addresses of {} change drives, and no track of one is a track of it", self.describe())
+        format!(
+            "the addresses of {} change drives, and no track of one is a track of it",
+            self.describe()
+        )
     }
 }
 
 /// Tracks of members that are passed at one go each.
 fn contiguous(layout: &dyn Layout, members: &[VolumeSpec]) -> Result<Arc<Boundaries>, String> {
-    let tables = members.iter().map(VolumeSpec::tracks).collect::<Result<Vec<_>, _>>()?;
+    let tables = members
+        .iter()
+        .map(VolumeSpec::tracks)
+        .collect::<Result<Vec<_>, _>>()?;
     let capacity = layout.capacity();
     let (mut parts, mut at) = (Vec::new(), Lbn(0));
     while at.0 < capacity.0 {
         let member = layout.locate(at).member;
         let sectors = layout.member_used(member);
-        parts.push(Part { table: &tables[member], sectors });
+        parts.push(Part {
+            table: &tables[member],
+            sectors,
+        });
         at += sectors;
     }
-    let table = Boundaries::behind_each_other(&parts, "the drives below").map_err(|e| e.to_string())?;
+    let table =
+        Boundaries::behind_each_other(&parts, "the drives below").map_err(|e| e.to_string())?;
     if parts.len() < members.len() {
         check_copies(&table, &tables)?;
     }
@@ -233,7 +276,10 @@ fn contiguous(layout: &dyn Layout, members: &[VolumeSpec]) -> Result<Arc<Boundar
 /// Copies can be read from any member, and so all have to have the same tracks.
 fn check_copies(table: &Boundaries, copies: &[Arc<Boundaries>]) -> Result<(), String> {
     for (member, copy) in copies.iter().enumerate() {
-        let part = copy.part(fullstroke_contract::Extent { start: Lbn(0), sectors: table.capacity() });
+        let part = copy.part(fullstroke_contract::Extent {
+            start: Lbn(0),
+            sectors: table.capacity(),
+        });
         let part = part.map_err(|error| error.to_string())?;
         table.check_equal(&part).map_err(|error| {
             format!("the copies on members 0 and {member} have different tracks: {error}")
@@ -247,7 +293,11 @@ fn check_copies(table: &Boundaries, copies: &[Arc<Boundaries>]) -> Result<(), St
 fn rows_lie_abreast(layout: &dyn Layout, rows: Rows) -> bool {
     let abreast = |row: u64| {
         let chunks = (row * rows.row.0..(row + 1) * rows.row.0).step_by(rows.unit.0 as usize);
-        chunks.into_iter().all(|lbn| layout.locate(Lbn(lbn)).lbn.0 == row * rows.unit.0)
+        chunks
+            .into_iter()
+            .all(|lbn| layout.locate(Lbn(lbn)).lbn.0 == row * rows.unit.0)
     };
-    (0..rows.count.min(64)).chain(rows.count.checked_sub(1)).all(abreast)
+    (0..rows.count.min(64))
+        .chain(rows.count.checked_sub(1))
+        .all(abreast)
 }

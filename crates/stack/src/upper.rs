@@ -47,7 +47,9 @@ impl UpperConfig {
     /// At a key below `files`.
     pub(crate) fn read(host: &HostConfig) -> Result<UpperConfig, ConfigError> {
         let files = host.files().map(FilesConfig::read).transpose();
-        Ok(UpperConfig { files: files.map_err(|error| error.below("files"))? })
+        Ok(UpperConfig {
+            files: files.map_err(|error| error.below("files"))?,
+        })
     }
 
     /// Whether there is a file system.
@@ -71,21 +73,42 @@ impl UpperConfig {
     ) -> Result<Option<Vfs>, StackError> {
         let (host, at) = host;
         let mut build = || {
-            let started = workloads.programs(ground.seed, ground.start, self.has_files(), numbers)?;
+            let started =
+                workloads.programs(ground.seed, ground.start, self.has_files(), numbers)?;
             let Some(started) = started else {
-                return self.check_unused().map(|()| None).map_err(|error| error.below(at));
+                return self
+                    .check_unused()
+                    .map(|()| None)
+                    .map_err(|error| error.below(at));
             };
             let name = started.first().map_or("", |first| &first.name).to_owned();
-            let files = self.files.as_ref().ok_or_else(|| no_files(&name).below(at))?;
+            let files = self
+                .files
+                .as_ref()
+                .ok_or_else(|| no_files(&name).below(at))?;
             let cache = host.cache().map_err(|error| error.below(at))?;
             let cache = cache.ok_or_else(|| no_memory(&name).below(at))?;
             let seed = ground.seed.of("files");
-            let site = Site { capacity: ground.capacity, seed, stripe: ground.stripe, tracks: None };
+            let site = Site {
+                capacity: ground.capacity,
+                seed,
+                stripe: ground.stripe,
+                tracks: None,
+            };
             let Terms { counted_from, aged } = ground.terms;
-            let (site, windows) =
-                aligned(files, site, ground.tracks).map_err(|error| error.below("files").below(at))?;
-            let equipment = Equipment { files, cache, site, windows, aged, counted_from };
-            Vfs::new(started, equipment).map(Some).map_err(|error| error.below("files").below(at))
+            let (site, windows) = aligned(files, site, ground.tracks)
+                .map_err(|error| error.below("files").below(at))?;
+            let equipment = Equipment {
+                files,
+                cache,
+                site,
+                windows,
+                aged,
+                counted_from,
+            };
+            Vfs::new(started, equipment)
+                .map(Some)
+                .map_err(|error| error.below("files").below(at))
         };
         build().map_err(|error| place.error(error))
     }
@@ -109,10 +132,16 @@ fn aligned(
     tracks: &dyn Fn(Wanted) -> Result<Arc<Boundaries>, String>,
 ) -> Result<(Site, Option<Arc<Boundaries>>), ConfigError> {
     let find = |key: &'static str, wanted, advice| {
-        tracks(wanted).map(Some).map_err(|message| ConfigError::new(key, format!("{message}; {advice}")))
+        tracks(wanted)
+            .map(Some)
+            .map_err(|message| ConfigError::new(key, format!("{message}; {advice}")))
     };
     let of_files = match files.aligns() {
-        true => find("align", Wanted::Tracks, "say align_read_ahead = true alone, or leave it out")?,
+        true => find(
+            "align",
+            Wanted::Tracks,
+            "say align_read_ahead = true alone, or leave it out",
+        )?,
         false => None,
     };
     let windows = match (files.aligns_read_ahead(), &of_files) {
@@ -120,13 +149,21 @@ fn aligned(
         (true, Some(tracks)) => Some(Arc::clone(tracks)),
         (true, None) => find("align_read_ahead", Wanted::Windows, "leave it out")?,
     };
-    Ok((Site { tracks: of_files, ..site }, windows))
+    Ok((
+        Site {
+            tracks: of_files,
+            ..site
+        },
+        windows,
+    ))
 }
 
 fn no_files(program: &str) -> ConfigError {
     let kinds: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
-    let message =
-        format!("`{program}` is a program and works on files; say kind = one of {}", kinds.join(", "));
+    let message = format!(
+        "`{program}` is a program and works on files; say kind = one of {}",
+        kinds.join(", ")
+    );
     ConfigError::new("files", message)
 }
 
@@ -140,5 +177,8 @@ fn no_memory(program: &str) -> ConfigError {
 /// The stripes that a file system is made for.
 pub(crate) fn stripe_of(stripe: fullstroke_volume::Stripe) -> Option<fullstroke_files::Stripe> {
     let width = stripe.row?.0 / stripe.unit.0;
-    Some(fullstroke_files::Stripe { unit: stripe.unit, width: width as u32 })
+    Some(fullstroke_files::Stripe {
+        unit: stripe.unit,
+        width: width as u32,
+    })
 }

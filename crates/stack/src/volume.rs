@@ -26,7 +26,11 @@ impl Inherited {
     /// The drive of this name with the settings of its volume.
     fn load(&self, name: &str, folder: &Path) -> Result<Model, StackError> {
         let described = drives::load_with(name, folder, &self.settings)?;
-        let has_cache = described.config().buffer.as_ref().map(|buffer| buffer.write_back);
+        let has_cache = described
+            .config()
+            .buffer
+            .as_ref()
+            .map(|buffer| buffer.write_back);
         match (self.write_cache, has_cache) {
             (None | Some(false), None) | (None, _) => Ok(described),
             (Some(true), None) => Err(StackError::whole(
@@ -94,18 +98,29 @@ pub(crate) fn read_volume(
     path: &str,
     inherited: &Inherited,
 ) -> Result<VolumeSpec, StackError> {
-    let fail = |key: &str, message: String| document.error(ConfigError::new(key, message).below(path));
+    let fail =
+        |key: &str, message: String| document.error(ConfigError::new(key, message).below(path));
     let mut own = keys.clone();
     let layout = match own.remove("layout") {
         None => "jbod".to_owned(),
         Some(Value::String(name)) => name,
-        Some(other) => return Err(fail("layout", format!("found {other}; expected the name of a layout"))),
+        Some(other) => {
+            return Err(fail(
+                "layout",
+                format!("found {other}; expected the name of a layout"),
+            ));
+        }
     };
-    let entry =
-        find("layout", LAYOUTS, "layout", &layout).map_err(|error| document.error(error.below(path)))?;
+    let entry = find("layout", LAYOUTS, "layout", &layout)
+        .map_err(|error| document.error(error.below(path)))?;
     let known: Vec<String> = registry::known_keys(&(entry.schema)())
         .into_iter()
-        .chain(VOLUME_KEYS.iter().chain(&rebuild::KEYS).map(|&key| key.to_owned()))
+        .chain(
+            VOLUME_KEYS
+                .iter()
+                .chain(&rebuild::KEYS)
+                .map(|&key| key.to_owned()),
+        )
         .collect();
     check_known(&own, &known).map_err(|error| document.error(error.below(path)))?;
 
@@ -114,29 +129,49 @@ pub(crate) fn read_volume(
     match own.remove("drive") {
         None => {}
         Some(Value::String(name)) => inherited.drive = Some(name),
-        Some(other) => return Err(fail("drive", format!("found {other}; expected the name of a drive"))),
+        Some(other) => {
+            return Err(fail(
+                "drive",
+                format!("found {other}; expected the name of a drive"),
+            ));
+        }
     }
     match own.remove("drive_settings") {
         None => {}
         Some(Value::Object(settings)) => inherited.settings.extend(settings),
         Some(other) => {
-            return Err(fail("drive_settings", format!("found {other}; expected a table of drive keys")));
+            return Err(fail(
+                "drive_settings",
+                format!("found {other}; expected a table of drive keys"),
+            ));
         }
     }
     match own.remove("write_cache") {
         None => {}
         Some(Value::Bool(wanted)) => inherited.write_cache = Some(wanted),
-        Some(other) => return Err(fail("write_cache", format!("found {other}; expected true or false"))),
+        Some(other) => {
+            return Err(fail(
+                "write_cache",
+                format!("found {other}; expected true or false"),
+            ));
+        }
     }
     if let Some(value) = own.remove("tracks") {
-        inherited.tracks = Some(Given::read(value, format!("{path}.tracks"), document, folder)?);
+        inherited.tracks = Some(Given::read(
+            value,
+            format!("{path}.tracks"),
+            document,
+            folder,
+        )?);
     }
     let coordination = match own.remove("coordinate") {
         None => None,
-        Some(value) => Some(coordination(value).map_err(|error| document.error(error.below(path)))?),
+        Some(value) => {
+            Some(coordination(value).map_err(|error| document.error(error.below(path)))?)
+        }
     };
-    let drives =
-        count(own.remove("drives"), "drives", 1).map_err(|error| document.error(error.below(path)))?;
+    let drives = count(own.remove("drives"), "drives", 1)
+        .map_err(|error| document.error(error.below(path)))?;
     own.remove("count");
     let members = match own.remove("members") {
         None => {
@@ -157,20 +192,36 @@ pub(crate) fn read_volume(
         }
         Some(Value::Array(items)) => {
             if keys.contains_key("drives") {
-                return Err(fail("drives", "give either drives or members, not both".into()));
+                return Err(fail(
+                    "drives",
+                    "give either drives or members, not both".into(),
+                ));
             }
             read_members(document, folder, &items, path, &inherited)?
         }
-        Some(other) => return Err(fail("members", format!("found {other}; expected [[volume.members]]"))),
+        Some(other) => {
+            return Err(fail(
+                "members",
+                format!("found {other}; expected [[volume.members]]"),
+            ));
+        }
     };
-    if coordination.is_some() && (members.len() == 1 || entry.name == fullstroke_smart::LAYOUT.name) {
+    if coordination.is_some() && (members.len() == 1 || entry.name == fullstroke_smart::LAYOUT.name)
+    {
         let message = "its members have no queues of their own to be told of; leave it out";
         return Err(fail("coordinate", message.into()));
     }
     if known.iter().any(|key| key == MEMBER_ZONES) && !own.contains_key(MEMBER_ZONES) {
         own.extend(member_zones(&members).map(|zones| (MEMBER_ZONES.to_owned(), zones)));
     }
-    Ok(VolumeSpec::Volume { layout: entry, keys: own, members, rebuild, coordination, path: path.to_owned() })
+    Ok(VolumeSpec::Volume {
+        layout: entry,
+        keys: own,
+        members,
+        rebuild,
+        coordination,
+        path: path.to_owned(),
+    })
 }
 
 fn coordination(value: Value) -> Result<Coordination, ConfigError> {
@@ -186,7 +237,12 @@ const MEMBER_ZONES: &str = "member_zones";
 fn member_zones(members: &[VolumeSpec]) -> Option<Value> {
     let of_drive = |model: &Model| -> Vec<MemberZone> {
         let zones = model.tracks().zone_rates().into_iter();
-        zones.map(|zone| MemberZone { sectors: zone.sectors, bytes_per_s: zone.bytes_per_s }).collect()
+        zones
+            .map(|zone| MemberZone {
+                sectors: zone.sectors,
+                bytes_per_s: zone.bytes_per_s,
+            })
+            .collect()
     };
     let all = members.iter().map(|member| member.as_drive().map(of_drive));
     all.collect::<Option<Vec<_>>>().map(|all| json!(all))
@@ -204,7 +260,9 @@ fn read_members(
     let mut members = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let path = format!("{path}.members[{index}]");
-        let fail = |key: &str, message: String| document.error(ConfigError::new(key, message).below(&path));
+        let fail = |key: &str, message: String| {
+            document.error(ConfigError::new(key, message).below(&path))
+        };
         let Value::Object(keys) = item else {
             return Err(fail("", format!("found {item}; expected a table")));
         };
@@ -214,7 +272,9 @@ fn read_members(
         for _ in 0..times {
             match &described {
                 // Drives without a layout of their own are members themselves.
-                VolumeSpec::Volume { members: drives, .. } if !keys.contains_key("layout") => {
+                VolumeSpec::Volume {
+                    members: drives, ..
+                } if !keys.contains_key("layout") => {
                     members.extend(drives.iter().cloned());
                 }
                 _ => members.push(described.clone()),
@@ -233,7 +293,10 @@ fn count(value: Option<Value>, key: &str, unless_said: usize) -> Result<usize, C
         Some(Some(number @ 1..=MEMBERS_MAX)) => Ok(number as usize),
         Some(_) => Err(ConfigError::new(
             key,
-            format!("found {}; expected 1 to {MEMBERS_MAX}", value.unwrap_or_default()),
+            format!(
+                "found {}; expected 1 to {MEMBERS_MAX}",
+                value.unwrap_or_default()
+            ),
         )),
     }
 }
@@ -244,7 +307,10 @@ fn named_here(error: StackError, here: &StackError) -> StackError {
     if error.line.is_some() || error.file.ends_with(".toml") {
         return error;
     }
-    StackError { message: format!("`{}`: {}", error.file, error.message), ..here.clone() }
+    StackError {
+        message: format!("`{}`: {}", error.file, error.message),
+        ..here.clone()
+    }
 }
 
 #[cfg(test)]

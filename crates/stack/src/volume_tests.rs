@@ -13,8 +13,14 @@ fn caches(volume: &str, set: &[&str]) -> Result<Vec<Option<bool>>, String> {
     let file = folder.path().join("stack.toml");
     std::fs::write(&file, text).unwrap();
     let set = set.iter().map(|&key| key.to_owned()).collect();
-    let stack =
-        Stack::load(&file, &Overrides { set, ..Overrides::default() }).map_err(|error| error.to_string())?;
+    let stack = Stack::load(
+        &file,
+        &Overrides {
+            set,
+            ..Overrides::default()
+        },
+    )
+    .map_err(|error| error.to_string())?;
     let mut found = Vec::new();
     collect(&stack.volume, &mut found);
     Ok(found)
@@ -22,10 +28,16 @@ fn caches(volume: &str, set: &[&str]) -> Result<Vec<Option<bool>>, String> {
 
 fn collect(volume: &VolumeSpec, found: &mut Vec<Option<bool>>) {
     match volume {
-        VolumeSpec::Drive(model, _) => {
-            found.push(model.config().buffer.as_ref().map(|buffer| buffer.write_back))
+        VolumeSpec::Drive(model, _) => found.push(
+            model
+                .config()
+                .buffer
+                .as_ref()
+                .map(|buffer| buffer.write_back),
+        ),
+        VolumeSpec::Volume { members, .. } => {
+            members.iter().for_each(|member| collect(member, found))
         }
-        VolumeSpec::Volume { members, .. } => members.iter().for_each(|member| collect(member, found)),
     }
 }
 
@@ -40,10 +52,19 @@ fn unless_said_a_drive_does_as_its_file_says() {
 
 #[test]
 fn the_key_turns_it_on_and_off_in_the_file_and_on_the_command_line() {
-    assert_eq!(caches(&format!("{TWO}write_cache = false\n"), &[]).unwrap(), [Some(false); 2]);
-    assert_eq!(caches(TWO, &["volume.write_cache=false"]).unwrap(), [Some(false); 2]);
+    assert_eq!(
+        caches(&format!("{TWO}write_cache = false\n"), &[]).unwrap(),
+        [Some(false); 2]
+    );
+    assert_eq!(
+        caches(TWO, &["volume.write_cache=false"]).unwrap(),
+        [Some(false); 2]
+    );
     let sas = TWO.replace("x24-24tb", "10e2400-2.4tb");
-    assert_eq!(caches(&sas, &["volume.write_cache=true"]).unwrap(), [Some(true); 2]);
+    assert_eq!(
+        caches(&sas, &["volume.write_cache=true"]).unwrap(),
+        [Some(true); 2]
+    );
 }
 
 #[test]
@@ -56,7 +77,10 @@ fn members_may_differ() {
 
 #[test]
 fn other_settings_of_the_buffer_stay() {
-    let set = ["volume.drive_settings.buffer.segments=7", "volume.drive_settings.buffer.write_segments=2"];
+    let set = [
+        "volume.drive_settings.buffer.segments=7",
+        "volume.drive_settings.buffer.write_segments=2",
+    ];
     let set = [&set[..], &["volume.write_cache=false"]].concat();
     assert_eq!(caches(TWO, &set).unwrap(), [Some(false); 2]);
 }
@@ -64,9 +88,18 @@ fn other_settings_of_the_buffer_stay() {
 #[test]
 fn a_drive_without_a_buffer_has_none_and_says_so() {
     let plain = TWO.replace("seagate-exos-x24-24tb", "seagate-cheetah-9lp");
-    assert_eq!(caches(&plain, &["volume.write_cache=false"]).unwrap(), [None, None]);
+    assert_eq!(
+        caches(&plain, &["volume.write_cache=false"]).unwrap(),
+        [None, None]
+    );
     let refused = caches(&plain, &["volume.write_cache=true"]).unwrap_err();
-    assert!(refused.contains("write_cache") && refused.contains("no buffer"), "{refused}");
+    assert!(
+        refused.contains("write_cache") && refused.contains("no buffer"),
+        "{refused}"
+    );
     let no_switch = caches(TWO, &["volume.write_cache=3"]).unwrap_err();
-    assert!(no_switch.contains("volume.write_cache") && no_switch.contains("true or false"), "{no_switch}");
+    assert!(
+        no_switch.contains("volume.write_cache") && no_switch.contains("true or false"),
+        "{no_switch}"
+    );
 }

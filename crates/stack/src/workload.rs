@@ -118,8 +118,14 @@ pub(crate) struct Kind {
 
 /// Every kind of workload, those that are programs last.
 pub(crate) static REGISTRY: LazyLock<Vec<Entry<Kind>>> = LazyLock::new(|| {
-    let own =
-        [trace::ENTRY, synthetic::ENTRY, processes::ENTRY, streams::ENTRY, fio::ENTRY, background::ENTRY];
+    let own = [
+        trace::ENTRY,
+        synthetic::ENTRY,
+        processes::ENTRY,
+        streams::ENTRY,
+        fio::ENTRY,
+        background::ENTRY,
+    ];
     own.into_iter().chain(program::entries()).collect()
 });
 
@@ -171,7 +177,10 @@ pub(crate) fn read_workload(
     let mut own = keys.clone();
     own.remove("kind");
     check_known(&own, &known_keys(&(kind.schema)()))?;
-    kind.build.tables.iter().try_for_each(|&(key, schema)| check_table(&own, key, schema))?;
+    kind.build
+        .tables
+        .iter()
+        .try_for_each(|&(key, schema)| check_table(&own, key, schema))?;
     match kind.build.read {
         Read::Itself(read) => read(&own, folder),
         Read::Program(entry) => program::read(entry, &own, folder),
@@ -182,7 +191,9 @@ pub(crate) fn read_workload(
 /// of a list, has an unknown one.
 fn check_table(keys: &Keys, key: &str, schema: fn() -> Schema) -> Result<(), ConfigError> {
     let check = |value: &Value, at: &str| match value {
-        Value::Object(table) => check_known(table, &known_keys(&schema())).map_err(|error| error.below(at)),
+        Value::Object(table) => {
+            check_known(table, &known_keys(&schema())).map_err(|error| error.below(at))
+        }
         // What is no table, reading finds.
         _ => Ok(()),
     };
@@ -203,6 +214,7 @@ pub(crate) fn names<'a>(kinds: impl Iterator<Item = &'a Entry<Kind>>) -> String 
 
 pub(crate) fn no_workload() -> ConfigError {
     let kinds = names(REGISTRY.iter());
-    let message = format!("the stack has no workload; say kind = one of {kinds}, or give --trace or --fio");
+    let message =
+        format!("the stack has no workload; say kind = one of {kinds}, or give --trace or --fio");
     ConfigError::new("kind", message)
 }

@@ -60,14 +60,22 @@ pub(crate) struct Place<'a> {
 /// is brought to its end.
 pub(crate) fn lasts(document: &Document) -> Option<Duration> {
     fn tables(of: &Map<String, Value>) -> impl Iterator<Item = &Value> {
-        let several = of.get("workloads").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let several = of
+            .get("workloads")
+            .and_then(Value::as_array)
+            .map_or(&[][..], Vec::as_slice);
         of.get("workload").into_iter().chain(several)
     }
     let values = document.values();
-    let hosts = values.get("hosts").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let hosts = values
+        .get("hosts")
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
     let hosts = hosts.iter().filter_map(Value::as_object);
     let time = |table: &Value, key: &str| {
-        table.get(key).and_then(|value| serde_json::from_value::<Duration>(value.clone()).ok())
+        table
+            .get(key)
+            .and_then(|value| serde_json::from_value::<Duration>(value.clone()).ok())
     };
     // The rounds of a background workload are brought to their ends, which may take long.
     let lasts = |table: &Value| {
@@ -75,13 +83,20 @@ pub(crate) fn lasts(document: &Document) -> Option<Duration> {
         let duration = time(table, "duration").filter(|_| bounded)?;
         Some(duration + time(table, "start").unwrap_or(Duration::ZERO))
     };
-    let each: Option<Vec<Duration>> = tables(values).chain(hosts.flat_map(tables)).map(lasts).collect();
+    let each: Option<Vec<Duration>> = tables(values)
+        .chain(hosts.flat_map(tables))
+        .map(lasts)
+        .collect();
     each?.into_iter().max()
 }
 
 impl Place<'_> {
     fn of(&self, key: &str) -> String {
-        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
     }
     /// An error at a key of the table.
     pub(crate) fn error(&self, error: ConfigError) -> StackError {
@@ -112,8 +127,16 @@ impl Numbers {
 
 /// The program that a workload is. One that can do without files is none where the
 /// host has none.
-fn program_of(workload: &dyn Workload, seed: Seed, files: bool) -> Result<Option<StartedAs>, ConfigError> {
-    if !files && workload.is_job_file() { Ok(None) } else { workload.program(seed) }
+fn program_of(
+    workload: &dyn Workload,
+    seed: Seed,
+    files: bool,
+) -> Result<Option<StartedAs>, ConfigError> {
+    if !files && workload.is_job_file() {
+        Ok(None)
+    } else {
+        workload.program(seed)
+    }
 }
 
 impl Workloads {
@@ -122,7 +145,11 @@ impl Workloads {
     ///
     /// # Errors
     /// At the key of what cannot be, or of a file that says so.
-    pub(crate) fn read(table: &Keys, place: &Place<'_>, folder: &Path) -> Result<Workloads, StackError> {
+    pub(crate) fn read(
+        table: &Keys,
+        place: &Place<'_>,
+        folder: &Path,
+    ) -> Result<Workloads, StackError> {
         let refuse = |message: String| Err(place.error(ConfigError::new("workloads", message)));
         match (table.get("workload"), table.get("workloads")) {
             (Some(_), Some(_)) => refuse("found beside [workload]; give one of the two".into()),
@@ -137,7 +164,8 @@ impl Workloads {
                         return Err(place.error(ConfigError::new("workload", message)));
                     }
                 };
-                read_one(&keys, folder).map_err(|error| error.at(&place.of("workload"), place.document))
+                read_one(&keys, folder)
+                    .map_err(|error| error.at(&place.of("workload"), place.document))
             }
         }
     }
@@ -156,10 +184,18 @@ impl Workloads {
         match self {
             Workloads::Several(_) => {
                 let start = Duration::ZERO;
-                Ok(Box::new(self.of_host(capacity, seed, start, &mut Numbers::default(), &place)?))
+                Ok(Box::new(self.of_host(
+                    capacity,
+                    seed,
+                    start,
+                    &mut Numbers::default(),
+                    &place,
+                )?))
             }
             Workloads::Clients => Err(place.error(no_workload().below("workload"))),
-            Workloads::One(one) => one.source(capacity, seed).map_err(|error| error.at("workload", document)),
+            Workloads::One(one) => one
+                .source(capacity, seed)
+                .map_err(|error| error.at("workload", document)),
         }
     }
 
@@ -181,9 +217,15 @@ impl Workloads {
             Workloads::Clients => return Err(place.error(no_workload().below("workload"))),
             Workloads::One(one) => {
                 let source = one.source(capacity, seed);
-                let source = source.map_err(|error| error.at(&place.of("workload"), place.document))?;
+                let source =
+                    source.map_err(|error| error.at(&place.of("workload"), place.document))?;
                 let first_process = numbers.take(one.process_names().len() as u32);
-                vec![Part { source, start, background: false, first_process }]
+                vec![Part {
+                    source,
+                    start,
+                    background: false,
+                    first_process,
+                }]
             }
             Workloads::Several(several) => {
                 let parts = parts(several, capacity, seed, start, numbers);
@@ -233,7 +275,10 @@ impl Workloads {
                 match other {
                     Some(index) if !all.is_empty() => {
                         let message = beside_programs(&several[index].keys.name, &all[0].name);
-                        Err(ConfigError::new(format!("workloads[{index}].kind"), message))
+                        Err(ConfigError::new(
+                            format!("workloads[{index}].kind"),
+                            message,
+                        ))
                     }
                     _ => Ok(Some(all).filter(|all| !all.is_empty())),
                 }
@@ -263,16 +308,20 @@ impl Workloads {
         match self {
             Workloads::Clients => Vec::new(),
             Workloads::One(one) => one.process_names(),
-            Workloads::Several(several) => {
-                several.iter().flat_map(|named| named.workload.process_names()).collect()
-            }
+            Workloads::Several(several) => several
+                .iter()
+                .flat_map(|named| named.workload.process_names())
+                .collect(),
         }
     }
 
     /// The names of several, by their index.
     pub(crate) fn names(&self) -> Vec<String> {
         match self {
-            Workloads::Several(several) => several.iter().map(|named| named.keys.name.clone()).collect(),
+            Workloads::Several(several) => several
+                .iter()
+                .map(|named| named.keys.name.clone())
+                .collect(),
             _ => Vec::new(),
         }
     }
@@ -281,10 +330,20 @@ impl Workloads {
     pub(crate) fn identify(&self, values: &mut Map<String, Value>) {
         match self {
             Workloads::Clients => {}
-            Workloads::One(one) => values.get_mut("workload").into_iter().for_each(|keys| one.identify(keys)),
+            Workloads::One(one) => values
+                .get_mut("workload")
+                .into_iter()
+                .for_each(|keys| one.identify(keys)),
             Workloads::Several(several) => {
-                let items = values.get_mut("workloads").and_then(Value::as_array_mut).into_iter().flatten();
-                several.iter().zip(items).for_each(|(named, keys)| named.workload.identify(keys));
+                let items = values
+                    .get_mut("workloads")
+                    .and_then(Value::as_array_mut)
+                    .into_iter()
+                    .flatten();
+                several
+                    .iter()
+                    .zip(items)
+                    .for_each(|(named, keys)| named.workload.identify(keys));
             }
         }
     }
@@ -309,7 +368,11 @@ fn read_one(keys: &Keys, folder: &Path) -> Result<Workloads, WorkloadError> {
     read_workload(kind_of(keys)?, keys, folder).map(Workloads::One)
 }
 
-fn read_several(items: &[Value], place: &Place<'_>, folder: &Path) -> Result<Workloads, StackError> {
+fn read_several(
+    items: &[Value],
+    place: &Place<'_>,
+    folder: &Path,
+) -> Result<Workloads, StackError> {
     let mut several: Vec<NamedWorkload> = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let named = read_named(item, &several, folder);
@@ -325,30 +388,45 @@ fn read_several(items: &[Value], place: &Place<'_>, folder: &Path) -> Result<Wor
 }
 
 /// Reads one of several, behind these.
-fn read_named(item: &Value, before: &[NamedWorkload], folder: &Path) -> Result<NamedWorkload, WorkloadError> {
+fn read_named(
+    item: &Value,
+    before: &[NamedWorkload],
+    folder: &Path,
+) -> Result<NamedWorkload, WorkloadError> {
     let Value::Object(keys) = item else {
         return Err(ConfigError::new("", format!("found {item}; expected a table")).into());
     };
     let mut of_kind = keys.clone();
     let own = known_keys(&schema_of::<WorkloadKeys>());
-    let own = own.into_iter().filter_map(|key| Some((of_kind.remove(&key)?, key)));
+    let own = own
+        .into_iter()
+        .filter_map(|key| Some((of_kind.remove(&key)?, key)));
     let own: WorkloadKeys = read(&own.map(|(value, key)| (key, value)).collect())?;
     check_name(&own.name)?;
     let kind = kind_of(&of_kind)?;
     check_beside_others(kind)?;
     let workload = read_workload(kind, &of_kind, folder)?;
     if before.iter().any(|other| other.keys.name == own.name) {
-        let message = format!("found `{}` twice; workloads are told apart by name", own.name);
+        let message = format!(
+            "found `{}` twice; workloads are told apart by name",
+            own.name
+        );
         return Err(ConfigError::new("name", message).into());
     }
-    Ok(NamedWorkload { keys: own, workload })
+    Ok(NamedWorkload {
+        keys: own,
+        workload,
+    })
 }
 
 /// It is a part of metrics' names, and of paths.
 pub(crate) fn check_name(name: &str) -> Result<(), ConfigError> {
     let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
     if name.is_empty() || !name.chars().all(plain) {
-        return Err(ConfigError::new("name", format!("found `{name}`; expected letters, digits, - and _")));
+        return Err(ConfigError::new(
+            "name",
+            format!("found `{name}`; expected letters, digits, - and _"),
+        ));
     }
     Ok(())
 }
@@ -378,9 +456,16 @@ fn parts(
 ) -> Result<Vec<Part>, (usize, WorkloadError)> {
     let mut part = |(index, NamedWorkload { keys, workload }): (usize, &NamedWorkload)| {
         let seed = seed.of(&format!("workload {}", keys.name));
-        let source = workload.source(capacity, seed).map_err(|error| (index, error))?;
+        let source = workload
+            .source(capacity, seed)
+            .map_err(|error| (index, error))?;
         let first_process = numbers.take(workload.process_names().len() as u32);
-        Ok(Part { source, start: start + keys.start, background: keys.background, first_process })
+        Ok(Part {
+            source,
+            start: start + keys.start,
+            background: keys.background,
+            first_process,
+        })
     };
     several.iter().enumerate().map(&mut part).collect()
 }

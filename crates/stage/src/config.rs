@@ -59,15 +59,22 @@ impl StageConfig {
     /// An unknown rule, a depth of 0, a value that cannot be.
     pub fn read(table: &Keys) -> Result<(StageConfig, Keys, Keys), ConfigError> {
         let own = known_keys(&schema_of::<StageConfig>());
-        let (of_stage, others): (Keys, Keys) =
-            table.clone().into_iter().partition(|(key, _)| own.contains(key));
+        let (of_stage, others): (Keys, Keys) = table
+            .clone()
+            .into_iter()
+            .partition(|(key, _)| own.contains(key));
         let config: StageConfig = read(&of_stage)?;
         config.cost.build().map_err(|error| error.below("cost"))?;
         if config.queue_depth == Some(0) {
-            return Err(ConfigError::new("queue_depth", "found 0; expected at least 1"));
+            return Err(ConfigError::new(
+                "queue_depth",
+                "found 0; expected at least 1",
+            ));
         }
         if let Some(cooperation) = &config.cooperation {
-            cooperation.check().map_err(|error| error.below("cooperation"))?;
+            cooperation
+                .check()
+                .map_err(|error| error.below("cooperation"))?;
             if config.addresses != Addresses::Whole {
                 let message = "each host has addresses of its own, which no other reads; it needs addresses = \"whole\"";
                 return Err(ConfigError::new("cooperation", message));
@@ -75,7 +82,9 @@ impl StageConfig {
         }
         let rule = find("rule of fairness", REGISTRY, "fairness", &config.fairness)?;
         let of_rule = known_keys(&(rule.schema)());
-        let (of_rule, below) = others.into_iter().partition(|(key, _)| of_rule.contains(key));
+        let (of_rule, below) = others
+            .into_iter()
+            .partition(|(key, _)| of_rule.contains(key));
         Ok((config, of_rule, below))
     }
 
@@ -84,7 +93,8 @@ impl StageConfig {
     /// # Errors
     /// The rule's.
     pub fn rule(&self, keys: &Keys, weights: &[u32]) -> Result<Box<dyn Fairness>, ConfigError> {
-        let build: BuildFairness = find("rule of fairness", REGISTRY, "fairness", &self.fairness)?.build;
+        let build: BuildFairness =
+            find("rule of fairness", REGISTRY, "fairness", &self.fairness)?.build;
         build(keys, weights)
     }
 }

@@ -156,12 +156,23 @@ impl Cooperation {
         if changes {
             self.log.forget(touched.clone());
         }
-        self.inside.push(Inside { slot, pages: (touched.start, touched.end), changes, spoilt });
+        self.inside.push(Inside {
+            slot,
+            pages: (touched.start, touched.end),
+            changes,
+            spoilt,
+        });
     }
 
     /// Who is to be asked for a read of `from`, which goes down now; it waits for the
     /// answer then.
-    pub(crate) fn ask(&mut self, now: Time, slot: u32, from: Port, request: &Request) -> Option<Port> {
+    pub(crate) fn ask(
+        &mut self,
+        now: Time,
+        slot: u32,
+        from: Port,
+        request: &Request,
+    ) -> Option<Port> {
         if request.operation != Operation::Read || request.hints.verify {
             return None;
         }
@@ -172,7 +183,13 @@ impl Cooperation {
         }
         self.counts.asked += 1;
         let due = now + self.keys.latency;
-        self.asked.push(Asked { slot, holder, extent: request.extent, due, answer: None });
+        self.asked.push(Asked {
+            slot,
+            holder,
+            extent: request.extent,
+            due,
+            answer: None,
+        });
         Some(holder)
     }
 
@@ -182,7 +199,9 @@ impl Cooperation {
         let open = |asked: &&mut Asked| {
             asked.holder == holder && asked.extent.start == extent.start && asked.answer.is_none()
         };
-        let Some(asked) = self.asked.iter_mut().find(open) else { return };
+        let Some(asked) = self.asked.iter_mut().find(open) else {
+            return;
+        };
         let held = extent.sectors > Sectors::ZERO;
         asked.answer = Some(held);
         if held {
@@ -196,7 +215,11 @@ impl Cooperation {
 
     /// When the first of those who wait goes on.
     pub(crate) fn next_due(&self) -> Time {
-        self.asked.iter().map(|asked| asked.due).min().unwrap_or(Time::NEVER)
+        self.asked
+            .iter()
+            .map(|asked| asked.due)
+            .min()
+            .unwrap_or(Time::NEVER)
     }
 
     /// Takes the first of those who go on by `now`.
@@ -205,7 +228,13 @@ impl Cooperation {
         if self.asked[first].due > now {
             return None;
         }
-        let Asked { slot, holder, extent, due, answer } = self.asked.remove(first);
+        let Asked {
+            slot,
+            holder,
+            extent,
+            due,
+            answer,
+        } = self.asked.remove(first);
         let served = answer == Some(true);
         match answer {
             Some(true) => {
@@ -218,12 +247,18 @@ impl Cooperation {
                 self.hosts[holder.index()].deaf = true;
             }
         }
-        Some(Outcome { slot, at: due, served })
+        Some(Outcome {
+            slot,
+            at: due,
+            served,
+        })
     }
 
     /// A request of `from` has ended: what it brought or wrote is in that host's memory.
     pub(crate) fn ended(&mut self, slot: u32, from: Port, request: &Request, done: bool) {
-        let Some(place) = self.inside.iter().position(|inside| inside.slot == slot) else { return };
+        let Some(place) = self.inside.iter().position(|inside| inside.slot == slot) else {
+            return;
+        };
         let Inside { spoilt, .. } = self.inside.swap_remove(place);
         if done && !spoilt && request.operation.transfers() && !request.hints.direct {
             self.log.note(pages_of(request.extent), from);
@@ -231,14 +266,24 @@ impl Cooperation {
     }
 
     pub(crate) fn readings(&self) -> LayerReadings {
-        let Counts { reads, asked, served, served_sectors, refused, silent } = self.counts;
+        let Counts {
+            reads,
+            asked,
+            served,
+            served_sectors,
+            refused,
+            silent,
+        } = self.counts;
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         LayerReadings::new(
             "co-operative caching",
             &[
                 ("cooperation_asked", asked as f64),
                 ("cooperation_served", served as f64),
-                ("cooperation_served_mb", served_sectors.bytes().0 as f64 / 1e6),
+                (
+                    "cooperation_served_mb",
+                    served_sectors.bytes().0 as f64 / 1e6,
+                ),
                 ("cooperation_served_share", share(served, reads)),
                 ("cooperation_refused", refused as f64),
                 ("cooperation_silent", silent as f64),
@@ -271,7 +316,12 @@ struct Entry {
 
 impl Log {
     fn new(pages_max: u64) -> Log {
-        Log { pages_max, holders: HashMap::new(), order: VecDeque::new(), entries: 0 }
+        Log {
+            pages_max,
+            holders: HashMap::new(),
+            order: VecDeque::new(),
+            entries: 0,
+        }
     }
 
     fn note(&mut self, pages: Range<u64>, holder: Port) {
@@ -280,11 +330,20 @@ impl Log {
         }
         for page in pages {
             self.entries += 1;
-            self.holders.insert(page, Entry { holder, number: self.entries });
+            self.holders.insert(
+                page,
+                Entry {
+                    holder,
+                    number: self.entries,
+                },
+            );
             self.order.push_back((page, self.entries));
             if self.order.len() as u64 > self.pages_max
                 && let Some((page, number)) = self.order.pop_front()
-                && self.holders.get(&page).is_some_and(|entry| entry.number == number)
+                && self
+                    .holders
+                    .get(&page)
+                    .is_some_and(|entry| entry.number == number)
             {
                 self.holders.remove(&page);
             }
@@ -307,6 +366,12 @@ impl Log {
     /// The one host that had all of these last.
     fn holder(&self, mut pages: Range<u64>) -> Option<Port> {
         let first = self.holders.get(&pages.next()?)?.holder;
-        pages.all(|page| self.holders.get(&page).is_some_and(|entry| entry.holder == first)).then_some(first)
+        pages
+            .all(|page| {
+                self.holders
+                    .get(&page)
+                    .is_some_and(|entry| entry.holder == first)
+            })
+            .then_some(first)
     }
 }

@@ -5,8 +5,8 @@ use crate::properties::{Below, step};
 use crate::{CooperationKeys, CostKeys, Regions, Stage};
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
-    Completion, Counters, Cx, Effect, Extent, Hints, Node, Notice, Operation, Out, Port, Request, RequestId,
-    Signal, Status,
+    Completion, Counters, Cx, Effect, Extent, Hints, Node, Notice, Operation, Out, Port, Request,
+    RequestId, Signal, Status,
 };
 use fullstroke_units::{Bytes, Duration, Sectors, Time};
 use proptest::prelude::*;
@@ -74,19 +74,25 @@ impl Friends {
             id,
             operation,
             extent,
-            hints: Hints { direct, ..Hints::default() },
+            hints: Hints {
+                direct,
+                ..Hints::default()
+            },
             ..Request::default()
         };
         let held = pages(extent).map(|page| self.version(page)).collect();
         self.came.push((Port(host), request, held));
-        self.stage.submit(now, Port(host), request, &mut Cx::alone(&mut self.out));
+        self.stage
+            .submit(now, Port(host), request, &mut Cx::alone(&mut self.out));
         self.collect(now);
     }
 
     /// Whether a host has asked for any of it already: its page cache waits for that.
     fn is_inside(&self, host: u16, extent: Extent) -> bool {
         let done: BTreeSet<u64> = self.done.iter().map(|&(_, number)| number).collect();
-        let mut inside = (0..).zip(&self.came).filter(|(number, _)| !done.contains(number));
+        let mut inside = (0..)
+            .zip(&self.came)
+            .filter(|(number, _)| !done.contains(number));
         inside.any(|(_, (port, request, _))| {
             let (other, own) = (pages(request.extent), pages(extent));
             port.0 == host && other.start < own.end && own.start < other.end
@@ -103,9 +109,20 @@ impl Friends {
                 Effect::Issue { request, .. } => {
                     let speed = self.speeds_us[self.went_down as usize % self.speeds_us.len()];
                     self.went_down += 1;
-                    self.array.push(Reverse((now + Duration::from_micros(speed), request.id.0, now)));
+                    self.array.push(Reverse((
+                        now + Duration::from_micros(speed),
+                        request.id.0,
+                        now,
+                    )));
                 }
-                Effect::Notice { port, notice: Notice { signal: Signal::Ask(extent), .. } } => {
+                Effect::Notice {
+                    port,
+                    notice:
+                        Notice {
+                            signal: Signal::Ask(extent),
+                            ..
+                        },
+                } => {
                     self.ask(now, port, extent);
                 }
                 Effect::Notice { .. } => {}
@@ -122,15 +139,33 @@ impl Friends {
         let cache = &self.caches[port.index()];
         let held = pages(extent).all(|page| cache.contains_key(&page));
         for page in pages(extent).filter(|_| held) {
-            assert_eq!(cache[&page], self.version(page), "page {page} of host {} is sent", port.0);
+            assert_eq!(
+                cache[&page],
+                self.version(page),
+                "page {page} of host {} is sent",
+                port.0
+            );
         }
-        let extent = if held { extent } else { Extent::new(extent.start.0, 0) };
-        let answer = Request { id: ANSWER, operation: Operation::Answer, extent, ..Request::default() };
-        self.stage.submit(now, port, answer, &mut Cx::alone(&mut self.out));
+        let extent = if held {
+            extent
+        } else {
+            Extent::new(extent.start.0, 0)
+        };
+        let answer = Request {
+            id: ANSWER,
+            operation: Operation::Answer,
+            extent,
+            ..Request::default()
+        };
+        self.stage
+            .submit(now, port, answer, &mut Cx::alone(&mut self.out));
     }
 
     fn complete(&mut self, port: Port, completion: &Completion) {
-        assert_eq!(completion.breakdown.response(), completion.finished.since(completion.submitted));
+        assert_eq!(
+            completion.breakdown.response(),
+            completion.finished.since(completion.submitted)
+        );
         if completion.id == ANSWER {
             return;
         }
@@ -176,7 +211,11 @@ impl Friends {
 
 fn keys(log_pages: u64) -> CooperationKeys {
     let (latency, mb_per_s) = (Duration::from_micros(200), 40.96);
-    CooperationKeys { log: Bytes(log_pages * 4096), latency, mb_per_s }
+    CooperationKeys {
+        log: Bytes(log_pages * 4096),
+        latency,
+        mb_per_s,
+    }
 }
 
 /// Host, microseconds since the last, operation, first sector, sectors, direct, and a
@@ -230,8 +269,14 @@ fn what_one_host_has_read_another_gets_from_it() {
     friends.submit(at(100), 1, Operation::Read, extent, false);
     friends.run(at(200));
     // Worked on for 10 us, 8 KiB at 40.96 MB/s, there and back.
-    assert_eq!(friends.done[1].0, at(100) + Duration::from_micros(10 + 200 + 200));
-    assert_eq!((friends.went_down, friends.reading("cooperation_served")), (1, 1.0));
+    assert_eq!(
+        friends.done[1].0,
+        at(100) + Duration::from_micros(10 + 200 + 200)
+    );
+    assert_eq!(
+        (friends.went_down, friends.reading("cooperation_served")),
+        (1, 1.0)
+    );
     // It has been written since: from the medium.
     friends.submit(at(200), 2, Operation::Write, Extent::new(24, 8), false);
     friends.run(at(300));
@@ -246,13 +291,26 @@ fn who_does_not_answer_is_asked_once() {
     let mut now = Time::ZERO;
     for number in 0..6 {
         let host = u16::from(number % 2 == 1);
-        friends.submit(now, host, Operation::Read, Extent::new(8 * (number / 2), 8), false);
+        friends.submit(
+            now,
+            host,
+            Operation::Read,
+            Extent::new(8 * (number / 2), 8),
+            false,
+        );
         now += Duration::from_millis(100);
         friends.run(now);
     }
-    assert_eq!((friends.asked, friends.reading("cooperation_silent")), (1, 1.0));
+    assert_eq!(
+        (friends.asked, friends.reading("cooperation_silent")),
+        (1, 1.0)
+    );
     // Asked once in vain, a read ended later by the way there and back.
-    let took: Vec<u64> = friends.done.iter().map(|(at, _)| at.as_nanos() / 1000 % 100_000).collect();
+    let took: Vec<u64> = friends
+        .done
+        .iter()
+        .map(|(at, _)| at.as_nanos() / 1000 % 100_000)
+        .collect();
     assert_eq!(took, [8010, 8210, 8010, 8010, 8010, 8010]);
 }
 
@@ -267,6 +325,9 @@ fn a_host_sends_one_after_the_other() {
     }
     friends.run(Time::NEVER);
     // 80 KiB take 2 ms.
-    let took: Vec<u64> = friends.done[1..].iter().map(|(at, _)| at.since(later).as_nanos() / 1000).collect();
+    let took: Vec<u64> = friends.done[1..]
+        .iter()
+        .map(|(at, _)| at.since(later).as_nanos() / 1000)
+        .collect();
     assert_eq!(took, [2210, 4210]);
 }

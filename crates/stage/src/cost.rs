@@ -37,7 +37,10 @@ pub const REGISTRY: &[Entry<BuildCost>] = &[
 
 /// `cost`: a time, or a model and its keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "expected a time such as \"170us\", or a table: { model = \"cycles\", ... }")]
+#[serde(
+    untagged,
+    expecting = "expected a time such as \"170us\", or a table: { model = \"cycles\", ... }"
+)]
 pub enum CostKeys {
     /// The same time for each request.
     Time(Duration),
@@ -63,11 +66,16 @@ impl CostKeys {
         };
         let mut keys = table.clone();
         match keys.remove("model") {
-            Some(Value::String(name)) => (find("model of cost", REGISTRY, "model", &name)?.build)(&keys),
+            Some(Value::String(name)) => {
+                (find("model of cost", REGISTRY, "model", &name)?.build)(&keys)
+            }
             found => {
                 let names: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
                 let found = found.map_or("nothing".to_owned(), |found| found.to_string());
-                let message = format!("found {found}; expected one of {}, in quotes", names.join(", "));
+                let message = format!(
+                    "found {found}; expected one of {}, in quotes",
+                    names.join(", ")
+                );
                 Err(ConfigError::new("model", message))
             }
         }
@@ -99,18 +107,58 @@ mod tests {
             table
         };
         for (value, key, part) in [
-            (json!({}), "model", "found nothing; expected one of fixed, cycles"),
-            (json!({ "model": "fxed", "time": "1us" }), "model", "did you mean `fixed`"),
+            (
+                json!({}),
+                "model",
+                "found nothing; expected one of fixed, cycles",
+            ),
+            (
+                json!({ "model": "fxed", "time": "1us" }),
+                "model",
+                "did you mean `fixed`",
+            ),
             (json!({ "model": "fixed" }), "", "missing field `time`"),
-            (json!({ "model": "fixed", "time": "1us", "cycles": 3 }), "cycles", "unknown key"),
-            (cycles("cycles", json!(0)), "cycles", "found 0; expected at least 1"),
-            (cycles("frequencies_mhz", json!([])), "frequencies_mhz", "expected one at least"),
-            (cycles("frequencies_mhz", json!([2400, 1400])), "frequencies_mhz", "ascending"),
-            (cycles("frequencies_mhz", json!([0, 1400])), "frequencies_mhz", "above 0"),
-            (cycles("governor", json!("conservative")), "governor", "unknown variant"),
-            (cycles("waiting", json!("171us")), "waiting", "no more than `time`"),
+            (
+                json!({ "model": "fixed", "time": "1us", "cycles": 3 }),
+                "cycles",
+                "unknown key",
+            ),
+            (
+                cycles("cycles", json!(0)),
+                "cycles",
+                "found 0; expected at least 1",
+            ),
+            (
+                cycles("frequencies_mhz", json!([])),
+                "frequencies_mhz",
+                "expected one at least",
+            ),
+            (
+                cycles("frequencies_mhz", json!([2400, 1400])),
+                "frequencies_mhz",
+                "ascending",
+            ),
+            (
+                cycles("frequencies_mhz", json!([0, 1400])),
+                "frequencies_mhz",
+                "above 0",
+            ),
+            (
+                cycles("governor", json!("conservative")),
+                "governor",
+                "unknown variant",
+            ),
+            (
+                cycles("waiting", json!("171us")),
+                "waiting",
+                "no more than `time`",
+            ),
             (cycles("sampling", json!("0s")), "sampling", "some time"),
-            (cycles("up_threshold", json!(10)), "up_threshold", "found 10; expected 11 to 100"),
+            (
+                cycles("up_threshold", json!(10)),
+                "up_threshold",
+                "found 10; expected 11 to 100",
+            ),
         ] {
             let error = build(value.clone()).err().unwrap();
             assert_eq!(error.key, key, "{value}: {error}");

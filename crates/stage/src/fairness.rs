@@ -53,7 +53,9 @@ mod tests {
         for (slot, &(host, sectors)) in requests.iter().enumerate() {
             rule.add(host, slot as u32, Sectors(sectors));
         }
-        std::iter::from_fn(|| rule.next()).map(|slot| requests[slot as usize].0).collect()
+        std::iter::from_fn(|| rule.next())
+            .map(|slot| requests[slot as usize].0)
+            .collect()
     }
 
     pub(super) fn rule(name: &str, weights: &[u32]) -> Box<dyn Fairness> {

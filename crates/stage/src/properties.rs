@@ -4,7 +4,8 @@ use crate::fairness::REGISTRY;
 use crate::{CostKeys, Part, Regions, Stage};
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
-    Breakdown, Completion, Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId, Status,
+    Breakdown, Completion, Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId,
+    Status,
 };
 use fullstroke_units::{Duration, Sectors, Time};
 use proptest::prelude::*;
@@ -33,7 +34,11 @@ impl Trial {
             match effect {
                 Effect::Issue { request, .. } => {
                     let speed = self.speeds_us[self.issued.len() % self.speeds_us.len()];
-                    self.array.push(Reverse((now + Duration::from_micros(speed), request.id.0, now)));
+                    self.array.push(Reverse((
+                        now + Duration::from_micros(speed),
+                        request.id.0,
+                        now,
+                    )));
                     self.extents.push(request.extent);
                     self.issued.push((now, self.array.len()));
                 }
@@ -56,7 +61,12 @@ pub(crate) type Below = BinaryHeap<Reverse<(Time, u64, Time)>>;
 
 /// Lets the first thing happen that is due before `until`, if anything is: the stage wakes, or
 /// a request below ends. When that was.
-pub(crate) fn step(stage: &mut Stage, below: &mut Below, out: &mut Out, until: Time) -> Option<Time> {
+pub(crate) fn step(
+    stage: &mut Stage,
+    below: &mut Below,
+    out: &mut Out,
+    until: Time,
+) -> Option<Time> {
     let ends = below.peek().map_or(Time::NEVER, |&Reverse((at, ..))| at);
     let wakes = stage.next_wake().at();
     let now = ends.min(wakes);
@@ -66,9 +76,18 @@ pub(crate) fn step(stage: &mut Stage, below: &mut Below, out: &mut Out, until: T
     if wakes <= ends {
         stage.wake(now, &mut Cx::alone(out));
     } else if let Some(Reverse((finished, id, submitted))) = below.pop() {
-        let breakdown = Breakdown { transfer: finished.since(submitted), ..Breakdown::default() };
+        let breakdown = Breakdown {
+            transfer: finished.since(submitted),
+            ..Breakdown::default()
+        };
         let (id, status) = (RequestId(id), Status::Done);
-        let completion = Completion { id, submitted, finished, status, breakdown };
+        let completion = Completion {
+            id,
+            submitted,
+            finished,
+            status,
+            breakdown,
+        };
         stage.completed(now, Port::FIRST, completion, &mut Cx::alone(out));
     }
     Some(now)

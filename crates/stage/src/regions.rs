@@ -44,7 +44,13 @@ impl Regions {
 
     /// All of `capacity` for each of `hosts`.
     pub fn whole(hosts: usize, capacity: Sectors) -> Regions {
-        Regions::new(vec![Region { start: Lbn(0), sectors: capacity }; hosts])
+        Regions::new(vec![
+            Region {
+                start: Lbn(0),
+                sectors: capacity
+            };
+            hosts
+        ])
     }
 
     /// Regions of `capacity`: each where it says, or behind that of the host before; and as
@@ -56,20 +62,25 @@ impl Regions {
     /// array, or has addresses of a host before it.
     pub fn parts(wanted: &[Part], capacity: Sectors) -> Result<Regions, (usize, ConfigError)> {
         const UNIT: u64 = 8;
-        let said: u64 =
-            wanted.iter().filter_map(|host| host.size).map(|size| size.0).fold(0, u64::saturating_add);
+        let said: u64 = wanted
+            .iter()
+            .filter_map(|host| host.size)
+            .map(|size| size.0)
+            .fold(0, u64::saturating_add);
         let silent = wanted.iter().filter(|host| host.size.is_none()).count() as u64;
         let equal = Sectors(capacity.0.saturating_sub(said) / silent.max(1) / UNIT * UNIT);
         let mut regions: Vec<Region> = Vec::new();
         for (host, wanted) in wanted.iter().enumerate() {
             let next = regions.last().map_or(Lbn(0), |before| before.end());
             let region = placed(*wanted, next, equal, capacity).map_err(|error| (host, error))?;
-            let other =
-                regions.iter().position(|other| region.start < other.end() && other.start < region.end());
+            let other = regions
+                .iter()
+                .position(|other| region.start < other.end() && other.start < region.end());
             if let Some(other) = other {
                 let key = if wanted.at.is_some() { "at" } else { "size" };
                 let bytes = |region: Region| {
-                    let [first, end] = [region.start, region.end()].map(|lbn| Sectors(lbn.0).bytes().0);
+                    let [first, end] =
+                        [region.start, region.end()].map(|lbn| Sectors(lbn.0).bytes().0);
                     format!("bytes {first} to {}", end - 1)
                 };
                 let [found, theirs] = [region, regions[other]].map(bytes);
@@ -95,9 +106,10 @@ impl Regions {
     #[inline]
     pub fn below(&self, port: Port, extent: Extent) -> Option<Extent> {
         let region = self.of(port);
-        extent
-            .within(region.sectors)
-            .then(|| Extent { start: region.start + Sectors(extent.start.0), ..extent })
+        extent.within(region.sectors).then(|| Extent {
+            start: region.start + Sectors(extent.start.0),
+            ..extent
+        })
     }
 
     /// Tells `owner` whose `extent` of the array is, and where it lies for them.
@@ -107,19 +119,30 @@ impl Regions {
             let start = extent.start.max(region.start);
             let end = extent.end().min(region.end());
             if start < end {
-                owner(Port::of(host), Extent::new(start.0 - region.start.0, end.0 - start.0));
+                owner(
+                    Port::of(host),
+                    Extent::new(start.0 - region.start.0, end.0 - start.0),
+                );
             }
         }
     }
 }
 
 /// The region that a host wants, which begins at `next` unless it says where.
-fn placed(wanted: Part, next: Lbn, equal: Sectors, capacity: Sectors) -> Result<Region, ConfigError> {
+fn placed(
+    wanted: Part,
+    next: Lbn,
+    equal: Sectors,
+    capacity: Sectors,
+) -> Result<Region, ConfigError> {
     let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
     let start = wanted.at.map_or(next, |at| Lbn(at.0));
     let whole = capacity.bytes().0;
     if let Some(at) = wanted.at.filter(|at| *at >= capacity) {
-        return refuse("at", format!("found {} bytes; the array has {whole}", at.bytes().0));
+        return refuse(
+            "at",
+            format!("found {} bytes; the array has {whole}", at.bytes().0),
+        );
     }
     let sectors = wanted.size.unwrap_or(equal);
     let left = Sectors(capacity.0.saturating_sub(start.0)).bytes().0;
@@ -130,13 +153,25 @@ fn placed(wanted: Part, next: Lbn, equal: Sectors, capacity: Sectors) -> Result<
         );
     }
     if sectors == Sectors::ZERO {
-        return refuse("size", format!("nothing is left of the array for this host ({left} bytes)"));
+        return refuse(
+            "size",
+            format!("nothing is left of the array for this host ({left} bytes)"),
+        );
     }
-    if start.0.checked_add(sectors.0).is_none_or(|end| end > capacity.0) {
+    if start
+        .0
+        .checked_add(sectors.0)
+        .is_none_or(|end| end > capacity.0)
+    {
         let message = match (wanted.size, wanted.at) {
-            (Some(size), None) => format!("found {} bytes; the array has {left} left", size.bytes().0),
+            (Some(size), None) => {
+                format!("found {} bytes; the array has {left} left", size.bytes().0)
+            }
             (Some(size), Some(_)) => {
-                format!("found {} bytes; the array ends {left} bytes behind `at`", size.bytes().0)
+                format!(
+                    "found {} bytes; the array ends {left} bytes behind `at`",
+                    size.bytes().0
+                )
             }
             (None, _) => format!(
                 "found none; an equal part of what others leave, {} bytes, is more than the {left} from its place on. \
@@ -154,37 +189,98 @@ mod tests {
     use super::*;
 
     fn sizes(sizes: &[Option<u64>]) -> Vec<Part> {
-        sizes.iter().map(|size| Part { size: size.map(Sectors), at: None }).collect()
+        sizes
+            .iter()
+            .map(|size| Part {
+                size: size.map(Sectors),
+                at: None,
+            })
+            .collect()
     }
 
     fn at(at: u64, size: u64) -> Part {
-        Part { at: Some(Sectors(at)), size: Some(Sectors(size)) }
+        Part {
+            at: Some(Sectors(at)),
+            size: Some(Sectors(size)),
+        }
     }
 
     #[test]
     fn hosts_have_the_places_that_they_choose_and_others_lie_behind_the_one_before() {
-        let wanted = [at(600, 100), Part { size: Some(Sectors(50)), at: None }, at(16, 80), Part::default()];
+        let wanted = [
+            at(600, 100),
+            Part {
+                size: Some(Sectors(50)),
+                at: None,
+            },
+            at(16, 80),
+            Part::default(),
+        ];
         let parts = Regions::parts(&wanted[..3], Sectors(1000)).unwrap();
-        let starts = (0..3).map(|host| parts.of(Port(host)).start.0).collect::<Vec<_>>();
+        let starts = (0..3)
+            .map(|host| parts.of(Port(host)).start.0)
+            .collect::<Vec<_>>();
         assert_eq!(starts, [600, 700, 16]);
         let mut owners = Vec::new();
-        parts.owners(Extent::new(0, 710), &mut |port, extent| owners.push((port.0, extent)));
-        assert_eq!(owners, [(2, Extent::new(0, 80)), (0, Extent::new(0, 100)), (1, Extent::new(0, 10))]);
+        parts.owners(Extent::new(0, 710), &mut |port, extent| {
+            owners.push((port.0, extent))
+        });
+        assert_eq!(
+            owners,
+            [
+                (2, Extent::new(0, 80)),
+                (0, Extent::new(0, 100)),
+                (1, Extent::new(0, 10))
+            ]
+        );
         // 768 sectors are left, and 504 of them lie before the first.
         let (host, error) = Regions::parts(&wanted, Sectors(1000)).unwrap_err();
         assert_eq!((host, error.key.as_str()), (3, "size"));
-        assert!(error.message.contains("hosts[0] has bytes 307200 to 358399"), "{error}");
+        assert!(
+            error
+                .message
+                .contains("hosts[0] has bytes 307200 to 358399"),
+            "{error}"
+        );
     }
 
     #[test]
     fn places_that_cannot_be_are_refused_at_their_host() {
         for (wanted, host, key, part) in [
-            (vec![at(0, 100), at(99, 1)], 1, "at", "hosts[0] has bytes 0 to 51199"),
-            (vec![at(1000, 8)], 0, "at", "found 512000 bytes; the array has 512000"),
-            (vec![at(999, 2)], 0, "size", "the array ends 512 bytes behind `at`"),
+            (
+                vec![at(0, 100), at(99, 1)],
+                1,
+                "at",
+                "hosts[0] has bytes 0 to 51199",
+            ),
+            (
+                vec![at(1000, 8)],
+                0,
+                "at",
+                "found 512000 bytes; the array has 512000",
+            ),
+            (
+                vec![at(999, 2)],
+                0,
+                "size",
+                "the array ends 512 bytes behind `at`",
+            ),
             (vec![at(8, 0)], 0, "size", "found less than a sector"),
-            (vec![Part { at: Some(Sectors(8)), size: None }], 0, "size", "Say how large it is"),
-            (vec![at(0, 16), at(u64::MAX, 8)], 1, "at", "the array has 512000"),
+            (
+                vec![Part {
+                    at: Some(Sectors(8)),
+                    size: None,
+                }],
+                0,
+                "size",
+                "Say how large it is",
+            ),
+            (
+                vec![at(0, 16), at(u64::MAX, 8)],
+                1,
+                "at",
+                "the array has 512000",
+            ),
         ] {
             let (found, error) = Regions::parts(&wanted, Sectors(1000)).unwrap_err();
             assert_eq!((found, error.key.as_str()), (host, key), "{error}");
@@ -204,9 +300,13 @@ mod tests {
 
     #[test]
     fn too_much_is_refused_at_its_host() {
-        let (host, error) = Regions::parts(&sizes(&[Some(900), Some(200)]), Sectors(1000)).unwrap_err();
+        let (host, error) =
+            Regions::parts(&sizes(&[Some(900), Some(200)]), Sectors(1000)).unwrap_err();
         assert_eq!((host, error.key.as_str()), (1, "size"));
-        assert!(error.message.contains("102400") && error.message.contains("51200"), "{error}");
+        assert!(
+            error.message.contains("102400") && error.message.contains("51200"),
+            "{error}"
+        );
         let (host, error) = Regions::parts(&sizes(&[Some(1000), None]), Sectors(1000)).unwrap_err();
         assert_eq!((host, error.key.as_str()), (1, "size"));
         assert!(error.message.contains("nothing is left"), "{error}");
@@ -217,9 +317,14 @@ mod tests {
     fn an_extent_of_the_array_belongs_to_whoever_has_its_parts() {
         let parts = Regions::parts(&sizes(&[Some(100), Some(100)]), Sectors(1000)).unwrap();
         let mut owners = Vec::new();
-        parts.owners(Extent::new(90, 120), &mut |port, extent| owners.push((port.0, extent)));
+        parts.owners(Extent::new(90, 120), &mut |port, extent| {
+            owners.push((port.0, extent))
+        });
         assert_eq!(owners, [(0, Extent::new(90, 10)), (1, Extent::new(0, 100))]);
-        assert_eq!(parts.below(Port(1), Extent::new(95, 5)), Some(Extent::new(195, 5)));
+        assert_eq!(
+            parts.below(Port(1), Extent::new(95, 5)),
+            Some(Extent::new(195, 5))
+        );
         assert_eq!(parts.below(Port(1), Extent::new(96, 5)), None);
     }
 }

@@ -7,8 +7,8 @@ use crate::regions::Regions;
 use crate::statistics::Statistics;
 use crate::turns::Turns;
 use fullstroke_contract::{
-    Completion, Counters, Cx, Extent, Gauge, Node, Notice, Operation, Out, Port, Request, RequestId, Signal,
-    Slots, Status, Wake,
+    Completion, Counters, Cx, Extent, Gauge, Node, Notice, Operation, Out, Port, Request,
+    RequestId, Signal, Slots, Status, Wake,
 };
 use fullstroke_units::{Sectors, Time};
 
@@ -103,7 +103,9 @@ impl Stage {
             if self.working.is_some() || self.issued >= self.depth {
                 return;
             }
-            let Some(slot) = self.fairness.next() else { return };
+            let Some(slot) = self.fairness.next() else {
+                return;
+            };
             let place = &mut self.slots[slot];
             // It came earlier, and the processor has been free since then; or the
             // array has had room only now.
@@ -114,10 +116,19 @@ impl Stage {
 
     /// A request is worked on: it goes to a host that has it, or down.
     fn take(&mut self, now: Time, slot: u32, out: &mut Out) {
-        let Slot { host, request, submitted, taken } = self.slots[slot];
+        let Slot {
+            host,
+            request,
+            submitted,
+            taken,
+        } = self.slots[slot];
         self.issued += 1;
-        self.statistics.passed(taken.since(submitted), now.since(taken));
-        let holder = self.cooperation.as_mut().and_then(|others| others.ask(now, slot, host, &request));
+        self.statistics
+            .passed(taken.since(submitted), now.since(taken));
+        let holder = self
+            .cooperation
+            .as_mut()
+            .and_then(|others| others.ask(now, slot, host, &request));
         match holder {
             Some(holder) => out.notice(holder, Notice::new(Signal::Ask(request.extent))),
             None => self.issue(slot, out),
@@ -127,15 +138,31 @@ impl Stage {
     fn issue(&self, slot: u32, out: &mut Out) {
         let Slot { host, request, .. } = self.slots[slot];
         let extent = self.regions.below(host, request.extent).unwrap_or_default();
-        out.issue(0, Request { id: RequestId(u64::from(slot)), extent, ..request });
+        out.issue(
+            0,
+            Request {
+                id: RequestId(u64::from(slot)),
+                extent,
+                ..request
+            },
+        );
     }
 
     /// Reads that were asked of hosts and go on by `now`.
     fn go_on(&mut self, now: Time, out: &mut Out) {
-        while let Some(outcome) = self.cooperation.as_mut().and_then(|others| others.take_due(now)) {
+        while let Some(outcome) = self
+            .cooperation
+            .as_mut()
+            .and_then(|others| others.take_due(now))
+        {
             let Outcome { slot, at, served } = outcome;
             if served {
-                self.end(at, slot, Completion::at_once(RequestId::default(), at, Status::Done), out);
+                self.end(
+                    at,
+                    slot,
+                    Completion::at_once(RequestId::default(), at, Status::Done),
+                    out,
+                );
             } else {
                 self.issue(slot, out);
             }
@@ -145,11 +172,20 @@ impl Stage {
     /// A request has ended, as `completion` says, below or at a host: between, the processor
     /// had it.
     fn end(&mut self, now: Time, slot: u32, completion: Completion, out: &mut Out) {
-        let Slot { host, request, submitted, taken } = self.slots.take(slot);
+        let Slot {
+            host,
+            request,
+            submitted,
+            taken,
+        } = self.slots.take(slot);
         self.issued -= 1;
         let mut breakdown = completion.breakdown;
         breakdown.overhead += completion.submitted.since(taken);
-        let worked_on = Completion { submitted: taken, breakdown, ..completion };
+        let worked_on = Completion {
+            submitted: taken,
+            breakdown,
+            ..completion
+        };
         if let Some(others) = &mut self.cooperation {
             others.ended(slot, host, &request, completion.status == Status::Done);
         }
@@ -185,11 +221,17 @@ impl Node for Stage {
         if request.operation == Operation::Write {
             self.turns.wrote(from, request.extent.sectors);
         }
-        let slot = self.slots.keep(Slot { host: from, request, submitted: now, taken: now });
+        let slot = self.slots.keep(Slot {
+            host: from,
+            request,
+            submitted: now,
+            taken: now,
+        });
         if let Some(others) = &mut self.cooperation {
             others.came(slot, &request);
         }
-        self.fairness.add(from.index(), slot, request.extent.sectors);
+        self.fairness
+            .add(from.index(), slot, request.extent.sectors);
         self.advance(now, out);
     }
 
@@ -205,14 +247,20 @@ impl Node for Stage {
 
     fn next_wake(&self) -> Wake {
         let worked = self.working.map_or(Time::NEVER, |(ready, _)| ready);
-        let answered = self.cooperation.as_ref().map_or(Time::NEVER, Cooperation::next_due);
+        let answered = self
+            .cooperation
+            .as_ref()
+            .map_or(Time::NEVER, Cooperation::next_due);
         worked.min(answered).into()
     }
 
     /// What is pulled of anybody is pulled of one host, in turn.
     fn noticed(&mut self, _: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
         match notice.signal {
-            Signal::Pull { extent: None, sectors } => {
+            Signal::Pull {
+                extent: None,
+                sectors,
+            } => {
                 let host = self.turns.next(self.regions.hosts(), sectors);
                 cx.out.notice(host, notice);
             }
@@ -226,11 +274,19 @@ impl Node for Stage {
 
     fn gauge(&self) -> Gauge {
         let held = self.slots.len() as u32;
-        Gauge { queue_length: held, idle_since: (held == 0).then_some(self.idle_since), ..Gauge::default() }
+        Gauge {
+            queue_length: held,
+            idle_since: (held == 0).then_some(self.idle_since),
+            ..Gauge::default()
+        }
     }
 
     fn count(&self, now: Time, counters: &mut Counters) {
-        counters.layers.push(self.statistics.readings(now, &self.cost.readings(now)));
-        counters.layers.extend(self.cooperation.as_ref().map(Cooperation::readings));
+        counters
+            .layers
+            .push(self.statistics.readings(now, &self.cost.readings(now)));
+        counters
+            .layers
+            .extend(self.cooperation.as_ref().map(Cooperation::readings));
     }
 }

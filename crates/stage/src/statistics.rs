@@ -27,7 +27,14 @@ impl Statistics {
             ("stage_requests", self.requests as f64),
             ("stage_wait_ms_mean", mean),
             ("stage_wait_ms_max", self.waited_max.as_millis_f64()),
-            ("stage_utilisation", if whole > 0.0 { self.busy.as_secs_f64() / whole } else { 0.0 }),
+            (
+                "stage_utilisation",
+                if whole > 0.0 {
+                    self.busy.as_secs_f64() / whole
+                } else {
+                    0.0
+                },
+            ),
         ];
         LayerReadings::new("shared stage", &[&own, of_cost].concat())
     }

@@ -36,7 +36,10 @@ impl Turns {
             self.next = (self.next + 1) % hosts;
         }
         let host = self.next;
-        self.hosts[host] = Asked { left: sectors, passed: false };
+        self.hosts[host] = Asked {
+            left: sectors,
+            passed: false,
+        };
         self.next = (host + 1) % hosts;
         Port::of(host)
     }

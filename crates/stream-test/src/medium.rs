@@ -63,7 +63,12 @@ impl Target {
     /// # Errors
     /// There is no such thing, or it is something else.
     pub fn named(text: &str) -> Result<Target, StreamTestError> {
-        let refuse = |message: String| Err(StreamTestError::Target { target: text.to_owned(), message });
+        let refuse = |message: String| {
+            Err(StreamTestError::Target {
+                target: text.to_owned(),
+                message,
+            })
+        };
         if let Some(rest) = text.strip_prefix("nbd+unix://") {
             let Some((export, socket)) = rest.split_once("?socket=") else {
                 return refuse("expected nbd+unix:///EXPORT?socket=PATH".to_owned());
@@ -73,7 +78,11 @@ impl Target {
         }
         if let Some(rest) = text.strip_prefix("nbd://") {
             let (host, export) = rest.split_once('/').unwrap_or((rest, ""));
-            let host = if host.contains(':') { host.to_owned() } else { format!("{host}:{NBD_PORT}") };
+            let host = if host.contains(':') {
+                host.to_owned()
+            } else {
+                format!("{host}:{NBD_PORT}")
+            };
             return Ok(Target::Nbd(NbdAddress::Tcp(host, export.to_owned())));
         }
         let path = Path::new(text);
@@ -85,7 +94,10 @@ impl Target {
             return Ok(Target::Folder(path.to_owned()));
         }
         if std::os::unix::fs::FileTypeExt::is_socket(&kind) {
-            return Ok(Target::Nbd(NbdAddress::Unix(path.to_owned(), String::new())));
+            return Ok(Target::Nbd(NbdAddress::Unix(
+                path.to_owned(),
+                String::new(),
+            )));
         }
         Ok(Target::Device(path.to_owned()))
     }
@@ -95,7 +107,12 @@ impl Target {
     ///
     /// # Errors
     /// It cannot be opened, is too small, or the files do not fit.
-    pub fn open(&self, config: &StreamsConfig, cached: bool, seed: Seed) -> Result<Medium, StreamTestError> {
+    pub fn open(
+        &self,
+        config: &StreamsConfig,
+        cached: bool,
+        seed: Seed,
+    ) -> Result<Medium, StreamTestError> {
         match self {
             Target::Device(path) => device::open(path, config, cached, seed),
             Target::Folder(path) => folder::make(path, config, cached, seed),
@@ -119,13 +136,22 @@ mod tests {
         let socket = folder.path().join("s");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         let named = |text: &str| Target::named(text).unwrap();
-        assert_eq!(named(folder.path().to_str().unwrap()), Target::Folder(folder.path().to_owned()));
+        assert_eq!(
+            named(folder.path().to_str().unwrap()),
+            Target::Folder(folder.path().to_owned())
+        );
         assert_eq!(named(file.to_str().unwrap()), Target::Device(file.clone()));
-        let unix =
-            |path: &Path, export: &str| Target::Nbd(NbdAddress::Unix(path.to_owned(), export.to_owned()));
+        let unix = |path: &Path, export: &str| {
+            Target::Nbd(NbdAddress::Unix(path.to_owned(), export.to_owned()))
+        };
         assert_eq!(named(socket.to_str().unwrap()), unix(&socket, ""));
-        assert_eq!(named("nbd+unix:///a?socket=/run/s"), unix(Path::new("/run/s"), "a"));
-        let tcp = |host: &str, export: &str| Target::Nbd(NbdAddress::Tcp(host.to_owned(), export.to_owned()));
+        assert_eq!(
+            named("nbd+unix:///a?socket=/run/s"),
+            unix(Path::new("/run/s"), "a")
+        );
+        let tcp = |host: &str, export: &str| {
+            Target::Nbd(NbdAddress::Tcp(host.to_owned(), export.to_owned()))
+        };
         assert_eq!(named("nbd://nas/video"), tcp("nas:10809", "video"));
         assert_eq!(named("nbd://10.0.0.1:7"), tcp("10.0.0.1:7", ""));
         let refused = Target::named("/nowhere/at/all").unwrap_err().to_string();

@@ -47,7 +47,10 @@ impl Shared {
     }
 
     fn seen(&self) -> Vec<StreamTally> {
-        self.tallies.iter().filter_map(|tally| tally.lock().ok().map(|tally| *tally)).collect()
+        self.tallies
+            .iter()
+            .filter_map(|tally| tally.lock().ok().map(|tally| *tally))
+            .collect()
     }
 }
 
@@ -91,8 +94,9 @@ pub fn run(
     check(config)?;
     let rules = Rules::new(config, medium.files, medium.reads);
     let dealt = (1..).zip(dealt_out(medium.files, config.streams, seed));
-    let (streams, tallies): (Vec<Stream>, Vec<StreamTally>) =
-        dealt.map(|(number, file)| Stream::new(config, number, file, &rules, seed)).unzip();
+    let (streams, tallies): (Vec<Stream>, Vec<StreamTally>) = dealt
+        .map(|(number, file)| Stream::new(config, number, file, &rules, seed))
+        .unzip();
     let shared = Shared {
         tallies: tallies.into_iter().map(Mutex::new).collect(),
         end_ns: AtomicU64::new(Time::NEVER.as_nanos()),
@@ -101,25 +105,41 @@ pub fn run(
     };
     let host = |what| move |source| StreamTestError::Host { what, source };
     let server = Server::open(medium).map_err(host("a socket on the loopback interface"))?;
-    let address = server.address().map_err(host("a socket on the loopback interface"))?;
+    let address = server
+        .address()
+        .map_err(host("a socket on the loopback interface"))?;
     let began = Instant::now();
     let now = || time_since(began);
     let read_bytes = config.read_size.0 as usize;
     let ended = std::thread::scope(|scope| {
         let mut ramp = Ramp::new(config, seed, streams);
         let ended = loop {
-            if stop.load(Ordering::SeqCst) || shared.broken.load(Ordering::SeqCst) || now() >= shared.end() {
+            if stop.load(Ordering::SeqCst)
+                || shared.broken.load(Ordering::SeqCst)
+                || now() >= shared.end()
+            {
                 break Ok(());
             }
             if let Some((index, stream)) = ramp.due(now(), &shared) {
-                let client = Client { index, stream, rules: &rules, shared: &shared, read_bytes };
+                let client = Client {
+                    index,
+                    stream,
+                    rules: &rules,
+                    shared: &shared,
+                    read_bytes,
+                };
                 let begun = Client::connect(address).and_then(|socket| {
                     server.accept(scope)?;
                     let thread = std::thread::Builder::new().name("client".into());
-                    thread.spawn_scoped(scope, move || client.play(socket, began)).map(drop)
+                    thread
+                        .spawn_scoped(scope, move || client.play(socket, began))
+                        .map(drop)
                 });
                 if let Err(source) = begun {
-                    break Err(StreamTestError::Host { what: "another stream", source });
+                    break Err(StreamTestError::Host {
+                        what: "another stream",
+                        source,
+                    });
                 }
                 continue;
             }
@@ -131,9 +151,19 @@ pub fn run(
         ended
     });
     ended?;
-    if let Some(failed) = server.failed.lock().ok().and_then(|mut failed| failed.take()) {
+    if let Some(failed) = server
+        .failed
+        .lock()
+        .ok()
+        .and_then(|mut failed| failed.take())
+    {
         let crate::server::Failed { file, read, source } = failed;
-        return Err(StreamTestError::Read { target: medium.name.clone(), file, read, source });
+        return Err(StreamTestError::Read {
+            target: medium.name.clone(),
+            file,
+            read,
+            source,
+        });
     }
     Ok(Outcome {
         results: StreamsResults::new(shared.seen(), config.until_start_up_latency),
@@ -151,11 +181,17 @@ pub(crate) fn time_since(began: Instant) -> Time {
 fn check(config: &StreamsConfig) -> Result<(), ConfigError> {
     config.check()?;
     if config.streams > STREAMS_MAX {
-        let message = format!("found {}; expected up to {STREAMS_MAX}: each is two threads", config.streams);
+        let message = format!(
+            "found {}; expected up to {STREAMS_MAX}: each is two threads",
+            config.streams
+        );
         return Err(ConfigError::new("streams", message));
     }
     if config.read_ahead != 1 {
-        let message = format!("found {}; expected 1: each stream has one read under way", config.read_ahead);
+        let message = format!(
+            "found {}; expected 1: each stream has one read under way",
+            config.read_ahead
+        );
         return Err(ConfigError::new("read_ahead", message));
     }
     Ok(())

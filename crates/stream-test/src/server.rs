@@ -27,7 +27,11 @@ pub(crate) struct Server<'a> {
 impl<'a> Server<'a> {
     pub(crate) fn open(medium: &'a Medium) -> io::Result<Server<'a>> {
         let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
-        Ok(Server { medium, listener, failed: Mutex::new(None) })
+        Ok(Server {
+            medium,
+            listener,
+            failed: Mutex::new(None),
+        })
     }
 
     pub(crate) fn address(&self) -> io::Result<SocketAddr> {
@@ -77,7 +81,12 @@ pub(crate) fn question(file: u32, read: u64) -> [u8; QUESTION_BYTES] {
 
 fn understood(bytes: [u8; QUESTION_BYTES]) -> (u32, u64) {
     let (file, read) = bytes.split_at(4);
-    let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    let number = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .rev()
+            .fold(0, |number, byte| number << 8 | u64::from(*byte))
+    };
     (number(file) as u32, number(read))
 }
 

@@ -29,11 +29,18 @@ pub fn files_of_tests(path: &Path, text: &str) -> BTreeSet<PathBuf> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let stem = path.file_stem().unwrap_or_default();
     let owns_folder = ["lib", "main", "mod"].iter().any(|name| stem == *name);
-    let below = if owns_folder { folder.to_owned() } else { folder.join(stem) };
+    let below = if owns_folder {
+        folder.to_owned()
+    } else {
+        folder.join(stem)
+    };
     let declared = without_modules_of_tests(&tokens(text)).1;
     let files = declared.iter().flat_map(|module| match module.path {
         Some(named) => vec![folder.join(named)],
-        None => vec![below.join(format!("{}.rs", module.name)), below.join(module.name)],
+        None => vec![
+            below.join(format!("{}.rs", module.name)),
+            below.join(module.name),
+        ],
     });
     files.collect()
 }
@@ -76,11 +83,17 @@ fn module<'a, 't>(mut tokens: &'t [&'a str]) -> Option<(Option<Declared<'a>>, &'
         tokens = &rest[bracketed(rest)?..];
     }
     if let ["pub", rest @ ..] = tokens {
-        tokens = if rest.first() == Some(&"(") { &rest[bracketed(rest)?..] } else { rest };
+        tokens = if rest.first() == Some(&"(") {
+            &rest[bracketed(rest)?..]
+        } else {
+            rest
+        };
     }
     match tokens {
         ["mod", name, ";", rest @ ..] => Some((Some(Declared { name, path }), rest)),
-        ["mod", _, rest @ ..] if rest.first() == Some(&"{") => Some((None, &rest[bracketed(rest)?..])),
+        ["mod", _, rest @ ..] if rest.first() == Some(&"{") => {
+            Some((None, &rest[bracketed(rest)?..]))
+        }
         _ => None,
     }
 }
@@ -173,7 +186,8 @@ fn character_or_lifetime(text: &str) -> usize {
 }
 
 fn word(text: &str) -> usize {
-    text.find(|letter| !is_of_word(letter)).unwrap_or(text.len())
+    text.find(|letter| !is_of_word(letter))
+        .unwrap_or(text.len())
 }
 
 /// A word, a number, or a literal with a prefix (`b"`, `r#"`, `b'`).
@@ -195,5 +209,8 @@ fn raw_string(text: &str) -> Option<usize> {
     let signs = text.find(|letter| letter != '#')?;
     let body = text[signs..].strip_prefix('"')?;
     let end = format!("\"{}", "#".repeat(signs));
-    Some(body.find(&end).map_or(text.len(), |at| signs + 1 + at + end.len()))
+    Some(
+        body.find(&end)
+            .map_or(text.len(), |at| signs + 1 + at + end.len()),
+    )
 }

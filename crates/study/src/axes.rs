@@ -86,10 +86,16 @@ impl Matrix {
             if known {
                 return Err(below(twice("axis or set", &set.name)));
             }
-            let axis = matrix.axis(&set.axis).map_err(|message| below(ConfigError::new("axis", message)))?;
+            let axis = matrix
+                .axis(&set.axis)
+                .map_err(|message| below(ConfigError::new("axis", message)))?;
             let values = matrix.axes[axis].indices(&Value::Array(set.values.clone()));
             let values = values.map_err(|message| below(ConfigError::new("values", message)))?;
-            matrix.sets.push(NamedSet { name: set.name.clone(), axis, values });
+            matrix.sets.push(NamedSet {
+                name: set.name.clone(),
+                axis,
+                values,
+            });
         }
         matrix.fill(config)?;
         Ok(matrix)
@@ -104,7 +110,11 @@ impl Matrix {
         }
         let wanted = self.patterns("points", &config.points)?;
         let unwanted = self.patterns("exclude", &config.exclude)?;
-        let count = self.axes.iter().map(|axis| axis.values.len()).try_fold(1usize, usize::checked_mul);
+        let count = self
+            .axes
+            .iter()
+            .map(|axis| axis.values.len())
+            .try_fold(1usize, usize::checked_mul);
         if count.is_none_or(|count| count > POINTS_MAX) {
             let message = format!("the axes span more than {POINTS_MAX} points; divide the study");
             return Err(ConfigError::new("axes", message));
@@ -117,8 +127,9 @@ impl Matrix {
                 self.points.push(point.clone());
             }
             // The next combination; the last axis varies fastest.
-            let Some(turning) =
-                (0..point.len()).rev().find(|&axis| point[axis] + 1 < self.axes[axis].values.len())
+            let Some(turning) = (0..point.len())
+                .rev()
+                .find(|&axis| point[axis] + 1 < self.axes[axis].values.len())
             else {
                 return Ok(());
             };
@@ -129,7 +140,8 @@ impl Matrix {
 
     fn patterns(&self, key: &str, patterns: &[Keys]) -> Result<Vec<Pattern>, ConfigError> {
         let read = |(index, pattern): (usize, &Keys)| {
-            self.pattern(pattern).map_err(|error| error.below(&format!("{key}[{index}]")))
+            self.pattern(pattern)
+                .map_err(|error| error.below(&format!("{key}[{index}]")))
         };
         patterns.iter().enumerate().map(read).collect()
     }
@@ -141,8 +153,10 @@ impl Matrix {
         for (name, value) in keys {
             let fail = |message| ConfigError::new(name, message);
             let axis = self.axis(name).map_err(fail)?;
-            let set =
-                self.sets.iter().find(|set| set.axis == axis && Some(set.name.as_str()) == value.as_str());
+            let set = self
+                .sets
+                .iter()
+                .find(|set| set.axis == axis && Some(set.name.as_str()) == value.as_str());
             meant[axis] = Some(match set {
                 Some(set) => set.values.clone(),
                 None => self.axes[axis].indices(value).map_err(fail)?,
@@ -170,10 +184,17 @@ impl Matrix {
 
     /// The index of the axis called `name`, or what is wrong.
     pub(crate) fn axis(&self, name: &str) -> Result<usize, String> {
-        self.axes.iter().position(|axis| axis.name == name).ok_or_else(|| {
-            let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
-            format!("there is no axis `{name}`{}; known: {}", nearest(name, &names), names.join(", "))
-        })
+        self.axes
+            .iter()
+            .position(|axis| axis.name == name)
+            .ok_or_else(|| {
+                let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
+                format!(
+                    "there is no axis `{name}`{}; known: {}",
+                    nearest(name, &names),
+                    names.join(", ")
+                )
+            })
     }
 
     /// The axis and the values that the name of an axis or set stands for.
@@ -185,8 +206,14 @@ impl Matrix {
             return Ok((axis, (0..self.axes[axis].values.len()).collect()));
         }
         let axes = self.axes.iter().map(|axis| axis.name.as_str());
-        let names: Vec<&str> = axes.chain(self.sets.iter().map(|set| set.name.as_str())).collect();
-        Err(format!("there is no axis or set `{name}`{}; known: {}", nearest(name, &names), names.join(", ")))
+        let names: Vec<&str> = axes
+            .chain(self.sets.iter().map(|set| set.name.as_str()))
+            .collect();
+        Err(format!(
+            "there is no axis or set `{name}`{}; known: {}",
+            nearest(name, &names),
+            names.join(", ")
+        ))
     }
 
     /// A point's values for people: `policy=greedy segments=8`.
@@ -209,24 +236,44 @@ impl Axis {
             values.push(value);
         }
         if values.is_empty() {
-            return Err(ConfigError::new("values", "found none; expected at least one"));
+            return Err(ConfigError::new(
+                "values",
+                "found none; expected at least one",
+            ));
         }
-        Ok(Axis { name: config.name.clone(), values })
+        Ok(Axis {
+            name: config.name.clone(),
+            values,
+        })
     }
 
     /// The index of the value called `name`, or what is wrong.
     pub(crate) fn index(&self, name: &str) -> Result<usize, String> {
-        self.values.iter().position(|value| value.name == name).ok_or_else(|| {
-            let names: Vec<&str> = self.values.iter().map(|value| value.name.as_str()).collect();
-            let near = nearest(name, &names);
-            format!("axis `{}` has no value `{name}`{near}; its values are {}", self.name, names.join(", "))
-        })
+        self.values
+            .iter()
+            .position(|value| value.name == name)
+            .ok_or_else(|| {
+                let names: Vec<&str> = self
+                    .values
+                    .iter()
+                    .map(|value| value.name.as_str())
+                    .collect();
+                let near = nearest(name, &names);
+                format!(
+                    "axis `{}` has no value `{name}`{near}; its values are {}",
+                    self.name,
+                    names.join(", ")
+                )
+            })
     }
 
     /// The indices of a value, or of a list of values, of a study file.
     fn indices(&self, value: &Value) -> Result<Vec<usize>, String> {
         match value {
-            Value::Array(values) => values.iter().map(|value| self.index(&label(value))).collect(),
+            Value::Array(values) => values
+                .iter()
+                .map(|value| self.index(&label(value)))
+                .collect(),
             value => Ok(vec![self.index(&label(value))?]),
         }
     }
@@ -236,14 +283,32 @@ impl AxisValue {
     fn new(axis: &AxisConfig, value: &Value) -> Result<AxisValue, ConfigError> {
         match value {
             Value::Object(keys) => {
-                let ValueConfig { name, number, stack, set } = read(keys)?;
-                Ok(AxisValue { name, number, stack, set })
+                let ValueConfig {
+                    name,
+                    number,
+                    stack,
+                    set,
+                } = read(keys)?;
+                Ok(AxisValue {
+                    name,
+                    number,
+                    stack,
+                    set,
+                })
             }
             Value::Number(_) | Value::String(_) | Value::Bool(_) => {
                 let set = assignments(axis.key.as_ref(), &axis.keys, axis.unit.as_deref(), value)?;
-                Ok(AxisValue { name: label(value), number: value.as_f64(), stack: None, set })
+                Ok(AxisValue {
+                    name: label(value),
+                    number: value.as_f64(),
+                    stack: None,
+                    set,
+                })
             }
-            other => Err(ConfigError::new("", format!("found {other}; expected a number, text or table"))),
+            other => Err(ConfigError::new(
+                "",
+                format!("found {other}; expected a number, text or table"),
+            )),
         }
     }
 }
@@ -256,22 +321,32 @@ pub(crate) fn assignments(
     value: &Value,
 ) -> Result<Vec<String>, ConfigError> {
     let Some(first) = key else {
-        let message =
-            format!("found {value}; give a `key` that takes it, or write {{ name = ..., set = [...] }}");
+        let message = format!(
+            "found {value}; give a `key` that takes it, or write {{ name = ..., set = [...] }}"
+        );
         return Err(ConfigError::new("", message));
     };
     let text = match unit {
         Some(unit) => format!("\"{}{unit}\"", label(value)),
         None => value.to_string(),
     };
-    Ok([first].into_iter().chain(further).map(|key| format!("{key}={text}")).collect())
+    Ok([first]
+        .into_iter()
+        .chain(further)
+        .map(|key| format!("{key}={text}"))
+        .collect())
 }
 
 /// A value as expressions name it.
 pub(crate) fn label(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn twice(what: &str, name: &str) -> ConfigError {
-    ConfigError::new("name", format!("there are two of the name `{name}`; expected one {what} of each name"))
+    ConfigError::new(
+        "name",
+        format!("there are two of the name `{name}`; expected one {what} of each name"),
+    )
 }

@@ -51,47 +51,67 @@ pub fn best(
 ) -> Result<Vec<Best>, ConfigError> {
     let matrix = &study.matrix;
     let over = match over {
-        Some(name) => matrix.axis(name).map_err(|message| ConfigError::new("--over", message))?,
+        Some(name) => matrix
+            .axis(name)
+            .map_err(|message| ConfigError::new("--over", message))?,
         None => {
-            let mut varying = (0..matrix.axes.len()).filter(|&axis| matrix.axes[axis].values.len() > 1);
+            let mut varying =
+                (0..matrix.axes.len()).filter(|&axis| matrix.axes[axis].values.len() > 1);
             match (varying.next(), varying.next()) {
                 (Some(axis), None) => axis,
                 _ => {
-                    let names: Vec<&str> = matrix.axes.iter().map(|axis| axis.name.as_str()).collect();
-                    let message = format!("say over which axis of {}: {}", study.id, names.join(", "));
+                    let names: Vec<&str> =
+                        matrix.axes.iter().map(|axis| axis.name.as_str()).collect();
+                    let message =
+                        format!("say over which axis of {}: {}", study.id, names.join(", "));
                     return Err(ConfigError::new("--over", message));
                 }
             }
         }
     };
     let name = metric.name();
-    let index = study.metrics.iter().position(|known| *known == name).ok_or_else(|| {
-        let message =
-            format!("found `{name}`, which {} does not keep; list it under `metrics` in the study", study.id);
-        ConfigError::new("--best", message)
-    })?;
+    let index = study
+        .metrics
+        .iter()
+        .position(|known| *known == name)
+        .ok_or_else(|| {
+            let message = format!(
+                "found `{name}`, which {} does not keep; list it under `metrics` in the study",
+                study.id
+            );
+            ConfigError::new("--best", message)
+        })?;
     let mut groups: BTreeMap<Vec<usize>, Vec<(usize, Option<Estimate>)>> = BTreeMap::new();
     for (point, values) in matrix.points().iter().enumerate() {
         let mut others = values.clone();
         others.remove(over);
-        groups.entry(others).or_default().push((values[over], data.value(point, index)));
+        groups
+            .entry(others)
+            .or_default()
+            .push((values[over], data.value(point, index)));
     }
     let sign = if metric.more_is_better() { -1.0 } else { 1.0 };
     let mut all = Vec::new();
     for (others, candidates) in groups {
-        let run: Option<Vec<(usize, Estimate)>> =
-            candidates.into_iter().map(|(value, found)| found.map(|found| (value, found))).collect();
+        let run: Option<Vec<(usize, Estimate)>> = candidates
+            .into_iter()
+            .map(|(value, found)| found.map(|found| (value, found)))
+            .collect();
         let Some(mut run) = run else { continue };
         run.retain(|(_, estimate)| !estimate.mean().is_nan());
         run.sort_by(|one, other| (sign * one.1.mean()).total_cmp(&(sign * other.1.mean())));
         let label = |value: usize| matrix.axes[over].values[value].name.clone();
-        let Some((value, estimate)) = run.first() else { continue };
+        let Some((value, estimate)) = run.first() else {
+            continue;
+        };
         all.push(Best {
             others: describe(study, over, &others),
             best: label(*value),
             value: estimate.mean(),
             ci_half_width: estimate.half_width(),
-            runner_up: run.get(1).map(|(value, next)| RunnerUp::new(label(*value), next, estimate)),
+            runner_up: run
+                .get(1)
+                .map(|(value, next)| RunnerUp::new(label(*value), next, estimate)),
         });
     }
     Ok(all)
@@ -111,8 +131,14 @@ impl RunnerUp {
 }
 
 fn describe(study: &Study, over: usize, others: &[usize]) -> String {
-    let axes = study.matrix.axes.iter().enumerate().filter(|(axis, _)| *axis != over);
-    let each =
-        axes.zip(others).map(|((_, axis), &value)| format!("{}={}", axis.name, axis.values[value].name));
+    let axes = study
+        .matrix
+        .axes
+        .iter()
+        .enumerate()
+        .filter(|(axis, _)| *axis != over);
+    let each = axes
+        .zip(others)
+        .map(|((_, axis), &value)| format!("{}={}", axis.name, axis.values[value].name));
     each.collect::<Vec<_>>().join(" ")
 }

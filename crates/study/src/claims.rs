@@ -108,9 +108,12 @@ pub struct Judged {
 
 impl Claim {
     pub(crate) fn new(config: &ClaimConfig) -> Result<Claim, ConfigError> {
-        let fail = |key: &'static str| move |error: ExpressionError| ConfigError::new(key, error.to_string());
-        let template =
-            |key: &'static str, text: Option<&str>| text.map(Template::parse).transpose().map_err(fail(key));
+        let fail = |key: &'static str| {
+            move |error: ExpressionError| ConfigError::new(key, error.to_string())
+        };
+        let template = |key: &'static str, text: Option<&str>| {
+            text.map(Template::parse).transpose().map_err(fail(key))
+        };
         let explained = match &config.explained {
             Some(serde_json::Value::Object(keys)) => {
                 let ExplainedConfig { variant, why } =
@@ -127,7 +130,10 @@ impl Claim {
             None => None,
         };
         if config.bound == Bound::Quoted && config.quote.is_none() {
-            return Err(ConfigError::new("bound", "found \"quoted\" without a `quote`"));
+            return Err(ConfigError::new(
+                "bound",
+                "found \"quoted\" without a `quote`",
+            ));
         }
         Ok(Claim {
             obtained: parse(&config.obtained).map_err(fail("obtained"))?,
@@ -142,7 +148,9 @@ impl Claim {
 
     /// The title of the variant that explains it, if the study says so.
     pub(crate) fn explained_by(&self) -> Option<&str> {
-        self.explained.as_ref().map(|explained| explained.variant.as_str())
+        self.explained
+            .as_ref()
+            .map(|explained| explained.variant.as_str())
     }
 
     /// Its expressions with their keys.
@@ -152,12 +160,22 @@ impl Claim {
             _ => None,
         };
         let why = self.explained.as_ref().map(|explained| &explained.why);
-        let texts =
-            [("shown", self.shown.as_ref()), ("explained", why), ("supposed", self.supposed.as_ref())];
+        let texts = [
+            ("shown", self.shown.as_ref()),
+            ("explained", why),
+            ("supposed", self.supposed.as_ref()),
+        ];
         let inner = texts.into_iter().flat_map(|(key, template)| {
-            template.into_iter().flat_map(Template::expressions).map(move |expression| (key, expression))
+            template
+                .into_iter()
+                .flat_map(Template::expressions)
+                .map(move |expression| (key, expression))
         });
-        [("obtained", &self.obtained)].into_iter().chain(condition).chain(inner).collect()
+        [("obtained", &self.obtained)]
+            .into_iter()
+            .chain(condition)
+            .chain(inner)
+            .collect()
     }
 
     /// What `data` make of it alone: whatever explains a difference, or flips
@@ -171,7 +189,11 @@ impl Claim {
                     judged.ci_half_width = number.half_width();
                 }
                 judged.shown = shown;
-                judged.verdict = if holds { Verdict::Holds } else { Verdict::DoesNotHold };
+                judged.verdict = if holds {
+                    Verdict::Holds
+                } else {
+                    Verdict::DoesNotHold
+                };
             }
             Err(Problem::Missing) => {}
             Err(Problem::Wrong(error)) => {
@@ -198,15 +220,23 @@ impl Claim {
         }
         let held = judged.verdict == Verdict::Holds;
         let flips = record.and_then(|record| record.flips.get(&self.config.id));
-        let flips = flips.into_iter().flatten().filter(|flip| flip.holds != held);
-        judged.flips = flips.map(|flip| format!("{}: {}", flip.with, flip.obtained)).collect();
+        let flips = flips
+            .into_iter()
+            .flatten()
+            .filter(|flip| flip.holds != held);
+        judged.flips = flips
+            .map(|flip| format!("{}: {}", flip.with, flip.obtained))
+            .collect();
         match (&self.explained, held) {
             (Some(_), true) => judged.verdict = Verdict::HoldsThoughExplained,
             (Some(explained), false) => self.explain(explained, study, table, &mut judged),
             (None, true) if !judged.flips.is_empty() => judged.verdict = Verdict::Fragile,
             (None, true) => {}
             (None, false) => {
-                let words = self.supposed.as_ref().map(|supposed| self.say(supposed, study, &own, None));
+                let words = self
+                    .supposed
+                    .as_ref()
+                    .map(|supposed| self.say(supposed, study, &own, None));
                 judged.why = words.map(|words| format!("supposed, not shown: {words}"));
             }
         }
@@ -222,13 +252,20 @@ impl Claim {
         judged: &mut Judged,
     ) {
         let titles = study.config.variants.iter().map(|variant| &variant.title);
-        let number = titles.enumerate().find(|(_, title)| **title == explained.variant);
-        let Some((number, title)) = number else { return };
+        let number = titles
+            .enumerate()
+            .find(|(_, title)| **title == explained.variant);
+        let Some((number, title)) = number else {
+            return;
+        };
         let changed = table(Variation::Variant(number));
         let then = self.judge_plainly(study, &changed);
         match then.verdict {
             Verdict::Holds => {
-                let restored = study.evaluator(&changed).evaluate(&self.obtained, &Bindings::new()).ok();
+                let restored = study
+                    .evaluator(&changed)
+                    .evaluate(&self.obtained, &Bindings::new())
+                    .ok();
                 let words = self.say(&explained.why, study, &table(Variation::Base), restored);
                 judged.verdict = Verdict::DiffersExplained;
                 judged.why = Some(format!("{words} With \"{title}\": {}", then.shown));
@@ -239,13 +276,23 @@ impl Claim {
     }
 
     /// Words about it with their numbers.
-    fn say(&self, words: &Template, study: &Study, data: &dyn Data, restored: Option<Value>) -> String {
+    fn say(
+        &self,
+        words: &Template,
+        study: &Study,
+        data: &dyn Data,
+        restored: Option<Value>,
+    ) -> String {
         let evaluator = study.evaluator(data);
         let own = evaluator.evaluate(&self.obtained, &Bindings::new()).ok();
         let named = [(OBTAINED, own), (RESTORED, restored)];
-        let bindings: Bindings =
-            named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
-        words.fill(&evaluator, &bindings).unwrap_or_else(|_| "a number in these words is missing".to_owned())
+        let bindings: Bindings = named
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+            .collect();
+        words
+            .fill(&evaluator, &bindings)
+            .unwrap_or_else(|_| "a number in these words is missing".to_owned())
     }
 
     /// What is known of it without results.
@@ -283,7 +330,9 @@ impl Claim {
 
     /// How what was obtained is written, and so all that is held against it.
     fn format(&self) -> Option<Format> {
-        self.shown.as_ref().and_then(|shown| shown.format_of(OBTAINED))
+        self.shown
+            .as_ref()
+            .and_then(|shown| shown.format_of(OBTAINED))
     }
 
     /// When it holds, and whose bound that is.
@@ -316,7 +365,9 @@ impl Claim {
         };
         let number = match &value {
             Value::Number(number) => number.mean(),
-            Value::Label(axis, value) => study.matrix.axes[*axis].values[*value].number.unwrap_or(f64::NAN),
+            Value::Label(axis, value) => study.matrix.axes[*axis].values[*value]
+                .number
+                .unwrap_or(f64::NAN),
             Value::Truth(_) | Value::Text(_) => f64::NAN,
         };
         let holds = match &self.rule {
@@ -327,7 +378,11 @@ impl Claim {
                 _ => {
                     let span = 0..condition.text.len();
                     let message = "expected a comparison, which is true or false";
-                    return Err(Problem::Wrong(ExpressionError::new(&condition.text, span, message)));
+                    return Err(Problem::Wrong(ExpressionError::new(
+                        &condition.text,
+                        span,
+                        message,
+                    )));
                 }
             },
         };
@@ -367,8 +422,10 @@ impl Rule {
 
     fn near(config: &ClaimConfig) -> Result<Rule, ConfigError> {
         let Some(published) = config.published.as_f64() else {
-            let message =
-                format!("found {}; `tolerance` and kind = \"near\" need a number", config.published);
+            let message = format!(
+                "found {}; `tolerance` and kind = \"near\" need a number",
+                config.published
+            );
             return Err(ConfigError::new("published", message));
         };
         let tolerance = config.tolerance.unwrap_or(NEAR);
@@ -401,7 +458,10 @@ impl Verdict {
     pub fn passes(self) -> bool {
         matches!(
             self,
-            Verdict::Holds | Verdict::Fragile | Verdict::DiffersExplained | Verdict::HoldsThoughExplained
+            Verdict::Holds
+                | Verdict::Fragile
+                | Verdict::DiffersExplained
+                | Verdict::HoldsThoughExplained
         )
     }
 }

@@ -21,13 +21,22 @@ impl Digests {
     /// # Errors
     /// A trace that cannot be read.
     pub fn of(&self, stack: &Stack) -> Result<String, StackError> {
-        let Some(trace) = stack.trace_file() else { return Ok(stack.digest().to_owned()) };
-        let known = self.traces.lock().ok().and_then(|traces| traces.get(&trace).cloned());
+        let Some(trace) = stack.trace_file() else {
+            return Ok(stack.digest().to_owned());
+        };
+        let known = self
+            .traces
+            .lock()
+            .ok()
+            .and_then(|traces| traces.get(&trace).cloned());
         let of_trace = match known {
             Some(known) => known,
             None => {
                 let found = digest_of_files(&stack.trace_files()).map_err(|error| {
-                    StackError::whole(trace.display().to_string(), format!("cannot be read: {error}"))
+                    StackError::whole(
+                        trace.display().to_string(),
+                        format!("cannot be read: {error}"),
+                    )
                 })?;
                 if let Ok(mut traces) = self.traces.lock() {
                     traces.insert(trace, found.clone());
@@ -35,7 +44,10 @@ impl Digests {
                 found
             }
         };
-        Ok(hex(&Sha256::digest(format!("{} {of_trace}", stack.digest()))))
+        Ok(hex(&Sha256::digest(format!(
+            "{} {of_trace}",
+            stack.digest()
+        ))))
     }
 }
 

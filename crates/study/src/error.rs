@@ -122,13 +122,26 @@ impl StudyError {
     ///
     /// # Errors
     /// How many failed, and the first of them.
-    pub fn of_runs(failures: impl IntoIterator<Item = StudyError>, runs: usize) -> Result<(), StudyError> {
+    pub fn of_runs(
+        failures: impl IntoIterator<Item = StudyError>,
+        runs: usize,
+    ) -> Result<(), StudyError> {
         let mut failures = failures.into_iter();
-        let Some(first) = failures.next() else { return Ok(()) };
-        Err(StudyError::Runs { failed: 1 + failures.count(), runs, first: Box::new(first) })
+        let Some(first) = failures.next() else {
+            return Ok(());
+        };
+        Err(StudyError::Runs {
+            failed: 1 + failures.count(),
+            runs,
+            first: Box::new(first),
+        })
     }
 
     pub(crate) fn host(what: &'static str, path: &Path, source: io::Error) -> StudyError {
-        StudyError::Host { what, path: path.to_owned(), source }
+        StudyError::Host {
+            what,
+            path: path.to_owned(),
+            source,
+        }
     }
 }

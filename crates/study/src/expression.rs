@@ -137,13 +137,23 @@ pub struct ExpressionError {
 }
 
 impl ExpressionError {
-    pub(crate) fn new(text: &str, span: Range<usize>, message: impl Into<String>) -> ExpressionError {
-        ExpressionError { text: text.to_owned(), span, message: message.into() }
+    pub(crate) fn new(
+        text: &str,
+        span: Range<usize>,
+        message: impl Into<String>,
+    ) -> ExpressionError {
+        ExpressionError {
+            text: text.to_owned(),
+            span,
+            message: message.into(),
+        }
     }
 
     /// The column where it begins, from 1, in characters.
     pub fn column(&self) -> usize {
-        self.text.get(..self.span.start).map_or(1, |before| before.chars().count() + 1)
+        self.text
+            .get(..self.span.start)
+            .map_or(1, |before| before.chars().count() + 1)
     }
 }
 
@@ -151,9 +161,15 @@ impl fmt::Display for ExpressionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let column = self.column();
         // Line breaks would part the text from its carets.
-        let line: String =
-            self.text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-        let width = self.text.get(self.span.clone()).map_or(1, |part| part.chars().count().max(1));
+        let line: String = self
+            .text
+            .chars()
+            .map(|letter| if letter.is_control() { ' ' } else { letter })
+            .collect();
+        let width = self
+            .text
+            .get(self.span.clone())
+            .map_or(1, |part| part.chars().count().max(1));
         write!(f, "column {column}: {}\n    {line}\n", self.message)?;
         write!(f, "    {}{}", " ".repeat(column - 1), "^".repeat(width))
     }

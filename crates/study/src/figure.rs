@@ -13,7 +13,9 @@ use serde::Serialize;
 /// The figures of a study without those whose results are missing, for whoever draws them otherwise.
 pub fn drawn(study: &Study, results: &StudyTable<'_>) -> Vec<Drawn> {
     let figures = (0..study.figures.len()).filter_map(|number| {
-        let caption = study.captions[number].as_ref().map(|caption| caption.filled(study, results));
+        let caption = study.captions[number]
+            .as_ref()
+            .map(|caption| caption.filled(study, results));
         Some(Figure::new(study, number, results)?.numbers(caption))
     });
     figures.collect()
@@ -136,35 +138,46 @@ impl Figure {
         let axis = &study.matrix.axes[along];
         let numbers: Option<Vec<f64>> = axis.values.iter().map(|value| value.number).collect();
         // What is no number stands side by side.
-        let places = numbers.unwrap_or_else(|| (0..axis.values.len()).map(|at| at as f64).collect());
+        let places =
+            numbers.unwrap_or_else(|| (0..axis.values.len()).map(|at| at as f64).collect());
         let series: Vec<Option<(usize, usize)>> = match &config.series {
             None => vec![None],
             Some(name) => {
                 let (axis, values) = study.matrix.domain(name).ok()?;
-                values.into_iter().map(|value| Some((axis, value))).collect()
+                values
+                    .into_iter()
+                    .map(|value| Some((axis, value)))
+                    .collect()
             }
         };
         let mut lines = Vec::with_capacity(series.len());
         for of in series {
-            let name = of
-                .map_or_else(String::new, |(axis, value)| study.matrix.axes[axis].values[value].name.clone());
+            let name = of.map_or_else(String::new, |(axis, value)| {
+                study.matrix.axes[axis].values[value].name.clone()
+            });
             let mut points = Vec::with_capacity(places.len());
             for x in 0..places.len() {
                 let bindings = study.figure_bindings(&config, x, of);
-                match study.evaluator(data).evaluate(&study.figures[index], &bindings) {
+                match study
+                    .evaluator(data)
+                    .evaluate(&study.figures[index], &bindings)
+                {
                     Ok(Value::Number(number)) => {
                         points.push(
-                            Some((number.mean(), number.half_width())).filter(|point| point.0.is_finite()),
+                            Some((number.mean(), number.half_width()))
+                                .filter(|point| point.0.is_finite()),
                         );
                     }
                     Err(Problem::Missing) => return None,
                     Ok(_) | Err(Problem::Wrong(_)) => points.push(None),
                 }
             }
-            let ours = config
-                .published
-                .iter()
-                .filter(|published| published.series.as_ref().is_none_or(|series| label(series) == name));
+            let ours = config.published.iter().filter(|published| {
+                published
+                    .series
+                    .as_ref()
+                    .is_none_or(|series| label(series) == name)
+            });
             let published = ours
                 .flat_map(|published| &published.points)
                 .filter_map(|(x, y)| Some((places[axis.index(&label(x)).ok()?], *y)))
@@ -173,20 +186,40 @@ impl Figure {
                 let axis = &study.matrix.axes[axis];
                 format!("{} {}", axis.name, axis.values[value].name)
             });
-            lines.push(Line { name, full_name, points, published });
+            lines.push(Line {
+                name,
+                full_name,
+                points,
+                published,
+            });
         }
         let names = axis.values.iter().map(|value| value.name.clone());
-        Some(Figure { ticks: places.into_iter().zip(names).collect(), lines, config })
+        Some(Figure {
+            ticks: places.into_iter().zip(names).collect(),
+            lines,
+            config,
+        })
     }
 
     fn numbers(&self, caption: Option<String>) -> Drawn {
         let line = |line: &Line| {
-            let points = self.ticks.iter().zip(&line.points).map(|((place, _), point)| DrawnPoint {
-                value: point.map(|point| point.0),
-                ci_half_width: point.and_then(|point| point.1),
-                published: line.published.iter().find(|point| point.0 == *place).map(|point| point.1),
-            });
-            DrawnLine { name: line.full_name.clone(), points: points.collect() }
+            let points = self
+                .ticks
+                .iter()
+                .zip(&line.points)
+                .map(|((place, _), point)| DrawnPoint {
+                    value: point.map(|point| point.0),
+                    ci_half_width: point.and_then(|point| point.1),
+                    published: line
+                        .published
+                        .iter()
+                        .find(|point| point.0 == *place)
+                        .map(|point| point.1),
+                });
+            DrawnLine {
+                name: line.full_name.clone(),
+                points: points.collect(),
+            }
         };
         let (low, high) = self.ordinate();
         Drawn {
@@ -196,7 +229,14 @@ impl Figure {
             y: self.ordinate_with_unit(),
             caption,
             ordinate: Ends { low, high },
-            ticks: self.ticks.iter().map(|(at, name)| Tick { at: *at, name: name.clone() }).collect(),
+            ticks: self
+                .ticks
+                .iter()
+                .map(|(at, name)| Tick {
+                    at: *at,
+                    name: name.clone(),
+                })
+                .collect(),
             lines: self.lines.iter().map(line).collect(),
         }
     }
@@ -234,21 +274,41 @@ impl Figure {
         let page = SVGBackend::with_string(svg, PAGE).into_drawing_area();
         page.fill(&WHITE)?;
         let legend = self.legend();
-        let width = if legend.is_empty() { PAGE.0 } else { PAGE.0 - LEGEND };
+        let width = if legend.is_empty() {
+            PAGE.0
+        } else {
+            PAGE.0 - LEGEND
+        };
         let (plot, beside) = page.split_horizontally(width);
         let (low, high) = self.ordinate();
         let places = self.ticks.iter().map(|tick| tick.0);
-        let (first, last) = places.fold((f64::MAX, f64::MIN), |(low, high), at| (low.min(at), high.max(at)));
+        let (first, last) = places.fold((f64::MAX, f64::MIN), |(low, high), at| {
+            (low.min(at), high.max(at))
+        });
         let margin = ((last - first) * 0.04).max(0.1);
-        let numeric = self.ticks.iter().enumerate().any(|(at, tick)| tick.0 != at as f64);
-        let lines = if numeric { 1 } else { self.name_lines(width as usize) };
+        let numeric = self
+            .ticks
+            .iter()
+            .enumerate()
+            .any(|(at, tick)| tick.0 != at as f64);
+        let lines = if numeric {
+            1
+        } else {
+            self.name_lines(width as usize)
+        };
         let mut chart = ChartBuilder::on(&plot)
             .caption(&self.config.title, ("sans-serif", 18))
             .margin(12)
             .x_label_area_size(42 + NAME_HEIGHT.unsigned_abs() * (lines as u32 - 1))
             .y_label_area_size(64)
             .build_cartesian_2d(first - margin..last + margin, low..high)?;
-        let named = |value: &f64| if lines > 1 { String::new() } else { self.name_at(*value, numeric) };
+        let named = |value: &f64| {
+            if lines > 1 {
+                String::new()
+            } else {
+                self.name_at(*value, numeric)
+            }
+        };
         chart
             .configure_mesh()
             .x_desc(self.abscissa_name())
@@ -258,25 +318,35 @@ impl Figure {
             .y_label_formatter(&|value| plain(*value))
             .light_line_style(TRANSPARENT)
             .draw()?;
-        let centred = TextStyle::from(("sans-serif", 12).into_font()).pos(Pos::new(HPos::Center, VPos::Top));
+        let centred =
+            TextStyle::from(("sans-serif", 12).into_font()).pos(Pos::new(HPos::Center, VPos::Top));
         for (at, (place, name)) in self.ticks.iter().enumerate().filter(|_| lines > 1) {
             let (x, y) = chart.backend_coord(&(*place, low));
             let y = y + 6 + NAME_HEIGHT * (at % lines) as i32;
             plot.draw(&Text::new(name.as_str(), (x, y), centred.clone()))?;
         }
         for (line, colour) in self.lines.iter().zip(COLOURS) {
-            let style = ShapeStyle { color: colour.to_rgba(), filled: true, stroke_width: 2 };
+            let style = ShapeStyle {
+                color: colour.to_rgba(),
+                filled: true,
+                stroke_width: 2,
+            };
             let found = || {
                 let with_place = self.ticks.iter().zip(&line.points);
-                with_place.filter_map(|(tick, point)| point.map(|(value, width)| (tick.0, value, width)))
+                with_place
+                    .filter_map(|(tick, point)| point.map(|(value, width)| (tick.0, value, width)))
             };
             chart.draw_series(LineSeries::new(found().map(|(x, y, _)| (x, y)), style))?;
             chart.draw_series(found().map(|(x, y, _)| Circle::new((x, y), 3, style)))?;
-            let bars = found().filter_map(|(x, y, width)| Some((x, y, width.filter(|width| *width > 0.0)?)));
+            let bars = found()
+                .filter_map(|(x, y, width)| Some((x, y, width.filter(|width| *width > 0.0)?)));
             chart.draw_series(bars.map(|(x, y, width)| {
                 PathElement::new([(x, y - width), (x, y + width)], colour.stroke_width(1))
             }))?;
-            let crosses = line.published.iter().map(|&point| Cross::new(point, 5, colour.stroke_width(2)));
+            let crosses = line
+                .published
+                .iter()
+                .map(|&point| Cross::new(point, 5, colour.stroke_width(2)));
             chart.draw_series(crosses)?;
         }
         for (number, (name, colour)) in legend.into_iter().enumerate() {
@@ -297,15 +367,26 @@ impl Figure {
     /// Over how many lines the names below an abscissa of this width are spread,
     /// so that none covers another.
     fn name_lines(&self, width: usize) -> usize {
-        let longest = self.ticks.iter().map(|tick| tick.1.chars().count()).max().unwrap_or(0);
+        let longest = self
+            .ticks
+            .iter()
+            .map(|tick| tick.1.chars().count())
+            .max()
+            .unwrap_or(0);
         let room = width.saturating_sub(BESIDE_PLOT) / self.ticks.len().max(1);
         (longest * LETTER).div_ceil(room.max(1)).clamp(1, 3)
     }
 
     /// The names of lines with their colours, and without one what crosses are.
     fn legend(&self) -> Vec<(String, Option<RGBColor>)> {
-        let named = self.lines.iter().zip(COLOURS).filter(|(line, _)| !line.name.is_empty());
-        let mut legend: Vec<_> = named.map(|(line, colour)| (line.name.clone(), Some(colour))).collect();
+        let named = self
+            .lines
+            .iter()
+            .zip(COLOURS)
+            .filter(|(line, _)| !line.name.is_empty());
+        let mut legend: Vec<_> = named
+            .map(|(line, colour)| (line.name.clone(), Some(colour)))
+            .collect();
         if self.lines.iter().any(|line| !line.published.is_empty()) {
             legend.push(("published".to_owned(), None));
         }
@@ -314,20 +395,39 @@ impl Figure {
 
     /// From below the smallest, or from zero, to above the largest.
     fn ordinate(&self) -> (f64, f64) {
-        let obtained = self.lines.iter().flat_map(|line| line.points.iter().flatten());
-        let ends =
-            obtained.flat_map(|(value, width)| [value - width.unwrap_or(0.0), value + width.unwrap_or(0.0)]);
-        let published = self.lines.iter().flat_map(|line| line.published.iter().map(|point| point.1));
+        let obtained = self
+            .lines
+            .iter()
+            .flat_map(|line| line.points.iter().flatten());
+        let ends = obtained.flat_map(|(value, width)| {
+            [value - width.unwrap_or(0.0), value + width.unwrap_or(0.0)]
+        });
+        let published = self
+            .lines
+            .iter()
+            .flat_map(|line| line.published.iter().map(|point| point.1));
         let all = ends.chain(published);
-        let (low, high) = all
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+        let (low, high) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+            (low.min(value), high.max(value))
+        });
         if low > high {
             return (0.0, 1.0);
         }
         let zero = self.config.zero.unwrap_or(low < NEAR_ZERO * high);
-        let (low, high) = if zero { (low.min(0.0), high.max(0.0)) } else { (low, high) };
+        let (low, high) = if zero {
+            (low.min(0.0), high.max(0.0))
+        } else {
+            (low, high)
+        };
         let margin = ((high - low) * 0.08).max(1e-9);
-        (if zero && low == 0.0 { 0.0 } else { low - margin }, high + margin)
+        (
+            if zero && low == 0.0 {
+                0.0
+            } else {
+                low - margin
+            },
+            high + margin,
+        )
     }
 
     fn name_at(&self, value: f64, numeric: bool) -> String {

@@ -62,13 +62,17 @@ impl HeldOut {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(HeldOut::default()),
             Err(error) => return Err(StudyError::host("read", &path, error)),
         };
-        serde_json::from_str(&text)
-            .map_err(|error| StudyError::HeldOut { file: path, problem: error.to_string() })
+        serde_json::from_str(&text).map_err(|error| StudyError::HeldOut {
+            file: path,
+            problem: error.to_string(),
+        })
     }
 
     /// What is known of a study as it is now.
     pub fn of(&self, study: &Study) -> Option<&Record> {
-        self.studies.get(&study.id).filter(|record| record.substance == study.substance)
+        self.studies
+            .get(&study.id)
+            .filter(|record| record.substance == study.substance)
     }
 
     /// Keeps records with the others of their folders. Returns the files.
@@ -86,7 +90,9 @@ impl HeldOut {
             let known = folders.entry(folder.clone()).or_default();
             known.studies.insert(study.id.clone(), record);
             known.studies.retain(|id, _| {
-                id.rsplit('/').next().is_some_and(|stem| folder.join(format!("{stem}.toml")).exists())
+                id.rsplit('/')
+                    .next()
+                    .is_some_and(|stem| folder.join(format!("{stem}.toml")).exists())
             });
         }
         let mut written = Vec::new();
@@ -94,7 +100,8 @@ impl HeldOut {
             let path = folder.join(NAME);
             let text = serde_json::to_string_pretty(&known).unwrap_or_default() + "\n";
             let mut file = AtomicFile::create(&path)?;
-            file.write_all(text.as_bytes()).map_err(|error| StudyError::host("write", &path, error))?;
+            file.write_all(text.as_bytes())
+                .map_err(|error| StudyError::host("write", &path, error))?;
             file.commit()?;
             written.push(path);
         }
@@ -107,7 +114,9 @@ impl Record {
     pub(crate) fn flipped_by(&self, choice: &str) -> Vec<String> {
         let mut flipped = Vec::new();
         for (id, flips) in &self.flips {
-            let values = flips.iter().filter_map(|flip| flip.with.strip_prefix(choice)?.strip_prefix(": "));
+            let values = flips
+                .iter()
+                .filter_map(|flip| flip.with.strip_prefix(choice)?.strip_prefix(": "));
             let values: Vec<&str> = values.collect();
             if !values.is_empty() {
                 flipped.push(format!("{id} ({})", values.join(", ")));
@@ -127,21 +136,39 @@ impl Record {
     ) -> Option<Record> {
         let judge = |variation: Variation| -> Vec<Judged> {
             let table = run_list.table(index, study, variation, results);
-            study.claims.iter().map(|claim| claim.judge_plainly(study, &table)).collect()
+            study
+                .claims
+                .iter()
+                .map(|claim| claim.judge_plainly(study, &table))
+                .collect()
         };
         let base = judge(Variation::Base);
-        let mut record =
-            Record { substance: study.substance.clone(), version: VERSION.to_owned(), ..Record::default() };
+        let mut record = Record {
+            substance: study.substance.clone(),
+            version: VERSION.to_owned(),
+            ..Record::default()
+        };
         for variation in study.held_out(extent) {
             let with = study.describe(variation, extent.replications);
             for ((claim, before), after) in study.claims.iter().zip(&base).zip(judge(variation)) {
                 if before.verdict == Verdict::NotRun || after.verdict == Verdict::NotRun {
                     return None;
                 }
-                let (held, holds) = (before.verdict == Verdict::Holds, after.verdict == Verdict::Holds);
+                let (held, holds) = (
+                    before.verdict == Verdict::Holds,
+                    after.verdict == Verdict::Holds,
+                );
                 if held != holds && run_list.touches(index, variation, claim) {
-                    let flip = Flip { with: with.clone(), holds, obtained: after.shown };
-                    record.flips.entry(before.id.clone()).or_default().push(flip);
+                    let flip = Flip {
+                        with: with.clone(),
+                        holds,
+                        obtained: after.shown,
+                    };
+                    record
+                        .flips
+                        .entry(before.id.clone())
+                        .or_default()
+                        .push(flip);
                 }
             }
             record.tried.push(with);

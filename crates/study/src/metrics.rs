@@ -41,11 +41,16 @@ mod bits {
     pub(super) mod optional {
         use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
-        pub(crate) fn serialize<S: Serializer>(value: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
+        pub(crate) fn serialize<S: Serializer>(
+            value: &Option<f64>,
+            to: S,
+        ) -> Result<S::Ok, S::Error> {
             value.map(f64::to_bits).serialize(to)
         }
 
-        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+            from: D,
+        ) -> Result<Option<f64>, D::Error> {
             Ok(Option::<u64>::deserialize(from)?.map(f64::from_bits))
         }
     }
@@ -86,7 +91,11 @@ pub(crate) fn keep_beside(
                 Some(metric) => metric.value(report),
                 None => find(&tree, path)?.as_f64().unwrap_or(f64::NAN),
             };
-            kept.push(Kept { metric: path.clone(), value, half_width: None });
+            kept.push(Kept {
+                metric: path.clone(),
+                value,
+                half_width: None,
+            });
         }
     }
     Ok(kept)
@@ -100,16 +109,29 @@ pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), String
     }
     let graph = Graph::new(stack.build()?.layers);
     let drives: Vec<String> = graph.drive_names().map(str::to_owned).collect();
-    let counters =
-        Counters { drives: vec![MemberStatistics::default(); drives.len()], ..Counters::default() };
-    let nothing = Outcome { counters, ..Outcome::default() };
+    let counters = Counters {
+        drives: vec![MemberStatistics::default(); drives.len()],
+        ..Counters::default()
+    };
+    let nothing = Outcome {
+        counters,
+        ..Outcome::default()
+    };
     let measurement = Measurement::new(WarmUp::default())
         .with_processes(stack.process_names())
         .with_workloads(stack.workload_names());
-    let mut empty = measurement.finish(&nothing, &drives, Identity::default()).report;
+    let mut empty = measurement
+        .finish(&nothing, &drives, Identity::default())
+        .report;
     // What hosts and their programs say of themselves is known from runs alone.
-    let of_workloads = paths.iter().filter(|path| path.starts_with(WORKLOADS)).filter_map(|path| named(path));
-    if let Err(absent) = of_workloads.into_iter().try_for_each(|metric| metric.check(&[&empty])) {
+    let of_workloads = paths
+        .iter()
+        .filter(|path| path.starts_with(WORKLOADS))
+        .filter_map(|path| named(path));
+    if let Err(absent) = of_workloads
+        .into_iter()
+        .try_for_each(|metric| metric.check(&[&empty]))
+    {
         return Ok(Err(absent.to_string()));
     }
     let predicted = paths.iter().any(|path| of_equations(path));
@@ -119,10 +141,12 @@ pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), String
     empty.windows = Some(WindowsReport::default());
     let report = json(&empty, Some(&PredictedReport::none()));
     let unnamed = paths.iter().filter(|path| named(path).is_none());
-    Ok(unnamed.map(String::as_str).try_for_each(|path| match find(&report, path)? {
-        Value::Number(_) | Value::Null => Ok(()),
-        other => Err(format!("`{path}` is no number but {}", kind(other))),
-    }))
+    Ok(unnamed
+        .map(String::as_str)
+        .try_for_each(|path| match find(&report, path)? {
+            Value::Number(_) | Value::Null => Ok(()),
+            other => Err(format!("`{path}` is no number but {}", kind(other))),
+        }))
 }
 
 /// How numbers of one of several workloads begin.
@@ -133,7 +157,8 @@ const PREDICTED: &str = "predicted";
 
 /// Whether a path is to a number of the equations.
 pub(crate) fn of_equations(path: &str) -> bool {
-    path.strip_prefix(PREDICTED).is_some_and(|rest| rest.starts_with('.'))
+    path.strip_prefix(PREDICTED)
+        .is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// Whether a path is to a number of the windows of a run's arrivals.
@@ -143,15 +168,24 @@ pub(crate) fn of_windows(path: &str) -> bool {
 
 /// Numbers of hosts, of their programs and of workloads go by the names that `compare --by` knows.
 fn named(path: &str) -> Option<Metric> {
-    let of_workload = || path.starts_with(WORKLOADS).then(|| Metric::parse(path).ok()).flatten();
-    Metric::of_programs(path).or_else(of_workload).filter(|metric| metric.name() == path)
+    let of_workload = || {
+        path.starts_with(WORKLOADS)
+            .then(|| Metric::parse(path).ok())
+            .flatten()
+    };
+    Metric::of_programs(path)
+        .or_else(of_workload)
+        .filter(|metric| metric.name() == path)
 }
 
 fn json(report: &Report, predicted: Option<&PredictedReport>) -> Value {
     // A report has nothing that JSON has not; NaN becomes null.
     let mut tree = serde_json::to_value(report).unwrap_or(Value::Null);
     if let (Some(table), Some(predicted)) = (tree.as_object_mut(), predicted) {
-        table.insert(PREDICTED.to_owned(), serde_json::to_value(predicted).unwrap_or(Value::Null));
+        table.insert(
+            PREDICTED.to_owned(),
+            serde_json::to_value(predicted).unwrap_or(Value::Null),
+        );
     }
     tree
 }
@@ -167,23 +201,37 @@ fn find<'a>(report: &'a Value, path: &str) -> Result<&'a Value, String> {
             (Part::Key(key), Value::Object(table)) => table.get(key).ok_or_else(|| {
                 let names: Vec<&str> = table.keys().map(String::as_str).collect();
                 let near = nearest(key, &names);
-                format!("`{path}`: there is no `{key}`{near}; known there: {}", names.join(", "))
+                format!(
+                    "`{path}`: there is no `{key}`{near}; known there: {}",
+                    names.join(", ")
+                )
             })?,
             (Part::Item(item), Value::Array(items)) => {
-                let named = |value: &&Value| value.get("name").and_then(Value::as_str) == Some(item);
+                let named =
+                    |value: &&Value| value.get("name").and_then(Value::as_str) == Some(item);
                 let by_number = item.parse().ok().and_then(|index: usize| items.get(index));
-                by_number.or_else(|| items.iter().find(named)).ok_or_else(|| {
-                    let names: Vec<&str> =
-                        items.iter().filter_map(|value| value.get("name").and_then(Value::as_str)).collect();
-                    let near = nearest(item, &names);
-                    format!("`{path}`: there is no `{item}`{near} among {} items", items.len())
-                })?
+                by_number
+                    .or_else(|| items.iter().find(named))
+                    .ok_or_else(|| {
+                        let names: Vec<&str> = items
+                            .iter()
+                            .filter_map(|value| value.get("name").and_then(Value::as_str))
+                            .collect();
+                        let near = nearest(item, &names);
+                        format!(
+                            "`{path}`: there is no `{item}`{near} among {} items",
+                            items.len()
+                        )
+                    })?
             }
             (Part::Key(key), other) => {
                 return Err(format!("`{path}`: `{key}` stands behind {}", kind(other)));
             }
             (Part::Item(item), other) => {
-                return Err(format!("`{path}`: `[{item}]` stands behind {}", kind(other)));
+                return Err(format!(
+                    "`{path}`: `[{item}]` stands behind {}",
+                    kind(other)
+                ));
             }
         };
     }
@@ -200,8 +248,9 @@ fn parts(path: &str) -> Result<Vec<Part<'_>>, String> {
     let mut rest = path;
     while !rest.is_empty() {
         if let Some(choice) = rest.strip_prefix('[') {
-            let (item, after) =
-                choice.split_once(']').ok_or_else(|| format!("`{path}`: a bracket is not closed"))?;
+            let (item, after) = choice
+                .split_once(']')
+                .ok_or_else(|| format!("`{path}`: a bracket is not closed"))?;
             parts.push(Part::Item(item));
             rest = after;
         } else {
@@ -240,14 +289,19 @@ mod tests {
 
     #[test]
     fn a_path_leads_through_tables_and_lists() {
-        let report =
-            json!({ "groups": [{ "name": "random reader", "response_ms": { "max": 7.5 } }], "reads": null });
-        for path in ["groups[random reader].response_ms.max", "groups[0].response_ms.max"] {
+        let report = json!({ "groups": [{ "name": "random reader", "response_ms": { "max": 7.5 } }], "reads": null });
+        for path in [
+            "groups[random reader].response_ms.max",
+            "groups[0].response_ms.max",
+        ] {
             assert_eq!(find(&report, path), Ok(&json!(7.5)), "{path}");
         }
         assert_eq!(find(&report, "reads.iops"), Ok(&Value::Null));
         for (path, words) in [
-            ("groups[random writer].mb_per_s", "did you mean `random reader`?"),
+            (
+                "groups[random writer].mb_per_s",
+                "did you mean `random reader`?",
+            ),
             ("groups[0].response_ms.maxx", "did you mean `max`?"),
             ("groups.response_ms", "stands behind a list"),
             ("groups[0", "not closed"),

@@ -49,10 +49,13 @@ pub fn write_pages(
         let mut page = Page::read(&folder)?;
         let held_out = HeldOut::read(&folder)?;
         page.sections.retain(|id, _| {
-            id.rsplit('/').next().is_some_and(|stem| folder.join(format!("{stem}.toml")).exists())
+            id.rsplit('/')
+                .next()
+                .is_some_and(|stem| folder.join(format!("{stem}.toml")).exists())
         });
         for (index, study) in members {
-            let Some(section) = Section::new(index, study, run_list, results, held_out.of(study))? else {
+            let Some(section) = Section::new(index, study, run_list, results, held_out.of(study))?
+            else {
                 if !page.is_of(study) {
                     page.sections.insert(study.id.clone(), not_run(study));
                 }
@@ -75,22 +78,31 @@ pub fn write_pages(
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn drifted(studies: &[Study], run_list: &RunList, results: &Results) -> Result<Vec<String>, StudyError> {
+pub fn drifted(
+    studies: &[Study],
+    run_list: &RunList,
+    results: &Results,
+) -> Result<Vec<String>, StudyError> {
     let mut drifted = Vec::new();
     for (folder, members) in folders(studies) {
         let page = Page::read(&folder)?;
         let held_out = HeldOut::read(&folder)?;
         let file = folder.join(NAME);
         if page.head != summary::head(&folder, &page, &all_of(&folder)?, &held_out) {
-            drifted.push(format!("{}: its sections and studies give another summary", file.display()));
+            drifted.push(format!(
+                "{}: its sections and studies give another summary",
+                file.display()
+            ));
         }
         for (index, study) in members {
-            let mut tell = |what: &str| drifted.push(format!("{}: {what} {}", file.display(), study.id));
+            let mut tell =
+                |what: &str| drifted.push(format!("{}: {what} {}", file.display(), study.id));
             if !page.is_of(study) {
                 tell("there are no results of the study's file and stacks as they are now:");
                 continue;
             }
-            let Some(section) = Section::new(index, study, run_list, results, held_out.of(study))? else {
+            let Some(section) = Section::new(index, study, run_list, results, held_out.of(study))?
+            else {
                 continue;
             };
             if page.sections.get(&study.id) != Some(&section.text) {
@@ -110,7 +122,10 @@ pub fn drifted(studies: &[Study], run_list: &RunList, results: &Results) -> Resu
 fn folders(studies: &[Study]) -> BTreeMap<PathBuf, Vec<(usize, &Study)>> {
     let mut folders: BTreeMap<PathBuf, Vec<(usize, &Study)>> = BTreeMap::new();
     for (index, study) in studies.iter().enumerate() {
-        folders.entry(study.folder().to_owned()).or_default().push((index, study));
+        folders
+            .entry(study.folder().to_owned())
+            .or_default()
+            .push((index, study));
     }
     folders
 }
@@ -121,7 +136,10 @@ impl Page {
         let mut page = Page::default();
         let mut current: Option<String> = None;
         for line in text.split_inclusive('\n') {
-            if let Some(id) = line.strip_prefix(MARK).and_then(|rest| rest.split(' ').next()) {
+            if let Some(id) = line
+                .strip_prefix(MARK)
+                .and_then(|rest| rest.split(' ').next())
+            {
                 current = Some(id.to_owned());
             }
             match &current {
@@ -136,24 +154,34 @@ impl Page {
     fn text(&self, studies: &[Study]) -> String {
         let order = |id: &str| {
             let study = studies.iter().find(|study| study.id == id);
-            study.and_then(|study| study.config.order).unwrap_or(u32::MAX)
+            study
+                .and_then(|study| study.config.order)
+                .unwrap_or(u32::MAX)
         };
         let mut ids: Vec<&String> = self.sections.keys().collect();
         ids.sort_by_key(|id| order(id));
-        let sections: String = ids.into_iter().map(|id| self.sections[id].as_str()).collect();
+        let sections: String = ids
+            .into_iter()
+            .map(|id| self.sections[id].as_str())
+            .collect();
         format!("{}{sections}", self.head)
     }
 
     /// Whether the section of a study was written for its file as it is.
     fn is_of(&self, study: &Study) -> bool {
-        self.sections.get(&study.id).is_some_and(|section| section.starts_with(&mark(study)))
+        self.sections
+            .get(&study.id)
+            .is_some_and(|section| section.starts_with(&mark(study)))
     }
 }
 
 /// All studies of a folder, whichever were chosen.
 fn all_of(folder: &Path) -> Result<Vec<Study>, StudyError> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    let mut all = find(folder.parent().unwrap_or(Path::new("")), &[format!("{name}/")])?;
+    let mut all = find(
+        folder.parent().unwrap_or(Path::new("")),
+        &[format!("{name}/")],
+    )?;
     all.sort_by_key(|study| study.config.order.unwrap_or(u32::MAX));
     Ok(all)
 }
@@ -178,10 +206,12 @@ fn put(path: &Path, text: &str, changed: &mut Vec<PathBuf>) -> Result<(), StudyE
         return Ok(());
     }
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|error| StudyError::host("make the folder", folder, error))?;
+        fs::create_dir_all(folder)
+            .map_err(|error| StudyError::host("make the folder", folder, error))?;
     }
     let mut file = AtomicFile::create(path)?;
-    file.write_all(text.as_bytes()).map_err(|error| StudyError::host("write", path, error))?;
+    file.write_all(text.as_bytes())
+        .map_err(|error| StudyError::host("write", path, error))?;
     file.commit()?;
     changed.push(path.to_owned());
     Ok(())

@@ -14,13 +14,16 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
         let mut done = Vec::new();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(index) else { return done };
+            let Some(item) = items.get(index) else {
+                return done;
+            };
             done.push((index, work(item)));
         }
     };
     let mut results: Vec<(usize, R)> = thread::scope(|scope| {
-        let others: Vec<_> =
-            (1..jobs.clamp(1, items.len().max(1))).map(|_| scope.spawn(take_turns)).collect();
+        let others: Vec<_> = (1..jobs.clamp(1, items.len().max(1)))
+            .map(|_| scope.spawn(take_turns))
+            .collect();
         let mut all = take_turns();
         for other in others {
             all.extend(other.join().expect("work on an item does not panic"));

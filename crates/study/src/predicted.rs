@@ -4,8 +4,8 @@
 use fullstroke_lab::{LabError, arrivals};
 use fullstroke_measure::{Report, WindowsReport};
 use fullstroke_predict::{
-    Arrival, Disk, Fingerprint, Gatherer, Gears, Powers, Predicted, Reserve, Shifted, WINDOW_S, geared,
-    seek_delays, striped,
+    Arrival, Disk, Fingerprint, Gatherer, Gears, Powers, Predicted, Reserve, Shifted, WINDOW_S,
+    geared, seek_delays, striped,
 };
 use fullstroke_stack::{Stack, StackError};
 use fullstroke_units::Duration;
@@ -67,7 +67,12 @@ impl Equations {
         };
         let first = drives[0];
         let (disk, powers) = (Disk::of(first), Powers::of(first));
-        Ok(Ok(Equations { disk, powers, drives: drives.len() as u32, gears }))
+        Ok(Ok(Equations {
+            disk,
+            powers,
+            drives: drives.len() as u32,
+            gears,
+        }))
     }
 
     /// What they say of the stack's load.
@@ -78,11 +83,17 @@ impl Equations {
         let fingerprint = fingerprint(stack)?;
         let (predicted, shifted) = self.predict(&fingerprint);
         let elapsed_s = fingerprint.windows as f64 * fingerprint.window_s;
-        let latencies = predicted.window_latencies_s.iter().map(|latency| 1000.0 * latency).collect();
+        let latencies = predicted
+            .window_latencies_s
+            .iter()
+            .map(|latency| 1000.0 * latency)
+            .collect();
         Ok(PredictedReport {
             latency_ms: 1000.0 * predicted.latency_s,
             utilisation: predicted.utilisation,
-            mean_w: predicted.energy_j.map_or(f64::NAN, |joules| joules / elapsed_s),
+            mean_w: predicted
+                .energy_j
+                .map_or(f64::NAN, |joules| joules / elapsed_s),
             gear_shifts: shifted.shifts_s.len(),
             low_gear_share: shifted.low_share,
             shifts_apart_s: farthest(&shifted.shifts_s, &ran.gear_shifts_s),
@@ -93,11 +104,20 @@ impl Equations {
     fn predict(&self, fingerprint: &Fingerprint) -> (Predicted, Shifted) {
         let (disk, powers) = (&self.disk, self.powers.as_ref());
         let seeks = seek_delays(fingerprint, self.drives, disk);
-        let with_gears = self.gears.and_then(|gears| geared(fingerprint, &seeks, &gears, disk, powers));
+        let with_gears = self
+            .gears
+            .and_then(|gears| geared(fingerprint, &seeks, &gears, disk, powers));
         match with_gears {
             Some(mut shifted) => (std::mem::take(&mut shifted.predicted), shifted),
             None => {
-                let plain = striped(fingerprint, &seeks, self.drives, disk, powers, f64::INFINITY);
+                let plain = striped(
+                    fingerprint,
+                    &seeks,
+                    self.drives,
+                    disk,
+                    powers,
+                    f64::INFINITY,
+                );
                 (plain, Shifted::default())
             }
         }
@@ -124,21 +144,41 @@ fn gears(layout: &mut dyn Layout, reserve: Reserve) -> Option<Gears> {
     let unit = layout.geometry().stripe()?.unit.0;
     let disks = layout.members() as u32;
     let gears = layout.gears()?;
-    let ShiftRules { down, up, window, .. } = gears.rules();
+    let ShiftRules {
+        down, up, window, ..
+    } = gears.rules();
     let sleeping = gears.transient().len() as u32;
     let averaged = (window.as_nanos() / WINDOW.as_nanos()).max(1) as u32;
-    Some(Gears { disks, sleeping, unit, reserve, averaged, down, up })
+    Some(Gears {
+        disks,
+        sleeping,
+        unit,
+        reserve,
+        averaged,
+        down,
+        up,
+    })
 }
 
 fn fingerprint(stack: &Stack) -> Result<Fingerprint, LabError> {
     let mut gatherer = Gatherer::new(WINDOW_S).expect("it is a length");
-    arrivals(stack, &mut |now, request| gatherer.add(Arrival::of(now, request)))?;
+    arrivals(stack, &mut |now, request| {
+        gatherer.add(Arrival::of(now, request))
+    })?;
     Ok(gatherer.finish())
 }
 
 fn farthest(one: &[f64], other: &[f64]) -> f64 {
-    let apart = one.iter().zip(other).map(|(one, other)| (one - other).abs()).fold(0.0, f64::max);
-    if one.len() == other.len() { apart } else { f64::NAN }
+    let apart = one
+        .iter()
+        .zip(other)
+        .map(|(one, other)| (one - other).abs())
+        .fold(0.0, f64::max);
+    if one.len() == other.len() {
+        apart
+    } else {
+        f64::NAN
+    }
 }
 
 #[cfg(test)]

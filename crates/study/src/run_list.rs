@@ -75,7 +75,11 @@ impl RunList {
     ) -> Result<RunList, StudyError> {
         let ways = |study: &Study| {
             let mut ways = with_seeds(study, study.variations(), None);
-            ways.extend(with_seeds(study, study.held_out(extent), extent.replications));
+            ways.extend(with_seeds(
+                study,
+                study.held_out(extent),
+                extent.replications,
+            ));
             ways
         };
         RunList::of(studies, &ways, set, jobs)
@@ -95,7 +99,9 @@ impl RunList {
             for (variation, seeds) in ways(study) {
                 let mut points = Vec::new();
                 for point in study.points_of(variation) {
-                    let Some((stack, mut all)) = study.stack(point, variation) else { continue };
+                    let Some((stack, mut all)) = study.stack(point, variation) else {
+                        continue;
+                    };
                     all.extend(set.iter().cloned());
                     let setup = (stack, all);
                     let new = number.len();
@@ -105,7 +111,11 @@ impl RunList {
                     }
                     points.push((point, at));
                 }
-                table.push(Way { variation, seeds, points });
+                table.push(Way {
+                    variation,
+                    seeds,
+                    points,
+                });
             }
             tables.push(table);
         }
@@ -116,7 +126,10 @@ impl RunList {
         for (study, table) in studies.iter().zip(tables) {
             let mut found = BTreeMap::new();
             for way in table {
-                let mut runs = Runs { seeds: way.seeds, digests: vec![None; study.matrix.points().len()] };
+                let mut runs = Runs {
+                    seeds: way.seeds,
+                    digests: vec![None; study.matrix.points().len()],
+                };
                 for (point, setup) in way.points {
                     for &seed in &runs.seeds {
                         let key = (digests[setup].clone(), seed);
@@ -146,7 +159,13 @@ impl RunList {
             let values = study.matrix.describe(&study.matrix.points()[point]);
             let name = format!("{} {values} seed={}", study.id, key.1);
             let (stack, set) = setup.clone();
-            self.tasks.push(Task { key, name, stack, set, paths: Vec::new() });
+            self.tasks.push(Task {
+                key,
+                name,
+                stack,
+                set,
+                paths: Vec::new(),
+            });
         }
         let kept = &mut self.tasks[at].paths;
         for path in study.paths() {
@@ -163,7 +182,11 @@ impl RunList {
 
     /// The runs of which `results` lacks a number.
     pub fn missing(&self, results: &Results) -> Vec<Task> {
-        self.tasks.iter().filter(|task| !results.has(&task.key, &task.paths)).cloned().collect()
+        self.tasks
+            .iter()
+            .filter(|task| !results.has(&task.key, &task.paths))
+            .cloned()
+            .collect()
     }
 
     /// What `results` has of study number `index` as it was given to `new`.
@@ -174,13 +197,19 @@ impl RunList {
         variation: Variation,
         results: &'a Results,
     ) -> StudyTable<'a> {
-        StudyTable { study, runs: self.runs(index, variation), results }
+        StudyTable {
+            study,
+            runs: self.runs(index, variation),
+            results,
+        }
     }
 
     /// Whether a variation makes other runs of what a claim looks at.
     pub fn touches(&self, index: usize, variation: Variation, claim: &Claim) -> bool {
-        let (Some(base), Some(other)) = (self.runs(index, Variation::Base), self.runs(index, variation))
-        else {
+        let (Some(base), Some(other)) = (
+            self.runs(index, Variation::Base),
+            self.runs(index, variation),
+        ) else {
             return false;
         };
         let differs = |&point: &usize| base.digests.get(point) != other.digests.get(point);
@@ -201,7 +230,10 @@ struct Way {
 }
 
 fn with_seeds(study: &Study, variations: Vec<Variation>, replications: Option<u32>) -> WithSeeds {
-    variations.into_iter().map(|variation| (variation, study.seeds(variation, replications))).collect()
+    variations
+        .into_iter()
+        .map(|variation| (variation, study.seeds(variation, replications)))
+        .collect()
 }
 
 /// The results of one study.
@@ -216,9 +248,13 @@ impl StudyTable<'_> {
     /// Whether every point that is run so has its results.
     pub fn is_complete(&self) -> bool {
         let paths = self.study.paths();
-        let Some(runs) = self.runs else { return self.study.matrix.points().is_empty() };
+        let Some(runs) = self.runs else {
+            return self.study.matrix.points().is_empty();
+        };
         let complete = |digest: &String| {
-            runs.seeds.iter().all(|&seed| self.results.has(&(digest.clone(), seed), &paths))
+            runs.seeds
+                .iter()
+                .all(|&seed| self.results.has(&(digest.clone(), seed), &paths))
         };
         runs.digests.iter().flatten().all(complete)
     }
@@ -279,12 +315,16 @@ fn check_paths(studies: &[Study], set: &[String]) -> Result<(), StudyError> {
     for study in studies.iter().filter(|study| !study.paths().is_empty()) {
         let mut seen = BTreeSet::new();
         for point in 0..study.matrix.points().len() {
-            let Some((path, mut all)) = study.stack(point, Variation::Base) else { continue };
+            let Some((path, mut all)) = study.stack(point, Variation::Base) else {
+                continue;
+            };
             if seen.insert(path.clone()) {
                 all.extend(set.iter().cloned());
                 let stack = Stack::load(&path, &overrides(&all, None))?;
-                metrics::check(&stack, &study.paths())?
-                    .map_err(|message| StudyError::Metric { study: study.id.clone(), message })?;
+                metrics::check(&stack, &study.paths())?.map_err(|message| StudyError::Metric {
+                    study: study.id.clone(),
+                    message,
+                })?;
             }
         }
     }

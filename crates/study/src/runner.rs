@@ -28,10 +28,13 @@ pub fn run_tasks(
     let done = AtomicUsize::new(0);
     let writer = Mutex::new(writer);
     let outcomes = in_parallel(tasks, jobs, &|task| {
-        let outcome = task.stack().and_then(|stack| task.run(stack)).and_then(|kept| {
-            let mut writer = writer.lock().expect("nobody panics while writing");
-            writer.add(task, &kept)
-        });
+        let outcome = task
+            .stack()
+            .and_then(|stack| task.run(stack))
+            .and_then(|kept| {
+                let mut writer = writer.lock().expect("nobody panics while writing");
+                writer.add(task, &kept)
+            });
         progress(done.fetch_add(1, Ordering::Relaxed) + 1);
         outcome
     });
@@ -41,14 +44,24 @@ pub fn run_tasks(
 
 impl Task {
     fn stack(&self) -> Result<Stack, StudyError> {
-        Ok(Stack::load(&self.stack, &overrides(&self.set, Some(self.key.1)))?)
+        Ok(Stack::load(
+            &self.stack,
+            &overrides(&self.set, Some(self.key.1)),
+        )?)
     }
 
     fn run(&self, stack: Stack) -> Result<Vec<Kept>, StudyError> {
         let mut candidate = Candidate::new(self.name.clone(), Varied::default(), stack);
-        candidate.windows = self.paths.iter().any(|path| of_windows(path)).then_some(WINDOW);
+        candidate.windows = self
+            .paths
+            .iter()
+            .any(|path| of_windows(path))
+            .then_some(WINDOW);
         let ran = run(&candidate, None, &|_, _| {})?;
-        let at = |message| StudyError::Metric { study: self.name.clone(), message };
+        let at = |message| StudyError::Metric {
+            study: self.name.clone(),
+            message,
+        };
         let predicted = match self.paths.iter().any(|path| of_equations(path)) {
             true => {
                 let equations = Equations::of(&candidate.stack)?.map_err(at)?;
@@ -66,7 +79,9 @@ impl Task {
     pub fn run_elsewhere(&self, known: &Digests) -> Result<Vec<Kept>, StudyError> {
         let stack = self.stack()?;
         if known.of(&stack)? != self.key.0 {
-            return Err(StudyError::Another { name: self.name.clone() });
+            return Err(StudyError::Another {
+                name: self.name.clone(),
+            });
         }
         self.run(stack)
     }

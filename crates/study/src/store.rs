@@ -83,7 +83,10 @@ impl Results {
             self.names.insert(metric.to_owned(), new);
             new
         });
-        self.runs.entry(key).or_default().insert(name, (value, half_width));
+        self.runs
+            .entry(key)
+            .or_default()
+            .insert(name, (value, half_width));
     }
 }
 
@@ -91,7 +94,10 @@ impl Store {
     /// The results of this build below the folder `results`, which need not
     /// exist.
     pub fn new(results: &Path) -> Store {
-        Store { results: results.to_owned(), folder: results.join(VERSION) }
+        Store {
+            results: results.to_owned(),
+            folder: results.join(VERSION),
+        }
     }
 
     /// Whether this build has no results here.
@@ -138,7 +144,9 @@ impl Store {
     /// How many other builds have results here.
     pub fn other_builds(&self) -> usize {
         let entries = fs::read_dir(&self.results).into_iter().flatten().flatten();
-        entries.filter(|entry| entry.path().is_dir() && entry.file_name() != VERSION).count()
+        entries
+            .filter(|entry| entry.path().is_dir() && entry.file_name() != VERSION)
+            .count()
     }
 
     /// Becomes the one who adds results, until the writer is dropped or the
@@ -153,21 +161,41 @@ impl Store {
         };
         fs::create_dir_all(&self.folder).map_err(host("make the folder", &self.folder))?;
         let path = self.folder.join("lock");
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+        let lock = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path);
         let lock = lock.map_err(host("open", &path))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(StudyError::InUse { folder: self.folder.clone() });
+                return Err(StudyError::InUse {
+                    folder: self.folder.clone(),
+                });
             }
             Err(TryLockError::Error(error)) => return Err(StudyError::host("lock", &path, error)),
         }
-        for file in entries(&self.folder)?.iter().filter(|file| ends(file, "partial")) {
+        for file in entries(&self.folder)?
+            .iter()
+            .filter(|file| ends(file, "partial"))
+        {
             fs::remove_file(file).map_err(host("remove", file))?;
         }
-        let single = files(&self.folder)?.into_iter().filter(|file| is_single(file)).collect();
-        let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-        Ok(StoreWriter { folder: self.folder.clone(), began, count: 0, single, _lock: lock })
+        let single = files(&self.folder)?
+            .into_iter()
+            .filter(|file| is_single(file))
+            .collect();
+        let began = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_nanos());
+        Ok(StoreWriter {
+            folder: self.folder.clone(),
+            began,
+            count: 0,
+            single,
+            _lock: lock,
+        })
     }
 }
 
@@ -193,7 +221,11 @@ impl StoreWriter {
         }
         self.finish(table)?;
         self.single.push(file);
-        if self.single.len() >= FILES_MAX { self.merge() } else { Ok(()) }
+        if self.single.len() >= FILES_MAX {
+            self.merge()
+        } else {
+            Ok(())
+        }
     }
 
     /// Merges the files of single points into one.
@@ -226,7 +258,8 @@ impl StoreWriter {
 
     fn name(&mut self, kind: &str) -> PathBuf {
         self.count += 1;
-        self.folder.join(format!("{kind}-{}-{:06}.parquet", self.began, self.count))
+        self.folder
+            .join(format!("{kind}-{}-{:06}.parquet", self.began, self.count))
     }
 }
 
@@ -252,7 +285,10 @@ impl Row<'_> {
         hash.update(self.value.to_bits().to_le_bytes());
         hash.update([u8::from(self.half_width.is_some())]);
         hash.update(self.half_width.unwrap_or_default().to_bits().to_le_bytes());
-        hash.finalize().iter().take(8).fold(0, |check, &byte| check << 8 | u64::from(byte))
+        hash.finalize()
+            .iter()
+            .take(8)
+            .fold(0, |check, &byte| check << 8 | u64::from(byte))
     }
 
     fn write(&self, table: &mut TableWriter) -> Result<(), TableError> {
@@ -288,7 +324,10 @@ fn read_rows(
         TableError::Read { ref source, .. } if source.kind() == ErrorKind::NotFound => {
             StudyError::Table(error)
         }
-        error => StudyError::Damaged { file: file.to_owned(), problem: error.to_string() },
+        error => StudyError::Damaged {
+            file: file.to_owned(),
+            problem: error.to_string(),
+        },
     };
     let mut reader = TableReader::open(file, &schema()).map_err(damaged)?;
     while let Some(batch) = reader.next_batch(BATCH).map_err(damaged)? {
@@ -316,7 +355,10 @@ fn read_rows(
 /// The results files of a folder, in the order of their names; none if there is
 /// no folder.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, StudyError> {
-    Ok(entries(folder)?.into_iter().filter(|file| ends(file, "parquet")).collect())
+    Ok(entries(folder)?
+        .into_iter()
+        .filter(|file| ends(file, "parquet"))
+        .collect())
 }
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, StudyError> {
@@ -333,9 +375,11 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, StudyError> {
 }
 
 fn ends(file: &Path, ending: &str) -> bool {
-    file.extension().is_some_and(|extension| extension == ending)
+    file.extension()
+        .is_some_and(|extension| extension == ending)
 }
 
 fn is_single(file: &Path) -> bool {
-    file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("point-"))
+    file.file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with("point-"))
 }

@@ -5,8 +5,8 @@ use crate::axes::{Matrix, label};
 use crate::claims::{Claim, OBTAINED, RESTORED};
 use crate::config::{FigureConfig, StudyConfig};
 use crate::expression::{
-    Bindings, CONFIDENCE, Data, Definition, Estimate, Evaluator, Expression, ExpressionError, Problem, Value,
-    check_names, parse, parse_signature,
+    Bindings, CONFIDENCE, Data, Definition, Estimate, Evaluator, Expression, ExpressionError,
+    Problem, Value, check_names, parse, parse_signature,
 };
 use crate::figure::LINES_MAX;
 use crate::metrics::standard;
@@ -67,10 +67,16 @@ impl Study {
         let at = |error: ConfigError| document.error(error);
         let config: StudyConfig = read(document.values()).map_err(at)?;
         if config.replications == 0 {
-            return Err(at(ConfigError::new("replications", "found 0; expected at least 1")));
+            return Err(at(ConfigError::new(
+                "replications",
+                "found 0; expected at least 1",
+            )));
         }
         if !(0.5..1.0).contains(&config.confidence) {
-            let message = format!("found {}; expected a part from 0.5 to below 1", config.confidence);
+            let message = format!(
+                "found {}; expected a part from 0.5 to below 1",
+                config.confidence
+            );
             return Err(at(ConfigError::new("confidence", message)));
         }
         if config.replications == 1 && config.confidence != CONFIDENCE {
@@ -83,10 +89,21 @@ impl Study {
         let matrix = Matrix::new(&config).map_err(at)?;
         let mut metrics = standard();
         metrics.extend(
-            config.metrics.iter().filter(|path| !metrics.contains(path)).cloned().collect::<Vec<_>>(),
+            config
+                .metrics
+                .iter()
+                .filter(|path| !metrics.contains(path))
+                .cloned()
+                .collect::<Vec<_>>(),
         );
-        let first = config.metrics.first().map_or("response_ms.mean", String::as_str);
-        let first_metric = metrics.iter().position(|metric| metric == first).unwrap_or(0);
+        let first = config
+            .metrics
+            .first()
+            .map_or("response_ms.mean", String::as_str);
+        let first_metric = metrics
+            .iter()
+            .position(|metric| metric == first)
+            .unwrap_or(0);
         let mut study = Study {
             id: id.to_owned(),
             file: file.to_owned(),
@@ -109,8 +126,13 @@ impl Study {
         study.read_claims().map_err(at)?;
         study.settings = settings_of(&study.config.settings, &study.matrix).map_err(at)?;
         study.read_variants().map_err(at)?;
-        let shared = study.config.choices.as_ref().map(|file| study.folder().join(file));
-        study.choices = Choice::read(&study.config.free, shared.as_deref(), &study.matrix)?.map_err(at)?;
+        let shared = study
+            .config
+            .choices
+            .as_ref()
+            .map(|file| study.folder().join(file));
+        study.choices =
+            Choice::read(&study.config.free, shared.as_deref(), &study.matrix)?.map_err(at)?;
         study.check_figures().map_err(at)?;
         study.read_texts().map_err(at)?;
         (study.digest, study.substance) = study.compute_digests()?;
@@ -119,14 +141,22 @@ impl Study {
 
     fn define(&mut self) -> Result<(), ConfigError> {
         for (signature, text) in &self.config.define {
-            let fail =
-                |error: ExpressionError| ConfigError::new(format!("define.{signature}"), error.to_string());
+            let fail = |error: ExpressionError| {
+                ConfigError::new(format!("define.{signature}"), error.to_string())
+            };
             let (name, parameters) = parse_signature(signature).map_err(fail)?;
             let body = parse(text).map_err(fail)?;
-            self.definitions.push(Definition { name, parameters, body });
+            self.definitions.push(Definition {
+                name,
+                parameters,
+                body,
+            });
         }
         for (index, definition) in self.definitions.iter().enumerate() {
-            if self.definitions[..index].iter().any(|other| other.name == definition.name) {
+            if self.definitions[..index]
+                .iter()
+                .any(|other| other.name == definition.name)
+            {
                 let message = format!("`{}` is defined twice", definition.name);
                 return Err(ConfigError::new("define", message));
             }
@@ -138,7 +168,9 @@ impl Study {
                 &self.metrics,
                 &self.definitions,
             )
-            .map_err(|error| ConfigError::new("define", format!("`{}`: {error}", definition.name)))?;
+            .map_err(|error| {
+                ConfigError::new("define", format!("`{}`: {error}", definition.name))
+            })?;
         }
         Ok(())
     }
@@ -171,14 +203,24 @@ impl Study {
     fn check_quotes(&self) -> Result<(), ConfigError> {
         let claims = &self.config.claims;
         for (index, claim) in claims.iter().enumerate() {
-            let fail =
-                |key: &str, message: &str| Err(ConfigError::new(format!("claims[{index}].{key}"), message));
+            let fail = |key: &str, message: &str| {
+                Err(ConfigError::new(format!("claims[{index}].{key}"), message))
+            };
             match (&claim.quote, &claim.at) {
-                (Some(_), _) if claim.ours => return fail("ours", "a claim with a quote is the source's"),
-                (Some(_), None) => return fail("at", "expected where the quote stands: \"section 4.2\""),
-                (None, Some(_)) => return fail("at", "there is no quote that it could be the place of"),
+                (Some(_), _) if claim.ours => {
+                    return fail("ours", "a claim with a quote is the source's");
+                }
+                (Some(_), None) => {
+                    return fail("at", "expected where the quote stands: \"section 4.2\"");
+                }
+                (None, Some(_)) => {
+                    return fail("at", "there is no quote that it could be the place of");
+                }
                 (None, None) if !claim.ours => {
-                    return fail("quote", "expected the sentence that is tested, or ours = true");
+                    return fail(
+                        "quote",
+                        "expected the sentence that is tested, or ours = true",
+                    );
                 }
                 _ => {}
             }
@@ -189,9 +231,18 @@ impl Study {
     /// Names, and values as if all points had results.
     fn check(&self, expression: &Expression, variables: &[&str]) -> Result<(), ExpressionError> {
         let names: Vec<String> = variables.iter().map(|&name| name.to_owned()).collect();
-        check_names(expression, &names, &self.matrix, &self.metrics, &self.definitions)?;
+        check_names(
+            expression,
+            &names,
+            &self.matrix,
+            &self.metrics,
+            &self.definitions,
+        )?;
         let any = Value::Number(Estimate::exact(1.0));
-        self.try_out(expression, &names.into_iter().map(|name| (name, any.clone())).collect())
+        self.try_out(
+            expression,
+            &names.into_iter().map(|name| (name, any.clone())).collect(),
+        )
     }
 
     /// The notes and captions, which may name what was obtained.
@@ -200,7 +251,10 @@ impl Study {
             let Some(text) = text else { return Ok(None) };
             let fail = |error: ExpressionError| ConfigError::new(key.clone(), error.to_string());
             let template = Template::parse(text).map_err(fail)?;
-            template.expressions().try_for_each(|expression| self.check(expression, &[])).map_err(fail)?;
+            template
+                .expressions()
+                .try_for_each(|expression| self.check(expression, &[]))
+                .map_err(fail)?;
             Ok(Some(template))
         };
         let notes = read(&self.config.notes, "notes".to_owned())?;
@@ -215,20 +269,35 @@ impl Study {
     fn read_variants(&mut self) -> Result<(), ConfigError> {
         for (index, variant) in self.config.variants.iter().enumerate() {
             let below = |error: ConfigError| error.below(&format!("variants[{index}]"));
-            if self.config.variants[..index].iter().any(|other| other.title == variant.title) {
+            if self.config.variants[..index]
+                .iter()
+                .any(|other| other.title == variant.title)
+            {
                 let message = format!("there are two variants `{}`", variant.title);
                 return Err(below(ConfigError::new("title", message)));
             }
-            self.changed.push(settings_of(&variant.settings, &self.matrix).map_err(below)?);
+            self.changed
+                .push(settings_of(&variant.settings, &self.matrix).map_err(below)?);
         }
-        let titles: Vec<&str> = self.config.variants.iter().map(|variant| variant.title.as_str()).collect();
+        let titles: Vec<&str> = self
+            .config
+            .variants
+            .iter()
+            .map(|variant| variant.title.as_str())
+            .collect();
         for (index, claim) in self.claims.iter().enumerate() {
             if let Some(title) = claim.explained_by()
                 && !titles.contains(&title)
             {
                 let near = nearest(title, &titles);
-                let message = format!("there is no variant `{title}`{near}; known: {}", titles.join(", "));
-                return Err(ConfigError::new(format!("claims[{index}].explained.variant"), message));
+                let message = format!(
+                    "there is no variant `{title}`{near}; known: {}",
+                    titles.join(", ")
+                );
+                return Err(ConfigError::new(
+                    format!("claims[{index}].explained.variant"),
+                    message,
+                ));
             }
         }
         Ok(())
@@ -237,28 +306,44 @@ impl Study {
     fn check_figures(&mut self) -> Result<(), ConfigError> {
         let mut seen = BTreeSet::new();
         for (index, figure) in self.config.figures.iter().enumerate() {
-            let fail =
-                |key: &str, message: String| ConfigError::new(format!("figures[{index}].{key}"), message);
-            let plain = figure.id.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-');
+            let fail = |key: &str, message: String| {
+                ConfigError::new(format!("figures[{index}].{key}"), message)
+            };
+            let plain = figure
+                .id
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || letter == '-');
             if figure.id.is_empty() || !plain || !seen.insert(&figure.id) {
-                let message =
-                    format!("found `{}`; expected letters, digits and `-`, once in the study", figure.id);
+                let message = format!(
+                    "found `{}`; expected letters, digits and `-`, once in the study",
+                    figure.id
+                );
                 return Err(fail("id", message));
             }
-            let x = self.matrix.axis(&figure.x).map_err(|message| fail("x", message))?;
+            let x = self
+                .matrix
+                .axis(&figure.x)
+                .map_err(|message| fail("x", message))?;
             let mut series = None;
             if let Some(name) = &figure.series {
-                let domain = self.matrix.domain(name).map_err(|message| fail("series", message))?;
+                let domain = self
+                    .matrix
+                    .domain(name)
+                    .map_err(|message| fail("series", message))?;
                 if domain.1.len() > LINES_MAX {
-                    let message =
-                        format!("found {} lines; {LINES_MAX} are told apart at most", domain.1.len());
+                    let message = format!(
+                        "found {} lines; {LINES_MAX} are told apart at most",
+                        domain.1.len()
+                    );
                     return Err(fail("series", message));
                 }
                 series = Some(domain);
             }
             for published in &figure.published {
                 for (value, _) in &published.points {
-                    self.matrix.axes[x].index(&label(value)).map_err(|message| fail("published", message))?;
+                    self.matrix.axes[x]
+                        .index(&label(value))
+                        .map_err(|message| fail("published", message))?;
                 }
                 if let (Some(value), Some((axis, _))) = (&published.series, &series) {
                     self.matrix.axes[*axis]
@@ -267,11 +352,18 @@ impl Study {
                 }
             }
             let expression = parse(&figure.y).map_err(|error| fail("y", error.to_string()))?;
-            let bindings = self.figure_bindings(figure, 0, series.map(|(axis, values)| (axis, values[0])));
+            let bindings =
+                self.figure_bindings(figure, 0, series.map(|(axis, values)| (axis, values[0])));
             let variables: Vec<String> = bindings.iter().map(|(name, _)| name.clone()).collect();
-            check_names(&expression, &variables, &self.matrix, &self.metrics, &self.definitions)
-                .and_then(|()| self.try_out(&expression, &bindings))
-                .map_err(|error| fail("y", error.to_string()))?;
+            check_names(
+                &expression,
+                &variables,
+                &self.matrix,
+                &self.metrics,
+                &self.definitions,
+            )
+            .and_then(|()| self.try_out(&expression, &bindings))
+            .map_err(|error| fail("y", error.to_string()))?;
             self.figures.push(expression);
         }
         Ok(())
@@ -287,7 +379,10 @@ impl Study {
         let along = self.matrix.axis(&figure.x).unwrap_or(0);
         let mut bindings = vec![(figure.x.clone(), Value::Label(along, x))];
         if let Some((axis, value)) = series {
-            bindings.push((self.matrix.axes[axis].name.clone(), Value::Label(axis, value)));
+            bindings.push((
+                self.matrix.axes[axis].name.clone(),
+                Value::Label(axis, value),
+            ));
         }
         bindings
     }
@@ -295,7 +390,10 @@ impl Study {
     /// Evaluates every branch of `expression` as if all points had results, to
     /// find points that are none before anything is run.
     fn try_out(&self, expression: &Expression, bindings: &Bindings) -> Result<(), ExpressionError> {
-        let evaluator = Evaluator { thorough: true, ..self.evaluator(&AsIf) };
+        let evaluator = Evaluator {
+            thorough: true,
+            ..self.evaluator(&AsIf)
+        };
         match evaluator.evaluate(expression, bindings) {
             Err(Problem::Wrong(error)) => Err(error),
             Ok(_) | Err(Problem::Missing) => Ok(()),
@@ -317,7 +415,10 @@ impl Study {
     /// The points that a claim may look at.
     fn touched_by(&self, claim: &Claim) -> BTreeSet<usize> {
         let touched = Touched::default();
-        let evaluator = Evaluator { thorough: true, ..self.evaluator(&touched) };
+        let evaluator = Evaluator {
+            thorough: true,
+            ..self.evaluator(&touched)
+        };
         let any = |name: &str| (name.to_owned(), Value::Number(Estimate::exact(1.0)));
         let bindings = vec![any(OBTAINED), any(RESTORED)];
         for (_, expression) in claim.expressions() {
@@ -331,8 +432,14 @@ impl Study {
     /// whether there are such points. Their results are kept apart, for these are kept under the stack and the
     /// trace that they are of.
     pub fn replace_trace(&mut self, value: &str, file: &Path) -> bool {
-        let axes = self.matrix.axes.iter_mut().filter(|axis| axis.name == TRACE);
-        let values = axes.flat_map(|axis| &mut axis.values).filter(|found| found.name == value);
+        let axes = self
+            .matrix
+            .axes
+            .iter_mut()
+            .filter(|axis| axis.name == TRACE);
+        let values = axes
+            .flat_map(|axis| &mut axis.values)
+            .filter(|found| found.name == value);
         let path = format!("workload.path={}", serde_json::json!(file));
         values.map(|found| found.set.push(path.clone())).count() > 0
     }
@@ -344,12 +451,24 @@ impl Study {
     }
 
     /// The stack of a point, and what is set in it.
-    pub(crate) fn stack(&self, point: usize, variation: Variation) -> Option<(PathBuf, Vec<String>)> {
+    pub(crate) fn stack(
+        &self,
+        point: usize,
+        variation: Variation,
+    ) -> Option<(PathBuf, Vec<String>)> {
         let values = &self.matrix.points()[point];
-        let chosen: Vec<_> =
-            self.matrix.axes.iter().zip(values).map(|(axis, &value)| &axis.values[value]).collect();
-        let stack =
-            chosen.iter().rev().find_map(|value| value.stack.as_ref()).or(self.config.stack.as_ref())?;
+        let chosen: Vec<_> = self
+            .matrix
+            .axes
+            .iter()
+            .zip(values)
+            .map(|(axis, &value)| &axis.values[value])
+            .collect();
+        let stack = chosen
+            .iter()
+            .rev()
+            .find_map(|value| value.stack.as_ref())
+            .or(self.config.stack.as_ref())?;
         let mut set = self.config.set.clone();
         set.extend(chosen.iter().flat_map(|value| value.set.iter().cloned()));
         set.extend(set_at(&self.settings, values));
@@ -380,9 +499,13 @@ impl Study {
             return Vec::new();
         }
         let choices = self.choices.iter().enumerate().filter(|_| extent.vary_free);
-        let free = choices
-            .flat_map(|(choice, of)| (0..of.values.len()).map(move |value| Variation::Free(choice, value)));
-        (1..=extent.seeds).map(Variation::Seeds).chain(free).collect()
+        let free = choices.flat_map(|(choice, of)| {
+            (0..of.values.len()).map(move |value| Variation::Free(choice, value))
+        });
+        (1..=extent.seeds)
+            .map(Variation::Seeds)
+            .chain(free)
+            .collect()
     }
 
     /// A way of running it, for people.
@@ -406,7 +529,11 @@ impl Study {
     pub(crate) fn points_of(&self, variation: Variation) -> BTreeSet<usize> {
         match variation {
             Variation::Base => (0..self.matrix.points().len()).collect(),
-            _ => self.claims.iter().flat_map(|claim| claim.touched.iter().copied()).collect(),
+            _ => self
+                .claims
+                .iter()
+                .flat_map(|claim| claim.touched.iter().copied())
+                .collect(),
         }
     }
 
@@ -415,12 +542,13 @@ impl Study {
         let count = u64::from(replications.unwrap_or(self.config.replications));
         let first = match variation {
             // The study's own seeds are none of these.
-            Variation::Seeds(set) => {
-                u64::from(self.config.replications).saturating_add(u64::from(set.saturating_sub(1)) * count)
-            }
+            Variation::Seeds(set) => u64::from(self.config.replications)
+                .saturating_add(u64::from(set.saturating_sub(1)) * count),
             _ => 0,
         };
-        (first..first.saturating_add(count)).map(|number| self.config.seed.wrapping_add(number)).collect()
+        (first..first.saturating_add(count))
+            .map(|number| self.config.seed.wrapping_add(number))
+            .collect()
     }
 
     /// The folder of its file.
@@ -435,22 +563,34 @@ impl Study {
 
     /// Digests of the file with all that it names, and of the same without prose.
     fn compute_digests(&self) -> Result<(String, String), StackError> {
-        let stacks =
-            self.matrix.axes.iter().flat_map(|axis| &axis.values).filter_map(|value| value.stack.as_ref());
+        let stacks = self
+            .matrix
+            .axes
+            .iter()
+            .flat_map(|axis| &axis.values)
+            .filter_map(|value| value.stack.as_ref());
         let named: BTreeSet<&PathBuf> = stacks.chain(&self.config.stack).collect();
         let (mut whole, mut substance) = (Sha256::new(), Sha256::new());
         let mut add = |path: PathBuf, counts: bool| -> Result<(), StackError> {
             let text = std::fs::read(&path).map_err(|error| {
-                StackError::whole(path.display().to_string(), format!("cannot be read: {error}"))
+                StackError::whole(
+                    path.display().to_string(),
+                    format!("cannot be read: {error}"),
+                )
             })?;
-            for hash in [Some(&mut whole), counts.then_some(&mut substance)].into_iter().flatten() {
+            for hash in [Some(&mut whole), counts.then_some(&mut substance)]
+                .into_iter()
+                .flatten()
+            {
                 hash.update(text.len().to_le_bytes());
                 hash.update(&text);
             }
             Ok(())
         };
         add(self.file.clone(), false)?;
-        named.iter().try_for_each(|stack| add(self.folder().join(stack), true))?;
+        named
+            .iter()
+            .try_for_each(|stack| add(self.folder().join(stack), true))?;
         if let Some(choices) = &self.config.choices {
             add(self.folder().join(choices), false)?;
         }
@@ -464,7 +604,10 @@ impl Study {
 
 /// The first sixteen hexadecimal digits.
 pub(crate) fn hex(hash: &[u8]) -> String {
-    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hash.iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// What the stack loader is told.
@@ -472,7 +615,11 @@ pub(crate) fn hex(hash: &[u8]) -> String {
 const TRACE: &str = "trace";
 
 pub(crate) fn overrides(set: &[String], seed: Option<u64>) -> Overrides {
-    Overrides { set: set.to_vec(), seed, ..Overrides::default() }
+    Overrides {
+        set: set.to_vec(),
+        seed,
+        ..Overrides::default()
+    }
 }
 
 /// Results of points that were not run.
@@ -510,15 +657,20 @@ pub fn find(folder: &Path, chosen: &[String]) -> Result<Vec<Study>, StudyError> 
                 name: name.clone(),
                 folder: folder.to_owned(),
                 nearest: nearest(name, &ids),
-                known: if ids.is_empty() { "none".to_owned() } else { ids.join(", ") },
+                known: if ids.is_empty() {
+                    "none".to_owned()
+                } else {
+                    ids.join(", ")
+                },
             });
         }
     }
     for (id, file) in &all {
         let exact = chosen.contains(id);
         // The whole id of one study may be the beginning of another's.
-        let begins =
-            |name: &String| !all.iter().any(|(other, _)| other == name) && id.starts_with(name.as_str());
+        let begins = |name: &String| {
+            !all.iter().any(|(other, _)| other == name) && id.starts_with(name.as_str())
+        };
         if exact || chosen.is_empty() || chosen.iter().any(begins) {
             studies.push(Study::load(id, file)?);
         }
@@ -538,8 +690,10 @@ fn files(folder: &Path) -> Result<Vec<(String, PathBuf)>, StudyError> {
     let mut files = Vec::new();
     for author in entries(folder)?.into_iter().filter(|path| path.is_dir()) {
         for file in entries(&author)? {
-            if let (Some(stem), true) = (file.file_stem(), file.extension().is_some_and(|end| end == "toml"))
-            {
+            if let (Some(stem), true) = (
+                file.file_stem(),
+                file.extension().is_some_and(|end| end == "toml"),
+            ) {
                 let author = author.file_name().unwrap_or_default().to_string_lossy();
                 files.push((format!("{author}/{}", stem.to_string_lossy()), file.clone()));
             }

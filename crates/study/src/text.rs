@@ -49,7 +49,11 @@ impl Template {
             let at = text.len() - behind.len();
             let Some((inner, after)) = behind.split_once('}') else {
                 let span = at - 1..text.len();
-                return Err(ExpressionError::new(text, span, "this brace is not closed; expected `}`"));
+                return Err(ExpressionError::new(
+                    text,
+                    span,
+                    "this brace is not closed; expected `}`",
+                ));
             };
             let (expression, format) = split_format(inner)
                 .map_err(|message| ExpressionError::new(text, at..at + inner.len(), message))?;
@@ -62,13 +66,18 @@ impl Template {
 
     /// The expressions in it.
     pub(crate) fn expressions(&self) -> impl Iterator<Item = &Expression> {
-        self.parts.iter().filter_map(|(_, inner)| inner.as_ref().map(|(expression, _)| expression))
+        self.parts
+            .iter()
+            .filter_map(|(_, inner)| inner.as_ref().map(|(expression, _)| expression))
     }
 
     /// How `name` is written where it stands alone in braces.
     pub(crate) fn format_of(&self, name: &str) -> Option<Format> {
         let inner = self.parts.iter().filter_map(|(_, inner)| inner.as_ref());
-        inner.filter(|(expression, _)| expression.text.trim() == name).map(|(_, format)| *format).next()
+        inner
+            .filter(|(expression, _)| expression.text.trim() == name)
+            .map(|(_, format)| *format)
+            .next()
     }
 
     /// The text with its values, as results have them.
@@ -78,7 +87,11 @@ impl Template {
     }
 
     /// The text with its values.
-    pub(crate) fn fill(&self, evaluator: &Evaluator<'_>, bindings: &Bindings) -> Result<String, Problem> {
+    pub(crate) fn fill(
+        &self,
+        evaluator: &Evaluator<'_>,
+        bindings: &Bindings,
+    ) -> Result<String, Problem> {
         let mut filled = String::new();
         for (text, inner) in &self.parts {
             filled.push_str(text);
@@ -99,12 +112,18 @@ fn split_format(text: &str) -> Result<(&str, Format), String> {
         depth += i32::from(letter == '(') - i32::from(letter == ')');
         letter == ':' && depth == 0
     });
-    let Some((at, _)) = colon.last() else { return Ok((text, Format::Interval)) };
+    let Some((at, _)) = colon.last() else {
+        return Ok((text, Format::Interval));
+    };
     let name = text[at + 1..].trim();
     let found = FORMATS.iter().find(|entry| entry.0 == name);
     found.map(|entry| (&text[..at], entry.1)).ok_or_else(|| {
         let names: Vec<&str> = FORMATS.iter().map(|entry| entry.0).collect();
-        format!("there is no format `{name}`{}; known: {}", nearest(name, &names), names.join(", "))
+        format!(
+            "there is no format `{name}`{}; known: {}",
+            nearest(name, &names),
+            names.join(", ")
+        )
     })
 }
 
@@ -142,7 +161,11 @@ fn write(value: &Value, format: Format, matrix: &Matrix) -> String {
             Format::Percent => format!("{:+.1} %", 100.0 * number.mean() + 0.0),
             Format::Change => match number.half_width() {
                 Some(width) if width > 0.0 => {
-                    format!("{:+.1} ± {:.1} %", 100.0 * number.mean() + 0.0, 100.0 * width)
+                    format!(
+                        "{:+.1} ± {:.1} %",
+                        100.0 * number.mean() + 0.0,
+                        100.0 * width
+                    )
                 }
                 _ => write(value, Format::Percent, matrix),
             },
@@ -164,7 +187,9 @@ pub(crate) fn interval(number: &Estimate) -> String {
 pub(crate) fn with_width(value: f64, half_width: Option<f64>) -> String {
     let alone = significant(value, 3);
     // Seeds that all give the same leave a width of rounding.
-    let Some(width) = half_width.filter(|width| *width > 1e-12 * value.abs()) else { return alone };
+    let Some(width) = half_width.filter(|width| *width > 1e-12 * value.abs()) else {
+        return alone;
+    };
     let width = significant(width, 2);
     if !value.is_finite() || places(&alone) <= places(&width) {
         return format!("{alone} ± {width}");
@@ -177,7 +202,9 @@ pub(crate) fn with_width(value: f64, half_width: Option<f64>) -> String {
 
 /// Digits behind the point.
 fn places(number: &str) -> i32 {
-    number.split_once('.').map_or(0, |(_, behind)| behind.len() as i32)
+    number
+        .split_once('.')
+        .map_or(0, |(_, behind)| behind.len() as i32)
 }
 
 /// A number to so many significant digits, whole ones in full; `none` for no number.
@@ -192,8 +219,14 @@ pub(crate) fn significant(value: f64, digits: usize) -> String {
     // Rounding may give one digit more, as from 9.996 to 10.0.
     let places = (digits as f64 - 1.0 - magnitude).clamp(0.0, 12.0) as usize;
     let text = format!("{value:.places$}");
-    let rounded = text.parse::<f64>().map_or(magnitude, |rounded| rounded.abs().log10().floor());
-    if rounded > magnitude && places > 0 { format!("{value:.0$}", places - 1) } else { text }
+    let rounded = text
+        .parse::<f64>()
+        .map_or(magnitude, |rounded| rounded.abs().log10().floor());
+    if rounded > magnitude && places > 0 {
+        format!("{value:.0$}", places - 1)
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]
@@ -213,7 +246,10 @@ mod tests {
         ] {
             assert_eq!(significant(value, 3), text);
         }
-        assert_eq!(interval(&Estimate::of_run(0.8061, Some(0.0213))), "0.806 ± 0.021");
+        assert_eq!(
+            interval(&Estimate::of_run(0.8061, Some(0.0213))),
+            "0.806 ± 0.021"
+        );
         assert_eq!(interval(&Estimate::exact(3.0)), "3.00");
         // What the interval swallows is not printed.
         for (value, width, text) in [
@@ -262,9 +298,11 @@ mod tests {
     fn a_template_takes_colons_inside_brackets_for_the_expressions_own() {
         let template = Template::parse("{min(a in b: 1):percent} to {2:whole}").unwrap();
         assert_eq!(template.expressions().count(), 2);
-        for (text, words) in
-            [("{1", "not closed"), ("{1:percnt}", "did you mean `percent`?"), ("{}", "expected a value")]
-        {
+        for (text, words) in [
+            ("{1", "not closed"),
+            ("{1:percnt}", "did you mean `percent`?"),
+            ("{}", "expected a value"),
+        ] {
             let error = Template::parse(text).unwrap_err();
             assert!(error.message.contains(words), "{error}");
         }

@@ -74,13 +74,20 @@ impl Choice {
         };
         if let Some(file) = shared {
             let document = Document::read(file)?;
-            let config: ChoicesConfig = read(document.values()).map_err(|error| document.error(error))?;
+            let config: ChoicesConfig =
+                read(document.values()).map_err(|error| document.error(error))?;
             choices.extend(of(&config.free).map_err(|error| document.error(error))?);
         }
         for (index, choice) in choices.iter().enumerate() {
             let name = &choice.config.name;
-            if choices[..index].iter().any(|other| other.config.name == *name) {
-                return Ok(Err(ConfigError::new("free", format!("there are two choices `{name}`"))));
+            if choices[..index]
+                .iter()
+                .any(|other| other.config.name == *name)
+            {
+                return Ok(Err(ConfigError::new(
+                    "free",
+                    format!("there are two choices `{name}`"),
+                )));
             }
         }
         Ok(Ok(choices))
@@ -92,19 +99,47 @@ impl Choice {
             let below = |error: ConfigError| error.below(&format!("values[{index}]"));
             values.push(ChoiceValue::new(config, value, matrix).map_err(below)?);
         }
-        Ok(Choice { config: config.clone(), values })
+        Ok(Choice {
+            config: config.clone(),
+            values,
+        })
     }
 }
 
 impl ChoiceValue {
-    fn new(config: &FreeConfig, value: &Value, matrix: &Matrix) -> Result<ChoiceValue, ConfigError> {
+    fn new(
+        config: &FreeConfig,
+        value: &Value,
+        matrix: &Matrix,
+    ) -> Result<ChoiceValue, ConfigError> {
         let Value::Object(keys) = value else {
-            let set = assignments(config.key.as_ref(), &config.keys, config.unit.as_deref(), value)?;
-            let unit = config.unit.as_deref().map(|unit| format!(" {unit}")).unwrap_or_default();
-            return Ok(ChoiceValue { name: label(value) + &unit, set, settings: Vec::new() });
+            let set = assignments(
+                config.key.as_ref(),
+                &config.keys,
+                config.unit.as_deref(),
+                value,
+            )?;
+            let unit = config
+                .unit
+                .as_deref()
+                .map(|unit| format!(" {unit}"))
+                .unwrap_or_default();
+            return Ok(ChoiceValue {
+                name: label(value) + &unit,
+                set,
+                settings: Vec::new(),
+            });
         };
-        let FreeValueConfig { name, set, settings } = read(keys)?;
-        Ok(ChoiceValue { name, set, settings: settings_of(&settings, matrix)? })
+        let FreeValueConfig {
+            name,
+            set,
+            settings,
+        } = read(keys)?;
+        Ok(ChoiceValue {
+            name,
+            set,
+            settings: settings_of(&settings, matrix)?,
+        })
     }
 }
 
@@ -112,14 +147,18 @@ impl ChoiceValue {
 pub(crate) fn settings_of(of: &[SettingConfig], matrix: &Matrix) -> Result<Settings, ConfigError> {
     let read = |(index, setting): (usize, &SettingConfig)| {
         let points = matrix.pattern(&setting.at);
-        let points = points.map_err(|error| error.below("at").below(&format!("settings[{index}]")))?;
+        let points =
+            points.map_err(|error| error.below("at").below(&format!("settings[{index}]")))?;
         Ok((points, setting.set.clone()))
     };
     of.iter().enumerate().map(read).collect()
 }
 
 /// What `settings` set at a point.
-pub(crate) fn set_at<'a>(settings: &'a Settings, point: &'a [usize]) -> impl Iterator<Item = String> + 'a {
+pub(crate) fn set_at<'a>(
+    settings: &'a Settings,
+    point: &'a [usize],
+) -> impl Iterator<Item = String> + 'a {
     let here = settings.iter().filter(|(points, _)| points.matches(point));
     here.flat_map(|(_, set)| set.iter().cloned())
 }

@@ -14,14 +14,23 @@ impl Data for Made<'_> {
     fn value(&self, point: usize, metric: usize) -> Option<Estimate> {
         let values = &self.0.matrix.points()[point];
         let value = 10.0 * (values[0] + 1) as f64 * (values[1] + 1) as f64;
-        let scale = if metric == self.0.first_metric { 1.0 } else { 0.1 };
-        Some(Estimate::of_seeds(vec![scale * value, scale * (value + 2.0)], 0.95))
+        let scale = if metric == self.0.first_metric {
+            1.0
+        } else {
+            0.1
+        };
+        Some(Estimate::of_seeds(
+            vec![scale * value, scale * (value + 2.0)],
+            0.95,
+        ))
     }
 }
 
 fn evaluate(study: &Study, text: &str) -> Result<Value, Problem> {
     let expression = parse(text).unwrap_or_else(|error| panic!("{error}"));
-    study.evaluator(&Made(study)).evaluate(&expression, &Bindings::new())
+    study
+        .evaluator(&Made(study))
+        .evaluate(&expression, &Bindings::new())
 }
 
 /// A number, or a truth as 1 or 0.
@@ -52,11 +61,20 @@ fn expressions_have_the_values_that_they_look_like() {
         ("mb_per_s(policy='look', load=40)", 9.1),
         ("response_ms(policy=fcfs, load=10)", 11.0),
         ("max(policy=look)", 91.0),
-        ("min(p in sorted, l in load where l > 10: response_ms.mean(policy=p, load=l))", 41.0),
+        (
+            "min(p in sorted, l in load where l > 10: response_ms.mean(policy=p, load=l))",
+            41.0,
+        ),
         ("max(l in load: l) + sum(l in load: l)", 110.0),
         ("mean(p in policy: response_ms(policy=p, load=10))", 21.0),
-        ("count(p in policy, l in load where p != 'fcfs' and l < 40)", 4.0),
-        ("count(p in policy: response_ms(policy=p, load=10) > 15)", 2.0),
+        (
+            "count(p in policy, l in load where p != 'fcfs' and l < 40)",
+            4.0,
+        ),
+        (
+            "count(p in policy: response_ms(policy=p, load=10) > 15)",
+            2.0,
+        ),
         ("argmax(l in load: response_ms(policy=look, load=l))", 40.0),
         ("argmin(l in load: response_ms(policy=look, load=l))", 10.0),
         ("argmax(l in load: 1)", 10.0),
@@ -64,21 +82,33 @@ fn expressions_have_the_values_that_they_look_like() {
         ("first(l in load where l > 10: l)", 20.0),
         ("all(policy in policy: response_ms(load=10) > 5)", 1.0),
         ("any(policy in policy: response_ms(load=10) > 500)", 0.0),
-        ("argmin(p in policy: response_ms(policy=p, load=10)) == 'fcfs'", 1.0),
+        (
+            "argmin(p in policy: response_ms(policy=p, load=10)) == 'fcfs'",
+            1.0,
+        ),
         ("default(first(l in load where l > 99: l), -7)", -7.0),
         ("exists(first(l in load where l > 99: l))", 0.0),
-        ("default(mean(load=first(l in load where l > 99: l)), 3)", 3.0),
+        (
+            "default(mean(load=first(l in load where l > 99: l)), 3)",
+            3.0,
+        ),
         ("if(2 > 1 and not false, 1, 1 / 0) * half", 0.5),
         ("min(3, 2) + max(3, 2) + abs(-1)", 6.0),
         ("doubled('fcfs')", 40.0),
-        ("high(mean(policy=satf, load=20) - mean(policy=fcfs, load=20))", 20.0),
+        (
+            "high(mean(policy=satf, load=20) - mean(policy=fcfs, load=20))",
+            20.0,
+        ),
         ("low(ratio('satf', 40)) < 2", 1.0),
         ("smallest(response_ms(policy=fcfs, load=10))", 10.0),
         ("largest(response_ms(policy=fcfs, load=10))", 12.0),
         ("round(100 * idle_probability(32, 8))", 11.0),
     ] {
         let found = number(&study, text);
-        assert!((found - value).abs() < 1e-9, "{text}: {found}, expected {value}");
+        assert!(
+            (found - value).abs() < 1e-9,
+            "{text}: {found}, expected {value}"
+        );
     }
 }
 
@@ -87,7 +117,11 @@ fn what_an_expression_cannot_mean_is_said_where_it_stands() {
     let study = defined();
     for (text, column, words) in [
         ("1 + response_ms(policy=fcfs)", 5, "axis `load` is missing"),
-        ("mean(policy=clook)", 13, "no value `clook` (did you mean `look`?)"),
+        (
+            "mean(policy=clook)",
+            13,
+            "no value `clook` (did you mean `look`?)",
+        ),
         ("mean(load=30)", 11, "no value `30`"),
         ("min(a in array: 1)", 5, "no axis or set `array`"),
         ("1 + (2 > 1)", 6, "expected a number"),
@@ -100,7 +134,11 @@ fn what_an_expression_cannot_mean_is_said_where_it_stands() {
     ] {
         match evaluate(&study, text) {
             Err(Problem::Wrong(error)) => {
-                assert_eq!((error.column(), error.message.contains(words)), (column, true), "{error}");
+                assert_eq!(
+                    (error.column(), error.message.contains(words)),
+                    (column, true),
+                    "{error}"
+                );
             }
             other => panic!("{text}: {other:?}"),
         }
@@ -112,16 +150,34 @@ fn names_are_checked_also_where_no_value_depends_on_them() {
     let study = defined();
     let check = |text: &str| {
         let expression = parse(text).unwrap();
-        check_names(&expression, &[], &study.matrix, &study.metrics, &study.definitions)
+        check_names(
+            &expression,
+            &[],
+            &study.matrix,
+            &study.metrics,
+            &study.definitions,
+        )
     };
     for (text, column, words) in [
-        ("sum(l in load: l) + l", 21, "no variable, definition or metric `l`"),
-        ("min(l in load where false: mb_pr_s(load=l))", 28, "did you mean `mb_per_s`?"),
+        (
+            "sum(l in load: l) + l",
+            21,
+            "no variable, definition or metric `l`",
+        ),
+        (
+            "min(l in load where false: mb_pr_s(load=l))",
+            28,
+            "did you mean `mb_per_s`?",
+        ),
         ("if(true, 1, rati('look', 10))", 13, "did you mean `ratio`?"),
         ("if(true, 1, mean(policy=lok))", 25, "did you mean `look`?"),
     ] {
         let error = check(text).unwrap_err();
-        assert_eq!((error.column(), error.message.contains(words)), (column, true), "{error}");
+        assert_eq!(
+            (error.column(), error.message.contains(words)),
+            (column, true),
+            "{error}"
+        );
     }
     check("min(p in sorted, l in load where l > 10: ratio(p, l) * half)").unwrap();
 }
@@ -134,8 +190,17 @@ fn a_loop_leaves_out_what_is_no_point() {
     );
     let study = study(&sparse).1.unwrap();
     assert_eq!(study.matrix.points().len(), 7);
-    assert_eq!(number(&study, "max(p in policy, l in load: response_ms(policy=p, load=l))"), 61.0);
-    assert!(matches!(evaluate(&study, "response_ms(policy=look, load=40)"), Err(Problem::Wrong(_))));
+    assert_eq!(
+        number(
+            &study,
+            "max(p in policy, l in load: response_ms(policy=p, load=l))"
+        ),
+        61.0
+    );
+    assert!(matches!(
+        evaluate(&study, "response_ms(policy=look, load=40)"),
+        Err(Problem::Wrong(_))
+    ));
 }
 
 #[test]
@@ -145,7 +210,10 @@ fn a_definition_that_uses_itself_is_refused_and_no_loop_runs_for_ever() {
     );
     let error = study(&text).1.unwrap_err();
     assert!(error.contains("defined by itself"), "{error}");
-    let loops = (0..20).map(|number| format!("v{number} in load")).collect::<Vec<_>>().join(", ");
+    let loops = (0..20)
+        .map(|number| format!("v{number} in load"))
+        .collect::<Vec<_>>()
+        .join(", ");
     match evaluate(&defined(), &format!("sum({loops}: 1)")) {
         Err(Problem::Wrong(error)) => assert!(error.message.contains("too long"), "{error}"),
         other => panic!("{other:?}"),

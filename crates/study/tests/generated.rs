@@ -4,12 +4,17 @@
 use std::path::PathBuf;
 
 fn check(file: &str, generated: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(file);
     if std::env::var_os("FULLSTROKE_GENERATE").is_some() {
         std::fs::write(&path, generated).unwrap();
     }
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(committed == generated, "{file} is not what the code says; run `make generate`");
+    assert!(
+        committed == generated,
+        "{file} is not what the code says; run `make generate`"
+    );
 }
 
 #[test]

@@ -9,7 +9,11 @@ use std::fs;
 
 fn digests(study: &Study) -> BTreeSet<String> {
     let run_list = RunList::new(std::slice::from_ref(study), &[], 2).unwrap();
-    run_list.keys().into_iter().map(|(digest, _)| digest).collect()
+    run_list
+        .keys()
+        .into_iter()
+        .map(|(digest, _)| digest)
+        .collect()
 }
 
 /// The study with lines of its own in front of the axes.
@@ -24,10 +28,17 @@ fn points_are_all_combinations_or_those_listed_less_those_excluded() {
     for (lines, points) in [
         ("", 9),
         ("points = [{ policy = \"fcfs\" }]", 3),
-        ("points = [{ policy = \"sorted\", load = [10, 40] }, { policy = \"fcfs\", load = 20 }]", 5),
+        (
+            "points = [{ policy = \"sorted\", load = [10, 40] }, { policy = \"fcfs\", load = 20 }]",
+            5,
+        ),
         ("exclude = [{ policy = \"sorted\", load = 10 }]", 7),
     ] {
-        assert_eq!(with(lines).unwrap().matrix.points().len(), points, "{lines}");
+        assert_eq!(
+            with(lines).unwrap().matrix.points().len(),
+            points,
+            "{lines}"
+        );
     }
     for (lines, words) in [
         ("points = [{ policy = \"clook\" }]", "points[0].policy"),
@@ -51,20 +62,33 @@ set = ["workload.size=8KiB"]
 settings = [{ at = { policy = "fcfs" }, set = ["volume.chunk=256KiB"] }]
 "#;
     let (_folder, found) = study(&format!("{STUDY}{lines}{}", claim("T-1", "mean()")));
-    let run_list = RunList::new(&[found.unwrap()], &["workload.requests=50".to_owned()], 2).unwrap();
+    let run_list =
+        RunList::new(&[found.unwrap()], &["workload.requests=50".to_owned()], 2).unwrap();
     assert_eq!(run_list.tasks.len(), 2 * 2 * 9);
-    let count =
-        |setting: &str| run_list.tasks.iter().filter(|task| task.set.contains(&setting.to_owned())).count();
+    let count = |setting: &str| {
+        run_list
+            .tasks
+            .iter()
+            .filter(|task| task.set.contains(&setting.to_owned()))
+            .count()
+    };
     assert_eq!(count("volume.chunk=16KiB"), 2 * 2 * 2);
     assert_eq!(count("workload.size=8KiB"), 2 * 9);
     assert_eq!(count("volume.chunk=256KiB"), 2 * 3);
-    assert!(run_list.tasks.iter().all(|task| task.set.last() == Some(&"workload.requests=50".to_owned())));
+    assert!(
+        run_list
+            .tasks
+            .iter()
+            .all(|task| task.set.last() == Some(&"workload.requests=50".to_owned()))
+    );
 }
 
 #[test]
 fn no_point_sets_the_seed_that_its_results_are_kept_by() {
     let (_folder, found) = study(STUDY);
-    let error = RunList::new(&[found.unwrap()], &["seed = 7".to_owned()], 1).unwrap_err().to_string();
+    let error = RunList::new(&[found.unwrap()], &["seed = 7".to_owned()], 1)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("replications"), "{error}");
 }
 
@@ -76,7 +100,10 @@ fn intervals_have_a_confidence_that_can_be() {
     ] {
         let text = STUDY.replace("replications = 2", keys);
         let error = study(&text).1.unwrap_err();
-        assert!(text != STUDY && error.contains("confidence") && error.contains(found), "{error}");
+        assert!(
+            text != STUDY && error.contains("confidence") && error.contains(found),
+            "{error}"
+        );
     }
 }
 
@@ -88,7 +115,11 @@ fn a_point_is_known_by_its_stack_and_by_the_bytes_of_its_trace() {
     let stack = folder.path().join("a-2020/stack.toml");
     let text = fs::read_to_string(&stack).unwrap();
     fs::write(&stack, text.replace("a test", "another title")).unwrap();
-    assert_eq!(digests(found.as_ref().unwrap()), before, "a title changes no result");
+    assert_eq!(
+        digests(found.as_ref().unwrap()),
+        before,
+        "a title changes no result"
+    );
     fs::write(&stack, text.replace("drives = 2", "drives = 3")).unwrap();
     assert!(digests(found.as_ref().unwrap()).is_disjoint(&before));
 
@@ -107,7 +138,10 @@ fn a_point_is_known_by_its_stack_and_by_the_bytes_of_its_trace() {
     let one = digests(&found[0]);
     assert_eq!(one.len(), 9);
     fs::write(&trace, line.replace("Read", "Write")).unwrap();
-    assert!(digests(&found[0]).is_disjoint(&one), "the trace says something else");
+    assert!(
+        digests(&found[0]).is_disjoint(&one),
+        "the trace says something else"
+    );
 }
 
 /// A claim that always holds, once it has numbers.
@@ -134,7 +168,10 @@ settings = [{ at = { policy = "look" }, set = ["volume.chunk=256KiB"] }]
     let run_list = RunList::new(std::slice::from_ref(&study), &[], 2).unwrap();
     let variant = Variation::Variant(0);
     assert!(!run_list.touches(0, variant, &study.claims[0]));
-    assert!(run_list.touches(0, variant, &study.claims[1]), "also where a condition left it out so far");
+    assert!(
+        run_list.touches(0, variant, &study.claims[1]),
+        "also where a condition left it out so far"
+    );
     // Nine points with two seeds; in the variant the points of `look` are others.
     assert_eq!(run_list.tasks.len(), 2 * (9 + 3));
 }
@@ -158,20 +195,45 @@ why = "not said"
 chosen = "before any result"
 values = [{ name = "four", set = ["volume.drives=4"] }]
 "#;
-    let (_folder, found) = study(&format!("{STUDY}{lines}{}", claim("T-1", "mean(policy=fcfs)")));
+    let (_folder, found) = study(&format!(
+        "{STUDY}{lines}{}",
+        claim("T-1", "mean(policy=fcfs)")
+    ));
     let study = found.unwrap();
-    let extent = Extent { seeds: 2, vary_free: true, replications: None };
-    let names: Vec<String> =
-        study.held_out(&extent).into_iter().map(|way| study.describe(way, None)).collect();
-    let expected = ["seeds 3 to 4", "seeds 5 to 6", "chunk: 16 KiB", "chunk: 256 KiB", "drives: four"];
+    let extent = Extent {
+        seeds: 2,
+        vary_free: true,
+        replications: None,
+    };
+    let names: Vec<String> = study
+        .held_out(&extent)
+        .into_iter()
+        .map(|way| study.describe(way, None))
+        .collect();
+    let expected = [
+        "seeds 3 to 4",
+        "seeds 5 to 6",
+        "chunk: 16 KiB",
+        "chunk: 256 KiB",
+        "drives: four",
+    ];
     assert_eq!(names, expected);
     let runs = |extent: &Extent| {
-        RunList::held_out(std::slice::from_ref(&study), extent, &[], 2).unwrap().tasks.len()
+        RunList::held_out(std::slice::from_ref(&study), extent, &[], 2)
+            .unwrap()
+            .tasks
+            .len()
     };
     // The claim looks at three of nine points.
     assert_eq!(runs(&Extent::default()), 2 * 9);
     assert_eq!(runs(&extent), 2 * (9 + 5 * 3));
-    assert_eq!(runs(&Extent { replications: Some(1), ..extent }), 2 * 9 + 5 * 3);
+    assert_eq!(
+        runs(&Extent {
+            replications: Some(1),
+            ..extent
+        }),
+        2 * 9 + 5 * 3
+    );
 }
 
 #[test]
@@ -179,11 +241,16 @@ fn prose_and_choices_of_words_leave_what_was_learnt_in_force() {
     let text = format!("{STUDY}{}", claim("T-1", "mean(policy=fcfs)"));
     let of = |text: &str| study(text).1.unwrap();
     let before = of(&text);
-    let prose =
-        of(&text.replace("title = \"a test\"", "title = \"another\"\nnotes = \"Of {mean(policy=fcfs)}.\""));
+    let prose = of(&text.replace(
+        "title = \"a test\"",
+        "title = \"another\"\nnotes = \"Of {mean(policy=fcfs)}.\"",
+    ));
     assert_ne!(prose.digest, before.digest);
     assert_eq!(prose.substance, before.substance);
-    assert_ne!(of(&text.replace("obtained > 0", "obtained > 1")).substance, before.substance);
+    assert_ne!(
+        of(&text.replace("obtained > 0", "obtained > 1")).substance,
+        before.substance
+    );
 }
 
 #[test]
@@ -194,19 +261,28 @@ fn equations_stand_beside_the_run_that_they_are_about_window_by_window() {
     let (_folder, found) = study(&text);
     let study = found.unwrap();
     let run_list = RunList::new(std::slice::from_ref(&study), &[], 1).unwrap();
-    let kept = run_list.tasks[0].run_elsewhere(&Digests::default()).unwrap();
+    let kept = run_list.tasks[0]
+        .run_elsewhere(&Digests::default())
+        .unwrap();
     let value = |name: &str| kept.iter().find(|kept| kept.metric == name).unwrap().value;
     // Nothing shares a window at ten requests a second, so that a latency is a seek and half a turn.
     let ratio = value("predicted.windows.latency_ms.p50") / value("windows.latency_ms.p50");
     assert!((0.5..1.5).contains(&ratio), "{ratio}");
-    assert_eq!(value("windows.empty_share"), value("predicted.windows.empty_share"));
+    assert_eq!(
+        value("windows.empty_share"),
+        value("predicted.windows.empty_share")
+    );
     assert!(value("windows.empty_share") > 0.2);
     assert_eq!(value("predicted.shifts_apart_s"), 0.0);
 
     let refused = |set: &str| {
         let list = RunList::new(std::slice::from_ref(&study), &[set.to_owned()], 1);
-        list.err().map_or_else(String::new, |error| error.to_string())
+        list.err()
+            .map_or_else(String::new, |error| error.to_string())
     };
     let error = refused("volume.layout=raid1");
-    assert!(error.contains("equations know") && error.contains("raid1"), "{error}");
+    assert!(
+        error.contains("equations know") && error.contains("raid1"),
+        "{error}"
+    );
 }

@@ -22,7 +22,11 @@ pub fn remove_partial_files() {
 
 fn with_partial_files<T>(change: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
     // A list of paths is whole whatever a thread that panicked was doing.
-    change(&mut PARTIAL_FILES.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    change(
+        &mut PARTIAL_FILES
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner),
+    )
 }
 
 const BUFFER_BYTES: usize = 128 * 1024;
@@ -48,21 +52,33 @@ impl AtomicFile {
     pub fn create(path: &Path) -> Result<AtomicFile, TableError> {
         // A link's target is replaced, not the link.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let failed = |source| TableError::Create { path: path.to_owned(), source };
+        let failed = |source| TableError::Create {
+            path: path.to_owned(),
+            source,
+        };
         let special = fs::metadata(&target).is_ok_and(|metadata| !metadata.is_file());
         if special {
-            let file = fs::OpenOptions::new().write(true).open(&target).map_err(failed)?;
+            let file = fs::OpenOptions::new()
+                .write(true)
+                .open(&target)
+                .map_err(failed)?;
             return Ok(AtomicFile::over(file, target, None));
         }
         let partial = partial_path(&target);
         // Noted first: between the two, a signal must not leave the file behind.
         with_partial_files(|files| files.push(partial.clone()));
-        let file = File::create(&partial).inspect_err(|_| forget(&partial)).map_err(failed)?;
+        let file = File::create(&partial)
+            .inspect_err(|_| forget(&partial))
+            .map_err(failed)?;
         Ok(AtomicFile::over(file, target, Some(partial)))
     }
 
     fn over(file: File, target: PathBuf, partial: Option<PathBuf>) -> AtomicFile {
-        AtomicFile { writer: Some(BufWriter::with_capacity(BUFFER_BYTES, file)), target, partial }
+        AtomicFile {
+            writer: Some(BufWriter::with_capacity(BUFFER_BYTES, file)),
+            target,
+            partial,
+        }
     }
 
     /// Where the file is to stand.
@@ -75,7 +91,10 @@ impl AtomicFile {
     /// # Errors
     /// If what is still buffered cannot be written; nothing is left behind then.
     pub fn commit(mut self) -> Result<(), TableError> {
-        self.settle().map_err(|source| TableError::Write { path: self.target.clone(), source })
+        self.settle().map_err(|source| TableError::Write {
+            path: self.target.clone(),
+            source,
+        })
     }
 
     /// Gives the file up but for its first bytes, closes it with `footer` and
@@ -97,7 +116,9 @@ impl AtomicFile {
     }
 
     fn settle(&mut self) -> io::Result<()> {
-        let Some(mut writer) = self.writer.take() else { return Ok(()) };
+        let Some(mut writer) = self.writer.take() else {
+            return Ok(());
+        };
         writer.flush()?;
         if let Some(partial) = &self.partial {
             writer.get_ref().sync_all()?;
@@ -141,7 +162,9 @@ fn forget(partial: &Path) {
 }
 
 fn partial_path(target: &Path) -> PathBuf {
-    let mut name = target.file_name().map_or_else(OsString::new, OsString::from);
+    let mut name = target
+        .file_name()
+        .map_or_else(OsString::new, OsString::from);
     name.push(".partial");
     target.with_file_name(name)
 }
@@ -177,7 +200,10 @@ mod tests {
     #[test]
     fn a_missing_folder_is_an_error_that_names_the_file() {
         let error = AtomicFile::create(Path::new("/no/such/folder/log.csv")).unwrap_err();
-        assert!(error.to_string().contains("/no/such/folder/log.csv"), "{error}");
+        assert!(
+            error.to_string().contains("/no/such/folder/log.csv"),
+            "{error}"
+        );
     }
 
     #[cfg(target_os = "linux")]

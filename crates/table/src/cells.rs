@@ -60,7 +60,9 @@ pub(crate) struct Pending {
 
 impl Pending {
     pub(crate) fn rows(&self) -> usize {
-        self.levels.as_ref().map_or_else(|| self.cells.len(), Vec::len)
+        self.levels
+            .as_ref()
+            .map_or_else(|| self.cells.len(), Vec::len)
     }
 
     #[inline]

@@ -86,7 +86,10 @@ fn put_cell(line: &mut Vec<u8>, cells: &Cells, at: usize) -> io::Result<()> {
 }
 
 fn put_text(line: &mut Vec<u8>, text: &[u8]) {
-    if !text.iter().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
+    if !text
+        .iter()
+        .any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r'))
+    {
         line.extend_from_slice(text);
         return;
     }

@@ -82,9 +82,10 @@ pub enum TableError {
 /// The error of the system inside one of the Parquet library, if there is one.
 fn system_error(error: ParquetError) -> Result<io::Error, ParquetError> {
     match error {
-        ParquetError::External(inner) => {
-            inner.downcast::<io::Error>().map(|inner| *inner).map_err(ParquetError::External)
-        }
+        ParquetError::External(inner) => inner
+            .downcast::<io::Error>()
+            .map(|inner| *inner)
+            .map_err(ParquetError::External),
         other => Err(other),
     }
 }
@@ -93,14 +94,23 @@ impl TableError {
     /// `error`, met while writing `path`.
     pub(crate) fn writing(path: &Path, error: ParquetError) -> TableError {
         let source = system_error(error).unwrap_or_else(io::Error::other);
-        TableError::Write { path: path.to_owned(), source }
+        TableError::Write {
+            path: path.to_owned(),
+            source,
+        }
     }
 
     /// `error`, met while reading `path`.
     pub(crate) fn reading(path: &Path, error: ParquetError) -> TableError {
         match system_error(error) {
-            Ok(source) => TableError::Read { path: path.to_owned(), source },
-            Err(other) => TableError::Damaged { path: path.to_owned(), detail: other.to_string() },
+            Ok(source) => TableError::Read {
+                path: path.to_owned(),
+                source,
+            },
+            Err(other) => TableError::Damaged {
+                path: path.to_owned(),
+                detail: other.to_string(),
+            },
         }
     }
 }

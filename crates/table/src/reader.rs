@@ -178,7 +178,10 @@ impl TableReader {
     /// If the file cannot be read, is no Parquet, lacks a column or has one of
     /// another type.
     pub fn open(path: &Path, schema: &Schema) -> Result<TableReader, TableError> {
-        let file = File::open(path).map_err(|source| TableError::Read { path: path.to_owned(), source })?;
+        let file = File::open(path).map_err(|source| TableError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
         TableReader::over(path, file, schema)
     }
 
@@ -207,8 +210,8 @@ impl TableReader {
         file: R,
         schema: &Schema,
     ) -> Result<TableReader, TableError> {
-        let file =
-            guarded(|| SerializedFileReader::new(file)).map_err(|error| TableError::reading(path, error))?;
+        let file = guarded(|| SerializedFileReader::new(file))
+            .map_err(|error| TableError::reading(path, error))?;
         let wanted = choose(path, &file, schema)?;
         let notes = file.metadata().file_metadata().key_value_metadata();
         let notes = notes
@@ -256,7 +259,9 @@ impl TableReader {
         for (wanted, reader) in self.wanted.iter().zip(&mut self.open) {
             let values = guarded(|| read_values(wanted, reader.as_mut(), count));
             let values = values.map_err(|error| TableError::reading(&self.path, error))?;
-            self.batch.columns.push(finish(&self.path, wanted, values, self.rows_read)?);
+            self.batch
+                .columns
+                .push(finish(&self.path, wanted, values, self.rows_read)?);
         }
         self.batch.rows = count;
         self.rows_left_in_group -= count as u64;
@@ -272,11 +277,17 @@ impl TableReader {
         let (file, wanted, group) = (&self.file, &self.wanted, self.group);
         let opened = guarded(|| {
             let reader = file.get_row_group(group)?;
-            let rows = u64::try_from(reader.metadata().num_rows())
-                .map_err(|_| ParquetError::General("a row group has a negative length".to_owned()))?;
+            let rows = u64::try_from(reader.metadata().num_rows()).map_err(|_| {
+                ParquetError::General("a row group has a negative length".to_owned())
+            })?;
             let columns: ParquetResult<Vec<_>> = wanted
                 .iter()
-                .map(|column| column.leaf.map(|leaf| reader.get_column_reader(leaf)).transpose())
+                .map(|column| {
+                    column
+                        .leaf
+                        .map(|leaf| reader.get_column_reader(leaf))
+                        .transpose()
+                })
                 .collect();
             Ok((rows, columns?))
         });
@@ -290,7 +301,10 @@ impl TableReader {
 
 impl fmt::Debug for TableReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TableReader").field("path", &self.path).field("rows_read", &self.rows_read).finish()
+        f.debug_struct("TableReader")
+            .field("path", &self.path)
+            .field("rows_read", &self.rows_read)
+            .finish()
     }
 }
 
@@ -298,15 +312,20 @@ impl fmt::Debug for TableReader {
 /// where a damaged file makes it panic, that is this file's error and no reason
 /// to end the program.
 fn guarded<T>(read: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
-    catch_unwind(AssertUnwindSafe(read))
-        .unwrap_or_else(|_| Err(ParquetError::General("its contents contradict each other".to_owned())))
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+        Err(ParquetError::General(
+            "its contents contradict each other".to_owned(),
+        ))
+    })
 }
 
 fn choose(path: &Path, file: &dyn FileReader, schema: &Schema) -> Result<Vec<Wanted>, TableError> {
     let leaves = file.metadata().file_metadata().schema_descr().columns();
     let mut wanted = Vec::new();
     for column in schema.columns() {
-        let leaf = leaves.iter().position(|leaf| leaf.path().string() == column.name);
+        let leaf = leaves
+            .iter()
+            .position(|leaf| leaf.path().string() == column.name);
         let unsigned = match leaf {
             Some(leaf) => check_type(path, &leaves[leaf], column.kind)?,
             None if column.optional => false,
@@ -320,7 +339,13 @@ fn choose(path: &Path, file: &dyn FileReader, schema: &Schema) -> Result<Vec<Wan
             }
         };
         let (name, kind, optional) = (column.name.clone(), column.kind, column.optional);
-        wanted.push(Wanted { name, kind, optional, leaf, unsigned });
+        wanted.push(Wanted {
+            name,
+            kind,
+            optional,
+            leaf,
+            unsigned,
+        });
     }
     Ok(wanted)
 }
@@ -338,12 +363,25 @@ fn check_type(path: &Path, leaf: &ColumnDescPtr, kind: ColumnType) -> Result<boo
     };
     if fits && leaf.max_rep_level() == 0 && leaf.max_def_level() <= 1 {
         let logical = leaf.logical_type_ref();
-        return Ok(matches!(logical, Some(LogicalType::Integer(IntType { is_signed: false, .. }))));
+        return Ok(matches!(
+            logical,
+            Some(LogicalType::Integer(IntType {
+                is_signed: false,
+                ..
+            }))
+        ));
     }
     Err(TableError::WrongType {
         path: path.to_owned(),
         column: leaf.path().string(),
-        found: format!("{physical}{}", if leaf.max_rep_level() > 0 { " lists" } else { "" }),
+        found: format!(
+            "{physical}{}",
+            if leaf.max_rep_level() > 0 {
+                " lists"
+            } else {
+                ""
+            }
+        ),
         expected: kind,
     })
 }
@@ -361,20 +399,34 @@ enum RawData {
     Bool(Vec<bool>),
 }
 
-fn read_values(wanted: &Wanted, reader: Option<&mut ColumnReader>, rows: usize) -> ParquetResult<Raw> {
-    let Some(reader) = reader else { return Ok(Raw::empty(wanted.kind, rows)) };
+fn read_values(
+    wanted: &Wanted,
+    reader: Option<&mut ColumnReader>,
+    rows: usize,
+) -> ParquetResult<Raw> {
+    let Some(reader) = reader else {
+        return Ok(Raw::empty(wanted.kind, rows));
+    };
     let unsigned = wanted.unsigned;
     let (data, filled) = match reader {
         ColumnReader::Int64ColumnReader(reader) => {
             let whole = |value: i64| {
-                if unsigned { i128::from(value.cast_unsigned()) } else { i128::from(value) }
+                if unsigned {
+                    i128::from(value.cast_unsigned())
+                } else {
+                    i128::from(value)
+                }
             };
             let (values, filled) = spread(reader, rows, whole)?;
             (RawData::Whole(values), filled)
         }
         ColumnReader::Int32ColumnReader(reader) => {
             let whole = |value: i32| {
-                if unsigned { i128::from(value.cast_unsigned()) } else { i128::from(value) }
+                if unsigned {
+                    i128::from(value.cast_unsigned())
+                } else {
+                    i128::from(value)
+                }
             };
             let (values, filled) = spread(reader, rows, whole)?;
             (RawData::Whole(values), filled)
@@ -395,7 +447,12 @@ fn read_values(wanted: &Wanted, reader: Option<&mut ColumnReader>, rows: usize) 
             let (values, filled) = spread(reader, rows, |value| value)?;
             (RawData::Bool(values), filled)
         }
-        _ => return Err(ParquetError::General(format!("column `{}` changes its type", wanted.name))),
+        _ => {
+            return Err(ParquetError::General(format!(
+                "column `{}` changes its type",
+                wanted.name
+            )));
+        }
     };
     Ok(Raw { data, filled })
 }
@@ -408,7 +465,10 @@ impl Raw {
             ColumnType::Text => RawData::Text(vec![ByteArray::from(""); rows]),
             ColumnType::Bool => RawData::Bool(vec![false; rows]),
         };
-        Raw { data, filled: vec![false; rows] }
+        Raw {
+            data,
+            filled: vec![false; rows],
+        }
     }
 }
 
@@ -421,17 +481,23 @@ fn spread<T: DataType, U: Default>(
     let (mut values, mut levels) = (Vec::new(), Vec::new());
     let (records, found, _) = reader.read_records(rows, Some(&mut levels), None, &mut values)?;
     if records != rows || found > values.len() {
-        return Err(ParquetError::General(format!("a column ends after {records} of {rows} rows")));
+        return Err(ParquetError::General(format!(
+            "a column ends after {records} of {rows} rows"
+        )));
     }
     if found == rows {
         return Ok((values.into_iter().map(convert).collect(), Vec::new()));
     }
     let filled: Vec<bool> = levels.iter().map(|&level| level == 1).collect();
     if filled.len() != rows || filled.iter().filter(|&&filled| filled).count() != found {
-        return Err(ParquetError::General("a column's values and levels contradict each other".to_owned()));
+        return Err(ParquetError::General(
+            "a column's values and levels contradict each other".to_owned(),
+        ));
     }
     let mut values = values.into_iter().map(convert);
-    let spread = filled.iter().map(|&filled| filled.then(|| values.next()).flatten().unwrap_or_default());
+    let spread = filled
+        .iter()
+        .map(|&filled| filled.then(|| values.next()).flatten().unwrap_or_default());
     Ok((spread.collect(), filled))
 }
 
@@ -450,26 +516,44 @@ fn finish(path: &Path, wanted: &Wanted, raw: Raw, first_row: u64) -> Result<Valu
         return Err(bad(row, "empty".to_owned()));
     }
     let data = match raw.data {
-        RawData::Whole(values) => whole_numbers(wanted.kind, &values)
-            .map_err(|row| bad(row, values.get(row).map_or_else(String::new, i128::to_string)))?,
+        RawData::Whole(values) => whole_numbers(wanted.kind, &values).map_err(|row| {
+            bad(
+                row,
+                values.get(row).map_or_else(String::new, i128::to_string),
+            )
+        })?,
         RawData::Float(values) => Data::F64(values),
         RawData::Bool(values) => Data::Bool(values),
-        RawData::Text(values) => Data::Text(texts(&values).map_err(|row| bad(row, "no UTF-8".to_owned()))?),
+        RawData::Text(values) => {
+            Data::Text(texts(&values).map_err(|row| bad(row, "no UTF-8".to_owned()))?)
+        }
     };
-    Ok(Values { data, filled: raw.filled })
+    Ok(Values {
+        data,
+        filled: raw.filled,
+    })
 }
 
 /// The values as `kind`, or the first row that is out of its range.
 fn whole_numbers(kind: ColumnType, values: &[i128]) -> Result<Data, usize> {
-    let max = if kind == ColumnType::U32 { i128::from(u32::MAX) } else { i128::from(u64::MAX) };
+    let max = if kind == ColumnType::U32 {
+        i128::from(u32::MAX)
+    } else {
+        i128::from(u64::MAX)
+    };
     if kind == ColumnType::I64 {
-        let numbers = values.iter().enumerate().map(|(row, &value)| i64::try_from(value).map_err(|_| row));
+        let numbers = values
+            .iter()
+            .enumerate()
+            .map(|(row, &value)| i64::try_from(value).map_err(|_| row));
         return Ok(Data::I64(numbers.collect::<Result<_, _>>()?));
     }
-    let numbers = values
-        .iter()
-        .enumerate()
-        .map(|(row, &value)| u64::try_from(value).ok().filter(|_| value <= max).ok_or(row));
+    let numbers = values.iter().enumerate().map(|(row, &value)| {
+        u64::try_from(value)
+            .ok()
+            .filter(|_| value <= max)
+            .ok_or(row)
+    });
     Ok(Data::U64(numbers.collect::<Result<_, _>>()?))
 }
 

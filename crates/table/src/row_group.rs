@@ -2,7 +2,9 @@
 
 use crate::cells::{Cells, Pending};
 use crate::{AtomicFile, ColumnType, Schema};
-use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
+use parquet::basic::{
+    Compression, Encoding, LogicalType, Repetition, Type as PhysicalType, ZstdLevel,
+};
 use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::Result;
 use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataWriter};
@@ -35,11 +37,18 @@ impl ParquetWriter {
     pub(crate) fn new(file: AtomicFile, schema: &Schema) -> Result<ParquetWriter> {
         let properties = Arc::new(properties(schema)?);
         let file = SerializedFileWriter::new(file, message(schema)?, properties)?;
-        Ok(ParquetWriter { file, notes: Vec::new(), groups: 0, rows: 0, end: 0 })
+        Ok(ParquetWriter {
+            file,
+            notes: Vec::new(),
+            groups: 0,
+            rows: 0,
+            end: 0,
+        })
     }
 
     pub(crate) fn note(&mut self, key: &str, value: &str) {
-        self.notes.push(KeyValue::new(key.to_owned(), value.to_owned()));
+        self.notes
+            .push(KeyValue::new(key.to_owned(), value.to_owned()));
     }
 
     pub(crate) fn write(&mut self, columns: &[Pending]) -> Result<()> {
@@ -89,7 +98,9 @@ impl ParquetWriter {
         let groups = self.file.flushed_row_groups()[..self.groups].to_vec();
         let metadata = ParquetMetaData::new(metadata, groups);
         let mut footer = Vec::new();
-        ParquetMetaDataWriter::new(&mut footer, &metadata).finish().map_err(io::Error::other)?;
+        ParquetMetaDataWriter::new(&mut footer, &metadata)
+            .finish()
+            .map_err(io::Error::other)?;
         self.file.inner_mut().cut(self.end, &footer)
     }
 }
@@ -118,14 +129,22 @@ fn message(schema: &Schema) -> Result<TypePtr> {
     let mut fields = Vec::new();
     for column in schema.columns() {
         let (physical, logical) = representation(column.kind);
-        let repetition = if column.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        let repetition = if column.optional {
+            Repetition::OPTIONAL
+        } else {
+            Repetition::REQUIRED
+        };
         let field = Type::primitive_type_builder(&column.name, physical)
             .with_repetition(repetition)
             .with_logical_type(logical)
             .build()?;
         fields.push(Arc::new(field));
     }
-    Ok(Arc::new(Type::group_type_builder("table").with_fields(fields).build()?))
+    Ok(Arc::new(
+        Type::group_type_builder("table")
+            .with_fields(fields)
+            .build()?,
+    ))
 }
 
 fn representation(kind: ColumnType) -> (PhysicalType, Option<LogicalType>) {
@@ -162,5 +181,8 @@ fn put<T: DataType>(
     values: &[T::T],
     levels: Option<&[i16]>,
 ) -> Result<()> {
-    writer.typed::<T>().write_batch(values, levels, None).map(|_| ())
+    writer
+        .typed::<T>()
+        .write_batch(values, levels, None)
+        .map(|_| ())
 }

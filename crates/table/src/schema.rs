@@ -45,13 +45,21 @@ impl Schema {
 
     /// Adds a column that every row fills.
     pub fn column(self, name: &str, kind: ColumnType) -> Schema {
-        self.push(Column { name: name.to_owned(), kind, optional: false })
+        self.push(Column {
+            name: name.to_owned(),
+            kind,
+            optional: false,
+        })
     }
 
     /// Adds a column that a row may leave empty. A reader accepts a file that
     /// lacks it altogether.
     pub fn optional(self, name: &str, kind: ColumnType) -> Schema {
-        self.push(Column { name: name.to_owned(), kind, optional: true })
+        self.push(Column {
+            name: name.to_owned(),
+            kind,
+            optional: true,
+        })
     }
 
     fn push(mut self, column: Column) -> Schema {

@@ -42,11 +42,14 @@ impl TableWriter {
         let name = path.to_string_lossy().to_ascii_lowercase();
         let gzip = name.ends_with(".csv.gz");
         let sink = if gzip || name.ends_with(".csv") {
-            let failed = |source| TableError::Write { path: path.to_owned(), source };
+            let failed = |source| TableError::Write {
+                path: path.to_owned(),
+                source,
+            };
             Sink::Csv(CsvWriter::new(file, gzip, schema).map_err(failed)?)
         } else {
-            let writer =
-                ParquetWriter::new(file, schema).map_err(|error| TableError::writing(path, error))?;
+            let writer = ParquetWriter::new(file, schema)
+                .map_err(|error| TableError::writing(path, error))?;
             Sink::Parquet(Box::new(writer))
         };
         let pending = |column: &crate::Column| Pending {
@@ -212,14 +215,25 @@ impl TableWriter {
 
     fn write_group(&mut self) -> Result<(), TableError> {
         for (index, column) in self.columns.iter().enumerate() {
-            assert_eq!(column.rows(), self.rows_pending, "column {index} has not one value for each row");
+            assert_eq!(
+                column.rows(),
+                self.rows_pending,
+                "column {index} has not one value for each row"
+            );
         }
         match &mut self.sink {
-            Sink::Csv(writer) => writer
-                .write(&self.columns, self.rows_pending)
-                .map_err(|source| TableError::Write { path: self.path.clone(), source })?,
+            Sink::Csv(writer) => {
+                writer
+                    .write(&self.columns, self.rows_pending)
+                    .map_err(|source| TableError::Write {
+                        path: self.path.clone(),
+                        source,
+                    })?
+            }
             Sink::Parquet(writer) => {
-                writer.write(&self.columns).map_err(|error| TableError::writing(&self.path, error))?;
+                writer
+                    .write(&self.columns)
+                    .map_err(|error| TableError::writing(&self.path, error))?;
             }
         }
         for column in &mut self.columns {
@@ -234,7 +248,11 @@ impl TableWriter {
     /// # Errors
     /// If it cannot be written.
     pub fn flush(&mut self) -> Result<(), TableError> {
-        if self.rows_pending > 0 { self.write_group() } else { Ok(()) }
+        if self.rows_pending > 0 {
+            self.write_group()
+        } else {
+            Ok(())
+        }
     }
 
     /// Rows that the file would have if writing failed now and it was
@@ -268,8 +286,12 @@ impl TableWriter {
         self.flush()?;
         let path = self.path;
         let file = match self.sink {
-            Sink::Csv(writer) => writer.into_file().map_err(|source| TableError::Write { path, source })?,
-            Sink::Parquet(writer) => writer.into_file().map_err(|error| TableError::writing(&path, error))?,
+            Sink::Csv(writer) => writer
+                .into_file()
+                .map_err(|source| TableError::Write { path, source })?,
+            Sink::Parquet(writer) => writer
+                .into_file()
+                .map_err(|error| TableError::writing(&path, error))?,
         };
         file.commit()?;
         Ok(self.rows)
@@ -278,7 +300,10 @@ impl TableWriter {
 
 impl fmt::Debug for TableWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TableWriter").field("path", &self.path).field("rows", &self.rows).finish()
+        f.debug_struct("TableWriter")
+            .field("path", &self.path)
+            .field("rows", &self.rows)
+            .finish()
     }
 }
 

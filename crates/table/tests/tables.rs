@@ -122,7 +122,10 @@ fn csv_quotes_what_it_must_and_leaves_empty_cells_empty() {
     write(&path, &[row]).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     let header = "arrival_ns,shift,device,operation,hit,response_ms,completed_ns";
-    assert_eq!(text, format!("{header}\n1,-2,3,\"a,\"\"b\"\"\",false,0.1,\n"));
+    assert_eq!(
+        text,
+        format!("{header}\n1,-2,3,\"a,\"\"b\"\"\",false,0.1,\n")
+    );
 }
 
 #[test]
@@ -133,8 +136,13 @@ fn compressed_csv_holds_the_same_text() {
     write(&folder.path().join("log.csv.gz"), &rows).unwrap();
     let mut text = String::new();
     let packed = std::fs::File::open(folder.path().join("log.csv.gz")).unwrap();
-    flate2::read::GzDecoder::new(packed).read_to_string(&mut text).unwrap();
-    assert_eq!(text, std::fs::read_to_string(folder.path().join("log.csv")).unwrap());
+    flate2::read::GzDecoder::new(packed)
+        .read_to_string(&mut text)
+        .unwrap();
+    assert_eq!(
+        text,
+        std::fs::read_to_string(folder.path().join("log.csv")).unwrap()
+    );
 }
 
 #[test]
@@ -152,8 +160,13 @@ fn a_table_that_is_not_finished_leaves_nothing_behind() {
 #[test]
 fn a_full_disk_is_an_error_that_names_the_file() {
     let rows: Vec<Row> = (0..200_000).map(plain).collect();
-    let error = write(Path::new("/dev/full"), &rows).unwrap_err().to_string();
-    assert!(error.contains("/dev/full") && error.contains("No space left"), "{error}");
+    let error = write(Path::new("/dev/full"), &rows)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("/dev/full") && error.contains("No space left"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -163,10 +176,16 @@ fn missing_and_mistyped_columns_are_named() {
     write(&path, &[plain(0)]).unwrap();
     let missing = Schema::new().column("latency_ns", ColumnType::U64);
     let error = TableReader::open(&path, &missing).unwrap_err().to_string();
-    assert!(error.contains("log.parquet") && error.contains("`latency_ns`"), "{error}");
+    assert!(
+        error.contains("log.parquet") && error.contains("`latency_ns`"),
+        "{error}"
+    );
     let mistyped = Schema::new().column("operation", ColumnType::U64);
     let error = TableReader::open(&path, &mistyped).unwrap_err().to_string();
-    assert!(error.contains("`operation`") && error.contains("BYTE_ARRAY"), "{error}");
+    assert!(
+        error.contains("`operation`") && error.contains("BYTE_ARRAY"),
+        "{error}"
+    );
     let absent = Schema::new().optional("latency_ns", ColumnType::U64);
     let mut reader = TableReader::open(&path, &absent).unwrap();
     assert!(reader.next_batch(10).unwrap().unwrap().is_null(0, 0));
@@ -178,11 +197,22 @@ fn values_out_of_range_and_empty_cells_name_their_row() {
     let path = folder.path().join("log.parquet");
     write(&path, &[plain(0), plain(1)]).unwrap();
     let negative = Schema::new().column("shift", ColumnType::U64);
-    let error = TableReader::open(&path, &negative).unwrap().next_batch(10).unwrap_err().to_string();
+    let error = TableReader::open(&path, &negative)
+        .unwrap()
+        .next_batch(10)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("row 0") && error.contains("-5"), "{error}");
     let needed = Schema::new().column("response_ms", ColumnType::F64);
-    let error = TableReader::open(&path, &needed).unwrap().next_batch(10).unwrap_err().to_string();
-    assert!(error.contains("row 1") && error.contains("empty"), "{error}");
+    let error = TableReader::open(&path, &needed)
+        .unwrap()
+        .next_batch(10)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("row 1") && error.contains("empty"),
+        "{error}"
+    );
 }
 
 #[test]

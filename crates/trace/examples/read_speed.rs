@@ -6,7 +6,9 @@ use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = std::env::args().nth(1).ok_or("give the trace's file")?;
-    let repeats: usize = std::env::args().nth(2).map_or(Ok(1), |number| number.parse())?;
+    let repeats: usize = std::env::args()
+        .nth(2)
+        .map_or(Ok(1), |number| number.parse())?;
     for _ in 0..repeats {
         let begin = Instant::now();
         let mut reader = TraceReader::open(Path::new(&file), &Options::default())?;
@@ -17,7 +19,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         let read = begin.elapsed().as_secs_f64();
         let begin = Instant::now();
-        let summary = Summary::of(&mut TraceReader::open(Path::new(&file), &Options::default())?)?;
+        let summary = Summary::of(&mut TraceReader::open(
+            Path::new(&file),
+            &Options::default(),
+        )?)?;
         let summed = begin.elapsed().as_secs_f64();
         let rate = |seconds: f64| records as f64 / seconds / 1e6;
         println!(

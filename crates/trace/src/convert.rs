@@ -35,8 +35,10 @@ pub fn output_for(path: &Path, name: Option<&str>) -> Result<&'static Output, Tr
     let plain = packing_stripped(&file);
     let fits = |output: &&&Output| output.endings.iter().any(|ending| plain.ends_with(ending));
     OUTPUTS.iter().find(fits).copied().ok_or_else(|| {
-        let known: Vec<String> =
-            OUTPUTS.iter().map(|output| format!("{} ({})", output.endings.join(", "), output.name)).collect();
+        let known: Vec<String> = OUTPUTS
+            .iter()
+            .map(|output| format!("{} ({})", output.endings.join(", "), output.name))
+            .collect();
         let names: Vec<&str> = OUTPUTS.iter().map(|output| output.name).collect();
         TraceError::Option(format!(
             "the name of `{}` does not tell a format: let it end in one of {}, or say one of {}",
@@ -54,7 +56,11 @@ pub fn output_for(path: &Path, name: Option<&str>) -> Result<&'static Output, Tr
 /// # Errors
 /// If the trace cannot be read to its end, the file cannot be written, or there
 /// is no request to write.
-pub fn convert(reader: &mut TraceReader, output: &Output, path: &Path) -> Result<Conversion, TraceError> {
+pub fn convert(
+    reader: &mut TraceReader,
+    output: &Output,
+    path: &Path,
+) -> Result<Conversion, TraceError> {
     let mut writer = (output.create)(path)?;
     let (mut requests, mut left_out) = (0, 0);
     while let Some(record) = reader.next()? {
@@ -65,11 +71,26 @@ pub fn convert(reader: &mut TraceReader, output: &Output, path: &Path) -> Result
         }
     }
     if requests == 0 {
-        let reason = if left_out == 0 { "the options leave no request" } else { output.loses };
-        let text = format!("there is nothing of `{}` to write as {}: {reason}", reader.file(), output.name);
+        let reason = if left_out == 0 {
+            "the options leave no request"
+        } else {
+            output.loses
+        };
+        let text = format!(
+            "there is nothing of `{}` to write as {}: {reason}",
+            reader.file(),
+            output.name
+        );
         return Err(TraceError::Option(text));
     }
     writer.finish()?;
     let (skipped_rows, doubtful) = (reader.skipped(), reader.doubtful());
-    Ok(Conversion { format: output.name, requests, left_out, skipped_rows, doubtful, notes: reader.notes() })
+    Ok(Conversion {
+        format: output.name,
+        requests,
+        left_out,
+        skipped_rows,
+        doubtful,
+        notes: reader.notes(),
+    })
 }

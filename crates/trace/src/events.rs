@@ -196,7 +196,9 @@ impl Matcher {
 
     fn decide(&mut self, rows: &mut Vec<Row>) {
         let seen = |action| self.early.iter().any(|event| event.action == action);
-        let first_of = [Action::Queue, Action::Insert].into_iter().find(|&action| seen(action));
+        let first_of = [Action::Queue, Action::Insert]
+            .into_iter()
+            .find(|&action| seen(action));
         self.arrival = self.arrival.or(first_of).or(Some(Action::Issue));
         for event in std::mem::take(&mut self.early) {
             self.event(&event, rows);
@@ -235,7 +237,9 @@ impl Matcher {
             return false;
         }
         let requeued = self.pool.alike(event).find(|(_, waiting)| waiting.requeued);
-        let Some(number) = requeued.map(|(number, _)| number) else { return false };
+        let Some(number) = requeued.map(|(number, _)| number) else {
+            return false;
+        };
         if let Some(waiting) = self.pool.get_mut(number) {
             waiting.requeued = event.action == Action::Issue;
         }
@@ -245,10 +249,16 @@ impl Matcher {
     fn issue(&mut self, event: &Event) {
         self.issues += 1;
         // A requeued request goes to the head of the queue.
-        let requeued = self.pool.alike(event).find(|(_, waiting)| waiting.requeued).map(|(number, _)| number);
+        let requeued = self
+            .pool
+            .alike(event)
+            .find(|(_, waiting)| waiting.requeued)
+            .map(|(number, _)| number);
         let covered = match requeued {
             Some(number) => vec![(number, event.sectors)],
-            None => self.pool.covered(event, |waiting| waiting.lacks(Stage::Issue)),
+            None => self
+                .pool
+                .covered(event, |waiting| waiting.lacks(Stage::Issue)),
         };
         for &(number, sectors) in &covered {
             if let Some(waiting) = self.pool.get_mut(number) {
@@ -267,7 +277,8 @@ impl Matcher {
     /// `event` issues a request whose arrival is lost: if one for its sectors is
     /// with the device, the next completion may be either's.
     fn reissued(&mut self, event: &Event) {
-        let in_flight = |waiting: &Waiting| waiting.at(Stage::Issue).begun && waiting.lacks(Stage::Complete);
+        let in_flight =
+            |waiting: &Waiting| waiting.at(Stage::Issue).begun && waiting.lacks(Stage::Complete);
         for (number, _) in self.pool.covered(event, in_flight) {
             if let Some(waiting) = self.pool.get_mut(number) {
                 waiting.at_mut(Stage::Complete).doubts += 1;
@@ -278,16 +289,22 @@ impl Matcher {
     /// Request `number` is issued, so that it was not this one that completed
     /// before.
     fn vouch(&mut self, number: u64) {
-        let vouched = self.pool.get_mut(number).and_then(|waiting| waiting.vouches_for.take());
+        let vouched = self
+            .pool
+            .get_mut(number)
+            .and_then(|waiting| waiting.vouches_for.take());
         if let Some(other) = vouched.and_then(|other| self.pool.get_mut(other)) {
             other.at_mut(Stage::Complete).doubts -= 1;
         }
     }
 
     fn requeue(&mut self, event: &Event) {
-        let in_flight = |waiting: &Waiting| waiting.at(Stage::Issue).begun && waiting.lacks(Stage::Complete);
+        let in_flight =
+            |waiting: &Waiting| waiting.at(Stage::Issue).begun && waiting.lacks(Stage::Complete);
         for (number, _) in self.pool.covered(event, in_flight) {
-            let Some(waiting) = self.pool.get_mut(number) else { continue };
+            let Some(waiting) = self.pool.get_mut(number) else {
+                continue;
+            };
             waiting.requeued = true;
             let sectors = waiting.row.sectors;
             let issue = waiting.at_mut(Stage::Issue);
@@ -296,11 +313,14 @@ impl Matcher {
     }
 
     fn complete(&mut self, event: &Event) {
-        let in_flight = |waiting: &Waiting| waiting.at(Stage::Issue).begun && waiting.lacks(Stage::Complete);
+        let in_flight =
+            |waiting: &Waiting| waiting.at(Stage::Issue).begun && waiting.lacks(Stage::Complete);
         let mut covered = self.pool.covered(event, in_flight);
         if covered.is_empty() {
             // Its issue is lost, or there is none: stacked devices have only Q and C.
-            covered = self.pool.covered(event, |waiting| waiting.lacks(Stage::Complete));
+            covered = self
+                .pool
+                .covered(event, |waiting| waiting.lacks(Stage::Complete));
         }
         self.strays[1] += u64::from(covered.is_empty());
         for (number, sectors) in covered {
@@ -314,7 +334,9 @@ impl Matcher {
 
     /// `event` takes `sectors` of request `number` through `stage`.
     fn reach(&mut self, stage: Stage, number: u64, sectors: u64, event: &Event) {
-        let Some(waiting) = self.pool.get_mut(number) else { return };
+        let Some(waiting) = self.pool.get_mut(number) else {
+            return;
+        };
         let progress = waiting.at_mut(stage);
         let whole = progress.left == sectors && !progress.begun;
         progress.left = progress.left.saturating_sub(sectors);
@@ -336,7 +358,9 @@ impl Matcher {
     /// Request `number`, which had been passed, has its event: those that passed
     /// it take the next one's each, so that the oldest has the first.
     fn deal_anew(&mut self, stage: Stage, number: u64, whole: bool) {
-        let Some(waiting) = self.pool.get_mut(number) else { return };
+        let Some(waiting) = self.pool.get_mut(number) else {
+            return;
+        };
         let mut passers = std::mem::take(&mut waiting.at_mut(stage).passers);
         passers.sort_unstable_by_key(|passer| passer.number);
         let mut older = number;
@@ -355,8 +379,13 @@ impl Matcher {
 
     /// Exchanges when two requests reached `stage`.
     fn swap(&mut self, stage: Stage, one: u64, other: u64) {
-        let time = self.pool.get_mut(one).and_then(|waiting| *waiting.time_mut(stage));
-        let Some(waiting) = self.pool.get_mut(other) else { return };
+        let time = self
+            .pool
+            .get_mut(one)
+            .and_then(|waiting| *waiting.time_mut(stage));
+        let Some(waiting) = self.pool.get_mut(other) else {
+            return;
+        };
         let others = std::mem::replace(waiting.time_mut(stage), time);
         if let Some(waiting) = self.pool.get_mut(one) {
             *waiting.time_mut(stage) = others;
@@ -366,12 +395,16 @@ impl Matcher {
     /// Marks the older requests that `number` passed in reaching `stage`, and
     /// closes those that cannot still be waiting.
     fn pass(&mut self, stage: Stage, number: u64) {
-        let Some(passer) = self.pool.get(number) else { return };
+        let Some(passer) = self.pool.get(number) else {
+            return;
+        };
         let (row, issued) = (passer.row, passer.issue_number);
         let mut doubts = 0;
         for older in self.older_alike(number, stage) {
             let dead = self.is_dead(older, stage, issued, &row);
-            let Some(waiting) = self.pool.get_mut(older) else { continue };
+            let Some(waiting) = self.pool.get_mut(older) else {
+                continue;
+            };
             let passers = &mut waiting.at_mut(stage).passers;
             if dead || passers.len() == PASSERS_MAX {
                 self.give_up(older);
@@ -389,20 +422,27 @@ impl Matcher {
     /// The requests older than `number` for just its sectors that could have had
     /// its event.
     fn older_alike(&self, number: u64, stage: Stage) -> Vec<u64> {
-        let Some(passer) = self.pool.get(number) else { return Vec::new() };
+        let Some(passer) = self.pool.get(number) else {
+            return Vec::new();
+        };
         let issued = |waiting: &Waiting| waiting.at(Stage::Issue).begun;
         let due = |waiting: &Waiting| {
             waiting.lacks(stage) && (stage == Stage::Issue || issued(waiting) == issued(passer))
         };
         let event = event_for(&passer.row);
-        let older = self.pool.alike(&event).filter(|(other, waiting)| *other < number && due(waiting));
+        let older = self
+            .pool
+            .alike(&event)
+            .filter(|(other, waiting)| *other < number && due(waiting));
         older.map(|(other, _)| other).collect()
     }
 
     /// Whether `older` cannot have been waiting for `stage` any more when the
     /// request of `row` arrived or was issued.
     fn is_dead(&self, older: u64, stage: Stage, issue_number: u64, row: &Row) -> bool {
-        let Some(waiting) = self.pool.get(older) else { return false };
+        let Some(waiting) = self.pool.get(older) else {
+            return false;
+        };
         let since = match stage {
             Stage::Issue => waiting.row.arrival,
             Stage::Complete => waiting.row.issued.unwrap_or(waiting.row.arrival),
@@ -415,7 +455,9 @@ impl Matcher {
     /// A completion is doubtful if no command takes so long, or if a younger
     /// request for the same sectors waits whose issue may be lost.
     fn doubt_if_overdue(&mut self, number: u64, event: &Event) {
-        let Some(waiting) = self.pool.get(number) else { return };
+        let Some(waiting) = self.pool.get(number) else {
+            return;
+        };
         let row = waiting.row;
         let service = event.time.saturating_sub(row.issued.unwrap_or(row.arrival));
         let overtaken = match row.issued {
@@ -423,16 +465,21 @@ impl Matcher {
             None => self.pool.arrivals() - number,
         };
         self.overtaken[bucket(overtaken)] += 1;
-        let overdue = service > COMMAND_NS_MAX || (row.issued.is_some() && overtaken > OVERTAKEN_MAX);
+        let overdue =
+            service > COMMAND_NS_MAX || (row.issued.is_some() && overtaken > OVERTAKEN_MAX);
         let event = event_for(&row);
         let younger = self
             .pool
             .alike(&event)
-            .find(|(other, waiting)| *other > number && waiting.lacks(Stage::Issue) && row.issued.is_some())
+            .find(|(other, waiting)| {
+                *other > number && waiting.lacks(Stage::Issue) && row.issued.is_some()
+            })
             .map(|(other, _)| other);
         let younger = younger.and_then(|younger| self.pool.get_mut(younger));
         let younger = younger.filter(|younger| younger.vouches_for.is_none());
-        let unsure = younger.map(|younger| younger.vouches_for = Some(number)).is_some();
+        let unsure = younger
+            .map(|younger| younger.vouches_for = Some(number))
+            .is_some();
         if let Some(waiting) = self.pool.get_mut(number) {
             waiting.overtaken = overtaken;
             waiting.at_mut(Stage::Complete).doubts += u32::from(overdue) + u32::from(unsure);
@@ -442,7 +489,9 @@ impl Matcher {
     /// Request `number` is complete: what it made doubtful is so no more.
     fn settle(&mut self, number: u64) {
         self.pool.forget(number);
-        let Some(waiting) = self.pool.get_mut(number) else { return };
+        let Some(waiting) = self.pool.get_mut(number) else {
+            return;
+        };
         waiting.done = true;
         let passers = std::mem::take(&mut waiting.at_mut(Stage::Issue).passers);
         for passer in passers.into_iter().filter(|passer| passer.doubted) {
@@ -471,7 +520,9 @@ impl Matcher {
             seen * 10 >= all * 9
         });
         // Nine in ten are overtaken by fewer than this.
-        let usual = usual.map_or(u64::MAX, |bucket| 1u64.checked_shl(bucket as u32).unwrap_or(u64::MAX));
+        let usual = usual.map_or(u64::MAX, |bucket| {
+            1u64.checked_shl(bucket as u32).unwrap_or(u64::MAX)
+        });
         overtaken > usual.saturating_mul(UNLIKELY_FACTOR)
     }
 
@@ -479,9 +530,12 @@ impl Matcher {
     /// far that a completion for its sectors is rather of a request whose other
     /// events are lost. It is given up then.
     fn is_left_behind(&mut self, number: u64) -> bool {
-        let Some(waiting) = self.pool.get(number) else { return false };
+        let Some(waiting) = self.pool.get(number) else {
+            return false;
+        };
         let passed = !waiting.at(Stage::Complete).passers.is_empty();
-        let left_behind = passed && self.is_unlikely(self.issues.saturating_sub(waiting.issue_number));
+        let left_behind =
+            passed && self.is_unlikely(self.issues.saturating_sub(waiting.issue_number));
         if left_behind {
             self.give_up(number);
         }
@@ -498,14 +552,21 @@ impl Matcher {
 
     /// Gives the oldest request.
     fn release(&mut self, rows: &mut Vec<Row>) {
-        let Some(waiting) = self.pool.pop() else { return };
+        let Some(waiting) = self.pool.pop() else {
+            return;
+        };
         let mut row = waiting.row;
         // Dealt out anew, an issue may have come to a request that was complete before.
-        let is_late = row.issued.zip(row.completed).is_some_and(|(issued, completed)| issued > completed);
+        let is_late = row
+            .issued
+            .zip(row.completed)
+            .is_some_and(|(issued, completed)| issued > completed);
         if waiting.at(Stage::Issue).doubts > 0 || is_late {
             row.issued = None;
         }
-        if (waiting.is_doubtful() || self.is_unlikely(waiting.overtaken)) && row.completed.take().is_some() {
+        if (waiting.is_doubtful() || self.is_unlikely(waiting.overtaken))
+            && row.completed.take().is_some()
+        {
             row.doubtful = true;
         }
         self.given += 1;

@@ -54,8 +54,16 @@ impl<'l> Fields<'l> {
     #[cold]
     pub fn mismatch(&self, expected: &str) -> Box<Mismatch> {
         let rest = self.rest();
-        let found = if rest.is_empty() { "the end of the line".to_owned() } else { excerpt(rest) };
-        Box::new(Mismatch { column: self.at, found, expected: expected.to_owned() })
+        let found = if rest.is_empty() {
+            "the end of the line".to_owned()
+        } else {
+            excerpt(rest)
+        };
+        Box::new(Mismatch {
+            column: self.at,
+            found,
+            expected: expected.to_owned(),
+        })
     }
 
     /// Passes over spaces and tabs.
@@ -115,7 +123,10 @@ impl<'l> Fields<'l> {
     pub fn word(&mut self) -> &'l [u8] {
         self.spaces();
         let rest = self.rest();
-        let length = rest.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(rest.len());
+        let length = rest
+            .iter()
+            .position(|byte| matches!(byte, b' ' | b'\t'))
+            .unwrap_or(rest.len());
         self.at += length;
         &rest[..length]
     }
@@ -150,7 +161,9 @@ impl<'l> Fields<'l> {
     fn long_integer(&self, digits: &[u8]) -> Parsed<u64> {
         digits
             .iter()
-            .try_fold(0u64, |value, byte| value.checked_mul(10)?.checked_add(u64::from(byte - b'0')))
+            .try_fold(0u64, |value, byte| {
+                value.checked_mul(10)?.checked_add(u64::from(byte - b'0'))
+            })
             .ok_or_else(|| self.mismatch("a number below 2^64"))
     }
 
@@ -159,7 +172,11 @@ impl<'l> Fields<'l> {
     #[inline]
     pub fn decimal(&mut self, places: u32, expected: &str) -> Parsed<u64> {
         let begin = self.clone();
-        let whole = if self.peek() == Some(b'.') { 0 } else { self.integer(expected)? };
+        let whole = if self.peek() == Some(b'.') {
+            0
+        } else {
+            self.integer(expected)?
+        };
         let mut fraction = 0;
         if self.peek() == Some(b'.') {
             self.at += 1;
@@ -196,7 +213,9 @@ impl<'l> Fields<'l> {
             .iter()
             .position(|byte| !matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'))
             .unwrap_or(text.len());
-        let value = std::str::from_utf8(&text[..end]).ok().and_then(|text| text.parse::<f64>().ok());
+        let value = std::str::from_utf8(&text[..end])
+            .ok()
+            .and_then(|text| text.parse::<f64>().ok());
         let scaled = value.map(|value| value * 10f64.powi(places.cast_signed()));
         match scaled {
             Some(scaled) if (0.0..1.8e19).contains(&scaled) => {
@@ -211,7 +230,9 @@ impl<'l> Fields<'l> {
     #[cold]
     fn no_number(&self, expected: &str) -> Box<Mismatch> {
         match self.rest() {
-            [b'-', b'0'..=b'9' | b'.', ..] => self.mismatch(&format!("{expected}, which is never negative")),
+            [b'-', b'0'..=b'9' | b'.', ..] => {
+                self.mismatch(&format!("{expected}, which is never negative"))
+            }
             _ => self.mismatch(expected),
         }
     }
@@ -220,7 +241,11 @@ impl<'l> Fields<'l> {
     #[inline]
     pub fn end(&mut self) -> Parsed<()> {
         self.spaces();
-        if self.is_end() { Ok(()) } else { Err(self.mismatch("the end of the line")) }
+        if self.is_end() {
+            Ok(())
+        } else {
+            Err(self.mismatch("the end of the line"))
+        }
     }
 }
 
@@ -248,7 +273,17 @@ fn digits(text: &[u8]) -> (u64, usize) {
     (value, count)
 }
 
-const POWERS_OF_TEN: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+const POWERS_OF_TEN: [u64; 9] = [
+    1,
+    10,
+    100,
+    1_000,
+    10_000,
+    100_000,
+    1_000_000,
+    10_000_000,
+    100_000_000,
+];
 
 /// The same for eight bytes at once, the first one lowest (after D. Lemire,
 /// Software: Practice and Experience 51, 2021, section 3.1).
@@ -274,7 +309,11 @@ fn digits_of_eight(bytes: u64) -> (u64, usize) {
 pub(crate) fn excerpt(bytes: &[u8]) -> String {
     const SHOWN: usize = 40;
     let shown = &bytes[..bytes.len().min(SHOWN)];
-    format!("`{}{}`", shown.escape_ascii(), if bytes.len() > SHOWN { "..." } else { "" })
+    format!(
+        "`{}{}`",
+        shown.escape_ascii(),
+        if bytes.len() > SHOWN { "..." } else { "" }
+    )
 }
 
 #[cfg(test)]
@@ -293,7 +332,11 @@ mod tests {
             ("0.1234567899", 9, 123_456_789),
             ("0.56", 0, 0),
         ] {
-            assert_eq!(Fields::new(text.as_bytes()).decimal(places, "seconds"), Ok(value), "{text}");
+            assert_eq!(
+                Fields::new(text.as_bytes()).decimal(places, "seconds"),
+                Ok(value),
+                "{text}"
+            );
         }
     }
 
@@ -314,8 +357,16 @@ mod tests {
     fn numbers_that_do_not_fit_are_errors_at_their_column() {
         let largest = u64::MAX.to_string();
         assert_eq!(Fields::new(largest.as_bytes()).integer("x"), Ok(u64::MAX));
-        for text in ["18446744073709551616", "99999999999999999999999", "-1", "x", ""] {
-            let error = Fields::new(text.as_bytes()).integer("an offset").unwrap_err();
+        for text in [
+            "18446744073709551616",
+            "99999999999999999999999",
+            "-1",
+            "x",
+            "",
+        ] {
+            let error = Fields::new(text.as_bytes())
+                .integer("an offset")
+                .unwrap_err();
             assert_eq!(error.column, 0, "{text}");
         }
         let negative = Fields::new(b"-1").integer("an offset").unwrap_err();

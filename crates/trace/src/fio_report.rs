@@ -100,26 +100,47 @@ impl FioReport {
             .next()
             .ok_or("found nothing")?
             .map_err(|error| format!("found JSON that cannot be read: {error}"))?;
-        let version = value.get("fio version").and_then(Value::as_str).ok_or("found no key `fio version`")?;
-        let jobs = value.get("jobs").or(value.get("client_stats")).and_then(Value::as_array);
+        let version = value
+            .get("fio version")
+            .and_then(Value::as_str)
+            .ok_or("found no key `fio version`")?;
+        let jobs = value
+            .get("jobs")
+            .or(value.get("client_stats"))
+            .and_then(Value::as_array);
         Ok(FioReport {
             file: file.to_owned(),
             fio_version: version.to_owned(),
-            jobs: jobs.ok_or("found no list `jobs`")?.iter().map(job).collect(),
+            jobs: jobs
+                .ok_or("found no list `jobs`")?
+                .iter()
+                .map(job)
+                .collect(),
         })
     }
 }
 
 fn job(value: &Value) -> FioJob {
-    let name = value.get("jobname").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let directions =
-        DIRECTIONS.into_iter().filter_map(|operation| direction(operation, value.get(operation)?));
-    FioJob { name, directions: directions.collect() }
+    let name = value
+        .get("jobname")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    let directions = DIRECTIONS
+        .into_iter()
+        .filter_map(|operation| direction(operation, value.get(operation)?));
+    FioJob {
+        name,
+        directions: directions.collect(),
+    }
 }
 
 fn direction(operation: &'static str, value: &Value) -> Option<FioDirection> {
     let number = |key: &str| value.get(key).and_then(Value::as_f64);
-    let requests = value.get("total_ios").and_then(Value::as_u64).filter(|&requests| requests > 0)?;
+    let requests = value
+        .get("total_ios")
+        .and_then(Value::as_u64)
+        .filter(|&requests| requests > 0)?;
     let (total, unit) = latency(value, "lat");
     let response = |key: &str| Some(total?.get(key)?.as_f64()? * unit);
     let percentiles = ["lat", "clat"].into_iter().find_map(|name| {
@@ -158,7 +179,11 @@ fn latency<'v>(value: &'v Value, name: &str) -> (Option<&'v Value>, f64) {
 impl fmt::Display for FioReport {
     /// For people; for programs there is serde.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: a report of {}, which has no requests to simulate", self.file, self.fio_version)?;
+        writeln!(
+            f,
+            "{}: a report of {}, which has no requests to simulate",
+            self.file, self.fio_version
+        )?;
         writeln!(f)?;
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
@@ -174,8 +199,13 @@ impl fmt::Display for FioReport {
             "p99",
             "max",
         ]);
-        for (job, of) in self.jobs.iter().flat_map(|job| job.directions.iter().map(move |of| (job, of))) {
-            let figure = |value: Option<f64>| value.map(|value| format!("{value:.3}")).unwrap_or_default();
+        for (job, of) in self
+            .jobs
+            .iter()
+            .flat_map(|job| job.directions.iter().map(move |of| (job, of)))
+        {
+            let figure =
+                |value: Option<f64>| value.map(|value| format!("{value:.3}")).unwrap_or_default();
             table.add_row([
                 job.name.clone(),
                 of.operation.to_owned(),
@@ -212,18 +242,38 @@ mod tests {
     fn a_report_has_rates_and_percentiles_of_the_directions_that_were_used() {
         assert!(FioReport::recognise(REPORT.as_bytes()));
         let report = FioReport::of("job.json", REPORT.as_bytes()).unwrap();
-        let [read] = report.jobs[0].directions.as_slice() else { panic!("{report:?}") };
-        assert_eq!((read.operation, read.requests, read.iops, read.mb_per_s), ("read", 99, 5500.0, 22.528));
-        assert!((read.response_ms_max.unwrap() - 5.519_586).abs() < 1e-9, "{read:?}");
+        let [read] = report.jobs[0].directions.as_slice() else {
+            panic!("{report:?}")
+        };
+        assert_eq!(
+            (read.operation, read.requests, read.iops, read.mb_per_s),
+            ("read", 99, 5500.0, 22.528)
+        );
+        assert!(
+            (read.response_ms_max.unwrap() - 5.519_586).abs() < 1e-9,
+            "{read:?}"
+        );
         assert!((read.p50_ms.unwrap() - 0.060_672).abs() < 1e-9, "{read:?}");
-        assert_eq!((read.percentiles_of, read.duration_s), (Some("clat"), 0.018));
+        assert_eq!(
+            (read.percentiles_of, read.duration_s),
+            (Some("clat"), 0.018)
+        );
         assert!(report.to_string().contains("oltp"), "{report}");
     }
 
     #[test]
     fn what_is_no_report_is_said() {
-        for text in ["", "{", "{}", r#"{"fio version": "fio-3.33"}"#, r#"{"fio version": 3, "jobs": []}"#] {
-            assert!(FioReport::of("job.json", text.as_bytes()).is_err(), "{text}");
+        for text in [
+            "",
+            "{",
+            "{}",
+            r#"{"fio version": "fio-3.33"}"#,
+            r#"{"fio version": 3, "jobs": []}"#,
+        ] {
+            assert!(
+                FioReport::of("job.json", text.as_bytes()).is_err(),
+                "{text}"
+            );
         }
     }
 }

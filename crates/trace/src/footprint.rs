@@ -37,7 +37,11 @@ pub(crate) struct Footprint {
 
 impl Footprint {
     pub(crate) fn new() -> Footprint {
-        Footprint { slots: vec![(0, 0); SLOTS_MIN], used: 0, level: 0 }
+        Footprint {
+            slots: vec![(0, 0); SLOTS_MIN],
+            used: 0,
+            level: 0,
+        }
     }
 
     /// Counts the blocks that `extent` of `device` touches.
@@ -45,7 +49,11 @@ impl Footprint {
     pub(crate) fn add(&mut self, device: u32, extent: Extent) {
         let device = mixed(u64::from(device));
         let mut block = extent.start.0 / BLOCK_SECTORS;
-        let end = extent.end().0.div_ceil(BLOCK_SECTORS).min(block + REQUEST_BLOCKS_MAX);
+        let end = extent
+            .end()
+            .0
+            .div_ceil(BLOCK_SECTORS)
+            .min(block + REQUEST_BLOCKS_MAX);
         while block < end {
             let region = block / REGION_BLOCKS;
             let from = block % REGION_BLOCKS;
@@ -115,7 +123,9 @@ impl Footprint {
     /// Different bytes touched, in whole blocks.
     pub(crate) fn bytes(&self) -> f64 {
         let blocks: f64 = self.counts().sum();
-        blocks * 2f64.powi(self.level.cast_signed()) * (BLOCK_SECTORS * fullstroke_units::SECTOR_BYTES) as f64
+        blocks
+            * 2f64.powi(self.level.cast_signed())
+            * (BLOCK_SECTORS * fullstroke_units::SECTOR_BYTES) as f64
     }
 
     /// The standard error of the count, as a share of it: of a sum over regions
@@ -128,7 +138,9 @@ impl Footprint {
 
     /// The blocks of each region.
     fn counts(&self) -> impl Iterator<Item = f64> {
-        self.slots.iter().map(|(_, blocks)| f64::from(blocks.count_ones()))
+        self.slots
+            .iter()
+            .map(|(_, blocks)| f64::from(blocks.count_ones()))
     }
 }
 
@@ -171,7 +183,11 @@ mod tests {
     #[test]
     fn large_footprints_are_estimated_within_three_standard_errors() {
         // Alone in their regions; and a tenth of the regions full.
-        for (regions, every) in [(300_000u64, u64::MAX), (3_000_000, u64::MAX), (1_000_000, 10)] {
+        for (regions, every) in [
+            (300_000u64, u64::MAX),
+            (3_000_000, u64::MAX),
+            (1_000_000, 10),
+        ] {
             let mut footprint = Footprint::new();
             let mut blocks = 0;
             for region in 0..regions {
@@ -182,7 +198,10 @@ mod tests {
             assert!(!footprint.is_exact());
             let ratio = footprint.bytes() / (blocks * 4096) as f64;
             let error = footprint.error();
-            assert!(error < 0.01 && (ratio - 1.0).abs() < 3.0 * error, "{regions}: {ratio} within {error}");
+            assert!(
+                error < 0.01 && (ratio - 1.0).abs() < 3.0 * error,
+                "{regions}: {ratio} within {error}"
+            );
         }
     }
 

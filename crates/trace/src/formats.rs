@@ -110,7 +110,11 @@ impl<'h> Head<'h> {
 
     /// How sure a line parser is: `sure` if it understands at least one of the
     /// first lines and as many as it does not.
-    pub(crate) fn understood_by(&self, mut parser: impl LineParser, sure: Confidence) -> Confidence {
+    pub(crate) fn understood_by(
+        &self,
+        mut parser: impl LineParser,
+        sure: Confidence,
+    ) -> Confidence {
         let (mut good, mut bad) = (0, 0);
         for line in self.lines().take(HEAD_LINES) {
             match parser.row(line) {
@@ -119,7 +123,11 @@ impl<'h> Head<'h> {
                 Err(_) => bad += 1,
             }
         }
-        if good > 0 && good >= bad { sure } else { Confidence::No }
+        if good > 0 && good >= bad {
+            sure
+        } else {
+            Confidence::No
+        }
     }
 }
 
@@ -127,7 +135,10 @@ impl Format {
     /// A place in this format.
     pub(crate) fn place(&self, at: u64) -> Place {
         match self.counted {
-            Counted::Lines => Place::Line { line: at, column: 0 },
+            Counted::Lines => Place::Line {
+                line: at,
+                column: 0,
+            },
             Counted::Bytes => Place::Byte(at),
             Counted::Rows => Place::Row(at),
         }
@@ -145,46 +156,81 @@ impl fmt::Debug for Format {
 /// # Errors
 /// If there is none; the error names the nearest one.
 pub fn find_format(name: &str) -> Result<&'static Format, TraceError> {
-    FORMATS.iter().copied().find(|format| format.name == name).ok_or_else(|| {
-        let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-        TraceError::UnknownFormat {
-            name: name.to_owned(),
-            nearest: fullstroke_contract::registry::nearest(name, &names),
-            known: names.join(", "),
-        }
-    })
+    FORMATS
+        .iter()
+        .copied()
+        .find(|format| format.name == name)
+        .ok_or_else(|| {
+            let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+            TraceError::UnknownFormat {
+                name: name.to_owned(),
+                nearest: fullstroke_contract::registry::nearest(name, &names),
+                known: names.join(", "),
+            }
+        })
 }
 
 /// Recognises the format of the trace called `name` by its first bytes. Among
 /// formats that are equally sure, one whose name is part of the file's name wins.
 pub(crate) fn recognise(name: &str, input: &mut Input<'_>) -> Result<&'static Format, TraceError> {
-    let bytes = input.peek(HEAD_BYTES).map_err(|source| TraceError::from_io(name.to_owned(), source))?;
+    let bytes = input
+        .peek(HEAD_BYTES)
+        .map_err(|source| TraceError::from_io(name.to_owned(), source))?;
     if bytes.is_empty() {
-        return Err(TraceError::Empty { file: name.to_owned() });
+        return Err(TraceError::Empty {
+            file: name.to_owned(),
+        });
     }
-    let short = name.rsplit(['/', '\\']).next().unwrap_or(name).to_ascii_lowercase();
-    let head = Head { name: &short, bytes };
-    let opinions: Vec<(Confidence, &'static Format)> =
-        FORMATS.iter().map(|format| ((format.detect)(&head), *format)).collect();
-    let best = opinions.iter().map(|opinion| opinion.0).max().unwrap_or(Confidence::No);
+    let short = name
+        .rsplit(['/', '\\'])
+        .next()
+        .unwrap_or(name)
+        .to_ascii_lowercase();
+    let head = Head {
+        name: &short,
+        bytes,
+    };
+    let opinions: Vec<(Confidence, &'static Format)> = FORMATS
+        .iter()
+        .map(|format| ((format.detect)(&head), *format))
+        .collect();
+    let best = opinions
+        .iter()
+        .map(|opinion| opinion.0)
+        .max()
+        .unwrap_or(Confidence::No);
     if best == Confidence::No && FioReport::recognise(bytes) {
-        return Err(TraceError::FioReport { file: name.to_owned() });
+        return Err(TraceError::FioReport {
+            file: name.to_owned(),
+        });
     }
     if best == Confidence::No {
         let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
         let (found, known) = (beginning(bytes), known.join(", "));
-        return Err(TraceError::Unrecognised { file: name.to_owned(), found, known });
+        return Err(TraceError::Unrecognised {
+            file: name.to_owned(),
+            found,
+            known,
+        });
     }
-    let top: Vec<&'static Format> =
-        opinions.iter().filter(|opinion| opinion.0 == best).map(|opinion| opinion.1).collect();
+    let top: Vec<&'static Format> = opinions
+        .iter()
+        .filter(|opinion| opinion.0 == best)
+        .map(|opinion| opinion.1)
+        .collect();
     let mut named = top.iter().filter(|format| short.contains(format.name));
     match (top.as_slice(), named.next(), named.next()) {
         ([only], _, _) => Ok(only),
         (_, Some(only), None) => Ok(only),
         _ => {
-            let candidates: Vec<String> =
-                top.iter().map(|format| format!("--format {}", format.name)).collect();
-            Err(TraceError::Ambiguous { file: name.to_owned(), candidates: candidates.join(" or ") })
+            let candidates: Vec<String> = top
+                .iter()
+                .map(|format| format!("--format {}", format.name))
+                .collect();
+            Err(TraceError::Ambiguous {
+                file: name.to_owned(),
+                candidates: candidates.join(" or "),
+            })
         }
     }
 }

@@ -43,11 +43,16 @@ pub fn render_head(records: &[Record]) -> String {
         ]);
     }
     for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_cell_alignment(if index == 1 { CellAlignment::Left } else { CellAlignment::Right });
+        column.set_cell_alignment(if index == 1 {
+            CellAlignment::Left
+        } else {
+            CellAlignment::Right
+        });
     }
     table.trim_fmt()
 }
 
 fn milliseconds(span: Option<Duration>) -> String {
-    span.map(|span| format!("{:.6}", span.as_millis_f64())).unwrap_or_default()
+    span.map(|span| format!("{:.6}", span.as_millis_f64()))
+        .unwrap_or_default()
 }

@@ -49,20 +49,35 @@ impl Fault {
     /// A damaged row of a text format.
     #[cold]
     pub fn in_line(line: u64, mismatch: Mismatch) -> Fault {
-        let place = Place::Line { line, column: mismatch.column + 1 };
-        Fault::Row(Box::new(Problem { place, found: mismatch.found, expected: mismatch.expected }))
+        let place = Place::Line {
+            line,
+            column: mismatch.column + 1,
+        };
+        Fault::Row(Box::new(Problem {
+            place,
+            found: mismatch.found,
+            expected: mismatch.expected,
+        }))
     }
 
     /// A place beyond which the file cannot be read.
     #[cold]
     pub fn broken(place: Place, found: impl Into<String>, expected: impl Into<String>) -> Fault {
-        Fault::Broken(Box::new(Problem { place, found: found.into(), expected: expected.into() }))
+        Fault::Broken(Box::new(Problem {
+            place,
+            found: found.into(),
+            expected: expected.into(),
+        }))
     }
 
     /// A damaged row of a binary format.
     #[cold]
     pub fn row(place: Place, found: impl Into<String>, expected: impl Into<String>) -> Fault {
-        Fault::Row(Box::new(Problem { place, found: found.into(), expected: expected.into() }))
+        Fault::Row(Box::new(Problem {
+            place,
+            found: found.into(),
+            expected: expected.into(),
+        }))
     }
 }
 
@@ -98,7 +113,10 @@ pub struct Input<'a> {
 
 impl fmt::Debug for Input<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Input").field("path", &self.path).field("offset", &self.offset).finish()
+        f.debug_struct("Input")
+            .field("path", &self.path)
+            .field("offset", &self.offset)
+            .finish()
     }
 }
 
@@ -256,7 +274,10 @@ impl<'a> Input<'a> {
             searched = self.end - self.start;
         }
         if searched > LINE_BYTES_MAX {
-            let place = Place::Line { line: self.lines + 1, column: 0 };
+            let place = Place::Line {
+                line: self.lines + 1,
+                column: 0,
+            };
             let found = format!("a line of more than {LINE_BYTES_MAX} bytes");
             return Err(Fault::broken(place, found, "rows of text, one a line"));
         }
@@ -296,7 +317,11 @@ impl<'a> Input<'a> {
             let step = left.min(self.buffer.len());
             if self.bytes(step, what)?.is_none() {
                 let place = Place::Byte(self.offset);
-                return Err(Fault::row(place, "the end of the file", format!("a whole {what}")));
+                return Err(Fault::row(
+                    place,
+                    "the end of the file",
+                    format!("a whole {what}"),
+                ));
             }
             left -= step;
         }

@@ -80,14 +80,23 @@ impl Default for Options {
 impl Options {
     /// The default, for a format that is said by name.
     pub fn for_format(name: &str) -> Options {
-        Options { format: Some(name.to_owned()), ..Options::default() }
+        Options {
+            format: Some(name.to_owned()),
+            ..Options::default()
+        }
     }
 
     /// What is selected, as the options of the command line that say so.
     pub(crate) fn selection(&self) -> String {
         let mut said: Vec<String> = Vec::new();
-        let devices = self.devices.iter().map(|device| format!("--device {device}"));
-        let operations = self.operations.iter().map(|operation| format!("--operation {}", operation.name()));
+        let devices = self
+            .devices
+            .iter()
+            .map(|device| format!("--device {device}"));
+        let operations = self
+            .operations
+            .iter()
+            .map(|operation| format!("--operation {}", operation.name()));
         said.extend(devices.chain(operations));
         if self.from > Duration::ZERO {
             said.push(format!("--from {}", self.from));
@@ -100,18 +109,27 @@ impl Options {
     pub(crate) fn check(&self) -> Result<(), TraceError> {
         let refuse = |text: String| Err(TraceError::Option(text));
         if !(self.time_scale.is_finite() && self.time_scale > 0.0) {
-            return refuse(format!("a time scale of {} is not above 0", self.time_scale));
+            return refuse(format!(
+                "a time scale of {} is not above 0",
+                self.time_scale
+            ));
         }
         if let Some(to) = self.to
             && to <= self.from
         {
-            return refuse(format!("the time window ends at {to}, not after its beginning at {}", self.from));
+            return refuse(format!(
+                "the time window ends at {to}, not after its beginning at {}",
+                self.from
+            ));
         }
         if self.capacity == Some(Sectors::ZERO) {
             return refuse("a volume of 0 sectors holds no request".to_owned());
         }
         if self.sort_window > 1 << 20 {
-            return refuse(format!("a sort window of {} rows is above 1048576", self.sort_window));
+            return refuse(format!(
+                "a sort window of {} rows is above 1048576",
+                self.sort_window
+            ));
         }
         Ok(())
     }

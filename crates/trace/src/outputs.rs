@@ -13,7 +13,12 @@ mod native;
 mod text;
 
 /// Every format that can be written, as documented in `docs/traces.md`.
-pub const OUTPUTS: &[&Output] = &[&native::OUTPUT, &fio::OUTPUT, &disksim::OUTPUT, &msr::OUTPUT];
+pub const OUTPUTS: &[&Output] = &[
+    &native::OUTPUT,
+    &fio::OUTPUT,
+    &disksim::OUTPUT,
+    &msr::OUTPUT,
+];
 
 /// One format that a trace can be written in.
 pub struct Output {
@@ -51,7 +56,9 @@ impl TraceWriter {
     /// # Errors
     /// The file cannot be made.
     pub fn create(output: &Output, path: &Path) -> Result<TraceWriter, TraceError> {
-        Ok(TraceWriter { writer: (output.create)(path)? })
+        Ok(TraceWriter {
+            writer: (output.create)(path)?,
+        })
     }
 
     /// Writes `record`; `false` if the format cannot express it.
@@ -82,17 +89,24 @@ impl fmt::Debug for Output {
 /// # Errors
 /// If there is none; the error names the nearest one.
 pub(crate) fn find_output(name: &str) -> Result<&'static Output, TraceError> {
-    OUTPUTS.iter().copied().find(|output| output.name == name).ok_or_else(|| {
-        let names: Vec<&str> = OUTPUTS.iter().map(|output| output.name).collect();
-        TraceError::Option(format!(
-            "traces cannot be written as `{name}`{}; known: {}",
-            nearest(name, &names),
-            names.join(", ")
-        ))
-    })
+    OUTPUTS
+        .iter()
+        .copied()
+        .find(|output| output.name == name)
+        .ok_or_else(|| {
+            let names: Vec<&str> = OUTPUTS.iter().map(|output| output.name).collect();
+            TraceError::Option(format!(
+                "traces cannot be written as `{name}`{}; known: {}",
+                nearest(name, &names),
+                names.join(", ")
+            ))
+        })
 }
 
 /// `name` (in lower case) without the ending of a packing.
 pub(crate) fn packing_stripped(name: &str) -> &str {
-    text::PACKINGS.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name)
+    text::PACKINGS
+        .iter()
+        .find_map(|ending| name.strip_suffix(ending))
+        .unwrap_or(name)
 }

@@ -14,7 +14,10 @@ const ENDING: &str = ".blktrace";
 
 /// `name.blktrace.12.gz` as `name.blktrace` and 12.
 pub(crate) fn processor(name: &str) -> Option<(&str, u32)> {
-    let plain = [".gz", ".zst", ".xz"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    let plain = [".gz", ".zst", ".xz"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end))
+        .unwrap_or(name);
     let (stem, number) = plain.rsplit_once('.')?;
     let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     (digits && stem.ends_with(ENDING)).then_some(())?;
@@ -43,7 +46,11 @@ fn stems(folder: &Path) -> io::Result<BTreeMap<String, BTreeMap<u32, PathBuf>>> 
 /// All files of the trace that the one at `path` belongs to, by processor;
 /// empty if its name is no processor's.
 pub(crate) fn beside(path: &Path) -> io::Result<BTreeMap<u32, PathBuf>> {
-    let Some((stem, own)) = path.file_name().and_then(|name| name.to_str()).and_then(processor) else {
+    let Some((stem, own)) = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .and_then(processor)
+    else {
         return Ok(BTreeMap::new());
     };
     let mut files = stems(folder_of(path))?.remove(stem).unwrap_or_default();
@@ -52,17 +59,26 @@ pub(crate) fn beside(path: &Path) -> io::Result<BTreeMap<u32, PathBuf>> {
 }
 
 fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// The file to open for the trace at `path`: that file, or the first that has
 /// anything in it of the blktrace that `path` names.
 pub(crate) fn locate(path: &Path) -> Result<PathBuf, TraceError> {
-    let failed = |source| TraceError::Read { file: path.display().to_string(), source };
+    let failed = |source| TraceError::Read {
+        file: path.display().to_string(),
+        source,
+    };
     if path.is_dir() {
         return in_folder(path);
     }
-    let files = if path.exists() { beside(path).map_err(failed)? } else { based_on(path) };
+    let files = if path.exists() {
+        beside(path).map_err(failed)?
+    } else {
+        based_on(path)
+    };
     if path.exists() && !is_empty(path) {
         return Ok(path.to_owned());
     }
@@ -71,22 +87,35 @@ pub(crate) fn locate(path: &Path) -> Result<PathBuf, TraceError> {
 
 /// The blktrace in `folder`, if it holds just one.
 fn in_folder(folder: &Path) -> Result<PathBuf, TraceError> {
-    let failed = |source| TraceError::Read { file: folder.display().to_string(), source };
+    let failed = |source| TraceError::Read {
+        file: folder.display().to_string(),
+        source,
+    };
     let stems = stems(folder).map_err(failed)?;
     let mut traces = stems.iter();
     match (traces.next(), traces.next()) {
         (Some((_, files)), None) => {
             let first = first_with_events(files).map(Path::to_owned);
-            first.ok_or_else(|| TraceError::Empty { file: folder.display().to_string() })
+            first.ok_or_else(|| TraceError::Empty {
+                file: folder.display().to_string(),
+            })
         }
         (None, _) => {
             let text = "it is a folder; expected a file, or a folder with the files of a blktrace (NAME.blktrace.0, ...)";
             Err(failed(io::Error::other(text)))
         }
         _ => {
-            let names = |stem: &String| folder.join(stem.trim_end_matches(ENDING)).display().to_string();
+            let names = |stem: &String| {
+                folder
+                    .join(stem.trim_end_matches(ENDING))
+                    .display()
+                    .to_string()
+            };
             let names: Vec<String> = stems.keys().map(names).collect();
-            let text = format!("it is a folder with several blktraces; name one: {}", names.join(", "));
+            let text = format!(
+                "it is a folder with several blktraces; name one: {}",
+                names.join(", ")
+            );
             Err(failed(io::Error::other(text)))
         }
     }
@@ -94,10 +123,15 @@ fn in_folder(folder: &Path) -> Result<PathBuf, TraceError> {
 
 /// The files of the blktrace called `path`, with or without `.blktrace`.
 fn based_on(path: &Path) -> BTreeMap<u32, PathBuf> {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return BTreeMap::new() };
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        return BTreeMap::new();
+    };
     let mut stems = stems(folder_of(path)).unwrap_or_default();
     let long = format!("{name}{ENDING}");
-    stems.remove(&long).or_else(|| stems.remove(name)).unwrap_or_default()
+    stems
+        .remove(&long)
+        .or_else(|| stems.remove(name))
+        .unwrap_or_default()
 }
 
 fn first_with_events(files: &BTreeMap<u32, PathBuf>) -> Option<&Path> {
@@ -115,8 +149,9 @@ fn is_empty(path: &Path) -> bool {
         // A pipe can be read only once.
         return false;
     }
-    let first =
-        source::open(path, BUFFER_BYTES).ok().and_then(|mut input| input.peek(1).map(<[u8]>::len).ok());
+    let first = source::open(path, BUFFER_BYTES)
+        .ok()
+        .and_then(|mut input| input.peek(1).map(<[u8]>::len).ok());
     first == Some(0)
 }
 
@@ -128,5 +163,9 @@ fn is_empty(path: &Path) -> bool {
 pub fn files_of(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     let first = locate(path)?;
     let files = beside(&first).unwrap_or_default();
-    Ok(if files.is_empty() { vec![first] } else { files.into_values().collect() })
+    Ok(if files.is_empty() {
+        vec![first]
+    } else {
+        files.into_values().collect()
+    })
 }

@@ -95,7 +95,8 @@ impl TraceReader {
     ) -> Result<TraceReader, TraceError> {
         options.check()?;
         if needs_span(options) {
-            let text = format!("`{name}` can be read only once: to scale its addresses, give its span");
+            let text =
+                format!("`{name}` can be read only once: to scale its addresses, give its span");
             return Err(TraceError::Option(text));
         }
         let input = source::unpack(bytes, None, BUFFER_BYTES);
@@ -103,16 +104,23 @@ impl TraceReader {
         TraceReader::over(name.to_owned(), input, options.clone())
     }
 
-    fn over(file: String, mut input: Input<'static>, options: Options) -> Result<TraceReader, TraceError> {
+    fn over(
+        file: String,
+        mut input: Input<'static>,
+        options: Options,
+    ) -> Result<TraceReader, TraceError> {
         let format = match &options.format {
             Some(name) => find_format(name)?,
             None => recognise(&file, &mut input)?,
         };
-        let begin = input.peek(1).map_err(|source| TraceError::from_io(file.clone(), source))?;
+        let begin = input
+            .peek(1)
+            .map_err(|source| TraceError::from_io(file.clone(), source))?;
         if begin.is_empty() {
             return Err(TraceError::Empty { file });
         }
-        let parser = (format.open)(&mut input).map_err(|fault| TraceError::from_fault(&file, fault))?;
+        let parser =
+            (format.open)(&mut input).map_err(|fault| TraceError::from_fault(&file, fault))?;
         let lacks_addresses = parser.lacks_addresses();
         if let Some(remedy) = lacks_addresses.filter(|_| options.needs_addresses) {
             return Err(TraceError::WithoutAddresses { file, remedy });
@@ -167,7 +175,11 @@ impl TraceReader {
     /// What is wrong with what was read so far that the requests do not tell:
     /// events that are missing, a clock that jumped. A sentence each.
     pub fn notes(&self) -> Vec<String> {
-        let of_parser = self.source.parser().map(|parser| parser.notes()).unwrap_or_default();
+        let of_parser = self
+            .source
+            .parser()
+            .map(|parser| parser.notes())
+            .unwrap_or_default();
         of_parser.into_iter().chain(self.jumps.note()).collect()
     }
 
@@ -213,7 +225,11 @@ impl TraceReader {
     /// # Errors
     /// As for [`next`](TraceReader::next); the records before the error have
     /// been appended.
-    pub fn next_batch(&mut self, records: &mut Vec<Record>, limit: usize) -> Result<usize, TraceError> {
+    pub fn next_batch(
+        &mut self,
+        records: &mut Vec<Record>,
+        limit: usize,
+    ) -> Result<usize, TraceError> {
         for count in 0..limit {
             match self.next()? {
                 Some(record) => records.push(record),
@@ -229,7 +245,8 @@ impl TraceReader {
             let beginning = *self.beginning.get_or_insert(row.arrival);
             let since = row.arrival - beginning;
             if row.arrival.saturating_sub(self.latest) > JUMP_NS && since > 0 {
-                self.jumps.add(self.format.place(row.place), row.arrival - self.latest);
+                self.jumps
+                    .add(self.format.place(row.place), row.arrival - self.latest);
             }
             self.latest = row.arrival;
             let over = self.options.to.is_some_and(|to| since >= to.as_nanos());
@@ -297,9 +314,15 @@ impl TraceReader {
     fn too_late(&self, row: &Row) -> Problem {
         let beginning = self.beginning.unwrap_or(row.arrival);
         let found = if row.arrival < beginning {
-            format!("a request that arrives {} ns before the trace's first", beginning - row.arrival)
+            format!(
+                "a request that arrives {} ns before the trace's first",
+                beginning - row.arrival
+            )
         } else {
-            format!("a request that arrives {} ns after the trace's first", row.arrival - beginning)
+            format!(
+                "a request that arrives {} ns after the trace's first",
+                row.arrival - beginning
+            )
         };
         Problem {
             place: self.format.place(row.place),
@@ -318,8 +341,15 @@ impl TraceReader {
             Ok(true) => Ok(()),
             Ok(false) => {
                 self.ended = true;
-                let nothing = self.rows.is_empty() && self.beginning.is_none() && self.window.is_empty();
-                if nothing { Err(TraceError::Empty { file: self.file.clone() }) } else { Ok(()) }
+                let nothing =
+                    self.rows.is_empty() && self.beginning.is_none() && self.window.is_empty();
+                if nothing {
+                    Err(TraceError::Empty {
+                        file: self.file.clone(),
+                    })
+                } else {
+                    Ok(())
+                }
             }
             Err(fault) if fault.is_one_row() => self.skip(fault),
             Err(fault) => Err(TraceError::from_fault(&self.file, fault)),
@@ -338,7 +368,10 @@ impl TraceReader {
         if tolerated == 0 {
             return Err(error);
         }
-        Err(TraceError::TooManyDamaged { tolerated, last: Box::new(error) })
+        Err(TraceError::TooManyDamaged {
+            tolerated,
+            last: Box::new(error),
+        })
     }
 
     /// Whether a row that arrives `since` nanoseconds after the first is wanted.
@@ -354,7 +387,8 @@ impl TraceReader {
     fn record(&self, row: &Row, since: u64) -> Result<Record, TraceError> {
         let arrival = since - self.options.from.as_nanos();
         let arrival = scaled(arrival, self.options.time_scale);
-        let later = |time: u64| Time::from_nanos(arrival.saturating_add(time.saturating_sub(row.arrival)));
+        let later =
+            |time: u64| Time::from_nanos(arrival.saturating_add(time.saturating_sub(row.arrival)));
         let extent = match (row.operation, self.options.capacity) {
             (operation, _) if operation.is_of_all() => Extent::new(0, 0),
             (_, None) => Extent::new(row.start, row.sectors),
@@ -379,9 +413,11 @@ impl TraceReader {
             Beyond::Reject => row.start,
             Beyond::Wrap => moved_back(row.start % capacity, row.sectors, capacity),
             Beyond::Scale => match span {
-                Some(span) if span > capacity && end <= span => {
-                    moved_back(scaled_start(row.start, span, capacity), row.sectors, capacity)
-                }
+                Some(span) if span > capacity && end <= span => moved_back(
+                    scaled_start(row.start, span, capacity),
+                    row.sectors,
+                    capacity,
+                ),
                 _ => row.start,
             },
         };
@@ -406,7 +442,10 @@ impl TraceReader {
 
 impl fmt::Debug for TraceReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TraceReader").field("file", &self.file).field("format", &self.format).finish()
+        f.debug_struct("TraceReader")
+            .field("file", &self.file)
+            .field("format", &self.format)
+            .finish()
     }
 }
 
@@ -478,7 +517,11 @@ fn span_of(path: &Path, options: &Options) -> Result<Sectors, TraceError> {
 #[inline]
 fn scaled(nanoseconds: u64, factor: f64) -> u64 {
     // Times of a whole trace may not fit a float's 53 bits; unscaled they stay exact.
-    if factor == 1.0 { nanoseconds } else { (nanoseconds as f64 * factor).round() as u64 }
+    if factor == 1.0 {
+        nanoseconds
+    } else {
+        (nanoseconds as f64 * factor).round() as u64
+    }
 }
 
 /// `start`, or the last place below `capacity` where `sectors` fit. Those that

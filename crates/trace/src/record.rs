@@ -27,7 +27,8 @@ pub struct Record {
 impl Record {
     /// From arrival to completion, if the completion is known.
     pub fn response(&self) -> Option<Duration> {
-        self.completed.map(|completed| completed.since(self.arrival))
+        self.completed
+            .map(|completed| completed.since(self.arrival))
     }
 
     /// From issue to completion, if both are known.

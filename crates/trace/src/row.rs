@@ -56,7 +56,12 @@ pub trait Parser: Send {
     /// Appends at most about `limit` rows to `rows`; `false` at the end. After
     /// a [`Fault::Row`] the parser stands behind the damaged row, and the rows
     /// before it have been appended.
-    fn read(&mut self, input: &mut Input<'_>, rows: &mut Vec<Row>, limit: usize) -> Result<bool, Fault>;
+    fn read(
+        &mut self,
+        input: &mut Input<'_>,
+        rows: &mut Vec<Row>,
+        limit: usize,
+    ) -> Result<bool, Fault>;
 
     /// What the rows read so far do not tell but whoever trusts them should
     /// know, a sentence each.
@@ -81,12 +86,22 @@ pub trait LineParser: Send {
 pub struct Lines<P>(pub P);
 
 impl<P: LineParser> Parser for Lines<P> {
-    fn read(&mut self, input: &mut Input<'_>, rows: &mut Vec<Row>, limit: usize) -> Result<bool, Fault> {
+    fn read(
+        &mut self,
+        input: &mut Input<'_>,
+        rows: &mut Vec<Row>,
+        limit: usize,
+    ) -> Result<bool, Fault> {
         for _ in 0..limit {
             let number = input.line_number() + 1;
-            let Some(line) = input.line()? else { return Ok(false) };
+            let Some(line) = input.line()? else {
+                return Ok(false);
+            };
             match self.0.row(line) {
-                Ok(Some(row)) => rows.push(Row { place: number, ..row }),
+                Ok(Some(row)) => rows.push(Row {
+                    place: number,
+                    ..row
+                }),
                 Ok(None) => {}
                 Err(_) if line.trim_ascii().is_empty() => {}
                 Err(mismatch) => return Err(Fault::in_line(number, *mismatch)),
@@ -108,7 +123,8 @@ pub fn sectors_of_bytes(offset: u64, length: u64) -> Option<(u64, u64)> {
 /// Like [`sectors_of_bytes`], as an error at the fields just read.
 #[inline]
 pub(crate) fn byte_range(fields: &Fields<'_>, offset: u64, length: u64) -> Parsed<(u64, u64)> {
-    sectors_of_bytes(offset, length).ok_or_else(|| fields.mismatch("a range of bytes that ends below 2^64"))
+    sectors_of_bytes(offset, length)
+        .ok_or_else(|| fields.mismatch("a range of bytes that ends below 2^64"))
 }
 
 /// What is wrong with a row that was parsed, if anything: `(found, expected)`.
@@ -117,15 +133,25 @@ pub(crate) fn check(row: &Row) -> Result<(), Box<Problem>> {
     /// Sectors in 2^64 bytes.
     const SECTORS_MAX: u64 = u64::MAX / SECTOR_BYTES;
     let empty = row.sectors == 0 && !row.operation.is_of_all();
-    let ends = row.start.checked_add(row.sectors).is_some_and(|end| end <= SECTORS_MAX);
+    let ends = row
+        .start
+        .checked_add(row.sectors)
+        .is_some_and(|end| end <= SECTORS_MAX);
     if ends && !empty {
         return Ok(());
     }
     let (found, expected) = if empty {
         ("a request of length 0".to_owned(), "a length above 0")
     } else {
-        (format!("{} sectors from sector {}", row.sectors, row.start), "an extent that ends below 2^64 bytes")
+        (
+            format!("{} sectors from sector {}", row.sectors, row.start),
+            "an extent that ends below 2^64 bytes",
+        )
     };
     // The caller knows how the format counts places.
-    Err(Box::new(Problem { place: Place::Row(row.place), found, expected: expected.to_owned() }))
+    Err(Box::new(Problem {
+        place: Place::Row(row.place),
+        found,
+        expected: expected.to_owned(),
+    }))
 }

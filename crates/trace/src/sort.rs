@@ -14,14 +14,23 @@ pub(crate) struct SortWindow {
 
 impl SortWindow {
     pub(crate) fn new(capacity: usize) -> SortWindow {
-        SortWindow { rows: VecDeque::with_capacity(capacity + 1), capacity, released: 0 }
+        SortWindow {
+            rows: VecDeque::with_capacity(capacity + 1),
+            capacity,
+            released: 0,
+        }
     }
 
     /// Takes `row`, or gives it back if a row that arrived later has already
     /// been released.
     #[inline]
     pub(crate) fn push(&mut self, row: Row) -> Result<(), Row> {
-        if self.rows.back().is_none_or(|last| last.arrival <= row.arrival) && row.arrival >= self.released {
+        if self
+            .rows
+            .back()
+            .is_none_or(|last| last.arrival <= row.arrival)
+            && row.arrival >= self.released
+        {
             self.rows.push_back(row);
             return Ok(());
         }
@@ -33,7 +42,9 @@ impl SortWindow {
         if row.arrival < self.released {
             return Err(row);
         }
-        let place = self.rows.partition_point(|other| other.arrival <= row.arrival);
+        let place = self
+            .rows
+            .partition_point(|other| other.arrival <= row.arrival);
         self.rows.insert(place, row);
         Ok(())
     }
@@ -46,7 +57,11 @@ impl SortWindow {
     /// The earliest row, if more rows are held than the window has room for.
     #[inline]
     pub(crate) fn pop_excess(&mut self) -> Option<Row> {
-        if self.rows.len() > self.capacity { self.pop() } else { None }
+        if self.rows.len() > self.capacity {
+            self.pop()
+        } else {
+            None
+        }
     }
 
     /// The earliest row.
@@ -65,7 +80,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn row(arrival: u64, place: u64) -> Row {
-        Row { place, ..Row::new(arrival, Operation::Read, 0, 8) }
+        Row {
+            place,
+            ..Row::new(arrival, Operation::Read, 0, 8)
+        }
     }
 
     proptest! {

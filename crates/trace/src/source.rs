@@ -36,7 +36,10 @@ impl Packing {
 
 /// Opens the file at `path` and unpacks it on the fly.
 pub(crate) fn open(path: &Path, capacity: usize) -> Result<Input<'static>, TraceError> {
-    let failed = |source| TraceError::Read { file: path.display().to_string(), source };
+    let failed = |source| TraceError::Read {
+        file: path.display().to_string(),
+        source,
+    };
     let file = File::open(path).map_err(failed)?;
     if file.metadata().map_err(failed)?.is_dir() {
         return Err(failed(io::Error::other("it is a folder; expected a file")));
@@ -57,9 +60,9 @@ pub(crate) fn unpack<'a>(
     let plain: Box<dyn Read + Send + 'a> = match packing {
         // The buffer in front of this is larger than one here would be.
         Packing::Plain => Box::new(whole),
-        Packing::Gzip => {
-            Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(PACKED_BYTES, whole)))
-        }
+        Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(
+            BufReader::with_capacity(PACKED_BYTES, whole),
+        )),
         Packing::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::new(whole)?;
             decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;

@@ -153,11 +153,17 @@ impl Summary {
 }
 
 fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
 }
 
 fn without_addresses(remedy: &'static str) -> String {
-    format!("the addresses of the requests are not known, so that they cannot be simulated: {remedy}")
+    format!(
+        "the addresses of the requests are not known, so that they cannot be simulated: {remedy}"
+    )
 }
 
 fn gib(sectors: Sectors) -> f64 {
@@ -167,7 +173,11 @@ fn gib(sectors: Sectors) -> f64 {
 impl fmt::Display for Summary {
     /// For people; for programs there is serde.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {} requests ({})", self.file, self.requests, self.format)?;
+        writeln!(
+            f,
+            "{}: {} requests ({})",
+            self.file, self.requests, self.format
+        )?;
         if self.skipped_rows > 0 {
             writeln!(f, "{} damaged rows were left out", self.skipped_rows)?;
         }
@@ -190,11 +200,22 @@ impl Addresses {
         };
         let (one, many) = (self.sequential_share * 100.0, self.stream_share * 100.0);
         [
-            ("span", format!("{:.3} GiB, sectors {first} to {end} (end excluded)", self.span_gib)),
-            ("footprint", format!("{:.3} GiB in blocks of 4 KiB ({exact})", self.footprint_gib)),
+            (
+                "span",
+                format!(
+                    "{:.3} GiB, sectors {first} to {end} (end excluded)",
+                    self.span_gib
+                ),
+            ),
+            (
+                "footprint",
+                format!("{:.3} GiB in blocks of 4 KiB ({exact})", self.footprint_gib),
+            ),
             (
                 "sequential",
-                format!("{one:.1} % follow the device's last request, {many:.1} % one of its last 32"),
+                format!(
+                    "{one:.1} % follow the device's last request, {many:.1} % one of its last 32"
+                ),
             ),
         ]
     }
@@ -206,20 +227,31 @@ impl Summary {
         table.load_style(presets::NOTHING);
         table.add_row(["duration".to_owned(), format!("{:.3} s", self.duration_s)]);
         if let (Some(iops), Some(mb_per_s)) = (self.iops, self.mb_per_s) {
-            table.add_row(["rate".to_owned(), format!("{iops:.1} requests/s, {mb_per_s:.3} MB/s")]);
+            table.add_row([
+                "rate".to_owned(),
+                format!("{iops:.1} requests/s, {mb_per_s:.3} MB/s"),
+            ]);
         }
         for operation in &self.operations {
             let share = operation.share * 100.0;
-            let text = format!("{} ({share:.1} %), {:.3} GiB", operation.requests, operation.total_gib);
+            let text = format!(
+                "{} ({share:.1} %), {:.3} GiB",
+                operation.requests, operation.total_gib
+            );
             table.add_row([operation.operation.to_owned(), text]);
         }
         for (name, text) in self.addresses.iter().flat_map(Addresses::facts) {
             table.add_row([name.to_owned(), text]);
         }
-        let Completions { known, unknown, doubtful } = self.completions;
+        let Completions {
+            known,
+            unknown,
+            doubtful,
+        } = self.completions;
         if known > 0 && unknown + doubtful > 0 {
             let share = share(known, self.requests) * 100.0;
-            let text = format!("{known} known ({share:.1} %), {unknown} unknown, {doubtful} doubtful");
+            let text =
+                format!("{known} known ({share:.1} %), {unknown} unknown, {doubtful} doubtful");
             table.add_row(["completions".to_owned(), text]);
         }
         table.add_row(["devices".to_owned(), self.devices.len().to_string()]);
@@ -233,7 +265,8 @@ impl Summary {
         let mut add = |name: String, distribution: &Option<Distribution>| {
             let Some(d) = distribution else { return };
             let figures = [d.mean, d.stddev, d.min, d.p50, d.p90, d.p99, d.max];
-            table.add_row(std::iter::once(name).chain(figures.map(|figure| format!("{figure:.3}"))));
+            table
+                .add_row(std::iter::once(name).chain(figures.map(|figure| format!("{figure:.3}"))));
         };
         add("size KiB".to_owned(), &self.size_kib);
         for operation in &self.operations {

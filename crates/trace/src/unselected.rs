@@ -35,10 +35,27 @@ impl Unselected {
 
 impl fmt::Display for Unselected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named: Vec<String> = self.devices.iter().take(DEVICES_NAMED).map(u32::to_string).collect();
-        let more = if self.devices.len() > DEVICES_NAMED { " and more" } else { "" };
-        let devices = if self.devices.len() == 1 { "device" } else { "devices" };
-        let operations: Vec<&str> = self.operations.iter().map(|operation| operation.name()).collect();
+        let named: Vec<String> = self
+            .devices
+            .iter()
+            .take(DEVICES_NAMED)
+            .map(u32::to_string)
+            .collect();
+        let more = if self.devices.len() > DEVICES_NAMED {
+            " and more"
+        } else {
+            ""
+        };
+        let devices = if self.devices.len() == 1 {
+            "device"
+        } else {
+            "devices"
+        };
+        let operations: Vec<&str> = self
+            .operations
+            .iter()
+            .map(|operation| operation.name())
+            .collect();
         write!(
             f,
             "{} requests from 0s to {:.3}s, {devices} {}{more}, operations {}",

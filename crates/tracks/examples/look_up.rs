@@ -1,7 +1,11 @@
 //! What a look-up costs, and a table: `cargo run --release -p fullstroke-tracks
 //! --example look_up [drive.toml]`.
 
-#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "it measures")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "it measures"
+)]
 
 use fullstroke_drive::{DriveConfig, Geometry};
 use fullstroke_tracks::{Boundaries, Builder};
@@ -17,9 +21,15 @@ const TRACKS: u64 = 10_000_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).unwrap_or_else(|| {
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/seagate-exos-x24-24tb.toml").into()
+        concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../drives/seagate-exos-x24-24tb.toml"
+        )
+        .into()
     });
-    let geometry = Geometry::new(&toml::from_str::<DriveConfig>(&std::fs::read_to_string(&path)?)?)?;
+    let geometry = Geometry::new(&toml::from_str::<DriveConfig>(&std::fs::read_to_string(
+        &path,
+    )?)?)?;
     let start = Instant::now();
     let table = Boundaries::of(&geometry, path.as_str())?;
     println!("{path}: built in {:.2} s", start.elapsed().as_secs_f64());
@@ -42,8 +52,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn measure(what: &str, table: &Boundaries) {
     let mut random = Seed(2).stream("addresses");
-    let addresses: Vec<Lbn> = (0..1 << 20).map(|_| Lbn(random.below(table.capacity().0))).collect();
-    let mut batches: Vec<f64> = (0..BATCHES).map(|batch| batch_ns(table, &addresses, batch)).collect();
+    let addresses: Vec<Lbn> = (0..1 << 20)
+        .map(|_| Lbn(random.below(table.capacity().0)))
+        .collect();
+    let mut batches: Vec<f64> = (0..BATCHES)
+        .map(|batch| batch_ns(table, &addresses, batch))
+        .collect();
     batches.sort_by(f64::total_cmp);
     let each_ns = batches[batches.len() / 2];
     let bytes = table.bytes();

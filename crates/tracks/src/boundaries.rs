@@ -39,7 +39,11 @@ impl Segment {
 
     /// Runs, or tracks of a stretch.
     pub(crate) fn listed(&self) -> usize {
-        if self.is_stretch() { self.tracks as usize } else { self.runs as usize }
+        if self.is_stretch() {
+            self.tracks as usize
+        } else {
+            self.runs as usize
+        }
     }
 }
 
@@ -80,7 +84,10 @@ impl Boundaries {
     ///
     /// # Errors
     /// If a track is longer than [`crate::TRACK_SECTORS_MAX`].
-    pub fn of(medium: &dyn TrackTable, source: impl Into<String>) -> Result<Boundaries, TrackError> {
+    pub fn of(
+        medium: &dyn TrackTable,
+        source: impl Into<String>,
+    ) -> Result<Boundaries, TrackError> {
         let mut builder = Builder::default();
         let end = Lbn(medium.capacity().0);
         let mut next = Lbn(0);
@@ -103,7 +110,10 @@ impl Boundaries {
     }
 
     /// How many tracks there are.
-    #[expect(clippy::len_without_is_empty, reason = "a table has at least one track")]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "a table has at least one track"
+    )]
     pub fn len(&self) -> u64 {
         u64::from(self.tracks)
     }
@@ -137,7 +147,11 @@ impl Boundaries {
             return (lbn.0 == self.capacity).then_some(lbn);
         }
         let place = self.place(lbn.0)?;
-        Some(Lbn(if place.first == lbn.0 { lbn.0 } else { place.first + u64::from(place.sectors) }))
+        Some(Lbn(if place.first == lbn.0 {
+            lbn.0
+        } else {
+            place.first + u64::from(place.sectors)
+        }))
     }
 
     /// Whether a track begins at `lbn`, or the last one ends.
@@ -150,7 +164,9 @@ impl Boundaries {
     /// end are on none.
     #[inline]
     pub fn straddles(&self, extent: Extent) -> bool {
-        let Some(place) = self.place(extent.start.0) else { return false };
+        let Some(place) = self.place(extent.start.0) else {
+            return false;
+        };
         let end = place.first + u64::from(place.sectors);
         extent.start.0.saturating_add(extent.sectors.0) > end && end < self.capacity
     }
@@ -158,8 +174,13 @@ impl Boundaries {
     /// Track number `number`, counted from 0; `None` if there are fewer.
     #[inline]
     pub fn nth(&self, number: u64) -> Option<Extent> {
-        let number = u32::try_from(number).ok().filter(|&number| number < self.tracks)?;
-        let index = self.segments.partition_point(|segment| segment.first_track <= number) - 1;
+        let number = u32::try_from(number)
+            .ok()
+            .filter(|&number| number < self.tracks)?;
+        let index = self
+            .segments
+            .partition_point(|segment| segment.first_track <= number)
+            - 1;
         let segment = &self.segments[index];
         let within = number - segment.first_track;
         let (repeat, within) = (within / segment.tracks, within % segment.tracks);
@@ -173,7 +194,14 @@ impl Boundaries {
             + u64::from(repeat) * u64::from(segment.sectors)
             + u64::from(run.start)
             + u64::from(within - run.track) * u64::from(run.sectors);
-        Some(Place { first, sectors: run.sectors, number }.extent())
+        Some(
+            Place {
+                first,
+                sectors: run.sectors,
+                number,
+            }
+            .extent(),
+        )
     }
 
     /// Sectors of the longest track; none if there is no track.
@@ -182,15 +210,29 @@ impl Boundaries {
             let run = |within: u32| self.run_of_stretch(segment, within as usize).sectors;
             match segment.is_stretch() {
                 true => (0..segment.tracks).map(run).max().unwrap_or_default(),
-                false => self.runs_of(segment).iter().map(|run| run.sectors).max().unwrap_or_default(),
+                false => self
+                    .runs_of(segment)
+                    .iter()
+                    .map(|run| run.sectors)
+                    .max()
+                    .unwrap_or_default(),
             }
         };
-        Sectors(u64::from(self.segments.iter().map(of_segment).max().unwrap_or_default()))
+        Sectors(u64::from(
+            self.segments
+                .iter()
+                .map(of_segment)
+                .max()
+                .unwrap_or_default(),
+        ))
     }
 
     /// The tracks from the one that holds `lbn` on.
     pub fn tracks_from(&self, lbn: Lbn) -> Tracks<'_> {
-        Tracks { table: self, next: self.place(lbn.0).map_or(self.capacity, |place| place.first) }
+        Tracks {
+            table: self,
+            next: self.place(lbn.0).map_or(self.capacity, |place| place.first),
+        }
     }
 
     /// Whether the table can be of a device with `capacity`.
@@ -201,7 +243,10 @@ impl Boundaries {
         if capacity.0 == self.capacity {
             return Ok(());
         }
-        Err(MisfitError::Capacity { table: self.capacity(), device: capacity })
+        Err(MisfitError::Capacity {
+            table: self.capacity(),
+            device: capacity,
+        })
     }
 
     /// Whether the table has the same boundaries as `other`.
@@ -212,7 +257,9 @@ impl Boundaries {
     pub fn check_equal(&self, other: &Boundaries) -> Result<(), MisfitError> {
         match crate::walk::first_difference(self, other) {
             None => Ok(()),
-            Some(at) if at.0 >= self.capacity.min(other.capacity) => self.check_capacity(other.capacity()),
+            Some(at) if at.0 >= self.capacity.min(other.capacity) => {
+                self.check_capacity(other.capacity())
+            }
             Some(at) => Err(MisfitError::Boundary { at }),
         }
     }
@@ -226,7 +273,11 @@ impl Boundaries {
         let starts = self.stretch_of(segment);
         let start = starts[track];
         let end = starts.get(track + 1).copied().unwrap_or(segment.sectors);
-        Run { start, track: track as u32, sectors: end - start }
+        Run {
+            start,
+            track: track as u32,
+            sectors: end - start,
+        }
     }
 
     fn stretch_of(&self, segment: &Segment) -> &[u32] {
@@ -245,7 +296,10 @@ impl Boundaries {
         let (repeat, within) = (offset / period, (offset % period) as u32);
         let run = if segment.is_stretch() {
             let starts = self.stretch_of(segment);
-            self.run_of_stretch(segment, last_from(starts, |&start| start, within, segment.sectors))
+            self.run_of_stretch(
+                segment,
+                last_from(starts, |&start| start, within, segment.sectors),
+            )
         } else {
             let runs = self.runs_of(segment);
             runs[last_from(runs, |run| run.start, within, segment.sectors)]
@@ -253,7 +307,11 @@ impl Boundaries {
         let track = (within - run.start) / run.sectors;
         let back = u64::from(within - run.start - track * run.sectors);
         let number = segment.first_track + repeat as u32 * segment.tracks + run.track + track;
-        Some(Place { first: lbn - back, sectors: run.sectors, number })
+        Some(Place {
+            first: lbn - back,
+            sectors: run.sectors,
+            number,
+        })
     }
 }
 
@@ -286,7 +344,10 @@ fn last_from<T>(list: &[T], start: impl Fn(&T) -> u32, sector: u32, total: u32) 
 
 impl Place {
     fn extent(self) -> Extent {
-        Extent { start: Lbn(self.first), sectors: Sectors(u64::from(self.sectors)) }
+        Extent {
+            start: Lbn(self.first),
+            sectors: Sectors(u64::from(self.sectors)),
+        }
     }
 }
 

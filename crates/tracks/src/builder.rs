@@ -90,7 +90,10 @@ impl Builder {
         let mut left = tracks;
         if let Some(grown) = self.growing.filter(|growing| growing.sectors == length) {
             let room = u64::from(RUN_TRACKS_MAX - grown.tracks).min(left);
-            self.growing = Some(EqualTracks { tracks: grown.tracks + room as u32, ..grown });
+            self.growing = Some(EqualTracks {
+                tracks: grown.tracks + room as u32,
+                ..grown
+            });
             left -= room;
         }
         if left == 0 {
@@ -98,7 +101,10 @@ impl Builder {
         }
         self.end_run();
         let whole = left / u64::from(RUN_TRACKS_MAX);
-        let full = EqualTracks { sectors: length, tracks: RUN_TRACKS_MAX };
+        let full = EqualTracks {
+            sectors: length,
+            tracks: RUN_TRACKS_MAX,
+        };
         if whole > SAVED_RUNS_MIN as u64 {
             self.settle();
             self.add_segment(&[full], whole);
@@ -106,7 +112,10 @@ impl Builder {
             (0..whole).for_each(|_| self.add_run(full));
         }
         let rest = (left % u64::from(RUN_TRACKS_MAX)) as u32;
-        self.growing = (rest > 0).then_some(EqualTracks { sectors: length, tracks: rest });
+        self.growing = (rest > 0).then_some(EqualTracks {
+            sectors: length,
+            tracks: rest,
+        });
         Ok(())
     }
 
@@ -120,10 +129,18 @@ impl Builder {
         let (mut sectors, mut tracks) = (0u64, 0u64);
         for &(each, count) in runs.iter().filter(|(_, count)| *count > 0) {
             let length = length(each.0)?;
-            let all = each.0.checked_mul(count).and_then(|all| all.checked_add(sectors));
-            sectors = all.filter(|&all| all <= PATTERN_SECTORS_MAX).ok_or(TrackError::Pattern)?;
+            let all = each
+                .0
+                .checked_mul(count)
+                .and_then(|all| all.checked_add(sectors));
+            sectors = all
+                .filter(|&all| all <= PATTERN_SECTORS_MAX)
+                .ok_or(TrackError::Pattern)?;
             tracks += count;
-            pattern.push(EqualTracks { sectors: length, tracks: count as u32 });
+            pattern.push(EqualTracks {
+                sectors: length,
+                tracks: count as u32,
+            });
         }
         if times == 0 || pattern.is_empty() {
             return Ok(());
@@ -165,8 +182,12 @@ impl Builder {
 
     /// Counts `times` as many sectors and tracks.
     fn tell(&mut self, sectors: u64, tracks: u64, times: u64) -> Result<(), TrackError> {
-        let sectors = sectors.checked_mul(times).and_then(|all| all.checked_add(self.told.0));
-        let tracks = tracks.checked_mul(times).and_then(|all| all.checked_add(self.told.1));
+        let sectors = sectors
+            .checked_mul(times)
+            .and_then(|all| all.checked_add(self.told.0));
+        let tracks = tracks
+            .checked_mul(times)
+            .and_then(|all| all.checked_add(self.told.1));
         match (sectors, tracks.filter(|&tracks| tracks <= TRACKS_MAX)) {
             (Some(sectors), Some(tracks)) => self.told = (sectors, tracks),
             _ => return Err(TrackError::TooMany),
@@ -200,7 +221,8 @@ impl Builder {
             }
             self.end_repeating();
         }
-        if self.pending_sectors + run.total() > PATTERN_SECTORS_MAX || self.pending.len() == STRETCH_RUNS_MAX
+        if self.pending_sectors + run.total() > PATTERN_SECTORS_MAX
+            || self.pending.len() == STRETCH_RUNS_MAX
         {
             self.flush();
         }
@@ -223,14 +245,25 @@ impl Builder {
                 let pattern = tail[..runs].to_vec();
                 self.pending.truncate(self.pending.len() - runs * times);
                 self.flush();
-                self.repeating = Some(Repeating { pattern, times: times as u64, into: 0 });
+                self.repeating = Some(Repeating {
+                    pattern,
+                    times: times as u64,
+                    into: 0,
+                });
                 return;
             }
         }
     }
 
     fn end_repeating(&mut self) {
-        let Some(Repeating { pattern, times, into }) = self.repeating.take() else { return };
+        let Some(Repeating {
+            pattern,
+            times,
+            into,
+        }) = self.repeating.take()
+        else {
+            return;
+        };
         self.add_segment(&pattern, times);
         self.pending = pattern[..into].to_vec();
         self.pending_sectors = self.pending.iter().map(|run| run.total()).sum();
@@ -261,7 +294,13 @@ impl Builder {
         }
         let sectors: u64 = runs.iter().map(|run| run.total()).sum();
         self.cover(
-            Segment { first_track: self.covered.1 as u32, sectors: sectors as u32, tracks, list, runs: 0 },
+            Segment {
+                first_track: self.covered.1 as u32,
+                sectors: sectors as u32,
+                tracks,
+                list,
+                runs: 0,
+            },
             1,
         );
     }
@@ -275,7 +314,13 @@ impl Builder {
         let tracks: u32 = pattern.iter().map(|run| run.tracks).sum();
         let runs = pattern.len() as u32;
         self.cover(
-            Segment { first_track: self.covered.1 as u32, sectors: sectors as u32, tracks, list, runs },
+            Segment {
+                first_track: self.covered.1 as u32,
+                sectors: sectors as u32,
+                tracks,
+                list,
+                runs,
+            },
             times,
         );
     }
@@ -291,7 +336,11 @@ impl Builder {
         let first = self.runs.len() as u32;
         let (mut start, mut track) = (0, 0);
         for run in pattern {
-            self.runs.push(Run { start, track, sectors: run.sectors });
+            self.runs.push(Run {
+                start,
+                track,
+                sectors: run.sectors,
+            });
             start = start.wrapping_add(run.total() as u32);
             track += run.tracks;
         }

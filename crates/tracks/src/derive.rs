@@ -50,7 +50,14 @@ impl Boundaries {
     ) -> Result<Boundaries, TrackError> {
         let mut builder = Builder::default();
         for part in parts {
-            push_part(&mut builder, part.table, Extent { start: Lbn(0), sectors: part.sectors })?;
+            push_part(
+                &mut builder,
+                part.table,
+                Extent {
+                    start: Lbn(0),
+                    sectors: part.sectors,
+                },
+            )?;
         }
         builder.finish(source)
     }
@@ -69,13 +76,19 @@ impl Boundaries {
         source: impl Into<String>,
     ) -> Result<Boundaries, TrackError> {
         let mut builder = Builder::default();
-        let end = rows.count.checked_mul(rows.unit.0).ok_or(TrackError::TooMany)?;
+        let end = rows
+            .count
+            .checked_mul(rows.unit.0)
+            .ok_or(TrackError::TooMany)?;
         let mut first = 0;
         while first < rows.count {
             let row_ends = Lbn(first * rows.unit.0 + rows.unit.0 - 1);
             let mut tracks = members.iter().map(|table| table.track_at(row_ends));
             let longest = tracks.try_fold(0, |longest, track| Some(track?.end().0.max(longest)));
-            let ended = longest.ok_or(TrackError::Short { found: row_ends, expected: end })?;
+            let ended = longest.ok_or(TrackError::Short {
+                found: row_ends,
+                expected: end,
+            })?;
             let next = (ended.min(end) / rows.unit.0).max(first + 1);
             builder.push(Sectors((next - first) * rows.row.0))?;
             first = next;
@@ -90,9 +103,15 @@ fn push_part(builder: &mut Builder, table: &Boundaries, part: Extent) -> Result<
     }
     let end = part.end();
     if end.0 > table.capacity().0 {
-        return Err(TrackError::Short { found: Lbn(table.capacity().0), expected: end.0 });
+        return Err(TrackError::Short {
+            found: Lbn(table.capacity().0),
+            expected: end.0,
+        });
     }
-    for track in table.tracks_from(part.start).take_while(|track| track.start < end) {
+    for track in table
+        .tracks_from(part.start)
+        .take_while(|track| track.start < end)
+    {
         let (from, to) = (track.start.max(part.start), track.end().min(end));
         builder.push(Sectors(to.0 - from.0))?;
     }
@@ -106,12 +125,17 @@ mod tests {
 
     fn table(tracks: &[u64]) -> Boundaries {
         let mut builder = Builder::default();
-        tracks.iter().for_each(|&sectors| builder.push(Sectors(sectors)).unwrap());
+        tracks
+            .iter()
+            .for_each(|&sectors| builder.push(Sectors(sectors)).unwrap());
         builder.finish("a test").unwrap()
     }
 
     fn lengths(table: &Boundaries) -> Vec<u64> {
-        table.tracks_from(Lbn(0)).map(|track| track.sectors.0).collect()
+        table
+            .tracks_from(Lbn(0))
+            .map(|track| track.sectors.0)
+            .collect()
     }
 
     #[test]
@@ -127,24 +151,49 @@ mod tests {
     #[test]
     fn behind_each_other_the_rest_of_a_member_is_left_out() {
         let (one, other) = (table(&[10, 7]), table(&[4, 4]));
-        let parts = [Part { table: &one, sectors: Sectors(12) }, Part { table: &other, sectors: Sectors(8) }];
-        assert_eq!(lengths(&Boundaries::behind_each_other(&parts, "").unwrap()), [10, 2, 4, 4]);
+        let parts = [
+            Part {
+                table: &one,
+                sectors: Sectors(12),
+            },
+            Part {
+                table: &other,
+                sectors: Sectors(8),
+            },
+        ];
+        assert_eq!(
+            lengths(&Boundaries::behind_each_other(&parts, "").unwrap()),
+            [10, 2, 4, 4]
+        );
     }
 
     #[test]
     fn a_read_of_rows_is_a_track_of_each_member() {
         let member = table(&[20; 6]);
-        let rows = |unit, count| Rows { unit: Sectors(unit), row: Sectors(4 * unit), count };
+        let rows = |unit, count| Rows {
+            unit: Sectors(unit),
+            row: Sectors(4 * unit),
+            count,
+        };
         // Tracks of whole chunks.
-        assert_eq!(lengths(&Boundaries::of_rows(&[&member; 5], rows(4, 30), "").unwrap()), [80; 6]);
+        assert_eq!(
+            lengths(&Boundaries::of_rows(&[&member; 5], rows(4, 30), "").unwrap()),
+            [80; 6]
+        );
         // A chunk that two tracks share is read with the second.
         assert_eq!(
             lengths(&Boundaries::of_rows(&[&member; 5], rows(8, 15), "").unwrap()),
             [64, 96, 64, 96, 64, 96]
         );
         // Chunks longer than tracks are rows of their own.
-        assert_eq!(lengths(&Boundaries::of_rows(&[&member; 5], rows(30, 4), "").unwrap()), [120; 4]);
-        assert!(Boundaries::of_rows(&[&member; 5], rows(8, 16), "").is_err(), "the table is too short");
+        assert_eq!(
+            lengths(&Boundaries::of_rows(&[&member; 5], rows(30, 4), "").unwrap()),
+            [120; 4]
+        );
+        assert!(
+            Boundaries::of_rows(&[&member; 5], rows(8, 16), "").is_err(),
+            "the table is too short"
+        );
     }
 
     fn any_table() -> impl Strategy<Value = Boundaries> {

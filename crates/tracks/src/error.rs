@@ -7,7 +7,10 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TrackError {
     /// A track without sectors, or longer than any.
-    #[error("found a track of {found} sectors; expected 1 to {}", crate::TRACK_SECTORS_MAX)]
+    #[error(
+        "found a track of {found} sectors; expected 1 to {}",
+        crate::TRACK_SECTORS_MAX
+    )]
     Length {
         /// Its sectors.
         found: u64,
@@ -16,7 +19,10 @@ pub enum TrackError {
     #[error("found more than {} tracks, or than 2^64 sectors", crate::TRACKS_MAX)]
     TooMany,
     /// Runs that repeat and are too long for it.
-    #[error("found a pattern of more than {} sectors; give its runs one by one", u32::MAX)]
+    #[error(
+        "found a pattern of more than {} sectors; give its runs one by one",
+        u32::MAX
+    )]
     Pattern,
     /// A table that ends too soon.
     #[error("the table ends at {found}, before {expected}")]

@@ -37,8 +37,11 @@ impl Boundaries {
     /// The file of this table.
     pub fn to_text(&self) -> String {
         let mut text = format!("{MAGIC} {VERSION}\ncapacity {}\n", self.capacity);
-        let source: String =
-            self.source.chars().map(|c| if c.is_control() || c == '#' { ' ' } else { c }).collect();
+        let source: String = self
+            .source
+            .chars()
+            .map(|c| if c.is_control() || c == '#' { ' ' } else { c })
+            .collect();
         let source = source.trim();
         if !source.is_empty() {
             let _ = writeln!(text, "source {source}");
@@ -86,16 +89,29 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(text: &'a str) -> Reader<'a> {
-        Reader { lines: text.lines().enumerate(), line: 0, capacity: 0, builder: Builder::default() }
+        Reader {
+            lines: text.lines().enumerate(),
+            line: 0,
+            capacity: 0,
+            builder: Builder::default(),
+        }
     }
 
     fn read(mut self) -> Result<Boundaries, TextError> {
-        match self.next_line().and_then(|line| line.split_once(char::is_whitespace)) {
+        match self
+            .next_line()
+            .and_then(|line| line.split_once(char::is_whitespace))
+        {
             Some((MAGIC, version)) if version.trim() == VERSION => {}
-            Some((MAGIC, version)) => return self.fail(version.trim(), &format!("version {VERSION}")),
+            Some((MAGIC, version)) => {
+                return self.fail(version.trim(), &format!("version {VERSION}"));
+            }
             _ => return self.fail("no such beginning", &format!("`{MAGIC} {VERSION}`")),
         }
-        match self.next_line().and_then(|line| line.strip_prefix("capacity ")) {
+        match self
+            .next_line()
+            .and_then(|line| line.strip_prefix("capacity "))
+        {
             Some(sectors) => self.capacity = self.number(sectors)?,
             None => return self.fail("no capacity", "`capacity` and the device's sectors"),
         }
@@ -113,19 +129,30 @@ impl<'a> Reader<'a> {
 
     fn finish(self, source: String) -> Result<Boundaries, TextError> {
         let (line, capacity, sectors) = (self.line.max(1), self.capacity, self.builder.sectors().0);
-        let fail = |found: String, expected: String| Err(TextError { line, found, expected });
+        let fail = |found: String, expected: String| {
+            Err(TextError {
+                line,
+                found,
+                expected,
+            })
+        };
         if sectors != capacity {
             let found = format!("the end, after tracks of {sectors} sectors");
             return fail(found, format!("{capacity}, the capacity"));
         }
-        self.builder.finish(source).or_else(|error| fail(error.to_string(), "at least one track".into()))
+        self.builder
+            .finish(source)
+            .or_else(|error| fail(error.to_string(), "at least one track".into()))
     }
 
     /// The next line that says something.
     fn next_line(&mut self) -> Option<&'a str> {
         for (index, line) in self.lines.by_ref() {
             self.line = index + 1;
-            let said = line.split_once('#').map_or(line, |(before, _)| before).trim();
+            let said = line
+                .split_once('#')
+                .map_or(line, |(before, _)| before)
+                .trim();
             if !said.is_empty() {
                 return Some(said);
             }
@@ -142,14 +169,23 @@ impl<'a> Reader<'a> {
         let mut pattern = Vec::new();
         for run in runs.split(',') {
             let Some((tracks, sectors)) = run.split_once(" of ") else {
-                return self.fail(&format!("`{}`", run.trim()), "tracks `of` sectors, as in `32 of 1144`");
+                return self.fail(
+                    &format!("`{}`", run.trim()),
+                    "tracks `of` sectors, as in `32 of 1144`",
+                );
             };
             pattern.push((Sectors(self.number(sectors)?), self.number(tracks)?));
         }
         let each = pattern.iter().try_fold(0u64, |sum, (sectors, tracks)| {
-            sectors.0.checked_mul(*tracks).and_then(|sectors| sum.checked_add(sectors))
+            sectors
+                .0
+                .checked_mul(*tracks)
+                .and_then(|sectors| sum.checked_add(sectors))
         });
-        let all = each.and_then(|each| each.checked_mul(times)?.checked_add(self.builder.sectors().0));
+        let all = each.and_then(|each| {
+            each.checked_mul(times)?
+                .checked_add(self.builder.sectors().0)
+        });
         if all.is_none_or(|all| all > self.capacity) {
             let expected = format!("no more than {}, the capacity", self.capacity);
             return self.fail("tracks beyond the capacity", &expected);
@@ -160,18 +196,25 @@ impl<'a> Reader<'a> {
 
     fn add(&mut self, pattern: &[(Sectors, u64)], times: u64) -> Result<(), TrackError> {
         if times == 1 {
-            return pattern.iter().try_for_each(|&(sectors, tracks)| self.builder.push_run(sectors, tracks));
+            return pattern
+                .iter()
+                .try_for_each(|&(sectors, tracks)| self.builder.push_run(sectors, tracks));
         }
         self.builder.push_pattern(pattern, times)
     }
 
     fn number(&self, text: &str) -> Result<u64, TextError> {
         let text = text.trim();
-        text.parse().or_else(|_| self.fail(&format!("`{text}`"), "a whole number"))
+        text.parse()
+            .or_else(|_| self.fail(&format!("`{text}`"), "a whole number"))
     }
 
     fn fail<T>(&self, found: &str, expected: &str) -> Result<T, TextError> {
-        Err(TextError { line: self.line.max(1), found: shortened(found), expected: expected.to_owned() })
+        Err(TextError {
+            line: self.line.max(1),
+            found: shortened(found),
+            expected: expected.to_owned(),
+        })
     }
 }
 

@@ -21,7 +21,13 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(table: &'a Boundaries) -> Walk<'a> {
-        let mut walk = Walk { table, segment: 0, repeat: 0, run: 0, left: None };
+        let mut walk = Walk {
+            table,
+            segment: 0,
+            repeat: 0,
+            run: 0,
+            left: None,
+        };
         walk.left = walk.next_run();
         walk
     }
@@ -55,17 +61,30 @@ impl<'a> Walk<'a> {
 impl Boundaries {
     /// How often segment number `segment` repeats its pattern.
     pub(crate) fn times(&self, segment: usize) -> u64 {
-        let end = self.starts.get(segment + 1).copied().unwrap_or(self.capacity);
+        let end = self
+            .starts
+            .get(segment + 1)
+            .copied()
+            .unwrap_or(self.capacity);
         (end - self.starts[segment]) / u64::from(self.segments[segment].sectors)
     }
 
     /// Run number `run` of a segment.
     pub(crate) fn equal_tracks(&self, segment: &Segment, run: usize) -> Equal {
         if segment.is_stretch() {
-            return Equal { sectors: u64::from(self.run_of_stretch(segment, run).sectors), tracks: 1 };
+            return Equal {
+                sectors: u64::from(self.run_of_stretch(segment, run).sectors),
+                tracks: 1,
+            };
         }
-        let (sectors, tracks) = (self.runs_of(segment)[run].sectors, self.tracks_of_run(segment, run));
-        Equal { sectors: u64::from(sectors), tracks }
+        let (sectors, tracks) = (
+            self.runs_of(segment)[run].sectors,
+            self.tracks_of_run(segment, run),
+        );
+        Equal {
+            sectors: u64::from(sectors),
+            tracks,
+        }
     }
 
     /// Tracks of run number `run` of a segment.
@@ -84,7 +103,9 @@ pub(crate) fn first_difference(one: &Boundaries, other: &Boundaries) -> Option<L
         match (a.left, b.left) {
             (None, None) => return None,
             (None, Some(_)) | (Some(_), None) => return Some(Lbn(at)),
-            (Some(x), Some(y)) if x.sectors != y.sectors => return Some(Lbn(at + x.sectors.min(y.sectors))),
+            (Some(x), Some(y)) if x.sectors != y.sectors => {
+                return Some(Lbn(at + x.sectors.min(y.sectors)));
+            }
             (Some(x), Some(y)) => {
                 let tracks = x.tracks.min(y.tracks);
                 at += tracks * x.sectors;

@@ -13,10 +13,17 @@ fn lengths() -> impl Strategy<Value = Vec<u64>> {
         (prop::collection::vec(1u64..40, 1..12), 1usize..40)
             .prop_map(|(pattern, times)| pattern.repeat(times)),
         prop::collection::vec(900u64..1100, 1..200),
-        (prop::collection::vec((1u64..9, 1usize..40), 1..5), 1usize..20).prop_map(|(runs, times)| {
-            let once: Vec<u64> = runs.iter().flat_map(|&(sectors, tracks)| vec![sectors; tracks]).collect();
-            once.repeat(times)
-        }),
+        (
+            prop::collection::vec((1u64..9, 1usize..40), 1..5),
+            1usize..20
+        )
+            .prop_map(|(runs, times)| {
+                let once: Vec<u64> = runs
+                    .iter()
+                    .flat_map(|&(sectors, tracks)| vec![sectors; tracks])
+                    .collect();
+                once.repeat(times)
+            }),
     ];
     prop::collection::vec(stretch, 1..6).prop_map(|stretches| stretches.concat())
 }
@@ -137,10 +144,16 @@ fn library() -> Vec<(String, DriveConfig)> {
     let mut drives: Vec<(String, DriveConfig)> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "toml")
+        })
         .map(|path| {
             let text = String::from_utf8(std::fs::read(&path).unwrap()).unwrap();
-            (path.file_stem().unwrap().to_string_lossy().into_owned(), toml::from_str(&text).unwrap())
+            (
+                path.file_stem().unwrap().to_string_lossy().into_owned(),
+                toml::from_str(&text).unwrap(),
+            )
         })
         .collect();
     drives.sort_by(|a, b| a.0.cmp(&b.0));
@@ -152,7 +165,11 @@ fn every_drive_of_the_library_has_a_small_table() {
     for (name, config) in library() {
         let geometry = Geometry::new(&config).unwrap();
         let table = Boundaries::of(&geometry, &name).unwrap();
-        assert_eq!(table.capacity(), fullstroke_contract::TrackTable::capacity(&geometry), "{name}");
+        assert_eq!(
+            table.capacity(),
+            fullstroke_contract::TrackTable::capacity(&geometry),
+            "{name}"
+        );
         // Defects cost about a hundred bytes each.
         let defects: usize = config
             .zones
@@ -160,8 +177,16 @@ fn every_drive_of_the_library_has_a_small_table() {
             .map(|zone| zone.slips.len() + zone.exceptions.len() + zone.remaps.len())
             .sum();
         let bytes_max = 1000 * config.zones.len() + 200 * defects;
-        assert!(table.bytes() <= bytes_max, "{name}: {} bytes, {defects} defects", table.bytes());
-        assert_eq!(Boundaries::parse(&table.to_text()).unwrap(), table, "{name}");
+        assert!(
+            table.bytes() <= bytes_max,
+            "{name}: {} bytes, {defects} defects",
+            table.bytes()
+        );
+        assert_eq!(
+            Boundaries::parse(&table.to_text()).unwrap(),
+            table,
+            "{name}"
+        );
     }
 }
 
@@ -171,19 +196,31 @@ fn a_table_of_another_device_is_refused_with_the_first_difference() {
     let error = one.check_capacity(Sectors(5100)).unwrap_err();
     assert_eq!(error.first_difference(), Lbn(5000));
     assert!(error.to_string().contains("LBN 5000"), "{error}");
-    assert_eq!(one.check_equal(&longer).unwrap_err().first_difference(), Lbn(5000));
+    assert_eq!(
+        one.check_equal(&longer).unwrap_err().first_difference(),
+        Lbn(5000)
+    );
     assert!(one.check_capacity(Sectors(5000)).is_ok());
 }
 
 #[test]
 fn tracks_that_cannot_be_are_refused() {
     let mut builder = Builder::default();
-    assert_eq!(builder.push(Sectors(0)), Err(TrackError::Length { found: 0 }));
+    assert_eq!(
+        builder.push(Sectors(0)),
+        Err(TrackError::Length { found: 0 })
+    );
     assert!(builder.push(Sectors(TRACK_SECTORS_MAX)).is_ok());
     assert!(builder.push(Sectors(TRACK_SECTORS_MAX + 1)).is_err());
-    assert_eq!(builder.push_run(Sectors(1), 1 << 32), Err(TrackError::TooMany));
+    assert_eq!(
+        builder.push_run(Sectors(1), 1 << 32),
+        Err(TrackError::TooMany)
+    );
     assert_eq!(builder.sectors(), Sectors(TRACK_SECTORS_MAX));
-    assert_eq!(Builder::default().finish("").unwrap_err(), TrackError::Empty);
+    assert_eq!(
+        Builder::default().finish("").unwrap_err(),
+        TrackError::Empty
+    );
 }
 
 #[test]
@@ -191,8 +228,18 @@ fn errors_of_a_file_say_line_found_and_expected() {
     for (text, line, found, expected) in [
         ("", 1, "no such beginning", "`fullstroke-tracks 1`"),
         ("\n\nfullstroke-tracks 2\n", 3, "2", "version 1"),
-        ("fullstroke-tracks 1\n32 of 5", 2, "no capacity", "`capacity` and the device's sectors"),
-        ("fullstroke-tracks 1\ncapacity many", 2, "`many`", "a whole number"),
+        (
+            "fullstroke-tracks 1\n32 of 5",
+            2,
+            "no capacity",
+            "`capacity` and the device's sectors",
+        ),
+        (
+            "fullstroke-tracks 1\ncapacity many",
+            2,
+            "`many`",
+            "a whole number",
+        ),
         (
             "fullstroke-tracks 1\ncapacity 10\n\n# so\n2 by 5",
             5,

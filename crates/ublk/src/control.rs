@@ -26,21 +26,38 @@ pub fn check() -> Result<(), UblkError> {
 
 fn release() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease");
-    release.map_or_else(|_| "of an unknown version".to_owned(), |text| text.trim().to_owned())
+    release.map_or_else(
+        |_| "of an unknown version".to_owned(),
+        |text| text.trim().to_owned(),
+    )
 }
 
 impl Control {
     pub(crate) fn open() -> Result<Control, UblkError> {
-        let absent = |source| UblkError::Absent { path: PATH, release: release(), source };
-        let file = OpenOptions::new().read(true).write(true).open(PATH).map_err(absent)?;
-        let ring = IoUring::builder().build(2).map_err(UblkError::refused("make a ring for"))?;
+        let absent = |source| UblkError::Absent {
+            path: PATH,
+            release: release(),
+            source,
+        };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(PATH)
+            .map_err(absent)?;
+        let ring = IoUring::builder()
+            .build(2)
+            .map_err(UblkError::refused("make a ring for"))?;
         let mut control = Control { file, ring };
         // An ublk before 6.5 does not know the question.
         let found = control.features().unwrap_or(0);
         if found & FEATURES == FEATURES {
             Ok(control)
         } else {
-            Err(UblkError::Old { path: PATH, release: release(), found })
+            Err(UblkError::Old {
+                path: PATH,
+                release: release(),
+                found,
+            })
         }
     }
 
@@ -64,7 +81,12 @@ impl Control {
     }
 
     pub(crate) fn set(&mut self, device: u32, parameters: Parameters) -> io::Result<()> {
-        self.give(Command::SET_PARAMETERS, device, 0, &mut parameters.to_bytes())
+        self.give(
+            Command::SET_PARAMETERS,
+            device,
+            0,
+            &mut parameters.to_bytes(),
+        )
     }
 
     /// The device appears, once all its tags are fetched; until then this waits.
@@ -90,10 +112,22 @@ impl Control {
 
     /// Gives a command and waits until it is done. The kernel reads `memory`, or fills it.
     #[expect(unsafe_code, reason = "the kernel takes an address")]
-    fn give(&mut self, command: Command, device: u32, data: u64, memory: &mut [u8]) -> io::Result<()> {
-        let address = if memory.is_empty() { 0 } else { memory.as_mut_ptr() as u64 };
+    fn give(
+        &mut self,
+        command: Command,
+        device: u32,
+        data: u64,
+        memory: &mut [u8],
+    ) -> io::Result<()> {
+        let address = if memory.is_empty() {
+            0
+        } else {
+            memory.as_mut_ptr() as u64
+        };
         let words = wire::control(device, data, address, memory.len() as u16);
-        let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), command.0).cmd(words).build();
+        let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), command.0)
+            .cmd(words)
+            .build();
         // SAFETY: `memory` is lent until the command has ended, as this waits for it.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         assert!(pushed.is_ok(), "the ring is empty between commands");

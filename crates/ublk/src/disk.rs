@@ -53,9 +53,19 @@ pub struct Disk {
 impl Form {
     fn check(&self) -> Result<(), UblkError> {
         let block = self.block_bytes;
-        let fault = |key, found, expected| Err(UblkError::Form { key, found, expected });
+        let fault = |key, found, expected| {
+            Err(UblkError::Form {
+                key,
+                found,
+                expected,
+            })
+        };
         if !block.is_power_of_two() || !BLOCK_BYTES.contains(&block) {
-            return fault("block_bytes", block.into(), "a power of two from 512 to 4096");
+            return fault(
+                "block_bytes",
+                block.into(),
+                "a power of two from 512 to 4096",
+            );
         }
         if self.size_bytes == 0 || !self.size_bytes.is_multiple_of(block.into()) {
             return fault("size_bytes", self.size_bytes, "whole blocks, at least one");
@@ -65,7 +75,11 @@ impl Form {
             return fault("discarded_bytes_max", found, "whole blocks, or 0");
         }
         if self.label == 0 {
-            return fault("label", 0, "another number: 0 is what devices of others have");
+            return fault(
+                "label",
+                0,
+                "another number: 0 is what devices of others have",
+            );
         }
         Ok(())
     }
@@ -102,10 +116,20 @@ impl Disk {
         let number = control.add(info).map_err(UblkError::refused("add"))?;
         let path = PathBuf::from(format!("/dev/ublkb{number}"));
         // From now on it goes again if anything fails.
-        let mut disk = Disk { control, number, path, shared: None, thread: None };
-        disk.control.set(number, form.parameters()).map_err(UblkError::refused("describe"))?;
+        let mut disk = Disk {
+            control,
+            number,
+            path,
+            shared: None,
+            thread: None,
+        };
+        disk.control
+            .set(number, form.parameters())
+            .map_err(UblkError::refused("describe"))?;
         disk.serve(serves)?;
-        disk.control.start(number).map_err(UblkError::refused("start"))?;
+        disk.control
+            .start(number)
+            .map_err(UblkError::refused("start"))?;
         wait_for(|| disk.path.exists());
         Ok(disk)
     }
@@ -118,7 +142,9 @@ impl Disk {
         let thread = thread::Builder::new().name("ublk".into());
         let thread = thread.spawn(move || queue::run(shared, serves, &ready));
         self.thread = Some(thread.map_err(UblkError::refused("serve"))?);
-        begun.recv().unwrap_or_else(|_| Err(UblkError::refused("serve")(io::ErrorKind::Other.into())))
+        begun
+            .recv()
+            .unwrap_or_else(|_| Err(UblkError::refused("serve")(io::ErrorKind::Other.into())))
     }
 
     /// The block device.
@@ -147,7 +173,10 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         if let Err(error) = self.close() {
-            eprintln!("fullstroke: `{}` could not be taken away: {error}", self.path.display());
+            eprintln!(
+                "fullstroke: `{}` could not be taken away: {error}",
+                self.path.display()
+            );
         }
     }
 }
@@ -178,9 +207,17 @@ fn wait_for(is_there: impl Fn() -> bool) {
 
 /// A server that was killed has left the entry of its device, which the kernel has stopped.
 fn delete_leftovers(control: &mut Control, label: u64) {
-    let Ok(entries) = fs::read_dir("/dev") else { return };
+    let Ok(entries) = fs::read_dir("/dev") else {
+        return;
+    };
     let number = |entry: io::Result<fs::DirEntry>| {
-        entry.ok()?.file_name().to_str()?.strip_prefix("ublkc")?.parse::<u32>().ok()
+        entry
+            .ok()?
+            .file_name()
+            .to_str()?
+            .strip_prefix("ublkc")?
+            .parse::<u32>()
+            .ok()
     };
     for number in entries.filter_map(number) {
         if control.info(number).is_ok_and(|info| info.label == label) {
@@ -197,15 +234,50 @@ mod tests {
 
     #[test]
     fn a_form_that_no_device_can_have_is_refused_by_the_name_of_the_field() {
-        let good =
-            Form { size_bytes: 1 << 20, block_bytes: 512, rotates: true, discarded_bytes_max: 0, label: 1 };
+        let good = Form {
+            size_bytes: 1 << 20,
+            block_bytes: 512,
+            rotates: true,
+            discarded_bytes_max: 0,
+            label: 1,
+        };
         assert!(good.check().is_ok());
         let cases = [
-            ("block_bytes", Form { block_bytes: 8192, ..good }),
-            ("block_bytes", Form { block_bytes: 1000, ..good }),
-            ("size_bytes", Form { size_bytes: 1000, ..good }),
-            ("size_bytes", Form { size_bytes: 0, ..good }),
-            ("discarded_bytes_max", Form { discarded_bytes_max: 1000, ..good }),
+            (
+                "block_bytes",
+                Form {
+                    block_bytes: 8192,
+                    ..good
+                },
+            ),
+            (
+                "block_bytes",
+                Form {
+                    block_bytes: 1000,
+                    ..good
+                },
+            ),
+            (
+                "size_bytes",
+                Form {
+                    size_bytes: 1000,
+                    ..good
+                },
+            ),
+            (
+                "size_bytes",
+                Form {
+                    size_bytes: 0,
+                    ..good
+                },
+            ),
+            (
+                "discarded_bytes_max",
+                Form {
+                    discarded_bytes_max: 1000,
+                    ..good
+                },
+            ),
             ("label", Form { label: 0, ..good }),
         ];
         for (expected, form) in cases {

@@ -49,7 +49,12 @@ struct Answer {
 impl Shared {
     pub(crate) fn new(file: File) -> io::Result<Arc<Shared>> {
         let (answers, over) = (Mutex::default(), AtomicBool::new(false));
-        Ok(Arc::new(Shared { file, answers, waker: Waker::new()?, over }))
+        Ok(Arc::new(Shared {
+            file,
+            answers,
+            waker: Waker::new()?,
+            over,
+        }))
     }
 
     fn answers(&self) -> MutexGuard<'_, Vec<Answer>> {
@@ -99,7 +104,9 @@ impl Request {
     /// # Errors
     /// The kernel's: the request is none any more.
     pub fn take(&self, into: &mut [u8]) -> io::Result<()> {
-        self.shared.file.read_exact_at(into, wire::data_at(self.tag))
+        self.shared
+            .file
+            .read_exact_at(into, wire::data_at(self.tag))
     }
 
     /// What a read has read.
@@ -123,7 +130,10 @@ impl Request {
             (Err(number), _) => -number.abs(),
         };
         self.is_answered = true;
-        self.shared.answers().push(Answer { tag: self.tag, result });
+        self.shared.answers().push(Answer {
+            tag: self.tag,
+            result,
+        });
         self.shared.waker.wake();
     }
 }
@@ -148,7 +158,16 @@ impl Descriptions {
         let length = usize::from(DEPTH) * DESCRIPTION_BYTES;
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: a new mapping, at a place that the kernel chooses; nobody has references into it.
-        let start = unsafe { mmap(ptr::null_mut(), length, ProtFlags::READ, flags, file.as_fd(), 0) }?;
+        let start = unsafe {
+            mmap(
+                ptr::null_mut(),
+                length,
+                ProtFlags::READ,
+                flags,
+                file.as_fd(),
+                0,
+            )
+        }?;
         Ok(Descriptions { start, length })
     }
 
@@ -158,8 +177,14 @@ impl Descriptions {
         assert!(tag < DEPTH, "the kernel has named a tag that is none");
         let at = usize::from(tag) * DESCRIPTION_BYTES;
         // SAFETY: within the mapping, as the tag is; the kernel writes there only while the tag is its own.
-        let bytes =
-            unsafe { ptr::read_volatile(self.start.cast::<u8>().add(at).cast::<[u8; DESCRIPTION_BYTES]>()) };
+        let bytes = unsafe {
+            ptr::read_volatile(
+                self.start
+                    .cast::<u8>()
+                    .add(at)
+                    .cast::<[u8; DESCRIPTION_BYTES]>(),
+            )
+        };
         Description::from_bytes(&bytes)
     }
 }
@@ -184,7 +209,11 @@ struct Queue {
 
 /// Serves the device until the kernel has taken all tags back. `ready` is told when it may be
 /// started, or why it may not.
-pub(crate) fn run(shared: Arc<Shared>, serves: Arc<dyn Serves>, ready: &Sender<Result<(), UblkError>>) {
+pub(crate) fn run(
+    shared: Arc<Shared>,
+    serves: Arc<dyn Serves>,
+    ready: &Sender<Result<(), UblkError>>,
+) {
     // Whoever has begun the thread waits for this word.
     match Queue::begin(&shared, serves) {
         Ok(queue) => {
@@ -213,9 +242,15 @@ impl Queue {
         for tag in 0..DEPTH {
             queue.push_tag(wire::FETCH, Answer { tag, result: 0 });
         }
-        queue.ring.submit().map_err(refused("fetch the requests of"))?;
+        queue
+            .ring
+            .submit()
+            .map_err(refused("fetch the requests of"))?;
         // What is refused is refused at once.
-        let refusal = queue.ring.completion().find(|entry| entry.user_data() != WOKEN);
+        let refusal = queue
+            .ring
+            .completion()
+            .find(|entry| entry.user_data() != WOKEN);
         match refusal {
             Some(entry) => {
                 let source = io::Error::from_raw_os_error(entry.result().saturating_neg());
@@ -227,7 +262,11 @@ impl Queue {
 
     fn push_waker(&mut self) {
         let waker = Fd(self.shared.waker.as_fd().as_raw_fd());
-        self.push(opcode::PollAdd::new(waker, libc::POLLIN as u32).build().user_data(WOKEN));
+        self.push(
+            opcode::PollAdd::new(waker, libc::POLLIN as u32)
+                .build()
+                .user_data(WOKEN),
+        );
     }
 
     fn push_tag(&mut self, number: u32, answer: Answer) {
@@ -241,7 +280,10 @@ impl Queue {
     fn push(&mut self, entry: squeue::Entry) {
         // SAFETY: neither kind of entry refers to memory.
         let pushed = unsafe { self.ring.submission().push(&entry) };
-        assert!(pushed.is_ok(), "there is an entry for each tag and for what wakes");
+        assert!(
+            pushed.is_ok(),
+            "there is an entry for each tag and for what wakes"
+        );
     }
 
     fn serve(mut self) -> io::Result<()> {
@@ -252,7 +294,11 @@ impl Queue {
             {
                 return Err(error);
             }
-            ended.extend(self.ring.completion().map(|entry| (entry.user_data(), entry.result())));
+            ended.extend(
+                self.ring
+                    .completion()
+                    .map(|entry| (entry.user_data(), entry.result())),
+            );
             for (user, result) in ended.drain(..) {
                 match u16::try_from(user) {
                     Ok(tag) if result == 0 => self.hand_on(tag),
@@ -273,9 +319,20 @@ impl Queue {
     }
 
     fn hand_on(&mut self, tag: u16) {
-        let Description { operation, durable, offset_bytes, length_bytes } = self.descriptions.of_tag(tag);
+        let Description {
+            operation,
+            durable,
+            offset_bytes,
+            length_bytes,
+        } = self.descriptions.of_tag(tag);
         let Some(operation) = operation else {
-            return self.push_tag(wire::COMMIT_AND_FETCH, Answer { tag, result: -libc::EOPNOTSUPP });
+            return self.push_tag(
+                wire::COMMIT_AND_FETCH,
+                Answer {
+                    tag,
+                    result: -libc::EOPNOTSUPP,
+                },
+            );
         };
         let shared = Arc::clone(&self.shared);
         let is_answered = false;
@@ -293,5 +350,8 @@ impl Queue {
 
 /// A wait that ended early is no failure: the caller looks again.
 pub(crate) fn is_passing(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ETIME))
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ETIME)
+    )
 }

@@ -148,18 +148,42 @@ impl Parameters {
         let mut bytes = [0; PARAMETERS_BYTES];
         put(&mut bytes, 0, (PARAMETERS_BYTES as u32).to_ne_bytes());
         put(&mut bytes, 4, TYPES.to_ne_bytes());
-        put(&mut bytes, 8, (CACHES | if self.rotates { ROTATES } else { 0 }).to_ne_bytes());
+        put(
+            &mut bytes,
+            8,
+            (CACHES | if self.rotates { ROTATES } else { 0 }).to_ne_bytes(),
+        );
         let shift = |length: u32| length.trailing_zeros() as u8;
         let (block, preferred) = (shift(self.block_bytes), shift(self.preferred_bytes));
         // Logical and physical block, preferred and least request.
         put(&mut bytes, 12, [block, block, preferred, preferred]);
-        put(&mut bytes, 16, (self.request_bytes_max / SECTOR_BYTES).to_ne_bytes());
-        put(&mut bytes, 24, (self.size_bytes / u64::from(SECTOR_BYTES)).to_ne_bytes());
+        put(
+            &mut bytes,
+            16,
+            (self.request_bytes_max / SECTOR_BYTES).to_ne_bytes(),
+        );
+        put(
+            &mut bytes,
+            24,
+            (self.size_bytes / u64::from(SECTOR_BYTES)).to_ne_bytes(),
+        );
         // Behind the boundary of segments, of which there is none: discards.
         put(&mut bytes, 44, self.preferred_bytes.to_ne_bytes());
-        put(&mut bytes, 48, (self.discarded_bytes_max / SECTOR_BYTES).to_ne_bytes());
-        put(&mut bytes, 52, (self.zeroed_bytes_max / SECTOR_BYTES).to_ne_bytes());
-        put(&mut bytes, 56, u16::from(self.discarded_bytes_max > 0).to_ne_bytes());
+        put(
+            &mut bytes,
+            48,
+            (self.discarded_bytes_max / SECTOR_BYTES).to_ne_bytes(),
+        );
+        put(
+            &mut bytes,
+            52,
+            (self.zeroed_bytes_max / SECTOR_BYTES).to_ne_bytes(),
+        );
+        put(
+            &mut bytes,
+            56,
+            u16::from(self.discarded_bytes_max > 0).to_ne_bytes(),
+        );
         bytes
     }
 }
@@ -259,7 +283,10 @@ mod tests {
         let description = Description::from_bytes(&bytes);
         assert_eq!(description.operation, Some(Operation::Write));
         assert!(description.durable);
-        assert_eq!((description.offset_bytes, description.length_bytes), (51_200, 4096));
+        assert_eq!(
+            (description.offset_bytes, description.length_bytes),
+            (51_200, 4096)
+        );
         // UBLK_IO_OP_WRITE_SAME is sent by no kernel.
         put(&mut bytes, 0, 4u32.to_ne_bytes());
         assert_eq!(Description::from_bytes(&bytes).operation, None);
@@ -279,7 +306,10 @@ mod tests {
         let bytes = parameters.to_bytes();
         assert_eq!(u32_at(&bytes, 8), 0b1110);
         assert_eq!(bytes[12..16], [9, 9, 12, 12]);
-        assert_eq!([u32_at(&bytes, 16), u32_at(&bytes, 48), u32_at(&bytes, 52)], [2048, 0, 131_072]);
+        assert_eq!(
+            [u32_at(&bytes, 16), u32_at(&bytes, 48), u32_at(&bytes, 52)],
+            [2048, 0, 131_072]
+        );
         assert_eq!(u64_at(&bytes, 24), 1 << 21);
         assert_eq!(data_at(3), 0x8600_0000);
     }

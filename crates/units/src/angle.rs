@@ -78,14 +78,20 @@ impl Spindle {
     /// `(0, 1_000_000]` or not a multiple of 0.001.
     pub fn new(rpm: f64) -> Option<Spindle> {
         let milli = (rpm * 1000.0).round();
-        if !(rpm.is_finite() && (1.0..=1e9).contains(&milli) && (milli - rpm * 1000.0).abs() < 1e-4) {
+        if !(rpm.is_finite() && (1.0..=1e9).contains(&milli) && (milli - rpm * 1000.0).abs() < 1e-4)
+        {
             return None;
         }
         let milli_rpm = milli as u64;
         let revolutions_per_ns = (u128::from(milli_rpm) << 96) / MILLI_NS_PER_MINUTE;
         let ns_per_revolution = (MILLI_NS_PER_MINUTE << 32) / u128::from(milli_rpm);
         let grace = ((revolutions_per_ns * u128::from(GRACE_NS)) >> 32) as u64;
-        Some(Spindle { milli_rpm, revolutions_per_ns, ns_per_revolution, grace })
+        Some(Spindle {
+            milli_rpm,
+            revolutions_per_ns,
+            ns_per_revolution,
+            grace,
+        })
     }
 
     /// Revolutions a minute.
@@ -176,7 +182,10 @@ mod tests {
     fn a_revolution_at_7200_rpm_lasts_a_hundred_and_twentieth_of_a_second() {
         let spindle = Spindle::new(7200.0).unwrap();
         assert_eq!(spindle.revolution().as_nanos(), 8_333_333);
-        assert_eq!(Spindle::new(10_000.0).unwrap().revolution().as_nanos(), 6_000_000);
+        assert_eq!(
+            Spindle::new(10_000.0).unwrap().revolution().as_nanos(),
+            6_000_000
+        );
     }
 
     #[test]

@@ -2,7 +2,11 @@
 
 /// The greatest number that divides both; the other one, if one is 0.
 pub fn greatest_common_divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+    if b == 0 {
+        a
+    } else {
+        greatest_common_divisor(b, a % b)
+    }
 }
 
 #[cfg(test)]

@@ -49,13 +49,21 @@ const TIME_UNITS: &[(&str, u64)] = &[
     ("H", 3_600_000_000_000),
 ];
 
-const RATE_UNITS: &[(&str, u64)] =
-    &[("BIT/S", 1), ("KBIT/S", 1_000), ("MBIT/S", 1_000_000), ("GBIT/S", 1_000_000_000)];
+const RATE_UNITS: &[(&str, u64)] = &[
+    ("BIT/S", 1),
+    ("KBIT/S", 1_000),
+    ("MBIT/S", 1_000_000),
+    ("GBIT/S", 1_000_000_000),
+];
 
 /// Reads a size: `64KiB`, `1.5GiB`, `20TB`, `512`. A bare letter is binary
 /// (`4K` = 4096), as fio and the kernel have it.
 pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
-    parse(text, BYTE_UNITS, "B, KiB, MiB, GiB, TiB (1024), KB, MB, GB, TB (1000)")
+    parse(
+        text,
+        BYTE_UNITS,
+        "B, KiB, MiB, GiB, TiB (1024), KB, MB, GB, TB (1000)",
+    )
 }
 
 /// Reads a span of time: `3.5ms`, `200us`, `8s`, `5min`, `1h`. The unit is
@@ -72,14 +80,19 @@ pub fn parse_bit_rate(text: &str) -> Result<u64, QuantityError> {
 
 fn parse(text: &str, units: &[(&str, u64)], expected: &'static str) -> Result<u64, QuantityError> {
     let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     if !number.starts_with(|c: char| c.is_ascii_digit()) {
         return Err(QuantityError::NoNumber(text.to_owned()));
     }
     let unit_name = unit.trim().to_uppercase();
     let Some(&(_, scale)) = units.iter().find(|(name, _)| *name == unit_name) else {
-        return Err(QuantityError::UnknownUnit { found: unit.trim().to_owned(), expected });
+        return Err(QuantityError::UnknownUnit {
+            found: unit.trim().to_owned(),
+            expected,
+        });
     };
     scale_decimal(number, scale).ok_or_else(|| QuantityError::OutOfRange(text.to_owned()))
 }
@@ -93,7 +106,9 @@ fn scale_decimal(number: &str, scale: u64) -> Option<u64> {
     let fraction = if fraction.is_empty() {
         0
     } else {
-        let digits = u32::try_from(fraction.len()).ok().filter(|&digits| digits <= 18)?;
+        let digits = u32::try_from(fraction.len())
+            .ok()
+            .filter(|&digits| digits <= 18)?;
         let numerator = fraction.parse::<u128>().ok()? * u128::from(scale);
         let denominator = 10u128.pow(digits);
         if !numerator.is_multiple_of(denominator) {
@@ -106,7 +121,12 @@ fn scale_decimal(number: &str, scale: u64) -> Option<u64> {
 
 /// Writes a size in the largest binary unit that divides it: `64KiB`, `1536B`.
 pub fn format_bytes(bytes: u64) -> String {
-    for (unit, scale) in [("TiB", 1u64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
+    for (unit, scale) in [
+        ("TiB", 1u64 << 40),
+        ("GiB", 1 << 30),
+        ("MiB", 1 << 20),
+        ("KiB", 1 << 10),
+    ] {
         if bytes >= scale && bytes.is_multiple_of(scale) {
             return format!("{}{unit}", bytes / scale);
         }
@@ -143,14 +163,35 @@ mod tests {
 
     #[test]
     fn what_is_no_quantity_is_refused_with_its_reason() {
-        assert!(matches!(parse_bytes("many"), Err(QuantityError::NoNumber(_))));
+        assert!(matches!(
+            parse_bytes("many"),
+            Err(QuantityError::NoNumber(_))
+        ));
         assert!(matches!(parse_bytes(""), Err(QuantityError::NoNumber(_))));
-        assert!(matches!(parse_bytes("-4K"), Err(QuantityError::NoNumber(_))));
-        assert!(matches!(parse_bytes("4X"), Err(QuantityError::UnknownUnit { .. })));
-        assert!(matches!(parse_bytes("20000000000TB"), Err(QuantityError::OutOfRange(_))));
-        assert!(matches!(parse_bytes("0.3B"), Err(QuantityError::OutOfRange(_))));
-        assert!(matches!(parse_bytes("1.2.3K"), Err(QuantityError::OutOfRange(_))));
-        assert!(matches!(parse_duration("5"), Err(QuantityError::UnknownUnit { .. })));
+        assert!(matches!(
+            parse_bytes("-4K"),
+            Err(QuantityError::NoNumber(_))
+        ));
+        assert!(matches!(
+            parse_bytes("4X"),
+            Err(QuantityError::UnknownUnit { .. })
+        ));
+        assert!(matches!(
+            parse_bytes("20000000000TB"),
+            Err(QuantityError::OutOfRange(_))
+        ));
+        assert!(matches!(
+            parse_bytes("0.3B"),
+            Err(QuantityError::OutOfRange(_))
+        ));
+        assert!(matches!(
+            parse_bytes("1.2.3K"),
+            Err(QuantityError::OutOfRange(_))
+        ));
+        assert!(matches!(
+            parse_duration("5"),
+            Err(QuantityError::UnknownUnit { .. })
+        ));
     }
 
     #[test]

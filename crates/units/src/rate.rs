@@ -18,14 +18,20 @@ impl BitRate {
         let nanobits = u128::from(bytes.0) * 8_000_000_000;
         match u128::from(self.0) {
             0 => Duration::MAX,
-            rate => u64::try_from(nanobits.div_ceil(rate)).map_or(Duration::MAX, Duration::from_nanos),
+            rate => {
+                u64::try_from(nanobits.div_ceil(rate)).map_or(Duration::MAX, Duration::from_nanos)
+            }
         }
     }
 }
 
 impl fmt::Display for BitRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (unit, scale) in [("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000)] {
+        for (unit, scale) in [
+            ("Gbit/s", 1_000_000_000),
+            ("Mbit/s", 1_000_000),
+            ("kbit/s", 1_000),
+        ] {
             if self.0 >= scale && self.0.is_multiple_of(scale) {
                 return write!(f, "{}{unit}", self.0 / scale);
             }
@@ -86,9 +92,18 @@ mod tests {
     #[test]
     fn a_rate_in_bytes_or_without_a_unit_is_refused() {
         for text in ["200", "200kB/s", "200kbit", "200kbps"] {
-            assert!(matches!(text.parse::<BitRate>(), Err(QuantityError::UnknownUnit { .. })), "{text}");
+            assert!(
+                matches!(
+                    text.parse::<BitRate>(),
+                    Err(QuantityError::UnknownUnit { .. })
+                ),
+                "{text}"
+            );
         }
-        assert!(matches!("0.5bit/s".parse::<BitRate>(), Err(QuantityError::OutOfRange(_))));
+        assert!(matches!(
+            "0.5bit/s".parse::<BitRate>(),
+            Err(QuantityError::OutOfRange(_))
+        ));
     }
 
     #[test]

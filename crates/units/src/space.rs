@@ -13,14 +13,36 @@ pub const SECTOR_BYTES: u64 = 512;
 /// A logical block number: the address of a 512-byte sector on a volume, a
 /// member or a drive.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(transparent)]
 pub struct Lbn(pub u64);
 
 /// A number of 512-byte sectors.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(transparent)]
 pub struct Sectors(pub u64);
@@ -32,18 +54,33 @@ pub struct Bytes(pub u64);
 
 /// A cylinder, counted from 0 at the outer edge.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(transparent)]
 pub struct Cylinder(pub u32);
 
 /// Power in watts.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, PartialOrd, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Watts(pub f64);
 
 /// Energy in joules.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, PartialOrd, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Joules(pub f64);
 
@@ -53,7 +90,10 @@ impl Lbn {
     #[inline]
     #[track_caller]
     pub const fn since(self, start: Lbn) -> Sectors {
-        debug_assert!(self.0 >= start.0, "an address lies below the one it is counted from");
+        debug_assert!(
+            self.0 >= start.0,
+            "an address lies below the one it is counted from"
+        );
         Sectors(self.0.saturating_sub(start.0))
     }
 }
@@ -70,7 +110,11 @@ impl Sectors {
 impl Bytes {
     /// The same amount in whole sectors, or `None` if it is not a multiple.
     pub const fn sectors(self) -> Option<Sectors> {
-        if self.0.is_multiple_of(SECTOR_BYTES) { Some(Sectors(self.0 / SECTOR_BYTES)) } else { None }
+        if self.0.is_multiple_of(SECTOR_BYTES) {
+            Some(Sectors(self.0 / SECTOR_BYTES))
+        } else {
+            None
+        }
     }
 }
 

@@ -43,7 +43,10 @@ impl Time {
     #[inline]
     #[track_caller]
     pub const fn since(self, earlier: Time) -> Duration {
-        debug_assert!(self.0 >= earlier.0, "an instant lies before the one it is counted from");
+        debug_assert!(
+            self.0 >= earlier.0,
+            "an instant lies before the one it is counted from"
+        );
         self.saturating_since(earlier)
     }
     /// The span since `earlier`, or zero if `earlier` is later.

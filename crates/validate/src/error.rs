@@ -62,13 +62,17 @@ pub enum ValidateError {
         name: String,
     },
     /// A model that cannot be read by other rules.
-    #[error("trace `{trace}`: no .parv or .diskspecs file stands beside it; rules are for reading these")]
+    #[error(
+        "trace `{trace}`: no .parv or .diskspecs file stands beside it; rules are for reading these"
+    )]
     NoParameters {
         /// The trace.
         trace: String,
     },
     /// More than one drive could belong to the trace.
-    #[error("trace `{trace}` could belong to more than one drive of the library; say --drive {candidates}")]
+    #[error(
+        "trace `{trace}` could belong to more than one drive of the library; say --drive {candidates}"
+    )]
     AmbiguousDrive {
         /// The trace.
         trace: String,
@@ -129,19 +133,32 @@ impl ValidateError {
     /// measurement with holes measures something else.
     pub(crate) fn from_trace(error: TraceError, drive: &str) -> ValidateError {
         match error {
-            TraceError::Damaged { file, place, found, expected } => {
-                ValidateError::Trace(TraceError::Broken { file, place, found, expected })
-            }
-            TraceError::BeyondVolume { file, place, start, end, capacity, .. } => {
-                ValidateError::BeyondDrive {
-                    file,
-                    place: place.to_string(),
-                    start,
-                    end,
-                    drive: drive.to_owned(),
-                    capacity,
-                }
-            }
+            TraceError::Damaged {
+                file,
+                place,
+                found,
+                expected,
+            } => ValidateError::Trace(TraceError::Broken {
+                file,
+                place,
+                found,
+                expected,
+            }),
+            TraceError::BeyondVolume {
+                file,
+                place,
+                start,
+                end,
+                capacity,
+                ..
+            } => ValidateError::BeyondDrive {
+                file,
+                place: place.to_string(),
+                start,
+                end,
+                drive: drive.to_owned(),
+                capacity,
+            },
             other => ValidateError::Trace(other),
         }
     }

@@ -69,9 +69,14 @@ pub struct FoundDrive {
 impl TraceFile {
     /// The trace at `path`.
     pub fn new(path: &Path) -> TraceFile {
-        let file = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let file = path
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let name = SUFFIXES.iter().find_map(|suffix| file.strip_suffix(suffix));
-        TraceFile { path: path.to_owned(), name: name.unwrap_or(&file).to_owned() }
+        TraceFile {
+            path: path.to_owned(),
+            name: name.unwrap_or(&file).to_owned(),
+        }
     }
 }
 
@@ -84,24 +89,37 @@ impl TraceFile {
 /// A path that cannot be read; for a file, that its drive is not known or cannot
 /// be used; for a folder, that it holds nothing to replay.
 pub fn find_traces(path: &Path, drive: Option<&str>) -> Result<Traces, ValidateError> {
-    let unreadable = |source| ValidateError::Read { path: path.to_owned(), source };
+    let unreadable = |source| ValidateError::Read {
+        path: path.to_owned(),
+        source,
+    };
     if !fs::metadata(path).map_err(unreadable)?.is_dir() {
         let trace = TraceFile::new(path);
         let drive = find_drive(&trace, drive)?;
-        return Ok(Traces { found: vec![(trace, drive)], ..Traces::default() });
+        return Ok(Traces {
+            found: vec![(trace, drive)],
+            ..Traces::default()
+        });
     }
     let mut traces = Traces::default();
     for trace in traces_in(path)? {
         match drive_in_folder(&trace, drive) {
             Ok(Ok(drive)) => traces.found.push((trace, drive)),
-            Ok(Err(reason)) => traces.skipped.push(SkippedTrace { path: trace.path, reason }),
+            Ok(Err(reason)) => traces.skipped.push(SkippedTrace {
+                path: trace.path,
+                reason,
+            }),
             Err(error) => traces.failed.push(FailedTrace { trace, error }),
         }
     }
     if traces.found.is_empty() && traces.failed.is_empty() {
-        let note = |skipped: &SkippedTrace| format!("\n  {}: {}", skipped.path.display(), skipped.reason);
+        let note =
+            |skipped: &SkippedTrace| format!("\n  {}: {}", skipped.path.display(), skipped.reason);
         let notes = traces.skipped.iter().map(note).collect();
-        return Err(ValidateError::NoTraces { folder: path.to_owned(), notes });
+        return Err(ValidateError::NoTraces {
+            folder: path.to_owned(),
+            notes,
+        });
     }
     Ok(traces)
 }
@@ -109,7 +127,10 @@ pub fn find_traces(path: &Path, drive: Option<&str>) -> Result<Traces, ValidateE
 /// The traces of a folder by name; of several forms of one the first of
 /// `SUFFIXES`.
 fn traces_in(folder: &Path) -> Result<Vec<TraceFile>, ValidateError> {
-    let unreadable = |source| ValidateError::Read { path: folder.to_owned(), source };
+    let unreadable = |source| ValidateError::Read {
+        path: folder.to_owned(),
+        source,
+    };
     let mut traces = Vec::new();
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
@@ -128,10 +149,13 @@ fn drive_in_folder(
     trace: &TraceFile,
     drive: Option<&str>,
 ) -> Result<Result<FoundDrive, String>, ValidateError> {
-    let reader = TraceReader::open(&trace.path, &Options::default()).map_err(ValidateError::Trace)?;
+    let reader =
+        TraceReader::open(&trace.path, &Options::default()).map_err(ValidateError::Trace)?;
     let format = reader.format().name;
     if format != FORMAT {
-        return Ok(Err(format!("it is in the format {format}, not a validation trace ({FORMAT})")));
+        return Ok(Err(format!(
+            "it is in the format {format}, not a validation trace ({FORMAT})"
+        )));
     }
     match find_drive(trace, drive) {
         Err(ValidateError::NoDrive { beside, name, .. }) => Ok(Err(format!(
@@ -186,7 +210,11 @@ pub fn find_drive(trace: &TraceFile, said: Option<&str>) -> Result<FoundDrive, V
 pub fn model_beside(path: &Path) -> Result<Option<FoundDrive>, ValidateError> {
     let trace = TraceFile::new(path);
     let description = |extension| path.with_file_name(format!("{}.{extension}", trace.name));
-    match BESIDE.into_iter().map(description).find(|description| description.is_file()) {
+    match BESIDE
+        .into_iter()
+        .map(description)
+        .find(|description| description.is_file())
+    {
         Some(description) => load(utf8(&description)?).map(Some),
         None => Ok(None),
     }
@@ -196,11 +224,17 @@ pub fn model_beside(path: &Path) -> Result<Option<FoundDrive>, ValidateError> {
 pub(crate) fn parameters_beside(path: &Path) -> Option<PathBuf> {
     let trace = TraceFile::new(path);
     let description = |extension| path.with_file_name(format!("{}.{extension}", trace.name));
-    ["parv", "diskspecs"].into_iter().map(description).find(|description| description.is_file())
+    ["parv", "diskspecs"]
+        .into_iter()
+        .map(description)
+        .find(|description| description.is_file())
 }
 
 fn load(name: &str) -> Result<FoundDrive, ValidateError> {
-    Ok(FoundDrive { name: name.to_owned(), model: drives::load(name)? })
+    Ok(FoundDrive {
+        name: name.to_owned(),
+        model: drives::load(name)?,
+    })
 }
 
 fn utf8(path: &Path) -> Result<&str, StackError> {
@@ -232,12 +266,18 @@ fn named_like<'a>(name: &str, library: &[(&'a str, String)]) -> Vec<&'a str> {
         return Vec::new();
     }
     let like = |text: &str| holds_in_order(&parts(text), &wanted);
-    let named = library.iter().filter(|(drive, title)| like(drive) || like(title));
+    let named = library
+        .iter()
+        .filter(|(drive, title)| like(drive) || like(title));
     let mut named: Vec<&str> = named.map(|(drive, _)| *drive).collect();
     let all = named.clone();
-    let is_measured = |drive: &str| all.iter().any(|other| other.strip_suffix(MEASURED) == Some(drive));
+    let is_measured = |drive: &str| {
+        all.iter()
+            .any(|other| other.strip_suffix(MEASURED) == Some(drive))
+    };
     named.retain(|drive| !is_measured(drive));
-    let same_end = |drive: &str| parts(drive.strip_suffix(MEASURED).unwrap_or(drive)).ends_with(&wanted);
+    let same_end =
+        |drive: &str| parts(drive.strip_suffix(MEASURED).unwrap_or(drive)).ends_with(&wanted);
     only(&named, same_end).map_or(named, |drive| vec![drive])
 }
 
@@ -253,8 +293,8 @@ fn parts(text: &str) -> Vec<String> {
     let mut before = ' ';
     for letter in text.chars() {
         if letter.is_ascii_alphanumeric() {
-            let goes_on =
-                before.is_ascii_alphanumeric() && before.is_ascii_digit() == letter.is_ascii_digit();
+            let goes_on = before.is_ascii_alphanumeric()
+                && before.is_ascii_digit() == letter.is_ascii_digit();
             match parts.last_mut().filter(|_| goes_on) {
                 Some(part) => part.push(letter.to_ascii_lowercase()),
                 None => parts.push(letter.to_ascii_lowercase().to_string()),
@@ -296,7 +336,10 @@ mod tests {
             ("quantum-atlas-10k", "Quantum Atlas 10K 9.1 GB"),
             ("seagate-barracuda-4lp", "Seagate ST32171W"),
             ("seagate-cheetah-9lp", "Seagate Cheetah 9LP ST39102LW"),
-            ("seagate-cheetah-9lp-measured", "Seagate Cheetah 9LP ST39102LW, as measured"),
+            (
+                "seagate-cheetah-9lp-measured",
+                "Seagate Cheetah 9LP ST39102LW, as measured",
+            ),
         ];
         named_like(name, &library.map(|(name, title)| (name, title.to_owned())))
     }
@@ -307,35 +350,53 @@ mod tests {
         assert_eq!(named("Barracuda"), ["seagate-barracuda-4lp"]);
         assert_eq!(named("st32171w"), ["seagate-barracuda-4lp"]);
         assert!(named("ultrastar").len() == 1 && named("ultrastar36").is_empty());
-        assert!(named("9lp").is_empty() && named("...").is_empty(), "too short to mean one drive");
+        assert!(
+            named("9lp").is_empty() && named("...").is_empty(),
+            "too short to mean one drive"
+        );
     }
 
     #[test]
     fn of_several_drives_the_measured_or_the_equally_ending_one_is_taken() {
         assert_eq!(named("cheetah9LP"), ["seagate-cheetah-9lp-measured"]);
         assert_eq!(named("atlas10k"), ["quantum-atlas-10k"]);
-        assert_eq!(named("seagate"), ["seagate-barracuda-4lp", "seagate-cheetah-9lp-measured"]);
+        assert_eq!(
+            named("seagate"),
+            ["seagate-barracuda-4lp", "seagate-cheetah-9lp-measured"]
+        );
         assert_eq!(named("atlas"), ["maxtor-atlas-10k-v", "quantum-atlas-10k"]);
     }
 
     #[test]
     fn a_drive_that_is_not_known_is_an_error_that_says_where_it_was_sought() {
         let error = drive_of("quantum_fireball.trace").unwrap_err().to_string();
-        assert!(error.contains("`quantum_fireball.toml` or `quantum_fireball.parv`"), "{error}");
+        assert!(
+            error.contains("`quantum_fireball.toml` or `quantum_fireball.parv`"),
+            "{error}"
+        );
         assert!(error.contains("--drive"), "{error}");
-        assert!(matches!(drive_of("...trace").unwrap_err(), ValidateError::NoDrive { .. }));
+        assert!(matches!(
+            drive_of("...trace").unwrap_err(),
+            ValidateError::NoDrive { .. }
+        ));
     }
 
     #[test]
     fn more_than_one_drive_is_an_error_that_names_them() {
-        let error = drive_of("seagate.trace").map(|found| found.name).unwrap_err().to_string();
+        let error = drive_of("seagate.trace")
+            .map(|found| found.name)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("--drive seagate-cheetah-9lp"), "{error}");
     }
 
     #[test]
     fn a_description_beside_the_trace_goes_before_the_library() {
         let folder = tempfile::tempdir().unwrap();
-        let library = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/ibm-ultrastar-xp-4.51gb.toml");
+        let library = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../drives/ibm-ultrastar-xp-4.51gb.toml"
+        );
         let beside = folder.path().join("cheetah9LP.toml");
         fs::copy(library, &beside).unwrap();
         let path = folder.path().join("cheetah9LP.trace.xz");
@@ -358,27 +419,53 @@ mod tests {
             fs::write(folder.path().join(name), text).unwrap();
         }
         let traces = find_traces(folder.path(), None).unwrap();
-        let names: Vec<&str> = traces.found.iter().map(|(trace, _)| trace.name.as_str()).collect();
+        let names: Vec<&str> = traces
+            .found
+            .iter()
+            .map(|(trace, _)| trace.name.as_str())
+            .collect();
         assert_eq!(names, ["cheetah9LP"]);
-        let [other, unknown] = traces.skipped.as_slice() else { panic!("{:?}", traces.skipped) };
-        assert!(other.reason.contains("not a validation trace"), "{}", other.reason);
-        assert!(unknown.reason.contains("no drive is known"), "{}", unknown.reason);
+        let [other, unknown] = traces.skipped.as_slice() else {
+            panic!("{:?}", traces.skipped)
+        };
+        assert!(
+            other.reason.contains("not a validation trace"),
+            "{}",
+            other.reason
+        );
+        assert!(
+            unknown.reason.contains("no drive is known"),
+            "{}",
+            unknown.reason
+        );
     }
 
     #[test]
     fn one_bad_disk_does_not_void_a_folder() {
         let folder = tempfile::tempdir().unwrap();
-        for (name, text) in
-            [("cheetah9LP.trace", ROWS), ("bad.trace", ROWS), ("bad.parv", "disksim_disk D {")]
-        {
+        for (name, text) in [
+            ("cheetah9LP.trace", ROWS),
+            ("bad.trace", ROWS),
+            ("bad.parv", "disksim_disk D {"),
+        ] {
             fs::write(folder.path().join(name), text).unwrap();
         }
         let traces = find_traces(folder.path(), None).unwrap();
-        let names: Vec<&str> = traces.found.iter().map(|(trace, _)| trace.name.as_str()).collect();
+        let names: Vec<&str> = traces
+            .found
+            .iter()
+            .map(|(trace, _)| trace.name.as_str())
+            .collect();
         assert_eq!(names, ["cheetah9LP"]);
-        let [failed] = traces.failed.as_slice() else { panic!("{:?}", traces.failed) };
+        let [failed] = traces.failed.as_slice() else {
+            panic!("{:?}", traces.failed)
+        };
         assert_eq!(failed.trace.name, "bad");
-        assert!(failed.error.to_string().contains("bad.parv"), "{}", failed.error);
+        assert!(
+            failed.error.to_string().contains("bad.parv"),
+            "{}",
+            failed.error
+        );
     }
 
     #[test]
@@ -389,13 +476,22 @@ mod tests {
         }
         let traces = find_traces(folder.path(), None).unwrap();
         assert_eq!(traces.found.len(), 1);
-        assert_eq!(traces.found[0].0.path, folder.path().join("cheetah9LP.trace"));
+        assert_eq!(
+            traces.found[0].0.path,
+            folder.path().join("cheetah9LP.trace")
+        );
     }
 
     #[test]
     fn a_folder_without_traces_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(find_traces(folder.path(), None), Err(ValidateError::NoTraces { .. })));
-        assert!(matches!(find_traces(&folder.path().join("gone"), None), Err(ValidateError::Read { .. })));
+        assert!(matches!(
+            find_traces(folder.path(), None),
+            Err(ValidateError::NoTraces { .. })
+        ));
+        assert!(matches!(
+            find_traces(&folder.path().join("gone"), None),
+            Err(ValidateError::Read { .. })
+        ));
     }
 }

@@ -84,7 +84,9 @@ impl MeasuredDisk {
     /// # Errors
     /// A parameter file or trace that cannot be used.
     pub fn read(trace: &TraceFile) -> Result<Option<MeasuredDisk>, ValidateError> {
-        let Some(parameters) = parameters_beside(&trace.path) else { return Ok(None) };
+        let Some(parameters) = parameters_beside(&trace.path) else {
+            return Ok(None);
+        };
         let mut disk = MeasuredDisk {
             name: trace.name.clone(),
             parameters,
@@ -104,9 +106,13 @@ impl MeasuredDisk {
 
     fn model(&self, reading: &Reading) -> Result<Model, ValidateError> {
         let drive = self.parameters.display().to_string();
-        let options = Options { reading: *reading, ..Options::default() };
-        let mut disks =
-            import(&self.parameters, &options).map_err(Box::new).map_err(ValidateError::Import)?;
+        let options = Options {
+            reading: *reading,
+            ..Options::default()
+        };
+        let mut disks = import(&self.parameters, &options)
+            .map_err(Box::new)
+            .map_err(ValidateError::Import)?;
         let config = disks.swap_remove(0).config;
         Model::new(config).map_err(|source| ValidateError::Model { drive, source })
     }
@@ -116,15 +122,28 @@ impl MeasuredDisk {
     /// # Errors
     /// A model that cannot be built, or a trace that does not fit the clock.
     pub fn distance(&self, reading: &Reading) -> Result<Distance, ValidateError> {
-        let drive = FoundDrive { name: self.parameters.display().to_string(), model: self.model(reading)? };
-        let (completed, times) = simulate(&drive.model, &self.requests)
-            .map_err(|source| ValidateError::Model { drive: drive.name.clone(), source })?;
+        let drive = FoundDrive {
+            name: self.parameters.display().to_string(),
+            model: self.model(reading)?,
+        };
+        let (completed, times) =
+            simulate(&drive.model, &self.requests).map_err(|source| ValidateError::Model {
+                drive: drive.name.clone(),
+                source,
+            })?;
         if completed < self.requests.len() as u64 {
             let requests = self.requests.len();
-            return Err(ValidateError::ClockEnded { file: self.name.clone(), completed, requests });
+            return Err(ValidateError::ClockEnded {
+                file: self.name.clone(),
+                completed,
+                requests,
+            });
         }
         let rms_ms = self.measured.demerit(&Sample::new(times));
-        Ok(Distance { rms_ms, rms_share: rms_ms / self.measured.mean() })
+        Ok(Distance {
+            rms_ms,
+            rms_share: rms_ms / self.measured.mean(),
+        })
     }
 }
 
@@ -133,12 +152,19 @@ impl MeasuredDisk {
 /// # Errors
 /// A model that cannot be built.
 pub fn leave_one_out(disks: &[MeasuredDisk]) -> Result<LeaveOneOut, ValidateError> {
-    let mut fit = Fit { disks, known: HashMap::new() };
+    let mut fit = Fit {
+        disks,
+        known: HashMap::new(),
+    };
     let everyone: Vec<usize> = (0..disks.len()).collect();
     let all = fit.choose(&everyone)?;
     let mut left_out = Vec::with_capacity(disks.len());
     for (number, disk) in disks.iter().enumerate() {
-        let others: Vec<usize> = everyone.iter().copied().filter(|&other| other != number).collect();
+        let others: Vec<usize> = everyone
+            .iter()
+            .copied()
+            .filter(|&other| other != number)
+            .collect();
         let chosen = fit.choose(&others)?;
         left_out.push(LeftOut {
             drive: disk.name.clone(),
@@ -151,7 +177,11 @@ pub fn leave_one_out(disks: &[MeasuredDisk]) -> Result<LeaveOneOut, ValidateErro
         });
     }
     let rules = all.differences(&Reading::AS_WRITTEN);
-    Ok(LeaveOneOut { disks: left_out, rules, replays: fit.known.len() })
+    Ok(LeaveOneOut {
+        disks: left_out,
+        rules,
+        replays: fit.known.len(),
+    })
 }
 
 /// A disk's number and the bits of a reading.
@@ -164,23 +194,43 @@ struct Fit<'a> {
 }
 
 fn key(disk: usize, reading: &Reading) -> Key {
-    (disk, Reading::RULES.iter().map(|rule| (rule.get)(reading).to_bits()).collect())
+    (
+        disk,
+        Reading::RULES
+            .iter()
+            .map(|rule| (rule.get)(reading).to_bits())
+            .collect(),
+    )
 }
 
 impl Fit<'_> {
     /// The distances of some disks, those that are new in parallel.
-    fn distances(&mut self, disks: &[usize], reading: &Reading) -> Result<Vec<Distance>, ValidateError> {
-        let new: Vec<usize> =
-            disks.iter().copied().filter(|&disk| !self.known.contains_key(&key(disk, reading))).collect();
+    fn distances(
+        &mut self,
+        disks: &[usize],
+        reading: &Reading,
+    ) -> Result<Vec<Distance>, ValidateError> {
+        let new: Vec<usize> = disks
+            .iter()
+            .copied()
+            .filter(|&disk| !self.known.contains_key(&key(disk, reading)))
+            .collect();
         let found = in_parallel(&new, |&disk| self.disks[disk].distance(reading))?;
-        self.known.extend(new.iter().map(|&disk| key(disk, reading)).zip(found));
-        Ok(disks.iter().map(|&disk| self.known[&key(disk, reading)]).collect())
+        self.known
+            .extend(new.iter().map(|&disk| key(disk, reading)).zip(found));
+        Ok(disks
+            .iter()
+            .map(|&disk| self.known[&key(disk, reading)])
+            .collect())
     }
 
     /// What is made small: the root of the mean squared shares.
     fn objective(&mut self, disks: &[usize], reading: &Reading) -> Result<f64, ValidateError> {
         let distances = self.distances(disks, reading)?;
-        let squares: f64 = distances.iter().map(|distance| distance.rms_share.powi(2)).sum();
+        let squares: f64 = distances
+            .iter()
+            .map(|distance| distance.rms_share.powi(2))
+            .sum();
         Ok((squares / disks.len().max(1) as f64).sqrt())
     }
 
@@ -236,7 +286,11 @@ impl Fit<'_> {
             (rule.set)(&mut tried, value);
             let found = self.objective(disks, &tried)?;
             // Off again costs nothing: a rule must earn its place.
-            let gain = if value == rule.off { -GAIN_MIN } else { GAIN_MIN };
+            let gain = if value == rule.off {
+                -GAIN_MIN
+            } else {
+                GAIN_MIN
+            };
             if tried != reading && found < best * (1.0 - gain) {
                 (reading, best) = (tried, found);
             }

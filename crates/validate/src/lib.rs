@@ -40,7 +40,8 @@ pub use find::{
 pub use leave_one_out::{Distance, GAIN_MIN, LeaveOneOut, LeftOut, MeasuredDisk, leave_one_out};
 pub use log::write_log;
 pub use own::{
-    Candidate, FittedParameter, Kind, LOGGED_MIN, OwnDisk, OwnLog, Part, Times, Trust, Verdict, fit_own_disk,
+    Candidate, FittedParameter, Kind, LOGGED_MIN, OwnDisk, OwnLog, Part, Times, Trust, Verdict,
+    fit_own_disk,
 };
 pub use plot::{plot, plot_own_disk};
 pub use replay::Replay;

@@ -141,10 +141,16 @@ impl OwnDisk {
     /// The fitted drive as a file of one's own: what a vendor publishes of the
     /// library's is left out, and what was fitted says so.
     pub fn drive_file(&self) -> DriveConfig {
-        let mut config = DriveConfig { published: Published::default(), ..self.config.clone() };
+        let mut config = DriveConfig {
+            published: Published::default(),
+            ..self.config.clone()
+        };
         config.title = format!("{}, fitted to {}", self.title, self.log.file);
         for parameter in self.parameters.iter().filter(|parameter| parameter.changed) {
-            let said = format!("fitted: to {}, from {} of {}", self.log.file, parameter.library, self.drive);
+            let said = format!(
+                "fitted: to {}, from {} of {}",
+                self.log.file, parameter.library, self.drive
+            );
             for key in parameters::keys(parameter.key) {
                 config.sources.insert((*key).to_owned(), said.clone());
             }
@@ -188,7 +194,15 @@ pub fn fit_own_disk(log: OwnLog, said: Option<&str>, seed: Seed) -> Result<OwnDi
     let noise_ms = measured.bootstrap_noise(seed, RESAMPLES);
     let halves_apart_ms = first.demerit(&measured);
     let kinds = kinds(&log, &times);
-    let trust = Trust::new(&log, &fitted_on, &held_out, noise_ms, halves_apart_ms, &kinds, &parameters);
+    let trust = Trust::new(
+        &log,
+        &fitted_on,
+        &held_out,
+        noise_ms,
+        halves_apart_ms,
+        &kinds,
+        &parameters,
+    );
     Ok(OwnDisk {
         held_out_unfitted,
         drive: drive.name,
@@ -211,7 +225,10 @@ pub fn fit_own_disk(log: OwnLog, said: Option<&str>, seed: Seed) -> Result<OwnDi
 /// The drives that are fitted, each with its distance as it stands.
 fn nearest(fit: &Fit<'_>, said: Option<&str>) -> Result<Vec<(FoundDrive, f64)>, ValidateError> {
     let load = |name: &str| -> Result<FoundDrive, ValidateError> {
-        Ok(FoundDrive { name: name.to_owned(), model: drives::load(name)? })
+        Ok(FoundDrive {
+            name: name.to_owned(),
+            model: drives::load(name)?,
+        })
     };
     if let Some(name) = said {
         let drive = load(name)?;
@@ -237,7 +254,9 @@ fn nearest(fit: &Fit<'_>, said: Option<&str>) -> Result<Vec<(FoundDrive, f64)>, 
         );
         return Err(fit.log().cannot_tell(reason));
     }
-    let mut found = in_parallel(&large_enough, |drive| Ok((drive.clone(), fit.distance(&drive.model)?)))?;
+    let mut found = in_parallel(&large_enough, |drive| {
+        Ok((drive.clone(), fit.distance(&drive.model)?))
+    })?;
     found.sort_by(|a, b| a.1.total_cmp(&b.1));
     found.truncate(CANDIDATES);
     Ok(found)
@@ -245,18 +264,30 @@ fn nearest(fit: &Fit<'_>, said: Option<&str>) -> Result<Vec<(FoundDrive, f64)>, 
 
 /// The times of all requests of the log on a drive like `config`.
 fn all_times(log: &OwnLog, config: &DriveConfig, drive: &str) -> Result<Vec<f64>, ValidateError> {
-    let model = Model::new(config.clone())
-        .map_err(|source| ValidateError::Model { drive: drive.to_owned(), source })?;
+    let model = Model::new(config.clone()).map_err(|source| ValidateError::Model {
+        drive: drive.to_owned(),
+        source,
+    })?;
     times_of(log, &model, &log.paced)
 }
 
 /// The times of `requests` of the log on `model`.
-fn times_of(log: &OwnLog, model: &Model, requests: &Arc<[Paced]>) -> Result<Vec<f64>, ValidateError> {
-    let (completed, times) = simulate(model, requests)
-        .map_err(|source| ValidateError::Model { drive: model.config().title.clone(), source })?;
+fn times_of(
+    log: &OwnLog,
+    model: &Model,
+    requests: &Arc<[Paced]>,
+) -> Result<Vec<f64>, ValidateError> {
+    let (completed, times) = simulate(model, requests).map_err(|source| ValidateError::Model {
+        drive: model.config().title.clone(),
+        source,
+    })?;
     if completed < requests.len() as u64 {
         let file = log.file.clone();
-        return Err(ValidateError::ClockEnded { file, completed, requests: requests.len() });
+        return Err(ValidateError::ClockEnded {
+            file,
+            completed,
+            requests: requests.len(),
+        });
     }
     Ok(times)
 }
@@ -267,9 +298,15 @@ fn kinds(log: &OwnLog, times: &[f64]) -> Vec<Kind> {
     for (by, names, class) in classes::SHOWN {
         for (number, name) in names.iter().enumerate() {
             let (measured, simulated) =
-                log.compared(log.half()..log.paced.len(), times, |request| class(request) == number);
+                log.compared(log.half()..log.paced.len(), times, |request| {
+                    class(request) == number
+                });
             if !measured.is_empty() {
-                kinds.push(Kind { by, class: name, part: Part::new(&measured, &simulated) });
+                kinds.push(Kind {
+                    by,
+                    class: name,
+                    part: Part::new(&measured, &simulated),
+                });
             }
         }
     }

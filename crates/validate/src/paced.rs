@@ -23,7 +23,10 @@ pub(crate) struct Paced {
 
 /// How many of `requests` a drive of this model completes before the clock ends,
 /// and the time that each takes, in ms.
-pub(crate) fn simulate(model: &Model, requests: &Arc<[Paced]>) -> Result<(u64, Vec<f64>), ConfigError> {
+pub(crate) fn simulate(
+    model: &Model,
+    requests: &Arc<[Paced]>,
+) -> Result<(u64, Vec<f64>), ConfigError> {
     let drive = model.branch()?;
     let mut times = ResponseTimes(vec![f64::NAN; requests.len()]);
     let outcome = Engine::new(drive, Box::new(Pacer::new(Arc::clone(requests))))
@@ -43,14 +46,21 @@ struct Pacer {
 impl Pacer {
     fn new(requests: Arc<[Paced]>) -> Pacer {
         let completions = Vec::with_capacity(requests.len());
-        let mut pacer = Pacer { requests, next: 0, completions, due: Time::NEVER };
+        let mut pacer = Pacer {
+            requests,
+            next: 0,
+            completions,
+            due: Time::NEVER,
+        };
         pacer.schedule(Time::ZERO);
         pacer
     }
 
     /// Says when the next request is due, if that is known; not before `earliest`.
     fn schedule(&mut self, earliest: Time) {
-        let Some(next) = self.requests.get(self.next) else { return };
+        let Some(next) = self.requests.get(self.next) else {
+            return;
+        };
         let since = match next.awaited.checked_sub(1) {
             None => Some(Time::ZERO),
             Some(last) => self.completions.get(last).copied(),
@@ -62,9 +72,19 @@ impl Pacer {
 impl Node for Pacer {
     fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
         while self.due <= now {
-            let Paced { operation, extent, .. } = self.requests[self.next];
+            let Paced {
+                operation, extent, ..
+            } = self.requests[self.next];
             let id = RequestId(self.next as u64);
-            cx.out.issue(0, Request { id, operation, extent, ..Request::default() });
+            cx.out.issue(
+                0,
+                Request {
+                    id,
+                    operation,
+                    extent,
+                    ..Request::default()
+                },
+            );
             self.next += 1;
             self.due = Time::NEVER;
             self.schedule(now);
@@ -95,7 +115,11 @@ struct ResponseTimes(Vec<f64>);
 impl Observer for ResponseTimes {
     fn finished(&mut self, finished: &Finished) {
         if let Some(time) = self.0.get_mut(finished.origin as usize) {
-            *time = finished.completion.finished.since(finished.arrived).as_millis_f64();
+            *time = finished
+                .completion
+                .finished
+                .since(finished.arrived)
+                .as_millis_f64();
         }
     }
 }
@@ -108,7 +132,12 @@ mod tests {
 
     fn paced(lbn: u64, awaited: usize, gap_us: u64) -> Paced {
         let gap = Duration::from_micros(gap_us);
-        Paced { operation: Operation::Read, extent: Extent::new(lbn, 8), awaited, gap }
+        Paced {
+            operation: Operation::Read,
+            extent: Extent::new(lbn, 8),
+            awaited,
+            gap,
+        }
     }
 
     #[test]
@@ -118,7 +147,12 @@ mod tests {
         pacer.wake(Time::ZERO, &mut Cx::alone(&mut out));
         assert_eq!((out.len(), pacer.next_wake()), (1, Wake::NEVER));
         let done = Time::from_nanos(4_000_000);
-        pacer.completed(done, Port::FIRST, Completion::default(), &mut Cx::alone(&mut out));
+        pacer.completed(
+            done,
+            Port::FIRST,
+            Completion::default(),
+            &mut Cx::alone(&mut out),
+        );
         let due = pacer.next_wake().at();
         assert_eq!(due, done + Duration::from_micros(700));
         pacer.wake(done, &mut Cx::alone(&mut out));
@@ -129,21 +163,40 @@ mod tests {
 
     #[test]
     fn as_many_are_outstanding_as_were_measured() {
-        let mut pacer =
-            Pacer::new([paced(0, 0, 0), paced(8, 0, 0), paced(16, 1, 0), paced(24, 1, 50)].into());
+        let mut pacer = Pacer::new(
+            [
+                paced(0, 0, 0),
+                paced(8, 0, 0),
+                paced(16, 1, 0),
+                paced(24, 1, 50),
+            ]
+            .into(),
+        );
         let mut out = Out::new();
         pacer.wake(Time::ZERO, &mut Cx::alone(&mut out));
         assert_eq!(out.len(), 2);
         let done = Time::from_nanos(1_000_000);
-        pacer.completed(done, Port::FIRST, Completion::default(), &mut Cx::alone(&mut out));
+        pacer.completed(
+            done,
+            Port::FIRST,
+            Completion::default(),
+            &mut Cx::alone(&mut out),
+        );
         pacer.wake(done, &mut Cx::alone(&mut out));
-        assert_eq!((out.len(), pacer.next_wake().at()), (3, done + Duration::from_micros(50)));
+        assert_eq!(
+            (out.len(), pacer.next_wake().at()),
+            (3, done + Duration::from_micros(50))
+        );
     }
 
     #[test]
     fn think_times_turn_the_platter() {
         let model = drives::load("ibm-ultrastar-xp-4.51gb").unwrap();
-        let wait = |gap_us| simulate(&model, &[paced(0, 0, 0), paced(64, 1, gap_us)].into()).unwrap().1[1];
+        let wait = |gap_us| {
+            simulate(&model, &[paced(0, 0, 0), paced(64, 1, gap_us)].into())
+                .unwrap()
+                .1[1]
+        };
         let (soon, later) = (wait(0), wait(100));
         assert!((soon - later - 0.1).abs() < 1e-5, "{soon} {later}");
     }
@@ -151,7 +204,15 @@ mod tests {
     #[test]
     fn a_clock_that_ends_is_noticed() {
         let model = drives::load("ibm-ultrastar-xp-4.51gb").unwrap();
-        let endless = Paced { gap: Duration::MAX, ..paced(0, 1, 0) };
-        assert_eq!(simulate(&model, &[paced(0, 0, 0), endless].into()).unwrap().0, 1);
+        let endless = Paced {
+            gap: Duration::MAX,
+            ..paced(0, 1, 0)
+        };
+        assert_eq!(
+            simulate(&model, &[paced(0, 0, 0), endless].into())
+                .unwrap()
+                .0,
+            1
+        );
     }
 }

@@ -18,7 +18,9 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
         let found: Vec<Result<R, ValidateError>> = thread::scope(|scope| {
             let begun: Vec<_> = part.iter().map(|item| scope.spawn(|| task(item))).collect();
             let joined = begun.into_iter().map(|thread| thread.join());
-            joined.map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+            joined
+                .map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
         });
         for result in found {
             results.push(result?);

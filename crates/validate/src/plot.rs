@@ -18,7 +18,12 @@ const POINTS_MAX: usize = 2000;
 /// What the plotting library says.
 pub fn plot(validations: &[Validation]) -> Result<String, ValidateError> {
     let panel = |validation: &Validation| Panel {
-        title: title(&validation.drive, validation.rms_ms, validation.rms_share, validation.noise_ms),
+        title: title(
+            &validation.drive,
+            validation.rms_ms,
+            validation.rms_share,
+            validation.noise_ms,
+        ),
         measured: validation.measured.clone(),
         simulated: validation.simulated.clone(),
     };
@@ -57,11 +62,13 @@ fn page(panels: &[Panel]) -> Result<String, ValidateError> {
     let mut svg = String::new();
     {
         let page = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        page.fill(&WHITE).map_err(|error| ValidateError::Plot(error.to_string()))?;
+        page.fill(&WHITE)
+            .map_err(|error| ValidateError::Plot(error.to_string()))?;
         for (area, panel) in page.split_evenly((rows, columns)).iter().zip(panels) {
             draw(area, panel).map_err(|error| ValidateError::Plot(error.to_string()))?;
         }
-        page.present().map_err(|error| ValidateError::Plot(error.to_string()))?;
+        page.present()
+            .map_err(|error| ValidateError::Plot(error.to_string()))?;
     }
     Ok(svg)
 }
@@ -86,9 +93,10 @@ fn draw(area: &DrawingArea<SVGBackend<'_>, Shift>, panel: &Panel) -> Drawn {
         .axis_desc_style(("sans-serif", 13))
         .label_style(("sans-serif", 12))
         .draw()?;
-    for (name, sample, color) in
-        [("measured", &panel.measured, MEASURED), ("simulated", &panel.simulated, SIMULATED)]
-    {
+    for (name, sample, color) in [
+        ("measured", &panel.measured, MEASURED),
+        ("simulated", &panel.simulated, SIMULATED),
+    ] {
         chart
             .draw_series(LineSeries::new(cumulative(sample), color.stroke_width(2)))?
             .label(name)
@@ -130,7 +138,17 @@ mod tests {
     #[test]
     fn a_curve_steps_up_at_each_value_and_ends_at_the_whole() {
         let points = cumulative(&Sample::new(vec![3.0, 1.0]));
-        assert_eq!(points, [(1.0, 0.0), (1.0, 0.0), (1.0, 50.0), (3.0, 50.0), (3.0, 100.0), (3.0, 100.0)]);
+        assert_eq!(
+            points,
+            [
+                (1.0, 0.0),
+                (1.0, 0.0),
+                (1.0, 50.0),
+                (3.0, 50.0),
+                (3.0, 100.0),
+                (3.0, 100.0)
+            ]
+        );
     }
 
     #[test]

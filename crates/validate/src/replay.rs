@@ -26,11 +26,18 @@ impl Replay {
         let model = &drive.model;
         let rows = read(path, model.config().capacity_sectors)
             .map_err(|error| ValidateError::from_trace(error, &drive.name))?;
-        let (completed, simulated_ms) = simulate(model, &closed(&rows))
-            .map_err(|source| ValidateError::Model { drive: drive.name.clone(), source })?;
+        let (completed, simulated_ms) =
+            simulate(model, &closed(&rows)).map_err(|source| ValidateError::Model {
+                drive: drive.name.clone(),
+                source,
+            })?;
         if completed < rows.len() as u64 {
             let file = path.display().to_string();
-            return Err(ValidateError::ClockEnded { file, completed, requests: rows.len() });
+            return Err(ValidateError::ClockEnded {
+                file,
+                completed,
+                requests: rows.len(),
+            });
         }
         Ok(Replay { rows, simulated_ms })
     }
@@ -43,7 +50,10 @@ impl Replay {
 }
 
 /// The rows of a trace, all within `capacity`.
-pub(crate) fn read(path: &Path, capacity: Sectors) -> Result<Vec<ValidateRow>, fullstroke_trace::TraceError> {
+pub(crate) fn read(
+    path: &Path,
+    capacity: Sectors,
+) -> Result<Vec<ValidateRow>, fullstroke_trace::TraceError> {
     check(path, capacity)?;
     let mut reader = ValidateReader::open(path)?;
     let mut rows = Vec::new();
@@ -56,8 +66,11 @@ pub(crate) fn read(path: &Path, capacity: Sectors) -> Result<Vec<ValidateRow>, f
 /// Reads the trace as any other: that names the line of a request that is empty
 /// or does not fit, and refuses a trace without requests.
 fn check(path: &Path, capacity: Sectors) -> Result<(), fullstroke_trace::TraceError> {
-    let options =
-        Options { capacity: Some(capacity), sort_window: 0, ..Options::for_format("disksim-validate") };
+    let options = Options {
+        capacity: Some(capacity),
+        sort_window: 0,
+        ..Options::for_format("disksim-validate")
+    };
     let mut reader = TraceReader::open(path, &options)?;
     while reader.next()?.is_some() {}
     Ok(())

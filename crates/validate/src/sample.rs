@@ -41,7 +41,10 @@ impl Sample {
     /// integrates over.
     pub fn quantile(&self, p: f64) -> f64 {
         let rank = (p.clamp(0.0, 1.0) * self.len() as f64).ceil() as usize;
-        self.ascending.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+        self.ascending
+            .get(rank.saturating_sub(1))
+            .copied()
+            .unwrap_or(f64::NAN)
     }
 
     /// The largest value; not a number if the sample is empty.
@@ -92,7 +95,8 @@ impl Sample {
         let mut sum = 0.0;
         for _ in 0..resamples {
             times_drawn.fill(0);
-            (0..self.len()).for_each(|_| times_drawn[random.below(self.len() as u64) as usize] += 1);
+            (0..self.len())
+                .for_each(|_| times_drawn[random.below(self.len() as u64) as usize] += 1);
             sum += self.demerit_to_resample(&times_drawn);
         }
         sum / f64::from(resamples)
@@ -103,7 +107,11 @@ impl Sample {
     fn demerit_to_resample(&self, times_drawn: &[u32]) -> f64 {
         let drawn = self.ascending.iter().zip(times_drawn);
         let resample = drawn.flat_map(|(value, times)| std::iter::repeat_n(value, *times as usize));
-        let squares = self.ascending.iter().zip(resample).map(|(ours, theirs)| (ours - theirs).powi(2));
+        let squares = self
+            .ascending
+            .iter()
+            .zip(resample)
+            .map(|(ours, theirs)| (ours - theirs).powi(2));
         (squares.sum::<f64>() / self.len() as f64).sqrt()
     }
 }
@@ -126,7 +134,10 @@ mod tests {
     #[test]
     fn equal_sizes_compare_value_by_value_in_order() {
         // Ordered: 1, 2, 4 and 2, 2, 7. Squares: 1, 0, 9; mean 10/3.
-        assert_eq!(demerit(&[4.0, 1.0, 2.0], &[2.0, 7.0, 2.0]), (10.0f64 / 3.0).sqrt());
+        assert_eq!(
+            demerit(&[4.0, 1.0, 2.0], &[2.0, 7.0, 2.0]),
+            (10.0f64 / 3.0).sqrt()
+        );
     }
 
     #[test]
@@ -169,7 +180,8 @@ mod tests {
 
     #[test]
     fn the_noise_falls_with_the_root_of_the_sample_size() {
-        let uniform = |count: usize| -> Vec<f64> { (0..count).map(|i| i as f64 / count as f64).collect() };
+        let uniform =
+            |count: usize| -> Vec<f64> { (0..count).map(|i| i as f64 / count as f64).collect() };
         let noise = |count| bootstrap_noise(&uniform(count), Seed(5), 400);
         let ratio = noise(100) / noise(1600);
         assert!((ratio - 4.0).abs() < 0.4, "{ratio}");
@@ -178,8 +190,14 @@ mod tests {
     #[test]
     fn the_noise_repeats_with_its_seed() {
         let values: Vec<f64> = (0..50).map(f64::from).collect();
-        assert_eq!(bootstrap_noise(&values, Seed(1), 20), bootstrap_noise(&values, Seed(1), 20));
-        assert_ne!(bootstrap_noise(&values, Seed(1), 20), bootstrap_noise(&values, Seed(2), 20));
+        assert_eq!(
+            bootstrap_noise(&values, Seed(1), 20),
+            bootstrap_noise(&values, Seed(1), 20)
+        );
+        assert_ne!(
+            bootstrap_noise(&values, Seed(1), 20),
+            bootstrap_noise(&values, Seed(2), 20)
+        );
     }
 
     fn times() -> impl Strategy<Value = Vec<f64>> {

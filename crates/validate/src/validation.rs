@@ -122,7 +122,11 @@ impl ClassValidation {
 
 /// How traces write an operation.
 pub(crate) fn operation_letter(operation: Operation) -> &'static str {
-    if operation == Operation::Write { "W" } else { "R" }
+    if operation == Operation::Write {
+        "W"
+    } else {
+        "R"
+    }
 }
 
 /// How traces write what the buffer made of a request.
@@ -137,16 +141,23 @@ pub(crate) fn outcome_name(outcome: CacheOutcome) -> &'static str {
 
 fn samples(replay: &Replay, chosen: impl Fn(&ValidateRow) -> bool) -> (Sample, Sample) {
     let times = replay.requests().filter(|(row, _)| chosen(row));
-    let (measured, simulated) =
-        times.map(|(row, simulated)| (row.service.as_millis_f64(), simulated)).unzip();
+    let (measured, simulated) = times
+        .map(|(row, simulated)| (row.service.as_millis_f64(), simulated))
+        .unzip();
     (Sample::new(measured), Sample::new(simulated))
 }
 
 fn classes(replay: &Replay) -> Vec<ClassValidation> {
-    let outcomes = [CacheOutcome::Hit, CacheOutcome::Miss, CacheOutcome::Double, CacheOutcome::Triple];
+    let outcomes = [
+        CacheOutcome::Hit,
+        CacheOutcome::Miss,
+        CacheOutcome::Double,
+        CacheOutcome::Triple,
+    ];
     let class = |operation, outcome| {
-        let (measured, simulated) =
-            samples(replay, |row| row.operation == operation && row.outcome == outcome);
+        let (measured, simulated) = samples(replay, |row| {
+            row.operation == operation && row.outcome == outcome
+        });
         ClassValidation {
             operation,
             outcome: outcome_name(outcome),
@@ -157,6 +168,8 @@ fn classes(replay: &Replay) -> Vec<ClassValidation> {
         }
     };
     let of_operation = |operation| outcomes.map(|outcome| class(operation, outcome));
-    let all = [Operation::Read, Operation::Write].into_iter().flat_map(of_operation);
+    let all = [Operation::Read, Operation::Write]
+        .into_iter()
+        .flat_map(of_operation);
     all.filter(|class| class.n > 0).collect()
 }

@@ -20,7 +20,10 @@ const DISKS: [(&str, f64, f64); 5] = [
 
 /// A file of the reference, or `None`, said aloud, where it is not there.
 fn reference(name: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(format!("{}/../../../shared/oracle/{name}", env!("CARGO_MANIFEST_DIR")));
+    let path = PathBuf::from(format!(
+        "{}/../../../shared/oracle/{name}",
+        env!("CARGO_MANIFEST_DIR")
+    ));
     if !path.is_file() {
         eprintln!("skipped: {} is not there", path.display());
         return None;
@@ -31,7 +34,9 @@ fn reference(name: &str) -> Option<PathBuf> {
 #[test]
 fn the_demerit_of_disksim_is_the_published_one() {
     for (disk, expected, _) in DISKS {
-        let Some(path) = reference(&format!("validate/{disk}.csv.gz")) else { continue };
+        let Some(path) = reference(&format!("validate/{disk}.csv.gz")) else {
+            continue;
+        };
         let mut lines = BufReader::new(GzDecoder::new(File::open(path).unwrap())).lines();
         let header = lines.next().unwrap().unwrap();
         let column = |name: &str| header.split(',').position(|column| column == name).unwrap();
@@ -44,7 +49,10 @@ fn the_demerit_of_disksim_is_the_published_one() {
             })
             .unzip();
         let found = demerit(&times.0, &times.1);
-        assert!((found - expected).abs() < 0.0001, "{disk}: {found}, published {expected}");
+        assert!(
+            (found - expected).abs() < 0.0001,
+            "{disk}: {found}, published {expected}"
+        );
     }
 }
 
@@ -52,7 +60,9 @@ fn the_demerit_of_disksim_is_the_published_one() {
 #[test]
 fn the_noise_of_each_measurement_is_the_published_one() {
     for (disk, _, expected) in DISKS {
-        let Some(path) = reference(&format!("disks/{disk}.trace.gz")) else { continue };
+        let Some(path) = reference(&format!("disks/{disk}.trace.gz")) else {
+            continue;
+        };
         let mut reader = ValidateReader::open(&path).unwrap();
         let mut measured = Vec::new();
         while let Some(row) = reader.next_row().unwrap() {
@@ -60,6 +70,9 @@ fn the_noise_of_each_measurement_is_the_published_one() {
         }
         let found = bootstrap_noise(&measured, Seed(1), RESAMPLES);
         println!("{disk}: noise {found:.4} ms, published {expected}");
-        assert!((found / expected - 1.0).abs() < 0.2, "{disk}: {found}, published {expected}");
+        assert!(
+            (found / expected - 1.0).abs() < 0.2,
+            "{disk}: {found}, published {expected}"
+        );
     }
 }

@@ -85,7 +85,8 @@ impl Bill {
     pub fn write_log(&mut self) {
         let all: u64 = self.logged.iter().sum();
         for kind in CallKind::ALL {
-            self.costs[kind as usize].writes += self.logged[kind as usize] as f64 / all.max(1) as f64;
+            self.costs[kind as usize].writes +=
+                self.logged[kind as usize] as f64 / all.max(1) as f64;
         }
     }
 }

@@ -48,7 +48,14 @@ impl Kernel {
             }
             Call::Fsync { fd } => {
                 let object = self.files.get(process, fd)?.object;
-                self.push(process, [Task::SyncObject(object), Task::Durable(object), Task::Tell(fd)]);
+                self.push(
+                    process,
+                    [
+                        Task::SyncObject(object),
+                        Task::Durable(object),
+                        Task::Tell(fd),
+                    ],
+                );
                 Ok(0)
             }
             Call::Sync => {
@@ -63,9 +70,14 @@ impl Kernel {
                 let object = self.files.writable(process, fd)?.object;
                 self.resize(caller, process, object, bytes)
             }
-            Call::MakeDirectory { path } => self.named(caller, process, path, |kernel, directory, name| {
-                kernel.fs.make_directory(caller, directory, name, &mut kernel.touches).map(|_| 0)
-            }),
+            Call::MakeDirectory { path } => {
+                self.named(caller, process, path, |kernel, directory, name| {
+                    kernel
+                        .fs
+                        .make_directory(caller, directory, name, &mut kernel.touches)
+                        .map(|_| 0)
+                })
+            }
             Call::Remove { path } => self.remove(caller, process, path),
             Call::Rename { from, to } => self.rename(caller, process, from, to),
             Call::Stat { path } => {
@@ -102,7 +114,11 @@ impl Kernel {
     /// The first name that programs use is the device's.
     fn find_only(&mut self, path: &str) -> Result<Object, CallError> {
         let name = self.only_name.get_or_insert_with(|| path.to_owned());
-        if name == path { Ok(Object::DEVICE) } else { Err(FileError::OneFile("a second name").into()) }
+        if name == path {
+            Ok(Object::DEVICE)
+        } else {
+            Err(FileError::OneFile("a second name").into())
+        }
     }
 
     /// Does something to a name in the directory that a path leads to.
@@ -114,7 +130,9 @@ impl Kernel {
         act: impl FnOnce(&mut Kernel, Object, &str) -> Result<u64, FileError>,
     ) -> Result<u64, CallError> {
         let (directories, name) = path::split(path);
-        let done = self.walk(caller, directories).and_then(|directory| act(self, directory, name));
+        let done = self
+            .walk(caller, directories)
+            .and_then(|directory| act(self, directory, name));
         self.follow_touches(thread);
         Ok(done?)
     }
@@ -135,7 +153,9 @@ impl Kernel {
                 self.threads[process].kind = *kind;
                 self.create(caller, process, path)?
             }
-            Ok(_) if how.create && how.exclusive => return Err(FileError::Exists(path.to_owned()).into()),
+            Ok(_) if how.create && how.exclusive => {
+                return Err(FileError::Exists(path.to_owned()).into());
+            }
             found => found?,
         };
         let attributes = self.fs.attributes(object)?;
@@ -147,14 +167,26 @@ impl Kernel {
         }
         let file = self.cache.open(object);
         let (told, _) = self.cache.failures(object);
-        self.files.open(process, fd, OpenFile { object, file, position: 0, how, told });
+        self.files.open(
+            process,
+            fd,
+            OpenFile {
+                object,
+                file,
+                position: 0,
+                how,
+                told,
+            },
+        );
         Ok(0)
     }
 
     fn create(&mut self, caller: Caller, thread: u32, path: &str) -> Result<Object, CallError> {
         let mut made = Object::DEVICE;
         self.named(caller, thread, path, |kernel, directory, name| {
-            made = kernel.fs.create(caller, directory, name, &mut kernel.touches)?;
+            made = kernel
+                .fs
+                .create(caller, directory, name, &mut kernel.touches)?;
             Ok(0)
         })?;
         Ok(made)
@@ -183,7 +215,13 @@ impl Kernel {
         }
     }
 
-    fn read(&mut self, process: u32, fd: Fd, at: Option<u64>, bytes: u64) -> Result<u64, CallError> {
+    fn read(
+        &mut self,
+        process: u32,
+        fd: Fd,
+        at: Option<u64>,
+        bytes: u64,
+    ) -> Result<u64, CallError> {
         let file = *self.files.get(process, fd)?;
         let size = self.fs.attributes(file.object)?.bytes.0;
         let offset = at.unwrap_or(file.position);
@@ -196,13 +234,29 @@ impl Kernel {
         }
         if file.how.direct {
             let run = pages_of(file.object, offset, bytes);
-            let direct = Task::Direct { object: file.object, offset, bytes, write: false };
+            let direct = Task::Direct {
+                object: file.object,
+                offset,
+                bytes,
+                write: false,
+            };
             self.push(process, [Task::PassCache { run, drop: false }, direct]);
             return Ok(bytes);
         }
         self.threads[process].copied = bytes;
         let cuts = self.cuts(file.object, offset / PAGE_BYTES);
-        self.push(process, [Task::Read(file.file, Access { offset, bytes, size, cuts })]);
+        self.push(
+            process,
+            [Task::Read(
+                file.file,
+                Access {
+                    offset,
+                    bytes,
+                    size,
+                    cuts,
+                },
+            )],
+        );
         Ok(bytes)
     }
 
@@ -214,8 +268,18 @@ impl Kernel {
     ) -> Result<u64, CallError> {
         let file = *self.files.writable(process, fd)?;
         let size = self.fs.attributes(file.object)?.bytes.0;
-        let offset = if file.how.append { size } else { at.unwrap_or(file.position) };
-        let placed = self.fs.write(caller, file.object, Bytes(offset), Bytes(bytes), &mut self.touches);
+        let offset = if file.how.append {
+            size
+        } else {
+            at.unwrap_or(file.position)
+        };
+        let placed = self.fs.write(
+            caller,
+            file.object,
+            Bytes(offset),
+            Bytes(bytes),
+            &mut self.touches,
+        );
         self.follow_touches(process);
         placed?;
         if at.is_none() {
@@ -228,20 +292,50 @@ impl Kernel {
         self.writers.insert(file.object, workload);
         if file.how.direct {
             let run = pages_of(file.object, offset, bytes);
-            let direct = Task::Direct { object: file.object, offset, bytes, write: true };
-            self.push(process, [Task::PassCache { run, drop: true }, direct, Task::Invalidate(run)]);
+            let direct = Task::Direct {
+                object: file.object,
+                offset,
+                bytes,
+                write: true,
+            };
+            self.push(
+                process,
+                [
+                    Task::PassCache { run, drop: true },
+                    direct,
+                    Task::Invalidate(run),
+                ],
+            );
         } else {
             self.threads[process].copied = bytes;
-            self.push(process, [Task::Write(file.file, Access::new(offset, bytes, size))]);
+            self.push(
+                process,
+                [Task::Write(file.file, Access::new(offset, bytes, size))],
+            );
         }
         if file.how.durable {
-            self.push(process, [Task::SyncObject(file.object), Task::Durable(file.object), Task::Tell(fd)]);
+            self.push(
+                process,
+                [
+                    Task::SyncObject(file.object),
+                    Task::Durable(file.object),
+                    Task::Tell(fd),
+                ],
+            );
         }
         Ok(bytes)
     }
 
-    fn resize(&mut self, caller: Caller, thread: u32, object: Object, bytes: u64) -> Result<u64, CallError> {
-        let cut = self.fs.truncate(caller, object, Bytes(bytes), &mut self.touches);
+    fn resize(
+        &mut self,
+        caller: Caller,
+        thread: u32,
+        object: Object,
+        bytes: u64,
+    ) -> Result<u64, CallError> {
+        let cut = self
+            .fs
+            .truncate(caller, object, Bytes(bytes), &mut self.touches);
         self.follow_touches(thread);
         cut?;
         self.push(thread, [Task::Discard(object, bytes.div_ceil(PAGE_BYTES))]);
@@ -257,7 +351,12 @@ impl Kernel {
             return self.remove_name(caller, thread, directory, name);
         }
         let hidden = self.files.hidden_name();
-        let moved = self.fs.rename(caller, (directory, name), (directory, &hidden), &mut self.touches);
+        let moved = self.fs.rename(
+            caller,
+            (directory, name),
+            (directory, &hidden),
+            &mut self.touches,
+        );
         self.follow_touches(thread);
         moved?;
         self.files.orphaned(object, directory, hidden);
@@ -283,17 +382,27 @@ impl Kernel {
         self.push(thread, [Task::Discard(gone, 0)]);
     }
 
-    fn rename(&mut self, caller: Caller, thread: u32, from: &str, to: &str) -> Result<u64, CallError> {
+    fn rename(
+        &mut self,
+        caller: Caller,
+        thread: u32,
+        from: &str,
+        to: &str,
+    ) -> Result<u64, CallError> {
         let replaced = self.find(caller, thread, to).ok();
         let source = self.find(caller, thread, from)?;
-        if let Some(open) = replaced.filter(|&object| self.files.is_open(object) && object != source) {
+        if let Some(open) =
+            replaced.filter(|&object| self.files.is_open(object) && object != source)
+        {
             debug_assert!(self.fs.attributes(open).is_ok());
             self.remove(caller, thread, to)?;
         }
         let (old, name) = path::split(from);
         let (new, new_name) = path::split(to);
         let (old, new) = (self.walk(caller, old)?, self.walk(caller, new)?);
-        let moved = self.fs.rename(caller, (old, name), (new, new_name), &mut self.touches);
+        let moved = self
+            .fs
+            .rename(caller, (old, name), (new, new_name), &mut self.touches);
         self.follow_touches(thread);
         moved?;
         if let Some(gone) = replaced.filter(|&object| self.fs.attributes(object).is_err()) {

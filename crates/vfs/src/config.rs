@@ -107,10 +107,22 @@ pub enum Preallocation {
 impl DiskKeys {
     /// Keys of `[host.files]` that mean nothing to disks that are files, and why.
     pub const WITHOUT: [(&'static str, &'static str); 4] = [
-        ("align", "guests choose where their blocks lie; leave it out"),
-        ("align_read_ahead", "guests choose what is read together; leave it out"),
-        ("call_cost", "what a request costs the processor is `cost` of [shared]; leave it out"),
-        ("copy_mb_per_s", "what a request costs the processor is `cost` of [shared]; leave it out"),
+        (
+            "align",
+            "guests choose where their blocks lie; leave it out",
+        ),
+        (
+            "align_read_ahead",
+            "guests choose what is read together; leave it out",
+        ),
+        (
+            "call_cost",
+            "what a request costs the processor is `cost` of [shared]; leave it out",
+        ),
+        (
+            "copy_mb_per_s",
+            "what a request costs the processor is `cost` of [shared]; leave it out",
+        ),
     ];
 
     /// Reads a `[shared.files]` table: its keys, and those of the file system.
@@ -118,12 +130,17 @@ impl DiskKeys {
     /// # Errors
     /// As [`FilesConfig::read`]; a key without meaning here; a file system without names.
     pub fn read(table: &Keys) -> Result<(DiskKeys, FilesConfig), ConfigError> {
-        if let Some((key, message)) = DiskKeys::WITHOUT.into_iter().find(|(key, _)| table.contains_key(*key))
+        if let Some((key, message)) = DiskKeys::WITHOUT
+            .into_iter()
+            .find(|(key, _)| table.contains_key(*key))
         {
             return Err(ConfigError::new(key, message));
         }
         let own = known_keys(&schema_of::<DiskKeys>());
-        let (keys, files): (Keys, Keys) = table.clone().into_iter().partition(|(key, _)| own.contains(key));
+        let (keys, files): (Keys, Keys) = table
+            .clone()
+            .into_iter()
+            .partition(|(key, _)| own.contains(key));
         let keys = read(&keys)?;
         let files = FilesConfig::read(&files)?;
         if files.keys.kind == "raw" {
@@ -149,7 +166,10 @@ impl FilesConfig {
     /// A key that neither has, an unknown file system or profile, a rate that is none.
     pub fn read(table: &Keys) -> Result<FilesConfig, ConfigError> {
         let known = known_keys(&schema_of::<FilesKeys>());
-        let (keys, own): (Keys, Keys) = table.clone().into_iter().partition(|(key, _)| known.contains(key));
+        let (keys, own): (Keys, Keys) = table
+            .clone()
+            .into_iter()
+            .partition(|(key, _)| known.contains(key));
         let name = match keys.get("kind") {
             Some(Value::String(name)) => name,
             _ => {
@@ -159,7 +179,11 @@ impl FilesConfig {
             }
         };
         let entry = find("file system", REGISTRY, "kind", name)?;
-        let of_kind: Vec<String> = known.iter().cloned().chain(known_keys(&(entry.schema)())).collect();
+        let of_kind: Vec<String> = known
+            .iter()
+            .cloned()
+            .chain(known_keys(&(entry.schema)()))
+            .collect();
         check_known(table, &of_kind)?;
         let keys: FilesKeys = read(&keys)?;
         if let Some(profile) = &keys.age {
@@ -186,16 +210,29 @@ impl FilesConfig {
     ///
     /// # Errors
     /// A site that is too small for it, at `size` or at one of its own keys.
-    pub(crate) fn build(&self, site: &Site, aged: bool) -> Result<Box<dyn FileSystem>, ConfigError> {
+    pub(crate) fn build(
+        &self,
+        site: &Site,
+        aged: bool,
+    ) -> Result<Box<dyn FileSystem>, ConfigError> {
         let capacity = match self.keys.size {
             None => site.capacity,
-            Some(size) if size.0 / SECTOR_BYTES <= site.capacity.0 => Sectors(size.0 / SECTOR_BYTES),
+            Some(size) if size.0 / SECTOR_BYTES <= site.capacity.0 => {
+                Sectors(size.0 / SECTOR_BYTES)
+            }
             Some(size) => {
                 let message = format!("found {size}; the device has {}", site.capacity.bytes());
                 return Err(ConfigError::new("size", message));
             }
         };
-        let mut system = make(&self.keys.kind, &self.own, &Site { capacity, ..site.clone() })?;
+        let mut system = make(
+            &self.keys.kind,
+            &self.own,
+            &Site {
+                capacity,
+                ..site.clone()
+            },
+        )?;
         if let Some(name) = self.keys.age.as_ref().filter(|_| aged) {
             let aged = age::age(&mut *system, age::profile(name)?, site.seed);
             aged.map_err(|error| ConfigError::new("age", error.to_string()))?;

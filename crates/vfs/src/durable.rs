@@ -26,7 +26,9 @@ impl Kernel {
         match object {
             None => self.fs.commit(now, &mut self.plan),
             Some(object) => {
-                let planned = self.fs.fsync(caller, object, &mut self.plan, &mut self.touches);
+                let planned = self
+                    .fs
+                    .fsync(caller, object, &mut self.plan, &mut self.touches);
                 if let Err(error) = planned {
                     self.threads[thread].result = Err(error.into());
                 }
@@ -58,12 +60,19 @@ impl Kernel {
         let steps = &mut self.threads[thread].tasks;
         steps.push_back(Task::Settle);
         if is_fsync && self.settings.barrier && !flushed {
-            steps.extend([Task::Issue(Operation::Flush, Extent::default(), false), Task::Settle]);
+            steps.extend([
+                Task::Issue(Operation::Flush, Extent::default(), false),
+                Task::Settle,
+            ]);
         }
         if self.log.busy == Some(thread) {
             steps.push_back(Task::LeaveLog);
         }
-        steps.extend(plan.released.iter().map(|&page| Task::Release(page, closed)));
+        steps.extend(
+            plan.released
+                .iter()
+                .map(|&page| Task::Release(page, closed)),
+        );
         self.plan = plan;
     }
 
@@ -71,16 +80,25 @@ impl Kernel {
         self.bill.write_log();
         self.traffic.log_writes += 1;
         let steps = &mut self.threads[thread].tasks;
-        let extent = Extent { start: write.start, sectors: write.sectors };
+        let extent = Extent {
+            start: write.start,
+            sectors: write.sectors,
+        };
         if !write.barrier {
             steps.push_back(Task::Issue(Operation::Write, extent, false));
             return;
         }
         steps.push_back(Task::Settle);
         if self.settings.barrier {
-            steps.extend([Task::Issue(Operation::Flush, Extent::default(), false), Task::Settle]);
+            steps.extend([
+                Task::Issue(Operation::Flush, Extent::default(), false),
+                Task::Settle,
+            ]);
         }
-        steps.extend([Task::Issue(Operation::Write, extent, self.settings.barrier), Task::Settle]);
+        steps.extend([
+            Task::Issue(Operation::Write, extent, self.settings.barrier),
+            Task::Settle,
+        ]);
     }
 
     /// Whoever waits for the log goes on.
@@ -94,7 +112,11 @@ impl Kernel {
 
     /// When the journal wants to write its running transaction.
     pub fn next_commit(&self) -> Time {
-        if self.log.committing || self.log.busy.is_some() { Time::NEVER } else { self.fs.next_commit() }
+        if self.log.committing || self.log.busy.is_some() {
+            Time::NEVER
+        } else {
+            self.fs.next_commit()
+        }
     }
 
     /// The journal writes its running transaction, if it is due.

@@ -8,8 +8,8 @@ use crate::laying::lay_out;
 use crate::places::Places;
 use crate::task::{Guest, Owner, Task};
 use fullstroke_contract::{
-    Completion, ConfigError, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Notice, Object,
-    Operation, Out, Port, Request, Signal, Status, Wake,
+    Completion, ConfigError, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Notice,
+    Object, Operation, Out, Port, Request, Signal, Status, Wake,
 };
 use fullstroke_files::{Caller, FileError, Mapped, Site, Touches, path};
 use fullstroke_memory::{Access, Cache, FileId, PAGE_BYTES, Run};
@@ -85,32 +85,64 @@ impl FileBacked {
     /// A device that is too small for the file system, at its key; disks that do not
     /// fit, at ``.
     pub fn new(disks: Vec<Disk>, backing: Backing<'_>) -> Result<FileBacked, ConfigError> {
-        let Backing { files, keys, cache, site, aged } = backing;
+        let Backing {
+            files,
+            keys,
+            cache,
+            site,
+            aged,
+        } = backing;
         let mut fs = files.build(&site, aged)?;
-        let not_made = |error: FileError| ConfigError::new("", format!("disks that are files: {error}"));
+        let not_made =
+            |error: FileError| ConfigError::new("", format!("disks that are files: {error}"));
         let full = keys.preallocation == Preallocation::Full;
-        let pages: u64 = disks.iter().map(|disk| disk.sectors.0.div_ceil(PAGE_SECTORS)).sum();
+        let pages: u64 = disks
+            .iter()
+            .map(|disk| disk.sectors.0.div_ceil(PAGE_SECTORS))
+            .sum();
         let free = fs.usage().pages_free;
         if full && pages > free {
-            return Err(not_made(FileError::NoSpace { needed: pages, free }));
+            return Err(not_made(FileError::NoSpace {
+                needed: pages,
+                free,
+            }));
         }
         let laid = |disk: &Disk| {
-            let bytes = if full && aged { disk.sectors.bytes() } else { Bytes(0) };
-            Laid { path: file_of(&disk.name), bytes: Some(bytes) }
+            let bytes = if full && aged {
+                disk.sectors.bytes()
+            } else {
+                Bytes(0)
+            };
+            Laid {
+                path: file_of(&disk.name),
+                bytes: Some(bytes),
+            }
         };
         lay_out(&mut *fs, &disks.iter().map(laid).collect::<Vec<_>>()).map_err(not_made)?;
         let mut kernel = Kernel::new(fs, cache, site.capacity, files.settings());
         let mut open = Vec::new();
-        for Disk { name, start, sectors } in disks {
+        for Disk {
+            name,
+            start,
+            sectors,
+        } in disks
+        {
             let mut touches = Touches::new();
             let caller = Caller::default();
             let fs = &mut *kernel.fs;
             let object = path::find(fs, caller, &file_of(&name), &mut touches).map_err(not_made)?;
             if fs.attributes(object).map_err(not_made)?.bytes < sectors.bytes() {
-                fs.truncate(caller, object, sectors.bytes(), &mut touches).map_err(not_made)?;
+                fs.truncate(caller, object, sectors.bytes(), &mut touches)
+                    .map_err(not_made)?;
             }
             let file = kernel.cache.open(object);
-            open.push(OpenDisk { start, sectors, object, file, told: 0 });
+            open.push(OpenDisk {
+                start,
+                sectors,
+                object,
+                file,
+                told: 0,
+            });
         }
         Ok(FileBacked {
             kernel,
@@ -127,16 +159,24 @@ impl FileBacked {
     /// The disk that has an extent, and its number. One of what concerns all of a disk begins
     /// where the disk does.
     fn disk_of(&self, extent: Extent) -> Option<(usize, OpenDisk)> {
-        let behind = self.disks.partition_point(|disk| disk.start <= extent.start);
+        let behind = self
+            .disks
+            .partition_point(|disk| disk.start <= extent.start);
         let number = behind.checked_sub(1)?;
         let disk = self.disks[number];
-        let within = Extent::new(extent.start.0 - disk.start.0, extent.sectors.0).within(disk.sectors);
+        let within =
+            Extent::new(extent.start.0 - disk.start.0, extent.sectors.0).within(disk.sectors);
         within.then_some((number, disk))
     }
 
     /// The steps of a request.
     fn begin(&mut self, now: Time, thread: u32, disk: OpenDisk, request: &Request) {
-        let Request { operation, extent, hints, .. } = *request;
+        let Request {
+            operation,
+            extent,
+            hints,
+            ..
+        } = *request;
         let object = disk.object;
         let offset = (extent.start.0 - disk.start.0) * SECTOR_BYTES;
         let bytes = extent.sectors.bytes().0;
@@ -180,7 +220,12 @@ impl FileBacked {
         hints: &Hints,
         write: bool,
     ) -> impl Iterator<Item = Task> + use<> {
-        let OpenDisk { object, file, sectors, .. } = disk;
+        let OpenDisk {
+            object,
+            file,
+            sectors,
+            ..
+        } = disk;
         let access = Access::new(offset, bytes, sectors.bytes().0);
         let first = offset / PAGE_BYTES;
         let run = Run::new(object, first, (offset + bytes).div_ceil(PAGE_BYTES) - first);
@@ -190,7 +235,15 @@ impl FileBacked {
                 let goes_on = hints.pulled.then_some(Task::PassCache { run, drop: false });
                 [Some(Task::Write(file, access)), goes_on]
             }
-            (false, _) => [Some(Task::Direct { object, offset, bytes, write }), None],
+            (false, _) => [
+                Some(Task::Direct {
+                    object,
+                    offset,
+                    bytes,
+                    write,
+                }),
+                None,
+            ],
         };
         steps.into_iter().flatten()
     }
@@ -200,16 +253,24 @@ impl FileBacked {
     fn advance(&mut self, now: Time, last: Option<&Completion>, out: &mut Out) {
         loop {
             self.kernel.carry_out(now, out);
-            let Some(thread) = self.kernel.ended.pop_front() else { return };
+            let Some(thread) = self.kernel.ended.pop_front() else {
+                return;
+            };
             self.end(now, thread, last, out);
         }
     }
 
     fn end(&mut self, now: Time, thread: u32, last: Option<&Completion>, out: &mut Out) {
-        let Owner::Guest(Guest { request, submitted }) = self.kernel.threads[thread].owner else { return };
+        let Owner::Guest(Guest { request, submitted }) = self.kernel.threads[thread].owner else {
+            return;
+        };
         let result = std::mem::replace(&mut self.kernel.threads[thread].result, Ok(0));
         self.kernel.threads.remove(thread);
-        let mut status = if result.is_ok() { Status::Done } else { Status::Lost };
+        let mut status = if result.is_ok() {
+            Status::Done
+        } else {
+            Status::Lost
+        };
         let flush = request.operation == Operation::Flush;
         let forced = request.operation == Operation::Write && request.hints.force_unit_access;
         if let Some((number, disk)) = self.disk_of(request.extent)
@@ -228,7 +289,10 @@ impl FileBacked {
         if self.held == 0 {
             self.idle_since = now;
         }
-        let done = Completion { status, ..Completion::ready(submitted, now, last) };
+        let done = Completion {
+            status,
+            ..Completion::ready(submitted, now, last)
+        };
         out.complete(done.held_since(submitted, request.id));
     }
 
@@ -261,9 +325,14 @@ impl Node for FileBacked {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
         let empty = request.extent.sectors == Sectors::ZERO && !request.operation.is_of_all();
         let Some((_, disk)) = self.disk_of(request.extent).filter(|_| !empty) else {
-            return cx.out.complete(Completion::at_once(request.id, now, Status::OutOfRange));
+            return cx
+                .out
+                .complete(Completion::at_once(request.id, now, Status::OutOfRange));
         };
-        let thread = self.kernel.threads.add(Owner::Guest(Guest { request, submitted: now }));
+        let thread = self.kernel.threads.add(Owner::Guest(Guest {
+            request,
+            submitted: now,
+        }));
         self.held += 1;
         self.begin(now, thread, disk, &request);
         self.kernel.ready.push_back(thread);
@@ -271,7 +340,8 @@ impl Node for FileBacked {
     }
 
     fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
-        self.kernel.completed(now, completion.id.0 as u32, completion.status);
+        self.kernel
+            .completed(now, completion.id.0 as u32, completion.status);
         self.advance(now, Some(&completion), cx.out);
     }
 
@@ -290,12 +360,21 @@ impl Node for FileBacked {
                 self.advance(now, None, cx.out);
                 match extent {
                     Some(_) => notice.signal,
-                    None => Signal::Pull { extent, sectors: Sectors(sectors.0.saturating_sub(begun.0)) },
+                    None => Signal::Pull {
+                        extent,
+                        sectors: Sectors(sectors.0.saturating_sub(begun.0)),
+                    },
                 }
             }
             other => other,
         };
-        if !matches!(signal, Signal::Pull { sectors: Sectors::ZERO, .. }) {
+        if !matches!(
+            signal,
+            Signal::Pull {
+                sectors: Sectors::ZERO,
+                ..
+            }
+        ) {
             self.note_places();
             self.pass_on(from, Notice { signal, ..notice }, cx.out);
         }
@@ -308,12 +387,20 @@ impl Node for FileBacked {
     /// Rounds of write-back and of the journal go on for ever; somebody who waits does not.
     fn next_wake(&self) -> Wake {
         let at = self.kernel.cache.next_wake().min(self.kernel.next_commit());
-        if self.held == 0 { Wake::Chore(at) } else { Wake::Work(at) }
+        if self.held == 0 {
+            Wake::Chore(at)
+        } else {
+            Wake::Work(at)
+        }
     }
 
     fn gauge(&self) -> Gauge {
         let held = self.held;
-        Gauge { queue_length: held, idle_since: (held == 0).then_some(self.idle_since), ..Gauge::default() }
+        Gauge {
+            queue_length: held,
+            idle_since: (held == 0).then_some(self.idle_since),
+            ..Gauge::default()
+        }
     }
 
     fn count(&self, _: Time, counters: &mut Counters) {
@@ -327,6 +414,8 @@ impl Node for FileBacked {
             ("files_flushes", traffic.flushes),
         ];
         let readings = readings.map(|(name, count)| (name, count as f64));
-        counters.layers.push(LayerReadings::new("files of guests' disks", &readings));
+        counters
+            .layers
+            .push(LayerReadings::new("files of guests' disks", &readings));
     }
 }

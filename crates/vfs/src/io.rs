@@ -27,12 +27,18 @@ impl Kernel {
         let mapped = &mut self.threads[thread].mapped;
         let touches = &mut self.touches;
         let found = match write {
-            true => self.fs.write_back(caller, io.run.object, pages, mapped, touches),
-            false => self.fs.read_map(caller, io.run.object, pages, mapped, touches),
+            true => self
+                .fs
+                .write_back(caller, io.run.object, pages, mapped, touches),
+            false => self
+                .fs
+                .read_map(caller, io.run.object, pages, mapped, touches),
         };
         self.follow_touches(thread);
         match found {
-            Ok(()) => self.threads[thread].tasks.push_back(Task::Transfer(io, write)),
+            Ok(()) => self.threads[thread]
+                .tasks
+                .push_back(Task::Transfer(io, write)),
             // There is no room, or the file has gone meanwhile.
             Err(_) => {
                 let gone = self.fs.attributes(io.run.object).is_err();
@@ -47,10 +53,14 @@ impl Kernel {
     /// behind the one with which, a track ends, or where the file goes on elsewhere. A
     /// page that has sectors of two tracks is read with the second.
     pub fn cuts(&self, object: Object, page: u64) -> Cuts {
-        let Some(tracks) = &self.tracks else { return Cuts::NONE };
+        let Some(tracks) = &self.tracks else {
+            return Cuts::NONE;
+        };
         let next = |page: u64| {
             let Mapped { pages, place, .. } = self.fs.piece_at(object, page)?;
-            let Place::Device(start) = place else { return None };
+            let Place::Device(start) = place else {
+                return None;
+            };
             let boundary = tracks.boundary_from(start + Sectors(PAGE_SECTORS))?;
             let whole = (boundary.0 - start.0) / PAGE_SECTORS;
             Some(page + whole.clamp(1, pages))
@@ -64,7 +74,9 @@ impl Kernel {
     /// many sectors are on their way for it.
     pub fn pull(&mut self, now: Time, extent: Option<Extent>, sectors: Sectors) -> Sectors {
         let Some(wanted) = extent else {
-            let pages = self.cache.pull_any(now, sectors.0.div_ceil(PAGE_SECTORS), &mut self.todo);
+            let pages = self
+                .cache
+                .pull_any(now, sectors.0.div_ceil(PAGE_SECTORS), &mut self.todo);
             return Sectors(pages * PAGE_SECTORS);
         };
         let mut begun = 0;
@@ -75,7 +87,12 @@ impl Kernel {
                 let start = start.map_or(u64::MAX, |start| start.0);
                 // Those of the piece of which any sector is wanted.
                 let before = wanted.start.0.saturating_sub(start) / PAGE_SECTORS;
-                let behind = wanted.end().0.saturating_sub(start).div_ceil(PAGE_SECTORS).min(pages);
+                let behind = wanted
+                    .end()
+                    .0
+                    .saturating_sub(start)
+                    .div_ceil(PAGE_SECTORS)
+                    .min(pages);
                 if before < behind {
                     let pulled = Run::new(run.object, page + before, behind - before);
                     begun += self.cache.pull(now, pulled, &mut self.todo);
@@ -94,7 +111,11 @@ impl Kernel {
             return (left, Some(Lbn(page * PAGE_SECTORS)));
         }
         match self.fs.piece_at(run.object, page) {
-            Some(Mapped { pages, place: Place::Device(start), .. }) => (pages.clamp(1, left), Some(start)),
+            Some(Mapped {
+                pages,
+                place: Place::Device(start),
+                ..
+            }) => (pages.clamp(1, left), Some(start)),
             Some(piece) => (piece.pages.clamp(1, left), None),
             None => (1, None),
         }
@@ -105,7 +126,10 @@ impl Kernel {
         let mapped = std::mem::take(&mut self.threads[thread].mapped);
         let mut at = io.run.first;
         for piece in &mapped {
-            let (from, to) = (piece.page.max(at), (piece.page + piece.pages).min(io.run.end()));
+            let (from, to) = (
+                piece.page.max(at),
+                (piece.page + piece.pages).min(io.run.end()),
+            );
             if from >= to {
                 continue;
             }
@@ -135,22 +159,40 @@ impl Kernel {
     fn end_io(&mut self, now: Time, io: &Io, run: Run, write: bool, status: Status) {
         match write {
             true => self.cache.written(now, io.id, run, status, &mut self.todo),
-            false => self.cache.read_done(now, io.id, run, status, &mut self.todo),
+            false => self
+                .cache
+                .read_done(now, io.id, run, status, &mut self.todo),
         }
     }
 
     /// Pages that lie behind each other. What is written goes in the pieces that the
     /// file system makes of it.
-    fn issue_pieces(&mut self, io: &Io, pages: std::ops::Range<u64>, start: u64, write: bool, out: &mut Out) {
+    fn issue_pieces(
+        &mut self,
+        io: &Io,
+        pages: std::ops::Range<u64>,
+        start: u64,
+        write: bool,
+        out: &mut Out,
+    ) {
         let mut at = pages.start;
         while at < pages.end {
             let end = match write {
-                true => self.fs.cluster(io.run.object, at).map_or(at + 1, |cluster| cluster.end),
+                true => self
+                    .fs
+                    .cluster(io.run.object, at)
+                    .map_or(at + 1, |cluster| cluster.end),
                 false => pages.end,
             };
             let end = end.clamp(at + 1, pages.end);
             let run = Run::new(io.run.object, at, end - at);
-            self.issue_io(io, run, start + (at - pages.start) * PAGE_SECTORS, write, out);
+            self.issue_io(
+                io,
+                run,
+                start + (at - pages.start) * PAGE_SECTORS,
+                write,
+                out,
+            );
             at = end;
         }
     }
@@ -180,9 +222,17 @@ impl Kernel {
                 self.bill.read(kind);
             }
         }
-        let operation = if write { Operation::Write } else { Operation::Read };
+        let operation = if write {
+            Operation::Write
+        } else {
+            Operation::Read
+        };
         self.issue(
-            Flight::Cache { io: io.id, run, write },
+            Flight::Cache {
+                io: io.id,
+                run,
+                write,
+            },
             operation,
             Extent::new(start, sectors),
             (hints, origin),
@@ -199,11 +249,20 @@ impl Kernel {
         force: bool,
         out: &mut Out,
     ) {
-        let hints = Hints { force_unit_access: force, ..self.hints(thread) };
+        let hints = Hints {
+            force_unit_access: force,
+            ..self.hints(thread)
+        };
         self.threads[thread].outstanding += 1;
         self.traffic.flushes += u64::from(operation == Operation::Flush);
         let origin = self.origin(thread);
-        self.issue(Flight::Thread(thread), operation, extent, (hints, origin), out);
+        self.issue(
+            Flight::Thread(thread),
+            operation,
+            extent,
+            (hints, origin),
+            out,
+        );
     }
 
     fn issue(
@@ -215,7 +274,17 @@ impl Kernel {
         out: &mut Out,
     ) {
         let id = RequestId(u64::from(self.flights.keep(flight)));
-        out.issue(0, Request { id, origin, operation, extent, hints, ..Request::default() });
+        out.issue(
+            0,
+            Request {
+                id,
+                origin,
+                operation,
+                extent,
+                hints,
+                ..Request::default()
+            },
+        );
     }
 
     /// Bytes of an object that go past the cache: steps that transfer them from where
@@ -234,12 +303,20 @@ impl Kernel {
         let mut mapped = std::mem::take(&mut self.mapped);
         mapped.clear();
         let found = match write {
-            true => self.fs.write_back(caller, object, pages, &mut mapped, &mut self.touches),
-            false => self.fs.read_map(caller, object, pages, &mut mapped, &mut self.touches),
+            true => self
+                .fs
+                .write_back(caller, object, pages, &mut mapped, &mut self.touches),
+            false => self
+                .fs
+                .read_map(caller, object, pages, &mut mapped, &mut self.touches),
         };
         let rest = std::mem::take(&mut self.threads[thread].tasks);
         self.follow_touches(thread);
-        let operation = if write { Operation::Write } else { Operation::Read };
+        let operation = if write {
+            Operation::Write
+        } else {
+            Operation::Read
+        };
         for piece in &mapped {
             if let Some(extent) = part_of(piece, &sectors) {
                 match write {
@@ -247,7 +324,9 @@ impl Kernel {
                     false => self.bill.read(CallKind::Read),
                 }
                 self.traffic.data += 1;
-                self.threads[thread].tasks.push_back(Task::Issue(operation, extent, false));
+                self.threads[thread]
+                    .tasks
+                    .push_back(Task::Issue(operation, extent, false));
             }
         }
         if let Err(error) = found {
@@ -261,7 +340,9 @@ impl Kernel {
 
 /// Where those of an object's sectors lie that are in a piece, if it has a place.
 fn part_of(piece: &Mapped, sectors: &std::ops::Range<u64>) -> Option<Extent> {
-    let Place::Device(start) = piece.place else { return None };
+    let Place::Device(start) = piece.place else {
+        return None;
+    };
     let first = piece.page * PAGE_SECTORS;
     let from = sectors.start.max(first);
     let to = sectors.end.min(first + piece.pages * PAGE_SECTORS);

@@ -49,7 +49,11 @@ pub(crate) struct Identity {
 impl Identity {
     /// Hints for requests.
     pub fn hints(self) -> Hints {
-        Hints { process: self.process, workload: self.workload, ..Hints::default() }
+        Hints {
+            process: self.process,
+            workload: self.workload,
+            ..Hints::default()
+        }
     }
 }
 
@@ -109,7 +113,12 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    pub fn new(fs: Box<dyn FileSystem>, cache: Cache, capacity: Sectors, settings: Settings) -> Kernel {
+    pub fn new(
+        fs: Box<dyn FileSystem>,
+        cache: Cache,
+        capacity: Sectors,
+        settings: Settings,
+    ) -> Kernel {
         Kernel {
             fs,
             cache,
@@ -146,22 +155,31 @@ impl Kernel {
 
     /// Who a thread is to the file system.
     pub fn caller(&self, now: Time, thread: u32) -> Caller {
-        Caller { now, process: self.hints(thread).process }
+        Caller {
+            now,
+            process: self.hints(thread).process,
+        }
     }
 
     /// What nobody asked for is no process's, and the first program's.
     pub fn own(&self) -> Hints {
         let workload = self.identities.first().map_or(0, |first| first.workload);
-        Identity { process: 0, workload }.hints()
+        Identity {
+            process: 0,
+            workload,
+        }
+        .hints()
     }
 
     /// Hints for requests of a thread.
     pub fn hints(&self, thread: u32) -> Hints {
         match self.threads[thread].owner {
             Owner::Process(number) => self.identities[number as usize].hints(),
-            Owner::Guest(Guest { request, .. }) => {
-                Hints { direct: false, force_unit_access: false, ..request.hints }
-            }
+            Owner::Guest(Guest { request, .. }) => Hints {
+                direct: false,
+                force_unit_access: false,
+                ..request.hints
+            },
             Owner::Cache | Owner::Journal => self.own(),
         }
     }

@@ -25,17 +25,24 @@ fn steps(fs: &mut dyn FileSystem, files: &[Laid]) -> Vec<Step> {
     let mut made: BTreeMap<String, u64> = BTreeMap::new();
     for laid in files {
         let path = laid.path.trim_matches('/');
-        for (at, _) in path.match_indices('/').chain(laid.bytes.is_none().then_some((path.len(), ""))) {
+        for (at, _) in path
+            .match_indices('/')
+            .chain(laid.bytes.is_none().then_some((path.len(), "")))
+        {
             let directory = &path[..at];
             if !made.contains_key(directory) && length(fs, directory).is_none() {
                 steps.push(Step::MakeDirectory(directory.to_owned()));
                 made.insert(directory.to_owned(), 0);
             }
         }
-        let Some(bytes) = laid.bytes.map(|bytes| bytes.0) else { continue };
+        let Some(bytes) = laid.bytes.map(|bytes| bytes.0) else {
+            continue;
+        };
         match made.get(path).copied().or_else(|| length(fs, path)) {
             None => steps.push(Step::Create(path.to_owned(), bytes)),
-            Some(there) if there < bytes => steps.push(Step::Write(path.to_owned(), there, bytes - there)),
+            Some(there) if there < bytes => {
+                steps.push(Step::Write(path.to_owned(), there, bytes - there))
+            }
             Some(_) => continue,
         }
         made.insert(path.to_owned(), bytes);
@@ -45,7 +52,9 @@ fn steps(fs: &mut dyn FileSystem, files: &[Laid]) -> Vec<Step> {
 
 /// The device is the only file, and as long as it is.
 fn lay_on_device(fs: &dyn FileSystem, files: &[Laid]) -> Result<(), FileError> {
-    let Some(first) = files.first() else { return Ok(()) };
+    let Some(first) = files.first() else {
+        return Ok(());
+    };
     if files.iter().any(|laid| laid.path != first.path) {
         return Err(FileError::OneFile("a second file"));
     }
@@ -53,7 +62,10 @@ fn lay_on_device(fs: &dyn FileSystem, files: &[Laid]) -> Result<(), FileError> {
     match first.bytes {
         Some(bytes) if bytes.0 > there => {
             let pages = |bytes: u64| bytes / fullstroke_files::PAGE_BYTES;
-            Err(FileError::TooLarge { pages: pages(bytes.0), limit: pages(there) })
+            Err(FileError::TooLarge {
+                pages: pages(bytes.0),
+                limit: pages(there),
+            })
         }
         _ => Ok(()),
     }

@@ -63,7 +63,11 @@ impl OpenFiles {
     /// The same, if it may be written.
     pub fn writable(&mut self, process: u32, fd: Fd) -> Result<&mut OpenFile, CallError> {
         let file = self.get(process, fd)?;
-        if file.how.write { Ok(file) } else { Err(CallError::BadFd(fd)) }
+        if file.how.write {
+            Ok(file)
+        } else {
+            Err(CallError::BadFd(fd))
+        }
     }
 
     /// The first descriptor of a process that is open.
@@ -73,9 +77,16 @@ impl OpenFiles {
     }
 
     pub fn close(&mut self, process: u32, fd: Fd) -> Result<Closed, CallError> {
-        let slot = self.by_fd.remove(&(process, fd)).ok_or(CallError::BadFd(fd))?;
+        let slot = self
+            .by_fd
+            .remove(&(process, fd))
+            .ok_or(CallError::BadFd(fd))?;
         let file = self.files.take(slot);
-        let mut closed = Closed { file, last_writer: false, orphan: None };
+        let mut closed = Closed {
+            file,
+            last_writer: false,
+            orphan: None,
+        };
         if let Some(held) = self.held.get_mut(&file.object) {
             held.opens -= 1;
             held.writers -= u32::from(file.how.write);

@@ -27,10 +27,16 @@ impl Places {
     /// no more than `sectors` count. [`sort`](Places::sort) comes after the last.
     pub fn add(&mut self, start: u64, sectors: u64, pieces: &[Mapped]) {
         let runs = pieces.iter().filter_map(|piece| {
-            let Place::Device(device) = piece.place else { return None };
+            let Place::Device(device) = piece.place else {
+                return None;
+            };
             let first = piece.page * PAGE_SECTORS;
             let sectors = (piece.pages * PAGE_SECTORS).min(sectors.saturating_sub(first));
-            (sectors > 0).then_some(Run { device: device.0, sectors, above: start + first })
+            (sectors > 0).then_some(Run {
+                device: device.0,
+                sectors,
+                above: start + first,
+            })
         });
         self.runs.extend(runs);
     }
@@ -44,7 +50,9 @@ impl Places {
     /// order of the device's.
     pub fn above(&self, extent: Extent, mut each: impl FnMut(Extent)) {
         let (start, end) = (extent.start.0, extent.end().0);
-        let first = self.runs.partition_point(|run| run.device + run.sectors <= start);
+        let first = self
+            .runs
+            .partition_point(|run| run.device + run.sectors <= start);
         for run in self.runs[first..].iter().take_while(|run| run.device < end) {
             let (from, to) = (start.max(run.device), end.min(run.device + run.sectors));
             each(Extent::new(run.above + (from - run.device), to - from));

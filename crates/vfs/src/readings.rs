@@ -2,7 +2,9 @@
 
 use crate::kernel::Kernel;
 use crate::tally::{Tally, Times};
-use fullstroke_contract::{HostReadings, Latency, OperationReadings, ProgramReadings, Times as Told};
+use fullstroke_contract::{
+    HostReadings, Latency, OperationReadings, ProgramReadings, Times as Told,
+};
 use fullstroke_programs::{CallKind, Program};
 use fullstroke_units::Duration;
 
@@ -30,7 +32,10 @@ pub(crate) fn of_program(
     ProgramReadings {
         name: name.to_owned(),
         elapsed,
-        transactions: tally.transactions().map(|(kind, times)| (kind, told(times))).collect(),
+        transactions: tally
+            .transactions()
+            .map(|(kind, times)| (kind, told(times)))
+            .collect(),
         figures: report.figures,
         text: report.text,
         notes: report.notes,
@@ -55,5 +60,9 @@ pub(crate) fn of_host(kernel: &Kernel, tally: &Tally, elapsed: Duration) -> Host
             }
         })
     });
-    HostReadings { elapsed, operations: operations.collect(), ..HostReadings::default() }
+    HostReadings {
+        elapsed,
+        operations: operations.collect(),
+        ..HostReadings::default()
+    }
 }

@@ -17,7 +17,11 @@ pub(crate) struct Series {
 
 impl Default for Series {
     fn default() -> Series {
-        Series { step: FIRST_STEP, next: Time::ZERO, samples: Vec::new() }
+        Series {
+            step: FIRST_STEP,
+            next: Time::ZERO,
+            samples: Vec::new(),
+        }
     }
 }
 
@@ -55,8 +59,18 @@ mod tests {
             series.sample(Time::ZERO + Duration::from_millis(ms), || ms as f64);
         }
         let samples = series.samples();
-        assert!((SAMPLES / 2..=SAMPLES).contains(&samples.len()), "{}", samples.len());
-        let steps: Vec<u64> = samples.windows(2).map(|pair| pair[1].0.since(pair[0].0).as_nanos()).collect();
-        assert!(steps.iter().max() <= Some(&(2 * steps.iter().min().unwrap())), "{steps:?}");
+        assert!(
+            (SAMPLES / 2..=SAMPLES).contains(&samples.len()),
+            "{}",
+            samples.len()
+        );
+        let steps: Vec<u64> = samples
+            .windows(2)
+            .map(|pair| pair[1].0.since(pair[0].0).as_nanos())
+            .collect();
+        assert!(
+            steps.iter().max() <= Some(&(2 * steps.iter().min().unwrap())),
+            "{steps:?}"
+        );
     }
 }

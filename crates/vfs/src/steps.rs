@@ -24,7 +24,10 @@ impl Kernel {
             todo.clear();
             self.spare = todo;
             let Some(thread) = self.ready.pop_front() else {
-                if self.todo.reads.is_empty() && self.todo.writes.is_empty() && self.todo.woken.is_empty() {
+                if self.todo.reads.is_empty()
+                    && self.todo.writes.is_empty()
+                    && self.todo.woken.is_empty()
+                {
                     return;
                 }
                 continue;
@@ -71,8 +74,13 @@ impl Kernel {
         let todo = &mut self.todo;
         let answer = match task {
             Task::ReadPage(page) => self.cache.read_run(now, page_of_device(page), ticket, todo),
-            Task::DirtyPage(page) => self.cache.write_run(now, page_of_device(page), ticket, todo),
-            Task::InPlace(page) => self.cache.direct(now, page_of_device(page), false, ticket, todo),
+            Task::DirtyPage(page) => self
+                .cache
+                .write_run(now, page_of_device(page), ticket, todo),
+            Task::InPlace(page) => {
+                self.cache
+                    .direct(now, page_of_device(page), false, ticket, todo)
+            }
             Task::Read(file, access) => self.cache.read(now, file, access, ticket, todo),
             Task::Write(file, access) => self.cache.write(now, file, access, false, ticket, todo),
             Task::SyncObject(object) => self.cache.fsync(now, object, ticket, todo),
@@ -92,7 +100,11 @@ impl Kernel {
             }
             Task::Release(page, transaction) => {
                 // What has changed again since goes with a later one.
-                if self.held.get(&page).is_some_and(|&held| held <= transaction) {
+                if self
+                    .held
+                    .get(&page)
+                    .is_some_and(|&held| held <= transaction)
+                {
                     self.held.remove(&page);
                     self.threads[thread].tasks.push_front(Task::DirtyPage(page));
                 }
@@ -117,7 +129,12 @@ impl Kernel {
                 self.tell(thread, fd);
                 Answer::Done
             }
-            Task::Direct { object, offset, bytes, write } => {
+            Task::Direct {
+                object,
+                offset,
+                bytes,
+                write,
+            } => {
                 self.transfer_directly(now, thread, object, (offset, bytes), write);
                 Answer::Done
             }
@@ -131,13 +148,18 @@ impl Kernel {
 
     /// A file whose write-back has failed is durable for nobody who has not heard of it.
     fn tell(&mut self, process: u32, fd: Fd) {
-        let Ok(file) = self.files.get(process, fd) else { return };
+        let Ok(file) = self.files.get(process, fd) else {
+            return;
+        };
         let (object, told) = (file.object, file.told);
         let (failures, _) = self.cache.failures(object);
         if told < failures && self.threads[process].result.is_ok() {
             self.threads[process].result = Err(CallError::Device);
         }
-        self.files.get(process, fd).into_iter().for_each(|file| file.told = failures);
+        self.files
+            .get(process, fd)
+            .into_iter()
+            .for_each(|file| file.told = failures);
     }
 
     fn settle(&mut self, thread: u32) -> Answer {
@@ -151,10 +173,18 @@ impl Kernel {
     /// A request has ended.
     pub fn completed(&mut self, now: Time, number: u32, status: Status) {
         match self.flights.take(number) {
-            Flight::Cache { io, run, write: true } => {
+            Flight::Cache {
+                io,
+                run,
+                write: true,
+            } => {
                 self.cache.written(now, io, run, status, &mut self.todo);
             }
-            Flight::Cache { io, run, write: false } => {
+            Flight::Cache {
+                io,
+                run,
+                write: false,
+            } => {
                 self.cache.read_done(now, io, run, status, &mut self.todo);
             }
             Flight::Thread(thread) => {

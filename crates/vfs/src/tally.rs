@@ -19,7 +19,14 @@ pub(crate) struct Times {
 impl Default for Times {
     fn default() -> Times {
         let nanoseconds = Histogram::new(3).expect("three digits are allowed");
-        Times { count: 0, failed: 0, bytes: 0, total: Duration::ZERO, most: Duration::ZERO, nanoseconds }
+        Times {
+            count: 0,
+            failed: 0,
+            bytes: 0,
+            total: Duration::ZERO,
+            most: Duration::ZERO,
+            nanoseconds,
+        }
     }
 }
 
@@ -28,11 +35,17 @@ impl Times {
         self.count += 1;
         self.total += took;
         self.most = self.most.max(took);
-        self.nanoseconds.record(took.as_nanos().max(1)).expect("it grows with what is recorded");
+        self.nanoseconds
+            .record(took.as_nanos().max(1))
+            .expect("it grows with what is recorded");
     }
 
     pub fn mean_ms(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.total.as_millis_f64() / self.count as f64 }
+        if self.count == 0 {
+            0.0
+        } else {
+            self.total.as_millis_f64() / self.count as f64
+        }
     }
 
     pub fn max_ms(&self) -> f64 {
@@ -40,7 +53,11 @@ impl Times {
     }
 
     pub fn quantile_ms(&self, part: f64) -> f64 {
-        if self.count == 0 { 0.0 } else { self.nanoseconds.value_at_quantile(part) as f64 / 1e6 }
+        if self.count == 0 {
+            0.0
+        } else {
+            self.nanoseconds.value_at_quantile(part) as f64 / 1e6
+        }
     }
 }
 

@@ -39,7 +39,12 @@ pub(crate) enum Task {
     /// What is cached of a run is on the device; with `drop` it is cached no more.
     PassCache { run: Run, drop: bool },
     /// Bytes of an object go past the cache.
-    Direct { object: Object, offset: u64, bytes: u64, write: bool },
+    Direct {
+        object: Object,
+        offset: u64,
+        bytes: u64,
+        write: bool,
+    },
     /// What was read of a run meanwhile may be old.
     Invalidate(Run),
     /// A request to the device; whether it must be on the medium.
@@ -132,8 +137,15 @@ impl Threads {
         match self.free.pop() {
             Some(slot) => {
                 let thread = &mut self.all[slot as usize];
-                let (tasks, mapped) = (std::mem::take(&mut thread.tasks), std::mem::take(&mut thread.mapped));
-                *thread = Thread { tasks, mapped, ..Thread::new(owner) };
+                let (tasks, mapped) = (
+                    std::mem::take(&mut thread.tasks),
+                    std::mem::take(&mut thread.mapped),
+                );
+                *thread = Thread {
+                    tasks,
+                    mapped,
+                    ..Thread::new(owner)
+                };
                 slot
             }
             None => {

@@ -7,7 +7,8 @@ use crate::readings;
 use crate::series::Series;
 use crate::tally::Tally;
 use fullstroke_contract::{
-    Alarms, Completion, ConfigError, Counters, Cx, Node, Notice, Out, Port, Signal, Source, SourceError, Wake,
+    Alarms, Completion, ConfigError, Counters, Cx, Node, Notice, Out, Port, Signal, Source,
+    SourceError, Wake,
 };
 use fullstroke_files::{FileSystem, Site};
 use fullstroke_memory::{Cache, PAGE_BYTES};
@@ -116,11 +117,19 @@ impl Vfs {
     /// A device that is too small for the file system, at its key; files that do not
     /// fit, at ``.
     pub fn new(started: Vec<Started>, equipment: Equipment<'_>) -> Result<Vfs, ConfigError> {
-        let Equipment { files, cache, site, windows, aged, counted_from } = equipment;
+        let Equipment {
+            files,
+            cache,
+            site,
+            windows,
+            aged,
+            counted_from,
+        } = equipment;
         let mut fs = files.build(&site, aged)?;
         for one in &started {
-            lay_out(&mut *fs, &one.program.laid_out())
-                .map_err(|error| ConfigError::new("", format!("files of `{}`: {error}", one.name)))?;
+            lay_out(&mut *fs, &one.program.laid_out()).map_err(|error| {
+                ConfigError::new("", format!("files of `{}`: {error}", one.name))
+            })?;
         }
         let mut kernel = Kernel::new(fs, cache, site.capacity, files.settings());
         kernel.tracks = windows;
@@ -133,7 +142,11 @@ impl Vfs {
                     process: started.first_process + number + 1,
                     workload: started.workload,
                 });
-                processes.push(Process { program: index as u32, state: State::Computes, answer: None });
+                processes.push(Process {
+                    program: index as u32,
+                    state: State::Computes,
+                    answer: None,
+                });
             }
             running.push(Running {
                 started,
@@ -146,7 +159,10 @@ impl Vfs {
         }
         let mut alarms = Alarms::new(processes.len().max(1));
         for (number, process) in processes.iter().enumerate() {
-            alarms.set(number, Time::ZERO + running[process.program as usize].started.start);
+            alarms.set(
+                number,
+                Time::ZERO + running[process.program as usize].started.start,
+            );
         }
         let (events, tally) = (Events::default(), Tally::default());
         Ok(Vfs {
@@ -165,7 +181,10 @@ impl Vfs {
     /// The same, of a host of this name.
     #[must_use]
     pub fn called(self, name: &str) -> Vfs {
-        Vfs { name: name.to_owned(), ..self }
+        Vfs {
+            name: name.to_owned(),
+            ..self
+        }
     }
 
     /// The file system, as it is, without the programs.
@@ -175,13 +194,18 @@ impl Vfs {
 
     /// The first program of this type: for results of its own.
     pub fn program<P: Program>(&self) -> Option<&P> {
-        let programs = self.running.iter().map(|running| &*running.started.program as &dyn Any);
+        let programs = self
+            .running
+            .iter()
+            .map(|running| &*running.started.program as &dyn Any);
         programs.filter_map(|program| program.downcast_ref()).next()
     }
 
     /// Whether every program in the foreground has ended.
     fn is_over(&self) -> bool {
-        self.running.iter().all(|running| running.started.background || running.alive == 0)
+        self.running
+            .iter()
+            .all(|running| running.started.background || running.alive == 0)
     }
 
     /// Everything that is due happens.
@@ -192,7 +216,8 @@ impl Vfs {
                 self.end_call(now, process);
             }
             let cache = &self.kernel.cache;
-            self.dirty.sample(now, || (cache.gauges().dirty * PAGE_BYTES) as f64 / 1e6);
+            self.dirty
+                .sample(now, || (cache.gauges().dirty * PAGE_BYTES) as f64 / 1e6);
             let (process, at) = self.alarms.first();
             if at > now || self.is_over() {
                 return;
@@ -214,11 +239,19 @@ impl Vfs {
         let running = &mut self.running[process.program as usize];
         if ended >= self.counted_from {
             let moves = matches!(kind, CallKind::Read | CallKind::Write);
-            let bytes = result.as_ref().ok().map(|&bytes| if moves { bytes } else { 0 });
+            let bytes = result
+                .as_ref()
+                .ok()
+                .map(|&bytes| if moves { bytes } else { 0 });
             self.tally.call(kind, ended.since(began), bytes);
         }
         let own = |at: Time| own_time(at, running.started.start);
-        process.answer = Some(Answer { kind, began: own(began), ended: own(ended), result });
+        process.answer = Some(Answer {
+            kind,
+            began: own(began),
+            ended: own(ended),
+            result,
+        });
         process.state = State::Computes;
         self.alarms.set(number as usize, ended);
     }
@@ -259,7 +292,9 @@ impl Vfs {
             }
             Next::Fail(message) => {
                 let Started { name, file, .. } = &running.started;
-                let file = file.as_ref().map_or(String::new(), |file| format!("{file}: "));
+                let file = file
+                    .as_ref()
+                    .map_or(String::new(), |file| format!("{file}: "));
                 out.stop(SourceError(format!("{name}: {file}{message}")));
             }
         }
@@ -286,7 +321,9 @@ impl Vfs {
         }
         if !running.waiting.is_empty() && running.waiting.len() as u32 == running.alive {
             let name = &running.started.name;
-            out.stop(SourceError(format!("{name}: all processes that are left wait for each other")));
+            out.stop(SourceError(format!(
+                "{name}: all processes that are left wait for each other"
+            )));
         }
     }
 }
@@ -304,7 +341,8 @@ impl Node for Vfs {
     }
 
     fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
-        self.kernel.completed(now, completion.id.0 as u32, completion.status);
+        self.kernel
+            .completed(now, completion.id.0 as u32, completion.status);
         self.advance(now, cx.out);
     }
 
@@ -320,21 +358,41 @@ impl Node for Vfs {
     /// somebody waits for does not.
     fn next_wake(&self) -> Wake {
         let own = self.kernel.cache.next_wake().min(self.kernel.next_commit());
-        if self.is_over() { Wake::Chore(own) } else { Wake::Work(own.min(self.alarms.first().1)) }
+        if self.is_over() {
+            Wake::Chore(own)
+        } else {
+            Wake::Work(own.min(self.alarms.first().1))
+        }
     }
 
     fn count(&self, now: Time, counters: &mut Counters) {
         let mut host = readings::of_host(&self.kernel, &self.tally, since(self.counted_from, now));
         for running in &self.running {
-            let Running { started, tally, alive, ended, .. } = running;
+            let Running {
+                started,
+                tally,
+                alive,
+                ended,
+                ..
+            } = running;
             let from = self.counted_from.max(Time::ZERO + started.start);
             let until = if *alive == 0 { *ended } else { now };
             let elapsed = since(from, until);
-            host.programs.push(readings::of_program(&started.name, &*started.program, tally, elapsed));
+            host.programs.push(readings::of_program(
+                &started.name,
+                &*started.program,
+                tally,
+                elapsed,
+            ));
         }
         host.name.clone_from(&self.name);
         let seconds = |at: Time| at.since(Time::ZERO).as_secs_f64();
-        host.dirty_mb = self.dirty.samples().iter().map(|&(at, mb)| (seconds(at), mb)).collect();
+        host.dirty_mb = self
+            .dirty
+            .samples()
+            .iter()
+            .map(|&(at, mb)| (seconds(at), mb))
+            .collect();
         counters.hosts.push(host);
         let name = Some(&*self.name).filter(|name| !name.is_empty());
         counters.layers.push(self.kernel.cache.readings_of(name));
@@ -343,7 +401,11 @@ impl Node for Vfs {
 
 /// From then to `now`, if that is later.
 fn since(then: Time, now: Time) -> Duration {
-    if now > then { now.since(then) } else { Duration::ZERO }
+    if now > then {
+        now.since(then)
+    } else {
+        Duration::ZERO
+    }
 }
 
 impl Source for Vfs {}

@@ -3,8 +3,8 @@
 
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
-    Completion, Counters, Cx, Effect, Extent, Hints, Node, Notice, Operation, Out, Port, Request, RequestId,
-    Signal, Status,
+    Completion, Counters, Cx, Effect, Extent, Hints, Node, Notice, Operation, Out, Port, Request,
+    RequestId, Signal, Status,
 };
 use fullstroke_files::Site;
 use fullstroke_memory::{Cache, MemoryKeys, Queue};
@@ -20,10 +20,25 @@ const DISK: u64 = (4 << 20) / 512 + 8;
 
 fn disks(files: &Value, pages: u64) -> FileBacked {
     let (keys, files) = DiskKeys::read(files.as_object().unwrap()).unwrap();
-    let disk = |name: &str, start| Disk { name: name.into(), start: Lbn(start), sectors: Sectors(DISK) };
+    let disk = |name: &str, start| Disk {
+        name: name.into(),
+        start: Lbn(start),
+        sectors: Sectors(DISK),
+    };
     let cache = Cache::new(&MemoryKeys::of(Bytes(pages * 4096)), Queue::default()).unwrap();
-    let site = Site { capacity: Sectors(DEVICE), seed: Seed(1), stripe: None, tracks: None };
-    let backing = Backing { files: &files, keys: &keys, cache, site, aged: true };
+    let site = Site {
+        capacity: Sectors(DEVICE),
+        seed: Seed(1),
+        stripe: None,
+        tracks: None,
+    };
+    let backing = Backing {
+        files: &files,
+        keys: &keys,
+        cache,
+        site,
+        aged: true,
+    };
     FileBacked::new(vec![disk("one", 0), disk("two", DISK)], backing).unwrap()
 }
 
@@ -97,12 +112,22 @@ impl Bench {
         let number = self.count;
         self.count += 1;
         assert!(request.extent.within(Sectors(DEVICE)), "{request:?}");
-        assert!(!request.hints.direct, "what is below has no cache to pass by");
+        assert!(
+            !request.hints.direct,
+            "what is below has no cache to pass by"
+        );
         if request.operation == Operation::Write {
-            for other in self.device.values().filter(|other| other.operation == Operation::Write) {
-                let apart =
-                    other.extent.end() <= request.extent.start || request.extent.end() <= other.extent.start;
-                assert!(apart, "two writes at once, which may end in any order: {other:?}, {request:?}");
+            for other in self
+                .device
+                .values()
+                .filter(|other| other.operation == Operation::Write)
+            {
+                let apart = other.extent.end() <= request.extent.start
+                    || request.extent.end() <= other.extent.start;
+                assert!(
+                    apart,
+                    "two writes at once, which may end in any order: {other:?}, {request:?}"
+                );
             }
             let owned = self.owned(request.extent);
             for &sector in &owned {
@@ -112,13 +137,21 @@ impl Bench {
                         place = Some(at);
                     }
                 }
-                assert_eq!(*self.seen.entry(sector).or_insert(place.unwrap()), place.unwrap(), "it moved");
+                assert_eq!(
+                    *self.seen.entry(sector).or_insert(place.unwrap()),
+                    place.unwrap(),
+                    "it moved"
+                );
             }
-            let carried = owned.into_iter().map(|sector| (sector, self.written[sector])).collect();
+            let carried = owned
+                .into_iter()
+                .map(|sector| (sector, self.written[sector]))
+                .collect();
             self.carries.insert(number, carried);
         }
         let service = self.service_us[number as usize % self.service_us.len()];
-        self.device.insert((self.now + Duration::from_micros(service), number), request);
+        self.device
+            .insert((self.now + Duration::from_micros(service), number), request);
     }
 
     fn ended(&mut self, completion: Completion) {
@@ -134,13 +167,17 @@ impl Bench {
                     self.answered[sector] = self.answered[sector].max(self.written[sector]);
                     if forced {
                         let there = self.durable[sector].max(self.told[sector]);
-                        assert!(there >= self.written[sector] || self.overlaps(&range), "forced, and lost");
+                        assert!(
+                            there >= self.written[sector] || self.overlaps(&range),
+                            "forced, and lost"
+                        );
                     }
                 }
             }
             Operation::Flush => {
                 let disk = request.extent.start.0 as usize;
-                for (sector, answered) in answered.iter().enumerate().skip(disk).take(DISK as usize) {
+                for (sector, answered) in answered.iter().enumerate().skip(disk).take(DISK as usize)
+                {
                     if completion.status != Status::Done {
                         self.told[sector] = self.told[sector].max(self.failed[sector]);
                     }
@@ -187,10 +224,14 @@ impl Bench {
                 continue;
             };
             let request = self.device.remove(&key).unwrap();
-            let fails =
-                request.operation != Operation::Flush && self.fails[key.1 as usize % self.fails.len()];
+            let fails = request.operation != Operation::Flush
+                && self.fails[key.1 as usize % self.fails.len()];
             for (sector, version) in self.carries.remove(&key.1).into_iter().flatten() {
-                let place = if fails { &mut self.failed } else { &mut self.durable };
+                let place = if fails {
+                    &mut self.failed
+                } else {
+                    &mut self.durable
+                };
                 place[sector] = place[sector].max(version);
             }
             let completion = Completion {
@@ -215,9 +256,16 @@ impl Bench {
             }
             range.for_each(|sector| self.written[sector] += 1);
         }
-        let request =
-            Request { id: RequestId(id), origin: id, operation, extent, hints, ..Request::default() };
-        self.asked.insert(id, (request, self.answered.clone(), self.now));
+        let request = Request {
+            id: RequestId(id),
+            origin: id,
+            operation,
+            extent,
+            hints,
+            ..Request::default()
+        };
+        self.asked
+            .insert(id, (request, self.answered.clone(), self.now));
         self.call(|node, now, cx| node.submit(now, Port::FIRST, request, cx));
     }
 }
@@ -225,7 +273,12 @@ impl Bench {
 #[derive(Clone, Debug)]
 enum Step {
     Read(u64, u64),
-    Write { at: u64, sectors: u64, forced: bool, pulled: bool },
+    Write {
+        at: u64,
+        sectors: u64,
+        forced: bool,
+        pulled: bool,
+    },
     Flush(bool),
     PullAny(u64),
     Pull(u64, u64),
@@ -259,9 +312,20 @@ fn play(bench: &mut Bench, steps: &[Step]) {
     bench.call(|node, now, cx| node.noticed(now, Port::FIRST, notice, cx));
     for step in steps {
         match *step {
-            Step::Read(at, sectors) => bench.ask(Operation::Read, of_a_disk(at, sectors), Hints::default()),
-            Step::Write { at, sectors, forced, pulled } => {
-                let hints = Hints { force_unit_access: forced, pulled, ..Hints::default() };
+            Step::Read(at, sectors) => {
+                bench.ask(Operation::Read, of_a_disk(at, sectors), Hints::default())
+            }
+            Step::Write {
+                at,
+                sectors,
+                forced,
+                pulled,
+            } => {
+                let hints = Hints {
+                    force_unit_access: forced,
+                    pulled,
+                    ..Hints::default()
+                };
                 bench.ask(Operation::Write, of_a_disk(at, sectors), hints);
             }
             Step::Flush(second) => {
@@ -269,12 +333,18 @@ fn play(bench: &mut Bench, steps: &[Step]) {
                 bench.ask(Operation::Flush, disk, Hints::default());
             }
             Step::PullAny(sectors) => {
-                let signal = Signal::Pull { extent: None, sectors: Sectors(sectors) };
+                let signal = Signal::Pull {
+                    extent: None,
+                    sectors: Sectors(sectors),
+                };
                 bench.call(|node, now, cx| node.noticed(now, Port::FIRST, Notice::new(signal), cx));
             }
             Step::Pull(at, sectors) => {
                 let extent = Extent::new(at, sectors);
-                let signal = Signal::Pull { extent: Some(extent), sectors: extent.sectors };
+                let signal = Signal::Pull {
+                    extent: Some(extent),
+                    sectors: extent.sectors,
+                };
                 bench.call(|node, now, cx| node.noticed(now, Port::FIRST, Notice::new(signal), cx));
             }
             Step::Sleep(us) => {
@@ -285,9 +355,17 @@ fn play(bench: &mut Bench, steps: &[Step]) {
     }
     let until = bench.now + Duration::from_secs(20);
     bench.advance(until);
-    assert!(bench.asked.is_empty(), "requests that nobody has answered: {:?}", bench.asked.keys());
+    assert!(
+        bench.asked.is_empty(),
+        "requests that nobody has answered: {:?}",
+        bench.asked.keys()
+    );
     for disk in 0..2 {
-        bench.ask(Operation::Flush, Extent::new(disk * DISK, 0), Hints::default());
+        bench.ask(
+            Operation::Flush,
+            Extent::new(disk * DISK, 0),
+            Hints::default(),
+        );
     }
     let until = bench.now + Duration::from_secs(20);
     bench.advance(until);
@@ -330,8 +408,17 @@ fn a_page_that_nobody_wrote_is_nowhere_and_costs_no_request() {
     let data = |bench: &Bench| {
         let mut counters = Counters::default();
         bench.node.count(bench.now, &mut counters);
-        let layer = counters.layers.into_iter().find(|layer| layer.layer.contains("guests")).unwrap();
-        layer.readings.iter().find(|reading| reading.name == "files_data_requests").unwrap().value
+        let layer = counters
+            .layers
+            .into_iter()
+            .find(|layer| layer.layer.contains("guests"))
+            .unwrap();
+        layer
+            .readings
+            .iter()
+            .find(|reading| reading.name == "files_data_requests")
+            .unwrap()
+            .value
     };
     assert_eq!(data(&bench), 0.0);
     bench.ask(Operation::Write, Extent::new(800, 8), Hints::default());
@@ -345,10 +432,26 @@ fn a_page_that_nobody_wrote_is_nowhere_and_costs_no_request() {
 fn what_cannot_be_is_refused_with_its_key() {
     for (files, key, part) in [
         (json!({ "kind": "raw" }), "kind", "a file system"),
-        (json!({ "kind": "ext2", "align": "tracks" }), "align", "guests choose"),
-        (json!({ "kind": "ext2", "call_cost": "1ms" }), "call_cost", "`cost` of [shared]"),
-        (json!({ "kind": "ext2", "cache": "some" }), "cache", "writeback"),
-        (json!({ "kind": "ext2", "prealloc": "off" }), "prealloc", "unknown key"),
+        (
+            json!({ "kind": "ext2", "align": "tracks" }),
+            "align",
+            "guests choose",
+        ),
+        (
+            json!({ "kind": "ext2", "call_cost": "1ms" }),
+            "call_cost",
+            "`cost` of [shared]",
+        ),
+        (
+            json!({ "kind": "ext2", "cache": "some" }),
+            "cache",
+            "writeback",
+        ),
+        (
+            json!({ "kind": "ext2", "prealloc": "off" }),
+            "prealloc",
+            "unknown key",
+        ),
     ] {
         let table: Keys = files.as_object().cloned().unwrap();
         let error = DiskKeys::read(&table).unwrap_err();
@@ -357,9 +460,24 @@ fn what_cannot_be_is_refused_with_its_key() {
     }
     let (keys, files) = DiskKeys::read(json!({ "kind": "ext2" }).as_object().unwrap()).unwrap();
     let cache = Cache::new(&MemoryKeys::of(Bytes(400 * 4096)), Queue::default()).unwrap();
-    let site = Site { capacity: Sectors(DEVICE), seed: Seed(1), stripe: None, tracks: None };
-    let backing = Backing { files: &files, keys: &keys, cache, site, aged: false };
-    let disk = Disk { name: "one".into(), start: Lbn(0), sectors: Sectors(DEVICE) };
+    let site = Site {
+        capacity: Sectors(DEVICE),
+        seed: Seed(1),
+        stripe: None,
+        tracks: None,
+    };
+    let backing = Backing {
+        files: &files,
+        keys: &keys,
+        cache,
+        site,
+        aged: false,
+    };
+    let disk = Disk {
+        name: "one".into(),
+        start: Lbn(0),
+        sectors: Sectors(DEVICE),
+    };
     let error = FileBacked::new(vec![disk], backing).err().unwrap();
     assert!(error.message.contains("16384 pages are needed"), "{error}");
 }

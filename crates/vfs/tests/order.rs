@@ -23,13 +23,20 @@ struct Calls {
 
 impl Calls {
     fn new(each: Vec<Vec<Call<'static>>>) -> Calls {
-        Calls { at: vec![0; each.len()], each, given: Default::default() }
+        Calls {
+            at: vec![0; each.len()],
+            each,
+            given: Default::default(),
+        }
     }
 }
 
 impl Program for Calls {
     fn laid_out(&self) -> Vec<Laid> {
-        let file = |path: &str, bytes| Laid { path: path.into(), bytes };
+        let file = |path: &str, bytes| Laid {
+            path: path.into(),
+            bytes,
+        };
         vec![
             file("there/deep/one", Some(Bytes(100_000))),
             file("there/two", Some(Bytes(5000))),
@@ -60,7 +67,10 @@ struct OnDevice(Calls);
 
 impl Program for OnDevice {
     fn laid_out(&self) -> Vec<Laid> {
-        vec![Laid { path: "device".into(), bytes: Some(Bytes(4 << 20)) }]
+        vec![Laid {
+            path: "device".into(),
+            bytes: Some(Bytes(4 << 20)),
+        }]
     }
     fn processes(&self) -> u32 {
         self.0.processes()
@@ -73,7 +83,18 @@ impl Program for OnDevice {
 const FD: Fd = Fd(3);
 
 fn create(path: &'static str, bytes: u64) -> [Call<'static>; 2] {
-    [Call::Open { path, fd: FD, how: How::CREATE }, Call::Write { fd: FD, at: None, bytes }]
+    [
+        Call::Open {
+            path,
+            fd: FD,
+            how: How::CREATE,
+        },
+        Call::Write {
+            fd: FD,
+            at: None,
+            bytes,
+        },
+    ]
 }
 
 /// On a device that says nothing.
@@ -93,17 +114,25 @@ fn metadata(kind: &str, path: &str) -> Vec<Range<u64>> {
     let mut fs: Box<dyn FileSystem> = fullstroke_files::make(kind, &keys, &site(1)).unwrap();
     let mut touches = Touches::new();
     let root = fs.root();
-    let file = fs.create(Caller::default(), root, path, &mut touches).unwrap();
-    fs.write(Caller::default(), file, Bytes(0), Bytes(9000), &mut touches).unwrap();
+    let file = fs
+        .create(Caller::default(), root, path, &mut touches)
+        .unwrap();
+    fs.write(Caller::default(), file, Bytes(0), Bytes(9000), &mut touches)
+        .unwrap();
     let mut plan = SyncPlan::default();
-    fs.fsync(Caller::default(), file, &mut plan, &mut touches).unwrap();
+    fs.fsync(Caller::default(), file, &mut plan, &mut touches)
+        .unwrap();
     fs.metadata()
 }
 
 fn writes_to<'a>(all: &'a [Served], pages: &'a [Range<u64>]) -> impl Iterator<Item = &'a Served> {
-    let within =
-        |served: &Served| pages.iter().any(|range| range.contains(&(served.request.extent.start.0 / 8)));
-    all.iter().filter(move |served| served.request.operation == Operation::Write && within(served))
+    let within = |served: &Served| {
+        pages
+            .iter()
+            .any(|range| range.contains(&(served.request.extent.start.0 / 8)))
+    };
+    all.iter()
+        .filter(move |served| served.request.operation == Operation::Write && within(served))
 }
 
 fn is_commit(served: &Served) -> bool {
@@ -115,21 +144,34 @@ fn an_fsync_with_a_journal_writes_data_then_the_log_then_its_end_behind_a_flush(
     let calls = [&create("a", 9000)[..], &[Call::Fsync { fd: FD }]].concat();
     let (_, all) = on(json!({ "kind": "ext4" }), vec![calls]);
     let commit = *all.iter().find(|served| is_commit(served)).unwrap();
-    let flush = *all.iter().find(|served| served.request.operation == Operation::Flush).unwrap();
+    let flush = *all
+        .iter()
+        .find(|served| served.request.operation == Operation::Flush)
+        .unwrap();
     assert!(flush.ended <= commit.issued);
-    let writes =
-        || all.iter().filter(|served| served.request.operation == Operation::Write && !is_commit(served));
+    let writes = || {
+        all.iter()
+            .filter(|served| served.request.operation == Operation::Write && !is_commit(served))
+    };
     // The pages of the file, together; then the log.
     let (data, log) = (writes().next().unwrap(), writes().nth(1).unwrap());
     assert_eq!(data.request.extent.sectors.0, 24);
     assert!(data.ended <= log.issued && log.ended <= flush.issued);
-    assert_eq!(commit.request.extent.start, log.request.extent.end(), "the log goes on");
+    assert_eq!(
+        commit.request.extent.start,
+        log.request.extent.end(),
+        "the log goes on"
+    );
 }
 
 #[test]
 fn metadata_reach_their_place_only_behind_the_transaction_that_they_are_in() {
     for kind in ["ext4", "xfs"] {
-        let calls = [&create("a", 9000)[..], &[Call::Fsync { fd: FD }, Call::Sync]].concat();
+        let calls = [
+            &create("a", 9000)[..],
+            &[Call::Fsync { fd: FD }, Call::Sync],
+        ]
+        .concat();
         let (_, all) = on(json!({ "kind": kind }), vec![calls]);
         let first = *all.iter().find(|served| is_commit(served)).unwrap();
         let metadata = metadata(kind, "a");
@@ -143,15 +185,34 @@ fn metadata_reach_their_place_only_behind_the_transaction_that_they_are_in() {
 /// The same, while the device pulls these of its addresses after each event.
 fn pulling(files: Value, calls: Vec<Call<'static>>, extent: Extent) -> Vec<Served> {
     let vfs = host(files, 1000, 1, Box::new(Calls::new(vec![calls])));
-    let pull = Signal::Pull { extent: Some(extent), sectors: extent.sectors };
-    run(vfs, |_| (Duration::from_millis(1), Status::Done), || Some(pull)).1
+    let pull = Signal::Pull {
+        extent: Some(extent),
+        sectors: extent.sectors,
+    };
+    run(
+        vfs,
+        |_| (Duration::from_millis(1), Status::Done),
+        || Some(pull),
+    )
+    .1
 }
 
 #[test]
 fn a_pull_of_everything_leaves_the_order_of_log_and_metadata_as_it_is() {
     for kind in ["ext4", "xfs"] {
-        let calls = [&create("a", 9000)[..], &[Call::Fsync { fd: FD }, Call::Sync]].concat();
-        let all = pulling(json!({ "kind": kind }), calls, Extent { start: Lbn(0), sectors: CAPACITY });
+        let calls = [
+            &create("a", 9000)[..],
+            &[Call::Fsync { fd: FD }, Call::Sync],
+        ]
+        .concat();
+        let all = pulling(
+            json!({ "kind": kind }),
+            calls,
+            Extent {
+                start: Lbn(0),
+                sectors: CAPACITY,
+            },
+        );
         let first = *all.iter().find(|served| is_commit(served)).unwrap();
         for served in writes_to(&all, &metadata(kind, "a")).filter(|served| !is_commit(served)) {
             let of_log = served.request.extent.end() == first.request.extent.start;
@@ -164,28 +225,59 @@ fn a_pull_of_everything_leaves_the_order_of_log_and_metadata_as_it_is() {
 fn a_pull_of_addresses_writes_the_dirty_pages_that_belong_there_and_no_others() {
     const OTHER: Fd = Fd(4);
     let calls = |sync: &[Call<'static>]| {
-        let open = Call::Open { path: "there/deep/one", fd: OTHER, how: How::READ };
-        let reads = (0..20).map(|at| Call::Read { fd: OTHER, at: Some(at * 4096), bytes: 4096 });
-        let made = [&create("a", 9000)[..], sync, &create("b", 9000)[..], sync, &[open]].concat();
+        let open = Call::Open {
+            path: "there/deep/one",
+            fd: OTHER,
+            how: How::READ,
+        };
+        let reads = (0..20).map(|at| Call::Read {
+            fd: OTHER,
+            at: Some(at * 4096),
+            bytes: 4096,
+        });
+        let made = [
+            &create("a", 9000)[..],
+            sync,
+            &create("b", 9000)[..],
+            sync,
+            &[open],
+        ]
+        .concat();
         made.into_iter().chain(reads).collect::<Vec<_>>()
     };
     // Where the files are: what is written for each of two fsyncs.
-    let (_, all) = on(json!({ "kind": "ext2" }), vec![calls(&[Call::Fsync { fd: FD }])]);
+    let (_, all) = on(
+        json!({ "kind": "ext2" }),
+        vec![calls(&[Call::Fsync { fd: FD }])],
+    );
     let of_files: Vec<Extent> = all
         .iter()
-        .filter(|served| served.request.operation == Operation::Write && served.request.extent.sectors.0 > 8)
+        .filter(|served| {
+            served.request.operation == Operation::Write && served.request.extent.sectors.0 > 8
+        })
         .map(|served| served.request.extent)
         .collect();
     assert_eq!(of_files.len(), 2, "{of_files:?}");
-    for (wanted, part) in [(of_files[0], 24), (of_files[1], 24), (Extent::new(of_files[0].start.0 + 9, 2), 8)]
-    {
+    for (wanted, part) in [
+        (of_files[0], 24),
+        (of_files[1], 24),
+        (Extent::new(of_files[0].start.0 + 9, 2), 8),
+    ] {
         let writes: Vec<Extent> = pulling(json!({ "kind": "ext2" }), calls(&[]), wanted)
             .iter()
             .filter(|served| served.request.operation == Operation::Write)
             .map(|served| served.request.extent)
             .collect();
-        assert!(writes.iter().all(|extent| extent.start < wanted.end() && wanted.start < extent.end()));
-        assert_eq!(writes.iter().map(|extent| extent.sectors.0).sum::<u64>(), part, "{writes:?}");
+        assert!(
+            writes
+                .iter()
+                .all(|extent| extent.start < wanted.end() && wanted.start < extent.end())
+        );
+        assert_eq!(
+            writes.iter().map(|extent| extent.sectors.0).sum::<u64>(),
+            part,
+            "{writes:?}"
+        );
     }
 }
 
@@ -196,21 +288,46 @@ fn windows_end_where_tracks_end_and_a_page_of_two_tracks_goes_with_the_second() 
     tracks.push_run(Sectors(203), CAPACITY.0 / 203).unwrap();
     tracks.push(Sectors(CAPACITY.0 % 203)).unwrap();
     let tracks = Arc::new(tracks.finish("a test").unwrap());
-    let open = Call::Open { path: "device", fd: FD, how: How::READ };
-    let reads = (0..1000).map(|at| Call::Read { fd: FD, at: Some(at * 4096), bytes: 4096 });
-    let program = OnDevice(Calls::new(vec![std::iter::once(open).chain(reads).collect()]));
-    let vfs = host_on(json!({ "kind": "raw" }), 2000, 1, Box::new(program), Some(tracks.clone()));
+    let open = Call::Open {
+        path: "device",
+        fd: FD,
+        how: How::READ,
+    };
+    let reads = (0..1000).map(|at| Call::Read {
+        fd: FD,
+        at: Some(at * 4096),
+        bytes: 4096,
+    });
+    let program = OnDevice(Calls::new(vec![
+        std::iter::once(open).chain(reads).collect(),
+    ]));
+    let vfs = host_on(
+        json!({ "kind": "raw" }),
+        2000,
+        1,
+        Box::new(program),
+        Some(tracks.clone()),
+    );
     let (_, all) = quiet(vfs, |_| (Duration::from_millis(1), Status::Done));
     for Served { request, .. } in &all {
         let behind = Lbn(request.extent.start.0 + 8);
-        let rest = Extent { start: behind, sectors: request.extent.end().since(behind) };
-        assert!(rest.sectors == Sectors(0) || !tracks.straddles(rest), "{request:?}");
+        let rest = Extent {
+            start: behind,
+            sectors: request.extent.end().since(behind),
+        };
+        assert!(
+            rest.sectors == Sectors(0) || !tracks.straddles(rest),
+            "{request:?}"
+        );
     }
-    let alone = all
-        .iter()
-        .filter(|served| tracks.straddles(served.request.extent) && served.request.extent.sectors.0 == 8);
+    let alone = all.iter().filter(|served| {
+        tracks.straddles(served.request.extent) && served.request.extent.sectors.0 == 8
+    });
     // A window may end there by its own length; that each track ended with such a page was a fault.
-    assert!(alone.count() < 4, "a page of two tracks is no window of its own");
+    assert!(
+        alone.count() < 4,
+        "a page of two tracks is no window of its own"
+    );
 }
 
 #[test]
@@ -218,9 +335,16 @@ fn without_barriers_nothing_is_flushed_or_forced() {
     for kind in ["ext2", "ext4", "xfs"] {
         let calls = || [&create("a", 9000)[..], &[Call::Fsync { fd: FD }]].concat();
         let (_, all) = on(json!({ "kind": kind, "barrier": false }), vec![calls()]);
-        assert!(all.iter().all(|served| served.request.operation != Operation::Flush && !is_commit(served)));
+        assert!(
+            all.iter()
+                .all(|served| served.request.operation != Operation::Flush && !is_commit(served))
+        );
         let (_, all) = on(json!({ "kind": kind }), vec![calls()]);
-        assert!(all.iter().any(|served| served.request.operation == Operation::Flush), "{kind}");
+        assert!(
+            all.iter()
+                .any(|served| served.request.operation == Operation::Flush),
+            "{kind}"
+        );
     }
 }
 
@@ -231,10 +355,18 @@ fn those_who_fsync_at_once_share_transactions() {
     let (counters, all) = on(json!({ "kind": "ext4" }), paths.map(calls).to_vec());
     let commits = all.iter().filter(|served| is_commit(served)).count();
     assert!((1..=3).contains(&commits), "{commits}");
-    let fsync = counters.hosts[0].operations.iter().find(|operation| operation.kind == "fsync").unwrap();
+    let fsync = counters.hosts[0]
+        .operations
+        .iter()
+        .find(|operation| operation.kind == "fsync")
+        .unwrap();
     assert_eq!(fsync.calls, 8);
     // The log is charged to those who changed something, not to who asked for it.
-    let create = counters.hosts[0].operations.iter().find(|operation| operation.kind == "create").unwrap();
+    let create = counters.hosts[0]
+        .operations
+        .iter()
+        .find(|operation| operation.kind == "create")
+        .unwrap();
     assert!(create.device_writes > 0.0);
 }
 
@@ -242,9 +374,14 @@ fn those_who_fsync_at_once_share_transactions() {
 fn ext2_writes_the_inode_in_place() {
     let calls = [&create("a", 9000)[..], &[Call::Fsync { fd: FD }]].concat();
     let (_, all) = on(json!({ "kind": "ext2" }), vec![calls]);
-    let flush = *all.iter().find(|served| served.request.operation == Operation::Flush).unwrap();
+    let flush = *all
+        .iter()
+        .find(|served| served.request.operation == Operation::Flush)
+        .unwrap();
     let metadata = metadata("ext2", "a");
-    let before = writes_to(&all, &metadata).filter(|served| served.ended <= flush.issued).count();
+    let before = writes_to(&all, &metadata)
+        .filter(|served| served.ended <= flush.issued)
+        .count();
     assert!(before >= 1, "{all:?}");
 }
 
@@ -256,8 +393,16 @@ fn a_file_without_a_name_lives_until_it_is_closed() {
             &[
                 Call::Remove { path: "a" },
                 Call::Stat { path: "a" },
-                Call::Write { fd: FD, at: Some(9000), bytes: 1000 },
-                Call::Read { fd: FD, at: Some(0), bytes: 20_000 },
+                Call::Write {
+                    fd: FD,
+                    at: Some(9000),
+                    bytes: 1000,
+                },
+                Call::Read {
+                    fd: FD,
+                    at: Some(0),
+                    bytes: 20_000,
+                },
                 Call::List { path: "" },
                 Call::Close { fd: FD },
                 Call::List { path: "" },
@@ -265,9 +410,10 @@ fn a_file_without_a_name_lives_until_it_is_closed() {
         ];
         let program = Calls::new(vec![calls.concat()]);
         let given = program.given.clone();
-        quiet(host(json!({ "kind": kind }), 1000, 1, Box::new(program)), |_| {
-            (Duration::from_millis(1), Status::Done)
-        });
+        quiet(
+            host(json!({ "kind": kind }), 1000, 1, Box::new(program)),
+            |_| (Duration::from_millis(1), Status::Done),
+        );
         let given = given.lock().unwrap();
         assert!(given[3].is_err(), "{kind}: {:?}", given[3]);
         assert_eq!((&given[4], &given[5]), (&Ok(1000), &Ok(10_000)), "{kind}");
@@ -278,16 +424,38 @@ fn a_file_without_a_name_lives_until_it_is_closed() {
 
 #[test]
 fn what_passes_memory_by_is_transferred_as_it_lies() {
-    let direct = How { direct: true, ..How::CREATE };
+    let direct = How {
+        direct: true,
+        ..How::CREATE
+    };
     let calls = vec![
-        Call::Open { path: "a", fd: FD, how: direct },
-        Call::Write { fd: FD, at: None, bytes: 32 << 10 },
-        Call::Read { fd: FD, at: Some(4096 + 512), bytes: 1024 },
-        Call::Read { fd: FD, at: Some(4096 + 512), bytes: 1024 },
+        Call::Open {
+            path: "a",
+            fd: FD,
+            how: direct,
+        },
+        Call::Write {
+            fd: FD,
+            at: None,
+            bytes: 32 << 10,
+        },
+        Call::Read {
+            fd: FD,
+            at: Some(4096 + 512),
+            bytes: 1024,
+        },
+        Call::Read {
+            fd: FD,
+            at: Some(4096 + 512),
+            bytes: 1024,
+        },
     ];
     for kind in ["ext2", "ext4", "xfs"] {
         let (_, all) = on(json!({ "kind": kind }), vec![calls.clone()]);
-        let write = all.iter().find(|served| served.request.extent.sectors.0 == 64).unwrap();
+        let write = all
+            .iter()
+            .find(|served| served.request.extent.sectors.0 == 64)
+            .unwrap();
         let start = write.request.extent.start.0;
         let reads = all.iter().filter(|served| {
             let extent = served.request.extent;
@@ -301,19 +469,51 @@ fn what_passes_memory_by_is_transferred_as_it_lies() {
 #[test]
 fn a_descriptor_that_is_not_open_or_not_for_this_is_refused() {
     let program = Calls::new(vec![vec![
-        Call::Read { fd: Fd(9), at: None, bytes: 1 },
-        Call::Open { path: "a", fd: FD, how: How::CREATE },
+        Call::Read {
+            fd: Fd(9),
+            at: None,
+            bytes: 1,
+        },
+        Call::Open {
+            path: "a",
+            fd: FD,
+            how: How::CREATE,
+        },
         Call::Close { fd: FD },
-        Call::Open { path: "a", fd: FD, how: How::READ },
-        Call::Write { fd: FD, at: None, bytes: 1 },
-        Call::Open { path: "b", fd: FD, how: How::READ },
-        Call::Open { path: "a", fd: FD, how: How { exclusive: true, ..How::CREATE } },
-        Call::Open { path: "", fd: FD, how: How::WRITE },
+        Call::Open {
+            path: "a",
+            fd: FD,
+            how: How::READ,
+        },
+        Call::Write {
+            fd: FD,
+            at: None,
+            bytes: 1,
+        },
+        Call::Open {
+            path: "b",
+            fd: FD,
+            how: How::READ,
+        },
+        Call::Open {
+            path: "a",
+            fd: FD,
+            how: How {
+                exclusive: true,
+                ..How::CREATE
+            },
+        },
+        Call::Open {
+            path: "",
+            fd: FD,
+            how: How::WRITE,
+        },
     ]]);
     let given = program.given.clone();
-    quiet(host(json!({ "kind": "ext4" }), 1000, 1, Box::new(program)), |_| {
-        (Duration::from_millis(1), Status::Done)
-    });
+    quiet(
+        host(json!({ "kind": "ext4" }), 1000, 1, Box::new(program)),
+        |_| (Duration::from_millis(1), Status::Done),
+    );
     let failed: Vec<bool> = given.lock().unwrap().iter().map(Result::is_err).collect();
     assert_eq!(failed, [true, false, false, false, true, true, true, true]);
 }
@@ -324,17 +524,36 @@ fn a_descriptor_that_is_not_open_or_not_for_this_is_refused() {
 fn write_back_that_failed_is_told_by_the_next_fsync_once() {
     for kind in ["ext2", "ext4", "xfs"] {
         let fsync = Call::Fsync { fd: FD };
-        let again = [Call::Close { fd: FD }, Call::Open { path: "a", fd: FD, how: How::WRITE }, fsync];
-        let calls = [&create("a", 100_000)[..], &[Call::Sync, fsync, fsync], &again].concat();
+        let again = [
+            Call::Close { fd: FD },
+            Call::Open {
+                path: "a",
+                fd: FD,
+                how: How::WRITE,
+            },
+            fsync,
+        ];
+        let calls = [
+            &create("a", 100_000)[..],
+            &[Call::Sync, fsync, fsync],
+            &again,
+        ]
+        .concat();
         let program = Calls::new(vec![calls]);
         let given = program.given.clone();
         let mut failed = 0;
-        quiet(host(json!({ "kind": kind }), 1000, 1, Box::new(program)), |request| {
-            let data = request.operation == Operation::Write && request.extent.sectors.0 > 64;
-            let fails = data && failed == 0;
-            failed += u32::from(fails);
-            (Duration::from_millis(1), if fails { Status::Lost } else { Status::Done })
-        });
+        quiet(
+            host(json!({ "kind": kind }), 1000, 1, Box::new(program)),
+            |request| {
+                let data = request.operation == Operation::Write && request.extent.sectors.0 > 64;
+                let fails = data && failed == 0;
+                failed += u32::from(fails);
+                (
+                    Duration::from_millis(1),
+                    if fails { Status::Lost } else { Status::Done },
+                )
+            },
+        );
         assert_eq!(failed, 1, "{kind}");
         let given = given.lock().unwrap();
         assert_eq!(given[3], Err(CallError::Device), "{kind}: {given:?}");
@@ -345,19 +564,52 @@ fn write_back_that_failed_is_told_by_the_next_fsync_once() {
 #[test]
 fn what_is_laid_out_lies_on_the_device_and_not_in_memory() {
     for kind in ["ext2", "ext4", "xfs"] {
-        let open = |path| Call::Open { path, fd: FD, how: How::READ };
-        let read = Call::Read { fd: FD, at: None, bytes: 1 << 20 };
-        let calls = vec![open("there/deep/one"), read, open("there/two"), read, Call::List { path: "empty" }];
+        let open = |path| Call::Open {
+            path,
+            fd: FD,
+            how: How::READ,
+        };
+        let read = Call::Read {
+            fd: FD,
+            at: None,
+            bytes: 1 << 20,
+        };
+        let calls = vec![
+            open("there/deep/one"),
+            read,
+            open("there/two"),
+            read,
+            Call::List { path: "empty" },
+        ];
         let program = Calls::new(vec![calls]);
         let given = program.given.clone();
         let vfs = host(json!({ "kind": kind }), 1000, 1, Box::new(program));
         let (counters, _) = quiet(vfs, |_| (Duration::from_millis(1), Status::Done));
-        let given: Vec<u64> = given.lock().unwrap().iter().map(|result| result.clone().unwrap()).collect();
-        assert_eq!((given[1], given[3], given[4]), (100_000, 50_000, 0), "{kind}");
-        let reads = counters.hosts[0].operations.iter().find(|operation| operation.kind == "read").unwrap();
-        assert!(reads.device_reads >= 2.0 && reads.times.latency_ms.max >= 1.0, "{kind}: {reads:?}");
+        let given: Vec<u64> = given
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|result| result.clone().unwrap())
+            .collect();
+        assert_eq!(
+            (given[1], given[3], given[4]),
+            (100_000, 50_000, 0),
+            "{kind}"
+        );
+        let reads = counters.hosts[0]
+            .operations
+            .iter()
+            .find(|operation| operation.kind == "read")
+            .unwrap();
         assert!(
-            counters.layers[0].readings.iter().all(|one| one.name != "memory_dirty_mb" || one.value == 0.0)
+            reads.device_reads >= 2.0 && reads.times.latency_ms.max >= 1.0,
+            "{kind}: {reads:?}"
+        );
+        assert!(
+            counters.layers[0]
+                .readings
+                .iter()
+                .all(|one| one.name != "memory_dirty_mb" || one.value == 0.0)
         );
     }
 }
@@ -394,18 +646,28 @@ impl Program for Door {
 
 #[test]
 fn who_waits_is_asked_again_when_another_has_gone_on_even_if_that_waits_then_too() {
-    let door = Door { open: false, left: 2, opens: true };
-    let (counters, _) = quiet(host(json!({ "kind": "ext2" }), 1000, 1, Box::new(door)), |_| {
-        (Duration::from_millis(1), Status::Done)
-    });
+    let door = Door {
+        open: false,
+        left: 2,
+        opens: true,
+    };
+    let (counters, _) = quiet(
+        host(json!({ "kind": "ext2" }), 1000, 1, Box::new(door)),
+        |_| (Duration::from_millis(1), Status::Done),
+    );
     assert_eq!(counters.hosts[0].operations[0].calls, 1);
 }
 
 #[test]
 #[should_panic(expected = "wait for each other")]
 fn processes_that_all_wait_end_the_run_with_an_error() {
-    let door = Door { open: false, left: 2, opens: false };
-    quiet(host(json!({ "kind": "ext2" }), 1000, 1, Box::new(door)), |_| {
-        (Duration::from_millis(1), Status::Done)
-    });
+    let door = Door {
+        open: false,
+        left: 2,
+        opens: false,
+    };
+    quiet(
+        host(json!({ "kind": "ext2" }), 1000, 1, Box::new(door)),
+        |_| (Duration::from_millis(1), Status::Done),
+    );
 }

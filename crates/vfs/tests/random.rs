@@ -30,8 +30,14 @@ impl Program for Chance {
 
     fn laid_out(&self) -> Vec<Laid> {
         vec![
-            Laid { path: "d0/f1".into(), bytes: Some(Bytes(300_000)) },
-            Laid { path: "d1".into(), bytes: None },
+            Laid {
+                path: "d0/f1".into(),
+                bytes: Some(Bytes(300_000)),
+            },
+            Laid {
+                path: "d1".into(),
+                bytes: None,
+            },
         ]
     }
 
@@ -71,16 +77,28 @@ impl Program for Chance {
                     durable: random.chance(0.1),
                     exclusive: random.chance(0.05),
                 };
-                Call::Open { path: &self.path, fd, how }
+                Call::Open {
+                    path: &self.path,
+                    fd,
+                    how,
+                }
             }
             4 => Call::Close { fd },
             5..=7 => Call::Read { fd, at, bytes },
             8..=11 => Call::Write { fd, at, bytes },
             12 => Call::Fsync { fd },
-            13 => Call::Truncate { path: &self.path, bytes },
-            14 => Call::MakeDirectory { path: self.path.split('/').next().unwrap_or_default() },
+            13 => Call::Truncate {
+                path: &self.path,
+                bytes,
+            },
+            14 => Call::MakeDirectory {
+                path: self.path.split('/').next().unwrap_or_default(),
+            },
             15 => Call::Remove { path: &self.path },
-            16 => Call::Rename { from: &self.path, to: &self.other },
+            16 => Call::Rename {
+                from: &self.path,
+                to: &self.other,
+            },
             17 => Call::List { path: "d0" },
             18 => Call::Resize { fd, bytes },
             _ if random.chance(0.2) => Call::Sync,
@@ -100,12 +118,25 @@ fn run(
 ) -> (Counters, Vec<Served>) {
     let random = Seed(seed).stream("calls");
     let (path, other) = (String::new(), String::new());
-    let program = Chance { random, left: calls, processes, ended: 0, path, other, answers: 0, synced: false };
+    let program = Chance {
+        random,
+        left: calls,
+        processes,
+        ended: 0,
+        path,
+        other,
+        answers: 0,
+        synced: false,
+    };
     let vfs = common::host(json!({ "kind": kind }), pages, seed, Box::new(program));
     let mut device = Seed(seed).stream("device");
     let serve = |request: &Request| {
         assert!(request.operation == Operation::Flush || request.extent.sectors > Sectors::ZERO);
-        let status = if losses && device.chance(0.05) { Status::Lost } else { Status::Done };
+        let status = if losses && device.chance(0.05) {
+            Status::Lost
+        } else {
+            Status::Done
+        };
         (Duration::from_micros(1 + device.below(20_000)), status)
     };
     let mut chance = Seed(seed).stream("pulls");
@@ -113,12 +144,18 @@ fn run(
         let sectors = Sectors(1 + chance.below(4000));
         let start = Lbn(chance.below(common::CAPACITY.0 - sectors.0));
         let extent = chance.chance(0.5).then_some(Extent { start, sectors });
-        chance.chance(0.1).then_some(Signal::Pull { extent, sectors })
+        chance
+            .chance(0.1)
+            .then_some(Signal::Pull { extent, sectors })
     })
 }
 
 fn calls_made(counters: &Counters) -> u64 {
-    counters.hosts[0].operations.iter().map(|operation| operation.calls).sum()
+    counters.hosts[0]
+        .operations
+        .iter()
+        .map(|operation| operation.calls)
+        .sum()
 }
 
 proptest! {

@@ -30,25 +30,43 @@ fn main() {
         ("lzvs", 2, json!({ "zones": 30, "ratio": "290/145" })),
         ("lzvs", 8, json!({ "zones": 30, "ratio": "290/145" })),
         ("lzvs", 2, json!({ "zones": 2000, "ratio": "290/145" })),
-        ("lzvs-geo", 2, json!({ "member_zones": vec![zones.clone(); 2] })),
-        ("lzvs-geo", 8, json!({ "member_zones": vec![zones.clone(); 8] })),
-        ("lzvs-geo", 2, json!({ "member_zones": vec![zones.clone(); 2], "zones": parts })),
+        (
+            "lzvs-geo",
+            2,
+            json!({ "member_zones": vec![zones.clone(); 2] }),
+        ),
+        (
+            "lzvs-geo",
+            8,
+            json!({ "member_zones": vec![zones.clone(); 8] }),
+        ),
+        (
+            "lzvs-geo",
+            2,
+            json!({ "member_zones": vec![zones.clone(); 2], "zones": parts }),
+        ),
         ("lzvs-naive", 2, json!({})),
         ("lzvs-naive", 8, json!({})),
     ] {
         let entry = find("layout", REGISTRY, "layout", name).expect("a known layout");
         let keys = keys.as_object().cloned().unwrap_or_default();
         let begin = Instant::now();
-        let layout = (entry.build)(&keys, &vec![Sectors(MEMBER); members]).expect("a possible layout");
+        let layout =
+            (entry.build)(&keys, &vec![Sectors(MEMBER); members]).expect("a possible layout");
         let built_ms = begin.elapsed().as_secs_f64() * 1e3;
-        println!("{name} of {members}: {:.0} M maps/s, built in {built_ms:.1} ms", rate(&*layout) / 1e6);
+        println!(
+            "{name} of {members}: {:.0} M maps/s, built in {built_ms:.1} ms",
+            rate(&*layout) / 1e6
+        );
     }
 }
 
 /// Maps a second, in the round that was disturbed least.
 fn rate(layout: &dyn Layout) -> f64 {
     let mut random: Random = Seed(1).stream("addresses");
-    let addresses: Vec<Lbn> = (0..ADDRESSES).map(|_| Lbn(random.below(layout.capacity().0))).collect();
+    let addresses: Vec<Lbn> = (0..ADDRESSES)
+        .map(|_| Lbn(random.below(layout.capacity().0)))
+        .collect();
     let round = |_| {
         let begin = Instant::now();
         for &address in &addresses {

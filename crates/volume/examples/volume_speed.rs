@@ -8,7 +8,8 @@
 
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{
-    Breakdown, Completion, Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId, Status,
+    Breakdown, Completion, Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId,
+    Status,
 };
 use fullstroke_units::{Duration, Random, Sectors, Seed, Time};
 use fullstroke_volume::{REGISTRY, Volume};
@@ -19,9 +20,16 @@ const REQUESTS: u64 = 2_000_000;
 const IN_FLIGHT: u64 = 32;
 
 fn main() {
-    for (name, sectors) in [("raid0", 8), ("raid10", 8), ("raid5", 8), ("raid6", 8), ("raid5", 512)] {
+    for (name, sectors) in [
+        ("raid0", 8),
+        ("raid10", 8),
+        ("raid5", 8),
+        ("raid6", 8),
+        ("raid5", 512),
+    ] {
         let entry = find("layout", REGISTRY, "layout", name).expect("a known layout");
-        let layout = (entry.build)(&Keys::new(), &[Sectors(17_783_240); 8]).expect("a possible layout");
+        let layout =
+            (entry.build)(&Keys::new(), &[Sectors(17_783_240); 8]).expect("a possible layout");
         let begin = Instant::now();
         let member_ios = run(Volume::new(layout), sectors);
         let nanoseconds = begin.elapsed().as_nanos() as f64 / REQUESTS as f64;
@@ -62,13 +70,32 @@ fn run(mut volume: Volume, sectors: u64) -> u64 {
 }
 
 fn draw(random: &mut Random, number: u64, sectors: u64, capacity: Sectors) -> Request {
-    let operation = if random.chance(0.66) { Operation::Read } else { Operation::Write };
+    let operation = if random.chance(0.66) {
+        Operation::Read
+    } else {
+        Operation::Write
+    };
     let extent = Extent::new(random.below((capacity.0 - sectors) / 8) * 8, sectors);
-    Request { id: RequestId(number), origin: number, operation, extent, ..Request::default() }
+    Request {
+        id: RequestId(number),
+        origin: number,
+        operation,
+        extent,
+        ..Request::default()
+    }
 }
 
 fn answer(now: Time, request: &Request) -> Completion {
     let transfer = Duration::from_nanos(1);
-    let breakdown = Breakdown { transfer, ..Breakdown::default() };
-    Completion { id: request.id, submitted: now, finished: now + transfer, status: Status::Done, breakdown }
+    let breakdown = Breakdown {
+        transfer,
+        ..Breakdown::default()
+    };
+    Completion {
+        id: request.id,
+        submitted: now,
+        finished: now + transfer,
+        status: Status::Done,
+        breakdown,
+    }
 }

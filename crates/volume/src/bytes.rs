@@ -79,7 +79,12 @@ impl Device for Array {
 
 impl Array {
     pub(crate) fn new(layout: Box<dyn Layout>, members: Vec<Box<dyn Device>>) -> Array {
-        Array { layout, members, reversed: false, plan: Plan::new(Detail::Bytes) }
+        Array {
+            layout,
+            members,
+            reversed: false,
+            plan: Plan::new(Detail::Bytes),
+        }
     }
 
     /// Zeroed memory under `layout`.
@@ -92,8 +97,17 @@ impl Array {
     }
 
     /// Carries a request out, if it can be.
-    pub(crate) fn attempt(&mut self, operation: Operation, extent: Extent, bytes: &mut [u8]) -> Status {
-        let request = Request { operation, extent, ..Request::default() };
+    pub(crate) fn attempt(
+        &mut self,
+        operation: Operation,
+        extent: Extent,
+        bytes: &mut [u8],
+    ) -> Status {
+        let request = Request {
+            operation,
+            extent,
+            ..Request::default()
+        };
         let status = self.layout.plan(&request, Below::NOTHING, &mut self.plan);
         if status == Status::Done {
             let request = self.run_plan(bytes.to_vec());
@@ -104,25 +118,45 @@ impl Array {
 
     /// Fills `member` on, which is being rebuilt, by about `most` sectors.
     pub(crate) fn fill(&mut self, member: usize, most: u64) {
-        let MemberState::Rebuilding { done } = self.layout.member_state(member) else { return };
-        let reached = self.layout.plan_rebuild(&[member], done, Sectors(most), &mut self.plan);
-        let written = self.plan.ios().iter().filter(|io| io.operation != Operation::Read);
+        let MemberState::Rebuilding { done } = self.layout.member_state(member) else {
+            return;
+        };
+        let reached = self
+            .layout
+            .plan_rebuild(&[member], done, Sectors(most), &mut self.plan);
+        let written = self
+            .plan
+            .ios()
+            .iter()
+            .filter(|io| io.operation != Operation::Read);
         for io in written {
-            assert_eq!((io.member as usize, io.operation), (member, Operation::Write));
-            assert!(io.extent.start.0 >= done.0 && io.extent.end().0 <= reached.0, "only what it says");
+            assert_eq!(
+                (io.member as usize, io.operation),
+                (member, Operation::Write)
+            );
+            assert!(
+                io.extent.start.0 >= done.0 && io.extent.end().0 <= reached.0,
+                "only what it says"
+            );
         }
         self.run_plan(Vec::new());
         let used = self.layout.member_used(member);
         assert!(reached > done || done == used, "each step leads on");
         assert!(reached <= used);
         let whole = reached == used;
-        let state = if whole { MemberState::Alive } else { MemberState::Rebuilding { done: reached } };
+        let state = if whole {
+            MemberState::Alive
+        } else {
+            MemberState::Rebuilding { done: reached }
+        };
         self.layout.set_member_state(member, state);
     }
 
     /// Carries out the next copy of a shift; at its end settles. Answers whether it was one.
     pub(crate) fn copy(&mut self, most: u64) -> bool {
-        let Some(gears) = self.layout.gears() else { return false };
+        let Some(gears) = self.layout.gears() else {
+            return false;
+        };
         if gears.plan_copy(Sectors(most), &mut self.plan).is_none() {
             gears.settle();
             return false;
@@ -136,7 +170,9 @@ impl Array {
         let before = self.all_members();
         let mut next = Some(0);
         while let Some(from) = next {
-            let Some(gears) = self.layout.gears() else { return 0 };
+            let Some(gears) = self.layout.gears() else {
+                return 0;
+            };
             next = gears.plan_check(from, Sectors(most), &mut self.plan);
             if next.is_some() {
                 assert!(next > Some(from), "each step leads on");
@@ -150,13 +186,20 @@ impl Array {
 
     /// Computes a run of a member from the others, and writes it there, if that can be done.
     pub(crate) fn mend(&mut self, member: usize, extent: Extent) -> bool {
-        let Some(gears) = self.layout.gears() else { return false };
+        let Some(gears) = self.layout.gears() else {
+            return false;
+        };
         let can = gears.plan_mend(member, extent, &mut self.plan);
         if can {
             // Another part of it may hold another member's soft state.
-            let own = self.plan.ios().iter().filter(|io| io.member as usize == member);
+            let own = self
+                .plan
+                .ios()
+                .iter()
+                .filter(|io| io.member as usize == member);
             let mut reads = own.filter(|io| io.operation == Operation::Read);
-            let meets = |io: &MemberIo| io.extent.start < extent.end() && extent.start < io.extent.end();
+            let meets =
+                |io: &MemberIo| io.extent.start < extent.end() && extent.start < io.extent.end();
             assert!(!reads.any(meets), "it cannot be read");
             self.run_plan(Vec::new());
         }
@@ -166,10 +209,17 @@ impl Array {
     /// The sectors of all members.
     pub(crate) fn all_members(&mut self) -> Vec<Vec<Vec<u8>>> {
         let members = 0..self.layout.members();
-        let all = |member| (0..self.layout.member_capacity(member).0).map(move |lbn| (member, lbn)).collect();
+        let all = |member| {
+            (0..self.layout.member_capacity(member).0)
+                .map(move |lbn| (member, lbn))
+                .collect()
+        };
         let all: Vec<Vec<(usize, u64)>> = members.map(all).collect();
         let read = |sectors: Vec<(usize, u64)>| {
-            sectors.into_iter().map(|(member, lbn)| self.member_sector(member, lbn)).collect()
+            sectors
+                .into_iter()
+                .map(|(member, lbn)| self.member_sector(member, lbn))
+                .collect()
         };
         all.into_iter().map(read).collect()
     }
@@ -179,7 +229,14 @@ impl Array {
         let mut buffers = Buffers::new(request, &self.plan);
         let count = self.plan.strands().len();
         for order in 0..count {
-            self.run_strand(if self.reversed { count - 1 - order } else { order }, &mut buffers);
+            self.run_strand(
+                if self.reversed {
+                    count - 1 - order
+                } else {
+                    order
+                },
+                &mut buffers,
+            );
         }
         buffers.request
     }
@@ -207,7 +264,9 @@ impl Array {
     /// Overwrites a whole member with noise.
     pub(crate) fn scramble(&mut self, member: usize) {
         let sectors = self.layout.member_capacity(member).0;
-        let mut noise: Vec<u8> = (0..sectors as usize * SECTOR).map(|at| (at * 89 + 7) as u8).collect();
+        let mut noise: Vec<u8> = (0..sectors as usize * SECTOR)
+            .map(|at| (at * 89 + 7) as u8)
+            .collect();
         self.members[member].perform(Operation::Write, Extent::new(0, sectors), &mut noise);
     }
 
@@ -227,21 +286,37 @@ impl Array {
 }
 
 /// Carries one I/O of `plan` out.
-pub(crate) fn run_io(members: &mut [Box<dyn Device>], plan: &Plan, io: usize, buffers: &mut Buffers) {
-    let MemberIo { member, operation, extent, .. } = plan.ios()[io];
+pub(crate) fn run_io(
+    members: &mut [Box<dyn Device>],
+    plan: &Plan,
+    io: usize,
+    buffers: &mut Buffers,
+) {
+    let MemberIo {
+        member,
+        operation,
+        extent,
+        ..
+    } = plan.ios()[io];
     let device = &mut members[member as usize];
     if !operation.transfers() {
         return device.perform(operation, extent, &mut []);
     }
     for piece in plan.pieces().iter().filter(|piece| piece.io as usize == io) {
-        let extent = Extent { start: piece.lbn, sectors: piece.sectors };
+        let extent = Extent {
+            start: piece.lbn,
+            sectors: piece.sectors,
+        };
         device.perform(operation, extent, buffers.at(piece.place, piece.sectors));
     }
 }
 
 impl Buffers {
     pub(crate) fn new(request: Vec<u8>, plan: &Plan) -> Buffers {
-        Buffers { request, scratch: vec![0xDD; plan.scratch().0 as usize * SECTOR] }
+        Buffers {
+            request,
+            scratch: vec![0xDD; plan.scratch().0 as usize * SECTOR],
+        }
     }
 
     fn at(&mut self, place: Place, sectors: Sectors) -> &mut [u8] {
@@ -253,7 +328,11 @@ impl Buffers {
 
     /// The arithmetic of one strand.
     pub(crate) fn run_steps(&mut self, plan: &Plan, strand: usize) {
-        for band in plan.bands().iter().filter(|band| band.strand as usize == strand) {
+        for band in plan
+            .bands()
+            .iter()
+            .filter(|band| band.strand as usize == strand)
+        {
             for step in plan.steps(band) {
                 check_step(band, step);
                 self.run_step(step);
@@ -265,7 +344,11 @@ impl Buffers {
         let from = self.at(step.from, step.sectors).to_vec();
         for (into, from) in self.at(step.into, step.sectors).iter_mut().zip(from) {
             let product = multiply(step.coefficient, from);
-            *into = if step.accumulate { *into ^ product } else { product };
+            *into = if step.accumulate {
+                *into ^ product
+            } else {
+                product
+            };
         }
     }
 }
@@ -279,9 +362,16 @@ fn check_step(band: &Band, step: &Step) {
 fn check_form(layout: &dyn Layout, plan: &Plan) {
     let mut next = 0;
     for (index, strand) in plan.strands().iter().enumerate() {
-        assert_eq!(strand.first_phase().start, next, "strands lie one behind the other");
+        assert_eq!(
+            strand.first_phase().start,
+            next,
+            "strands lie one behind the other"
+        );
         assert_eq!(strand.first_phase().end, strand.second_phase().start);
-        assert!(!strand.first_phase().is_empty(), "a strand has a first phase");
+        assert!(
+            !strand.first_phase().is_empty(),
+            "a strand has a first phase"
+        );
         for io in strand.first_phase().chain(strand.second_phase()) {
             assert_eq!(plan.ios()[io].strand as usize, index);
         }
@@ -295,8 +385,15 @@ fn check_form(layout: &dyn Layout, plan: &Plan) {
     }
     assert_eq!(next, plan.ios().len());
     for (index, io) in plan.ios().iter().enumerate() {
-        assert!(!layout.failed().contains(&io.member), "member {} has failed", io.member);
-        assert!(io.extent.within(layout.member_used(io.member as usize)), "{io:?}");
+        assert!(
+            !layout.failed().contains(&io.member),
+            "member {} has failed",
+            io.member
+        );
+        assert!(
+            io.extent.within(layout.member_used(io.member as usize)),
+            "{io:?}"
+        );
         check_pieces(plan, index, io);
     }
 }
@@ -312,7 +409,10 @@ fn check_phase(layout: &dyn Layout, ios: &[MemberIo], second: bool) {
         if layout.name().ends_with("paraid") && io.operation == Operation::Read {
             continue;
         }
-        for other in ios[at + 1..].iter().filter(|other| other.member == io.member) {
+        for other in ios[at + 1..]
+            .iter()
+            .filter(|other| other.member == io.member)
+        {
             let behind = |a: &MemberIo, b: &MemberIo| a.extent.end().0 + apart <= b.extent.start.0;
             assert!(behind(io, other) || behind(other, io));
         }
@@ -324,7 +424,11 @@ fn check_pieces(plan: &Plan, index: usize, io: &MemberIo) {
         return;
     }
     let mut at = io.extent.start;
-    for piece in plan.pieces().iter().filter(|piece| piece.io as usize == index) {
+    for piece in plan
+        .pieces()
+        .iter()
+        .filter(|piece| piece.io as usize == index)
+    {
         assert_eq!(piece.lbn, at, "pieces tile their I/O");
         at = Lbn(at.0 + piece.sectors.0);
     }

@@ -51,8 +51,13 @@ impl Counts {
         requests.member_ios += plan.ios().len() as u64;
         self.read_for_nothing += plan.read_for_nothing();
         if operation == Operation::Write {
-            let first = plan.strands().iter().filter(|strand| !strand.second_phase().is_empty());
-            self.pre_reads += first.map(|strand| strand.first_phase().len() as u64).sum::<u64>();
+            let first = plan
+                .strands()
+                .iter()
+                .filter(|strand| !strand.second_phase().is_empty());
+            self.pre_reads += first
+                .map(|strand| strand.first_phase().len() as u64)
+                .sum::<u64>();
         }
         for (sum, bands) in self.methods.iter_mut().zip(plan.methods()) {
             *sum += u64::from(*bands);
@@ -70,7 +75,11 @@ impl Counts {
     /// A member's write that waited for reads has finished.
     #[inline]
     pub(crate) fn written(&mut self, was_read: bool, completion: &Completion) {
-        let writes = if was_read { &mut self.rewrites } else { &mut self.others };
+        let writes = if was_read {
+            &mut self.rewrites
+        } else {
+            &mut self.others
+        };
         writes.count += 1;
         writes.rotation += completion.breakdown.rotation;
     }
@@ -88,22 +97,53 @@ impl Counts {
             Sectors(sectors) => share(sectors, 2 * self.reads.count),
         };
         let all = [
-            ("volume_ios_per_read", share(self.reads.member_ios, self.reads.count)),
+            (
+                "volume_ios_per_read",
+                share(self.reads.member_ios, self.reads.count),
+            ),
             ("volume_dummy_kib_per_read", dummy),
-            ("volume_ios_per_write", share(self.writes.member_ios, self.writes.count)),
-            ("volume_pre_reads_per_write", share(self.pre_reads, self.writes.count)),
-            ("volume_row_wait_ms_mean", self.row_wait.as_millis_f64() / self.held as f64),
+            (
+                "volume_ios_per_write",
+                share(self.writes.member_ios, self.writes.count),
+            ),
+            (
+                "volume_pre_reads_per_write",
+                share(self.pre_reads, self.writes.count),
+            ),
+            (
+                "volume_row_wait_ms_mean",
+                self.row_wait.as_millis_f64() / self.held as f64,
+            ),
             ("volume_full_stripe_share", method(Method::FullStripe)),
-            ("volume_read_modify_write_share", method(Method::ReadModifyWrite)),
-            ("volume_reconstruct_write_share", method(Method::ReconstructWrite)),
+            (
+                "volume_read_modify_write_share",
+                method(Method::ReadModifyWrite),
+            ),
+            (
+                "volume_reconstruct_write_share",
+                method(Method::ReconstructWrite),
+            ),
             ("volume_recover_share", method(Method::Recover)),
             ("volume_unprotected_share", method(Method::Unprotected)),
-            ("volume_rewrite_share", share(self.rewrites.count, second_phase)),
-            ("volume_rewrite_rotation_ms_mean", rotation_ms(self.rewrites)),
-            ("volume_other_write_rotation_ms_mean", rotation_ms(self.others)),
+            (
+                "volume_rewrite_share",
+                share(self.rewrites.count, second_phase),
+            ),
+            (
+                "volume_rewrite_rotation_ms_mean",
+                rotation_ms(self.rewrites),
+            ),
+            (
+                "volume_other_write_rotation_ms_mean",
+                rotation_ms(self.others),
+            ),
         ];
-        let counted: Vec<(&'static str, f64)> =
-            all.iter().chain(further).copied().filter(|(_, value)| !value.is_nan()).collect();
+        let counted: Vec<(&'static str, f64)> = all
+            .iter()
+            .chain(further)
+            .copied()
+            .filter(|(_, value)| !value.is_nan())
+            .collect();
         LayerReadings::new(format!("volume {layout}"), &counted)
     }
 }

@@ -61,8 +61,9 @@ impl ShiftRules {
     pub(crate) fn checked(self) -> Result<ShiftRules, ConfigError> {
         let ShiftRules { down, up, .. } = self;
         if !(down.is_finite() && up.is_finite() && down >= 0.0) {
-            let message =
-                format!("utilisations of {down} and {up} are none; write shares of the time, such as 0.1");
+            let message = format!(
+                "utilisations of {down} and {up} are none; write shares of the time, such as 0.1"
+            );
             return Err(ConfigError::new("shift_down", message));
         }
         if down >= up {

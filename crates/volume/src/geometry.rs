@@ -97,7 +97,9 @@ mod tests {
     /// What the members hold in the row that `lbn` of `member` is of.
     fn parities_beside(layout: &dyn Layout, lbn: Lbn) -> u32 {
         let is_parity = |role| matches!(role, Role::Parity { .. } | Role::SecondParity { .. });
-        (0..layout.members()).filter(|&member| is_parity(layout.role_of(member, lbn))).count() as u32
+        (0..layout.members())
+            .filter(|&member| is_parity(layout.role_of(member, lbn)))
+            .count() as u32
     }
 
     fn check_stripe(layout: &dyn Layout, stripe: Stripe) {
@@ -105,18 +107,33 @@ mod tests {
         let capacity = layout.capacity().0;
         assert_eq!(capacity % unit, 0);
         for lbn in 0..capacity {
-            let (first, here) = (layout.locate(Lbn(lbn / unit * unit)), layout.locate(Lbn(lbn)));
-            assert_eq!((here.member, here.lbn.0), (first.member, first.lbn.0 + lbn % unit), "{lbn}");
-            assert_eq!(first.lbn.0 % unit, 0, "units lie beside one another on members too");
+            let (first, here) = (
+                layout.locate(Lbn(lbn / unit * unit)),
+                layout.locate(Lbn(lbn)),
+            );
+            assert_eq!(
+                (here.member, here.lbn.0),
+                (first.member, first.lbn.0 + lbn % unit),
+                "{lbn}"
+            );
+            assert_eq!(
+                first.lbn.0 % unit,
+                0,
+                "units lie beside one another on members too"
+            );
             assert_eq!(parities_beside(layout, here.lbn), stripe.parities);
         }
         let longest = runs(layout).into_iter().max().unwrap();
-        assert!(longest <= 2 * unit, "only the last unit of a row may go on in the next");
+        assert!(
+            longest <= 2 * unit,
+            "only the last unit of a row may go on in the next"
+        );
         if let Some(row) = stripe.row {
             assert_eq!(capacity % row.0, 0);
             for first in (0..capacity).step_by(row.0 as usize) {
                 let units = (first..first + row.0).step_by(unit as usize);
-                let members: BTreeSet<usize> = units.map(|lbn| layout.locate(Lbn(lbn)).member).collect();
+                let members: BTreeSet<usize> =
+                    units.map(|lbn| layout.locate(Lbn(lbn)).member).collect();
                 assert_eq!(members.len() as u64, row.0 / unit, "a unit on each");
             }
         }
@@ -139,10 +156,15 @@ mod tests {
 
     #[test]
     fn only_units_of_one_size_are_stripes() {
-        let geometry =
-            |name, keys, members: usize| build(name, &keys, &vec![6000; members]).unwrap().geometry();
+        let geometry = |name, keys, members: usize| {
+            build(name, &keys, &vec![6000; members]).unwrap().geometry()
+        };
         let stripe = |unit, row, parities| {
-            Geometry::Striped(Stripe { unit: Sectors(unit), row: Some(Sectors(row)), parities })
+            Geometry::Striped(Stripe {
+                unit: Sectors(unit),
+                row: Some(Sectors(row)),
+                parities,
+            })
         };
         let chunk = json!({ "chunk": 4096 });
         for (name, members, expected) in [
@@ -153,14 +175,28 @@ mod tests {
             ("raid0", 1, Geometry::Contiguous),
             ("raid10", 2, Geometry::Contiguous),
         ] {
-            assert_eq!(geometry(name, chunk.clone(), members), expected, "{name} of {members}");
+            assert_eq!(
+                geometry(name, chunk.clone(), members),
+                expected,
+                "{name} of {members}"
+            );
         }
-        let odd = Geometry::Striped(Stripe { unit: Sectors(8), row: None, parities: 0 });
+        let odd = Geometry::Striped(Stripe {
+            unit: Sectors(8),
+            row: None,
+            parities: 0,
+        });
         assert_eq!(geometry("raid10", chunk, 5), odd);
         assert_eq!(geometry("raid1", json!({}), 2), Geometry::Contiguous);
         assert_eq!(geometry("jbod", json!({}), 3), Geometry::Contiguous);
-        assert_eq!(geometry("lzvs", json!({ "blocking": 4096 }), 2), Geometry::Varying);
-        assert_eq!(geometry("lzvs-naive", json!({ "blocking": 4096 }), 4), stripe(8, 32, 0));
+        assert_eq!(
+            geometry("lzvs", json!({ "blocking": 4096 }), 2),
+            Geometry::Varying
+        );
+        assert_eq!(
+            geometry("lzvs-naive", json!({ "blocking": 4096 }), 4),
+            stripe(8, 32, 0)
+        );
     }
 
     #[test]

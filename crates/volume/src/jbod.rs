@@ -40,8 +40,15 @@ impl Jbod {
             let start = starts[starts.len() - 1];
             starts.push(start.checked_add(capacity.0).ok_or_else(too_large)?);
         }
-        let (states, open) = (MemberStates::alive(members.len()), OpenIos::new(members.len()));
-        Ok(Box::new(Jbod { starts, states, open }))
+        let (states, open) = (
+            MemberStates::alive(members.len()),
+            OpenIos::new(members.len()),
+        );
+        Ok(Box::new(Jbod {
+            starts,
+            states,
+            open,
+        }))
     }
 }
 
@@ -79,11 +86,17 @@ impl Layout for Jbod {
     fn locate(&self, lbn: Lbn) -> Location {
         assert!(lbn.0 < self.capacity().0, "{lbn} is not below the capacity");
         let member = member_at(&self.starts, lbn.0);
-        Location { member, lbn: Lbn(lbn.0 - self.starts[member]) }
+        Location {
+            member,
+            lbn: Lbn(lbn.0 - self.starts[member]),
+        }
     }
 
     fn role_of(&self, member: usize, lbn: Lbn) -> Role {
-        assert!(lbn.0 < self.member_capacity(member).0, "{lbn} is not below the member's capacity");
+        assert!(
+            lbn.0 < self.member_capacity(member).0,
+            "{lbn} is not below the member's capacity"
+        );
         Role::Data(Lbn(self.starts[member] + lbn.0))
     }
 
@@ -114,8 +127,11 @@ mod tests {
     fn a_request_across_the_border_occupies_two_members() {
         let mut jbod = Jbod::build(&Keys::new(), &[Sectors(100), Sectors(0), Sectors(50)]).unwrap();
         let mut plan = Plan::new(Detail::Timing);
-        let request =
-            Request { operation: Operation::Write, extent: Extent::new(90, 20), ..Request::default() };
+        let request = Request {
+            operation: Operation::Write,
+            extent: Extent::new(90, 20),
+            ..Request::default()
+        };
         assert_eq!(jbod.plan(&request, Below::NOTHING, &mut plan), Status::Done);
         let ios: Vec<(u32, Extent)> = plan.ios().iter().map(|io| (io.member, io.extent)).collect();
         assert_eq!(ios, [(0, Extent::new(90, 10)), (2, Extent::new(0, 10))]);
@@ -123,7 +139,9 @@ mod tests {
 
     #[test]
     fn members_beyond_the_address_space_are_refused() {
-        let error = Jbod::build(&Keys::new(), &[Sectors(u64::MAX), Sectors(1)]).err().unwrap();
+        let error = Jbod::build(&Keys::new(), &[Sectors(u64::MAX), Sectors(1)])
+            .err()
+            .unwrap();
         assert_eq!(error.key, "members");
         assert!(Jbod::build(&Keys::new(), &[]).is_err());
     }

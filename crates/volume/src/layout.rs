@@ -3,7 +3,9 @@
 use crate::gears::Gears;
 use crate::{Geometry, MemberStates, Plan};
 use fullstroke_contract::registry::Keys;
-use fullstroke_contract::{Below, ConfigError, Extent, Gear, MemberState, Operation, Request, Status};
+use fullstroke_contract::{
+    Below, ConfigError, Extent, Gear, MemberState, Operation, Request, Status,
+};
 use fullstroke_units::{Lbn, Sectors};
 
 /// Builds a layout from its keys in a stack file and the capacities of its
@@ -203,10 +205,16 @@ pub trait Layout: Send {
         while lbn < end {
             let run = run_of(|lbn| self.role_of(member, Lbn(lbn)), lbn, end);
             let next = match self.role_of(member, Lbn(lbn)) {
-                Role::Data(of) | Role::Copy { of, .. } => Extent { start: of, sectors: Sectors(run) },
+                Role::Data(of) | Role::Copy { of, .. } => Extent {
+                    start: of,
+                    sectors: Sectors(run),
+                },
                 _ => Extent::default(),
             };
-            if owned.sectors > Sectors::ZERO && owned.end() == next.start && next.sectors > Sectors::ZERO {
+            if owned.sectors > Sectors::ZERO
+                && owned.end() == next.start
+                && next.sectors > Sectors::ZERO
+            {
                 owned.sectors += next.sectors;
             } else {
                 if owned.sectors > Sectors::ZERO {
@@ -270,12 +278,20 @@ pub trait Layout: Send {
             let end = extent.end().0.min(self.member_used(member).0);
             let part = Extent::new(extent.start.0, end.saturating_sub(extent.start.0));
             let used = part.sectors > Sectors::ZERO;
-            status = if used { status.min(Status::Lost) } else { status };
+            status = if used {
+                status.min(Status::Lost)
+            } else {
+                status
+            };
             let has = used && self.member_states().bears(member, Operation::Read, part);
             has.then_some((member as u32, part))
         };
         plan.of_members((0..self.members()).filter_map(read));
-        if plan.ios().is_empty() { status } else { Status::Done }
+        if plan.ios().is_empty() {
+            status
+        } else {
+            Status::Done
+        }
     }
 
     /// Writes into `plan` the I/O that fills the sectors of `members`, each of
@@ -310,7 +326,11 @@ pub trait Layout: Send {
 
 /// As far as the longest of `members` is to be filled.
 pub(crate) fn longest<L: Layout + ?Sized>(layout: &L, members: &[usize]) -> Sectors {
-    members.iter().map(|&member| layout.member_used(member)).max().unwrap_or(Sectors::ZERO)
+    members
+        .iter()
+        .map(|&member| layout.member_used(member))
+        .max()
+        .unwrap_or(Sectors::ZERO)
 }
 
 /// How many sectors from `first` on, and before `end`, are for one thing. What is
@@ -349,9 +369,24 @@ impl Role {
     fn after(self, offset: Sectors) -> Role {
         match self {
             Role::Data(lbn) => Role::Data(lbn + offset),
-            Role::Copy { of, copy } => Role::Copy { of: of + offset, copy },
-            Role::Parity { row, offset: within } => Role::Parity { row, offset: within + offset },
-            Role::SecondParity { row, offset: within } => Role::SecondParity { row, offset: within + offset },
+            Role::Copy { of, copy } => Role::Copy {
+                of: of + offset,
+                copy,
+            },
+            Role::Parity {
+                row,
+                offset: within,
+            } => Role::Parity {
+                row,
+                offset: within + offset,
+            },
+            Role::SecondParity {
+                row,
+                offset: within,
+            } => Role::SecondParity {
+                row,
+                offset: within + offset,
+            },
             Role::Unused => Role::Unused,
         }
     }
@@ -361,7 +396,10 @@ impl Role {
 /// filled yet. Layouts with redundancy make no such plans; the others need not
 /// look at the states of their members.
 fn asks_the_impossible(states: &MemberStates, plan: &Plan) -> bool {
-    let impossible =
-        || plan.ios().iter().any(|io| !states.bears(io.member as usize, io.operation, io.extent));
+    let impossible = || {
+        plan.ios()
+            .iter()
+            .any(|io| !states.bears(io.member as usize, io.operation, io.extent))
+    };
     !states.impaired().is_empty() && impossible()
 }

@@ -57,32 +57,57 @@ impl RowLocks {
     /// Asks for `rows` in the name of `token`. Answers whether they are free;
     /// if not, [`release`](RowLocks::release) will name the token in time.
     pub(crate) fn acquire(&mut self, rows: Rows, token: u64) -> (LockId, bool) {
-        let taker =
-            self.new_taker(Taker { rows, token, waits: 0, first_follower: None, last_follower: None });
+        let taker = self.new_taker(Taker {
+            rows,
+            token,
+            waits: 0,
+            first_follower: None,
+            last_follower: None,
+        });
         while let Some((first, asked)) = self.latest_in(rows.first, rows.last) {
             self.latest.remove(&first);
             self.follow(asked.taker, taker);
             if first < rows.first {
-                self.latest.insert(first, Asked { last: rows.first - 1, ..asked });
+                self.latest.insert(
+                    first,
+                    Asked {
+                        last: rows.first - 1,
+                        ..asked
+                    },
+                );
             }
             if asked.last > rows.last {
                 self.latest.insert(rows.last + 1, asked);
             }
         }
-        self.latest.insert(rows.first, Asked { last: rows.last, taker });
+        self.latest.insert(
+            rows.first,
+            Asked {
+                last: rows.last,
+                taker,
+            },
+        );
         (LockId(taker), self.takers[taker as usize].waits == 0)
     }
 
     /// Gives back what was taken. Adds to `granted` the tokens whose rows are
     /// free now, in the order in which they asked.
     pub(crate) fn release(&mut self, lock: LockId, granted: &mut Vec<u64>) {
-        let Taker { rows, first_follower, waits, .. } = self.takers[lock.0 as usize];
+        let Taker {
+            rows,
+            first_follower,
+            waits,
+            ..
+        } = self.takers[lock.0 as usize];
         debug_assert_eq!(waits, 0, "only who holds rows can give them back");
         self.forget(rows, lock.0);
         self.free_takers.push(lock.0);
         let mut next = first_follower;
         while let Some(link) = next {
-            let Link { taker, next: behind } = self.links[link as usize];
+            let Link {
+                taker,
+                next: behind,
+            } = self.links[link as usize];
             self.free_links.push(link);
             let follower = &mut self.takers[taker as usize];
             follower.waits -= 1;
@@ -114,7 +139,14 @@ impl RowLocks {
     }
 
     fn follow(&mut self, leader: u32, follower: u32) {
-        let link = take_slot(&mut self.links, &mut self.free_links, Link { taker: follower, next: None });
+        let link = take_slot(
+            &mut self.links,
+            &mut self.free_links,
+            Link {
+                taker: follower,
+                next: None,
+            },
+        );
         self.takers[follower as usize].waits += 1;
         let leader = &mut self.takers[leader as usize];
         match leader.last_follower.replace(link) {
@@ -195,10 +227,15 @@ mod tests {
     impl Plain {
         fn is_free(&self, at: usize) -> bool {
             let (mine, _) = self.0[at];
-            self.0[..at].iter().all(|(rows, _)| rows.last < mine.first || mine.last < rows.first)
+            self.0[..at]
+                .iter()
+                .all(|(rows, _)| rows.last < mine.first || mine.last < rows.first)
         }
         fn free(&self) -> Vec<u64> {
-            (0..self.0.len()).filter(|&at| self.is_free(at)).map(|at| self.0[at].1).collect()
+            (0..self.0.len())
+                .filter(|&at| self.is_free(at))
+                .map(|at| self.0[at].1)
+                .collect()
         }
     }
 

@@ -20,7 +20,9 @@
 
 use crate::layout::Layout;
 use crate::members::smallest;
-use crate::paired::{DEFAULT_BLOCKING, Paired, Ratio, Saw, Section, Zoning, blocking_sectors, pairs_of};
+use crate::paired::{
+    DEFAULT_BLOCKING, Paired, Ratio, Saw, Section, Zoning, blocking_sectors, pairs_of,
+};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys};
 use fullstroke_units::{Bytes, Sectors};
@@ -49,7 +51,11 @@ impl Default for LzvsConfig {
     /// Lloyd's example (figure 3.3).
     fn default() -> LzvsConfig {
         let ratio = Ratio::new(10, 6).expect("10 is above 6");
-        LzvsConfig { zones: 24, ratio, blocking: DEFAULT_BLOCKING }
+        LzvsConfig {
+            zones: 24,
+            ratio,
+            blocking: DEFAULT_BLOCKING,
+        }
     }
 }
 
@@ -86,7 +92,12 @@ pub(crate) fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>,
         return Err(ConfigError::new("zones", message));
     }
     let config: LzvsConfig = registry::read(keys)?;
-    Paired::layout(NAME, members, &sections(&zoning(&config, members)?), Saw::OneTooth)
+    Paired::layout(
+        NAME,
+        members,
+        &sections(&zoning(&config, members)?),
+        Saw::OneTooth,
+    )
 }
 
 /// From the outermost zone of the forward member to its innermost.
@@ -96,8 +107,16 @@ fn sections(zoning: &Zoning) -> Vec<Section> {
     let section = |zone: usize| {
         let pair = &zoning.pairs()[zone.min(zones - 1 - zone)];
         let (faster, slower) = (pair.chunk, zoning.blocking());
-        let chunks = if zone < zones / 2 { [faster, slower] } else { [slower, faster] };
-        Section { rows: pair.rows, chunks, starts: [starts[zone], starts[zones - 1 - zone]] }
+        let chunks = if zone < zones / 2 {
+            [faster, slower]
+        } else {
+            [slower, faster]
+        };
+        Section {
+            rows: pair.rows,
+            chunks,
+            starts: [starts[zone], starts[zones - 1 - zone]],
+        }
     };
     (0..zones).map(section).collect()
 }
@@ -125,7 +144,10 @@ mod tests {
         let lzvs = of_figure_2_4();
         assert_eq!(lzvs.capacity(), Sectors(2 * 49_999_942));
         assert_eq!(lzvs.unused(), Sectors(2 * 58));
-        let at = |member, lbn| Location { member, lbn: Lbn(lbn) };
+        let at = |member, lbn| Location {
+            member,
+            lbn: Lbn(lbn),
+        };
         let innermost = 49_999_942 - 2_285_712;
         assert_eq!(lzvs.locate(Lbn(0)), at(0, 0));
         assert_eq!(lzvs.locate(Lbn(16)), at(0, 16));
@@ -146,8 +168,11 @@ mod tests {
     fn a_large_read_is_one_io_for_each_member() {
         let mut lzvs = of_figure_2_4();
         let mut plan = Plan::new(Detail::Timing);
-        let request =
-            Request { operation: Operation::Read, extent: Extent::new(1000, 16_384), ..Request::default() };
+        let request = Request {
+            operation: Operation::Read,
+            extent: Extent::new(1000, 16_384),
+            ..Request::default()
+        };
         assert_eq!(lzvs.plan(&request, Below::NOTHING, &mut plan), Status::Done);
         assert_eq!(plan.ios().len(), 2);
     }
@@ -168,13 +193,43 @@ mod tests {
         for (keys, members, key, says) in [
             (json!({ "zones": 7 }), &[1 << 20; 2][..], "zones", "even"),
             (json!({ "zones": 0 }), &[1 << 20; 2], "zones", "found 0"),
-            (json!({ "zones": [{ "size": "1GB" }] }), &[1 << 20; 2], "zones", "lzvs-geo"),
+            (
+                json!({ "zones": [{ "size": "1GB" }] }),
+                &[1 << 20; 2],
+                "zones",
+                "lzvs-geo",
+            ),
             (json!({ "ratio": 1 }), &[1 << 20; 2], "ratio", "above 1"),
-            (json!({ "ratio": "370/800" }), &[1 << 20; 2], "ratio", "370/800"),
-            (json!({ "ratio": null }), &[1 << 20; 2], "ratio", "no finite number"),
-            (json!({ "blocking": 0 }), &[1 << 20; 2], "blocking", "found 0"),
-            (json!({ "blocking": 700 }), &[1 << 20; 2], "blocking", "multiple of the sector"),
-            (json!({ "blocking": "64MiB" }), &[1 << 20; 2], "blocking", "member 0"),
+            (
+                json!({ "ratio": "370/800" }),
+                &[1 << 20; 2],
+                "ratio",
+                "370/800",
+            ),
+            (
+                json!({ "ratio": null }),
+                &[1 << 20; 2],
+                "ratio",
+                "no finite number",
+            ),
+            (
+                json!({ "blocking": 0 }),
+                &[1 << 20; 2],
+                "blocking",
+                "found 0",
+            ),
+            (
+                json!({ "blocking": 700 }),
+                &[1 << 20; 2],
+                "blocking",
+                "multiple of the sector",
+            ),
+            (
+                json!({ "blocking": "64MiB" }),
+                &[1 << 20; 2],
+                "blocking",
+                "member 0",
+            ),
             (json!({}), &[1 << 20, 100], "blocking", "member 1"),
             (json!({}), &[1 << 20], "members", "at least 2"),
             (json!({}), &[1 << 20; 3], "members", "in pairs, and has 3"),

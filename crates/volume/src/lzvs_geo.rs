@@ -17,8 +17,8 @@
 use crate::layout::Layout;
 use crate::members::{smallest, too_large};
 use crate::paired::{
-    DEFAULT_BLOCKING, Floor, MemberZone, Paired, Part, Rows, Saw, Timeline, balanced, blocking_sectors,
-    packed, pairs_of, with_floors,
+    DEFAULT_BLOCKING, Floor, MemberZone, Paired, Part, Rows, Saw, Timeline, balanced,
+    blocking_sectors, packed, pairs_of, with_floors,
 };
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys};
@@ -46,7 +46,11 @@ pub struct LzvsGeoConfig {
 
 impl Default for LzvsGeoConfig {
     fn default() -> LzvsGeoConfig {
-        LzvsGeoConfig { blocking: DEFAULT_BLOCKING, zones: Vec::new(), member_zones: Vec::new() }
+        LzvsGeoConfig {
+            blocking: DEFAULT_BLOCKING,
+            zones: Vec::new(),
+            member_zones: Vec::new(),
+        }
     }
 }
 
@@ -74,11 +78,17 @@ fn plan(config: &LzvsGeoConfig, members: &[Sectors]) -> Result<(Vec<Vec<Rows>>, 
     let pairs = pairs_of(NAME, members)?;
     let blocking = blocking_sectors(config.blocking)?;
     // Only what can be counted can be planned in whole numbers.
-    members.iter().try_fold(0u64, |sum, member| sum.checked_add(member.0)).ok_or_else(too_large)?;
+    members
+        .iter()
+        .try_fold(0u64, |sum, member| sum.checked_add(member.0))
+        .ok_or_else(too_large)?;
     let timelines = timelines(&config.member_zones, members)?;
     let slowest = |side: usize| {
         let mut each = timelines.iter().skip(side).step_by(2);
-        let first = each.next().cloned().unwrap_or_else(|| unreachable!("members come in pairs"));
+        let first = each
+            .next()
+            .cloned()
+            .unwrap_or_else(|| unreachable!("members come in pairs"));
         each.fold(first, |slowest, next| slowest.slower(next))
     };
     let (forward, backward) = (slowest(0), slowest(1));
@@ -112,19 +122,32 @@ fn timelines(zones: &[Vec<MemberZone>], members: &[Sectors]) -> Result<Vec<Timel
     }
     let timeline = |(member, (zones, capacity)): (usize, (&Vec<MemberZone>, &Sectors))| {
         let key = format!("member_zones[{member}]");
-        let sum = zones.iter().try_fold(0u64, |sum, zone| sum.checked_add(zone.sectors.0));
+        let sum = zones
+            .iter()
+            .try_fold(0u64, |sum, zone| sum.checked_add(zone.sectors.0));
         if sum != Some(capacity.0) {
             let found = sum.map_or("more than can be counted".to_owned(), |sum| sum.to_string());
-            let message = format!("found zones of {found} sectors; member {member} has {}", capacity.0);
+            let message = format!(
+                "found zones of {found} sectors; member {member} has {}",
+                capacity.0
+            );
             return Err(ConfigError::new(key, message));
         }
         if let Some(index) = zones.iter().position(|zone| zone.bytes_per_s == 0) {
             let message = "found 0; expected bytes a second, above 0";
-            return Err(ConfigError::new(format!("{key}[{index}].bytes_per_s"), message));
+            return Err(ConfigError::new(
+                format!("{key}[{index}].bytes_per_s"),
+                message,
+            ));
         }
         Ok(Timeline::new(zones, capacity.0))
     };
-    zones.iter().zip(members).enumerate().map(timeline).collect()
+    zones
+        .iter()
+        .zip(members)
+        .enumerate()
+        .map(timeline)
+        .collect()
 }
 
 #[cfg(test)]
@@ -135,18 +158,32 @@ mod tests {
     /// Zones of equal size whose rates fall by equal steps, in MB/s.
     fn disk(zones: u64, sectors: u64, outer: u64, inner: u64) -> Vec<MemberZone> {
         let rate = |zone: u64| (outer - (outer - inner) * zone / (zones - 1)) * 1_000_000;
-        let zone = |zone| MemberZone { sectors: Sectors(sectors / zones), bytes_per_s: rate(zone) };
+        let zone = |zone| MemberZone {
+            sectors: Sectors(sectors / zones),
+            bytes_per_s: rate(zone),
+        };
         (0..zones).map(zone).collect()
     }
 
     fn config(zones: Vec<Floor>, disks: &[Vec<MemberZone>]) -> (LzvsGeoConfig, Vec<Sectors>) {
-        let capacity = |zones: &Vec<MemberZone>| Sectors(zones.iter().map(|zone| zone.sectors.0).sum());
+        let capacity =
+            |zones: &Vec<MemberZone>| Sectors(zones.iter().map(|zone| zone.sectors.0).sum());
         let members = disks.iter().map(capacity).collect();
-        (LzvsGeoConfig { zones, member_zones: disks.to_vec(), ..LzvsGeoConfig::default() }, members)
+        (
+            LzvsGeoConfig {
+                zones,
+                member_zones: disks.to_vec(),
+                ..LzvsGeoConfig::default()
+            },
+            members,
+        )
     }
 
     fn floor(gigabytes: u64, floor_mb_per_s: f64) -> Floor {
-        Floor { size: Bytes(gigabytes * 1_000_000_000), floor_mb_per_s }
+        Floor {
+            size: Bytes(gigabytes * 1_000_000_000),
+            floor_mb_per_s,
+        }
     }
 
     const SECTORS: u64 = 400_000_000;
@@ -166,8 +203,15 @@ mod tests {
     fn disks_that_differ_lose_what_has_no_counterpart_in_time() {
         let (faster, slower) = (disk(8, SECTORS, 200, 100), disk(12, SECTORS, 100, 50));
         let (config, members) = config(Vec::new(), &[faster, slower]);
-        let layout = build(serde_json::to_value(&config).unwrap().as_object().unwrap(), &members).unwrap();
-        assert!(layout.member_used(0).0 > SECTORS * 99 / 100, "the faster one is passed in half the time");
+        let layout = build(
+            serde_json::to_value(&config).unwrap().as_object().unwrap(),
+            &members,
+        )
+        .unwrap();
+        assert!(
+            layout.member_used(0).0 > SECTORS * 99 / 100,
+            "the faster one is passed in half the time"
+        );
         let share = layout.member_used(1).0 as f64 / SECTORS as f64;
         assert!((0.5..0.65).contains(&share), "{share}");
     }
@@ -181,7 +225,10 @@ mod tests {
         for (part, floor) in all.iter().zip(&floors) {
             let asked = floor.size.0.div_ceil(512);
             assert!((asked..asked + 100).contains(&part.sectors.0), "{part:?}");
-            assert!(part.floor_bytes_per_s as f64 >= floor.floor_mb_per_s * 1e6, "{part:?}");
+            assert!(
+                part.floor_bytes_per_s as f64 >= floor.floor_mb_per_s * 1e6,
+                "{part:?}"
+            );
         }
         for pair in all.windows(2) {
             assert_eq!(pair[0].start + pair[0].sectors, pair[1].start);
@@ -197,7 +244,10 @@ mod tests {
         let disks = vec![disk(10, SECTORS, 200, 100); 2];
         let (asked, members) = config(vec![floor(200, 260.0)], &disks);
         let all = parts(&asked, &members).unwrap();
-        assert!(all[0].floor_bytes_per_s < 275_000_000 && all[1].floor_bytes_per_s > 275_000_000, "{all:?}");
+        assert!(
+            all[0].floor_bytes_per_s < 275_000_000 && all[1].floor_bytes_per_s > 275_000_000,
+            "{all:?}"
+        );
     }
 
     #[test]
@@ -209,13 +259,32 @@ mod tests {
         };
         let error = refused(vec![floor(10, 50.0), floor(100, 390.0)]);
         assert_eq!(error.key, "zones[1].floor_mb_per_s");
-        assert!(error.message.contains("found 390; the most that can be had for 100.0 GB is 3"), "{error}");
-        assert!(error.message.contains("at 390 MB/s there is room for"), "{error}");
+        assert!(
+            error
+                .message
+                .contains("found 390; the most that can be had for 100.0 GB is 3"),
+            "{error}"
+        );
+        assert!(
+            error.message.contains("at 390 MB/s there is room for"),
+            "{error}"
+        );
         let error = refused(vec![floor(300, 250.0), floor(200, 10.0)]);
         assert_eq!(error.key, "zones[1].size");
-        assert!(error.message.contains("found 200.0 GB; the members have room for 10"), "{error}");
-        assert_eq!(refused(vec![floor(10, f64::NAN)]).key, "zones[0].floor_mb_per_s");
-        assert_eq!(refused(vec![floor(10, -1.0)]).key, "zones[0].floor_mb_per_s");
+        assert!(
+            error
+                .message
+                .contains("found 200.0 GB; the members have room for 10"),
+            "{error}"
+        );
+        assert_eq!(
+            refused(vec![floor(10, f64::NAN)]).key,
+            "zones[0].floor_mb_per_s"
+        );
+        assert_eq!(
+            refused(vec![floor(10, -1.0)]).key,
+            "zones[0].floor_mb_per_s"
+        );
         assert_eq!(refused(vec![floor(0, 1.0)]).key, "zones[0].size");
     }
 
@@ -223,14 +292,27 @@ mod tests {
     fn zones_that_are_not_the_members_are_refused() {
         let refused = |zones: serde_json::Value| {
             let keys = json!({ "member_zones": zones });
-            build(keys.as_object().unwrap(), &[Sectors(1000); 2]).err().unwrap()
+            build(keys.as_object().unwrap(), &[Sectors(1000); 2])
+                .err()
+                .unwrap()
         };
         let zone = |sectors: u64, rate: u64| json!([{ "sectors": sectors, "bytes_per_s": rate }]);
         assert_eq!(refused(json!([])).key, "member_zones");
         let error = refused(json!([zone(1000, 1), zone(999, 1)]));
         assert_eq!(error.key, "member_zones[1]");
-        assert!(error.message.contains("zones of 999 sectors; member 1 has 1000"), "{error}");
-        assert_eq!(refused(json!([zone(1000, 0), zone(1000, 1)])).key, "member_zones[0][0].bytes_per_s");
-        assert_eq!(refused(json!([zone(u64::MAX, 1), zone(1000, 1)])).key, "member_zones[0]");
+        assert!(
+            error
+                .message
+                .contains("zones of 999 sectors; member 1 has 1000"),
+            "{error}"
+        );
+        assert_eq!(
+            refused(json!([zone(1000, 0), zone(1000, 1)])).key,
+            "member_zones[0][0].bytes_per_s"
+        );
+        assert_eq!(
+            refused(json!([zone(u64::MAX, 1), zone(1000, 1)])).key,
+            "member_zones[0]"
+        );
     }
 }

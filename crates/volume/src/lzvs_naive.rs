@@ -29,7 +29,9 @@ pub struct LzvsNaiveConfig {
 
 impl Default for LzvsNaiveConfig {
     fn default() -> LzvsNaiveConfig {
-        LzvsNaiveConfig { blocking: DEFAULT_BLOCKING }
+        LzvsNaiveConfig {
+            blocking: DEFAULT_BLOCKING,
+        }
     }
 }
 
@@ -48,7 +50,11 @@ pub(crate) fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>,
         );
         return Err(ConfigError::new("blocking", message));
     }
-    let section = Section { rows, chunks: [blocking; 2], starts: [0; 2] };
+    let section = Section {
+        rows,
+        chunks: [blocking; 2],
+        starts: [0; 2],
+    };
     Paired::layout("lzvs-naive", members, &[section], Saw::EachChunk)
 }
 
@@ -63,11 +69,20 @@ mod tests {
     fn the_backward_member_is_read_from_its_end_chunk_by_chunk() {
         let keys = json!({ "blocking": 2048 });
         let mut naive = build(keys.as_object().unwrap(), &[Sectors(103), Sectors(120)]).unwrap();
-        assert_eq!((naive.capacity(), naive.unused()), (Sectors(200), Sectors(23)));
+        assert_eq!(
+            (naive.capacity(), naive.unused()),
+            (Sectors(200), Sectors(23))
+        );
         let mut plan = Plan::new(Detail::Timing);
-        let request =
-            Request { operation: Operation::Read, extent: Extent::new(0, 22), ..Request::default() };
-        assert_eq!(naive.plan(&request, Below::NOTHING, &mut plan), Status::Done);
+        let request = Request {
+            operation: Operation::Read,
+            extent: Extent::new(0, 22),
+            ..Request::default()
+        };
+        assert_eq!(
+            naive.plan(&request, Below::NOTHING, &mut plan),
+            Status::Done
+        );
         let ios: Vec<(u32, Extent)> = plan.ios().iter().map(|io| (io.member, io.extent)).collect();
         let expected = [
             (0, Extent::new(0, 12)),
@@ -81,7 +96,9 @@ mod tests {
     #[test]
     fn a_chunk_larger_than_a_member_names_the_member() {
         let keys = json!({ "blocking": "1MiB" });
-        let error = build(keys.as_object().unwrap(), &[Sectors(4096), Sectors(100)]).err().unwrap();
+        let error = build(keys.as_object().unwrap(), &[Sectors(4096), Sectors(100)])
+            .err()
+            .unwrap();
         assert_eq!(error.key, "blocking");
         assert!(error.message.contains("member 1"), "{error}");
     }

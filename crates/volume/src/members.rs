@@ -25,7 +25,10 @@ pub(crate) fn at_least(layout: &str, members: &[Sectors], least: usize) -> Resul
         return Ok(());
     }
     let found = members.len();
-    let message = format!("{layout} needs at least {least} members, and has {found}; add {}", least - found);
+    let message = format!(
+        "{layout} needs at least {least} members, and has {found}; add {}",
+        least - found
+    );
     Err(ConfigError::new("members", message))
 }
 
@@ -47,19 +50,25 @@ pub(crate) fn common_rows(members: &[Sectors], chunk: u64) -> Result<u64, Config
 /// The index and capacity of the smallest member, the first of several.
 pub(crate) fn smallest(members: &[Sectors]) -> (usize, Sectors) {
     let all = members.iter().copied().enumerate();
-    all.min_by_key(|&(index, capacity)| (capacity, index)).unwrap_or_default()
+    all.min_by_key(|&(index, capacity)| (capacity, index))
+        .unwrap_or_default()
 }
 
 /// `factors` multiplied, or an error if the volume would have more than 2^64
 /// sectors.
 pub(crate) fn capacity_of(factors: [u64; 3]) -> Result<Sectors, ConfigError> {
-    let product = factors.iter().try_fold(1u64, |product, &factor| product.checked_mul(factor));
+    let product = factors
+        .iter()
+        .try_fold(1u64, |product, &factor| product.checked_mul(factor));
     product.map(Sectors).ok_or_else(too_large)
 }
 
 /// The error of a volume whose sectors cannot be counted.
 pub(crate) fn too_large() -> ConfigError {
-    ConfigError::new("members", "the members together have more than 2^64 sectors; use fewer or smaller ones")
+    ConfigError::new(
+        "members",
+        "the members together have more than 2^64 sectors; use fewer or smaller ones",
+    )
 }
 
 #[cfg(test)]

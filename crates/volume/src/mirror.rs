@@ -43,7 +43,10 @@ pub(crate) struct CopyChooser {
 
 impl CopyChooser {
     pub(crate) fn new(policy: ReadPolicy, members: usize) -> CopyChooser {
-        CopyChooser { policy, turns: vec![0; members] }
+        CopyChooser {
+            policy,
+            turns: vec![0; members],
+        }
     }
 
     /// The copy to read of those in `alive`, or `None` if there is none.
@@ -57,10 +60,16 @@ impl CopyChooser {
     ) -> Option<Candidate> {
         match self.policy {
             ReadPolicy::RoundRobin => self.next_in_turn(group, alive),
-            ReadPolicy::ShortestQueue => alive.min_by_key(|copy| (queue_length(copy, below), copy.member)),
-            ReadPolicy::NearestHead => {
-                alive.min_by_key(|copy| (seek_distance(copy, below), queue_length(copy, below), copy.member))
+            ReadPolicy::ShortestQueue => {
+                alive.min_by_key(|copy| (queue_length(copy, below), copy.member))
             }
+            ReadPolicy::NearestHead => alive.min_by_key(|copy| {
+                (
+                    seek_distance(copy, below),
+                    queue_length(copy, below),
+                    copy.member,
+                )
+            }),
         }
     }
 
@@ -77,12 +86,17 @@ impl CopyChooser {
 }
 
 fn queue_length(copy: &Candidate, below: Below<'_>) -> u32 {
-    below.gauge(copy.member).queue_length.saturating_add(copy.planned)
+    below
+        .gauge(copy.member)
+        .queue_length
+        .saturating_add(copy.planned)
 }
 
 fn seek_distance(copy: &Candidate, below: Below<'_>) -> u32 {
     let head = below.gauge(copy.member).head;
-    below.tracks(copy.member).map_or(u32::MAX, |tracks| tracks.cylinder_of(copy.lbn).distance(head))
+    below.tracks(copy.member).map_or(u32::MAX, |tracks| {
+        tracks.cylinder_of(copy.lbn).distance(head)
+    })
 }
 
 /// Writes or discards a run of the volume's sectors in all of its copies, each a
@@ -99,7 +113,10 @@ pub(crate) fn write_copies(
     place: Place,
     copies: impl Iterator<Item = (usize, Extent)> + Clone,
 ) -> Status {
-    if copies.clone().all(|(member, copy)| copy.end().0 > states.writable(member)) {
+    if copies
+        .clone()
+        .all(|(member, copy)| copy.end().0 > states.writable(member))
+    {
         return Status::Lost;
     }
     let awaits = |(member, copy): (usize, Extent)| states.awaits(member, copy.end().0);
@@ -119,7 +136,12 @@ fn hold(writer: &mut PlanWriter<'_>, extent: Extent) {
 
 /// Copies a run of the volume's sectors from one place to several members,
 /// where it lies at the same addresses: it is read once, then written.
-pub(crate) fn copy_to_all(writer: &mut PlanWriter<'_>, run: Extent, source: usize, members: &[usize]) {
+pub(crate) fn copy_to_all(
+    writer: &mut PlanWriter<'_>,
+    run: Extent,
+    source: usize,
+    members: &[usize],
+) {
     let scratch = writer.scratch(run.sectors.0);
     writer.begin_strand();
     hold(writer, run);
@@ -170,7 +192,12 @@ mod tests {
         fn track_at(&self, lbn: Lbn) -> Track {
             let cylinder = self.cylinder_of(lbn);
             let first = Lbn(u64::from(cylinder.0) * 100);
-            Track { first, sectors: Sectors(100), cylinder, surface: 0 }
+            Track {
+                first,
+                sectors: Sectors(100),
+                cylinder,
+                surface: 0,
+            }
         }
         fn cylinder_of(&self, lbn: Lbn) -> Cylinder {
             Cylinder((lbn.0 / 100) as u32)
@@ -178,48 +205,113 @@ mod tests {
     }
 
     fn gauge(queue_length: u32, head: u32) -> Gauge {
-        Gauge { queue_length, head: Cylinder(head), ..Gauge::default() }
+        Gauge {
+            queue_length,
+            head: Cylinder(head),
+            ..Gauge::default()
+        }
     }
 
     fn copies(lbn: u64) -> impl Iterator<Item = Candidate> + Clone {
-        (0..3).map(move |member| Candidate { member, lbn: Lbn(lbn), planned: 0 })
+        (0..3).map(move |member| Candidate {
+            member,
+            lbn: Lbn(lbn),
+            planned: 0,
+        })
     }
 
     fn chosen(policy: ReadPolicy, lbn: u64, gauges: &[Gauge], tables: bool) -> usize {
         let table = || tables.then(|| Arc::new(Hundreds) as Arc<dyn TrackTable>);
         let tables: Vec<_> = gauges.iter().map(|_| table()).collect();
         let below = Below::new(gauges, &tables);
-        CopyChooser::new(policy, 3).choose(0, copies(lbn), below).unwrap().member
+        CopyChooser::new(policy, 3)
+            .choose(0, copies(lbn), below)
+            .unwrap()
+            .member
     }
 
     #[test]
     fn round_robin_takes_the_copies_in_turn() {
         let mut chooser = CopyChooser::new(ReadPolicy::RoundRobin, 3);
-        let mut next = |group| chooser.choose(group, copies(0), Below::NOTHING).unwrap().member;
-        assert_eq!([next(0), next(0), next(1), next(0), next(0)], [0, 1, 0, 2, 0]);
+        let mut next = |group| {
+            chooser
+                .choose(group, copies(0), Below::NOTHING)
+                .unwrap()
+                .member
+        };
+        assert_eq!(
+            [next(0), next(0), next(1), next(0), next(0)],
+            [0, 1, 0, 2, 0]
+        );
     }
 
     #[test]
     fn the_shortest_queue_is_chosen_and_of_equals_the_first() {
         let policy = ReadPolicy::ShortestQueue;
-        assert_eq!(chosen(policy, 0, &[gauge(3, 0), gauge(1, 0), gauge(2, 0)], false), 1);
-        assert_eq!(chosen(policy, 0, &[gauge(3, 0), gauge(2, 0), gauge(2, 0)], false), 1);
+        assert_eq!(
+            chosen(policy, 0, &[gauge(3, 0), gauge(1, 0), gauge(2, 0)], false),
+            1
+        );
+        assert_eq!(
+            chosen(policy, 0, &[gauge(3, 0), gauge(2, 0), gauge(2, 0)], false),
+            1
+        );
     }
 
     #[test]
     fn the_nearest_head_is_chosen_then_the_shorter_queue_then_the_first() {
         let policy = ReadPolicy::NearestHead;
-        assert_eq!(chosen(policy, 5_000, &[gauge(0, 10), gauge(0, 90), gauge(9, 55)], true), 2);
-        assert_eq!(chosen(policy, 5_000, &[gauge(2, 40), gauge(1, 60), gauge(0, 90)], true), 1);
-        assert_eq!(chosen(policy, 5_000, &[gauge(1, 40), gauge(1, 60), gauge(1, 40)], true), 0);
-        assert_eq!(chosen(policy, 5_000, &[gauge(1, 50), gauge(0, 0), gauge(0, 0)], false), 1);
+        assert_eq!(
+            chosen(
+                policy,
+                5_000,
+                &[gauge(0, 10), gauge(0, 90), gauge(9, 55)],
+                true
+            ),
+            2
+        );
+        assert_eq!(
+            chosen(
+                policy,
+                5_000,
+                &[gauge(2, 40), gauge(1, 60), gauge(0, 90)],
+                true
+            ),
+            1
+        );
+        assert_eq!(
+            chosen(
+                policy,
+                5_000,
+                &[gauge(1, 40), gauge(1, 60), gauge(1, 40)],
+                true
+            ),
+            0
+        );
+        assert_eq!(
+            chosen(
+                policy,
+                5_000,
+                &[gauge(1, 50), gauge(0, 0), gauge(0, 0)],
+                false
+            ),
+            1
+        );
     }
 
     #[test]
     fn without_a_copy_nothing_is_chosen() {
         let none = || std::iter::empty::<Candidate>();
-        for policy in [ReadPolicy::RoundRobin, ReadPolicy::ShortestQueue, ReadPolicy::NearestHead] {
-            assert!(CopyChooser::new(policy, 3).choose(0, none(), Below::NOTHING).is_none());
+        for policy in [
+            ReadPolicy::RoundRobin,
+            ReadPolicy::ShortestQueue,
+            ReadPolicy::NearestHead,
+        ] {
+            assert!(
+                CopyChooser::new(policy, 3)
+                    .choose(0, none(), Below::NOTHING)
+                    .is_none()
+            );
         }
     }
 }

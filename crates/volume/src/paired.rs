@@ -68,8 +68,12 @@ pub(crate) fn blocking_sectors(blocking: Bytes) -> Result<u64, ConfigError> {
     match blocking.sectors() {
         Some(Sectors(sectors)) if sectors > 0 => Ok(sectors),
         _ => {
-            let expected = format!("expected a positive multiple of the sector, {SECTOR_BYTES} bytes");
-            Err(ConfigError::new("blocking", format!("found {blocking}; {expected}, such as 8KiB")))
+            let expected =
+                format!("expected a positive multiple of the sector, {SECTOR_BYTES} bytes");
+            Err(ConfigError::new(
+                "blocking",
+                format!("found {blocking}; {expected}, such as 8KiB"),
+            ))
         }
     }
 }
@@ -81,7 +85,8 @@ pub(crate) fn pairs_of(layout: &str, members: &[Sectors]) -> Result<u64, ConfigE
         return Ok(members.len() as u64 / 2);
     }
     let found = members.len();
-    let message = format!("{layout} needs members in pairs, and has {found}; add one, or leave one out");
+    let message =
+        format!("{layout} needs members in pairs, and has {found}; add one, or leave one out");
     Err(ConfigError::new("members", message))
 }
 
@@ -137,7 +142,10 @@ impl Layout for Paired {
     }
 
     fn role_of(&self, member: usize, lbn: Lbn) -> Role {
-        assert!(lbn.0 < self.capacities[member].0, "{lbn} is not below the member's capacity");
+        assert!(
+            lbn.0 < self.capacities[member].0,
+            "{lbn} is not below the member's capacity"
+        );
         match self.map.sector_at(member as u64 / 2, member % 2, lbn.0) {
             Some(sector) => Role::Data(Lbn(sector)),
             None => Role::Unused,

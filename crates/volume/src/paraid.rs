@@ -93,7 +93,8 @@ const CLUSTER: u32 = 32;
 pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
     let config: ParaidConfig = registry::read(keys)?;
     if config.cluster.is_some() {
-        let message = "paraid has one reserve, not clusters with buckets; leave the key out, or use e-paraid";
+        let message =
+            "paraid has one reserve, not clusters with buckets; leave the key out, or use e-paraid";
         return Err(ConfigError::new("cluster", message));
     }
     assemble("paraid", &config, members, None)
@@ -104,7 +105,10 @@ pub fn build_beside(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>,
     let config: ParaidConfig = registry::read(keys)?;
     let cluster = u64::from(config.cluster.unwrap_or(CLUSTER));
     if cluster == 0 {
-        return Err(ConfigError::new("cluster", "buckets with nothing between them; write for example 32"));
+        return Err(ConfigError::new(
+            "cluster",
+            "buckets with nothing between them; write for example 32",
+        ));
     }
     assemble(BESIDE, &config, members, Some(cluster))
 }
@@ -133,7 +137,9 @@ fn assemble(
     };
     let rules = rules.checked()?;
     thresholds(&rules, active, members.len() as u64)?;
-    Ok(Box::new(Geared::new(name, base, map, chunk, rules, members)))
+    Ok(Box::new(Geared::new(
+        name, base, map, chunk, rules, members,
+    )))
 }
 
 /// Refuses what no utilisation reaches, and a load that would shift down and, on the low gear's fewer members,
@@ -171,7 +177,11 @@ fn gears(config: &ParaidConfig, members: u64, parities: u64) -> Result<(u64, u64
         );
         return Err(ConfigError::new(
             "active",
-            if parities > 0 { message } else { "nobody works in the low gear; 1 at least".into() },
+            if parities > 0 {
+                message
+            } else {
+                "nobody works in the low gear; 1 at least".into()
+            },
         ));
     }
     if active >= members {
@@ -218,7 +228,11 @@ fn map(
     if map.end() <= units {
         return Ok(map);
     }
-    let what = if cluster.is_some() { "buckets" } else { "the reserve" };
+    let what = if cluster.is_some() {
+        "buckets"
+    } else {
+        "the reserve"
+    };
     let message = format!(
         "{what} of {} members' data on {active} others end at chunk {}, and the smallest member has {units}; \
          write less native data, or more active members",
@@ -233,9 +247,10 @@ fn base(config: &ParaidConfig, native: &[Sectors]) -> Result<Box<dyn Layout>, Co
     let mut keys = Keys::new();
     keys.insert("chunk".into(), json!(config.chunk.0));
     match config.level {
-        Level::Raid0 if !config.failed.is_empty() => {
-            Err(ConfigError::new("failed", "RAID 0 survives no failure; leave the key out"))
-        }
+        Level::Raid0 if !config.failed.is_empty() => Err(ConfigError::new(
+            "failed",
+            "RAID 0 survives no failure; leave the key out",
+        )),
         Level::Raid0 => Raid0::build(&keys, native),
         Level::Raid5 => {
             keys.insert("failed".into(), json!(config.failed));
@@ -248,5 +263,8 @@ fn seconds(key: &'static str, seconds: f64) -> Result<Duration, ConfigError> {
     if seconds.is_finite() && (0.0..=1e9).contains(&seconds) {
         return Ok(Duration::from_nanos((seconds * 1e9) as u64));
     }
-    Err(ConfigError::new(key, format!("{seconds} is no time in seconds; write for example 60")))
+    Err(ConfigError::new(
+        key,
+        format!("{seconds} is no time in seconds; write for example 60"),
+    ))
 }

@@ -62,7 +62,10 @@ pub(crate) struct ParityLayout {
 }
 
 impl ParityLayout {
-    pub(crate) fn build(config: &ParityConfig<'_>, members: &[Sectors]) -> Result<ParityLayout, ConfigError> {
+    pub(crate) fn build(
+        config: &ParityConfig<'_>,
+        members: &[Sectors],
+    ) -> Result<ParityLayout, ConfigError> {
         let count = members.len();
         at_least(config.name, members, config.parities + 2)?;
         check_code_length(config, count)?;
@@ -96,10 +99,19 @@ impl ParityLayout {
     /// the order in which their rows are locked, so that whoever counts on it comes
     /// later.
     fn went_through_stripes(&mut self, operation: Operation, plan: &Plan) {
-        let Some(cache) = self.rows.cache.as_mut().filter(|_| plan.detail() == Detail::Timing) else {
+        let Some(cache) = self
+            .rows
+            .cache
+            .as_mut()
+            .filter(|_| plan.detail() == Detail::Timing)
+        else {
             return;
         };
-        for strand in plan.strands().iter().filter(|strand| strand.exclusive_rows().is_some()) {
+        for strand in plan
+            .strands()
+            .iter()
+            .filter(|strand| strand.exclusive_rows().is_some())
+        {
             for io in &plan.ios()[strand.first_phase().start..strand.second_phase().end] {
                 match operation {
                     Operation::Discard => cache.forget(io.extent),
@@ -159,20 +171,34 @@ impl Layout for ParityLayout {
         let map = &self.rows.map;
         let (row, within) = (lbn.0 / map.row_sectors(), lbn.0 % map.row_sectors());
         let member = map.shape(row).data_member(within / map.chunk) as usize;
-        Location { member, lbn: Lbn(row * map.chunk + within % map.chunk) }
+        Location {
+            member,
+            lbn: Lbn(row * map.chunk + within % map.chunk),
+        }
     }
 
     fn role_of(&self, member: usize, lbn: Lbn) -> Role {
-        assert!(lbn.0 < self.capacities[member].0, "{lbn} is not below the member's capacity");
+        assert!(
+            lbn.0 < self.capacities[member].0,
+            "{lbn} is not below the member's capacity"
+        );
         let map = &self.rows.map;
         let (row, offset) = (lbn.0 / map.chunk, lbn.0 % map.chunk);
         if row >= map.rows {
             return Role::Unused;
         }
         match map.shape(row).cell(member as u64) {
-            Cell::P => Role::Parity { row, offset: Sectors(offset) },
-            Cell::Q => Role::SecondParity { row, offset: Sectors(offset) },
-            Cell::Data(index) => Role::Data(Lbn(row * map.row_sectors() + index * map.chunk + offset)),
+            Cell::P => Role::Parity {
+                row,
+                offset: Sectors(offset),
+            },
+            Cell::Q => Role::SecondParity {
+                row,
+                offset: Sectors(offset),
+            },
+            Cell::Data(index) => {
+                Role::Data(Lbn(row * map.row_sectors() + index * map.chunk + offset))
+            }
         }
     }
 
@@ -188,7 +214,9 @@ impl Layout for ParityLayout {
             Operation::Read => self.rows.read(wanted, terms, writer),
             Operation::Write => self.rows.write(wanted, terms, writer),
             Operation::Discard => self.rows.discard(wanted, writer),
-            Operation::Flush | Operation::Standby | Operation::Start | Operation::Answer => Status::Done,
+            Operation::Flush | Operation::Standby | Operation::Start | Operation::Answer => {
+                Status::Done
+            }
         };
         if status == Status::Done {
             self.went_through_stripes(request.operation, plan);
@@ -206,7 +234,13 @@ impl Layout for ParityLayout {
         self.rows.states.set(member, state);
     }
 
-    fn plan_rebuild(&mut self, members: &[usize], from: Sectors, most: Sectors, plan: &mut Plan) -> Sectors {
+    fn plan_rebuild(
+        &mut self,
+        members: &[usize],
+        from: Sectors,
+        most: Sectors,
+        plan: &mut Plan,
+    ) -> Sectors {
         plan.clear();
         let rows = self.rows.refillable(from, most);
         if rows.is_empty() {
@@ -215,9 +249,16 @@ impl Layout for ParityLayout {
         let end = rows.end * self.rows.map.chunk;
         // What fills a member is read from the others, whatever memory holds.
         let cache = self.rows.cache.take();
-        self.rows.refill(members, rows, &mut self.terms, &mut PlanWriter::new(plan, &mut self.open));
+        self.rows.refill(
+            members,
+            rows,
+            &mut self.terms,
+            &mut PlanWriter::new(plan, &mut self.open),
+        );
         self.rows.cache = cache;
-        members.iter().for_each(|&member| self.rows.states.fill(member, end));
+        members
+            .iter()
+            .for_each(|&member| self.rows.states.fill(member, end));
         Sectors(end)
     }
 }

@@ -175,7 +175,10 @@ pub struct Step {
 impl Plan {
     /// An empty plan.
     pub fn new(detail: Detail) -> Plan {
-        Plan { detail, ..Plan::default() }
+        Plan {
+            detail,
+            ..Plan::default()
+        }
     }
     /// How much is written down.
     pub fn detail(&self) -> Detail {
@@ -207,7 +210,9 @@ impl Plan {
     /// its strand has read the same member before.
     pub(crate) fn overwrites_what_it_read(&self, io: &MemberIo) -> bool {
         let first = self.strands[io.strand as usize].first_phase();
-        self.ios[first].iter().any(|read| read.member == io.member && read.extent.start == io.extent.start)
+        self.ios[first]
+            .iter()
+            .any(|read| read.member == io.member && read.extent.start == io.extent.start)
     }
     /// The arithmetic of one band, in order.
     pub fn steps(&self, band: &Band) -> &[Step] {
@@ -235,11 +240,19 @@ impl Plan {
 
     /// Adds `operation` at every member that is not in `failed` (ascending). It
     /// is lost if none is left.
-    pub(crate) fn of_all(&mut self, operation: Operation, members: usize, failed: &[u32]) -> Status {
+    pub(crate) fn of_all(
+        &mut self,
+        operation: Operation,
+        members: usize,
+        failed: &[u32],
+    ) -> Status {
         if failed.len() == members {
             return Status::Lost;
         }
-        self.of_some(operation, (0..members as u32).filter(|member| failed.binary_search(member).is_err()));
+        self.of_some(
+            operation,
+            (0..members as u32).filter(|member| failed.binary_search(member).is_err()),
+        );
         Status::Done
     }
 
@@ -254,7 +267,12 @@ impl Plan {
             row: None,
         }));
         let end = self.ios.len() as u32;
-        self.strands.push(Strand { begin: 0, middle: end, end, rows: None });
+        self.strands.push(Strand {
+            begin: 0,
+            middle: end,
+            end,
+            rows: None,
+        });
     }
 
     /// Adds reads of members' own addresses, one a member, that wait for nothing.
@@ -269,7 +287,12 @@ impl Plan {
         }));
         let end = self.ios.len() as u32;
         if end > 0 {
-            self.strands.push(Strand { begin: 0, middle: end, end, rows: None });
+            self.strands.push(Strand {
+                begin: 0,
+                middle: end,
+                end,
+                rows: None,
+            });
         }
     }
 }
@@ -322,7 +345,10 @@ pub(crate) struct OpenIos {
 
 impl OpenIos {
     pub(crate) fn new(members: usize) -> OpenIos {
-        OpenIos { latest: vec![(0, 0); members], phase: 0 }
+        OpenIos {
+            latest: vec![(0, 0); members],
+            phase: 0,
+        }
     }
 }
 
@@ -337,7 +363,12 @@ pub(crate) struct PlanWriter<'a> {
 
 impl<'a> PlanWriter<'a> {
     pub(crate) fn new(plan: &'a mut Plan, open: &'a mut OpenIos) -> PlanWriter<'a> {
-        PlanWriter { plan, open, row: None, second_phase: false }
+        PlanWriter {
+            plan,
+            open,
+            row: None,
+            second_phase: false,
+        }
     }
 
     /// How much of the plan is written down.
@@ -348,7 +379,12 @@ impl<'a> PlanWriter<'a> {
     /// What follows is independent of what went before.
     pub(crate) fn begin_strand(&mut self) {
         let at = self.plan.ios.len() as u32;
-        self.plan.strands.push(Strand { begin: at, middle: at, end: at, rows: None });
+        self.plan.strands.push(Strand {
+            begin: at,
+            middle: at,
+            end: at,
+            rows: None,
+        });
         self.second_phase = false;
         self.open.phase += 1;
     }
@@ -369,7 +405,10 @@ impl<'a> PlanWriter<'a> {
     /// for itself.
     pub(crate) fn hold_row(&mut self, row: u64) {
         let rows = &mut self.strand().rows;
-        *rows = Some(Rows { first: rows.map_or(row, |rows| rows.first), last: row });
+        *rows = Some(Rows {
+            first: rows.map_or(row, |rows| rows.first),
+            last: row,
+        });
     }
 
     /// Adds `extent` of `member`, to its latest I/O if it continues that.
@@ -390,7 +429,13 @@ impl<'a> PlanWriter<'a> {
             None => self.new_io(member, operation, extent),
         };
         if self.plan.detail == Detail::Bytes {
-            let piece = Piece { io, lbn: extent.start, sectors: extent.sectors, place, content };
+            let piece = Piece {
+                io,
+                lbn: extent.start,
+                sectors: extent.sectors,
+                place,
+                content,
+            };
             self.plan.pieces.push(piece);
         }
     }
@@ -404,7 +449,11 @@ impl<'a> PlanWriter<'a> {
 
     /// How many I/Os the plan has for `member` so far.
     pub(crate) fn ios_of(&self, member: usize) -> u32 {
-        self.plan.ios.iter().filter(|io| io.member as usize == member).count() as u32
+        self.plan
+            .ios
+            .iter()
+            .filter(|io| io.member as usize == member)
+            .count() as u32
     }
 
     fn new_io(&mut self, member: usize, operation: Operation, extent: Extent) -> u32 {
@@ -475,7 +524,10 @@ impl<'a> PlanWriter<'a> {
     /// # Panics
     /// If no strand was begun, which is the layout's mistake.
     fn strand(&mut self) -> &mut Strand {
-        self.plan.strands.last_mut().expect("a layout begins a strand before it fills it")
+        self.plan
+            .strands
+            .last_mut()
+            .expect("a layout begins a strand before it fills it")
     }
 }
 
@@ -485,7 +537,13 @@ mod tests {
 
     fn write(writer: &mut PlanWriter<'_>, member: usize, start: u64, sectors: u64) {
         let extent = Extent::new(start, sectors);
-        writer.io(member, Operation::Write, extent, Place::Request(Sectors(0)), Content::Data);
+        writer.io(
+            member,
+            Operation::Write,
+            extent,
+            Place::Request(Sectors(0)),
+            Content::Data,
+        );
     }
 
     #[test]
@@ -516,7 +574,11 @@ mod tests {
         assert_eq!(plan.ios().len(), 3);
         assert_eq!(plan.strands()[0].first_phase(), 0..1);
         assert_eq!(plan.strands()[0].second_phase(), 1..2);
-        assert_eq!(plan.strands()[1].first_phase(), 2..3, "a phase that nothing precedes is the first");
+        assert_eq!(
+            plan.strands()[1].first_phase(),
+            2..3,
+            "a phase that nothing precedes is the first"
+        );
         assert!(plan.pieces().is_empty());
     }
 

@@ -56,12 +56,18 @@ impl Case {
 
     /// What of `extent` a discard makes zero.
     pub(crate) fn discarded(&self, extent: Extent) -> Extent {
-        self.parity_rows().map_or(extent, |rows| rows.within(extent))
+        self.parity_rows()
+            .map_or(extent, |rows| rows.within(extent))
     }
 }
 
 fn rotations() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec!["left-symmetric", "left-asymmetric", "right-symmetric", "right-asymmetric"])
+    prop::sample::select(vec![
+        "left-symmetric",
+        "left-asymmetric",
+        "right-symmetric",
+        "right-asymmetric",
+    ])
 }
 
 fn keys() -> impl Strategy<Value = (&'static str, Value, usize)> {
@@ -96,9 +102,19 @@ fn plain_cases() -> impl Strategy<Value = Case> {
         })
         .prop_flat_map(|(name, keys, members)| {
             let order: Vec<u32> = (0..members.len() as u32).collect();
-            (Just(name), Just(keys), Just(members), Just(order).prop_shuffle())
+            (
+                Just(name),
+                Just(keys),
+                Just(members),
+                Just(order).prop_shuffle(),
+            )
         })
-        .prop_map(|(name, keys, members, order)| Case { name, keys, members, order })
+        .prop_map(|(name, keys, members, order)| Case {
+            name,
+            keys,
+            members,
+            order,
+        })
 }
 
 pub(crate) fn asks(most: usize) -> impl Strategy<Value = Vec<Ask>> {
@@ -108,9 +124,19 @@ pub(crate) fn asks(most: usize) -> impl Strategy<Value = Vec<Ask>> {
         1 => Just(Operation::Discard),
     ];
     let sectors = prop_oneof![1u64..12, 1u64..120];
-    let ask = (operation, any::<prop::sample::Index>(), sectors, any::<u8>());
+    let ask = (
+        operation,
+        any::<prop::sample::Index>(),
+        sectors,
+        any::<u8>(),
+    );
     prop::collection::vec(
-        ask.prop_map(|(operation, start, sectors, fill)| Ask { operation, start, sectors, fill }),
+        ask.prop_map(|(operation, start, sectors, fill)| Ask {
+            operation,
+            start,
+            sectors,
+            fill,
+        }),
         1..most,
     )
 }
@@ -121,7 +147,9 @@ impl Ask {
         Extent::new(start, self.sectors.min(capacity - start))
     }
     pub(crate) fn bytes(&self, extent: Extent) -> Vec<u8> {
-        (0..extent.sectors.0 as usize * SECTOR).map(|at| self.fill.wrapping_add((at * 31) as u8)).collect()
+        (0..extent.sectors.0 as usize * SECTOR)
+            .map(|at| self.fill.wrapping_add((at * 31) as u8))
+            .collect()
     }
 }
 
@@ -145,7 +173,10 @@ fn replay(array: &mut Array, plain: &mut [u8], case: &Case, asks: &[Ask]) {
         }
     }
     let whole = array.layout.capacity().0;
-    assert!(array.read(0, whole) == plain, "the array holds what was written");
+    assert!(
+        array.read(0, whole) == plain,
+        "the array holds what was written"
+    );
 }
 
 /// P and Q of every row, by their definitions.
@@ -153,16 +184,28 @@ pub(crate) fn check_parity(array: &mut Array) {
     let members = array.layout.members();
     let used = array.layout.member_used(0).0;
     for lbn in 0..used {
-        let roles: Vec<Role> = (0..members).map(|member| array.layout.role_of(member, Lbn(lbn))).collect();
+        let roles: Vec<Role> = (0..members)
+            .map(|member| array.layout.role_of(member, Lbn(lbn)))
+            .collect();
         let is_data = |member: usize| matches!(roles[member], Role::Data(_));
-        let Some(p) = roles.iter().position(|role| matches!(role, Role::Parity { .. })) else { return };
+        let Some(p) = roles
+            .iter()
+            .position(|role| matches!(role, Role::Parity { .. }))
+        else {
+            return;
+        };
         let mut sum = array.member_sector(p, lbn);
         for member in (0..members).filter(|&member| is_data(member)) {
             let bytes = array.member_sector(member, lbn);
-            sum.iter_mut().zip(bytes).for_each(|(sum, byte)| *sum ^= byte);
+            sum.iter_mut()
+                .zip(bytes)
+                .for_each(|(sum, byte)| *sum ^= byte);
         }
         assert_eq!(sum, [0; SECTOR], "P at {lbn}");
-        let Some(q) = roles.iter().position(|role| matches!(role, Role::SecondParity { .. })) else {
+        let Some(q) = roles
+            .iter()
+            .position(|role| matches!(role, Role::SecondParity { .. }))
+        else {
             continue;
         };
         let mut sum = array.member_sector(q, lbn);
@@ -170,7 +213,9 @@ pub(crate) fn check_parity(array: &mut Array) {
         for (exponent, member) in behind.filter(|&member| is_data(member)).enumerate() {
             let bytes = array.member_sector(member, lbn);
             let weight = power(exponent as u32);
-            sum.iter_mut().zip(bytes).for_each(|(sum, byte)| *sum ^= multiply(weight, byte));
+            sum.iter_mut()
+                .zip(bytes)
+                .for_each(|(sum, byte)| *sum ^= multiply(weight, byte));
         }
         assert_eq!(sum, [0; SECTOR], "Q at {lbn}");
     }
@@ -362,13 +407,26 @@ proptest! {
 
 #[test]
 fn a_few_hundred_members_are_addressed_one_to_one() {
-    for (name, members) in [("raid0", 300), ("raid10", 301), ("raid5", 300), ("raid6", 257), ("lzvs", 300)] {
-        let keys =
-            if name == "lzvs" { json!({ "zones": 4, "blocking": 512 }) } else { json!({ "chunk": 1024 }) };
+    for (name, members) in [
+        ("raid0", 300),
+        ("raid10", 301),
+        ("raid5", 300),
+        ("raid6", 257),
+        ("lzvs", 300),
+    ] {
+        let keys = if name == "lzvs" {
+            json!({ "zones": 4, "blocking": 512 })
+        } else {
+            json!({ "chunk": 1024 })
+        };
         let layout = build(name, &keys, &vec![6; members]).unwrap();
         for lbn in 0..layout.capacity().0 {
             let place = layout.locate(Lbn(lbn));
-            assert_eq!(layout.role_of(place.member, place.lbn), Role::Data(Lbn(lbn)), "{name}");
+            assert_eq!(
+                layout.role_of(place.member, place.lbn),
+                Role::Data(Lbn(lbn)),
+                "{name}"
+            );
         }
     }
 }
@@ -376,11 +434,21 @@ fn a_few_hundred_members_are_addressed_one_to_one() {
 #[test]
 fn the_widest_raid6_survives_two_failures() {
     let keys = json!({ "chunk": 512 });
-    let case = Case { name: "raid6", keys, members: vec![3; 257], order: vec![3, 250] };
+    let case = Case {
+        name: "raid6",
+        keys,
+        members: vec![3; 257],
+        order: vec![3, 250],
+    };
     let mut array = Array::of_memory(case.layout(&[]).unwrap());
-    let mut plain: Vec<u8> =
-        (0..array.layout.capacity().0 as usize * SECTOR).map(|at| (at * 7) as u8).collect();
-    array.perform(Operation::Write, Extent::new(0, 3 * 255), &mut plain.clone());
+    let mut plain: Vec<u8> = (0..array.layout.capacity().0 as usize * SECTOR)
+        .map(|at| (at * 7) as u8)
+        .collect();
+    array.perform(
+        Operation::Write,
+        Extent::new(0, 3 * 255),
+        &mut plain.clone(),
+    );
     check_parity(&mut array);
     let mut array = fail(array, &case, &[3, 250]);
     replay(&mut array, &mut plain, &case, &[]);
@@ -400,18 +468,32 @@ fn the_largest_members_are_addressed_without_overflow() {
         ("lzvs-naive", 2),
     ] {
         let largest = u64::MAX / members as u64;
-        let zones = [2_000_000, 1_000_000].map(|rate| json!({ "sectors": largest / 2, "bytes_per_s": rate }));
+        let zones = [2_000_000, 1_000_000]
+            .map(|rate| json!({ "sectors": largest / 2, "bytes_per_s": rate }));
         let rest = json!({ "sectors": largest - largest / 2 * 2, "bytes_per_s": 1_000_000 });
         let zones = [&zones[..], &[rest]].concat();
-        let keys =
-            if name == "lzvs-geo" { json!({ "member_zones": [zones.clone(), zones] }) } else { json!({}) };
+        let keys = if name == "lzvs-geo" {
+            json!({ "member_zones": [zones.clone(), zones] })
+        } else {
+            json!({})
+        };
         let mut layout = build(name, &keys, &vec![largest; members]).unwrap();
         let last = layout.capacity().0 - 1;
         let place = layout.locate(Lbn(last));
-        assert_eq!(layout.role_of(place.member, place.lbn), Role::Data(Lbn(last)), "{name}");
-        let request =
-            Request { operation: Operation::Write, extent: Extent::new(last, 1), ..Request::default() };
-        assert_eq!(layout.plan(&request, Below::NOTHING, &mut Plan::new(Detail::Bytes)), Status::Done);
+        assert_eq!(
+            layout.role_of(place.member, place.lbn),
+            Role::Data(Lbn(last)),
+            "{name}"
+        );
+        let request = Request {
+            operation: Operation::Write,
+            extent: Extent::new(last, 1),
+            ..Request::default()
+        };
+        assert_eq!(
+            layout.plan(&request, Below::NOTHING, &mut Plan::new(Detail::Bytes)),
+            Status::Done
+        );
         assert!(layout.member_capacity(0) == Sectors(largest));
     }
 }

@@ -26,7 +26,9 @@ pub struct Raid0Config {
 
 impl Default for Raid0Config {
     fn default() -> Raid0Config {
-        Raid0Config { chunk: DEFAULT_CHUNK }
+        Raid0Config {
+            chunk: DEFAULT_CHUNK,
+        }
     }
 }
 
@@ -51,8 +53,18 @@ impl Raid0 {
         let chunk = chunk_sectors(config.chunk)?;
         let rows = common_rows(members, chunk)?;
         let capacity = capacity_of([rows, members.len() as u64, chunk])?;
-        let (states, open) = (MemberStates::alive(members.len()), OpenIos::new(members.len()));
-        Ok(Box::new(Raid0 { capacities: members.to_vec(), chunk, rows, capacity, states, open }))
+        let (states, open) = (
+            MemberStates::alive(members.len()),
+            OpenIos::new(members.len()),
+        );
+        Ok(Box::new(Raid0 {
+            capacities: members.to_vec(),
+            chunk,
+            rows,
+            capacity,
+            states,
+            open,
+        }))
     }
 }
 
@@ -74,7 +86,11 @@ impl Layout for Raid0 {
             return Geometry::Contiguous;
         }
         let row = Sectors(self.members() as u64 * self.chunk);
-        Geometry::Striped(Stripe { unit: Sectors(self.chunk), row: Some(row), parities: 0 })
+        Geometry::Striped(Stripe {
+            unit: Sectors(self.chunk),
+            row: Some(row),
+            parities: 0,
+        })
     }
     fn failures_survived(&self) -> u32 {
         0
@@ -91,11 +107,17 @@ impl Layout for Raid0 {
         let (index, offset) = (lbn.0 / self.chunk, lbn.0 % self.chunk);
         let members = self.members() as u64;
         let member = (index % members) as usize;
-        Location { member, lbn: Lbn(index / members * self.chunk + offset) }
+        Location {
+            member,
+            lbn: Lbn(index / members * self.chunk + offset),
+        }
     }
 
     fn role_of(&self, member: usize, lbn: Lbn) -> Role {
-        assert!(lbn.0 < self.capacities[member].0, "{lbn} is not below the member's capacity");
+        assert!(
+            lbn.0 < self.capacities[member].0,
+            "{lbn} is not below the member's capacity"
+        );
         let (row, offset) = (lbn.0 / self.chunk, lbn.0 % self.chunk);
         if row >= self.rows {
             return Role::Unused;
@@ -115,7 +137,13 @@ impl Layout for Raid0 {
             let sectors = (self.chunk - offset).min(end - at);
             let extent = Extent::new(index / members * self.chunk + offset, sectors);
             let place = Place::Request(Sectors(at - begin));
-            writer.io((index % members) as usize, request.operation, extent, place, Content::Data);
+            writer.io(
+                (index % members) as usize,
+                request.operation,
+                extent,
+                place,
+                Content::Data,
+            );
             at += sectors;
         }
         Status::Done
@@ -132,9 +160,15 @@ mod tests {
     fn a_large_read_is_one_io_for_each_member() {
         let mut raid0 = Raid0::build(&Keys::new(), &[Sectors(10_000); 5]).unwrap();
         let mut plan = Plan::new(Detail::Timing);
-        let request =
-            Request { operation: Operation::Read, extent: Extent::new(100, 4_000), ..Request::default() };
-        assert_eq!(raid0.plan(&request, Below::NOTHING, &mut plan), Status::Done);
+        let request = Request {
+            operation: Operation::Read,
+            extent: Extent::new(100, 4_000),
+            ..Request::default()
+        };
+        assert_eq!(
+            raid0.plan(&request, Below::NOTHING, &mut plan),
+            Status::Done
+        );
         assert_eq!(plan.ios().len(), 5);
     }
 

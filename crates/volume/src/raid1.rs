@@ -47,7 +47,11 @@ impl Raid1 {
         Ok(Box::new(Raid1 {
             capacities: members.to_vec(),
             capacity: smallest(members).1,
-            states: MemberStates::with_failed_at_most(&config.failed, members.len(), members.len() - 1)?,
+            states: MemberStates::with_failed_at_most(
+                &config.failed,
+                members.len(),
+                members.len() - 1,
+            )?,
             chooser: CopyChooser::new(config.read_policy, members.len()),
             open: OpenIos::new(members.len()),
         }))
@@ -86,11 +90,17 @@ impl Layout for Raid1 {
     }
 
     fn role_of(&self, member: usize, lbn: Lbn) -> Role {
-        assert!(lbn.0 < self.capacities[member].0, "{lbn} is not below the member's capacity");
+        assert!(
+            lbn.0 < self.capacities[member].0,
+            "{lbn} is not below the member's capacity"
+        );
         match member {
             _ if lbn.0 >= self.capacity.0 => Role::Unused,
             0 => Role::Data(lbn),
-            copy => Role::Copy { of: lbn, copy: copy as u32 },
+            copy => Role::Copy {
+                of: lbn,
+                copy: copy as u32,
+            },
         }
     }
 
@@ -101,29 +111,65 @@ impl Layout for Raid1 {
         writer.begin_strand();
         if request.operation == Operation::Read {
             let copies = all.filter(|&member| extent.end().0 <= states.readable(member));
-            let copies = copies.map(|member| Candidate { member, lbn: extent.start, planned: 0 });
-            let Some(copy) = self.chooser.choose(0, copies, below) else { return Status::Lost };
-            writer.io(copy.member, Operation::Read, extent, BEGINNING, Content::Data);
+            let copies = copies.map(|member| Candidate {
+                member,
+                lbn: extent.start,
+                planned: 0,
+            });
+            let Some(copy) = self.chooser.choose(0, copies, below) else {
+                return Status::Lost;
+            };
+            writer.io(
+                copy.member,
+                Operation::Read,
+                extent,
+                BEGINNING,
+                Content::Data,
+            );
             return Status::Done;
         }
         let copies = all.map(|member| (member, extent));
-        write_copies(&mut writer, states, request.operation, extent, BEGINNING, copies)
+        write_copies(
+            &mut writer,
+            states,
+            request.operation,
+            extent,
+            BEGINNING,
+            copies,
+        )
     }
 
-    fn plan_rebuild(&mut self, members: &[usize], from: Sectors, most: Sectors, plan: &mut Plan) -> Sectors {
+    fn plan_rebuild(
+        &mut self,
+        members: &[usize],
+        from: Sectors,
+        most: Sectors,
+        plan: &mut Plan,
+    ) -> Sectors {
         plan.clear();
-        let others = (0..self.capacities.len()).rev().filter(|other| !members.contains(other));
+        let others = (0..self.capacities.len())
+            .rev()
+            .filter(|other| !members.contains(other));
         // Of several that reach as far, the last of the reversed is the first.
         let source = others.max_by_key(|&other| self.states.readable(other));
-        let Some(source) = source else { return self.capacity };
+        let Some(source) = source else {
+            return self.capacity;
+        };
         let filled = self.capacity.0.min(self.states.readable(source));
         if from.0 >= filled {
             return self.capacity;
         }
         let end = filled.min(from.0.saturating_add(most.0.max(1)));
         let run = Extent::new(from.0, end - from.0);
-        copy_to_all(&mut PlanWriter::new(plan, &mut self.open), run, source, members);
-        members.iter().for_each(|&member| self.states.fill(member, end));
+        copy_to_all(
+            &mut PlanWriter::new(plan, &mut self.open),
+            run,
+            source,
+            members,
+        );
+        members
+            .iter()
+            .for_each(|&member| self.states.fill(member, end));
         Sectors(end)
     }
 }
@@ -143,8 +189,15 @@ mod tests {
 
     fn members_of(layout: &mut dyn Layout, operation: Operation) -> Vec<u32> {
         let mut plan = Plan::new(Detail::Timing);
-        let request = Request { operation, extent: Extent::new(10, 8), ..Request::default() };
-        assert_eq!(layout.plan(&request, Below::NOTHING, &mut plan), Status::Done);
+        let request = Request {
+            operation,
+            extent: Extent::new(10, 8),
+            ..Request::default()
+        };
+        assert_eq!(
+            layout.plan(&request, Below::NOTHING, &mut plan),
+            Status::Done
+        );
         plan.ios().iter().map(|io| io.member).collect()
     }
 
@@ -163,7 +216,10 @@ mod tests {
     #[test]
     fn a_mirror_has_two_members_and_one_that_is_left() {
         assert_eq!(raid1(json!({}), 1).err().unwrap().key, "members");
-        assert_eq!(raid1(json!({ "failed": [0, 1] }), 2).err().unwrap().key, "failed");
+        assert_eq!(
+            raid1(json!({ "failed": [0, 1] }), 2).err().unwrap().key,
+            "failed"
+        );
         assert!(raid1(json!({ "failed": [0, 1] }), 3).is_ok());
     }
 

@@ -105,12 +105,18 @@ impl NearMap {
         }
         let even = self.members.is_multiple_of(self.copies);
         let row = even.then(|| Sectors(self.members / self.copies * self.chunk));
-        Geometry::Striped(Stripe { unit: Sectors(self.chunk), row, parities: 0 })
+        Geometry::Striped(Stripe {
+            unit: Sectors(self.chunk),
+            row,
+            parities: 0,
+        })
     }
 
     /// Chunks of `member` that the volume uses.
     fn used_rows(&self, member: usize) -> u64 {
-        (self.chunks * self.copies).saturating_sub(member as u64).div_ceil(self.members)
+        (self.chunks * self.copies)
+            .saturating_sub(member as u64)
+            .div_ceil(self.members)
     }
 }
 
@@ -125,7 +131,12 @@ impl Raid10 {
         let count = members.len() as u64;
         let copies = u64::from(config.copies);
         capacity_of([rows, count, chunk])?;
-        let map = NearMap { members: count, copies, chunk, chunks: rows * count / copies };
+        let map = NearMap {
+            members: count,
+            copies,
+            chunk,
+            chunks: rows * count / copies,
+        };
         let states = MemberStates::with_failed(&config.failed, members.len())?;
         check_copy_left(&map, &states)?;
         Ok(Box::new(Raid10 {
@@ -142,9 +153,14 @@ fn check_copies(copies: u32, members: usize) -> Result<(), ConfigError> {
     if (2..=members).contains(&(copies as usize)) {
         return Ok(());
     }
-    let mend = if copies < 2 { "use raid0 for a single copy" } else { "add members or keep fewer copies" };
-    let message =
-        format!("{copies} copies do not fit: expected 2 to {members}, the number of members; {mend}");
+    let mend = if copies < 2 {
+        "use raid0 for a single copy"
+    } else {
+        "add members or keep fewer copies"
+    };
+    let message = format!(
+        "{copies} copies do not fit: expected 2 to {members}, the number of members; {mend}"
+    );
     Err(ConfigError::new("copies", message))
 }
 
@@ -153,12 +169,18 @@ fn check_copies(copies: u32, members: usize) -> Result<(), ConfigError> {
 /// members are filled from front to back: the last cycle tells of all.
 fn lost_chunk(map: &NearMap, states: &MemberStates) -> Option<u64> {
     let is_lost = |(member, extent): (usize, Extent)| extent.end().0 > states.readable(member);
-    (map.chunks.saturating_sub(map.members)..map.chunks).find(|&chunk| map.copies(chunk).all(is_lost))
+    (map.chunks.saturating_sub(map.members)..map.chunks)
+        .find(|&chunk| map.copies(chunk).all(is_lost))
 }
 
 fn check_copy_left(map: &NearMap, states: &MemberStates) -> Result<(), ConfigError> {
-    let Some(chunk) = lost_chunk(map, states) else { return Ok(()) };
-    let holders: Vec<String> = map.copies(chunk).map(|(member, _)| member.to_string()).collect();
+    let Some(chunk) = lost_chunk(map, states) else {
+        return Ok(());
+    };
+    let holders: Vec<String> = map
+        .copies(chunk)
+        .map(|(member, _)| member.to_string())
+        .collect();
     let message = format!(
         "every copy of some chunks is lost, since members {} have failed; leave one of them alive",
         holders.join(", ")
@@ -168,10 +190,16 @@ fn check_copy_left(map: &NearMap, states: &MemberStates) -> Result<(), ConfigErr
 
 /// What fills `row` of `member`: the chunk, and another copy of it that is
 /// there.
-fn source(map: &NearMap, states: &MemberStates, member: usize, row: u64) -> Option<(u64, (usize, Extent))> {
+fn source(
+    map: &NearMap,
+    states: &MemberStates,
+    member: usize,
+    row: u64,
+) -> Option<(u64, (usize, Extent))> {
     let (chunk, _) = map.held(member, row)?;
-    let is_there =
-        |&(other, extent): &(usize, Extent)| other != member && extent.end().0 <= states.readable(other);
+    let is_there = |&(other, extent): &(usize, Extent)| {
+        other != member && extent.end().0 <= states.readable(other)
+    };
     Some((chunk, map.copies(chunk).find(is_there)?))
 }
 
@@ -207,11 +235,17 @@ impl Layout for Raid10 {
     fn locate(&self, lbn: Lbn) -> Location {
         assert!(lbn.0 < self.capacity().0, "{lbn} is not below the capacity");
         let (member, row) = self.map.place(lbn.0 / self.map.chunk, 0);
-        Location { member, lbn: Lbn(row * self.map.chunk + lbn.0 % self.map.chunk) }
+        Location {
+            member,
+            lbn: Lbn(row * self.map.chunk + lbn.0 % self.map.chunk),
+        }
     }
 
     fn role_of(&self, member: usize, lbn: Lbn) -> Role {
-        assert!(lbn.0 < self.capacities[member].0, "{lbn} is not below the member's capacity");
+        assert!(
+            lbn.0 < self.capacities[member].0,
+            "{lbn} is not below the member's capacity"
+        );
         let (row, offset) = (lbn.0 / self.map.chunk, lbn.0 % self.map.chunk);
         // Behind the common part the row times the members may not fit.
         if row >= self.map.used_rows(member) {
@@ -220,7 +254,10 @@ impl Layout for Raid10 {
         match self.map.held(member, row) {
             None => Role::Unused,
             Some((chunk, 0)) => Role::Data(Lbn(chunk * self.map.chunk + offset)),
-            Some((chunk, copy)) => Role::Copy { of: Lbn(chunk * self.map.chunk + offset), copy: copy as u32 },
+            Some((chunk, copy)) => Role::Copy {
+                of: Lbn(chunk * self.map.chunk + offset),
+                copy: copy as u32,
+            },
         }
     }
 
@@ -235,11 +272,13 @@ impl Layout for Raid10 {
             let sectors = (map.chunk - offset).min(end - at);
             let place = Place::Request(Sectors(at - begin));
             let copies = map.copies(chunk);
-            let copies = copies.map(|(member, all)| (member, Extent::new(all.start.0 + offset, sectors)));
+            let copies =
+                copies.map(|(member, all)| (member, Extent::new(all.start.0 + offset, sectors)));
             if request.operation == Operation::Read {
                 let group = map.place(chunk, 0).0;
                 let there = copies.filter(|copy| copy.1.end().0 <= states.readable(copy.0));
-                let Some((member, extent)) = read_copy(&mut self.chooser, &writer, group, there, below)
+                let Some((member, extent)) =
+                    read_copy(&mut self.chooser, &writer, group, there, below)
                 else {
                     return Status::Lost;
                 };
@@ -256,7 +295,13 @@ impl Layout for Raid10 {
         Status::Done
     }
 
-    fn plan_rebuild(&mut self, members: &[usize], from: Sectors, most: Sectors, plan: &mut Plan) -> Sectors {
+    fn plan_rebuild(
+        &mut self,
+        members: &[usize],
+        from: Sectors,
+        most: Sectors,
+        plan: &mut Plan,
+    ) -> Sectors {
         plan.clear();
         let (map, states) = (self.map, &self.states);
         let used = longest(self, members).0 / map.chunk;
@@ -273,11 +318,17 @@ impl Layout for Raid10 {
         }
         let end = used.min(first.saturating_add((most.0 / map.chunk).max(1)));
         // Row by row: what the members are copied from lies beside each other.
-        let runs = (first..end).flat_map(|row| members.iter().filter_map(move |&member| source(member, row)));
+        let runs = (first..end).flat_map(|row| {
+            members
+                .iter()
+                .filter_map(move |&member| source(member, row))
+        });
         if runs.clone().next().is_some() {
             copy_runs(&mut PlanWriter::new(plan, &mut self.open), runs);
         }
-        members.iter().for_each(|&member| self.states.fill(member, end * map.chunk));
+        members
+            .iter()
+            .for_each(|&member| self.states.fill(member, end * map.chunk));
         Sectors(end * map.chunk)
     }
 }
@@ -292,7 +343,8 @@ fn read_copy(
     below: Below<'_>,
 ) -> Option<(usize, Extent)> {
     let mut continuing = there.clone();
-    let continued = continuing.find(|(member, extent)| writer.continued_by(*member, extent.start).is_some());
+    let continued =
+        continuing.find(|(member, extent)| writer.continued_by(*member, extent.start).is_some());
     continued.or_else(|| {
         let candidates = there.clone().map(|(member, extent)| Candidate {
             member,
@@ -323,7 +375,11 @@ mod tests {
             Role::Copy { of, copy } => Some((of.0 / 128, copy)),
             _ => None,
         };
-        let row = |row| (0..5).map(|member| chunk_on(member, row).unwrap()).collect::<Vec<_>>();
+        let row = |row| {
+            (0..5)
+                .map(|member| chunk_on(member, row).unwrap())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(row(0), [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]);
         assert_eq!(row(1), [(2, 1), (3, 0), (3, 1), (4, 0), (4, 1)]);
     }
@@ -332,8 +388,14 @@ mod tests {
     fn a_long_read_is_one_io_on_one_member_of_each_pair() {
         let mut layout = raid10(json!({}), 4).unwrap();
         let mut plan = Plan::new(Detail::Timing);
-        let request = Request { extent: Extent::new(0, 1024), ..Request::default() };
-        assert_eq!(layout.plan(&request, Below::NOTHING, &mut plan), Status::Done);
+        let request = Request {
+            extent: Extent::new(0, 1024),
+            ..Request::default()
+        };
+        assert_eq!(
+            layout.plan(&request, Below::NOTHING, &mut plan),
+            Status::Done
+        );
         let ios: Vec<_> = plan.ios().iter().map(|io| (io.member, io.extent)).collect();
         assert_eq!(ios, [(0, Extent::new(0, 512)), (2, Extent::new(0, 512))]);
     }
@@ -341,7 +403,10 @@ mod tests {
     #[test]
     fn copies_that_do_not_fit_are_refused() {
         for copies in [0, 1, 5] {
-            assert_eq!(raid10(json!({ "copies": copies }), 4).err().unwrap().key, "copies");
+            assert_eq!(
+                raid10(json!({ "copies": copies }), 4).err().unwrap().key,
+                "copies"
+            );
         }
         assert!(raid10(json!({ "copies": 4 }), 4).is_ok());
     }

@@ -30,13 +30,21 @@ pub struct Raid4Config {
 
 impl Default for Raid4Config {
     fn default() -> Raid4Config {
-        Raid4Config { chunk: DEFAULT_CHUNK, failed: Vec::new(), stripe_cache: 0 }
+        Raid4Config {
+            chunk: DEFAULT_CHUNK,
+            failed: Vec::new(),
+            stripe_cache: 0,
+        }
     }
 }
 
 /// See [`BuildLayout`](crate::BuildLayout).
 pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
-    let Raid4Config { chunk, failed, stripe_cache } = registry::read(keys)?;
+    let Raid4Config {
+        chunk,
+        failed,
+        stripe_cache,
+    } = registry::read(keys)?;
     let config = ParityConfig {
         name: "raid4",
         parities: 1,

@@ -50,7 +50,13 @@ impl Default for Raid5Config {
 
 /// See [`BuildLayout`](crate::BuildLayout).
 pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
-    let Raid5Config { chunk, rotation, failed, stripe_cache, dummy_parity_reads } = registry::read(keys)?;
+    let Raid5Config {
+        chunk,
+        rotation,
+        failed,
+        stripe_cache,
+        dummy_parity_reads,
+    } = registry::read(keys)?;
     let placement = Placement::Rotating(rotation);
     let config = ParityConfig {
         name: "raid5",
@@ -85,7 +91,10 @@ mod tests {
     #[test]
     fn one_failed_member_is_survived_and_two_are_not() {
         assert!(raid5(json!({ "failed": [2] }), 3).is_ok());
-        assert_eq!(raid5(json!({ "failed": [1, 2] }), 3).err().unwrap().key, "failed");
+        assert_eq!(
+            raid5(json!({ "failed": [1, 2] }), 3).err().unwrap().key,
+            "failed"
+        );
     }
 
     #[test]

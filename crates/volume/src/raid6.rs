@@ -49,7 +49,13 @@ impl Default for Raid6Config {
 
 /// See [`BuildLayout`](crate::BuildLayout).
 pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
-    let Raid6Config { chunk, rotation, failed, stripe_cache, dummy_parity_reads } = registry::read(keys)?;
+    let Raid6Config {
+        chunk,
+        rotation,
+        failed,
+        stripe_cache,
+        dummy_parity_reads,
+    } = registry::read(keys)?;
     let placement = Placement::Rotating(rotation);
     let config = ParityConfig {
         name: "raid6",
@@ -88,6 +94,9 @@ mod tests {
     #[test]
     fn two_failed_members_are_survived_and_three_are_not() {
         assert!(raid6(json!({ "failed": [0, 3] }), 4).is_ok());
-        assert_eq!(raid6(json!({ "failed": [0, 1, 3] }), 4).err().unwrap().key, "failed");
+        assert_eq!(
+            raid6(json!({ "failed": [0, 1, 3] }), 4).err().unwrap().key,
+            "failed"
+        );
     }
 }

@@ -65,7 +65,8 @@ impl Story {
                     }
                 }
                 Event::Fill(member, most) => {
-                    if let Some(member) = pick(member, self.array.layout.member_states().impaired()) {
+                    if let Some(member) = pick(member, self.array.layout.member_states().impaired())
+                    {
                         self.array.fill(member, *most);
                     }
                 }
@@ -77,7 +78,10 @@ impl Story {
         let extent = ask.extent(self.array.layout.capacity().0);
         let mut bytes = ask.bytes(extent);
         let status = self.array.attempt(ask.operation, extent, &mut bytes);
-        assert!(status == Status::Done || !self.careful && !self.array.layout.answers(), "{status:?}");
+        assert!(
+            status == Status::Done || !self.careful && !self.array.layout.answers(),
+            "{status:?}"
+        );
         if status != Status::Done {
             return;
         }
@@ -107,7 +111,9 @@ impl Story {
 
     fn fail(&mut self, member: usize) {
         let before = self.array.layout.member_state(member);
-        self.array.layout.set_member_state(member, MemberState::Failed);
+        self.array
+            .layout
+            .set_member_state(member, MemberState::Failed);
         if self.careful && !self.array.layout.answers() {
             return self.array.layout.set_member_state(member, before);
         }
@@ -115,7 +121,9 @@ impl Story {
         let mut all_left = true;
         for at in 0..self.known.len() {
             let mut bytes = vec![0; SECTOR];
-            let status = self.array.attempt(Operation::Read, Extent::new(at as u64, 1), &mut bytes);
+            let status = self
+                .array
+                .attempt(Operation::Read, Extent::new(at as u64, 1), &mut bytes);
             self.known[at] &= status == Status::Done;
             all_left &= status == Status::Done;
         }
@@ -145,7 +153,11 @@ pub(crate) fn check_members(array: &mut Array) {
         for lbn in 0..array.layout.member_used(member).0 {
             let found = array.member_sector(member, lbn);
             if let Role::Data(of) | Role::Copy { of, .. } = array.layout.role_of(member, Lbn(lbn)) {
-                assert_eq!(found, bytes[range(of.0, 1)], "sector {lbn} of member {member}");
+                assert_eq!(
+                    found,
+                    bytes[range(of.0, 1)],
+                    "sector {lbn} of member {member}"
+                );
             }
         }
     }
@@ -156,7 +168,12 @@ fn pick(index: &Index, members: &[u32]) -> Option<usize> {
 }
 
 fn replace(array: &mut Array, member: usize) {
-    array.layout.set_member_state(member, MemberState::Rebuilding { done: Sectors::ZERO });
+    array.layout.set_member_state(
+        member,
+        MemberState::Rebuilding {
+            done: Sectors::ZERO,
+        },
+    );
 }
 
 /// Replaces and fills every member that is not alive, `most` sectors at a time.
@@ -172,7 +189,10 @@ fn mend(array: &mut Array, most: u64) {
 /// Layouts that survive something.
 pub(crate) fn redundant_cases() -> impl Strategy<Value = Case> {
     // Some zones of random members leave a paired layout nothing: those cases have no redundancy either.
-    let is_redundant = |case: &Case| case.layout(&[]).is_some_and(|layout| layout.failures_survived() > 0);
+    let is_redundant = |case: &Case| {
+        case.layout(&[])
+            .is_some_and(|layout| layout.failures_survived() > 0)
+    };
     cases().prop_filter("with redundancy", is_redundant)
 }
 

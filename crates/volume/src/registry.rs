@@ -64,7 +64,9 @@ mod tests {
         for entry in REGISTRY {
             let schema = (entry.schema)();
             for key in known_keys(&schema) {
-                let described = schema.get("properties").and_then(|all| all[&key].get("description"));
+                let described = schema
+                    .get("properties")
+                    .and_then(|all| all[&key].get("description"));
                 assert!(described.is_some(), "{}.{key}", entry.name);
             }
         }
@@ -73,9 +75,15 @@ mod tests {
     #[test]
     fn impossible_volumes_are_errors_that_name_a_key() {
         for entry in REGISTRY {
-            assert_eq!((entry.build)(&Keys::new(), &[]).err().unwrap().key, "members");
+            assert_eq!(
+                (entry.build)(&Keys::new(), &[]).err().unwrap().key,
+                "members"
+            );
             let keys: Keys = [("chnk".to_owned(), "64KiB".into())].into_iter().collect();
-            assert_eq!((entry.build)(&keys, &[Sectors(4096); 4]).err().unwrap().key, "chnk");
+            assert_eq!(
+                (entry.build)(&keys, &[Sectors(4096); 4]).err().unwrap().key,
+                "chnk"
+            );
         }
     }
 }

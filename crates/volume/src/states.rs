@@ -39,7 +39,8 @@ impl MemberStates {
                 None => return Err(no_such_member(member, members)),
                 Some(MemberState::Alive) => states.set(member as usize, MemberState::Failed),
                 Some(_) => {
-                    let message = format!("member {member} is listed twice; list each failed member once");
+                    let message =
+                        format!("member {member} is listed twice; list each failed member once");
                     return Err(ConfigError::new("failed", message));
                 }
             }
@@ -166,8 +167,10 @@ fn put(list: &mut Vec<u32>, member: usize, belongs: bool) {
 }
 
 fn no_such_member(member: u32, members: usize) -> ConfigError {
-    let message =
-        format!("there is no member {member}: the {members} members are counted from 0 to {}", members - 1);
+    let message = format!(
+        "there is no member {member}: the {members} members are counted from 0 to {}",
+        members - 1
+    );
     ConfigError::new("failed", message)
 }
 
@@ -177,8 +180,17 @@ mod tests {
 
     #[test]
     fn failed_members_exist_are_listed_once_and_few_enough() {
-        assert_eq!(MemberStates::with_failed_at_most(&[3, 1], 4, 2).unwrap().failed(), [1, 3]);
-        for (list, said) in [(&[4][..], "no member 4"), (&[1, 1], "twice"), (&[0, 1, 2], "survives only 2")] {
+        assert_eq!(
+            MemberStates::with_failed_at_most(&[3, 1], 4, 2)
+                .unwrap()
+                .failed(),
+            [1, 3]
+        );
+        for (list, said) in [
+            (&[4][..], "no member 4"),
+            (&[1, 1], "twice"),
+            (&[0, 1, 2], "survives only 2"),
+        ] {
             let error = MemberStates::with_failed_at_most(list, 4, 2).unwrap_err();
             assert_eq!(error.key, "failed");
             assert!(error.message.contains(said), "{error}");
@@ -203,6 +215,10 @@ mod tests {
         states.fill(0, 16);
         assert_eq!((states.readable(0), states.writable(0)), (8, 16));
         states.set(0, MemberState::Rebuilding { done: Sectors(8) });
-        assert_eq!((states.readable(0), states.writable(0)), (8, 8), "a plan given up fills nothing");
+        assert_eq!(
+            (states.readable(0), states.writable(0)),
+            (8, 8),
+            "a plan given up fills nothing"
+        );
     }
 }

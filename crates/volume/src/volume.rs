@@ -7,8 +7,8 @@ use crate::plan::Detail;
 pub use coordination::Coordination;
 use flight::{Flight, Purpose, decode, encode};
 use fullstroke_contract::{
-    Below, Completion, Counters, Cx, Extent, Gauge, MemberState, Node, Notice, Operation, Order, Out, Port,
-    RebuildSpeed, Refusal, Request, Status, Wake,
+    Below, Completion, Counters, Cx, Extent, Gauge, MemberState, Node, Notice, Operation, Order,
+    Out, Port, RebuildSpeed, Refusal, Request, Status, Wake,
 };
 use fullstroke_units::{Bytes, Cylinder, Sectors, Time};
 use pressure::Pressure;
@@ -178,10 +178,19 @@ impl Volume {
         for &member in members {
             let member = member as usize;
             let filling = Sectors::ZERO..self.layout.member_used(member);
-            self.layout.set_member_state(member, MemberState::Rebuilding { done: Sectors::ZERO });
+            self.layout.set_member_state(
+                member,
+                MemberState::Rebuilding {
+                    done: Sectors::ZERO,
+                },
+            );
             let together = self.layout.answers();
-            let again =
-                self.rebuilds.add(Time::ZERO, Job::new(Time::ZERO, member, filling, None), together, 0);
+            let again = self.rebuilds.add(
+                Time::ZERO,
+                Job::new(Time::ZERO, member, filling, None),
+                together,
+                0,
+            );
             debug_assert!(!again, "nothing is under way yet");
         }
         self.answering = self.layout.answers();
@@ -251,7 +260,9 @@ impl Volume {
 
     /// Gives the strand's rows to whoever waits for them.
     fn end_strand(&mut self, slot: usize, strand: usize, out: &mut Out) {
-        let Some(lock) = self.flights[slot].strands[strand].lock else { return };
+        let Some(lock) = self.flights[slot].strands[strand].lock else {
+            return;
+        };
         self.locks.release(lock, &mut self.granted);
         for token in self.granted.drain(..) {
             let (slot, strand) = decode(token);
@@ -281,7 +292,8 @@ impl Volume {
 
     fn finish(&mut self, slot: usize, below: Below<'_>, out: &mut Out) {
         let flight = &self.flights[slot];
-        let (completion, restores, purpose) = (flight.completion(), flight.restores, flight.purpose);
+        let (completion, restores, purpose) =
+            (flight.completion(), flight.restores, flight.purpose);
         let settled = flight.settled;
         if purpose == Purpose::Above && self.plan_anew(slot, below, out) {
             return;
@@ -342,7 +354,11 @@ impl Node for Volume {
         let (slot, io) = decode(completion.id.0);
         self.see_queues(slot, below);
         let flight = &mut self.flights[slot];
-        debug_assert_eq!(flight.plan.ios()[io].member as usize, member, "a member answers its own requests");
+        debug_assert_eq!(
+            flight.plan.ios()[io].member as usize,
+            member,
+            "a member answers its own requests"
+        );
         if let Some(shifts) = &mut self.shifts
             && flight.purpose == Purpose::Above
         {
@@ -351,9 +367,13 @@ impl Node for Volume {
         let member_io = &flight.plan.ios()[io];
         let strand = member_io.strand as usize;
         if member_io.second_phase && member_io.operation == Operation::Write {
-            self.counts.written(flight.plan.overwrites_what_it_read(member_io), &completion);
-        } else if flight.strands[strand].lock.is_some() && flight.request.operation == Operation::Write {
-            self.counts.got_row(completion.submitted.since(flight.submitted));
+            self.counts
+                .written(flight.plan.overwrites_what_it_read(member_io), &completion);
+        } else if flight.strands[strand].lock.is_some()
+            && flight.request.operation == Operation::Write
+        {
+            self.counts
+                .got_row(completion.submitted.since(flight.submitted));
         }
         if flight.record(strand, completion) {
             if flight.issue_second_phase(slot, strand, out) {
@@ -381,7 +401,9 @@ impl Node for Volume {
     }
 
     fn owners(&self, from: Port, extent: Extent, owner: &mut dyn FnMut(Port, Extent)) {
-        self.layout.owners(from.index(), extent, &mut |extent| owner(Port::FIRST, extent));
+        self.layout.owners(from.index(), extent, &mut |extent| {
+            owner(Port::FIRST, extent)
+        });
     }
 
     fn ordered(&mut self, now: Time, order: Order, cx: &mut Cx<'_>) -> Result<(), Refusal> {
@@ -403,8 +425,13 @@ impl Node for Volume {
 
     fn count(&self, now: Time, counters: &mut Counters) {
         let shifts = self.shifts.as_ref().map(|shifts| shifts.readings(now));
-        counters.layers.push(self.counts.readings(self.layout.name(), shifts.as_slice().as_flattened()));
-        counters.gear_shifts.extend(self.shifts.iter().flat_map(|shifts| &shifts.begun));
+        counters.layers.push(
+            self.counts
+                .readings(self.layout.name(), shifts.as_slice().as_flattened()),
+        );
+        counters
+            .gear_shifts
+            .extend(self.shifts.iter().flat_map(|shifts| &shifts.begun));
     }
 
     fn gauge(&self) -> Gauge {

@@ -77,6 +77,16 @@ pub const REGISTRY: &[Entry<BuildAddresses>] = &[
         schema: schema_of::<runs::Config>,
         build: runs::build,
     },
-    Entry { name: "zipf", summary: zipf::SUMMARY, schema: schema_of::<zipf::Config>, build: zipf::build },
-    Entry { name: "local", summary: local::SUMMARY, schema: schema_of::<local::Config>, build: local::build },
+    Entry {
+        name: "zipf",
+        summary: zipf::SUMMARY,
+        schema: schema_of::<zipf::Config>,
+        build: zipf::build,
+    },
+    Entry {
+        name: "local",
+        summary: local::SUMMARY,
+        schema: schema_of::<local::Config>,
+        build: local::build,
+    },
 ];

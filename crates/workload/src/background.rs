@@ -82,11 +82,21 @@ impl Background {
     ///
     /// # Errors
     /// Names the key that cannot be.
-    pub fn new(config: &BackgroundConfig, capacity: Sectors, seed: Seed) -> Result<Background, ConfigError> {
+    pub fn new(
+        config: &BackgroundConfig,
+        capacity: Sectors,
+        seed: Seed,
+    ) -> Result<Background, ConfigError> {
         let sizes = Sizes::new(&SizeConfig::Fixed(config.size))?;
-        let keys = RegionKeys { start: config.region_start, size: config.region_size, alignment: None };
+        let keys = RegionKeys {
+            start: config.region_start,
+            size: config.region_size,
+            alignment: None,
+        };
         let region = region(keys, &sizes, capacity)?;
-        let amount = config.amount.map_or(Ok(region.length), |amount| sectors("amount", amount))?;
+        let amount = config
+            .amount
+            .map_or(Ok(region.length), |amount| sectors("amount", amount))?;
         if config.every == Duration::ZERO {
             return Err(ConfigError::new(
                 "every",
@@ -94,12 +104,19 @@ impl Background {
             ));
         }
         if amount == Sectors::ZERO {
-            return Err(ConfigError::new("amount", "found 0; expected what a round reads, such as 64KiB"));
+            return Err(ConfigError::new(
+                "amount",
+                "found 0; expected what a round reads, such as 64KiB",
+            ));
         }
         if config.rate == Some(Bytes(0)) {
-            return Err(ConfigError::new("rate", "found 0; expected bytes a second, such as 50MiB"));
+            return Err(ConfigError::new(
+                "rate",
+                "found 0; expected bytes a second, such as 50MiB",
+            ));
         }
-        let spacing = |rate: Bytes| Duration::from_nanos((config.size.0 as f64 / rate.0 as f64 * 1e9) as u64);
+        let spacing =
+            |rate: Bytes| Duration::from_nanos((config.size.0 as f64 / rate.0 as f64 * 1e9) as u64);
         Ok(Background {
             every: config.every,
             end: Time::ZERO + config.duration,
@@ -127,7 +144,14 @@ impl Background {
         let sectors = self.size.min(left).min(self.length - from);
         self.at = (from + sectors) % self.length;
         let extent = Extent::new(self.start + from, sectors);
-        cx.out.issue(0, Request { id: RequestId(self.issued), extent, ..Request::default() });
+        cx.out.issue(
+            0,
+            Request {
+                id: RequestId(self.issued),
+                extent,
+                ..Request::default()
+            },
+        );
         self.issued += 1;
         self.left = Some(left - sectors);
         self.next = self.spacing.map_or(Time::NEVER, |spacing| now + spacing);
@@ -202,13 +226,23 @@ mod tests {
         let mut source = Background::new(config, CAPACITY, Seed(1)).unwrap();
         let (mut out, mut all, mut answers) = (Out::new(), Vec::new(), Vec::new());
         loop {
-            let now = answers.iter().copied().chain([source.next_wake().at()]).min().unwrap();
+            let now = answers
+                .iter()
+                .copied()
+                .chain([source.next_wake().at()])
+                .min()
+                .unwrap();
             if now == Time::NEVER {
                 return all;
             }
             if answers.first() == Some(&now) {
                 answers.remove(0);
-                source.completed(now, Port::FIRST, Completion::default(), &mut Cx::alone(&mut out));
+                source.completed(
+                    now,
+                    Port::FIRST,
+                    Completion::default(),
+                    &mut Cx::alone(&mut out),
+                );
             } else {
                 source.wake(now, &mut Cx::alone(&mut out));
             }
@@ -223,28 +257,49 @@ mod tests {
     fn rounds_come_at_their_times_and_go_on_where_the_one_before_ended() {
         let found = reads(&config(100, 3), Duration::from_secs(1));
         let times: Vec<f64> = found.iter().map(|(at, _)| *at).collect();
-        assert_eq!(times, [100.0, 101.0, 102.0, 200.0, 201.0, 202.0, 300.0, 301.0, 302.0]);
+        assert_eq!(
+            times,
+            [
+                100.0, 101.0, 102.0, 200.0, 201.0, 202.0, 300.0, 301.0, 302.0
+            ]
+        );
         let places: Vec<u64> = found.iter().map(|(_, extent)| extent.start.0).collect();
         assert_eq!(places, (0..9).map(|index| 128 * index).collect::<Vec<_>>());
     }
 
     #[test]
     fn a_round_that_outlasts_its_time_makes_the_next_one_wait() {
-        let times: Vec<f64> =
-            reads(&config(100, 5), Duration::from_secs(60)).iter().map(|(at, _)| *at).collect();
-        assert_eq!(times, [100.0, 160.0, 220.0, 300.0, 360.0, 420.0, 500.0, 560.0, 620.0]);
+        let times: Vec<f64> = reads(&config(100, 5), Duration::from_secs(60))
+            .iter()
+            .map(|(at, _)| *at)
+            .collect();
+        assert_eq!(
+            times,
+            [
+                100.0, 160.0, 220.0, 300.0, 360.0, 420.0, 500.0, 560.0, 620.0
+            ]
+        );
     }
 
     #[test]
     fn with_a_rate_reads_come_whatever_answers_take() {
-        let config = BackgroundConfig { rate: Some(Bytes(128 << 10)), ..config(100, 1) };
-        let times: Vec<f64> = reads(&config, Duration::from_secs(7)).iter().map(|(at, _)| *at).collect();
+        let config = BackgroundConfig {
+            rate: Some(Bytes(128 << 10)),
+            ..config(100, 1)
+        };
+        let times: Vec<f64> = reads(&config, Duration::from_secs(7))
+            .iter()
+            .map(|(at, _)| *at)
+            .collect();
         assert_eq!(times, [100.0, 100.5, 101.0]);
     }
 
     #[test]
     fn a_scrub_reads_everything_once_a_round() {
-        let config = BackgroundConfig { amount: None, ..config(1000, 2) };
+        let config = BackgroundConfig {
+            amount: None,
+            ..config(1000, 2)
+        };
         let found = reads(&config, Duration::from_millis(1));
         let read = |from: f64, to: f64| {
             let mut covered = vec![0; CAPACITY.0 as usize];
@@ -269,21 +324,65 @@ mod tests {
         };
         let found = reads(&region, Duration::from_millis(1));
         assert_eq!(found.len(), 300);
-        assert!(found.iter().all(|(_, extent)| extent.start.0 >= 1000 && extent.end().0 <= 2000));
-        assert!(found.windows(2).any(|pair| pair[1].1.start < pair[0].1.start));
+        assert!(
+            found
+                .iter()
+                .all(|(_, extent)| extent.start.0 >= 1000 && extent.end().0 <= 2000)
+        );
+        assert!(
+            found
+                .windows(2)
+                .any(|pair| pair[1].1.start < pair[0].1.start)
+        );
     }
 
     #[test]
     fn what_cannot_be_is_refused_at_its_key() {
         let base = config(10, 1);
         for (key, config) in [
-            ("every", BackgroundConfig { every: Duration::ZERO, ..base.clone() }),
-            ("amount", BackgroundConfig { amount: Some(Bytes(0)), ..base.clone() }),
-            ("rate", BackgroundConfig { rate: Some(Bytes(0)), ..base.clone() }),
-            ("size", BackgroundConfig { size: Bytes(1 << 30), ..base.clone() }),
-            ("region_size", BackgroundConfig { region_size: Some(Bytes(1 << 40)), ..base }),
+            (
+                "every",
+                BackgroundConfig {
+                    every: Duration::ZERO,
+                    ..base.clone()
+                },
+            ),
+            (
+                "amount",
+                BackgroundConfig {
+                    amount: Some(Bytes(0)),
+                    ..base.clone()
+                },
+            ),
+            (
+                "rate",
+                BackgroundConfig {
+                    rate: Some(Bytes(0)),
+                    ..base.clone()
+                },
+            ),
+            (
+                "size",
+                BackgroundConfig {
+                    size: Bytes(1 << 30),
+                    ..base.clone()
+                },
+            ),
+            (
+                "region_size",
+                BackgroundConfig {
+                    region_size: Some(Bytes(1 << 40)),
+                    ..base
+                },
+            ),
         ] {
-            assert_eq!(Background::new(&config, CAPACITY, Seed(1)).err().unwrap().key, key);
+            assert_eq!(
+                Background::new(&config, CAPACITY, Seed(1))
+                    .err()
+                    .unwrap()
+                    .key,
+                key
+            );
         }
     }
 }

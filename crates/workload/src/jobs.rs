@@ -55,15 +55,32 @@ impl Jobs {
             let Process { job, issued, .. } = self.processes[number];
             if let Some(&(operation, extent)) = self.jobs.get(job).and_then(|job| job.get(issued)) {
                 self.processes[number].issued += 1;
-                let hints = Hints { process: number as u32 + 1, stream: job as u32 + 1, ..Hints::default() };
+                let hints = Hints {
+                    process: number as u32 + 1,
+                    stream: job as u32 + 1,
+                    ..Hints::default()
+                };
                 let id = RequestId(number as u64);
-                cx.out.issue(0, Request { id, operation, extent, hints, ..Request::default() });
+                cx.out.issue(
+                    0,
+                    Request {
+                        id,
+                        operation,
+                        extent,
+                        hints,
+                        ..Request::default()
+                    },
+                );
                 return;
             }
             if self.next == self.jobs.len() {
                 return;
             }
-            self.processes[number] = Process { job: self.next, issued: 0, began: now };
+            self.processes[number] = Process {
+                job: self.next,
+                issued: 0,
+                began: now,
+            };
             self.next += 1;
         }
     }
@@ -75,7 +92,11 @@ impl Node for Jobs {
             return;
         }
         for number in 0..self.processes.len().min(self.jobs.len()) {
-            self.processes[number] = Process { job: number, issued: 0, began: now };
+            self.processes[number] = Process {
+                job: number,
+                issued: 0,
+                began: now,
+            };
         }
         self.next = self.processes.len().min(self.jobs.len());
         (0..self.next).for_each(|number| self.go_on(now, number, cx));
@@ -92,7 +113,11 @@ impl Node for Jobs {
     }
 
     fn next_wake(&self) -> Wake {
-        if self.begun { Wake::NEVER } else { Time::ZERO.into() }
+        if self.begun {
+            Wake::NEVER
+        } else {
+            Time::ZERO.into()
+        }
     }
 }
 
@@ -112,10 +137,16 @@ mod tests {
         let (mut out, mut order, mut now) = (Out::new(), Vec::new(), Time::ZERO);
         jobs.wake(now, &mut Cx::alone(&mut out));
         while let Some((_, effect)) = out.take_first() {
-            let Effect::Issue { request, .. } = effect else { panic!("{effect:?}") };
+            let Effect::Issue { request, .. } = effect else {
+                panic!("{effect:?}")
+            };
             order.push(request.extent);
             now += Duration::from_millis(1);
-            let completion = Completion { id: request.id, finished: now, ..Completion::default() };
+            let completion = Completion {
+                id: request.id,
+                finished: now,
+                ..Completion::default()
+            };
             jobs.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
         }
         (jobs, order)
@@ -123,12 +154,21 @@ mod tests {
 
     #[test]
     fn each_process_takes_the_next_job_and_each_request_waits_for_the_one_before() {
-        let job = |starts: &[u64]| starts.iter().map(|&at| (Operation::Read, Extent::new(at, 8))).collect();
+        let job = |starts: &[u64]| {
+            starts
+                .iter()
+                .map(|&at| (Operation::Read, Extent::new(at, 8)))
+                .collect()
+        };
         let jobs = vec![job(&[0, 8]), job(&[]), job(&[100]), job(&[200, 208])];
         let (jobs, order) = run(Jobs::new(jobs, 2));
         let starts: Vec<u64> = order.iter().map(|extent| extent.start.0).collect();
         assert_eq!(starts, [0, 100, 8, 200, 208]);
-        let ms: Vec<f64> = jobs.took().iter().map(|took| took.as_nanos() as f64 / 1e6).collect();
+        let ms: Vec<f64> = jobs
+            .took()
+            .iter()
+            .map(|took| took.as_nanos() as f64 / 1e6)
+            .collect();
         assert_eq!(ms, [3.0, 0.0, 2.0, 3.0]);
         assert_eq!(jobs.failed(), 0);
     }

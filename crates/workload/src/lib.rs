@@ -60,6 +60,8 @@ pub use sizes::{SizeConfig, WeightedSize};
 pub use starts::{Limit, StartTimes, dealt_out};
 pub use stream::{Rules, Stream};
 pub use streams::Streams;
-pub use streams_config::{AtEnd, Placement, StartPosition, StreamsConfig, VariationConfig, WeightedBitRate};
+pub use streams_config::{
+    AtEnd, Placement, StartPosition, StreamsConfig, VariationConfig, WeightedBitRate,
+};
 pub use streams_results::{StreamTally, StreamsResults};
 pub use synthetic::{AddressesConfig, ArrivalsConfig, Synthetic, SyntheticConfig};

@@ -30,7 +30,10 @@ impl MediaFiles {
         let read = sectors("read_size", config.read_size)?;
         let alignment = sectors("alignment", config.alignment)?.0;
         if alignment == 0 {
-            return refuse("alignment", "found 0; expected a positive multiple of 512B".into());
+            return refuse(
+                "alignment",
+                "found 0; expected a positive multiple of 512B".into(),
+            );
         }
         let count = u64::from(config.files.unwrap_or(config.streams));
         if count == 0 {
@@ -54,9 +57,16 @@ impl MediaFiles {
         }
         // What a file keeps others from.
         let footprint = size.next_multiple_of(alignment);
-        if size < read.0 || footprint.checked_mul(count).is_none_or(|all| all > length.0) {
+        if size < read.0
+            || footprint
+                .checked_mul(count)
+                .is_none_or(|all| all > length.0)
+        {
             let each = Sectors(size.max(read.0)).bytes();
-            return refuse(key, format!("{count} files of {each} are larger than the {length} for them"));
+            return refuse(
+                key,
+                format!("{count} files of {each} are larger than the {length} for them"),
+            );
         }
         let spare = (length.0 - footprint * count) / alignment;
         let distances = distances(config.placement, count, spare, random);
@@ -64,7 +74,11 @@ impl MediaFiles {
             .iter()
             .zip(0..)
             .map(|(distance, number)| Lbn(start.0 + distance * alignment + number * footprint));
-        Ok(MediaFiles { starts: starts.collect(), reads: size / read.0, read })
+        Ok(MediaFiles {
+            starts: starts.collect(),
+            reads: size / read.0,
+            read,
+        })
     }
 
     /// Where read number `read` of file number `file` begins.
@@ -88,7 +102,9 @@ impl MediaFiles {
 fn distances(placement: Placement, count: u64, spare: u64, random: &mut Random) -> Vec<u64> {
     match placement {
         Placement::Even => {
-            let share = |number: u64| u128::from(spare) * u128::from(number) / u128::from((count - 1).max(1));
+            let share = |number: u64| {
+                u128::from(spare) * u128::from(number) / u128::from((count - 1).max(1))
+            };
             (0..count).map(|number| share(number) as u64).collect()
         }
         Placement::Random => {
@@ -107,7 +123,9 @@ fn region(config: &StreamsConfig, capacity: Sectors) -> Result<(Sectors, Sectors
         return Err(ConfigError::new("region_start", message));
     }
     let rest = capacity - start;
-    let length = config.region_size.map_or(Ok(rest), |size| sectors("region_size", size))?;
+    let length = config
+        .region_size
+        .map_or(Ok(rest), |size| sectors("region_size", size))?;
     if length > rest {
         let message = format!("the region ends behind the volume of {capacity}");
         return Err(ConfigError::new("region_size", message));
@@ -124,12 +142,18 @@ mod tests {
 
     fn config(keys: serde_json::Value) -> StreamsConfig {
         let mut all = json!({ "streams": 10, "bit_rate": "1Mbit/s", "duration": "1s" });
-        all.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+        all.as_object_mut()
+            .unwrap()
+            .extend(keys.as_object().unwrap().clone());
         serde_json::from_value(all).unwrap()
     }
 
     fn files(keys: serde_json::Value, capacity: u64) -> Result<MediaFiles, ConfigError> {
-        MediaFiles::new(&config(keys), Sectors(capacity), &mut Seed(1).stream("files"))
+        MediaFiles::new(
+            &config(keys),
+            Sectors(capacity),
+            &mut Seed(1).stream("files"),
+        )
     }
 
     #[test]
@@ -137,8 +161,15 @@ mod tests {
         let files = files(json!({ "file_size": "1MiB", "files": 5 }), 1_000_000).unwrap();
         assert_eq!(files.place(0, 0), Lbn(0));
         assert!(1_000_000 - files.place(4, files.reads).0 < 8);
-        let gaps: Vec<u64> = files.starts.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
-        assert!(gaps.iter().max().unwrap() - gaps.iter().min().unwrap() <= 8, "{gaps:?}");
+        let gaps: Vec<u64> = files
+            .starts
+            .windows(2)
+            .map(|pair| pair[1].0 - pair[0].0)
+            .collect();
+        assert!(
+            gaps.iter().max().unwrap() - gaps.iter().min().unwrap() <= 8,
+            "{gaps:?}"
+        );
     }
 
     #[test]
@@ -153,7 +184,11 @@ mod tests {
             (json!({ "region_start": "1TiB" }), "region_start"),
             (json!({ "region_size": "1TiB" }), "region_size"),
         ] {
-            assert_eq!(files(keys.clone(), 1_000_000).unwrap_err().key, key, "{keys}");
+            assert_eq!(
+                files(keys.clone(), 1_000_000).unwrap_err().key,
+                key,
+                "{keys}"
+            );
         }
     }
 

@@ -78,7 +78,12 @@ pub struct Rules {
 
 impl Default for Rules {
     fn default() -> Rules {
-        Rules { pace: Pace::Timing, scale: 1.0, outstanding: None, batch: Duration::ZERO }
+        Rules {
+            pace: Pace::Timing,
+            scale: 1.0,
+            outstanding: None,
+            batch: Duration::ZERO,
+        }
     }
 }
 
@@ -185,9 +190,15 @@ impl Dispatcher {
     /// # Panics
     /// If the rules cannot be followed: a closed pace without a number outstanding, or 0 of them.
     pub fn new(rules: Rules) -> Dispatcher {
-        assert!(rules.pace != Pace::Closed || rules.outstanding.is_some(), "a closed pace has its number");
+        assert!(
+            rules.pace != Pace::Closed || rules.outstanding.is_some(),
+            "a closed pace has its number"
+        );
         assert!(rules.scale > 0.0, "times are scaled by what is above 0");
-        assert!(rules.outstanding != Some(0), "with none outstanding nothing is ever issued");
+        assert!(
+            rules.outstanding != Some(0),
+            "with none outstanding nothing is ever issued"
+        );
         Dispatcher {
             rules,
             profile: Profile::default(),
@@ -207,7 +218,10 @@ impl Dispatcher {
     /// ([`conformity`](Self::conformity)).
     #[must_use]
     pub fn counting(self) -> Dispatcher {
-        Dispatcher { conformity: Some(Conformity::default()), ..self }
+        Dispatcher {
+            conformity: Some(Conformity::default()),
+            ..self
+        }
     }
 
     /// The trace's next request.
@@ -221,9 +235,16 @@ impl Dispatcher {
         assert!(self.next.is_none(), "one request is offered at a time");
         let Rules { pace, .. } = self.rules;
         if pace == Pace::Load && traced.completed.is_none() {
-            return Err(NoCompletion { number: self.issued + 1, pace });
+            return Err(NoCompletion {
+                number: self.issued + 1,
+                pace,
+            });
         }
-        let required = if self.heeds_profile() { self.advance(traced) } else { 0 };
+        let required = if self.heeds_profile() {
+            self.advance(traced)
+        } else {
+            0
+        };
         self.next = Some(Next { traced, required });
         self.turn = self.first_turn(now);
         Ok(())
@@ -248,7 +269,10 @@ impl Dispatcher {
             conformity.add(required, self.outstanding, next.traced.arrival, due);
         }
         self.turn = Turn::Nothing;
-        self.previous = Some(Previous { arrival: next.traced.arrival, due });
+        self.previous = Some(Previous {
+            arrival: next.traced.arrival,
+            due,
+        });
         self.outstanding += 1;
         self.issued += 1;
         if self.heeds_profile()
@@ -267,7 +291,10 @@ impl Dispatcher {
     /// # Panics
     /// If more complete than were issued.
     pub fn completed(&mut self, now: Time, number: u64, response: Duration) {
-        assert!(self.outstanding > 0, "request {number} completes, and none is outstanding");
+        assert!(
+            self.outstanding > 0,
+            "request {number} completes, and none is outstanding"
+        );
         self.outstanding -= 1;
         match self.rules.pace {
             Pace::Load => self.recent.add(now, response),
@@ -310,12 +337,17 @@ impl Dispatcher {
 
     /// The turn of a request that has just become the next.
     fn first_turn(&mut self, now: Time) -> Turn {
-        let Some(Next { traced, required }) = self.next else { return Turn::Nothing };
+        let Some(Next { traced, required }) = self.next else {
+            return Turn::Nothing;
+        };
         if self.must_wait() {
             return Turn::Waits;
         }
         match self.rules.pace {
-            Pace::Timing => Turn::At(self.batched(traced).unwrap_or(self.rules.scaled(traced.arrival))),
+            Pace::Timing => Turn::At(
+                self.batched(traced)
+                    .unwrap_or(self.rules.scaled(traced.arrival)),
+            ),
             Pace::Load if self.outstanding == required => Turn::At(self.balanced(now, traced)),
             // That fewer are outstanding than in the trace is said to be rare (section 6.6.2),
             // and no rule is given: what is late already goes at once.
@@ -326,7 +358,11 @@ impl Dispatcher {
     /// Whether the next request cannot go before others have completed.
     fn must_wait(&self) -> bool {
         let Some(next) = self.next else { return false };
-        let is_full = || self.rules.outstanding.is_some_and(|most| self.outstanding >= u64::from(most));
+        let is_full = || {
+            self.rules
+                .outstanding
+                .is_some_and(|most| self.outstanding >= u64::from(most))
+        };
         match self.rules.pace {
             Pace::Timing => false,
             Pace::Load => self.outstanding > next.required,
@@ -340,7 +376,9 @@ impl Dispatcher {
     /// trace, else so long after that one as in the trace. Before any has completed within the
     /// last second, nothing is known that would speak for haste.
     fn balanced(&mut self, now: Time, traced: Traced) -> Time {
-        let Some(previous) = self.previous else { return now.max(traced.arrival) };
+        let Some(previous) = self.previous else {
+            return now.max(traced.arrival);
+        };
         if let Some(due) = self.batched(traced) {
             return due;
         }

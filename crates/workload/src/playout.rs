@@ -24,9 +24,19 @@ struct Segment {
 
 impl Playout {
     /// A stream whose mean rate is `rate`; `random` draws its segments.
-    pub(crate) fn new(rate: BitRate, variation: Option<VariationConfig>, random: Random) -> Playout {
+    pub(crate) fn new(
+        rate: BitRate,
+        variation: Option<VariationConfig>,
+        random: Random,
+    ) -> Playout {
         let segment = variation.map(|variation| {
-            let mut segment = Segment { variation, random, number: 0, first: 0, bytes: 0 };
+            let mut segment = Segment {
+                variation,
+                random,
+                number: 0,
+                first: 0,
+                bytes: 0,
+            };
             segment.bytes = segment.draw(rate);
             Box::new(segment)
         });
@@ -59,7 +69,11 @@ impl Segment {
 
     /// The bytes of the next segment; at least one, so that every segment ends.
     fn draw(&mut self, rate: BitRate) -> u64 {
-        let VariationConfig { distribution, share, segment } = self.variation;
+        let VariationConfig {
+            distribution,
+            share,
+            segment,
+        } = self.variation;
         let mean = rate.0 as f64 / 8.0 * segment.as_secs_f64();
         let factor = match distribution {
             Variability::Uniform => 1.0 + share * (2.0 * self.random.unit() - 1.0),
@@ -82,7 +96,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn variation(distribution: Variability, share: f64) -> Option<VariationConfig> {
-        Some(VariationConfig { distribution, share, segment: Duration::from_millis(500) })
+        Some(VariationConfig {
+            distribution,
+            share,
+            segment: Duration::from_millis(500),
+        })
     }
 
     fn playout(variation: Option<VariationConfig>) -> Playout {
@@ -94,32 +112,46 @@ mod tests {
         let year = Duration::from_secs(365 * 86_400);
         let bytes = 87_500 * 365 * 86_400;
         assert_eq!(playout(None).at(bytes), year);
-        assert_eq!(playout(None).at(bytes + 1), year + Duration::from_nanos(11_429));
+        assert_eq!(
+            playout(None).at(bytes + 1),
+            year + Duration::from_nanos(11_429)
+        );
     }
 
     #[test]
     fn a_variable_rate_keeps_its_mean() {
-        for (distribution, share) in
-            [(Variability::Uniform, 0.8), (Variability::LogNormal, 0.3), (Variability::LogNormal, 1.0)]
-        {
+        for (distribution, share) in [
+            (Variability::Uniform, 0.8),
+            (Variability::LogNormal, 0.3),
+            (Variability::LogNormal, 1.0),
+        ] {
             let mut playout = playout(variation(distribution, share));
             let seconds = 20_000;
             let ratio = playout.at(87_500 * seconds).as_secs_f64() / seconds as f64;
-            assert!((ratio - 1.0).abs() < 0.02, "{distribution:?} {share}: {ratio}");
+            assert!(
+                (ratio - 1.0).abs() < 0.02,
+                "{distribution:?} {share}: {ratio}"
+            );
         }
     }
 
     #[test]
     fn a_variable_rate_deviates_as_said() {
-        for (distribution, share, expected) in
-            [(Variability::Uniform, 0.6, 0.6 / 3f64.sqrt()), (Variability::LogNormal, 0.5, 0.5)]
-        {
+        for (distribution, share, expected) in [
+            (Variability::Uniform, 0.6, 0.6 / 3f64.sqrt()),
+            (Variability::LogNormal, 0.5, 0.5),
+        ] {
             let playout = playout(variation(distribution, share));
             let mut segment = playout.segment.unwrap();
-            let draws: Vec<f64> = (0..50_000).map(|_| segment.draw(playout.rate) as f64 / 43_750.0).collect();
+            let draws: Vec<f64> = (0..50_000)
+                .map(|_| segment.draw(playout.rate) as f64 / 43_750.0)
+                .collect();
             let squares: f64 = draws.iter().map(|draw| (draw - 1.0).powi(2)).sum();
             let deviation = (squares / draws.len() as f64).sqrt();
-            assert!((deviation / expected - 1.0).abs() < 0.05, "{distribution:?}: {deviation}");
+            assert!(
+                (deviation / expected - 1.0).abs() < 0.05,
+                "{distribution:?}: {deviation}"
+            );
         }
     }
 

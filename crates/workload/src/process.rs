@@ -49,15 +49,32 @@ impl Process {
     ) -> Result<Process, ConfigError> {
         let sizes = Sizes::new(&config.size)?;
         let start = start_of(config, identity.within_entry, capacity)?;
-        let keys = RegionKeys { start, size: config.region_size, alignment: config.alignment };
+        let keys = RegionKeys {
+            start,
+            size: config.region_size,
+            alignment: config.alignment,
+        };
         let region = region(keys, &sizes, capacity)?;
-        let addresses = find("address pattern", addresses::REGISTRY, "pattern", &config.addresses.pattern)
-            .and_then(|entry| (entry.build)(&config.addresses.keys, &region))
-            .map_err(|error| error.below("addresses"))?;
-        let stream =
-            |of: &str| seed.stream(&format!("process {} {} {of}", config.name, identity.within_name));
+        let addresses = find(
+            "address pattern",
+            addresses::REGISTRY,
+            "pattern",
+            &config.addresses.pattern,
+        )
+        .and_then(|entry| (entry.build)(&config.addresses.keys, &region))
+        .map_err(|error| error.below("addresses"))?;
+        let stream = |of: &str| {
+            seed.stream(&format!(
+                "process {} {} {of}",
+                config.name, identity.within_name
+            ))
+        };
         Ok(Process {
-            first_stream: if addresses.streams() == 0 { 0 } else { identity.first_stream },
+            first_stream: if addresses.streams() == 0 {
+                0
+            } else {
+                identity.first_stream
+            },
             addresses,
             sizes,
             read_share: config.read_share,
@@ -88,19 +105,35 @@ impl Process {
         let start = self.addresses.next(sectors, &mut self.place);
         let read = self.read_share >= 1.0 || self.mix.chance(self.read_share);
         self.issued = self.issued.wrapping_add(1);
-        let stream = if self.first_stream == 0 { 0 } else { self.first_stream + self.addresses.stream() };
+        let stream = if self.first_stream == 0 {
+            0
+        } else {
+            self.first_stream + self.addresses.stream()
+        };
         Request {
             id: RequestId(u64::from(self.hints.process) << 32 | u64::from(self.issued)),
-            operation: if read { Operation::Read } else { Operation::Write },
+            operation: if read {
+                Operation::Read
+            } else {
+                Operation::Write
+            },
             extent: Extent { start, sectors },
-            hints: Hints { stream, synchronous: read || self.waits_for_writes, ..self.hints },
+            hints: Hints {
+                stream,
+                synchronous: read || self.waits_for_writes,
+                ..self.hints
+            },
             ..Request::default()
         }
     }
 
     /// How long it thinks before the next request.
     pub(crate) fn think(&mut self) -> Duration {
-        if self.exponential { self.pause.exponential(self.think_time) } else { self.think_time }
+        if self.exponential {
+            self.pause.exponential(self.think_time)
+        } else {
+            self.think_time
+        }
     }
 }
 
@@ -119,8 +152,15 @@ fn start_of(config: &ProcessConfig, index: u32, capacity: Sectors) -> Result<Byt
         .and_then(|distance| distance.checked_add(config.region_start.0))
         .filter(|&start| start < capacity.bytes().0);
     start.map(Bytes).ok_or_else(|| {
-        let key = if index == 0 { "region_start" } else { "region_increment" };
-        let message = format!("process {} would begin behind the volume of {capacity}", index + 1);
+        let key = if index == 0 {
+            "region_start"
+        } else {
+            "region_increment"
+        };
+        let message = format!(
+            "process {} would begin behind the volume of {capacity}",
+            index + 1
+        );
         ConfigError::new(key, message)
     })
 }

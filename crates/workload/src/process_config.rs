@@ -92,30 +92,44 @@ fn middle() -> u8 {
 impl ProcessesConfig {
     /// How many processes there are.
     pub fn count(&self) -> u64 {
-        self.processes.iter().map(|kind| u64::from(kind.count)).sum()
+        self.processes
+            .iter()
+            .map(|kind| u64::from(kind.count))
+            .sum()
     }
 
     /// The names of the processes by their number, which is one more than the
     /// index here.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.processes.iter().flat_map(|kind| (0..kind.count).map(|_| kind.name.as_str()))
+        self.processes
+            .iter()
+            .flat_map(|kind| (0..kind.count).map(|_| kind.name.as_str()))
     }
 
     /// # Errors
     /// Names the key that cannot be.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if self.requests.is_none() && self.duration.is_none() {
-            return Err(ConfigError::new("requests", "the load has no end; give `requests` or `duration`"));
+            return Err(ConfigError::new(
+                "requests",
+                "the load has no end; give `requests` or `duration`",
+            ));
         }
         if self.processes.is_empty() {
-            return Err(ConfigError::new("processes", "there are none; give [[workload.processes]]"));
+            return Err(ConfigError::new(
+                "processes",
+                "there are none; give [[workload.processes]]",
+            ));
         }
         for (index, kind) in self.processes.iter().enumerate() {
-            kind.check().map_err(|error| error.below(&format!("processes[{index}]")))?;
+            kind.check()
+                .map_err(|error| error.below(&format!("processes[{index}]")))?;
         }
         if self.count() > PROCESSES_MAX {
-            let message =
-                format!("found {} processes in all; expected {PROCESSES_MAX} at most", self.count());
+            let message = format!(
+                "found {} processes in all; expected {PROCESSES_MAX} at most",
+                self.count()
+            );
             return Err(ConfigError::new("processes", message));
         }
         Ok(())
@@ -131,16 +145,28 @@ impl ProcessConfig {
     fn check(&self) -> Result<(), ConfigError> {
         let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
         if self.name.is_empty() {
-            return refuse("name", "found an empty name; expected one, or leave it out".into());
+            return refuse(
+                "name",
+                "found an empty name; expected one, or leave it out".into(),
+            );
         }
         if self.count == 0 {
-            return refuse("count", "found 0; expected at least 1, or leave the entry out".into());
+            return refuse(
+                "count",
+                "found 0; expected at least 1, or leave the entry out".into(),
+            );
         }
         if !(0.0..=1.0).contains(&self.read_share) {
-            return refuse("read_share", format!("found {}; expected 0 to 1", self.read_share));
+            return refuse(
+                "read_share",
+                format!("found {}; expected 0 to 1", self.read_share),
+            );
         }
         if !(1..=DEPTH_MAX).contains(&self.depth) {
-            return refuse("depth", format!("found {}; expected 1 to {DEPTH_MAX}", self.depth));
+            return refuse(
+                "depth",
+                format!("found {}; expected 1 to {DEPTH_MAX}", self.depth),
+            );
         }
         if self.synchronous == Some(true) && self.depth > 1 {
             let message = format!(
@@ -150,7 +176,10 @@ impl ProcessConfig {
             return refuse("synchronous", message);
         }
         if self.level > 7 {
-            return refuse("level", format!("found {}; expected 0 (first) to 7", self.level));
+            return refuse(
+                "level",
+                format!("found {}; expected 0 (first) to 7", self.level),
+            );
         }
         Ok(())
     }

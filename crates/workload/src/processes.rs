@@ -27,7 +27,11 @@ impl Processes {
     ///
     /// # Errors
     /// Names the key that cannot be.
-    pub fn new(config: &ProcessesConfig, capacity: Sectors, seed: Seed) -> Result<Processes, ConfigError> {
+    pub fn new(
+        config: &ProcessesConfig,
+        capacity: Sectors,
+        seed: Seed,
+    ) -> Result<Processes, ConfigError> {
         config.check()?;
         let mut processes = Vec::new();
         let mut thinking = BinaryHeap::new();
@@ -38,8 +42,12 @@ impl Processes {
                 let within_name = of_name.entry(&kind.name).or_default();
                 *within_name += 1;
                 let index = processes.len() as u32;
-                let identity =
-                    Identity { number: index + 1, within_entry, within_name: *within_name, first_stream };
+                let identity = Identity {
+                    number: index + 1,
+                    within_entry,
+                    within_name: *within_name,
+                    first_stream,
+                };
                 let process = Process::new(kind, &identity, capacity, seed)
                     .map_err(|error| error.below(&format!("processes[{entry}]")))?;
                 first_stream += process.streams();
@@ -51,7 +59,9 @@ impl Processes {
             processes,
             thinking,
             left: config.requests.unwrap_or(u64::MAX),
-            end: config.duration.map_or(Time::NEVER, |duration| Time::ZERO + duration),
+            end: config
+                .duration
+                .map_or(Time::NEVER, |duration| Time::ZERO + duration),
             expected: config.requests.filter(|_| config.duration.is_none()),
         })
     }

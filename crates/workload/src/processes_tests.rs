@@ -14,7 +14,10 @@ fn processes(value: Value) -> Processes {
 }
 
 fn refused(value: Value) -> String {
-    Processes::new(&config(value), CAPACITY, Seed(9)).err().unwrap().key
+    Processes::new(&config(value), CAPACITY, Seed(9))
+        .err()
+        .unwrap()
+        .key
 }
 
 fn woken(source: &mut Processes, at_ns: u64) -> Vec<Request> {
@@ -25,8 +28,16 @@ fn woken(source: &mut Processes, at_ns: u64) -> Vec<Request> {
 
 fn answered(source: &mut Processes, request: &Request, at_ns: u64) -> Vec<Request> {
     let mut out = Out::new();
-    let completion = Completion { id: request.id, ..Completion::default() };
-    source.completed(Time::from_nanos(at_ns), Port::FIRST, completion, &mut Cx::alone(&mut out));
+    let completion = Completion {
+        id: request.id,
+        ..Completion::default()
+    };
+    source.completed(
+        Time::from_nanos(at_ns),
+        Port::FIRST,
+        completion,
+        &mut Cx::alone(&mut out),
+    );
     out.requests().collect()
 }
 
@@ -35,7 +46,11 @@ fn all_requests(source: &mut Processes, service_ns: u64) -> BTreeMap<u32, Vec<Re
     let mut issued: BTreeMap<u32, Vec<Request>> = BTreeMap::new();
     let mut in_flight: Vec<(u64, Request)> = Vec::new();
     loop {
-        let done = in_flight.iter().map(|&(at, _)| at).min().unwrap_or(u64::MAX);
+        let done = in_flight
+            .iter()
+            .map(|&(at, _)| at)
+            .min()
+            .unwrap_or(u64::MAX);
         let due = source.next_wake().at().as_nanos();
         let now = done.min(due);
         if now == u64::MAX {
@@ -50,7 +65,10 @@ fn all_requests(source: &mut Processes, service_ns: u64) -> BTreeMap<u32, Vec<Re
             new.extend(woken(source, now));
         }
         for request in new {
-            issued.entry(request.hints.process).or_default().push(request);
+            issued
+                .entry(request.hints.process)
+                .or_default()
+                .push(request);
             in_flight.push((now + service_ns, request));
         }
     }
@@ -62,7 +80,12 @@ fn each_process_has_its_depth_outstanding_and_no_more() {
         { "name": "one", "count": 3 }, { "name": "deep", "depth": 4, "read_share": 0.0 },
     ]}));
     let first = woken(&mut source, 0);
-    let of = |process| first.iter().filter(|request| request.hints.process == process).count();
+    let of = |process| {
+        first
+            .iter()
+            .filter(|request| request.hints.process == process)
+            .count()
+    };
     assert_eq!([of(1), of(2), of(3), of(4)], [1, 1, 1, 4]);
     let next = answered(&mut source, &first[1], 10);
     assert_eq!(next.len(), 1);
@@ -82,8 +105,9 @@ fn a_process_thinks_from_the_completion_on() {
 
 #[test]
 fn exponential_think_times_have_their_mean() {
-    let mut source =
-        processes(json!({ "requests": 20000, "processes": [{ "think_time": "2ms", "exponential": true }] }));
+    let mut source = processes(
+        json!({ "requests": 20000, "processes": [{ "think_time": "2ms", "exponential": true }] }),
+    );
     let (mut now, mut sum) = (0, 0);
     let mut request = woken(&mut source, 0)[0];
     for _ in 0..10_000 {
@@ -116,7 +140,9 @@ fn reads_are_waited_for_and_writes_unless_they_are_asynchronous() {
         let mut source = processes(json!({ "requests": 400, "processes": [entry] }));
         let requests = all_requests(&mut source, 10).remove(&1).unwrap();
         let of = |operation| {
-            let mut hints = requests.iter().filter(|request| request.operation == operation);
+            let mut hints = requests
+                .iter()
+                .filter(|request| request.operation == operation);
             let first = hints.next().unwrap().hints.synchronous;
             assert!(hints.all(|request| request.hints.synchronous == first));
             first
@@ -124,8 +150,14 @@ fn reads_are_waited_for_and_writes_unless_they_are_asynchronous() {
         (of(Operation::Read), of(Operation::Write))
     };
     assert_eq!(waits(json!({ "read_share": 0.5 })), (true, true));
-    assert_eq!(waits(json!({ "read_share": 0.5, "depth": 8 })), (true, false));
-    assert_eq!(waits(json!({ "read_share": 0.5, "synchronous": false })), (true, false));
+    assert_eq!(
+        waits(json!({ "read_share": 0.5, "depth": 8 })),
+        (true, false)
+    );
+    assert_eq!(
+        waits(json!({ "read_share": 0.5, "synchronous": false })),
+        (true, false)
+    );
 }
 
 #[test]
@@ -138,22 +170,38 @@ fn hints_name_process_stream_and_priority() {
     let issued = all_requests(&mut source, 10);
     let hints = |process: u32, index: usize| issued[&process][index].hints;
     assert_eq!((hints(1, 0).stream, hints(2, 0).stream), (0, 0));
-    assert_eq!((hints(1, 0).class, hints(1, 0).level), (PriorityClass::Idle, 7));
-    assert_eq!([hints(3, 0).stream, hints(3, 1).stream, hints(3, 2).stream], [1, 2, 1]);
-    assert_eq!((hints(4, 0).stream, hints(4, 0).class), (3, PriorityClass::RealTime));
+    assert_eq!(
+        (hints(1, 0).class, hints(1, 0).level),
+        (PriorityClass::Idle, 7)
+    );
+    assert_eq!(
+        [hints(3, 0).stream, hints(3, 1).stream, hints(3, 2).stream],
+        [1, 2, 1]
+    );
+    assert_eq!(
+        (hints(4, 0).stream, hints(4, 0).class),
+        (3, PriorityClass::RealTime)
+    );
 }
 
 #[test]
 fn a_further_entry_leaves_the_requests_of_the_others_as_they_are() {
     let readers = json!({ "name": "reader", "count": 3, "read_share": 0.7 });
     let writer = json!({ "name": "writer", "read_share": 0.0 });
-    let alone =
-        all_requests(&mut processes(json!({ "duration": "1ms", "processes": [readers.clone()] })), 10_000);
-    let beside =
-        all_requests(&mut processes(json!({ "duration": "1ms", "processes": [writer, readers] })), 10_000);
+    let alone = all_requests(
+        &mut processes(json!({ "duration": "1ms", "processes": [readers.clone()] })),
+        10_000,
+    );
+    let beside = all_requests(
+        &mut processes(json!({ "duration": "1ms", "processes": [writer, readers] })),
+        10_000,
+    );
     for process in 1..=3u32 {
         let extents = |issued: &BTreeMap<u32, Vec<Request>>, process: u32| -> Vec<_> {
-            issued[&process].iter().map(|request| (request.operation, request.extent)).collect()
+            issued[&process]
+                .iter()
+                .map(|request| (request.operation, request.extent))
+                .collect()
         };
         assert_eq!(extents(&alone, process), extents(&beside, process + 1));
     }
@@ -166,8 +214,14 @@ fn the_load_ends_after_its_requests_or_its_duration() {
     let kinds = json!([{ "count": 4, "think_time": "1ms" }]);
     assert_eq!(load(json!({ "requests": 101, "processes": kinds })), 101);
     // One request each every two milliseconds, from 0 to below 9.
-    assert_eq!(load(json!({ "duration": "9ms", "processes": kinds })), 4 * 5);
-    assert_eq!(load(json!({ "requests": 7, "duration": "9ms", "processes": kinds })), 7);
+    assert_eq!(
+        load(json!({ "duration": "9ms", "processes": kinds })),
+        4 * 5
+    );
+    assert_eq!(
+        load(json!({ "requests": 7, "duration": "9ms", "processes": kinds })),
+        7
+    );
 }
 
 #[test]
@@ -181,14 +235,23 @@ fn what_contradicts_itself_is_refused_at_its_key() {
         ("synchronous", json!({ "synchronous": true, "depth": 2 })),
         ("size", json!({ "size": 100 })),
         ("name", json!({ "name": "" })),
-        ("region_increment", json!({ "count": 4, "region_increment": "512MiB" })),
+        (
+            "region_increment",
+            json!({ "count": 4, "region_increment": "512MiB" }),
+        ),
         ("region_start", json!({ "region_start": "2GiB" })),
-        ("addresses.pattern", json!({ "addresses": { "pattern": "sequental" } })),
+        (
+            "addresses.pattern",
+            json!({ "addresses": { "pattern": "sequental" } }),
+        ),
     ] {
         assert_eq!(entry(keys), format!("processes[1].{key}"));
     }
     assert_eq!(refused(json!({ "processes": [{}] })), "requests");
-    assert_eq!(refused(json!({ "requests": 1, "processes": [] })), "processes");
+    assert_eq!(
+        refused(json!({ "requests": 1, "processes": [] })),
+        "processes"
+    );
 }
 
 proptest! {

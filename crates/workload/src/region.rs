@@ -17,10 +17,16 @@ pub(crate) struct RegionKeys {
 ///
 /// # Errors
 /// Names the key that cannot be.
-pub(crate) fn region(keys: RegionKeys, sizes: &Sizes, capacity: Sectors) -> Result<Region, ConfigError> {
+pub(crate) fn region(
+    keys: RegionKeys,
+    sizes: &Sizes,
+    capacity: Sectors,
+) -> Result<Region, ConfigError> {
     let start = sectors("region_start", keys.start)?;
     let rest = Sectors(capacity.0.saturating_sub(start.0));
-    let length = keys.size.map_or(Ok(rest), |size| sectors("region_size", size))?;
+    let length = keys
+        .size
+        .map_or(Ok(rest), |size| sectors("region_size", size))?;
     if length > rest {
         return Err(ConfigError::new(
             "region_size",
@@ -30,14 +36,27 @@ pub(crate) fn region(keys: RegionKeys, sizes: &Sizes, capacity: Sectors) -> Resu
     if length < sizes.largest() {
         return Err(ConfigError::new(
             "size",
-            format!("a request of {} does not fit into {length}", sizes.largest()),
+            format!(
+                "a request of {} does not fit into {length}",
+                sizes.largest()
+            ),
         ));
     }
-    let alignment = keys.alignment.map_or(Ok(sizes.smallest()), |bytes| sectors("alignment", bytes))?;
+    let alignment = keys
+        .alignment
+        .map_or(Ok(sizes.smallest()), |bytes| sectors("alignment", bytes))?;
     if alignment == Sectors::ZERO {
-        return Err(ConfigError::new("alignment", "found 0; expected a positive multiple of 512B"));
+        return Err(ConfigError::new(
+            "alignment",
+            "found 0; expected a positive multiple of 512B",
+        ));
     }
-    Ok(Region { start, length, alignment, largest: sizes.largest() })
+    Ok(Region {
+        start,
+        length,
+        alignment,
+        largest: sizes.largest(),
+    })
 }
 
 /// `bytes` as sectors, or an error at `key`.

@@ -1,6 +1,8 @@
 //! Several workloads at once: Postgres, and tonight's backup beside it.
 
-use fullstroke_contract::{Completion, Counters, Cx, Node, Out, Port, RequestId, Slots, Source, Wake};
+use fullstroke_contract::{
+    Completion, Counters, Cx, Node, Out, Port, RequestId, Slots, Source, Wake,
+};
 use fullstroke_units::{Duration, Time};
 
 /// One of several workloads.
@@ -46,10 +48,24 @@ impl SideBySide {
     /// If all parts are in the background, so that nothing ends the run, or they
     /// are more than a request can tell apart.
     pub fn new(parts: Vec<Part>) -> SideBySide {
-        assert!(parts.iter().any(|part| !part.background), "a workload in the foreground ends the run");
-        assert!(parts.len() <= usize::from(u16::MAX), "a request knows its workload as 16 bits");
-        let parts = parts.into_iter().map(|part| Running { part, in_flight: 0 }).collect();
-        SideBySide { parts, first: 0, in_flight: Slots::default(), issued: Out::new() }
+        assert!(
+            parts.iter().any(|part| !part.background),
+            "a workload in the foreground ends the run"
+        );
+        assert!(
+            parts.len() <= usize::from(u16::MAX),
+            "a request knows its workload as 16 bits"
+        );
+        let parts = parts
+            .into_iter()
+            .map(|part| Running { part, in_flight: 0 })
+            .collect();
+        SideBySide {
+            parts,
+            first: 0,
+            in_flight: Slots::default(),
+            issued: Out::new(),
+        }
     }
 
     /// The same where `first` others of other hosts are numbered before them.
@@ -60,7 +76,10 @@ impl SideBySide {
 
     /// Whether every workload in the foreground has ended.
     fn is_over(&self) -> bool {
-        self.parts.iter().filter(|running| !running.part.background).all(Running::has_ended)
+        self.parts
+            .iter()
+            .filter(|running| !running.part.background)
+            .all(Running::has_ended)
     }
 
     /// Passes on what part `index` has just issued.
@@ -74,7 +93,10 @@ impl SideBySide {
             request.id = RequestId(u64::from(self.in_flight.keep((index as u16, request.id))));
             request.hints.workload = self.first + index as u16;
             if request.hints.process != 0 {
-                request.hints.process = request.hints.process.wrapping_add(running.part.first_process);
+                request.hints.process = request
+                    .hints
+                    .process
+                    .wrapping_add(running.part.first_process);
             }
             out.issue(0, request);
         }
@@ -89,7 +111,11 @@ impl Running {
     /// The part's own time at `now`; its beginning before it begins.
     fn own(&self, now: Time) -> Time {
         let began = Time::ZERO + self.part.start;
-        if now <= began { Time::ZERO } else { Time::ZERO + now.since(began) }
+        if now <= began {
+            Time::ZERO
+        } else {
+            Time::ZERO + now.since(began)
+        }
     }
 
     fn next_wake(&self) -> Time {
@@ -109,7 +135,10 @@ impl Node for SideBySide {
             let running = &mut self.parts[index];
             if running.next_wake() <= now {
                 let own = running.own(now);
-                running.part.source.wake(own, &mut Cx::alone(&mut self.issued));
+                running
+                    .part
+                    .source
+                    .wake(own, &mut Cx::alone(&mut self.issued));
                 self.pass_on(index, cx.out);
             }
         }
@@ -127,7 +156,10 @@ impl Node for SideBySide {
             ..completion
         };
         let own_now = running.own(now);
-        running.part.source.completed(own_now, from, own, &mut Cx::alone(&mut self.issued));
+        running
+            .part
+            .source
+            .completed(own_now, from, own, &mut Cx::alone(&mut self.issued));
         // What a background workload would do next is no longer waited for.
         if running.part.background && self.is_over() {
             self.issued.clear();
@@ -139,29 +171,43 @@ impl Node for SideBySide {
         if self.is_over() {
             return Wake::NEVER;
         }
-        self.parts.iter().map(Running::next_wake).min().unwrap_or(Time::NEVER).into()
+        self.parts
+            .iter()
+            .map(Running::next_wake)
+            .min()
+            .unwrap_or(Time::NEVER)
+            .into()
     }
 
     fn count(&self, now: Time, counters: &mut Counters) {
-        self.parts.iter().for_each(|running| running.part.source.count(running.own(now), counters));
+        self.parts
+            .iter()
+            .for_each(|running| running.part.source.count(running.own(now), counters));
     }
 }
 
 impl Source for SideBySide {
     fn heeds_completions(&self) -> bool {
         // What ends in the foreground ends the background.
-        let heeds = |running: &Running| running.part.background || running.part.source.heeds_completions();
+        let heeds =
+            |running: &Running| running.part.background || running.part.source.heeds_completions();
         self.parts.iter().any(heeds)
     }
 
     fn arrivals_are_open(&self) -> bool {
-        self.parts.iter().any(|running| running.part.source.arrivals_are_open())
+        self.parts
+            .iter()
+            .any(|running| running.part.source.arrivals_are_open())
     }
 
     fn expected_requests(&self) -> Option<u64> {
         // How far those in the background come is not known.
         let foreground = self.parts.iter().all(|running| !running.part.background);
-        let each = || self.parts.iter().map(|running| running.part.source.expected_requests());
+        let each = || {
+            self.parts
+                .iter()
+                .map(|running| running.part.source.expected_requests())
+        };
         foreground.then(|| each().sum()).flatten()
     }
 }
@@ -185,7 +231,10 @@ mod tests {
                 self.left -= 1;
                 self.number += 1;
                 self.next = Time::NEVER;
-                let mut request = Request { id: RequestId(self.number), ..Request::default() };
+                let mut request = Request {
+                    id: RequestId(self.number),
+                    ..Request::default()
+                };
                 request.extent = Extent::new(self.number, 1);
                 request.hints.process = 1;
                 cx.out.issue(0, request);
@@ -209,8 +258,18 @@ mod tests {
     }
 
     fn part(left: u32, start_ms: u64, background: bool, first_process: u32) -> Part {
-        let source = Box::new(Loop { left, next: Time::ZERO, number: 0, seen: Vec::new() });
-        Part { source, start: Duration::from_millis(start_ms), background, first_process }
+        let source = Box::new(Loop {
+            left,
+            next: Time::ZERO,
+            number: 0,
+            seen: Vec::new(),
+        });
+        Part {
+            source,
+            start: Duration::from_millis(start_ms),
+            background,
+            first_process,
+        }
     }
 
     /// Every request takes 2 ms; returns (workload, process, arrival in ms).
@@ -220,7 +279,11 @@ mod tests {
         let mut out = Out::new();
         for _ in 0..10_000 {
             let due = source.next_wake().at();
-            let landing = flying.iter().map(|(at, _)| *at).min().unwrap_or(Time::NEVER);
+            let landing = flying
+                .iter()
+                .map(|(at, _)| *at)
+                .min()
+                .unwrap_or(Time::NEVER);
             let now = due.min(landing);
             if now == Time::NEVER {
                 return log;
@@ -230,8 +293,12 @@ mod tests {
             } else {
                 let index = flying.iter().position(|(at, _)| *at == landing).unwrap();
                 let (finished, request) = flying.swap_remove(index);
-                let completion =
-                    Completion { id: request.id, submitted: finished, finished, ..Completion::default() };
+                let completion = Completion {
+                    id: request.id,
+                    submitted: finished,
+                    finished,
+                    ..Completion::default()
+                };
                 source.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
             }
             for request in out.requests() {
@@ -249,13 +316,22 @@ mod tests {
 
     #[test]
     fn each_workload_runs_on_a_timeline_of_its_own() {
-        let log = run(SideBySide::new(vec![part(3, 0, false, 0), part(2, 10, false, 100)]));
-        assert_eq!(log, [(0, 1, 0), (0, 1, 3), (0, 1, 6), (1, 101, 10), (1, 101, 13)]);
+        let log = run(SideBySide::new(vec![
+            part(3, 0, false, 0),
+            part(2, 10, false, 100),
+        ]));
+        assert_eq!(
+            log,
+            [(0, 1, 0), (0, 1, 3), (0, 1, 6), (1, 101, 10), (1, 101, 13)]
+        );
     }
 
     #[test]
     fn a_run_ends_with_its_foreground() {
-        let log = run(SideBySide::new(vec![part(3, 0, false, 0), part(u32::MAX, 1, true, 8)]));
+        let log = run(SideBySide::new(vec![
+            part(3, 0, false, 0),
+            part(u32::MAX, 1, true, 8),
+        ]));
         // The foreground ends at 8 ms; the background issues nothing after that.
         assert_eq!(log.iter().filter(|entry| entry.0 == 0).count(), 3);
         assert!(log.iter().all(|entry| entry.2 <= 8), "{log:?}");

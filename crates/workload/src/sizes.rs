@@ -35,15 +35,23 @@ pub(crate) struct Sizes {
 impl Sizes {
     pub(crate) fn new(config: &SizeConfig) -> Result<Sizes, ConfigError> {
         let weighted = match config {
-            SizeConfig::Fixed(size) => vec![WeightedSize { size: *size, weight: 1.0 }],
+            SizeConfig::Fixed(size) => vec![WeightedSize {
+                size: *size,
+                weight: 1.0,
+            }],
             SizeConfig::Weighted(list) => list.clone(),
         };
         let total: f64 = weighted.iter().map(|entry| entry.weight).sum();
-        if weighted.iter().any(|entry| !(entry.weight.is_finite() && entry.weight >= 0.0))
+        if weighted
+            .iter()
+            .any(|entry| !(entry.weight.is_finite() && entry.weight >= 0.0))
             || total <= 0.0
             || total.is_nan()
         {
-            return Err(ConfigError::new("size", "expected weights of 0 or more, not all 0"));
+            return Err(ConfigError::new(
+                "size",
+                "expected weights of 0 or more, not all 0",
+            ));
         }
         let mut sum = 0.0;
         let cumulative = weighted.iter().map(|entry| {
@@ -52,11 +60,16 @@ impl Sizes {
                 Some(sectors) if sectors > Sectors::ZERO => Ok((sum, sectors)),
                 _ => Err(ConfigError::new(
                     "size",
-                    format!("found {}; expected a positive multiple of the sector, 512B", entry.size),
+                    format!(
+                        "found {}; expected a positive multiple of the sector, 512B",
+                        entry.size
+                    ),
                 )),
             }
         });
-        Ok(Sizes { cumulative: cumulative.collect::<Result<_, _>>()? })
+        Ok(Sizes {
+            cumulative: cumulative.collect::<Result<_, _>>()?,
+        })
     }
 
     #[inline]
@@ -65,15 +78,25 @@ impl Sizes {
             return only;
         }
         let share = random.unit();
-        let index = self.cumulative.partition_point(|&(cumulative, _)| cumulative <= share);
+        let index = self
+            .cumulative
+            .partition_point(|&(cumulative, _)| cumulative <= share);
         self.cumulative[index.min(self.cumulative.len() - 1)].1
     }
 
     pub(crate) fn largest(&self) -> Sectors {
-        self.cumulative.iter().map(|&(_, size)| size).max().unwrap_or_default()
+        self.cumulative
+            .iter()
+            .map(|&(_, size)| size)
+            .max()
+            .unwrap_or_default()
     }
 
     pub(crate) fn smallest(&self) -> Sectors {
-        self.cumulative.iter().map(|&(_, size)| size).min().unwrap_or_default()
+        self.cumulative
+            .iter()
+            .map(|&(_, size)| size)
+            .min()
+            .unwrap_or_default()
     }
 }

@@ -25,8 +25,17 @@ impl StartTimes {
 
     /// When the next one starts.
     pub fn take(&mut self) -> Time {
-        let StartTimes { interval, exponential, random, .. } = self;
-        let gap = if *exponential { random.exponential(*interval) } else { *interval };
+        let StartTimes {
+            interval,
+            exponential,
+            random,
+            ..
+        } = self;
+        let gap = if *exponential {
+            random.exponential(*interval)
+        } else {
+            *interval
+        };
         let at = self.next;
         self.next = at + gap;
         at
@@ -55,16 +64,22 @@ impl Limit {
 
     /// A read of this stream has come.
     pub fn saw(&mut self, tally: &StreamTally) {
-        self.reached |= tally.start_up_latency().is_some_and(|latency| latency > self.latency_max);
+        self.reached |= tally
+            .start_up_latency()
+            .is_some_and(|latency| latency > self.latency_max);
         self.reached |= self.until_underrun && tally.underruns > 0;
     }
 
     /// Whether no further stream is started: one has waited too long, or still does.
     /// Tallies are in the order in which streams start.
     pub fn is_reached(&mut self, now: Time, tallies: &[StreamTally]) -> bool {
-        let silent = tallies[self.first_silent..].iter().position(|tally| tally.plays_from.is_none());
+        let silent = tallies[self.first_silent..]
+            .iter()
+            .position(|tally| tally.plays_from.is_none());
         self.first_silent = silent.map_or(tallies.len(), |behind| self.first_silent + behind);
-        let waits_from = tallies.get(self.first_silent).and_then(|tally| tally.started);
+        let waits_from = tallies
+            .get(self.first_silent)
+            .and_then(|tally| tally.started);
         self.reached || waits_from.is_some_and(|from| now.since(from) > self.latency_max)
     }
 }

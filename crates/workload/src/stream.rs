@@ -136,7 +136,14 @@ impl Stream {
 
     /// A read that was issued as number `latest` has come. What is needed from
     /// `end` on is not missed any more.
-    pub fn came(&mut self, now: Time, latest: u32, end: Time, rules: &Rules, tally: &mut StreamTally) {
+    pub fn came(
+        &mut self,
+        now: Time,
+        latest: u32,
+        end: Time,
+        rules: &Rules,
+        tally: &mut StreamTally,
+    ) {
         self.out_of_order |= 1 << latest.wrapping_sub(1).wrapping_sub(self.come as u32);
         while self.out_of_order & 1 == 1 {
             if self.plays {
@@ -180,5 +187,7 @@ fn draw_rate(config: &StreamsConfig, random: &mut Random) -> BitRate {
         share < 0.0
     });
     // Rounding may leave a share behind the last.
-    drawn.or(rates.last()).map_or(BitRate(1), |rate| rate.bit_rate)
+    drawn
+        .or(rates.last())
+        .map_or(BitRate(1), |rate| rate.bit_rate)
 }

@@ -46,13 +46,18 @@ impl Streams {
     ///
     /// # Errors
     /// Names the key that cannot be.
-    pub fn new(config: &StreamsConfig, capacity: Sectors, seed: Seed) -> Result<Streams, ConfigError> {
+    pub fn new(
+        config: &StreamsConfig,
+        capacity: Sectors,
+        seed: Seed,
+    ) -> Result<Streams, ConfigError> {
         config.check()?;
         let files = MediaFiles::new(config, capacity, &mut seed.stream("media files"))?;
         let rules = Rules::new(config, files.count(), files.reads());
         let dealt = (1..).zip(dealt_out(files.count(), config.streams, seed));
-        let (streams, tallies): (Vec<Stream>, Vec<StreamTally>) =
-            dealt.map(|(number, file)| Stream::new(config, number, file, &rules, seed)).unzip();
+        let (streams, tallies): (Vec<Stream>, Vec<StreamTally>) = dealt
+            .map(|(number, file)| Stream::new(config, number, file, &rules, seed))
+            .unzip();
         let mut starts = StartTimes::new(config, seed);
         Ok(Streams {
             rules,
@@ -90,11 +95,18 @@ impl Streams {
                 return;
             }
             let (file, read) = stream.next_read(&self.rules);
-            let extent = Extent { start: self.files.place(file, read), sectors: self.sectors };
+            let extent = Extent {
+                start: self.files.place(file, read),
+                sectors: self.sectors,
+            };
             let request = Request {
                 id: RequestId(u64::from(index) << 32 | u64::from(stream.latest())),
                 extent,
-                hints: Hints { stream: index + 1, process: index % self.servers + 1, ..Hints::default() },
+                hints: Hints {
+                    stream: index + 1,
+                    process: index % self.servers + 1,
+                    ..Hints::default()
+                },
                 ..Request::default()
             };
             out.issue(0, request);
@@ -153,9 +165,16 @@ impl Node for Streams {
     }
 
     fn next_wake(&self) -> Wake {
-        let room = self.room.peek().map_or(Time::NEVER, |&Reverse((due, _))| due);
+        let room = self
+            .room
+            .peek()
+            .map_or(Time::NEVER, |&Reverse((due, _))| due);
         let next = room.min(self.next_start);
-        if next < self.end { next.into() } else { Wake::NEVER }
+        if next < self.end {
+            next.into()
+        } else {
+            Wake::NEVER
+        }
     }
 }
 

@@ -193,7 +193,10 @@ impl StreamsConfig {
 
     /// Every rate that a stream may have, with its weight.
     pub(crate) fn rates(&self) -> Vec<WeightedBitRate> {
-        let only = self.bit_rate.map(|bit_rate| WeightedBitRate { bit_rate, weight: 1.0 });
+        let only = self.bit_rate.map(|bit_rate| WeightedBitRate {
+            bit_rate,
+            weight: 1.0,
+        });
         only.map_or_else(|| self.bit_rates.clone(), |only| vec![only])
     }
 
@@ -204,11 +207,16 @@ impl StreamsConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
         if !(1..=STREAMS_MAX).contains(&self.streams) {
-            return refuse("streams", format!("found {}; expected 1 to {STREAMS_MAX}", self.streams));
+            return refuse(
+                "streams",
+                format!("found {}; expected 1 to {STREAMS_MAX}", self.streams),
+            );
         }
         if self.read_size == Bytes(0) || self.read_size.sectors().is_none() {
-            let message =
-                format!("found {}; expected a positive multiple of the sector, 512B", self.read_size);
+            let message = format!(
+                "found {}; expected a positive multiple of the sector, 512B",
+                self.read_size
+            );
             return refuse("read_size", message);
         }
         if !(1..=READ_AHEAD_MAX).contains(&self.read_ahead) {
@@ -218,9 +226,13 @@ impl StreamsConfig {
             );
         }
         self.check_rates()?;
-        self.check_variation().map_err(|error| error.below("variation"))?;
+        self.check_variation()
+            .map_err(|error| error.below("variation"))?;
         if self.client_bytes() == Bytes(0) {
-            return refuse("client_buffer", "found 0; expected at least one byte".into());
+            return refuse(
+                "client_buffer",
+                "found 0; expected at least one byte".into(),
+            );
         }
         if self.start_up_bytes() > self.client_bytes() {
             let message = format!(
@@ -231,10 +243,16 @@ impl StreamsConfig {
             return refuse("start_up_buffer", message);
         }
         if self.requests == Some(0) {
-            return refuse("requests", "found 0; expected at least 1, or leave it out".into());
+            return refuse(
+                "requests",
+                "found 0; expected at least 1, or leave it out".into(),
+            );
         }
         if self.servers == Some(0) {
-            return refuse("servers", "found 0; expected at least 1, or leave it out".into());
+            return refuse(
+                "servers",
+                "found 0; expected at least 1, or leave it out".into(),
+            );
         }
         self.check_times()
     }
@@ -242,15 +260,27 @@ impl StreamsConfig {
     fn check_times(&self) -> Result<(), ConfigError> {
         let refuse = |key: &str, message: &str| Err(ConfigError::new(key, message));
         match self.until_start_up_latency {
-            _ if self.duration == Duration::ZERO => {
-                refuse("duration", "found 0; the load would end with the last start")
-            }
-            Some(Duration::ZERO) => {
-                refuse("until_start_up_latency", "found 0; expected a time, or leave it out")
-            }
-            limit if self.start_interval == Duration::ZERO && (limit.is_some() || self.until_underrun) => {
-                let key = if limit.is_some() { "until_start_up_latency" } else { "until_underrun" };
-                refuse("start_interval", &format!("found 0; with {key} streams start one by one"))
+            _ if self.duration == Duration::ZERO => refuse(
+                "duration",
+                "found 0; the load would end with the last start",
+            ),
+            Some(Duration::ZERO) => refuse(
+                "until_start_up_latency",
+                "found 0; expected a time, or leave it out",
+            ),
+            limit
+                if self.start_interval == Duration::ZERO
+                    && (limit.is_some() || self.until_underrun) =>
+            {
+                let key = if limit.is_some() {
+                    "until_start_up_latency"
+                } else {
+                    "until_underrun"
+                };
+                refuse(
+                    "start_interval",
+                    &format!("found 0; with {key} streams start one by one"),
+                )
             }
             _ => Ok(()),
         }
@@ -259,12 +289,28 @@ impl StreamsConfig {
     fn check_rates(&self) -> Result<(), ConfigError> {
         let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
         if self.bit_rate.is_some() != self.bit_rates.is_empty() {
-            let found = if self.bit_rate.is_some() { "both" } else { "neither" };
-            return refuse("bit_rate", format!("found {found}; give either bit_rate or bit_rates"));
+            let found = if self.bit_rate.is_some() {
+                "both"
+            } else {
+                "neither"
+            };
+            return refuse(
+                "bit_rate",
+                format!("found {found}; give either bit_rate or bit_rates"),
+            );
         }
-        let (key, rates) = (if self.bit_rate.is_some() { "bit_rate" } else { "bit_rates" }, self.rates());
+        let (key, rates) = (
+            if self.bit_rate.is_some() {
+                "bit_rate"
+            } else {
+                "bit_rates"
+            },
+            self.rates(),
+        );
         let total: f64 = rates.iter().map(|rate| rate.weight).sum();
-        let weights = rates.iter().all(|rate| rate.weight.is_finite() && rate.weight >= 0.0);
+        let weights = rates
+            .iter()
+            .all(|rate| rate.weight.is_finite() && rate.weight >= 0.0);
         if !weights || total <= 0.0 || total.is_nan() {
             return refuse(key, "expected weights of 0 or more, not all 0".into());
         }
@@ -286,17 +332,25 @@ impl StreamsConfig {
     }
 
     fn check_variation(&self) -> Result<(), ConfigError> {
-        let Some(variation) = &self.variation else { return Ok(()) };
+        let Some(variation) = &self.variation else {
+            return Ok(());
+        };
         let largest = match variation.distribution {
             Variability::Uniform => 1.0,
             Variability::LogNormal => 4.0,
         };
         if !(variation.share > 0.0 && variation.share <= largest) {
-            let message = format!("found {}; expected more than 0, up to {largest}", variation.share);
+            let message = format!(
+                "found {}; expected more than 0, up to {largest}",
+                variation.share
+            );
             return Err(ConfigError::new("share", message));
         }
         if variation.segment < SEGMENT_MIN {
-            let message = format!("found {}; expected {SEGMENT_MIN} at least", variation.segment);
+            let message = format!(
+                "found {}; expected {SEGMENT_MIN} at least",
+                variation.segment
+            );
             return Err(ConfigError::new("segment", message));
         }
         Ok(())

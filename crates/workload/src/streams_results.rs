@@ -56,8 +56,14 @@ impl StreamTally {
 
 impl StreamsResults {
     /// What clients have seen, in the order in which they start.
-    pub fn new(tallies: Vec<StreamTally>, start_up_latency_max: Option<Duration>) -> StreamsResults {
-        StreamsResults { tallies, start_up_latency_max }
+    pub fn new(
+        tallies: Vec<StreamTally>,
+        start_up_latency_max: Option<Duration>,
+    ) -> StreamsResults {
+        StreamsResults {
+            tallies,
+            start_up_latency_max,
+        }
     }
 
     /// What each client has seen so far, in the order in which they start.
@@ -79,8 +85,16 @@ impl StreamsResults {
     /// `until_start_up_latency`; `None` where there is no such limit.
     pub fn within_latency(&self) -> Option<usize> {
         let most = self.start_up_latency_max?;
-        let too_late = |tally: &StreamTally| tally.start_up_latency().is_none_or(|latency| latency > most);
-        Some(self.started().position(too_late).unwrap_or(self.started().count()))
+        let too_late = |tally: &StreamTally| {
+            tally
+                .start_up_latency()
+                .is_none_or(|latency| latency > most)
+        };
+        Some(
+            self.started()
+                .position(too_late)
+                .unwrap_or(self.started().count()),
+        )
     }
 
     /// Streams that were served at a time without an underrun, and within the start-up
@@ -88,9 +102,15 @@ impl StreamsResults {
     /// first byte was missed or waited for too long.
     pub fn sustained(&self) -> usize {
         let all = self.started().count();
-        let first = self.started().filter_map(|tally| tally.first_underrun).min();
-        let before =
-            |at: Time| self.started().filter(|tally| tally.started.is_some_and(|then| then < at)).count();
+        let first = self
+            .started()
+            .filter_map(|tally| tally.first_underrun)
+            .min();
+        let before = |at: Time| {
+            self.started()
+                .filter(|tally| tally.started.is_some_and(|then| then < at))
+                .count()
+        };
         let without_underrun = first.map_or(all, |at| before(at).saturating_sub(1));
         self.within_latency().unwrap_or(all).min(without_underrun)
     }
@@ -113,11 +133,16 @@ impl StreamsResults {
 
     /// The longest time that a client waited for a byte; 0 if none did.
     pub fn longest_stall(&self) -> Duration {
-        self.started().map(|tally| tally.longest_stall).max().unwrap_or(Duration::ZERO)
+        self.started()
+            .map(|tally| tally.longest_stall)
+            .max()
+            .unwrap_or(Duration::ZERO)
     }
 
     /// The bit rates of those that played, together, in 10^6 bits a second.
     pub fn nominal_mbit_per_s(&self) -> f64 {
-        self.playing().map(|tally| tally.bit_rate.0 as f64 / 1e6).sum()
+        self.playing()
+            .map(|tally| tally.bit_rate.0 as f64 / 1e6)
+            .sum()
     }
 }

@@ -9,7 +9,9 @@ const CAPACITY: Sectors = Sectors(1 << 24);
 
 fn config(keys: &Value) -> StreamsConfig {
     let mut all = json!({ "streams": 1, "bit_rate": "1Mbit/s", "duration": "20s" });
-    all.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+    all.as_object_mut()
+        .unwrap()
+        .extend(keys.as_object().unwrap().clone());
     if all.get("bit_rates").is_some() {
         all.as_object_mut().unwrap().remove("bit_rate");
     }
@@ -38,25 +40,43 @@ fn play(
     let mut out = Out::new();
     for number in 0.. {
         let due = source.next_wake().at().as_nanos();
-        let next = in_flight.first_key_value().map_or(u64::MAX, |(&(at, _), _)| at);
+        let next = in_flight
+            .first_key_value()
+            .map_or(u64::MAX, |(&(at, _), _)| at);
         let now = next.min(due);
         if now == u64::MAX {
             break;
         }
         if next <= due {
             let (_, request) = in_flight.pop_first().unwrap();
-            let completion = Completion { id: request.id, ..Completion::default() };
-            source.completed(Time::from_nanos(now), Port::FIRST, completion, &mut Cx::alone(&mut out));
+            let completion = Completion {
+                id: request.id,
+                ..Completion::default()
+            };
+            source.completed(
+                Time::from_nanos(now),
+                Port::FIRST,
+                completion,
+                &mut Cx::alone(&mut out),
+            );
         } else {
             source.wake(Time::from_nanos(now), &mut Cx::alone(&mut out));
         }
         for (place, request) in out.requests().enumerate() {
             let came = done(now, &request);
-            reads.entry(request.hints.stream).or_default().push(Read { request, issued: now, came });
+            reads.entry(request.hints.stream).or_default().push(Read {
+                request,
+                issued: now,
+                came,
+            });
             in_flight.insert((came, number << 20 | place as u64), request);
         }
     }
-    assert_eq!(source.room.capacity(), room, "alarms have no more room than they began with");
+    assert_eq!(
+        source.room.capacity(),
+        room,
+        "alarms have no more room than they began with"
+    );
     (reads, source.tallies)
 }
 
@@ -87,7 +107,9 @@ impl Client {
                 first_played = there;
                 // What is there already is played in its turn.
                 let mut again = playout.clone();
-                played = (0..=number).map(|k| there + again.at(k * read).as_nanos()).collect();
+                played = (0..=number)
+                    .map(|k| there + again.at(k * read).as_nanos())
+                    .collect();
             } else if first_played != u64::MAX {
                 let lost: u64 = stalls.iter().sum();
                 let needed = first_played + times.at(number * read).as_nanos() + lost;
@@ -96,13 +118,30 @@ impl Client {
             }
         }
         let until_then = played.last().copied().unwrap_or(0);
-        Client { playout, read, played, first_played, stalls, until_then }
+        Client {
+            playout,
+            read,
+            played,
+            first_played,
+            stalls,
+            until_then,
+        }
     }
 
     /// Bytes that are needed before `at`.
     fn bytes_before(&self, at: u64) -> u64 {
-        let Some(number) = self.played.partition_point(|&first| first < at).checked_sub(1) else { return 0 };
-        let begin = self.playout.clone().at(number as u64 * self.read).as_nanos();
+        let Some(number) = self
+            .played
+            .partition_point(|&first| first < at)
+            .checked_sub(1)
+        else {
+            return 0;
+        };
+        let begin = self
+            .playout
+            .clone()
+            .at(number as u64 * self.read)
+            .as_nanos();
         let within = |bytes: u64| {
             let byte = number as u64 * self.read + bytes;
             self.playout.clone().at(byte).as_nanos() - begin + self.played[number] < at
@@ -110,7 +149,11 @@ impl Client {
         let (mut low, mut high) = (0, self.read);
         while low < high {
             let middle = (low + high) / 2;
-            if within(middle) { low = middle + 1 } else { high = middle }
+            if within(middle) {
+                low = middle + 1
+            } else {
+                high = middle
+            }
         }
         number as u64 * self.read + low
     }
@@ -198,7 +241,8 @@ proptest! {
 
 #[test]
 fn no_stream_starts_behind_an_underrun() {
-    let keys = json!({ "streams": 100, "bit_rate": "4Mbit/s", "duration": "2s", "until_underrun": true });
+    let keys =
+        json!({ "streams": 100, "bit_rate": "4Mbit/s", "duration": "2s", "until_underrun": true });
     let mut idle = 0;
     let (_, tallies) = play(&keys, 7, |now, _| {
         idle = now.max(idle) + 10_000_000;
@@ -206,8 +250,16 @@ fn no_stream_starts_behind_an_underrun() {
     });
     // A read plays for 131 ms and takes 10 ms: there is time for 13.
     let results = StreamsResults::new(tallies, None);
-    assert!((13..=15).contains(&results.sustained()), "{}", results.sustained());
-    assert!((14..20).contains(&results.started().count()), "{}", results.started().count());
+    assert!(
+        (13..=15).contains(&results.sustained()),
+        "{}",
+        results.sustained()
+    );
+    assert!(
+        (14..20).contains(&results.started().count()),
+        "{}",
+        results.started().count()
+    );
 }
 
 #[test]
@@ -229,12 +281,19 @@ fn a_read_needs_its_first_byte_and_the_client_plays_on_when_it_is_there() {
     let mut number = 0;
     let (_, tallies) = play(&json!({ "read_ahead": 1 }), 1, |now, _| {
         number += 1;
-        now + if number == 4 { 924_288_000 + 524_288_000 } else { 1_000_000 }
+        now + if number == 4 {
+            924_288_000 + 524_288_000
+        } else {
+            1_000_000
+        }
     });
     let tally = tallies[0];
     assert_eq!(tally.start_up_latency(), Some(Duration::from_millis(1)));
     // It is asked for when the second begins to be played: the client holds two.
-    assert_eq!((tally.underruns, tally.stalled), (1, Duration::from_millis(400)));
+    assert_eq!(
+        (tally.underruns, tally.stalled),
+        (1, Duration::from_millis(400))
+    );
     assert_eq!(tally.longest_stall, tally.stalled);
 }
 
@@ -244,31 +303,59 @@ fn a_ramp_ends_when_a_stream_waits_too_long() {
     let keys = json!({ "streams": 100, "until_start_up_latency": "3s", "duration": "10s" });
     let (reads, tallies) = play(&keys, 1, |now, request| {
         let first = request.id.0 as u32 == 1;
-        now + if first { 500_000_000 * u64::from(request.hints.stream) } else { 1_000_000 }
+        now + if first {
+            500_000_000 * u64::from(request.hints.stream)
+        } else {
+            1_000_000
+        }
     });
     // The seventh waits 3.5 s from second 6 on, which is seen when the eleventh would start.
-    assert_eq!(tallies.iter().filter(|tally| tally.started.is_some()).count(), 10);
-    assert_eq!(tallies[6].start_up_latency(), Some(Duration::from_millis(3500)));
-    let last = reads.values().flatten().map(|read| read.issued).max().unwrap();
+    assert_eq!(
+        tallies
+            .iter()
+            .filter(|tally| tally.started.is_some())
+            .count(),
+        10
+    );
+    assert_eq!(
+        tallies[6].start_up_latency(),
+        Some(Duration::from_millis(3500))
+    );
+    let last = reads
+        .values()
+        .flatten()
+        .map(|read| read.issued)
+        .max()
+        .unwrap();
     assert!((19_000_000_000..20_000_000_000).contains(&last), "{last}");
 }
 
 #[test]
 fn a_stream_goes_through_its_file_and_on() {
-    let keys = json!({ "streams": 2, "files": 2, "file_size": "192KiB", "start_position": "random" });
+    let keys =
+        json!({ "streams": 2, "files": 2, "file_size": "192KiB", "start_position": "random" });
     let (reads, _) = play(&keys, 5, |now, _| now);
     for reads in reads.values() {
         let places: Vec<Lbn> = reads.iter().map(|read| read.request.extent.start).collect();
         let (first, last) = (*places.iter().min().unwrap(), *places.iter().max().unwrap());
         assert_eq!(last.since(first), Sectors(256));
         for pair in places.windows(2) {
-            assert_eq!(pair[1], if pair[0] == last { first } else { pair[0] + Sectors(128) });
+            assert_eq!(
+                pair[1],
+                if pair[0] == last {
+                    first
+                } else {
+                    pair[0] + Sectors(128)
+                }
+            );
         }
     }
     let keys = json!({ "files": 50, "file_size": "64KiB", "at_end": "another" });
     let (reads, _) = play(&keys, 5, |now, _| now);
-    let places: std::collections::BTreeSet<u64> =
-        reads[&1].iter().map(|read| read.request.extent.start.0).collect();
+    let places: std::collections::BTreeSet<u64> = reads[&1]
+        .iter()
+        .map(|read| read.request.extent.start.0)
+        .collect();
     assert!(places.len() > 10, "{places:?}");
 }
 
@@ -279,7 +366,11 @@ fn files_and_servers_are_dealt_out_evenly() {
     let mut plays: BTreeMap<u64, u32> = BTreeMap::new();
     for (stream, reads) in &reads {
         *plays.entry(reads[0].request.extent.start.0).or_default() += 1;
-        assert!(reads.iter().all(|read| read.request.hints.process == (stream - 1) % 3 + 1));
+        assert!(
+            reads
+                .iter()
+                .all(|read| read.request.hints.process == (stream - 1) % 3 + 1)
+        );
     }
     assert_eq!(plays.values().copied().collect::<Vec<u32>>(), [3, 3, 3, 3]);
 }
@@ -288,10 +379,21 @@ fn files_and_servers_are_dealt_out_evenly() {
 fn a_load_ends_after_its_requests_or_its_duration() {
     let (reads, tallies) = play(&json!({ "requests": 7 }), 1, |now, _| now);
     assert_eq!((reads[&1].len(), tallies[0].underruns), (7, 0));
-    let (reads, tallies) = play(&json!({ "streams": 4, "duration": "5s" }), 1, |now, _| now + 60_000_000_000);
+    let (reads, tallies) = play(&json!({ "streams": 4, "duration": "5s" }), 1, |now, _| {
+        now + 60_000_000_000
+    });
     assert_eq!(reads.values().map(Vec::len).sum::<usize>(), 4);
-    assert!(tallies.iter().all(|tally| (tally.underruns, tally.deadlines) == (0, 0)));
-    assert!(reads.values().flatten().all(|read| read.issued < 8_000_000_000));
+    assert!(
+        tallies
+            .iter()
+            .all(|tally| (tally.underruns, tally.deadlines) == (0, 0))
+    );
+    assert!(
+        reads
+            .values()
+            .flatten()
+            .all(|read| read.issued < 8_000_000_000)
+    );
 }
 
 #[test]
@@ -302,9 +404,18 @@ fn what_cannot_be_is_refused_at_its_key() {
         (json!({ "bit_rate": "0bit/s" }), "bit_rate"),
         (json!({ "bit_rate": "1000Gbit/s" }), "bit_rate"),
         (json!({ "bit_rate": null }), "bit_rate"),
-        (json!({ "bit_rates": [{ "bit_rate": "0bit/s", "weight": 1 }] }), "bit_rates"),
-        (json!({ "bit_rates": [{ "bit_rate": "1bit/s", "weight": 0 }] }), "bit_rates"),
-        (json!({ "variation": { "distribution": "uniform", "share": 1.5 } }), "variation.share"),
+        (
+            json!({ "bit_rates": [{ "bit_rate": "0bit/s", "weight": 1 }] }),
+            "bit_rates",
+        ),
+        (
+            json!({ "bit_rates": [{ "bit_rate": "1bit/s", "weight": 0 }] }),
+            "bit_rates",
+        ),
+        (
+            json!({ "variation": { "distribution": "uniform", "share": 1.5 } }),
+            "variation.share",
+        ),
         (
             json!({ "variation": { "distribution": "log-normal", "share": 0.5, "segment": "1us" } }),
             "variation.segment",
@@ -315,14 +426,28 @@ fn what_cannot_be_is_refused_at_its_key() {
         (json!({ "read_size": 1000 }), "read_size"),
         (json!({ "read_ahead": 0 }), "read_ahead"),
         (json!({ "read_ahead": 65 }), "read_ahead"),
-        (json!({ "start_up_buffer": "1MiB", "client_buffer": "512KiB" }), "start_up_buffer"),
-        (json!({ "start_up_buffer": 0, "client_buffer": 0 }), "client_buffer"),
-        (json!({ "until_start_up_latency": "0s" }), "until_start_up_latency"),
-        (json!({ "until_start_up_latency": "3s", "start_interval": "0s" }), "start_interval"),
+        (
+            json!({ "start_up_buffer": "1MiB", "client_buffer": "512KiB" }),
+            "start_up_buffer",
+        ),
+        (
+            json!({ "start_up_buffer": 0, "client_buffer": 0 }),
+            "client_buffer",
+        ),
+        (
+            json!({ "until_start_up_latency": "0s" }),
+            "until_start_up_latency",
+        ),
+        (
+            json!({ "until_start_up_latency": "3s", "start_interval": "0s" }),
+            "start_interval",
+        ),
         (json!({ "file_size": "1TiB" }), "file_size"),
         (json!({ "servers": 0 }), "servers"),
     ] {
-        let error = Streams::new(&config(&keys), CAPACITY, Seed(1)).err().unwrap();
+        let error = Streams::new(&config(&keys), CAPACITY, Seed(1))
+            .err()
+            .unwrap();
         assert_eq!(error.key, key, "{keys}: {error}");
     }
     assert_eq!(config(&json!({})).client_bytes(), Bytes(128 << 10));

@@ -6,7 +6,8 @@ use crate::region::{RegionKeys, region};
 use crate::sizes::{SizeConfig, Sizes};
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{
-    Completion, ConfigError, Cx, Extent, Node, Operation, Out, Port, Request, RequestId, Source, Wake,
+    Completion, ConfigError, Cx, Extent, Node, Operation, Out, Port, Request, RequestId, Source,
+    Wake,
 };
 use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed, Time};
 use schemars::JsonSchema;
@@ -65,7 +66,10 @@ pub struct AddressesConfig {
 
 impl Default for AddressesConfig {
     fn default() -> AddressesConfig {
-        AddressesConfig { pattern: "random".into(), keys: Keys::new() }
+        AddressesConfig {
+            pattern: "random".into(),
+            keys: Keys::new(),
+        }
     }
 }
 
@@ -101,9 +105,16 @@ impl Synthetic {
     ///
     /// # Errors
     /// Names the key that cannot be.
-    pub fn new(config: &SyntheticConfig, capacity: Sectors, seed: Seed) -> Result<Synthetic, ConfigError> {
+    pub fn new(
+        config: &SyntheticConfig,
+        capacity: Sectors,
+        seed: Seed,
+    ) -> Result<Synthetic, ConfigError> {
         if config.requests.is_none() && config.duration.is_none() {
-            return Err(ConfigError::new("requests", "the load has no end; give `requests` or `duration`"));
+            return Err(ConfigError::new(
+                "requests",
+                "the load has no end; give `requests` or `duration`",
+            ));
         }
         if !(0.0..=1.0).contains(&config.read_share) {
             return Err(ConfigError::new(
@@ -113,23 +124,39 @@ impl Synthetic {
         }
         let sizes = Sizes::new(&config.size)?;
         let region = region(
-            RegionKeys { start: config.region_start, size: config.region_size, alignment: config.alignment },
+            RegionKeys {
+                start: config.region_start,
+                size: config.region_size,
+                alignment: config.alignment,
+            },
             &sizes,
             capacity,
         )?;
-        let pattern = find("address pattern", addresses::REGISTRY, "pattern", &config.addresses.pattern)
-            .and_then(|entry| (entry.build)(&config.addresses.keys, &region))
-            .map_err(|error| error.below("addresses"))?;
-        let process = find("arrival process", arrivals::REGISTRY, "process", &config.arrivals.process)
-            .and_then(|entry| (entry.build)(&config.arrivals.keys))
-            .map_err(|error| error.below("arrivals"))?;
+        let pattern = find(
+            "address pattern",
+            addresses::REGISTRY,
+            "pattern",
+            &config.addresses.pattern,
+        )
+        .and_then(|entry| (entry.build)(&config.addresses.keys, &region))
+        .map_err(|error| error.below("addresses"))?;
+        let process = find(
+            "arrival process",
+            arrivals::REGISTRY,
+            "process",
+            &config.arrivals.process,
+        )
+        .and_then(|entry| (entry.build)(&config.arrivals.keys))
+        .map_err(|error| error.below("arrivals"))?;
         let mut source = Synthetic {
             addresses: pattern,
             sizes,
             read_share: config.read_share,
             left: config.requests.unwrap_or(u64::MAX),
             expected: config.requests.filter(|_| config.duration.is_none()),
-            end: config.duration.map_or(Time::NEVER, |duration| Time::ZERO + duration),
+            end: config
+                .duration
+                .map_or(Time::NEVER, |duration| Time::ZERO + duration),
             issued: 0,
             next: Time::ZERO,
             thinking: BinaryHeap::new(),
@@ -140,7 +167,9 @@ impl Synthetic {
         };
         if let Arrivals::Closed { outstanding, .. } = source.arrivals {
             source.next = Time::NEVER;
-            source.thinking.extend((0..outstanding).map(|_| Reverse(Time::ZERO)));
+            source
+                .thinking
+                .extend((0..outstanding).map(|_| Reverse(Time::ZERO)));
         }
         Ok(source)
     }
@@ -154,7 +183,11 @@ impl Synthetic {
         let read = self.read_share >= 1.0 || self.mix.chance(self.read_share);
         let request = Request {
             id: RequestId(self.issued),
-            operation: if read { Operation::Read } else { Operation::Write },
+            operation: if read {
+                Operation::Read
+            } else {
+                Operation::Write
+            },
             extent: Extent { start, sectors },
             ..Request::default()
         };
@@ -168,7 +201,9 @@ impl Node for Synthetic {
             self.issue(cx.out);
             self.next += self.arrivals.gap(&mut self.when);
         }
-        while self.thinking.peek().is_some_and(|&Reverse(due)| due <= now) && self.left > 0 && now < self.end
+        while self.thinking.peek().is_some_and(|&Reverse(due)| due <= now)
+            && self.left > 0
+            && now < self.end
         {
             self.thinking.pop();
             self.issue(cx.out);
@@ -176,21 +211,39 @@ impl Node for Synthetic {
     }
 
     fn completed(&mut self, now: Time, _: Port, _: Completion, cx: &mut Cx<'_>) {
-        let Arrivals::Closed { think_time, exponential, .. } = self.arrivals else { return };
+        let Arrivals::Closed {
+            think_time,
+            exponential,
+            ..
+        } = self.arrivals
+        else {
+            return;
+        };
         if self.left == 0 || now >= self.end {
             return;
         }
         if think_time == Duration::ZERO {
             return self.issue(cx.out);
         }
-        let pause = if exponential { self.when.exponential(think_time) } else { think_time };
+        let pause = if exponential {
+            self.when.exponential(think_time)
+        } else {
+            think_time
+        };
         self.thinking.push(Reverse(now + pause));
     }
 
     fn next_wake(&self) -> Wake {
-        let thinker = self.thinking.peek().map_or(Time::NEVER, |&Reverse(due)| due);
+        let thinker = self
+            .thinking
+            .peek()
+            .map_or(Time::NEVER, |&Reverse(due)| due);
         let next = self.next.min(thinker);
-        if self.left == 0 || next >= self.end { Wake::NEVER } else { next.into() }
+        if self.left == 0 || next >= self.end {
+            Wake::NEVER
+        } else {
+            next.into()
+        }
     }
 }
 
@@ -249,7 +302,10 @@ mod tests {
     fn bursts_come_as_described() {
         let text = r#"{"requests": 45, "arrivals": {"process": "bursts", "requests": 20, "spacing": "10us", "interval": "400ms"}}"#;
         let mut source = Synthetic::new(&config(text), Sectors(100_000), Seed(1)).unwrap();
-        let times: Vec<u64> = issue_all(&mut source).iter().map(|(at, _)| at.as_nanos()).collect();
+        let times: Vec<u64> = issue_all(&mut source)
+            .iter()
+            .map(|(at, _)| at.as_nanos())
+            .collect();
         assert_eq!(
             (times[0], times[1], times[19], times[20], times[40]),
             (0, 10_000, 190_000, 400_000_000, 800_000_000)
@@ -280,14 +336,24 @@ mod tests {
         let mut source = Synthetic::new(&config(text), Sectors(100_000), Seed(1)).unwrap();
         let mut out = Out::new();
         source.wake(Time::ZERO, &mut Cx::alone(&mut out));
-        source.completed(Time::from_nanos(7), Port::FIRST, Completion::default(), &mut Cx::alone(&mut out));
-        assert_eq!((out.len(), source.next_wake().at()), (1, Time::from_nanos(2_000_007)));
+        source.completed(
+            Time::from_nanos(7),
+            Port::FIRST,
+            Completion::default(),
+            &mut Cx::alone(&mut out),
+        );
+        assert_eq!(
+            (out.len(), source.next_wake().at()),
+            (1, Time::from_nanos(2_000_007))
+        );
     }
 
     #[test]
     fn a_load_without_end_is_refused() {
         let text = r#"{"arrivals": {"process": "closed"}}"#;
-        let error = Synthetic::new(&config(text), Sectors(100_000), Seed(1)).err().unwrap();
+        let error = Synthetic::new(&config(text), Sectors(100_000), Seed(1))
+            .err()
+            .unwrap();
         assert_eq!(error.key, "requests");
     }
 }

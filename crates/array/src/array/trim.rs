@@ -20,7 +20,10 @@ impl Array {
         let follows = self.facts.gears.is_some();
         !journalled
             && !follows
-            && self.devices().iter().all(|device| device.as_ref().is_some_and(|device| device.trims()))
+            && self
+                .devices()
+                .iter()
+                .all(|device| device.as_ref().is_some_and(|device| device.trims()))
     }
 
     /// Gives back the room of bytes that nobody needs any more, as far as that is
@@ -31,14 +34,23 @@ impl Array {
     /// As [`write`](Array::write).
     pub fn trim(&self, worker: &mut Worker, at: u64, length: u64) -> Result<(), ArrayError> {
         let block = self.facts.block_bytes;
-        let (first, behind) = (at.next_multiple_of(block), at.saturating_add(length) / block * block);
-        let asked = Extent::new(first / SECTOR_BYTES, behind.saturating_sub(first) / SECTOR_BYTES);
+        let (first, behind) = (
+            at.next_multiple_of(block),
+            at.saturating_add(length) / block * block,
+        );
+        let asked = Extent::new(
+            first / SECTOR_BYTES,
+            behind.saturating_sub(first) / SECTOR_BYTES,
+        );
         let whole = self.facts.rows.map_or(asked, |rows| rows.within(asked));
         if whole.sectors == Sectors::ZERO || !self.trims() {
             return Ok(());
         }
         if !whole.within(self.facts.capacity) {
-            return Err(ArrayError::OutOfRange { extent: whole, capacity: self.facts.capacity });
+            return Err(ArrayError::OutOfRange {
+                extent: whole,
+                capacity: self.facts.capacity,
+            });
         }
         let row = self.facts.rows.map_or(1, |rows| rows.data.0);
         let step = (TRIMMED_SECTORS / row).max(1) * row;
@@ -69,7 +81,9 @@ impl Array {
         self.marked(worker, version, part, missing, |worker| {
             let devices = self.devices();
             for (slot, at, bytes) in runs(&self.transfers(&worker.plan, Operation::Write)) {
-                let Some(device) = &devices[slot] else { continue };
+                let Some(device) = &devices[slot] else {
+                    continue;
+                };
                 if let Err(error) = trimmed_or_zero(&**device, at, bytes) {
                     self.drop_member(slot, &format!("it could not be trimmed: {error}"), error)?;
                 }
@@ -81,7 +95,10 @@ impl Array {
 
 /// Each member's runs of what is transferred: slot, first byte, bytes.
 fn runs(transfers: &[Transfer]) -> Vec<(usize, u64, u64)> {
-    let mut runs: Vec<_> = transfers.iter().map(|each| (each.slot, each.at, each.bytes())).collect();
+    let mut runs: Vec<_> = transfers
+        .iter()
+        .map(|each| (each.slot, each.at, each.bytes()))
+        .collect();
     runs.sort_unstable();
     runs.dedup_by(|later, run| {
         let goes_on = later.0 == run.0 && later.1 == run.1 + run.2;
@@ -121,13 +138,21 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn room(paths: &[PathBuf]) -> u64 {
-        paths.iter().map(|path| std::fs::metadata(path).unwrap().blocks() * 512).sum()
+        paths
+            .iter()
+            .map(|path| std::fs::metadata(path).unwrap().blocks() * 512)
+            .sum()
     }
 
     fn made(folder: &Path, sparse: bool, journal: JournalPolicy) -> (Array, Vec<PathBuf>) {
-        let paths: Vec<PathBuf> = (0..3).map(|number| folder.join(format!("d{number}"))).collect();
+        let paths: Vec<PathBuf> = (0..3)
+            .map(|number| folder.join(format!("d{number}")))
+            .collect();
         let open = |path: &PathBuf| {
-            std::fs::File::create(path).unwrap().set_len(64 * MIB).unwrap();
+            std::fs::File::create(path)
+                .unwrap()
+                .set_len(64 * MIB)
+                .unwrap();
             let device = FileDevice::open(path, Access::Own).unwrap();
             if !sparse {
                 device.allocate().unwrap();
@@ -138,7 +163,10 @@ mod tests {
         let design = Design {
             name: "vol".into(),
             layout: "raid5".into(),
-            keys: serde_json::json!({ "chunk": "64KiB" }).as_object().unwrap().clone(),
+            keys: serde_json::json!({ "chunk": "64KiB" })
+                .as_object()
+                .unwrap()
+                .clone(),
             journal,
             spares: 0,
             force: false,
@@ -161,21 +189,41 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (array, paths) = made(folder.path(), true, JournalPolicy::Partial);
         let mut worker = Worker::new();
-        array.write(&mut worker, 0, &vec![7; 8 * MIB as usize]).unwrap();
+        array
+            .write(&mut worker, 0, &vec![7; 8 * MIB as usize])
+            .unwrap();
         let before = room(&paths);
         // Rows are of 128 KiB: what is cut at both ends stays.
         array.trim(&mut worker, MIB + 512, 4 * MIB).unwrap();
         let freed = before - room(&paths);
         assert!(freed >= 5 * MIB, "{freed} of {before}");
-        assert!(read(&array, &mut worker, MIB, 512).iter().all(|byte| *byte == 7));
-        assert!(read(&array, &mut worker, MIB + 128 * 1024, 3 * MIB).iter().all(|byte| *byte == 0));
-        assert!(read(&array, &mut worker, 5 * MIB + 512, MIB).iter().all(|byte| *byte == 7));
+        assert!(
+            read(&array, &mut worker, MIB, 512)
+                .iter()
+                .all(|byte| *byte == 7)
+        );
+        assert!(
+            read(&array, &mut worker, MIB + 128 * 1024, 3 * MIB)
+                .iter()
+                .all(|byte| *byte == 0)
+        );
+        assert!(
+            read(&array, &mut worker, 5 * MIB + 512, MIB)
+                .iter()
+                .all(|byte| *byte == 7)
+        );
         let (mut found, mut next) = (Comparison::default(), Some(Lbn(0)));
         while let Some(from) = next {
-            next = array.scrub_step(&mut worker, from, false, &mut found).unwrap();
+            next = array
+                .scrub_step(&mut worker, from, false, &mut found)
+                .unwrap();
         }
         assert_eq!(found.mismatched_sectors, 0);
-        assert!(array.trim(&mut worker, array.capacity().0 * 512, 4 * MIB).is_err());
+        assert!(
+            array
+                .trim(&mut worker, array.capacity().0 * 512, 4 * MIB)
+                .is_err()
+        );
     }
 
     #[test]
@@ -187,7 +235,11 @@ mod tests {
             array.write(&mut worker, 0, &vec![7; MIB as usize]).unwrap();
             assert!(!array.trims());
             array.trim(&mut worker, 0, MIB).unwrap();
-            assert!(read(&array, &mut worker, 0, MIB).iter().all(|byte| *byte == 7));
+            assert!(
+                read(&array, &mut worker, 0, MIB)
+                    .iter()
+                    .all(|byte| *byte == 7)
+            );
         }
         let folder = tempfile::tempdir().unwrap();
         let (array, _) = made(folder.path(), true, JournalPolicy::Partial);
@@ -195,6 +247,10 @@ mod tests {
         array.write(&mut worker, 0, &vec![7; MIB as usize]).unwrap();
         array.fail(1).unwrap();
         array.trim(&mut worker, 0, MIB).unwrap();
-        assert!(read(&array, &mut worker, 0, MIB).iter().all(|byte| *byte == 7));
+        assert!(
+            read(&array, &mut worker, 0, MIB)
+                .iter()
+                .all(|byte| *byte == 7)
+        );
     }
 }

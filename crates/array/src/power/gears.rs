@@ -29,7 +29,11 @@ struct Image {
 impl Image {
     fn of(case: &Case, gear: Gear) -> Image {
         let (devices, _) = simulated(case.members, 1300 << 10);
-        create(&super::design(case.layout, case.chunk, case.policy), &dynamic(&devices)).unwrap();
+        create(
+            &super::design(case.layout, case.chunk, case.policy),
+            &dynamic(&devices),
+        )
+        .unwrap();
         let (array, _) = assemble_without(&dynamic(&devices), false, Sabotage::Nothing).unwrap();
         let mut worker = Worker::one_by_one();
         let held = some_bytes(array.capacity().bytes().0, 5);
@@ -40,7 +44,13 @@ impl Image {
         }
         assert_eq!(array.gear(), Some(gear));
         array.stop().unwrap();
-        Image { members: devices.iter().map(|device| device.lock().current.clone()).collect(), held }
+        Image {
+            members: devices
+                .iter()
+                .map(|device| device.lock().current.clone())
+                .collect(),
+            held,
+        }
     }
 
     fn trial(&self, sabotage: Sabotage) -> Trial {
@@ -52,7 +62,14 @@ impl Image {
         let (array, report) = assemble_without(&dynamic(&devices), false, sabotage).unwrap();
         assert!(report.clean);
         let held = self.held.clone();
-        Trial { array, devices, power, worker: Worker::one_by_one(), held, sabotage }
+        Trial {
+            array,
+            devices,
+            power,
+            worker: Worker::one_by_one(),
+            held,
+            sabotage,
+        }
     }
 }
 
@@ -60,7 +77,11 @@ impl Trial {
     fn shift(&mut self, towards: Towards) {
         self.array.shift(towards).unwrap();
         while self.array.tend(&mut self.worker).unwrap() {}
-        let settled = if towards == Towards::Down { Gear::Low } else { Gear::High };
+        let settled = if towards == Towards::Down {
+            Gear::Low
+        } else {
+            Gear::High
+        };
         assert_eq!(self.array.gear(), Some(settled));
     }
 
@@ -69,14 +90,19 @@ impl Trial {
         fill(&mut bytes, tag);
         let at = sector as usize * SECTOR;
         self.held[at..at + bytes.len()].copy_from_slice(&bytes);
-        self.array.write(&mut self.worker, at as u64, &bytes).unwrap();
+        self.array
+            .write(&mut self.worker, at as u64, &bytes)
+            .unwrap();
     }
 
     /// Of what was not flushed each sector lands or not.
     fn lose_power(&mut self, random: &mut Random, percent: u64) -> Report {
-        self.devices.iter().for_each(|device| device.lose_power(random, percent));
+        self.devices
+            .iter()
+            .for_each(|device| device.lose_power(random, percent));
         self.power.0.store(i64::MAX, Ordering::SeqCst);
-        let (array, report) = assemble_without(&dynamic(&self.devices), true, self.sabotage).unwrap();
+        let (array, report) =
+            assemble_without(&dynamic(&self.devices), true, self.sabotage).unwrap();
         self.array = array;
         report
     }
@@ -84,7 +110,10 @@ impl Trial {
     fn mismatches(&mut self) -> u64 {
         let (mut found, mut next) = (Comparison::default(), Some(Lbn(0)));
         while let Some(from) = next {
-            next = self.array.scrub_step(&mut self.worker, from, false, &mut found).unwrap();
+            next = self
+                .array
+                .scrub_step(&mut self.worker, from, false, &mut found)
+                .unwrap();
         }
         found.mismatched_sectors
     }
@@ -94,12 +123,30 @@ impl Trial {
     }
 }
 
-const OF_4: Case = Case { layout: "paraid", members: 4, chunk: 4096, policy: JournalPolicy::Partial };
-const OF_6: Case = Case { layout: "paraid, 4 turn", members: 6, chunk: 2048, policy: JournalPolicy::Partial };
-const BESIDE: Case =
-    Case { layout: "e-paraid, 4 turn", members: 6, chunk: 2048, policy: JournalPolicy::Partial };
-const OF_RAID0: Case =
-    Case { layout: "paraid of raid0", members: 4, chunk: 4096, policy: JournalPolicy::Partial };
+const OF_4: Case = Case {
+    layout: "paraid",
+    members: 4,
+    chunk: 4096,
+    policy: JournalPolicy::Partial,
+};
+const OF_6: Case = Case {
+    layout: "paraid, 4 turn",
+    members: 6,
+    chunk: 2048,
+    policy: JournalPolicy::Partial,
+};
+const BESIDE: Case = Case {
+    layout: "e-paraid, 4 turn",
+    members: 6,
+    chunk: 2048,
+    policy: JournalPolicy::Partial,
+};
+const OF_RAID0: Case = Case {
+    layout: "paraid of raid0",
+    members: 4,
+    chunk: 4096,
+    policy: JournalPolicy::Partial,
+};
 
 /// Each unit alone is written in the low gear, power fails, and the array shifts up: only what was marked as
 /// missed is copied home. Answers how many units were lost.
@@ -121,7 +168,12 @@ fn units_lost_behind_a_loss_in_the_low_gear(case: &Case, sabotage: Sabotage) -> 
 #[test]
 fn what_was_written_in_the_low_gear_comes_home_and_nothing_else_is_copied() {
     for case in [&OF_4, &OF_6, &BESIDE, &OF_RAID0] {
-        assert_eq!(units_lost_behind_a_loss_in_the_low_gear(case, Sabotage::Nothing), 0, "{}", case.layout);
+        assert_eq!(
+            units_lost_behind_a_loss_in_the_low_gear(case, Sabotage::Nothing),
+            0,
+            "{}",
+            case.layout
+        );
     }
     assert!(units_lost_behind_a_loss_in_the_low_gear(&OF_6, Sabotage::HomesUnmarked) > 0);
     let mut trial = Image::of(&OF_6, Gear::Low).trial(Sabotage::Nothing);
@@ -130,13 +182,23 @@ fn what_was_written_in_the_low_gear_comes_home_and_nothing_else_is_copied() {
     trial.lose_power(&mut Random(1), 0);
     trial.array.shift(Towards::Up).unwrap();
     let stale = trial.array.status().stale_rows.unwrap();
-    assert!((1..=2).contains(&stale), "{stale} rows are stale for one sector");
+    assert!(
+        (1..=2).contains(&stale),
+        "{stale} rows are stale for one sector"
+    );
 }
 
 /// Power fails at each write and flush of a shift. Answers how often members counted as failed, and how often
 /// something was lost.
 fn cut_a_shift(case: &Case, towards: Towards, sabotage: Sabotage) -> (u64, u64) {
-    let image = Image::of(case, if towards == Towards::Down { Gear::High } else { Gear::Low });
+    let image = Image::of(
+        case,
+        if towards == Towards::Down {
+            Gear::High
+        } else {
+            Gear::Low
+        },
+    );
     let (mut failed, mut lost) = (0, 0);
     // All of them with FULLSTROKE_LIVES.
     let step = if super::lives() > 4 { 1 } else { 10 };
@@ -162,7 +224,11 @@ fn cut_a_shift(case: &Case, towards: Towards, sabotage: Sabotage) -> (u64, u64) 
         assert!(matches!(gear, Some(Gear::High | Gear::Low)), "{gear:?}");
         // From there into the other gear and back nothing may change either.
         if report.newly_failed.is_empty() {
-            let other = if gear == Some(Gear::Low) { Towards::Up } else { Towards::Down };
+            let other = if gear == Some(Gear::Low) {
+                Towards::Up
+            } else {
+                Towards::Down
+            };
             trial.shift(other);
         }
         lost += u64::from(!whole || !trial.is_right());
@@ -178,7 +244,12 @@ fn cut_a_shift(case: &Case, towards: Towards, sabotage: Sabotage) -> (u64, u64) 
 fn power_may_fail_at_any_write_of_a_shift() {
     for case in [&OF_4, &OF_6, &BESIDE, &OF_RAID0] {
         for towards in [Towards::Down, Towards::Up] {
-            assert_eq!(cut_a_shift(case, towards, Sabotage::Nothing), (0, 0), "{} {towards:?}", case.layout);
+            assert_eq!(
+                cut_a_shift(case, towards, Sabotage::Nothing),
+                (0, 0),
+                "{} {towards:?}",
+                case.layout
+            );
         }
     }
 }
@@ -199,7 +270,10 @@ fn without_the_standing_members_having_caught_up_they_are_out_of_date() {
             trial.power.0.store(cut, Ordering::SeqCst);
             while trial.array.tend(&mut trial.worker).unwrap_or(false) {}
             let ended = trial.power.0.load(Ordering::SeqCst) >= 0;
-            trial.devices.iter().for_each(|device| device.lose_power(&mut Random(1), 0));
+            trial
+                .devices
+                .iter()
+                .for_each(|device| device.lose_power(&mut Random(1), 0));
             trial.power.0.store(i64::MAX, Ordering::SeqCst);
             match assemble_without(&dynamic(&trial.devices), true, sabotage) {
                 Ok((_, report)) => failed += report.newly_failed.len(),
@@ -231,12 +305,18 @@ fn lost_behind_two_changes(sabotage: Sabotage) -> u64 {
         let first = random.below(trial.array.capacity().0 / row / 2) * 2;
         for (number, tag) in [(first, 50), (first + 1, 51), (first, 52), (first + 1, 53)] {
             // What the standing member holds, if it holds data of the row.
-            let is_there = |sector: &u64| trial.array.planner().layout.locate(Lbn(*sector)).member == 3;
-            let sector = (number * row..(number + 1) * row).find(is_there).unwrap_or(number * row);
+            let is_there =
+                |sector: &u64| trial.array.planner().layout.locate(Lbn(*sector)).member == 3;
+            let sector = (number * row..(number + 1) * row)
+                .find(is_there)
+                .unwrap_or(number * row);
             trial.write(sector + random.below(3), 1, tag);
         }
         trial.array.flush().unwrap();
-        trial.devices.iter().for_each(|device| device.lose_power(&mut random, 50));
+        trial
+            .devices
+            .iter()
+            .for_each(|device| device.lose_power(&mut random, 50));
         let mut present = dynamic(&trial.devices);
         present.remove(random.below(3) as usize);
         trial.array = assemble_without(&present, true, sabotage).unwrap().0;
@@ -255,7 +335,14 @@ fn changes_of_rows_that_share_parity_go_to_the_same_journals() {
 /// durable. Answers how often it was not what was written last.
 fn older_behind_a_shift(towards: Towards, sabotage: Sabotage) -> u64 {
     let mut random = Random(8);
-    let image = Image::of(&OF_6, if towards == Towards::Down { Gear::High } else { Gear::Low });
+    let image = Image::of(
+        &OF_6,
+        if towards == Towards::Down {
+            Gear::High
+        } else {
+            Gear::Low
+        },
+    );
     let older = (0..60).filter(|_| {
         let mut trial = image.trial(sabotage);
         let sector = random.below(trial.array.capacity().0);
@@ -272,7 +359,11 @@ fn older_behind_a_shift(towards: Towards, sabotage: Sabotage) -> u64 {
 #[test]
 fn journals_of_one_gear_undo_nothing_of_the_other() {
     for towards in [Towards::Down, Towards::Up] {
-        assert_eq!(older_behind_a_shift(towards, Sabotage::Nothing), 0, "{towards:?}");
+        assert_eq!(
+            older_behind_a_shift(towards, Sabotage::Nothing),
+            0,
+            "{towards:?}"
+        );
     }
     assert!(older_behind_a_shift(Towards::Up, Sabotage::JournalsKept) > 0);
 }
@@ -344,7 +435,10 @@ fn a_member_that_dies_while_the_low_gear_is_written_down_keeps_the_array_in_the_
         }
         trial.devices[slot].dead.store(true, Ordering::SeqCst);
         while trial.array.tend(&mut trial.worker).unwrap() {}
-        assert_eq!((trial.array.gear(), trial.array.status().state), (Some(Gear::High), "degraded"));
+        assert_eq!(
+            (trial.array.gear(), trial.array.status().state),
+            (Some(Gear::High), "degraded")
+        );
         assert_eq!(trial.array.book().roster.low_gear, None);
         trial.write(5, 200, 6);
         assert!(trial.is_right());
@@ -359,7 +453,10 @@ fn a_member_that_dies_while_the_low_gear_is_written_down_keeps_the_array_in_the_
 #[test]
 fn a_spare_takes_the_place_of_a_member_that_stands_and_is_found_there() {
     let (devices, _) = simulated(5, 1300 << 10);
-    let design = crate::Design { spares: 1, ..super::design("paraid", 4096, JournalPolicy::Partial) };
+    let design = crate::Design {
+        spares: 1,
+        ..super::design("paraid", 4096, JournalPolicy::Partial)
+    };
     create(&design, &dynamic(&devices)).unwrap();
     let (array, _) = assemble_without(&dynamic(&devices), false, Sabotage::Nothing).unwrap();
     let mut worker = Worker::one_by_one();
@@ -369,7 +466,10 @@ fn a_spare_takes_the_place_of_a_member_that_stands_and_is_found_there() {
     while array.tend(&mut worker).unwrap() {}
     array.fail(3).unwrap();
     while array.tend(&mut worker).unwrap() {}
-    assert_eq!((array.gear(), array.status().state), (Some(Gear::High), "whole"));
+    assert_eq!(
+        (array.gear(), array.status().state),
+        (Some(Gear::High), "whole")
+    );
     assert_eq!(content(&array, &mut worker), held);
     array.stop().unwrap();
     let present = [0, 1, 2, 4].map(|slot| Arc::clone(&devices[slot]) as Arc<dyn Device>);
@@ -394,7 +494,11 @@ fn a_sector_that_cannot_be_read_is_computed_and_written_again_in_each_gear() {
             // What a shift reads is mended, too; what nothing reads stays as it was.
             trial.shift(if low { Towards::Up } else { Towards::Down });
             trial.devices[1].lock().bad.clear();
-            assert!(trial.is_right() && trial.mismatches() == 0, "{}", case.layout);
+            assert!(
+                trial.is_right() && trial.mismatches() == 0,
+                "{}",
+                case.layout
+            );
             assert_eq!(trial.array.status().state, "whole", "{}", case.layout);
         }
     }
@@ -410,8 +514,11 @@ fn parity_that_rots_is_found_and_mended_in_each_gear() {
             }
             assert_eq!(trial.mismatches(), 0);
             let data = trial.array.facts.data_at as usize;
-            let slots =
-                if low { trial.array.facts.gears.as_ref().unwrap().transient.start } else { case.members };
+            let slots = if low {
+                trial.array.facts.gears.as_ref().unwrap().transient.start
+            } else {
+                case.members
+            };
             for slot in 0..slots {
                 trial.devices[slot].lock().current[data + 100 + slot] ^= 1;
             }
@@ -419,7 +526,10 @@ fn parity_that_rots_is_found_and_mended_in_each_gear() {
             assert!(found > 0, "{} low: {low}", case.layout);
             let (mut ignored, mut next) = (Comparison::default(), Some(Lbn(0)));
             while let Some(from) = next {
-                next = trial.array.scrub_step(&mut trial.worker, from, true, &mut ignored).unwrap();
+                next = trial
+                    .array
+                    .scrub_step(&mut trial.worker, from, true, &mut ignored)
+                    .unwrap();
             }
             assert_eq!(trial.mismatches(), 0, "{} low: {low}", case.layout);
         }
@@ -437,23 +547,46 @@ fn a_gear_is_kept_when_the_array_is_stopped_and_who_stands_is_not_told() {
             trial.array.tidy().unwrap();
         }
         trial.array.stop().unwrap();
-        assert_eq!(standing.touched.load(Ordering::SeqCst), before, "{}", case.layout);
+        assert_eq!(
+            standing.touched.load(Ordering::SeqCst),
+            before,
+            "{}",
+            case.layout
+        );
         let report = trial.lose_power(&mut Random(0), 0);
         assert!(report.clean && report.newly_failed.is_empty());
         assert_eq!(trial.array.gear(), Some(Gear::Low));
         assert!(trial.is_right());
         let status = trial.array.status();
-        assert_eq!((status.gear, status.slots.last().unwrap().stands), (Some("low"), true));
+        assert_eq!(
+            (status.gear, status.slots.last().unwrap().stands),
+            (Some("low"), true)
+        );
         assert!(
-            trial.array.shift(Towards::Down).unwrap_err().to_string().contains("in the low gear already")
+            trial
+                .array
+                .shift(Towards::Down)
+                .unwrap_err()
+                .to_string()
+                .contains("in the low gear already")
         );
         trial.shift(Towards::Up);
-        assert!(trial.array.shift(Towards::Up).unwrap_err().to_string().contains("in the high gear already"));
+        assert!(
+            trial
+                .array
+                .shift(Towards::Up)
+                .unwrap_err()
+                .to_string()
+                .contains("in the high gear already")
+        );
         assert!(trial.is_right());
     }
     let (array, ..) = super::made("raid5", 4, 0);
     let error = array.shift(Towards::Down).unwrap_err().to_string();
-    assert!(error.contains("no gears: found the layout raid5"), "{error}");
+    assert!(
+        error.contains("no gears: found the layout raid5"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -468,6 +601,9 @@ fn a_standing_member_that_is_dead_keeps_an_array_without_redundancy_low_and_says
     assert!(trial.is_right());
     trial.devices[3].dead.store(false, Ordering::SeqCst);
     while trial.array.tend(&mut trial.worker).unwrap() {}
-    assert_eq!((trial.array.gear(), trial.array.status().shift_trouble), (Some(Gear::High), None));
+    assert_eq!(
+        (trial.array.gear(), trial.array.status().shift_trouble),
+        (Some(Gear::High), None)
+    );
     assert!(trial.is_right());
 }

@@ -33,14 +33,22 @@ struct Shared {
 impl Shared {
     fn new(model: Model) -> Shared {
         let answered = model.0.iter().map(Vec::len).collect();
-        Shared { ruled_out: vec![0; model.0.len()], answered, model }
+        Shared {
+            ruled_out: vec![0; model.0.len()],
+            answered,
+            model,
+        }
     }
 
     /// A flush that began when so many versions had been answered has ended well: the
     /// last of these is the oldest that may be there.
     fn flushed(&mut self, answered: &[usize]) {
-        for ((versions, ruled_out), &answered) in
-            self.model.0.iter_mut().zip(&mut self.ruled_out).zip(answered)
+        for ((versions, ruled_out), &answered) in self
+            .model
+            .0
+            .iter_mut()
+            .zip(&mut self.ruled_out)
+            .zip(answered)
         {
             let behind = (answered - 1).saturating_sub(*ruled_out);
             versions.drain(..behind);
@@ -96,10 +104,19 @@ impl Scene<'_> {
             let skipped = random.below(RUN);
             return (first + skipped, 1 + random.below(RUN - skipped));
         }
-        let length = if random.chance(40) { row } else { 1 + random.below(2 * row) }.min(region);
+        let length = if random.chance(40) {
+            row
+        } else {
+            1 + random.below(2 * row)
+        }
+        .min(region);
         let room = region - length;
         let within = random.below(room + 1);
-        let within = if random.chance(50) { within / row * row } else { within };
+        let within = if random.chance(50) {
+            within / row * row
+        } else {
+            within
+        };
         (half + writer * region + within, length)
     }
 
@@ -121,9 +138,14 @@ impl Scene<'_> {
                 return Ok(Err(error));
             }
             let shared = self.shared.lock().unwrap();
-            for (versions, sector) in shared.model.0[first as usize..].iter().zip(bytes.chunks(SECTOR)) {
+            for (versions, sector) in shared.model.0[first as usize..]
+                .iter()
+                .zip(bytes.chunks(SECTOR))
+            {
                 if versions.last() != Some(&fingerprint(sector)) {
-                    return Err(format!("writer {writer} reads something else than it wrote last"));
+                    return Err(format!(
+                        "writer {writer} reads something else than it wrote last"
+                    ));
                 }
             }
             return Ok(Ok(()));
@@ -136,13 +158,21 @@ impl Scene<'_> {
         }
         self.shared.lock().unwrap().answered(first, sectors);
         // With FUA: the server flushes before it answers.
-        Ok(if random.chance(15) { self.flush() } else { Ok(()) })
+        Ok(if random.chance(15) {
+            self.flush()
+        } else {
+            Ok(())
+        })
     }
 }
 
 impl Life<'_> {
     /// `writers` threads and a keeper, until there is no power.
-    pub(super) fn many_until_power_fails(&mut self, array: &Array, writers: u64) -> Result<(), String> {
+    pub(super) fn many_until_power_fails(
+        &mut self,
+        array: &Array,
+        writers: u64,
+    ) -> Result<(), String> {
         let model = std::mem::replace(&mut self.model, Model(Vec::new()));
         let scene = Scene {
             array,
@@ -156,7 +186,9 @@ impl Life<'_> {
         let judge = |ended: Result<Result<(), ArrayError>, String>| match ended {
             Err(wrong) => Some(Err(wrong)),
             Ok(Ok(())) => None,
-            Ok(Err(error)) if power.0.load(Ordering::SeqCst) > 0 => Some(Err(format!("with power: {error}"))),
+            Ok(Err(error)) if power.0.load(Ordering::SeqCst) > 0 => {
+                Some(Err(format!("with power: {error}")))
+            }
             Ok(Err(_)) => Some(Ok(())),
         };
         let dies = self.died.is_none() && self.case.survives() > 0 && self.random.chance(15);
@@ -207,7 +239,10 @@ impl Life<'_> {
                 }
                 Ok(())
             });
-            let mut results: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+            let mut results: Vec<_> = threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect();
             scene.ended.store(true, Ordering::SeqCst);
             results.push(keeper.join().unwrap());
             results
@@ -217,7 +252,10 @@ impl Life<'_> {
         if row < u64::MAX {
             self.loose.extend(shared.rows_that_may_be_loose(row));
         }
-        let dead = self.devices.iter().position(|device| device.dead.load(Ordering::SeqCst));
+        let dead = self
+            .devices
+            .iter()
+            .position(|device| device.dead.load(Ordering::SeqCst));
         self.tally.died += u64::from(self.died.is_none() && dead.is_some());
         self.died = self.died.or(dead);
         self.model = shared.model;
@@ -239,7 +277,10 @@ impl Tally {
         self.trimmed += other.trimmed;
         self.low += other.low;
         self.high += other.high;
-        self.in_gear.iter_mut().zip(other.in_gear).for_each(|(sum, more)| *sum += more);
+        self.in_gear
+            .iter_mut()
+            .zip(other.in_gear)
+            .for_each(|(sum, more)| *sum += more);
     }
 
     /// A gear was settled in.

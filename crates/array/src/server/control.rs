@@ -89,7 +89,9 @@ impl Answers for Control {
     const EXPECTED: &'static str = r#"{"ask":"status"} or {"ask":"fail","slot":1}"#;
 
     fn answer(&self, question: Question) -> Answer {
-        answer(&self.0, &question).unwrap_or_else(|error| Answer::Refused { message: error.to_string() })
+        answer(&self.0, &question).unwrap_or_else(|error| Answer::Refused {
+            message: error.to_string(),
+        })
     }
 
     fn refusal(message: String) -> Answer {
@@ -105,12 +107,17 @@ impl Answers for Control {
 
 fn answer(server: &Server, question: &Question) -> Result<Answer, ArrayError> {
     let array = &server.array;
-    let done = |what: &str| Ok(Answer::Done { what: what.to_owned() });
+    let done = |what: &str| {
+        Ok(Answer::Done {
+            what: what.to_owned(),
+        })
+    };
     match question {
         Question::Status => Ok(Answer::Status(array.status())),
-        Question::Detail => {
-            Ok(Answer::Detail { status: array.status(), roster: Box::new(array.book().roster.clone()) })
-        }
+        Question::Detail => Ok(Answer::Detail {
+            status: array.status(),
+            roster: Box::new(array.book().roster.clone()),
+        }),
         Question::Fail { slot } => {
             array.fail(*slot)?;
             done("failed")
@@ -120,7 +127,11 @@ fn answer(server: &Server, question: &Question) -> Result<Answer, ArrayError> {
             device.allocate()?;
             let device = device.shared()?;
             let added = array.add(Arc::clone(&device), *force)?;
-            let is_watched = server.watch.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+            let is_watched = server
+                .watch
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .is_some();
             // Unless that was asked for, nothing is sent to it.
             match is_watched.then(|| can_stand(&*device)) {
                 Some(Err(error)) => done(&format!("{added}; {error}")),
@@ -146,7 +157,9 @@ fn scrub(server: &Server, repair: bool) -> Result<Comparison, ArrayError> {
     let mut found = Comparison::default();
     let mut next = Some(Lbn(0));
     while let Some(from) = next.filter(|_| !server.ends.load(Ordering::SeqCst)) {
-        next = server.array.scrub_step(&mut worker, from, repair, &mut found)?;
+        next = server
+            .array
+            .scrub_step(&mut worker, from, repair, &mut found)?;
     }
     if let Some(first) = found.first.first() {
         let device = server.array.devices().get(first.slot).cloned().flatten();
@@ -166,10 +179,14 @@ fn scrub(server: &Server, repair: bool) -> Result<Comparison, ArrayError> {
 /// # Errors
 /// Nobody is there, or what is said is no answer; and what it refuses.
 pub fn ask(path: &Path, question: &Question) -> Result<serde_json::Value, ArrayError> {
-    let failed = |error| ArrayError::device(path.display().to_string(), "ask", io::Error::other(error));
-    let answer: serde_json::Value = fullstroke_socket::ask(path, question, PATIENCE).map_err(failed)?;
+    let failed =
+        |error| ArrayError::device(path.display().to_string(), "ask", io::Error::other(error));
+    let answer: serde_json::Value =
+        fullstroke_socket::ask(path, question, PATIENCE).map_err(failed)?;
     match answer.get("message").and_then(|message| message.as_str()) {
-        Some(message) if answer["answer"] == "refused" => Err(ArrayError::Refused(message.to_owned())),
+        Some(message) if answer["answer"] == "refused" => {
+            Err(ArrayError::Refused(message.to_owned()))
+        }
         _ => Ok(answer),
     }
 }

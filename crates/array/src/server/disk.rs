@@ -36,16 +36,27 @@ fn form(array: &Array) -> Form {
         size_bytes: array.capacity().bytes().0 / block * block,
         block_bytes: block as u32,
         rotates: true,
-        discarded_bytes_max: if array.trims() { discarded_bytes_max(array) } else { 0 },
+        discarded_bytes_max: if array.trims() {
+            discarded_bytes_max(array)
+        } else {
+            0
+        },
         label: label(array.uuid()),
     }
 }
 
 /// Whole rows, as only these give room back: of one longer discard, behind each other, too.
 fn discarded_bytes_max(array: &Array) -> u32 {
-    let row = array.facts.rows.map_or(array.block_bytes(), |rows| rows.data.bytes().0);
+    let row = array
+        .facts
+        .rows
+        .map_or(array.block_bytes(), |rows| rows.data.bytes().0);
     let whole = DISCARDED_BYTES_MAX / row.max(1) * row;
-    if whole > 0 { whole as u32 } else { DISCARDED_BYTES_MAX as u32 }
+    if whole > 0 {
+        whole as u32
+    } else {
+        DISCARDED_BYTES_MAX as u32
+    }
 }
 
 /// The members are this process's alone, so that a device with the array's label is one that
@@ -63,7 +74,12 @@ impl Serves for Server {
 }
 
 /// Carries a request out, as one of a client over NBD, and answers it.
-pub(super) fn carry_out(server: &Server, worker: &mut Worker, request: Request, data: &mut Vec<u8>) {
+pub(super) fn carry_out(
+    server: &Server,
+    worker: &mut Worker,
+    request: Request,
+    data: &mut Vec<u8>,
+) {
     let done = try_out(server, worker, &request, data);
     request.answer(done.map_err(|error| number_of(&error)));
 }
@@ -83,7 +99,11 @@ fn try_out(
         moved(request.take(data))?;
     }
     jobs::carry_out(server, worker, &as_of_client(request), data)?;
-    if operation == Operation::Read { moved(request.give(data)) } else { Ok(()) }
+    if operation == Operation::Read {
+        moved(request.give(data))
+    } else {
+        Ok(())
+    }
 }
 
 fn as_of_client(request: &Request) -> nbd::Request {
@@ -107,7 +127,9 @@ fn as_of_client(request: &Request) -> nbd::Request {
 
 fn number_of(error: &ArrayError) -> i32 {
     match error {
-        ArrayError::Device { source, .. } if source.kind() == io::ErrorKind::StorageFull => libc::ENOSPC,
+        ArrayError::Device { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+            libc::ENOSPC
+        }
         _ => libc::EIO,
     }
 }

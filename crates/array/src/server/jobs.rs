@@ -11,7 +11,11 @@ use std::time::Duration;
 /// A request and who wants it.
 pub(crate) enum Job {
     /// Of a client over NBD.
-    OfClient { client: Arc<NbdClient>, request: Request, payload: Vec<u8> },
+    OfClient {
+        client: Arc<NbdClient>,
+        request: Request,
+        payload: Vec<u8>,
+    },
     /// Of the kernel, for a block device.
     OfDisk(fullstroke_ublk::Request),
 }
@@ -63,7 +67,10 @@ impl Jobs {
                 return None;
             }
             state.idle += 1;
-            state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .more
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
         }
     }
@@ -98,10 +105,18 @@ impl Job {
     /// Carries it out and answers.
     pub(crate) fn carry_out(self, server: &Server, worker: &mut Worker, data: &mut Vec<u8>) {
         match self {
-            Job::OfClient { client, request, mut payload } => {
+            Job::OfClient {
+                client,
+                request,
+                mut payload,
+            } => {
                 let is_write = request.command == Command::Write;
-                let done =
-                    carry_out(server, worker, &request, if is_write { &mut payload } else { &mut *data });
+                let done = carry_out(
+                    server,
+                    worker,
+                    &request,
+                    if is_write { &mut payload } else { &mut *data },
+                );
                 client.answer(|connection| answer(connection, &request, done, data, payload));
             }
             Job::OfDisk(request) => super::disk::carry_out(server, worker, request, data),
@@ -129,9 +144,16 @@ pub(super) fn carry_out(
         Command::Trim => array.trim(worker, at, length.into()),
         Command::Cache | Command::BlockStatus => Ok(()),
     };
-    let durable = request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS) && request.command.changes();
-    let done = if durable { done.and_then(|()| array.flush()) } else { done };
-    server.counts.answered(request.command, length.into(), done.is_ok());
+    let durable =
+        request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS) && request.command.changes();
+    let done = if durable {
+        done.and_then(|()| array.flush())
+    } else {
+        done
+    };
+    server
+        .counts
+        .answered(request.command, length.into(), done.is_ok());
     done
 }
 

@@ -54,28 +54,64 @@ impl Pages for Metrics {
             return Response::text("404 Not Found", "the numbers are at /metrics\n");
         }
         let body = render(&self.0.array.status(), &self.0.counts);
-        Response { status: "200 OK", content_type: CONTENT_TYPE, body }
+        Response {
+            status: "200 OK",
+            content_type: CONTENT_TYPE,
+            body,
+        }
     }
 }
 
 fn render(status: &Status, counts: &Counts) -> String {
     let mut page = Page::default();
-    page.family("fullstroke_build_info", Kind::Gauge, "1, with the version of the server.")
-        .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1u64);
+    page.family(
+        "fullstroke_build_info",
+        Kind::Gauge,
+        "1, with the version of the server.",
+    )
+    .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1u64);
     let export = ("export", status.name.as_str());
-    let mut gauge = |name, help, value: u64| page.family(name, Kind::Gauge, help).sample(&[export], value);
-    gauge("fullstroke_usable_bytes", "Bytes that clients can address.", status.capacity_bytes);
-    gauge("fullstroke_dirty_regions", "Regions that are, or were lately, written.", status.dirty_regions);
-    gauge("fullstroke_region_bytes", "How large a region of a member is.", status.region_bytes);
-    gauge("fullstroke_spares", "Devices that wait for a member to fail.", status.spares.len() as u64);
-    let mut family =
-        page.family("fullstroke_volume_state", Kind::Gauge, "1 for the state in which the volume is.");
+    let mut gauge = |name, help, value: u64| {
+        page.family(name, Kind::Gauge, help)
+            .sample(&[export], value)
+    };
+    gauge(
+        "fullstroke_usable_bytes",
+        "Bytes that clients can address.",
+        status.capacity_bytes,
+    );
+    gauge(
+        "fullstroke_dirty_regions",
+        "Regions that are, or were lately, written.",
+        status.dirty_regions,
+    );
+    gauge(
+        "fullstroke_region_bytes",
+        "How large a region of a member is.",
+        status.region_bytes,
+    );
+    gauge(
+        "fullstroke_spares",
+        "Devices that wait for a member to fail.",
+        status.spares.len() as u64,
+    );
+    let mut family = page.family(
+        "fullstroke_volume_state",
+        Kind::Gauge,
+        "1 for the state in which the volume is.",
+    );
     for state in STATES {
-        family.sample(&[export, ("state", state)], u64::from(status.state == state));
+        family.sample(
+            &[export, ("state", state)],
+            u64::from(status.state == state),
+        );
     }
     if let Some(now) = status.gear {
-        let mut family =
-            page.family("fullstroke_volume_gear", Kind::Gauge, "1 for the gear in which the volume is.");
+        let mut family = page.family(
+            "fullstroke_volume_gear",
+            Kind::Gauge,
+            "1 for the gear in which the volume is.",
+        );
         for gear in [Gear::High, Gear::Falling, Gear::Low, Gear::Rising].map(Gear::name) {
             family.sample(&[export, ("gear", gear)], u64::from(now == gear));
         }
@@ -89,28 +125,53 @@ fn operations(page: &mut Page, export: (&'static str, &str), counts: &Counts) {
     let mut counter = |name, help, value: fn(&Count) -> &AtomicU64| {
         let mut family = page.family(name, Kind::Counter, help);
         for (operation, count) in OPERATIONS.into_iter().zip(&counts.0) {
-            family.sample(&[export, ("operation", operation)], value(count).load(Ordering::Relaxed));
+            family.sample(
+                &[export, ("operation", operation)],
+                value(count).load(Ordering::Relaxed),
+            );
         }
     };
-    counter("fullstroke_requests_total", "Answered requests, failed ones included.", |count| &count.requests);
-    counter("fullstroke_request_bytes_total", "Bytes of requests that did not fail.", |count| &count.bytes);
-    counter("fullstroke_request_errors_total", "Requests that failed.", |count| &count.errors);
+    counter(
+        "fullstroke_requests_total",
+        "Answered requests, failed ones included.",
+        |count| &count.requests,
+    );
+    counter(
+        "fullstroke_request_bytes_total",
+        "Bytes of requests that did not fail.",
+        |count| &count.bytes,
+    );
+    counter(
+        "fullstroke_request_errors_total",
+        "Requests that failed.",
+        |count| &count.errors,
+    );
 }
 
 fn members(page: &mut Page, export: (&'static str, &str), status: &Status) {
-    let places: Vec<String> = (0..status.slots.len()).map(|place| place.to_string()).collect();
+    let places: Vec<String> = (0..status.slots.len())
+        .map(|place| place.to_string())
+        .collect();
     let slots = || places.iter().map(String::as_str).zip(&status.slots);
     let help = "1 for the state in which the member of a place is.";
     let mut family = page.family("fullstroke_member_state", Kind::Gauge, help);
     for (place, slot) in slots() {
         for state in SLOT_STATES {
-            let labels = [export, ("place", place), ("device", slot.device.as_str()), ("state", state)];
+            let labels = [
+                export,
+                ("place", place),
+                ("device", slot.device.as_str()),
+                ("state", state),
+            ];
             family.sample(&labels, u64::from(slot.state == state));
         }
     }
     let help = "How much of a member is filled, from 0 to 1.";
     let mut family = page.family("fullstroke_member_filled_ratio", Kind::Gauge, help);
     for (place, slot) in slots() {
-        family.sample(&[export, ("place", place), ("device", slot.device.as_str())], slot.filled);
+        family.sample(
+            &[export, ("place", place), ("device", slot.device.as_str())],
+            slot.filled,
+        );
     }
 }

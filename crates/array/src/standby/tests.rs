@@ -27,7 +27,9 @@ impl Probe {
         let bench = &self.1;
         bench.accesses.fetch_add(1, SeqCst);
         bench.under_way.fetch_add(1, SeqCst);
-        bench.clashes.fetch_add(u64::from(bench.stopping.load(SeqCst)), SeqCst);
+        bench
+            .clashes
+            .fetch_add(u64::from(bench.stopping.load(SeqCst)), SeqCst);
         let result = act();
         bench.under_way.fetch_sub(1, SeqCst);
         result
@@ -63,10 +65,17 @@ impl Stops for Fake {
         let bench = &self.0;
         if bench.refuses.load(SeqCst) {
             bench.asked.fetch_add(1, SeqCst);
-            return Err(CommandError::Sense { key: 5, code: 0x24, qualifier: 0 }.into());
+            return Err(CommandError::Sense {
+                key: 5,
+                code: 0x24,
+                qualifier: 0,
+            }
+            .into());
         }
         bench.stopping.store(true, SeqCst);
-        bench.clashes.fetch_add(u64::from(bench.under_way.load(SeqCst) > 0), SeqCst);
+        bench
+            .clashes
+            .fetch_add(u64::from(bench.under_way.load(SeqCst) > 0), SeqCst);
         std::thread::sleep(std::time::Duration::from_micros(200));
         bench.stopping.store(false, SeqCst);
         bench.stops.fetch_add(1, SeqCst);
@@ -77,7 +86,11 @@ impl Stops for Fake {
 /// An array on devices that can be stopped.
 fn attended(layout: &str, members: usize) -> (Array, Vec<Arc<Bench>>) {
     let (devices, _) = simulated(members, 1300 << 10);
-    create(&design(layout, 4096, JournalPolicy::Partial), &dynamic(&devices)).unwrap();
+    create(
+        &design(layout, 4096, JournalPolicy::Partial),
+        &dynamic(&devices),
+    )
+    .unwrap();
     let benches: Vec<Arc<Bench>> = devices.iter().map(|_| Arc::default()).collect();
     let devices = devices.iter().zip(&benches).map(|(device, bench)| {
         let probe = Probe(Arc::clone(device), Arc::clone(bench));
@@ -106,7 +119,13 @@ fn nothing_is_sent_to_a_disk_unless_somebody_asks() {
     }
     array.fail(1).unwrap();
     array.stop().unwrap();
-    assert_eq!((sum(&benches, |bench| &bench.asked), sum(&benches, |bench| &bench.stops)), (0, 0));
+    assert_eq!(
+        (
+            sum(&benches, |bench| &bench.asked),
+            sum(&benches, |bench| &bench.stops)
+        ),
+        (0, 0)
+    );
 }
 
 #[test]
@@ -115,7 +134,12 @@ fn an_idle_time_has_one_stop_and_nothing_of_the_arrays_own_ends_it() {
         let (array, benches) = attended(layout, members);
         let mut worker = Worker::one_by_one();
         let mut watch = Watch::new(Duration::from_secs(60)).unwrap();
-        let stops = || benches.iter().map(|bench| bench.stops.load(SeqCst)).collect::<Vec<_>>();
+        let stops = || {
+            benches
+                .iter()
+                .map(|bench| bench.stops.load(SeqCst))
+                .collect::<Vec<_>>()
+        };
         let mut still = 0;
         for now in 0..1800 {
             // All members are needed at 0 and at 1000 seconds, rows in part too.
@@ -133,12 +157,20 @@ fn an_idle_time_has_one_stop_and_nothing_of_the_arrays_own_ends_it() {
             }
             match now {
                 70 => still = sum(&benches, |bench| &bench.accesses),
-                71..1000 => assert_eq!(sum(&benches, |bench| &bench.accesses), still, "{layout}, {now} s"),
+                71..1000 => assert_eq!(
+                    sum(&benches, |bench| &bench.accesses),
+                    still,
+                    "{layout}, {now} s"
+                ),
                 _ => {}
             }
         }
         assert!(array.status().slots.iter().all(|slot| slot.standby));
-        let kinds: Vec<_> = array.take_happenings().into_iter().map(|happening| happening.kind).collect();
+        let kinds: Vec<_> = array
+            .take_happenings()
+            .into_iter()
+            .map(|happening| happening.kind)
+            .collect();
         assert_eq!(kinds, vec!["standby"; 2 * members], "{layout}");
     }
 }
@@ -155,9 +187,17 @@ fn a_member_that_is_read_turns_while_the_others_stand() {
         array.tidy().unwrap();
         array.rest(&mut watch, second(now)).unwrap();
     }
-    let stops: Vec<u64> = benches.iter().map(|bench| bench.stops.load(SeqCst)).collect();
+    let stops: Vec<u64> = benches
+        .iter()
+        .map(|bench| bench.stops.load(SeqCst))
+        .collect();
     assert_eq!(stops, [0, 1, 1]);
-    let stand: Vec<bool> = array.status().slots.iter().map(|slot| slot.standby).collect();
+    let stand: Vec<bool> = array
+        .status()
+        .slots
+        .iter()
+        .map(|slot| slot.standby)
+        .collect();
     assert_eq!(stand, [false, true, true]);
 }
 
@@ -173,7 +213,13 @@ fn who_asks_has_all_stopped_at_once_and_nothing_is_left_to_be_written() {
         array.tidy().unwrap();
         array.flush().unwrap();
     }
-    assert_eq!((sum(&benches, |bench| &bench.accesses), sum(&benches, |bench| &bench.stops)), (before, 4));
+    assert_eq!(
+        (
+            sum(&benches, |bench| &bench.accesses),
+            sum(&benches, |bench| &bench.stops)
+        ),
+        (before, 4)
+    );
     // And what was written is there.
     let mut bytes = vec![0; 9000];
     array.read(&mut worker, 1000, &mut bytes).unwrap();
@@ -196,7 +242,11 @@ fn a_disk_that_does_not_do_it_is_told_once_and_not_asked_again() {
     }
     assert_eq!(benches[1].asked.load(SeqCst), 1);
     assert_eq!(benches[0].stops.load(SeqCst), 6);
-    let told: Vec<_> = array.take_happenings().into_iter().filter(|one| one.kind == "refused").collect();
+    let told: Vec<_> = array
+        .take_happenings()
+        .into_iter()
+        .filter(|one| one.kind == "refused")
+        .collect();
     assert_eq!(told.len(), 1);
     assert!(told[0].why.contains("illegal request"), "{told:?}");
 }
@@ -204,10 +254,20 @@ fn a_disk_that_does_not_do_it_is_told_once_and_not_asked_again() {
 #[test]
 fn what_cannot_be_stopped_and_times_that_are_too_short_are_refused() {
     let (devices, _) = simulated(1, 1300 << 10);
-    let refused = check_standby(Duration::from_secs(60), &dynamic(&devices)).unwrap_err().to_string();
-    assert!(refused.contains("`device 0`") && refused.contains("found a file"), "{refused}");
-    let refused = check_standby(Duration::from_secs(3), &[]).unwrap_err().to_string();
-    assert!(refused.contains("--standby-after: found 3s; expected at least 60s"), "{refused}");
+    let refused = check_standby(Duration::from_secs(60), &dynamic(&devices))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("`device 0`") && refused.contains("found a file"),
+        "{refused}"
+    );
+    let refused = check_standby(Duration::from_secs(3), &[])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("--standby-after: found 3s; expected at least 60s"),
+        "{refused}"
+    );
 }
 
 /// Four threads use an array as fast as they can, and one stops its members.
@@ -224,8 +284,16 @@ fn no_disk_is_stopped_while_it_is_in_use() {
                 let mut round = thread;
                 while !ended.load(SeqCst) {
                     round += 1;
-                    array.write(&mut worker, round % 30 * 4096 + thread * 512, &[round as u8; 512]).unwrap();
-                    array.read(&mut worker, round % 17 * 4096, &mut [0; 2048]).unwrap();
+                    array
+                        .write(
+                            &mut worker,
+                            round % 30 * 4096 + thread * 512,
+                            &[round as u8; 512],
+                        )
+                        .unwrap();
+                    array
+                        .read(&mut worker, round % 17 * 4096, &mut [0; 2048])
+                        .unwrap();
                     if round.is_multiple_of(5) {
                         array.flush().unwrap();
                         std::thread::sleep(std::time::Duration::from_micros(300));
@@ -242,6 +310,9 @@ fn no_disk_is_stopped_while_it_is_in_use() {
         }
         ended.store(true, SeqCst);
     });
-    assert!(sum(&benches, |bench| &bench.stops) >= 20, "it was hardly ever quiet");
+    assert!(
+        sum(&benches, |bench| &bench.stops) >= 20,
+        "it was hardly ever quiet"
+    );
     assert_eq!(sum(&benches, |bench| &bench.clashes), 0);
 }

@@ -17,7 +17,9 @@ pub(super) struct Ring {
 
 impl Ring {
     pub(super) fn new() -> io::Result<Ring> {
-        Ok(Ring { ring: IoUring::new(ENTRIES as u32)? })
+        Ok(Ring {
+            ring: IoUring::new(ENTRIES as u32)?,
+        })
     }
 
     /// Carries `transfers` out, and waits for all of them. Answers the indices
@@ -35,7 +37,9 @@ impl Ring {
             let mut waiting = 0;
             for (index, transfer) in (first..).zip(some) {
                 match file(transfer) {
-                    Some(file) if self.push(direction, transfer, file, buffers, index) => waiting += 1,
+                    Some(file) if self.push(direction, transfer, file, buffers, index) => {
+                        waiting += 1
+                    }
                     _ => left.push(index),
                 }
             }
@@ -57,7 +61,10 @@ impl Ring {
     /// no way back before.
     fn wait(&mut self, count: usize) {
         if let Err(error) = self.ring.submit_and_wait(count)
-            && !matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
+            && !matches!(
+                error.raw_os_error(),
+                Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)
+            )
         {
             eprintln!("io_uring cannot be waited for while it has memory: {error}");
             std::process::abort();
@@ -73,15 +80,23 @@ impl Ring {
         buffers: &mut Buffers<'_>,
         index: usize,
     ) -> bool {
-        let Ok(length) = u32::try_from(transfer.bytes()) else { return false };
+        let Ok(length) = u32::try_from(transfer.bytes()) else {
+            return false;
+        };
         let entry = match direction {
             Direction::Read => {
-                let into = buffers.at_mut(transfer.place, transfer.sectors).as_mut_ptr();
-                opcode::Read::new(Fd(file), into, length).offset(transfer.at).build()
+                let into = buffers
+                    .at_mut(transfer.place, transfer.sectors)
+                    .as_mut_ptr();
+                opcode::Read::new(Fd(file), into, length)
+                    .offset(transfer.at)
+                    .build()
             }
             Direction::Write => {
                 let from = buffers.at(transfer.place, transfer.sectors).as_ptr();
-                opcode::Write::new(Fd(file), from, length).offset(transfer.at).build()
+                opcode::Write::new(Fd(file), from, length)
+                    .offset(transfer.at)
+                    .build()
             }
         };
         // SAFETY: the memory belongs to `buffers`, which is borrowed until

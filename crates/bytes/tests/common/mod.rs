@@ -18,18 +18,66 @@ pub struct Sample {
 
 /// Every layout alone, and layouts in layouts.
 pub const SAMPLES: &[Sample] = &[
-    Sample { name: "drive", shape: || drive(300), tolerance: 0 },
-    Sample { name: "jbod", shape: || volume("jbod", json!({}), drives(3, 100)), tolerance: 0 },
-    Sample { name: "raid0", shape: || volume("raid0", chunk(4), drives(4, 90)), tolerance: 0 },
-    Sample { name: "raid1", shape: || volume("raid1", json!({}), drives(3, 200)), tolerance: 2 },
-    Sample { name: "raid10", shape: || volume("raid10", chunk(4), drives(4, 100)), tolerance: 1 },
-    Sample { name: "raid10 odd", shape: || volume("raid10", chunk(3), drives(5, 70)), tolerance: 1 },
-    Sample { name: "raid4", shape: || volume("raid4", chunk(4), drives(4, 80)), tolerance: 1 },
-    Sample { name: "raid5", shape: || volume("raid5", chunk(4), drives(5, 80)), tolerance: 1 },
-    Sample { name: "raid6", shape: || volume("raid6", chunk(4), drives(6, 80)), tolerance: 2 },
-    Sample { name: "lzvs", shape: || volume("lzvs", logical_zones(), drives(4, 90)), tolerance: 0 },
-    Sample { name: "lzvs-naive", shape: || volume("lzvs-naive", json!({}), drives(2, 150)), tolerance: 0 },
-    Sample { name: "paraid", shape: || volume("paraid", gears("raid5", None), drives(5, 90)), tolerance: 1 },
+    Sample {
+        name: "drive",
+        shape: || drive(300),
+        tolerance: 0,
+    },
+    Sample {
+        name: "jbod",
+        shape: || volume("jbod", json!({}), drives(3, 100)),
+        tolerance: 0,
+    },
+    Sample {
+        name: "raid0",
+        shape: || volume("raid0", chunk(4), drives(4, 90)),
+        tolerance: 0,
+    },
+    Sample {
+        name: "raid1",
+        shape: || volume("raid1", json!({}), drives(3, 200)),
+        tolerance: 2,
+    },
+    Sample {
+        name: "raid10",
+        shape: || volume("raid10", chunk(4), drives(4, 100)),
+        tolerance: 1,
+    },
+    Sample {
+        name: "raid10 odd",
+        shape: || volume("raid10", chunk(3), drives(5, 70)),
+        tolerance: 1,
+    },
+    Sample {
+        name: "raid4",
+        shape: || volume("raid4", chunk(4), drives(4, 80)),
+        tolerance: 1,
+    },
+    Sample {
+        name: "raid5",
+        shape: || volume("raid5", chunk(4), drives(5, 80)),
+        tolerance: 1,
+    },
+    Sample {
+        name: "raid6",
+        shape: || volume("raid6", chunk(4), drives(6, 80)),
+        tolerance: 2,
+    },
+    Sample {
+        name: "lzvs",
+        shape: || volume("lzvs", logical_zones(), drives(4, 90)),
+        tolerance: 0,
+    },
+    Sample {
+        name: "lzvs-naive",
+        shape: || volume("lzvs-naive", json!({}), drives(2, 150)),
+        tolerance: 0,
+    },
+    Sample {
+        name: "paraid",
+        shape: || volume("paraid", gears("raid5", None), drives(5, 90)),
+        tolerance: 1,
+    },
     Sample {
         name: "e-paraid",
         shape: || volume("e-paraid", gears("raid5", Some(3)), drives(6, 90)),
@@ -40,14 +88,46 @@ pub const SAMPLES: &[Sample] = &[
         shape: || volume("paraid", gears("raid0", None), drives(4, 90)),
         tolerance: 0,
     },
-    Sample { name: "paraid in raid1", shape: || volume("raid1", json!({}), twice(paraid)), tolerance: 1 },
-    Sample { name: "raid50", shape: || volume("raid0", chunk(6), twice(raid5)), tolerance: 1 },
-    Sample { name: "raid0 in raid1", shape: || volume("raid1", json!({}), twice(raid0)), tolerance: 1 },
-    Sample { name: "lzvs in raid1", shape: || volume("raid1", json!({}), twice(lzvs)), tolerance: 1 },
-    Sample { name: "raid1 in raid5", shape: || volume("raid5", chunk(2), thrice(raid1)), tolerance: 3 },
-    Sample { name: "raid5 in raid5", shape: || volume("raid5", chunk(5), thrice(raid5)), tolerance: 3 },
-    Sample { name: "raid5 in raid1", shape: || volume("raid1", json!({}), twice(raid5)), tolerance: 3 },
-    Sample { name: "raid5 and drive in raid1", shape: || volume("raid1", json!({}), mixed()), tolerance: 1 },
+    Sample {
+        name: "paraid in raid1",
+        shape: || volume("raid1", json!({}), twice(paraid)),
+        tolerance: 1,
+    },
+    Sample {
+        name: "raid50",
+        shape: || volume("raid0", chunk(6), twice(raid5)),
+        tolerance: 1,
+    },
+    Sample {
+        name: "raid0 in raid1",
+        shape: || volume("raid1", json!({}), twice(raid0)),
+        tolerance: 1,
+    },
+    Sample {
+        name: "lzvs in raid1",
+        shape: || volume("raid1", json!({}), twice(lzvs)),
+        tolerance: 1,
+    },
+    Sample {
+        name: "raid1 in raid5",
+        shape: || volume("raid5", chunk(2), thrice(raid1)),
+        tolerance: 3,
+    },
+    Sample {
+        name: "raid5 in raid5",
+        shape: || volume("raid5", chunk(5), thrice(raid5)),
+        tolerance: 3,
+    },
+    Sample {
+        name: "raid5 in raid1",
+        shape: || volume("raid1", json!({}), twice(raid5)),
+        tolerance: 3,
+    },
+    Sample {
+        name: "raid5 and drive in raid1",
+        shape: || volume("raid1", json!({}), mixed()),
+        tolerance: 1,
+    },
 ];
 
 /// The sample of that name.
@@ -67,7 +147,8 @@ fn chunk(sectors: u64) -> Value {
 /// Two gears; the last two of five or six members stand in the low one.
 fn gears(level: &str, cluster: Option<u64>) -> Value {
     let active = if level == "raid0" { 2 } else { 4 };
-    let mut keys = json!({ "chunk": 4 * 512, "level": level, "active": active, "native_percent": 35 });
+    let mut keys =
+        json!({ "chunk": 4 * 512, "level": level, "active": active, "native_percent": 35 });
     if let Some(cluster) = cluster {
         keys["cluster"] = json!(cluster);
     }
@@ -105,27 +186,34 @@ fn raid5() -> Shape {
 pub fn volume(name: &str, keys: Value, members: Vec<Shape>) -> Shape {
     let capacities: Vec<Sectors> = members.iter().map(Shape::capacity).collect();
     let build = find("layout", REGISTRY, "layout", name).unwrap().build;
-    let layout = build(keys.as_object().unwrap(), &capacities).unwrap_or_else(|error| panic!("{error}"));
+    let layout =
+        build(keys.as_object().unwrap(), &capacities).unwrap_or_else(|error| panic!("{error}"));
     Shape::Volume { layout, members }
 }
 
 /// A folder in memory where the host has such, since making things durable
 /// takes long elsewhere.
 pub fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
 }
 
 /// The member's indices, from how it is written.
 pub fn path(member: &str) -> Vec<usize> {
-    member.split('.').map(|index| index.parse().unwrap()).collect()
+    member
+        .split('.')
+        .map(|index| index.parse().unwrap())
+        .collect()
 }
 
 /// Sectors that tell where they belong and what wrote them.
 pub fn pattern(lbn: u64, sectors: u64, version: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(sectors as usize * 512);
     for lbn in lbn..lbn + sectors {
-        let mut state =
-            lbn.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ version.wrapping_mul(0xd134_2543_de82_ef95) | 1;
+        let mut state = lbn.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            ^ version.wrapping_mul(0xd134_2543_de82_ef95)
+            | 1;
         for _ in 0..64 {
             state ^= state << 13;
             state ^= state >> 7;

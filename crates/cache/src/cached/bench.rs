@@ -74,8 +74,12 @@ impl Bench {
         self.next_tag += 1;
         match *step {
             Step::Read(start, sectors) => {
-                self.reads.insert(tag, start as usize..(start + sectors) as usize);
-                let asked = Asked::Read { offset: start * SECTOR, bytes: (sectors * SECTOR) as u32 };
+                self.reads
+                    .insert(tag, start as usize..(start + sectors) as usize);
+                let asked = Asked::Read {
+                    offset: start * SECTOR,
+                    bytes: (sectors * SECTOR) as u32,
+                };
                 self.cached.ask(self.now, tag, asked);
             }
             Step::Write(start, sectors, durable) => {
@@ -87,7 +91,15 @@ impl Bench {
                 self.asked[range.clone()].fill(version);
                 self.writes.insert(tag, (range, version, durable));
                 let data = vec![version; (sectors * SECTOR) as usize];
-                self.cached.ask(self.now, tag, Asked::Write { offset: start * SECTOR, data, durable });
+                self.cached.ask(
+                    self.now,
+                    tag,
+                    Asked::Write {
+                        offset: start * SECTOR,
+                        data,
+                        durable,
+                    },
+                );
             }
             Step::Flush => {
                 self.flushes.insert(tag, self.answered.clone());
@@ -121,14 +133,25 @@ impl Bench {
         let mut read = Vec::new();
         match work {
             Work::Read { offset, bytes } => {
-                let sectors = (offset / SECTOR) as usize..((offset + u64::from(bytes)) / SECTOR) as usize;
-                read = self.below[sectors].iter().flat_map(|&version| [version; 512]).collect();
+                let sectors =
+                    (offset / SECTOR) as usize..((offset + u64::from(bytes)) / SECTOR) as usize;
+                read = self.below[sectors]
+                    .iter()
+                    .flat_map(|&version| [version; 512])
+                    .collect();
             }
             Work::Write { offset, data } => {
                 for (index, sector) in data.chunks(SECTOR as usize).enumerate() {
                     let at = (offset / SECTOR) as usize + index;
-                    assert!(sector.iter().all(|&byte| byte == sector[0]), "a torn sector");
-                    let there = if fails { &mut self.lost[at] } else { &mut self.below[at] };
+                    assert!(
+                        sector.iter().all(|&byte| byte == sector[0]),
+                        "a torn sector"
+                    );
+                    let there = if fails {
+                        &mut self.lost[at]
+                    } else {
+                        &mut self.below[at]
+                    };
                     assert!(fails || *there <= sector[0], "older over newer");
                     *there = sector[0].max(*there);
                 }
@@ -136,7 +159,8 @@ impl Bench {
             Work::Flush if fails => {}
             Work::Flush => self.durable.clone_from(&self.below),
         }
-        self.cached.ended(self.now, id, if fails { Err(()) } else { Ok(read) });
+        self.cached
+            .ended(self.now, id, if fails { Err(()) } else { Ok(read) });
     }
 
     /// Everything ends as it should from now on.
@@ -165,7 +189,10 @@ impl Bench {
                 let promised = self.flushes.remove(&tag).expect("one of them");
                 self.have_flushed(&promised, &outcome);
             }
-            assert!(self.failures > 0 || outcome != Outcome::Failed, "nothing has failed here");
+            assert!(
+                self.failures > 0 || outcome != Outcome::Failed,
+                "nothing has failed here"
+            );
         }
         self.check_flushed();
     }
@@ -181,17 +208,27 @@ impl Bench {
             assert!(bytes.iter().all(|&byte| byte == version), "a torn sector");
             assert!(version <= newest, "nobody wrote that");
             let excused = self.lost[sector].max(self.told[sector]) > version;
-            assert!(version == newest || excused, "sector {sector}: {version} read for {newest}");
+            assert!(
+                version == newest || excused,
+                "sector {sector}: {version} read for {newest}"
+            );
         }
     }
 
-    fn have_written(&mut self, (range, version, durable): (Range<usize>, u8, bool), outcome: &Outcome) {
+    fn have_written(
+        &mut self,
+        (range, version, durable): (Range<usize>, u8, bool),
+        outcome: &Outcome,
+    ) {
         for sector in range {
             match outcome {
                 Outcome::Done => {
                     self.answered[sector] = self.answered[sector].max(version);
                     let kept = self.durable[sector].max(self.told[sector]);
-                    assert!(!durable || kept >= version, "FUA of sector {sector}: {kept} for {version}");
+                    assert!(
+                        !durable || kept >= version,
+                        "FUA of sector {sector}: {kept} for {version}"
+                    );
                 }
                 // Its client knows that it may not be there.
                 _ => self.told[sector] = self.told[sector].max(version),
@@ -213,16 +250,23 @@ impl Bench {
     fn check_flushed(&self) {
         for (sector, flushed) in self.flushed.iter().enumerate() {
             let kept = self.durable[sector].max(self.told[sector]);
-            assert!(kept >= *flushed, "sector {sector}: {kept} is kept or told of {flushed}");
+            assert!(
+                kept >= *flushed,
+                "sector {sector}: {kept} is kept or told of {flushed}"
+            );
         }
     }
 
     /// What is left when everything is answered.
     pub fn check_end(&self) {
         assert!(self.reads.is_empty() && self.writes.is_empty() && self.flushes.is_empty());
-        let known = (0..SECTORS as usize).all(|at| self.durable[at].max(self.told[at]) >= self.asked[at]);
+        let known =
+            (0..SECTORS as usize).all(|at| self.durable[at].max(self.told[at]) >= self.asked[at]);
         assert!(known, "something is lost of which nobody was told");
-        assert!(self.failures > 0 || self.durable == self.asked, "not everything is durable");
+        assert!(
+            self.failures > 0 || self.durable == self.asked,
+            "not everything is durable"
+        );
         // No more is kept than memory has, and what sweeping leaves.
         assert!(self.cached.pages.len() <= slack(64));
     }
@@ -231,7 +275,11 @@ impl Bench {
 /// Requests, signals and ends of jobs, of which such a share fails.
 pub(super) fn steps(fails: f64) -> impl Strategy<Value = Vec<Step>> {
     let place = (0..SECTORS - 64, 1u64..64);
-    let fails = if fails > 0.0 { prop::bool::weighted(fails).boxed() } else { Just(false).boxed() };
+    let fails = if fails > 0.0 {
+        prop::bool::weighted(fails).boxed()
+    } else {
+        Just(false).boxed()
+    };
     let step = prop_oneof![
         3 => place.clone().prop_map(|(start, sectors)| Step::Read(start, sectors)),
         5 => (place.clone(), prop::bool::weighted(0.1)).prop_map(|((start, sectors), durable)| Step::Write(start, sectors, durable)),

@@ -38,11 +38,25 @@ fn taken(cached: &mut Cached) -> Vec<Job> {
 #[test]
 fn a_write_that_is_lost_below_fails_the_next_flush_and_no_other() {
     let mut cached = Cached::new(&MemoryKeys::of(Bytes(64 * PAGE_BYTES)), 1 << 20).unwrap();
-    cached.ask(Time::ZERO, 1, Asked::Write { offset: 0, data: vec![1; 4096], durable: false });
+    cached.ask(
+        Time::ZERO,
+        1,
+        Asked::Write {
+            offset: 0,
+            data: vec![1; 4096],
+            durable: false,
+        },
+    );
     assert_eq!(cached.answers().collect::<Vec<_>>(), [(1, Outcome::Done)]);
     assert_eq!(cached.pull_any(Time::ZERO, 4096), 1);
     let jobs = taken(&mut cached);
-    assert_eq!(jobs[0].work, Work::Write { offset: 0, data: vec![1; 4096] });
+    assert_eq!(
+        jobs[0].work,
+        Work::Write {
+            offset: 0,
+            data: vec![1; 4096]
+        }
+    );
     cached.ended(Time::ZERO, jobs[0].id, Err(()));
     for (tag, outcome) in [(2, Outcome::Failed), (3, Outcome::Done)] {
         cached.ask(Time::ZERO, tag, Asked::Flush);
@@ -58,17 +72,44 @@ fn what_was_pushed_is_read_without_asking_below() {
     let mut cached = Cached::new(&MemoryKeys::of(Bytes(64 * PAGE_BYTES)), 1 << 20).unwrap();
     assert_eq!(cached.push(Time::ZERO, 8192, 4096), 1);
     let jobs = taken(&mut cached);
-    assert_eq!(jobs[0].work, Work::Read { offset: 8192, bytes: 4096 });
+    assert_eq!(
+        jobs[0].work,
+        Work::Read {
+            offset: 8192,
+            bytes: 4096
+        }
+    );
     cached.ended(Time::ZERO, jobs[0].id, Ok(vec![7; 4096]));
-    cached.ask(Time::ZERO, 1, Asked::Read { offset: 8192 + 512, bytes: 1024 });
-    assert_eq!(cached.answers().collect::<Vec<_>>(), [(1, Outcome::Data(vec![7; 1024]))]);
-    assert!(taken(&mut cached).iter().all(|job| !matches!(job.work, Work::Read { offset: 8192, .. })));
+    cached.ask(
+        Time::ZERO,
+        1,
+        Asked::Read {
+            offset: 8192 + 512,
+            bytes: 1024,
+        },
+    );
+    assert_eq!(
+        cached.answers().collect::<Vec<_>>(),
+        [(1, Outcome::Data(vec![7; 1024]))]
+    );
+    assert!(
+        taken(&mut cached)
+            .iter()
+            .all(|job| !matches!(job.work, Work::Read { offset: 8192, .. }))
+    );
 }
 
 #[test]
 fn a_read_that_fails_below_fails() {
     let mut cached = Cached::new(&MemoryKeys::of(Bytes(64 * PAGE_BYTES)), 1 << 20).unwrap();
-    cached.ask(Time::ZERO, 1, Asked::Read { offset: 0, bytes: 4096 });
+    cached.ask(
+        Time::ZERO,
+        1,
+        Asked::Read {
+            offset: 0,
+            bytes: 4096,
+        },
+    );
     for job in taken(&mut cached) {
         cached.ended(Time::ZERO, job.id, Err(()));
     }

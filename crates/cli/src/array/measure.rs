@@ -10,7 +10,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The keys that are measured.
-const KEYS: [(&str, &[&str]); 2] = [("lzvs", &["ratio", "zones"]), ("lzvs-geo", &["member_zones"])];
+const KEYS: [(&str, &[&str]); 2] = [
+    ("lzvs", &["ratio", "zones"]),
+    ("lzvs-geo", &["member_zones"]),
+];
 
 /// Measures each member where its data will be, one after the other, and puts what was
 /// found into the design.
@@ -40,7 +43,9 @@ pub(super) fn members(
         measured(&mut TimedDevice::open(path, Some(part))?, output).map_err(fail)
     });
     let profiles = profiles.collect::<Result<Vec<Profile>, Failure>>()?;
-    design.keys.extend(measured_keys(&design.layout, &profiles).unwrap_or_default());
+    design
+        .keys
+        .extend(measured_keys(&design.layout, &profiles).unwrap_or_default());
     design.measured = profiles.iter().map(in_short).collect();
     Ok(())
 }
@@ -67,7 +72,8 @@ pub(super) fn assumed(design: &Design) -> Option<String> {
 }
 
 fn in_short(profile: &Profile) -> Measured {
-    let rate = |zone: Option<&fullstroke_volume::MemberZone>| zone.map_or(0, |zone| zone.bytes_per_s);
+    let rate =
+        |zone: Option<&fullstroke_volume::MemberZone>| zone.map_or(0, |zone| zone.bytes_per_s);
     Measured {
         outer_bytes_per_s: rate(profile.zones.first()),
         inner_bytes_per_s: rate(profile.zones.last()),

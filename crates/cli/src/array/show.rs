@@ -18,7 +18,9 @@ fn state_of(state: SlotState) -> String {
     match state {
         SlotState::Alive => "alive".into(),
         SlotState::Failed => "failed".into(),
-        SlotState::Filling { missed_only: true, .. } => "being filled where it has missed something".into(),
+        SlotState::Filling {
+            missed_only: true, ..
+        } => "being filled where it has missed something".into(),
         SlotState::Filling { .. } => "being filled".into(),
     }
 }
@@ -33,7 +35,9 @@ fn keys_of(roster: &Roster) -> Option<String> {
 
 fn shown_keys(keys: &Value) -> Option<String> {
     let short = |value: &Value| match value {
-        Value::Array(all) if all.iter().any(|one| !one.is_number()) => format!("[{} of them]", all.len()),
+        Value::Array(all) if all.iter().any(|one| !one.is_number()) => {
+            format!("[{} of them]", all.len())
+        }
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
@@ -76,11 +80,25 @@ impl Shown {
         let slots = roster.slots.iter().enumerate();
         let slots = slots.map(|(index, slot)| {
             let measured = slot.measured.as_ref().map_or_else(String::new, measured);
-            format!("{index}  {}  {}{measured}", state_of(slot.state), slot.device)
+            format!(
+                "{index}  {}  {}{measured}",
+                state_of(slot.state),
+                slot.device
+            )
         });
-        let spares = roster.spares.iter().map(|spare| format!("spare  {}", spare.device));
+        let spares = roster
+            .spares
+            .iter()
+            .map(|spare| format!("spare  {}", spare.device));
         let warnings = warnings.iter().map(|warning| format!("warning: {warning}"));
-        Shown(std::iter::once(first).chain(keys).chain(slots).chain(spares).chain(warnings).collect())
+        Shown(
+            std::iter::once(first)
+                .chain(keys)
+                .chain(slots)
+                .chain(spares)
+                .chain(warnings)
+                .collect(),
+        )
     }
 
     pub(super) fn started(status: &Status, report: &Report, serving: &Serving) -> Shown {
@@ -100,20 +118,44 @@ impl Shown {
             ));
         }
         if report.torn_superblocks > 0 {
-            lines.push(format!("{} copies of superblocks were not whole", report.torn_superblocks));
+            lines.push(format!(
+                "{} copies of superblocks were not whole",
+                report.torn_superblocks
+            ));
         }
         lines.extend(report.gone.iter().cloned());
-        lines.extend(report.newly_failed.iter().map(|member| format!("goes on without {member}")));
-        lines.extend(report.left_out.iter().map(|member| format!("left out: {member}")));
+        lines.extend(
+            report
+                .newly_failed
+                .iter()
+                .map(|member| format!("goes on without {member}")),
+        );
+        lines.extend(
+            report
+                .left_out
+                .iter()
+                .map(|member| format!("left out: {member}")),
+        );
         if !serving.parallel {
             lines.push("the kernel gives no io_uring: members are used one after the other".into());
         }
-        let device = serving.block_device.iter().map(|path| path.display().to_string());
+        let device = serving
+            .block_device
+            .iter()
+            .map(|path| path.display().to_string());
         let places = serving.uris.iter().cloned().chain(device);
         lines.extend(places.map(|place| {
-            format!("serving {} ({}, {}) at {place}", status.name, status.layout, status.state)
+            format!(
+                "serving {} ({}, {}) at {place}",
+                status.name, status.layout, status.state
+            )
         }));
-        lines.extend(serving.metrics.iter().map(|address| format!("metrics at {address}")));
+        lines.extend(
+            serving
+                .metrics
+                .iter()
+                .map(|address| format!("metrics at {address}")),
+        );
         lines.push(format!("orders at {}", serving.control.display()));
         Shown(lines)
     }
@@ -129,22 +171,40 @@ impl Shown {
 
     pub(super) fn examined(device: &str, copies: Option<&Copies>, owners: &[&str]) -> Shown {
         let Some(copies) = copies else {
-            let what = if owners.is_empty() { "nothing that is known".to_owned() } else { owners.join(", ") };
-            return Shown(vec![format!("{device}: no member of an array; it holds {what}")]);
+            let what = if owners.is_empty() {
+                "nothing that is known".to_owned()
+            } else {
+                owners.join(", ")
+            };
+            return Shown(vec![format!(
+                "{device}: no member of an array; it holds {what}"
+            )]);
         };
         let superblock = &copies.superblock;
         let roster = &superblock.roster;
-        let slot = roster.slots.iter().position(|slot| slot.member == superblock.member);
+        let slot = roster
+            .slots
+            .iter()
+            .position(|slot| slot.member == superblock.member);
         let place = slot.map_or_else(|| "a spare".to_owned(), |slot| format!("place {slot}"));
         let torn = copies.whole.iter().filter(|&&whole| !whole).count();
         let mut lines = vec![
-            format!("{device}: {place} of `{}`, {} of {}", roster.name, roster.layout, roster.slots.len()),
+            format!(
+                "{device}: {place} of `{}`, {} of {}",
+                roster.name,
+                roster.layout,
+                roster.slots.len()
+            ),
             format!("  array   {}", superblock.array),
             format!("  member  {}", superblock.member),
             format!(
                 "  events  {}{}",
                 roster.events,
-                if roster.clean { ", stopped in order" } else { ", in use, or not stopped in order" }
+                if roster.clean {
+                    ", stopped in order"
+                } else {
+                    ", in use, or not stopped in order"
+                }
             ),
             format!(
                 "  data    from byte {}; journal at {}, bitmap at {}",
@@ -161,7 +221,9 @@ impl Shown {
             ));
         }
         if torn > 0 {
-            lines.push(format!("  {torn} of the two copies of its superblock is not whole"));
+            lines.push(format!(
+                "  {torn} of the two copies of its superblock is not whole"
+            ));
         }
         for (index, slot) in roster.slots.iter().enumerate() {
             lines.push(format!(
@@ -177,7 +239,9 @@ impl Shown {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn status_lines(status: &Value) -> Vec<String> {
@@ -189,8 +253,9 @@ fn status_lines(status: &Value) -> Vec<String> {
         text(&status["state"])
     )];
     if let Some(gear) = status["gear"].as_str() {
-        let stale =
-            status["stale_rows"].as_u64().map(|rows| format!(", {rows} rows of the soft state to copy"));
+        let stale = status["stale_rows"]
+            .as_u64()
+            .map(|rows| format!(", {rows} rows of the soft state to copy"));
         lines.push(format!("gear {gear}{}", stale.unwrap_or_default()));
     }
     if let Some(why) = status["shift_trouble"].as_str() {
@@ -205,8 +270,16 @@ fn status_lines(status: &Value) -> Vec<String> {
             Some("filling") => format!("filling, {:.1} %", filled * 100.0),
             _ => text(&slot["state"]),
         };
-        let state = if slot["stands"] == true { format!("{state}, stands") } else { state };
-        let state = if slot["standby"] == true { format!("{state}, in standby") } else { state };
+        let state = if slot["stands"] == true {
+            format!("{state}, stands")
+        } else {
+            state
+        };
+        let state = if slot["standby"] == true {
+            format!("{state}, in standby")
+        } else {
+            state
+        };
         lines.push(format!("{index}  {state}  {}", text(&slot["device"])));
     }
     let spares = status["spares"].as_array().into_iter().flatten();
@@ -233,7 +306,10 @@ fn detail_lines(detail: &Value) -> Vec<String> {
     if let Some(since) = roster["low_gear"]["since"].as_u64() {
         lines.push(format!("gear     low since event {since}"));
     }
-    lines.push(format!("keys     {}", shown_keys(&roster["keys"]).unwrap_or_default()));
+    lines.push(format!(
+        "keys     {}",
+        shown_keys(&roster["keys"]).unwrap_or_default()
+    ));
     for (index, slot) in roster["slots"].as_array().into_iter().flatten().enumerate() {
         let found: Option<Measured> = serde_json::from_value(slot["measured"].clone()).ok();
         let found = found.as_ref().map_or_else(String::new, measured);
@@ -254,7 +330,10 @@ fn scrub_lines(found: &Value) -> Vec<String> {
         ));
     }
     for mismatch in found["first"].as_array().into_iter().flatten() {
-        lines.push(format!("place {} from sector {} of its data on", mismatch["slot"], mismatch["lbn"]));
+        lines.push(format!(
+            "place {} from sector {} of its data on",
+            mismatch["slot"], mismatch["lbn"]
+        ));
     }
     lines
 }

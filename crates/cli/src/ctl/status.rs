@@ -7,9 +7,17 @@ use fullstroke_measure::{number, table};
 
 /// The whole status.
 pub(super) fn text(status: &Status) -> String {
-    let speed =
-        status.speed.map_or("nothing is waited for".to_owned(), |speed| format!("{speed}x the real clock"));
-    let Status { version, uptime_s, clients, .. } = status;
+    let speed = status
+        .speed
+        .map_or("nothing is waited for".to_owned(), |speed| {
+            format!("{speed}x the real clock")
+        });
+    let Status {
+        version,
+        uptime_s,
+        clients,
+        ..
+    } = status;
     let mut text = format!("fullstroke {version}, up {uptime_s:.0} s, {speed}, {clients} clients");
     for export in &status.exports {
         text.push_str("\n\n");
@@ -19,9 +27,18 @@ pub(super) fn text(status: &Status) -> String {
 }
 
 fn export_text(export: &ExportStatus, speed: Option<f64>) -> String {
-    let ExportStatus { name, layout, in_flight, lateness, scrubbed_share, health, .. } = export;
-    let scrub = scrubbed_share
-        .map_or(String::new(), |share| format!("\ncomparing redundancy: {:.1} %", share * 100.0));
+    let ExportStatus {
+        name,
+        layout,
+        in_flight,
+        lateness,
+        scrubbed_share,
+        health,
+        ..
+    } = export;
+    let scrub = scrubbed_share.map_or(String::new(), |share| {
+        format!("\ncomparing redundancy: {:.1} %", share * 100.0)
+    });
     let size = capacity(export.usable_bytes);
     let world_s = number(export.world_ns as f64 / 1e9);
     let health = health.words()
@@ -30,8 +47,14 @@ fn export_text(export: &ExportStatus, speed: Option<f64>) -> String {
             .iter()
             .map(|rebuild| format!("\nrebuilding {}", rebuild.words()))
             .collect::<String>()
-        + &health.gears.iter().map(|geared| format!("\n{}", geared.words())).collect::<String>()
-        + &health.comparing.map_or(String::new(), |comparing| format!("\n{}", comparing.words()));
+        + &health
+            .gears
+            .iter()
+            .map(|geared| format!("\n{}", geared.words()))
+            .collect::<String>()
+        + &health.comparing.map_or(String::new(), |comparing| {
+            format!("\n{}", comparing.words())
+        });
     format!(
         "{name}: {layout}, {size}, {world_s} s in the world, {in_flight} in flight\n\
          {health}\n\
@@ -48,7 +71,9 @@ fn export_text(export: &ExportStatus, speed: Option<f64>) -> String {
 /// What a time outside is in a world that does not run with the host's clock.
 fn in_the_world(p99_us: f64, speed: Option<f64>) -> String {
     match speed {
-        Some(speed) if speed != 1.0 => format!(" (p99: {} us in the world)", number(p99_us * speed)),
+        Some(speed) if speed != 1.0 => {
+            format!(" (p99: {} us in the world)", number(p99_us * speed))
+        }
         _ => String::new(),
     }
 }
@@ -56,7 +81,13 @@ fn in_the_world(p99_us: f64, speed: Option<f64>) -> String {
 fn operations(export: &ExportStatus) -> String {
     let mut table = table(["operation", "requests", "MB", "errors", "mean ms"], &[0]);
     for (name, operation) in export.operations.by_name() {
-        let OperationStatus { requests, bytes, errors, response_s, .. } = operation;
+        let OperationStatus {
+            requests,
+            bytes,
+            errors,
+            response_s,
+            ..
+        } = operation;
         table.add_row([
             name.to_owned(),
             requests.to_string(),
@@ -71,12 +102,30 @@ fn operations(export: &ExportStatus) -> String {
 
 fn drives(drives: &[DriveStatus]) -> String {
     let totals = Counter::all_served().map(|served| served.column);
-    let header: Vec<&str> = ["drive", "state", "queue", "cylinder"].into_iter().chain(totals).collect();
+    let header: Vec<&str> = ["drive", "state", "queue", "cylinder"]
+        .into_iter()
+        .chain(totals)
+        .collect();
     let mut table = table(header, &[0, 1]);
     for drive in drives {
-        let DriveStatus { name, queue_length, head_cylinder, totals, .. } = drive;
-        let place = [name.clone(), state(drive), queue_length.to_string(), head_cylinder.to_string()];
-        table.add_row(place.into_iter().chain(totals.all().map(|(_, total)| shown(total))));
+        let DriveStatus {
+            name,
+            queue_length,
+            head_cylinder,
+            totals,
+            ..
+        } = drive;
+        let place = [
+            name.clone(),
+            state(drive),
+            queue_length.to_string(),
+            head_cylinder.to_string(),
+        ];
+        table.add_row(
+            place
+                .into_iter()
+                .chain(totals.all().map(|(_, total)| shown(total))),
+        );
     }
     table.trim_fmt()
 }

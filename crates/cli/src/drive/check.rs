@@ -31,7 +31,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let mut checked = Vec::new();
     for name in &names {
         let model = drives::load_unchecked(name).map_err(Failure::input)?;
-        checked.extend(checks(&model).into_iter().map(|check| Checked { drive: name.clone(), check }));
+        checked.extend(checks(&model).into_iter().map(|check| Checked {
+            drive: name.clone(),
+            check,
+        }));
     }
     output.show(&checked, render(&checked))?;
     let failed = checked.iter().any(|checked| !checked.check.passed);
@@ -39,10 +42,20 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 fn render(checked: &[Checked]) -> String {
-    let mut table = table(["drive", "check", "key", "found", "expected", ""], &[0, 1, 2, 3, 4, 5]);
+    let mut table = table(
+        ["drive", "check", "key", "found", "expected", ""],
+        &[0, 1, 2, 3, 4, 5],
+    );
     for Checked { drive, check } in checked {
         let outcome = if check.passed { "ok" } else { "FAILED" };
-        table.add_row([drive, check.name, &check.key, &check.found, &check.expected, outcome]);
+        table.add_row([
+            drive,
+            check.name,
+            &check.key,
+            &check.found,
+            &check.expected,
+            outcome,
+        ]);
     }
     table.trim_fmt()
 }

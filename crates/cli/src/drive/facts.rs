@@ -31,7 +31,10 @@ impl Facts {
         let config = model.config();
         let geometry = model.mechanics().geometry();
         let seeks = model.mechanics().seek_table();
-        let rates: Vec<f64> = geometry.zones().map(|zone| zone.rate_mb_per_s(config.rpm)).collect();
+        let rates: Vec<f64> = geometry
+            .zones()
+            .map(|zone| zone.rate_mb_per_s(config.rpm))
+            .collect();
         Facts {
             name: name.to_owned(),
             title: config.title.clone(),
@@ -44,7 +47,9 @@ impl Facts {
             inner_mb_per_s: rates.last().copied().unwrap_or(0.0),
             shortest_seek_ms: seeks.time(1).as_millis_f64(),
             average_seek_ms: seeks.average().as_millis_f64(),
-            full_stroke_ms: seeks.time(geometry.cylinders().saturating_sub(1)).as_millis_f64(),
+            full_stroke_ms: seeks
+                .time(geometry.cylinders().saturating_sub(1))
+                .as_millis_f64(),
             revolution_ms: geometry.spindle().revolution().as_millis_f64(),
         }
     }

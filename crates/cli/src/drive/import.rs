@@ -53,11 +53,21 @@ struct Written<'a> {
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let target = Target::of("--output", &arguments.output, Kind::Other);
     outputs::check([target], std::slice::from_ref(&arguments.file))?;
-    let mut reading = if arguments.as_written { Reading::AS_WRITTEN } else { Reading::default() };
+    let mut reading = if arguments.as_written {
+        Reading::AS_WRITTEN
+    } else {
+        Reading::default()
+    };
     for rule in &arguments.rules {
-        reading.set(rule).map_err(|error| Failure::Input(format!("--rule {rule}: {error}")))?;
+        reading
+            .set(rule)
+            .map_err(|error| Failure::Input(format!("--rule {rule}: {error}")))?;
     }
-    let options = Options { name: arguments.name.clone(), strict: arguments.strict, reading };
+    let options = Options {
+        name: arguments.name.clone(),
+        strict: arguments.strict,
+        reading,
+    };
     let disks = import(&arguments.file, &options).map_err(Failure::input)?;
     let [disk] = &disks[..] else {
         let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
@@ -67,14 +77,20 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             names.join(", ")
         )));
     };
-    let text = drives::to_toml(&disk.config, &comments(disk, &arguments.file)).map_err(Failure::input)?;
+    let text =
+        drives::to_toml(&disk.config, &comments(disk, &arguments.file)).map_err(Failure::input)?;
     match &arguments.output {
         None if !output.json() => return output.print(&text),
         None => {}
         Some(path) => write_whole(path, &text)?,
     }
     let file = arguments.output.as_deref();
-    let written = Written { name: &disk.name, file, losses: &disk.losses, link: link(disk) };
+    let written = Written {
+        name: &disk.name,
+        file,
+        losses: &disk.losses,
+        link: link(disk),
+    };
     output.show(&written, report(disk, arguments.output.as_deref()))
 }
 
@@ -86,12 +102,26 @@ fn link(disk: &Imported) -> Option<String> {
 
 /// What stands at the head of the file.
 fn comments(disk: &Imported, file: &Path) -> Vec<String> {
-    let file = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut comments = vec![format!("{}, imported from the DiskSim parameter file {file}.", disk.name)];
+    let file = file
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let mut comments = vec![format!(
+        "{}, imported from the DiskSim parameter file {file}.",
+        disk.name
+    )];
     comments.extend(
-        disk.losses.iter().map(|loss| format!("Not carried over exactly: {}: {}", loss.key, loss.what)),
+        disk.losses
+            .iter()
+            .map(|loss| format!("Not carried over exactly: {}: {}", loss.key, loss.what)),
     );
-    comments.extend(link(disk).iter().flat_map(|table| table.lines()).map(str::to_owned));
+    comments.extend(
+        link(disk)
+            .iter()
+            .flat_map(|table| table.lines())
+            .map(str::to_owned),
+    );
     comments
 }
 
@@ -101,10 +131,18 @@ fn report(disk: &Imported, file: Option<&Path>) -> String {
         let _ = write!(text, ", written to {}", file.display());
     }
     for loss in &disk.losses {
-        let _ = write!(text, "\n  not carried over exactly: {}: {}", loss.key, loss.what);
+        let _ = write!(
+            text,
+            "\n  not carried over exactly: {}: {}",
+            loss.key, loss.what
+        );
     }
     if let Some(table) = link(disk) {
-        let _ = write!(text, "\n  the shared bus, for a stack file:\n{}", table.trim_end());
+        let _ = write!(
+            text,
+            "\n  the shared bus, for a stack file:\n{}",
+            table.trim_end()
+        );
     }
     text
 }

@@ -13,10 +13,22 @@ pub(crate) struct Arguments {}
 
 pub(crate) fn execute(_: &Arguments, output: &Output) -> Result<(), Failure> {
     let facts = |name: &&str| drives::load(name).map(|model| Facts::new(name, &model));
-    let drives: Vec<Facts> =
-        drives::names().iter().map(facts).collect::<Result<_, _>>().map_err(Failure::input)?;
+    let drives: Vec<Facts> = drives::names()
+        .iter()
+        .map(facts)
+        .collect::<Result<_, _>>()
+        .map_err(Failure::input)?;
     // Titles, which hold the model numbers, are for --json and `drive show`: 80 characters are soon full.
-    let mut table = table(["name", "capacity", "rpm", "MB/s, outer and inner", "seek ms"], &[0]);
+    let mut table = table(
+        [
+            "name",
+            "capacity",
+            "rpm",
+            "MB/s, outer and inner",
+            "seek ms",
+        ],
+        &[0],
+    );
     for drive in &drives {
         table.add_row([
             drive.name.clone(),

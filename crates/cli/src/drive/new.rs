@@ -73,13 +73,26 @@ Example:
 
 /// A size as vendors print it: a bare letter is decimal.
 fn sold_as(text: &str) -> Result<Bytes, QuantityError> {
-    let decimal = text.trim().ends_with(|letter: char| "KMGTkmgt".contains(letter));
-    parse_bytes(&if decimal { format!("{}B", text.trim()) } else { text.to_owned() }).map(Bytes)
+    let decimal = text
+        .trim()
+        .ends_with(|letter: char| "KMGTkmgt".contains(letter));
+    parse_bytes(&if decimal {
+        format!("{}B", text.trim())
+    } else {
+        text.to_owned()
+    })
+    .map(Bytes)
 }
 
 impl Arguments {
     fn sheet(&self) -> DataSheet {
-        let title = || format!("{}, {} rpm, from its data sheet", capacity(self.capacity.0), self.rpm);
+        let title = || {
+            format!(
+                "{}, {} rpm, from its data sheet",
+                capacity(self.capacity.0),
+                self.rpm
+            )
+        };
         DataSheet {
             title: self.title.clone().unwrap_or_else(title),
             capacity: sectors_of(self.capacity),
@@ -136,7 +149,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         config.power = Some(power);
         config.sources.insert("power".to_owned(), source);
         Model::new(config.clone()).map_err(|error| {
-            Failure::Input(format!("--idle-w, --active-w, --standby-w: {}: {}", error.key, error.message))
+            Failure::Input(format!(
+                "--idle-w, --active-w, --standby-w: {}: {}",
+                error.key, error.message
+            ))
         })?;
     }
     let comments = [
@@ -146,14 +162,22 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     ];
     let text = drives::to_toml(&config, &comments).map_err(Failure::input)?;
     let Some(path) = &arguments.output else {
-        return if output.json() { output.show_json(&config) } else { output.print(&text) };
+        return if output.json() {
+            output.show_json(&config)
+        } else {
+            output.print(&text)
+        };
     };
     write_whole(path, &text)?;
     let name = path.display().to_string();
     let facts = Facts::new(&name, &Model::new(config).map_err(refused)?);
     let told = format!(
         "{name}: {} sectors on {} surfaces of {} cylinders, {:.1} to {:.1} MB/s",
-        sheet.capacity.0, facts.surfaces, facts.cylinders, facts.outer_mb_per_s, facts.inner_mb_per_s
+        sheet.capacity.0,
+        facts.surfaces,
+        facts.cylinders,
+        facts.outer_mb_per_s,
+        facts.inner_mb_per_s
     );
     output.show(&facts, told)
 }

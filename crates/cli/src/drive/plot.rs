@@ -69,13 +69,19 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     outputs::check([target], &[PathBuf::from(&arguments.drive)])?;
     let model = drives::load_unchecked(&arguments.drive).map_err(Failure::input)?;
     let picture = Picture::new(&model, arguments.tracks);
-    let svg = picture.draw().map_err(|error| Failure::Input(format!("cannot draw the plot: {error}")))?;
+    let svg = picture
+        .draw()
+        .map_err(|error| Failure::Input(format!("cannot draw the plot: {error}")))?;
     match &arguments.output {
         Some(path) => write_whole(path, &svg)?,
         None if !output.json() => output.print(&svg)?,
         None => {}
     }
-    if output.json() { output.show_json(&picture) } else { Ok(()) }
+    if output.json() {
+        output.show_json(&picture)
+    } else {
+        Ok(())
+    }
 }
 
 impl Picture {
@@ -110,7 +116,9 @@ impl Picture {
 
     fn panels(&self, page: &Area<'_>) -> Drawn {
         page.fill(&WHITE)?;
-        let page = page.margin(8, 0, 0, 0).titled(&self.title, ("sans-serif", 20))?;
+        let page = page
+            .margin(8, 0, 0, 0)
+            .titled(&self.title, ("sans-serif", 20))?;
         let (upper, lower) = page.split_vertically(UPPER_HEIGHT);
         let (left, right) = upper.split_horizontally(PAGE.0 / 2);
         self.zone_rates(&left)?;
@@ -120,7 +128,11 @@ impl Picture {
 
     fn zone_rates(&self, area: &Area<'_>) -> Drawn {
         let end = self.zones.last().map_or(1, |zone| zone.end_lbn);
-        let fastest = self.zones.iter().map(|zone| zone.mb_per_s).fold(1e-6, f64::max);
+        let fastest = self
+            .zones
+            .iter()
+            .map(|zone| zone.mb_per_s)
+            .fold(1e-6, f64::max);
         let mut chart = chart(area, "Sequential rate of each zone")
             .build_cartesian_2d(0.0..millions(end), 0.0..fastest * 1.1)?;
         chart
@@ -132,7 +144,10 @@ impl Picture {
             .light_line_style(TRANSPARENT)
             .draw()?;
         let steps = self.zones.iter().flat_map(|zone| {
-            [(millions(zone.first_lbn), zone.mb_per_s), (millions(zone.end_lbn), zone.mb_per_s)]
+            [
+                (millions(zone.first_lbn), zone.mb_per_s),
+                (millions(zone.end_lbn), zone.mb_per_s),
+            ]
         });
         chart.draw_series(LineSeries::new(steps, INK.stroke_width(2)))?;
         Ok(())
@@ -140,7 +155,11 @@ impl Picture {
 
     fn seek_curve(&self, area: &Area<'_>) -> Drawn {
         let farthest = self.seek_ms.last().map_or(1, |point| point.0);
-        let longest_ms = self.seek_ms.iter().map(|point| point.1).fold(1e-6, f64::max);
+        let longest_ms = self
+            .seek_ms
+            .iter()
+            .map(|point| point.1)
+            .fold(1e-6, f64::max);
         let mut chart = chart(area, "Seek time by distance")
             .build_cartesian_2d(0.0..f64::from(farthest), 0.0..longest_ms * 1.1)?;
         chart
@@ -151,15 +170,22 @@ impl Picture {
             .y_desc("seek time (ms)")
             .light_line_style(TRANSPARENT)
             .draw()?;
-        let curve = self.seek_ms.iter().map(|&(distance, ms)| (f64::from(distance), ms));
+        let curve = self
+            .seek_ms
+            .iter()
+            .map(|&(distance, ms)| (f64::from(distance), ms));
         chart
             .draw_series(LineSeries::new(curve, INK.stroke_width(2)))?
             .label("model")
             .legend(|(x, y)| PathElement::new([(x, y), (x + 20, y)], INK.stroke_width(2)));
         if !self.seek_points_ms.is_empty() {
-            let within = self.seek_points_ms.iter().filter(|point| point.0 <= farthest);
-            let mark =
-                |&(distance, ms): &(u32, f64)| Circle::new((f64::from(distance), ms), 3, MARK.filled());
+            let within = self
+                .seek_points_ms
+                .iter()
+                .filter(|point| point.0 <= farthest);
+            let mark = |&(distance, ms): &(u32, f64)| {
+                Circle::new((f64::from(distance), ms), 3, MARK.filled())
+            };
             chart
                 .draw_series(within.map(mark))?
                 .label("points of the description")
@@ -175,10 +201,19 @@ impl Picture {
 
     fn track_map(&self, area: &Area<'_>) -> Drawn {
         let cylinders = self.tracks.iter().map(|track| track.cylinder);
-        let (first, last) =
-            cylinders.fold((u32::MAX, 0), |(low, high), cylinder| (low.min(cylinder), high.max(cylinder)));
-        let surfaces = self.tracks.iter().map(|track| track.surface).max().unwrap_or(0);
-        let caption = format!("LBN order of the first {} tracks, numbered from 0", self.tracks.len());
+        let (first, last) = cylinders.fold((u32::MAX, 0), |(low, high), cylinder| {
+            (low.min(cylinder), high.max(cylinder))
+        });
+        let surfaces = self
+            .tracks
+            .iter()
+            .map(|track| track.surface)
+            .max()
+            .unwrap_or(0);
+        let caption = format!(
+            "LBN order of the first {} tracks, numbered from 0",
+            self.tracks.len()
+        );
         let mut chart = chart(area, &caption).build_cartesian_2d(
             f64::from(first.min(last)) - 0.7..f64::from(last) + 0.7,
             f64::from(surfaces) + 0.6..-0.6,
@@ -194,12 +229,19 @@ impl Picture {
             .draw()?;
         for (number, pair) in self.tracks.windows(2).enumerate() {
             let color = self.color(number);
-            chart.draw_series(LineSeries::new(pair.iter().map(place), color.stroke_width(2)))?;
+            chart.draw_series(LineSeries::new(
+                pair.iter().map(place),
+                color.stroke_width(2),
+            ))?;
         }
         let mark = |(number, track)| Circle::new(place(track), 3, self.color(number).filled());
         chart.draw_series(self.tracks.iter().enumerate().map(mark))?;
         let style = ("sans-serif", 12).into_font().color(&BLACK);
-        let numbered = self.tracks.iter().enumerate().step_by(self.numbering_step());
+        let numbered = self
+            .tracks
+            .iter()
+            .enumerate()
+            .step_by(self.numbering_step());
         let label = |(number, track): (usize, &TrackPlace)| {
             EmptyElement::at(place(track)) + Text::new(number.to_string(), (4, -14), style.clone())
         };
@@ -224,7 +266,11 @@ type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
 fn chart<'a, 'b>(area: &'a Area<'b>, caption: &str) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
     let mut chart = ChartBuilder::on(area);
-    chart.caption(caption, ("sans-serif", 16)).margin(10).x_label_area_size(40).y_label_area_size(55);
+    chart
+        .caption(caption, ("sans-serif", 16))
+        .margin(10)
+        .x_label_area_size(40)
+        .y_label_area_size(55);
     chart
 }
 
@@ -243,7 +289,11 @@ fn plain(value: &f64) -> String {
 
 /// A label for whole numbers, none between them.
 fn whole(value: &f64) -> String {
-    if value.fract().abs() < 1e-9 { format!("{value:.0}") } else { String::new() }
+    if value.fract().abs() < 1e-9 {
+        format!("{value:.0}")
+    } else {
+        String::new()
+    }
 }
 
 /// The seek curve from 1 cylinder to all, close together where it bends most.
@@ -257,7 +307,10 @@ fn seek_curve(model: &Model) -> Vec<(u32, f64)> {
     };
     let mut distances: Vec<u32> = (1..=points).map(distance).collect();
     distances.dedup();
-    distances.into_iter().map(|distance| (distance, seeks.time(distance).as_millis_f64())).collect()
+    distances
+        .into_iter()
+        .map(|distance| (distance, seeks.time(distance).as_millis_f64()))
+        .collect()
 }
 
 /// The tracks in the order of their LBNs, from the first.
@@ -266,8 +319,18 @@ fn first_tracks(model: &Model, count: u32) -> Vec<TrackPlace> {
     let mut places = Vec::new();
     let mut lbn = Lbn(0);
     while places.len() < count as usize && lbn.0 < table.capacity().0 {
-        let Track { first, sectors, cylinder, surface } = table.track_at(lbn);
-        places.push(TrackPlace { first_lbn: first.0, sectors: sectors.0, cylinder: cylinder.0, surface });
+        let Track {
+            first,
+            sectors,
+            cylinder,
+            surface,
+        } = table.track_at(lbn);
+        places.push(TrackPlace {
+            first_lbn: first.0,
+            sectors: sectors.0,
+            cylinder: cylinder.0,
+            surface,
+        });
         lbn = Lbn((first + sectors).0.max(lbn.0 + 1));
     }
     places

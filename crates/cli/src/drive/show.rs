@@ -29,8 +29,11 @@ struct Shown<'a> {
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let model = drives::load_unchecked(&arguments.drive).map_err(Failure::input)?;
-    let shown =
-        Shown { facts: Facts::new(&arguments.drive, &model), description: model.config(), model: &model };
+    let shown = Shown {
+        facts: Facts::new(&arguments.drive, &model),
+        description: model.config(),
+        model: &model,
+    };
     output.show(&shown, &shown)
 }
 
@@ -39,7 +42,10 @@ impl fmt::Display for Shown<'_> {
         writeln!(f, "{}\n\n{}\n", self.facts.title, self.numbers())?;
         writeln!(f, "{}\n", self.zones())?;
         write!(f, "Sources")?;
-        self.description.sources.iter().try_for_each(|(key, source)| write!(f, "\n  {key}: {source}"))
+        self.description
+            .sources
+            .iter()
+            .try_for_each(|(key, source)| write!(f, "\n  {key}: {source}"))
     }
 }
 
@@ -57,10 +63,18 @@ impl Shown<'_> {
         let buffer = config.buffer.as_ref().map_or_else(
             || "none".to_owned(),
             |buffer| {
-                let caching = if buffer.write_back { "write-back" } else { "write-through" };
+                let caching = if buffer.write_back {
+                    "write-back"
+                } else {
+                    "write-through"
+                };
                 match buffer.sectors {
                     Some(sectors) => {
-                        format!("{} MiB in up to {} segments, {caching}", sectors / 2048, buffer.segments)
+                        format!(
+                            "{} MiB in up to {} segments, {caching}",
+                            sectors / 2048,
+                            buffer.segments
+                        )
                     }
                     None => format!(
                         "{} segments of {} sectors, {caching}",
@@ -78,9 +92,24 @@ impl Shown<'_> {
                     config.capacity_sectors.0
                 ),
             ),
-            ("speed", format!("{} rpm, {:.3} ms a revolution", facts.rpm, facts.revolution_ms)),
-            ("geometry", format!("{} surfaces, {} cylinders", facts.surfaces, facts.cylinders)),
-            ("sequential rate", format!("{:.1} to {:.1} MB/s", facts.outer_mb_per_s, facts.inner_mb_per_s)),
+            (
+                "speed",
+                format!(
+                    "{} rpm, {:.3} ms a revolution",
+                    facts.rpm, facts.revolution_ms
+                ),
+            ),
+            (
+                "geometry",
+                format!("{} surfaces, {} cylinders", facts.surfaces, facts.cylinders),
+            ),
+            (
+                "sequential rate",
+                format!(
+                    "{:.1} to {:.1} MB/s",
+                    facts.outer_mb_per_s, facts.inner_mb_per_s
+                ),
+            ),
             (
                 "seek",
                 format!(
@@ -90,10 +119,16 @@ impl Shown<'_> {
             ),
             ("head switch", format!("{} ms", config.head_switch_ms)),
             ("write settle", format!("{} ms", config.write_settle_ms)),
-            ("command overhead", format!("{} ms", config.command_overhead_ms)),
+            (
+                "command overhead",
+                format!("{} ms", config.command_overhead_ms),
+            ),
             ("zero-latency access", zero_latency.to_owned()),
             ("buffer", buffer),
-            ("queue", format!("{} deep, {}", queue.depth, queue.discipline)),
+            (
+                "queue",
+                format!("{} deep, {}", queue.depth, queue.discipline),
+            ),
         ];
         rows.into_iter().for_each(|(name, value)| {
             table.add_row([name.to_owned(), value]);
@@ -102,7 +137,17 @@ impl Shown<'_> {
     }
 
     fn zones(&self) -> String {
-        let mut table = table(["zone", "cylinders", "first LBN", "sectors", "sectors a track", "MB/s"], &[]);
+        let mut table = table(
+            [
+                "zone",
+                "cylinders",
+                "first LBN",
+                "sectors",
+                "sectors a track",
+                "MB/s",
+            ],
+            &[],
+        );
         for (number, zone) in self.model.mechanics().geometry().zones().enumerate() {
             table.add_row([
                 number.to_string(),

@@ -3,7 +3,9 @@
 use super::found::Found;
 use crate::output::Failure;
 use fullstroke_drive::{BufferConfig, Model};
-use fullstroke_extract::{Nearness, SeekTruth, compare, seek_curve, seek_error, skew_error, zone_error};
+use fullstroke_extract::{
+    Nearness, SeekTruth, compare, seek_curve, seek_error, skew_error, zone_error,
+};
 use fullstroke_tracks::Boundaries;
 use serde::Serialize;
 use std::fmt::{self, Write as _};
@@ -59,9 +61,17 @@ pub(super) fn check(found: &Found, model: &Model) -> Result<Checked, Failure> {
     let mut checked = Checked {
         arms: found.arms.map(|arms| (arms, config.actuators)),
         rpm: found.rotation.map(|rotation| (rotation.rpm(), config.rpm)),
-        zero_latency: found.latency.map(|latency| (latency.zero_latency, config.zero_latency.reads())),
-        skew_rms_revolutions: found.skews_of.as_ref().map(|timed| skew_error(timed, model).0),
-        cache: found.cache.as_ref().map(|_| CacheTruth(config.buffer.clone())),
+        zero_latency: found
+            .latency
+            .map(|latency| (latency.zero_latency, config.zero_latency.reads())),
+        skew_rms_revolutions: found
+            .skews_of
+            .as_ref()
+            .map(|timed| skew_error(timed, model).0),
+        cache: found
+            .cache
+            .as_ref()
+            .map(|_| CacheTruth(config.buffer.clone())),
         ..Checked::default()
     };
     if let (Some(table), Some(_)) = (&found.table, &found.tracks) {
@@ -69,9 +79,15 @@ pub(super) fn check(found: &Found, model: &Model) -> Result<Checked, Failure> {
         checked.boundaries = Some(compare(table, &truth));
     }
     if !found.zones.is_empty() {
-        let (starts_off_sectors_mean, starts_off_sectors_most, truth) = zone_error(&found.zones, model);
+        let (starts_off_sectors_mean, starts_off_sectors_most, truth) =
+            zone_error(&found.zones, model);
         let found = found.zones.len() as u64;
-        checked.zones = Some(ZonesChecked { found, truth, starts_off_sectors_mean, starts_off_sectors_most });
+        checked.zones = Some(ZonesChecked {
+            found,
+            truth,
+            starts_off_sectors_mean,
+            starts_off_sectors_most,
+        });
     }
     if let (Some(seeks), Some(table)) = (&found.seeks, &found.table) {
         checked.seeks = seek_curve(seeks, table, model);
@@ -79,7 +95,13 @@ pub(super) fn check(found: &Found, model: &Model) -> Result<Checked, Failure> {
     }
     checked.depth = found.depth.map(|depth| {
         let queue = &config.queue;
-        (depth.commands, DepthTruth { commands: queue.depth, discipline: queue.discipline.clone() })
+        (
+            depth.commands,
+            DepthTruth {
+                commands: queue.depth,
+                discipline: queue.discipline.clone(),
+            },
+        )
     });
     Ok(checked)
 }
@@ -91,7 +113,14 @@ impl Checked {
             writeln!(text, "check: {found:.3} rpm, truth {truth:.3}")?;
         }
         if let Some(near) = self.boundaries {
-            let Nearness { boundaries, wrong, missed, missed_outside_holes, precision, recall } = near;
+            let Nearness {
+                boundaries,
+                wrong,
+                missed,
+                missed_outside_holes,
+                precision,
+                recall,
+            } = near;
             writeln!(
                 text,
                 "check: precision {precision:.6}, recall {recall:.6}: {wrong} wrong and {missed} missed of \
@@ -99,15 +128,22 @@ impl Checked {
             )?;
         }
         if let Some(zones) = &self.zones {
-            let ZonesChecked { found, truth, starts_off_sectors_mean: mean, starts_off_sectors_most: most } =
-                zones;
+            let ZonesChecked {
+                found,
+                truth,
+                starts_off_sectors_mean: mean,
+                starts_off_sectors_most: most,
+            } = zones;
             writeln!(
                 text,
                 "check: {found} zones, truth {truth}; they begin {mean:.0} sectors off on average, {most} at most"
             )?;
         }
         if let Some(rms) = self.skew_rms_revolutions {
-            writeln!(text, "check: skews are {rms:.5} revolutions off (root mean square)")?;
+            writeln!(
+                text,
+                "check: skews are {rms:.5} revolutions off (root mean square)"
+            )?;
         }
         if let Some((found, truth)) = self.arms.filter(|&(found, truth)| found > 1 || truth > 1) {
             writeln!(text, "check: {found} arms, truth {truth}")?;
@@ -115,8 +151,16 @@ impl Checked {
         if !self.seeks.is_empty() {
             writeln!(text, "check: seek by tracks crossed, found and in truth:")?;
         }
-        for SeekTruth { tracks, found_ms, truth_ms } in &self.seeks {
-            writeln!(text, "  {tracks:>9}: {found_ms:.3} ms, truth {truth_ms:.3} ms")?;
+        for SeekTruth {
+            tracks,
+            found_ms,
+            truth_ms,
+        } in &self.seeks
+        {
+            writeln!(
+                text,
+                "  {tracks:>9}: {found_ms:.3} ms, truth {truth_ms:.3} ms"
+            )?;
         }
         if let Some(rms) = self.seek_rms_ms {
             writeln!(text, "check: seeks are {rms:.3} ms off (root mean square)")?;
@@ -128,20 +172,45 @@ impl Checked {
         if let Some(CacheTruth(truth)) = &self.cache {
             cache_line(truth.as_ref(), text)?;
         }
-        if let Some((found, DepthTruth { commands, discipline })) = &self.depth {
-            writeln!(text, "check: {found} commands, truth {commands}, {discipline}")?;
+        if let Some((
+            found,
+            DepthTruth {
+                commands,
+                discipline,
+            },
+        )) = &self.depth
+        {
+            writeln!(
+                text,
+                "check: {found} commands, truth {commands}, {discipline}"
+            )?;
         }
         Ok(())
     }
 }
 
 fn cache_line(truth: Option<&BufferConfig>, text: &mut String) -> fmt::Result {
-    let Some(buffer) = truth else { return writeln!(text, "check: in truth there is no buffer") };
-    let BufferConfig { segments, segment_sectors, read_ahead, write_back, .. } = buffer;
-    let most =
-        buffer.read_ahead_sectors.map_or(String::new(), |sectors| format!(", {sectors} sectors at most"));
-    let shared = buffer.sectors.map_or(String::new(), |sectors| format!(" that share {sectors}"));
-    let over = if buffer.read_ahead_over_delivered { ", over what was delivered" } else { "" };
+    let Some(buffer) = truth else {
+        return writeln!(text, "check: in truth there is no buffer");
+    };
+    let BufferConfig {
+        segments,
+        segment_sectors,
+        read_ahead,
+        write_back,
+        ..
+    } = buffer;
+    let most = buffer.read_ahead_sectors.map_or(String::new(), |sectors| {
+        format!(", {sectors} sectors at most")
+    });
+    let shared = buffer
+        .sectors
+        .map_or(String::new(), |sectors| format!(" that share {sectors}"));
+    let over = if buffer.read_ahead_over_delivered {
+        ", over what was delivered"
+    } else {
+        ""
+    };
     writeln!(
         text,
         "check: in truth {segments} segments of {segment_sectors} sectors{shared}, read-ahead {read_ahead:?}{most}{over}, \

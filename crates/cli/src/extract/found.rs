@@ -2,7 +2,8 @@
 
 use super::checked::Checked;
 use fullstroke_extract::{
-    Cache, Depth, Effort, FoundZone, Latency, Mechanics, Offset, Rotation, Seeks, Timed, Verified, ZoneSkews,
+    Cache, Depth, Effort, FoundZone, Latency, Mechanics, Offset, Rotation, Seeks, Timed, Verified,
+    ZoneSkews,
 };
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Lbn;
@@ -75,9 +76,17 @@ impl Found {
 
     /// A table, and how it was found.
     pub(super) fn tabled(&mut self, table: &Boundaries, how: String) {
-        let first_tracks = table.tracks_from(Lbn(0)).take(8).map(|track| track.sectors.0).collect();
-        self.tracks =
-            Some(TracksFound { tracks: table.len(), table_bytes: table.bytes(), first_tracks, how });
+        let first_tracks = table
+            .tracks_from(Lbn(0))
+            .take(8)
+            .map(|track| track.sectors.0)
+            .collect();
+        self.tracks = Some(TracksFound {
+            tracks: table.len(),
+            table_bytes: table.bytes(),
+            first_tracks,
+            how,
+        });
         self.table = Some(table.clone());
     }
 }
@@ -96,31 +105,69 @@ fn yes(answer: bool) -> &'static str {
 
 impl Found {
     fn lines(&self, text: &mut String) -> fmt::Result {
-        let Effort { reads, writes, translations, time_ns } = self.effort;
-        let written = if writes > 0 { format!("{writes} writes, ") } else { String::new() };
-        writeln!(text, "{reads} reads, {written}{translations} translations, {:.1} s", time_ns as f64 / 1e9)?;
+        let Effort {
+            reads,
+            writes,
+            translations,
+            time_ns,
+        } = self.effort;
+        let written = if writes > 0 {
+            format!("{writes} writes, ")
+        } else {
+            String::new()
+        };
+        writeln!(
+            text,
+            "{reads} reads, {written}{translations} translations, {:.1} s",
+            time_ns as f64 / 1e9
+        )?;
         if let Some(rotation) = &self.rotation {
             rotation_lines(rotation, text)?;
         }
-        if let Some(TracksFound { tracks, first_tracks, how, .. }) = &self.tracks {
-            writeln!(text, "tracks: {tracks}, the first of {first_tracks:?} sectors: {how}")?;
+        if let Some(TracksFound {
+            tracks,
+            first_tracks,
+            how,
+            ..
+        }) = &self.tracks
+        {
+            writeln!(
+                text,
+                "tracks: {tracks}, the first of {first_tracks:?} sectors: {how}"
+            )?;
         }
-        for FoundZone { first, sectors_per_track, lengths } in &self.zones {
+        for FoundZone {
+            first,
+            sectors_per_track,
+            lengths,
+        } in &self.zones
+        {
             let shorter = match lengths.as_slice() {
                 [shortest, _, ..] => format!(", {} lengths from {shortest} on", lengths.len()),
                 _ => String::new(),
             };
-            writeln!(text, "  zone from {}: {sectors_per_track:.1} sectors a track{shorter}", Lbn(*first))?;
+            writeln!(
+                text,
+                "  zone from {}: {sectors_per_track:.1} sectors a track{shorter}",
+                Lbn(*first)
+            )?;
         }
         for zone in &self.skews {
             skew_line(zone, text)?;
         }
         if let Some(arms) = self.arms.filter(|&arms| arms > 1) {
-            writeln!(text, "arms: {arms}, each for an equal part of the addresses; below is the first")?;
+            writeln!(
+                text,
+                "arms: {arms}, each for an equal part of the addresses; below is the first"
+            )?;
         }
         if let Some(seeks) = &self.seeks {
             writeln!(text, "command overhead: {:.3} ms", seeks.overhead_ms)?;
-            if self.check.as_ref().is_none_or(|check| check.seeks.is_empty()) {
+            if self
+                .check
+                .as_ref()
+                .is_none_or(|check| check.seeks.is_empty())
+            {
                 seek_lines(seeks, text)?;
             }
         }
@@ -148,7 +195,11 @@ impl Found {
 
 fn rotation_lines(rotation: &Rotation, text: &mut String) -> fmt::Result {
     let noise = rotation.noise * 100.0;
-    writeln!(text, "rotation: {:.3} rpm, noise {noise:.4} % of a revolution", rotation.rpm())?;
+    writeln!(
+        text,
+        "rotation: {:.3} rpm, noise {noise:.4} % of a revolution",
+        rotation.rpm()
+    )?;
     if rotation.late {
         writeln!(
             text,
@@ -156,26 +207,49 @@ fn rotation_lines(rotation: &Rotation, text: &mut String) -> fmt::Result {
         )?;
     }
     if rotation.evictions > 0 {
-        writeln!(text, "buffer: forgets a sector after {} reads elsewhere", rotation.evictions)?;
+        writeln!(
+            text,
+            "buffer: forgets a sector after {} reads elsewhere",
+            rotation.evictions
+        )?;
     }
     Ok(())
 }
 
 fn skew_line(zone: &ZoneSkews, text: &mut String) -> fmt::Result {
     let skew = |skew: &fullstroke_extract::Skew| {
-        format!("{:.3} ms ({:.4} revolutions) behind {:.1} %", skew.ms, skew.revolutions, skew.part * 100.0)
+        format!(
+            "{:.3} ms ({:.4} revolutions) behind {:.1} %",
+            skew.ms,
+            skew.revolutions,
+            skew.part * 100.0
+        )
     };
     let skews: Vec<String> = zone.skews.iter().map(skew).collect();
-    writeln!(text, "  zone from {}: skew {}", Lbn(zone.first), skews.join(", "))
+    writeln!(
+        text,
+        "  zone from {}: skew {}",
+        Lbn(zone.first),
+        skews.join(", ")
+    )
 }
 
 fn seek_lines(seeks: &Seeks, text: &mut String) -> fmt::Result {
     writeln!(text, "seek, by tracks crossed:")?;
-    seeks.curve.iter().try_for_each(|(tracks, ms)| writeln!(text, "  {tracks:>9}: {ms:.3} ms"))
+    seeks
+        .curve
+        .iter()
+        .try_for_each(|(tracks, ms)| writeln!(text, "  {tracks:>9}: {ms:.3} ms"))
 }
 
 fn latency_lines(latency: &Latency, text: &mut String) -> fmt::Result {
-    let Latency { zero_latency, agreement, whole_tracks, soon_part, .. } = latency;
+    let Latency {
+        zero_latency,
+        agreement,
+        whole_tracks,
+        soon_part,
+        ..
+    } = latency;
     writeln!(
         text,
         "zero latency: {}: whole tracks take {:.3} ms, deviation {:.3}, and end at angles that agree by \
@@ -189,9 +263,21 @@ fn latency_lines(latency: &Latency, text: &mut String) -> fmt::Result {
 
 fn cache_lines(cache: &Cache, text: &mut String) -> fmt::Result {
     if cache.answers {
-        writeln!(text, "buffer: {} segments by reads elsewhere that push a sector out", cache.segments)?;
-        writeln!(text, "  keeps what it has delivered: {}", yes(cache.keeps_delivered))?;
-        writeln!(text, "  holds what lies before a read: {}", yes(cache.whole_tracks))?;
+        writeln!(
+            text,
+            "buffer: {} segments by reads elsewhere that push a sector out",
+            cache.segments
+        )?;
+        writeln!(
+            text,
+            "  keeps what it has delivered: {}",
+            yes(cache.keeps_delivered)
+        )?;
+        writeln!(
+            text,
+            "  holds what lies before a read: {}",
+            yes(cache.whole_tracks)
+        )?;
         if let Some(sectors) = cache.segment_sectors {
             writeln!(text, "  sectors of a segment: {sectors}")?;
         }
@@ -207,32 +293,67 @@ fn cache_lines(cache: &Cache, text: &mut String) -> fmt::Result {
     }
     match cache.write_back {
         Some(back) => writeln!(text, "  write-back: {}", yes(back)),
-        None => writeln!(text, "  write-back: not tried, for that writes; --writes lets it"),
+        None => writeln!(
+            text,
+            "  write-back: not tried, for that writes; --writes lets it"
+        ),
     }
 }
 
 fn depth_lines(depth: &Depth, text: &mut String) -> fmt::Result {
-    let Depth { commands, orders, alone_per_s, together_per_s } = depth;
+    let Depth {
+        commands,
+        orders,
+        alone_per_s,
+        together_per_s,
+    } = depth;
     if *orders {
         writeln!(text, "queue: chooses among {commands} commands")?;
     } else {
-        writeln!(text, "queue: serves commands in order, however many it holds")?;
+        writeln!(
+            text,
+            "queue: serves commands in order, however many it holds"
+        )?;
     }
-    writeln!(text, "  reads at random: {alone_per_s:.0} a second one by one, {together_per_s:.0} together")
+    writeln!(
+        text,
+        "  reads at random: {alone_per_s:.0} a second one by one, {together_per_s:.0} together"
+    )
 }
 
 fn verified_lines(verified: &Verified, text: &mut String) -> fmt::Result {
-    let answer = if verified.confirmed { "confirmed" } else { "not confirmed" };
+    let answer = if verified.confirmed {
+        "confirmed"
+    } else {
+        "not confirmed"
+    };
     writeln!(
         text,
         "boundaries: {answer}: 64 sectors across one {:.2} ms, within a track {:.2} ms, difference {:.2} +- {:.2} ms",
-        verified.crossing.mean_ms, verified.within.mean_ms, verified.difference_ms, verified.error_ms
+        verified.crossing.mean_ms,
+        verified.within.mean_ms,
+        verified.difference_ms,
+        verified.error_ms
     )?;
-    writeln!(text, "by where reads begin, in sectors from the boundary next to it:")?;
-    let longest = verified.offsets.iter().map(|offset| offset.sample.mean_ms).fold(1e-9, f64::max);
-    verified.offsets.iter().try_for_each(|Offset { from, sample }| {
-        let bar = "#".repeat((40.0 * sample.mean_ms / longest).round() as usize);
-        let to = from + verified.bin_sectors - 1;
-        writeln!(text, "  {from:>6} to {to:>6}: {:>6.2} ms of {:>5} {bar}", sample.mean_ms, sample.count)
-    })
+    writeln!(
+        text,
+        "by where reads begin, in sectors from the boundary next to it:"
+    )?;
+    let longest = verified
+        .offsets
+        .iter()
+        .map(|offset| offset.sample.mean_ms)
+        .fold(1e-9, f64::max);
+    verified
+        .offsets
+        .iter()
+        .try_for_each(|Offset { from, sample }| {
+            let bar = "#".repeat((40.0 * sample.mean_ms / longest).round() as usize);
+            let to = from + verified.bin_sectors - 1;
+            writeln!(
+                text,
+                "  {from:>6} to {to:>6}: {:>6.2} ms of {:>5} {bar}",
+                sample.mean_ms, sample.count
+            )
+        })
 }

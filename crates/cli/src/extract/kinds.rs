@@ -5,9 +5,9 @@ use super::{Arguments, Kind};
 use crate::bars::Bars;
 use crate::output::{Failure, Output};
 use fullstroke_extract::{
-    Angles, Device, Effort, ExtractError, Extraction, Pace, Probe, Search, Timed, arms, cache, depth,
-    first_tracks, growth, run, seeks, skews, spot_check, survey, timing, tracks, translate_by, verify,
-    zero_latency, zones,
+    Angles, Device, Effort, ExtractError, Extraction, Pace, Probe, Search, Timed, arms, cache,
+    depth, first_tracks, growth, run, seeks, skews, spot_check, survey, timing, tracks,
+    translate_by, verify, zero_latency, zones,
 };
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Seed;
@@ -53,14 +53,22 @@ pub(super) fn find(
             (found.rotation, found.zones) = (Some(map.rotation), map.zones);
         }
         Kind::Translate => {
-            let search = if arguments.by_sector { Search::Sectors } else { Search::Halves };
+            let search = if arguments.by_sector {
+                Search::Sectors
+            } else {
+                Search::Halves
+            };
             let extraction = Extraction::new(capacity, move |probe| translate_by(probe, search));
             let translated = drive(device, extraction, output, &mut found.effort)?;
             let how = format!(
                 "{} not as long as the one before, {} sectors, {}; {:.2} translations a track, {:.2} ms each",
                 translated.irregular,
                 translated.irregular_sectors,
-                if arguments.by_sector { "gone through sector by sector" } else { "searched" },
+                if arguments.by_sector {
+                    "gone through sector by sector"
+                } else {
+                    "searched"
+                },
                 found.effort.translations as f64 / translated.table.len() as f64,
                 found.effort.time_ns as f64 / 1e6 / found.effort.translations.max(1) as f64
             );
@@ -124,7 +132,8 @@ pub(super) fn find(
                 ));
             };
             let reads = arguments.reads;
-            let extraction = Extraction::new(capacity, move |probe| verify(probe, table, reads, seed));
+            let extraction =
+                Extraction::new(capacity, move |probe| verify(probe, table, reads, seed));
             found.verified = Some(drive(device, extraction, output, &mut found.effort)?);
         }
         Kind::Growth => {

@@ -84,12 +84,30 @@ struct Line<'a> {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let &Arguments { readers, files, rounds, request, .. } = arguments;
-    let programme = Programme { readers, files, rounds, request };
+    let &Arguments {
+        readers,
+        files,
+        rounds,
+        request,
+        ..
+    } = arguments;
+    let programme = Programme {
+        readers,
+        files,
+        rounds,
+        request,
+    };
     let overrides = arguments.changes.overrides();
     let mut inputs = read_for(std::slice::from_ref(&arguments.stack), &overrides, &[]);
     inputs.extend(arguments.script.clone());
-    outputs::check([Target::of("--write-moves", &arguments.write_moves, Kind::Other)], &inputs)?;
+    outputs::check(
+        [Target::of(
+            "--write-moves",
+            &arguments.write_moves,
+            Kind::Other,
+        )],
+        &inputs,
+    )?;
     let stack = Stack::load(&arguments.stack, &overrides).map_err(Failure::input)?;
     let script = arguments.script.as_deref().map(read).transpose()?;
     let mut found = Alignable::new(&stack, script.as_ref()).map_err(Failure::input)?;
@@ -99,8 +117,15 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let cost = found.cost(request).map_err(Failure::input)?;
     let gain = found.gain(programme, &cost).map_err(Failure::input)?;
     let (was, is) = (found.moves().was, found.moves().is);
-    let aligned =
-        Aligned { stack: stack.name().to_owned(), seed: stack.seed().0, was, is, programme, cost, gain };
+    let aligned = Aligned {
+        stack: stack.name().to_owned(),
+        seed: stack.seed().0,
+        was,
+        is,
+        programme,
+        cost,
+        gain,
+    };
     output.show(&aligned, aligned.text())
 }
 
@@ -157,9 +182,10 @@ impl Aligned {
         )?;
         match is.files - is.aligned {
             0 => {}
-            left => {
-                writeln!(text, "{left} files stay where they are or as they are: no free pages suit them")?
-            }
+            left => writeln!(
+                text,
+                "{left} files stay where they are or as they are: no free pages suit them"
+            )?,
         }
         writeln!(
             text,
@@ -171,12 +197,18 @@ impl Aligned {
     }
 
     fn outcome(&self, text: &mut String) -> std::fmt::Result {
-        let Aligned { programme, gain, cost, .. } = self;
+        let Aligned {
+            programme,
+            gain,
+            cost,
+            ..
+        } = self;
         if cost.files == 0 {
             return Ok(());
         }
-        let within =
-            |half_width: Option<f64>| half_width.map_or(String::new(), |w| format!(" +-{}", number(w)));
+        let within = |half_width: Option<f64>| {
+            half_width.map_or(String::new(), |w| format!(" +-{}", number(w)))
+        };
         writeln!(
             text,
             "gain: {} files, {} at once, {} times: {}{} ms a file before, {}{} ms afterwards",
@@ -190,7 +222,10 @@ impl Aligned {
         )?;
         let saved = &gain.saved_ms;
         let half_width = saved.half_width.unwrap_or(f64::INFINITY);
-        let (share, sure) = (100.0 * saved.value / gain.before_ms, saved.value.abs() > half_width);
+        let (share, sure) = (
+            100.0 * saved.value / gain.before_ms,
+            saved.value.abs() > half_width,
+        );
         let what = match (sure, saved.value > 0.0) {
             (false, _) => "which may be chance",
             (true, true) => "saved",

@@ -9,8 +9,7 @@ const CELLS: u64 = 64;
 const LINES_MAX: u64 = 32;
 
 /// What the cells mean.
-pub(super) const LEGEND: &str =
-    "F the file, M metadata or directories (half a cell or more), # full, + half or more, . less, blank free";
+pub(super) const LEGEND: &str = "F the file, M metadata or directories (half a cell or more), # full, + half or more, . less, blank free";
 
 /// What a cell of the map has, in pages.
 #[derive(Clone, Copy, Default)]
@@ -47,8 +46,13 @@ pub(super) fn map(system: &dyn FileSystem, files: &[Laid], shown: Option<&Laid>)
         }
     };
     let run = |fragment: &Fragment| fragment.block..fragment.block + fragment.pages;
-    system.metadata().into_iter().for_each(|range| fill(range, |cell, pages| cell.metadata += pages));
-    directories(system).into_iter().for_each(|range| fill(range, |cell, pages| cell.metadata += pages));
+    system
+        .metadata()
+        .into_iter()
+        .for_each(|range| fill(range, |cell, pages| cell.metadata += pages));
+    directories(system)
+        .into_iter()
+        .for_each(|range| fill(range, |cell, pages| cell.metadata += pages));
     for fragment in files.iter().flat_map(|file| &file.fragments) {
         fill(run(fragment), |cell, pages| cell.data += pages);
     }
@@ -56,21 +60,37 @@ pub(super) fn map(system: &dyn FileSystem, files: &[Laid], shown: Option<&Laid>)
         fill(run(fragment), |cell, pages| cell.file += pages);
     }
     (0..lines)
-        .map(|line| (title(line, joined, regions.count), row(&cells, line, line_pages, cell_pages, pages)))
+        .map(|line| {
+            (
+                title(line, joined, regions.count),
+                row(&cells, line, line_pages, cell_pages, pages),
+            )
+        })
         .collect()
 }
 
 fn title(line: u64, joined: u64, count: u64) -> String {
     let (first, last) = (line * joined, ((line + 1) * joined).min(count) - 1);
-    if first == last { first.to_string() } else { format!("{first}-{last}") }
+    if first == last {
+        first.to_string()
+    } else {
+        format!("{first}-{last}")
+    }
 }
 
 /// Pages of directories on the device.
 fn directories(system: &dyn FileSystem) -> Vec<Range<u64>> {
-    let is_directory =
-        |object: &_| system.attributes(*object).is_ok_and(|known| known.kind == Kind::Directory);
+    let is_directory = |object: &_| {
+        system
+            .attributes(*object)
+            .is_ok_and(|known| known.kind == Kind::Directory)
+    };
     let mut extents = Vec::new();
-    for object in system.objects().iter().filter(|object| is_directory(object)) {
+    for object in system
+        .objects()
+        .iter()
+        .filter(|object| is_directory(object))
+    {
         // What is listed is there.
         let _ = system.extents(*object, &mut extents);
     }
@@ -86,7 +106,11 @@ fn row(cells: &[Cell], line: u64, line_pages: u64, cell_pages: u64, pages: u64) 
         let start = line * line_pages + at * cell_pages;
         let end = (start + cell_pages).min((line + 1) * line_pages).min(pages);
         let size = end.saturating_sub(start);
-        if size == 0 { None } else { Some(cells[(line * CELLS + at) as usize].glyph(size)) }
+        if size == 0 {
+            None
+        } else {
+            Some(cells[(line * CELLS + at) as usize].glyph(size))
+        }
     };
     (0..CELLS).map_while(glyph).collect()
 }

@@ -71,7 +71,11 @@ fn assignment(text: &str) -> Result<(String, Value), String> {
     let (key, value) = text.split_once('=').ok_or_else(expected)?;
     let parsed = assigned(value);
     // `kernel=2.6` is a name, not a number.
-    let value = if parsed.is_f64() { Value::String(value.to_owned()) } else { parsed };
+    let value = if parsed.is_f64() {
+        Value::String(value.to_owned())
+    } else {
+        parsed
+    };
     Ok((key.trim().to_owned(), value))
 }
 
@@ -79,8 +83,15 @@ fn stripe(text: &str) -> Result<Stripe, String> {
     let expected = || format!("found `{text}`; expected UNITxMEMBERS, such as 64KiBx4");
     let (unit, width) = text.rsplit_once('x').ok_or_else(expected)?;
     let bytes: Bytes = unit.parse().map_err(|_| expected())?;
-    let unit = bytes.sectors().filter(|unit| unit.0 > 0).ok_or_else(expected)?;
-    let width = width.parse().ok().filter(|&width| width > 0).ok_or_else(expected)?;
+    let unit = bytes
+        .sectors()
+        .filter(|unit| unit.0 > 0)
+        .ok_or_else(expected)?;
+    let width = width
+        .parse()
+        .ok()
+        .filter(|&width| width > 0)
+        .ok_or_else(expected)?;
     Ok(Stripe { unit, width })
 }
 
@@ -107,7 +118,12 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let seed = Seed(arguments.seed);
     let capacity = Sectors(arguments.size.0 / SECTOR_BYTES);
     let keys: Keys = arguments.set.iter().cloned().collect();
-    let site = Site { capacity, seed, stripe: arguments.stripe, tracks: None };
+    let site = Site {
+        capacity,
+        seed,
+        stripe: arguments.stripe,
+        tracks: None,
+    };
     let mut system = make(&arguments.kind, &keys, &site).map_err(Failure::input)?;
     let aged = match &arguments.age {
         Some(name) => {
@@ -119,7 +135,11 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         }
         None => None,
     };
-    let script = arguments.script.as_deref().map(|path| play(&mut *system, path)).transpose()?;
+    let script = arguments
+        .script
+        .as_deref()
+        .map(|path| play(&mut *system, path))
+        .transpose()?;
     let files = if system.entries(system.root()).is_ok() {
         laid_out(&*system).map_err(Failure::input)?
     } else {
@@ -146,15 +166,22 @@ fn play(system: &mut dyn FileSystem, path: &Path) -> Result<Tally, Failure> {
     let at = |error: &dyn std::fmt::Display| Failure::input(format!("{}: {error}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| at(&error))?;
     let script = Script::parse(&text).map_err(|error| at(&error))?;
-    Player::new(system, Time::ZERO).play_all(&script).map_err(|error| at(&error))
+    Player::new(system, Time::ZERO)
+        .play_all(&script)
+        .map_err(|error| at(&error))
 }
 
 /// The file that was asked for, else the most fragmented.
 fn shown_file<'a>(arguments: &Arguments, files: &'a [Laid]) -> Result<Option<&'a Laid>, Failure> {
     match &arguments.file {
-        Some(path) => match files.iter().find(|file| file.path == path.trim_matches('/')) {
+        Some(path) => match files
+            .iter()
+            .find(|file| file.path == path.trim_matches('/'))
+        {
             Some(file) => Ok(Some(file)),
-            None => Err(Failure::input(format!("--file: no file `{path}` has pages on the device"))),
+            None => Err(Failure::input(format!(
+                "--file: no file `{path}` has pages on the device"
+            ))),
         },
         None => Ok(files.iter().rev().max_by_key(|file| file.fragments.len())),
     }
@@ -174,9 +201,21 @@ impl Shown<'_> {
 
     fn summary(&self, text: &mut String) -> std::fmt::Result {
         let size = |pages: u64| Bytes(pages * PAGE_BYTES);
-        let Usage { pages, pages_free, inodes, inodes_free, .. } = self.usage;
+        let Usage {
+            pages,
+            pages_free,
+            inodes,
+            inodes_free,
+            ..
+        } = self.usage;
         let used = 100.0 * (1.0 - pages_free as f64 / pages.max(1) as f64);
-        writeln!(text, "{} on {}: {used:.1} % used, {} free", self.kind, self.size, size(pages_free))?;
+        writeln!(
+            text,
+            "{} on {}: {used:.1} % used, {} free",
+            self.kind,
+            self.size,
+            size(pages_free)
+        )?;
         let Regions { pages, count, name } = self.regions;
         writeln!(
             text,
@@ -188,11 +227,22 @@ impl Shown<'_> {
             writeln!(text, "{} set aside for files", size(self.pages_set_aside))?;
         }
         if let Some(aged) = &self.aged {
-            let Aged { created, deleted, .. } = aged;
-            writeln!(text, "aged: {created} files created, {deleted} of them deleted again")?;
+            let Aged {
+                created, deleted, ..
+            } = aged;
+            writeln!(
+                text,
+                "aged: {created} files created, {deleted} of them deleted again"
+            )?;
         }
         if let Some(tally) = &self.script {
-            let Tally { operations, metadata_reads, metadata_changes, log_sectors, .. } = tally;
+            let Tally {
+                operations,
+                metadata_reads,
+                metadata_changes,
+                log_sectors,
+                ..
+            } = tally;
             writeln!(
                 text,
                 "script: {operations} operations, {} written; metadata: {metadata_reads} pages read, \
@@ -238,7 +288,17 @@ impl Shown<'_> {
     fn extents(&self, text: &mut String) -> std::fmt::Result {
         let Some(file) = self.file else { return Ok(()) };
         writeln!(text, "\n{}, {} extents:\n", file.path, file.fragments.len())?;
-        let mut table = table(["extent", "page", "device page", "sector", "pages", self.regions.name], &[]);
+        let mut table = table(
+            [
+                "extent",
+                "page",
+                "device page",
+                "sector",
+                "pages",
+                self.regions.name,
+            ],
+            &[],
+        );
         for (at, fragment) in file.fragments.iter().take(LISTED).enumerate() {
             table.add_row([
                 at.to_string(),
@@ -261,8 +321,20 @@ impl Shown<'_> {
         if self.map.iter().all(|(_, cells)| cells.trim().is_empty()) {
             return Ok(());
         }
-        let width = self.map.iter().map(|(title, _)| title.len()).max().unwrap_or(0);
-        writeln!(text, "\nEach line a {}, or several: {}\n", self.regions.name, draw::LEGEND)?;
-        self.map.iter().try_for_each(|(title, cells)| writeln!(text, "{title:>width$} |{cells}|"))
+        let width = self
+            .map
+            .iter()
+            .map(|(title, _)| title.len())
+            .max()
+            .unwrap_or(0);
+        writeln!(
+            text,
+            "\nEach line a {}, or several: {}\n",
+            self.regions.name,
+            draw::LEGEND
+        )?;
+        self.map
+            .iter()
+            .try_for_each(|(title, cells)| writeln!(text, "{title:>width$} |{cells}|"))
     }
 }

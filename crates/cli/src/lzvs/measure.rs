@@ -52,7 +52,10 @@ pub(crate) struct Trials {
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let path = Path::new(&arguments.drive);
-    let described = path.extension().is_some_and(|extension| extension == "toml") || path.is_dir();
+    let described = path
+        .extension()
+        .is_some_and(|extension| extension == "toml")
+        || path.is_dir();
     if path.exists() && !described {
         if arguments.check {
             return Err(Failure::input(
@@ -77,12 +80,24 @@ pub(crate) fn measure(model: &Model, trials: &Trials) -> Result<Survey, Failure>
 /// A simulated drive by itself.
 fn reads(model: &Model, seed: Seed) -> Result<SimulatedReads, Failure> {
     let graph = Graph::new(model.branch().map_err(Failure::input)?);
-    Ok(SimulatedReads::new(graph, model.config().capacity_sectors, seed))
+    Ok(SimulatedReads::new(
+        graph,
+        model.config().capacity_sectors,
+        seed,
+    ))
 }
 
 /// What was measured, for people.
 pub(crate) fn text(found: &Survey) -> String {
-    let Survey { trials, ratio, ratio_mean, ratio_interval: (low, high), zones, zones_range, .. } = found;
+    let Survey {
+        trials,
+        ratio,
+        ratio_mean,
+        ratio_interval: (low, high),
+        zones,
+        zones_range,
+        ..
+    } = found;
     format!(
         "ratio {ratio}: {ratio_mean:.4}, 95 % interval {low:.4} to {high:.4}, {trials} trials of {}\n\
          zones {zones}: {} to {} in fifths of the trials",

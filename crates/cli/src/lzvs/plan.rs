@@ -71,18 +71,33 @@ struct PlannedVolume {
 fn floor(text: &str) -> Result<Floor, String> {
     let expected = || format!("found `{text}`; expected SIZE@RATE, such as 200GB@60");
     let (size, rate) = text.split_once('@').ok_or_else(expected)?;
-    let floor_mb_per_s = rate.trim().trim_end_matches("MB/s").trim().parse().map_err(|_| expected())?;
-    Ok(Floor { size: size.trim().parse().map_err(|_| expected())?, floor_mb_per_s })
+    let floor_mb_per_s = rate
+        .trim()
+        .trim_end_matches("MB/s")
+        .trim()
+        .parse()
+        .map_err(|_| expected())?;
+    Ok(Floor {
+        size: size.trim().parse().map_err(|_| expected())?,
+        floor_mb_per_s,
+    })
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let names = match &arguments.drives[..] {
         [one] => [one.clone(), one.clone()],
         [one, other] => [one.clone(), other.clone()],
-        more => return Err(Failure::Input(format!("--drive: found {}; expected one or two", more.len()))),
+        more => {
+            return Err(Failure::Input(format!(
+                "--drive: found {}; expected one or two",
+                more.len()
+            )));
+        }
     };
-    let models =
-        [drives::load(&names[0]).map_err(Failure::input)?, drives::load(&names[1]).map_err(Failure::input)?];
+    let models = [
+        drives::load(&names[0]).map_err(Failure::input)?,
+        drives::load(&names[1]).map_err(Failure::input)?,
+    ];
     let plan = PlannedVolume::new(arguments, names, &models)?;
     if let Some(path) = &arguments.output {
         write_whole(path, plan.stack(&arguments.floors))?;
@@ -98,11 +113,14 @@ impl PlannedVolume {
     ) -> Result<PlannedVolume, Failure> {
         let given = |text: &str| (text != "auto").then(|| text.to_owned());
         let zones = given(&arguments.zones).map(|text| {
-            text.parse()
-                .map_err(|_| Failure::Input(format!("--zones {text}: expected an even number, or auto")))
+            text.parse().map_err(|_| {
+                Failure::Input(format!("--zones {text}: expected an even number, or auto"))
+            })
         });
-        let ratio = given(&arguments.ratio)
-            .map(|text| text.parse::<Ratio>().map_err(|error| Failure::Input(format!("--ratio: {error}"))));
+        let ratio = given(&arguments.ratio).map(|text| {
+            text.parse::<Ratio>()
+                .map_err(|error| Failure::Input(format!("--ratio: {error}")))
+        });
         let (zones, ratio): (Option<u32>, Option<Ratio>) = (zones.transpose()?, ratio.transpose()?);
         let (measured, zones, ratio) = match (zones, ratio) {
             (Some(zones), Some(ratio)) => (None, zones, ratio),
@@ -110,17 +128,29 @@ impl PlannedVolume {
                 let found = measure(&models[0], &arguments.trials)?;
                 // As many as real ones, but even, and not fewer than can be.
                 let measured_zones = found.zones.next_multiple_of(2).max(4);
-                let (zones, ratio) = (zones.unwrap_or(measured_zones), ratio.unwrap_or(found.ratio));
+                let (zones, ratio) = (
+                    zones.unwrap_or(measured_zones),
+                    ratio.unwrap_or(found.ratio),
+                );
                 (Some(found), zones, ratio)
             }
         };
-        let layout = LzvsConfig { zones, ratio, blocking: arguments.blocking };
-        let pair = Pair { zones: [0, 1].map(|drive: usize| models[drive].tracks().zone_rates()) };
+        let layout = LzvsConfig {
+            zones,
+            ratio,
+            blocking: arguments.blocking,
+        };
+        let pair = Pair {
+            zones: [0, 1].map(|drive: usize| models[drive].tracks().zone_rates()),
+        };
         let [a, b] = pair.members();
         let member_zones = pair.zones.iter().map(|zones| {
             zones
                 .iter()
-                .map(|zone| MemberZone { sectors: zone.sectors, bytes_per_s: zone.bytes_per_s })
+                .map(|zone| MemberZone {
+                    sectors: zone.sectors,
+                    bytes_per_s: zone.bytes_per_s,
+                })
                 .collect()
         });
         let mut geo = LzvsGeoConfig {
@@ -128,10 +158,15 @@ impl PlannedVolume {
             zones: Vec::new(),
             member_zones: member_zones.collect(),
         };
-        let of =
-            |name: &str, keys: Keys| pair.offer(name, &keys).map(|(offer, _)| offer).map_err(Failure::input);
+        let of = |name: &str, keys: Keys| {
+            pair.offer(name, &keys)
+                .map(|(offer, _)| offer)
+                .map_err(Failure::input)
+        };
         let planned = of("lzvs", keys_of(&layout)?)?;
-        let outer = pair.short_stroked(planned.floor_mb_per_s).map_err(Failure::input)?;
+        let outer = pair
+            .short_stroked(planned.floor_mb_per_s)
+            .map_err(Failure::input)?;
         let mut offers = vec![of("raid0", Keys::new())?];
         offers.extend(outer);
         offers.push(planned);
@@ -153,10 +188,17 @@ impl PlannedVolume {
     }
 
     fn text(&self) -> String {
-        let LzvsConfig { zones, ratio, blocking } = &self.layout;
+        let LzvsConfig {
+            zones,
+            ratio,
+            blocking,
+        } = &self.layout;
         let mut text = format!("{} and {}\n", self.drives[0], self.drives[1]);
         if let Some(found) = &self.measured {
-            text += &format!("measured on the first: {}\n", measure::text(found).replace('\n', "; "));
+            text += &format!(
+                "measured on the first: {}\n",
+                measure::text(found).replace('\n', "; ")
+            );
         }
         text += &format!("planned: ratio {ratio}, {zones} zones, blocking {blocking}\n");
         if self.unequal_sectors > Sectors::ZERO {
@@ -165,7 +207,17 @@ impl PlannedVolume {
                 "the drives differ: {size} GB of the larger have no counterpart, and are lost to raid0 and lzvs\n"
             );
         }
-        let mut lines = table(["zone", "counterpart", "ratio", "ideal", "sectors", "of counterpart"], &[]);
+        let mut lines = table(
+            [
+                "zone",
+                "counterpart",
+                "ratio",
+                "ideal",
+                "sectors",
+                "of counterpart",
+            ],
+            &[],
+        );
         for line in &self.zones {
             lines.add_row([
                 line.zone.to_string(),
@@ -176,7 +228,17 @@ impl PlannedVolume {
                 line.counterpart_sectors.0.to_string(),
             ]);
         }
-        let mut offers = table(["layout", "capacity GB", "kept %", "floor MB/s", "mean", "top"], &[0]);
+        let mut offers = table(
+            [
+                "layout",
+                "capacity GB",
+                "kept %",
+                "floor MB/s",
+                "mean",
+                "top",
+            ],
+            &[0],
+        );
         for offer in &self.offers {
             offers.add_row([
                 offer.layout.clone(),
@@ -189,7 +251,10 @@ impl PlannedVolume {
         }
         text += &format!("\n{lines}\n\n{offers}");
         let floor = |layout: &str| {
-            self.offers.iter().find(|offer| offer.layout == layout).map(|offer| offer.floor_mb_per_s)
+            self.offers
+                .iter()
+                .find(|offer| offer.layout == layout)
+                .map(|offer| offer.floor_mb_per_s)
         };
         if floor("lzvs") <= floor("raid0") {
             text += "\n\nlzvs has no higher floor than raid0 here: the rates of these drives do not fall from the first address to the last";
@@ -211,9 +276,15 @@ impl PlannedVolume {
 
     /// The stack file.
     fn stack(&self, floors: &[Floor]) -> String {
-        let LzvsConfig { zones, ratio, blocking } = &self.layout;
-        let mut text =
-            format!("title = {}\nseed = 1\n\n", json!(format!("{} and {}", self.drives[0], self.drives[1])));
+        let LzvsConfig {
+            zones,
+            ratio,
+            blocking,
+        } = &self.layout;
+        let mut text = format!(
+            "title = {}\nseed = 1\n\n",
+            json!(format!("{} and {}", self.drives[0], self.drives[1]))
+        );
         text += "# Large reads at random, one at a time: what the floor is about.\n\
                  [workload]\nkind = \"synthetic\"\nrequests = 1000\nsize = \"8MiB\"\n\
                  arrivals = { process = \"closed\", outstanding = 1 }\n\n[volume]\n";
@@ -224,10 +295,20 @@ impl PlannedVolume {
             false => format!("layout = \"lzvs-geo\"\nblocking = \"{blocking}\"\n"),
         };
         for name in &self.drives {
-            text += &format!("\n[[volume.members]]\ndrive = {}\n", json!(found_from(name)));
+            text += &format!(
+                "\n[[volume.members]]\ndrive = {}\n",
+                json!(found_from(name))
+            );
         }
-        for Floor { size, floor_mb_per_s } in floors {
-            text += &format!("\n[[volume.zones]]\nsize = {}\nfloor_mb_per_s = {floor_mb_per_s}\n", size.0);
+        for Floor {
+            size,
+            floor_mb_per_s,
+        } in floors
+        {
+            text += &format!(
+                "\n[[volume.zones]]\nsize = {}\nfloor_mb_per_s = {floor_mb_per_s}\n",
+                size.0
+            );
         }
         text
     }

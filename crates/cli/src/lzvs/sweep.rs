@@ -54,14 +54,21 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         let (stack, service) = arguments.reads.load(path)?;
         arguments.reads.sweep(&stack, service)
     };
-    let all = arguments.stacks.iter().map(swept).collect::<Result<Vec<_>, _>>()?;
+    let all = arguments
+        .stacks
+        .iter()
+        .map(swept)
+        .collect::<Result<Vec<_>, _>>()?;
     output.show(&all, text(&all))
 }
 
 impl Reads {
     /// A stack and its layers.
     pub(crate) fn load(&self, path: &Path) -> Result<(Stack, Service), Failure> {
-        let overrides = Overrides { set: self.set.clone(), ..Overrides::default() };
+        let overrides = Overrides {
+            set: self.set.clone(),
+            ..Overrides::default()
+        };
         let stack = Stack::load_for_clients(path, &overrides).map_err(Failure::input)?;
         let service = stack.serve().map_err(Failure::input)?;
         Ok((stack, service))
@@ -69,16 +76,26 @@ impl Reads {
 
     /// The size of each read, in whole sectors.
     pub(crate) fn sectors(&self) -> Result<Sectors, Failure> {
-        self.read_size.sectors().filter(|sectors| sectors.0 > 0).ok_or_else(|| {
-            Failure::Input(format!("--read-size {}: expected a positive multiple of 512", self.read_size))
-        })
+        self.read_size
+            .sectors()
+            .filter(|sectors| sectors.0 > 0)
+            .ok_or_else(|| {
+                Failure::Input(format!(
+                    "--read-size {}: expected a positive multiple of 512",
+                    self.read_size
+                ))
+            })
     }
 
     pub(crate) fn sweep(&self, stack: &Stack, service: Service) -> Result<Swept, Failure> {
         let capacity = service.shape.capacity();
         let mut target = SimulatedReads::new(service.graph, capacity, stack.seed());
-        let sweep = sweep(&mut target, self.sectors()?, self.points, self.trials).map_err(Failure::input)?;
-        Ok(Swept { name: stack.name().to_owned(), sweep })
+        let sweep = sweep(&mut target, self.sectors()?, self.points, self.trials)
+            .map_err(Failure::input)?;
+        Ok(Swept {
+            name: stack.name().to_owned(),
+            sweep,
+        })
     }
 }
 
@@ -89,7 +106,12 @@ fn text(all: &[Swept]) -> String {
         let cells: Vec<String> = all.iter().map(|swept| value(&swept.sweep)).collect();
         [label, cells.join("  ")]
     };
-    let width = all.iter().map(|swept| swept.name.len()).max().unwrap_or(0).max(14);
+    let width = all
+        .iter()
+        .map(|swept| swept.name.len())
+        .max()
+        .unwrap_or(0)
+        .max(14);
     let padded = |text: String| format!("{text:>width$}");
     let heading: Vec<String> = all.iter().map(|swept| padded(swept.name.clone())).collect();
     let mut table = table(["address %", &heading.join("  ")], &[]);
@@ -98,8 +120,11 @@ fn text(all: &[Swept]) -> String {
         table.add_row(line(format!("{:.0}", point.percent), &cell));
     }
     type Figure = (&'static str, fn(&Sweep) -> f64);
-    let figures: [Figure; 3] =
-        [("mean ms", |it| it.mean_ms), ("std dev ms", |it| it.std_dev_ms), ("max ms", |it| it.max_ms)];
+    let figures: [Figure; 3] = [
+        ("mean ms", |it| it.mean_ms),
+        ("std dev ms", |it| it.std_dev_ms),
+        ("max ms", |it| it.max_ms),
+    ];
     for (label, of) in figures {
         let cell = |sweep: &Sweep| {
             let change = match std::ptr::eq(sweep, first) {

@@ -33,10 +33,22 @@ struct Checked {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let checked: Vec<Checked> =
-        arguments.stacks.iter().map(|file| check(file, &arguments.changes)).collect::<Result<_, _>>()?;
+    let checked: Vec<Checked> = arguments
+        .stacks
+        .iter()
+        .map(|file| check(file, &arguments.changes))
+        .collect::<Result<_, _>>()?;
     let mut table = table(
-        ["stack", "layout", "drives", "usable", "raw", "survives", "seed", "configuration"],
+        [
+            "stack",
+            "layout",
+            "drives",
+            "usable",
+            "raw",
+            "survives",
+            "seed",
+            "configuration",
+        ],
         &[0, 1, 7],
     );
     for stack in &checked {

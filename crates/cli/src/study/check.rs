@@ -36,7 +36,12 @@ pub(crate) struct Arguments {
 
     /// Judge again with so many other sets of seeds, each as large as the
     /// study's.
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
     pub(super) seeds: u32,
 
     /// Judge again with every other value of each choice that the source leaves
@@ -97,13 +102,22 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             "--count and --record are about --seeds and --vary-free; give one".into(),
         ));
     }
-    let loaded = arguments.selection.load(&arguments.set, &arguments.traces)?;
+    let loaded = arguments
+        .selection
+        .load(&arguments.set, &arguments.traces)?;
     check_targets(&arguments.reporting, &loaded.studies, &arguments.traces)?;
     let checked = check_all(&loaded)?;
-    let answer = Answer { verdict: verdict(&checked), checked: &checked, version: VERSION };
+    let answer = Answer {
+        verdict: verdict(&checked),
+        checked: &checked,
+        version: VERSION,
+    };
     let shown = output.show(&checked, text(&checked));
     write_page(&arguments.reporting, &answer, &loaded.studies).and(shown)?;
-    let passes = checked.iter().flat_map(|study| &study.claims).all(|claim| claim.verdict.passes());
+    let passes = checked
+        .iter()
+        .flat_map(|study| &study.claims)
+        .all(|claim| claim.verdict.passes());
     if passes { Ok(()) } else { Err(Failure::Checks) }
 }
 
@@ -138,8 +152,11 @@ pub(super) fn check_targets(
 /// What people have written of studies: their files and their stacks.
 fn files(studies: &[Study]) -> Vec<PathBuf> {
     let stack = |study: &Study| Some(study.folder().join(study.config.stack.as_ref()?));
-    let mut files: Vec<PathBuf> =
-        studies.iter().flat_map(|study| [Some(study.file.clone()), stack(study)]).flatten().collect();
+    let mut files: Vec<PathBuf> = studies
+        .iter()
+        .flat_map(|study| [Some(study.file.clone()), stack(study)])
+        .flatten()
+        .collect();
     let mut seen = HashSet::new();
     files.retain(|file| seen.insert(file.clone()));
     files
@@ -151,7 +168,13 @@ pub(super) fn write_page<T: Serialize>(
     answer: &T,
     studies: &[Study],
 ) -> Result<(), Failure> {
-    reporting.write(answer, &files(studies).iter().map(PathBuf::as_path).collect::<Vec<&Path>>())
+    reporting.write(
+        answer,
+        &files(studies)
+            .iter()
+            .map(PathBuf::as_path)
+            .collect::<Vec<&Path>>(),
+    )
 }
 
 /// The claims of a study, held against what `record` has.
@@ -161,21 +184,42 @@ pub(super) fn check<'a>(
     loaded: &Loaded,
     record: Option<&Record>,
 ) -> Checked<'a> {
-    let Loaded { run_list, results, .. } = loaded;
+    let Loaded {
+        run_list, results, ..
+    } = loaded;
     let table = |variation| run_list.table(index, study, variation, results);
-    let variants = study.config.variants.iter().enumerate().map(|(number, variant)| {
-        let variation = Variation::Variant(number);
-        let touched = study.claims.iter().filter(|claim| run_list.touches(index, variation, claim));
-        let claims = touched.map(|claim| claim.judge_plainly(study, &table(variation))).collect();
-        Changed { title: &variant.title, claims }
-    });
+    let variants = study
+        .config
+        .variants
+        .iter()
+        .enumerate()
+        .map(|(number, variant)| {
+            let variation = Variation::Variant(number);
+            let touched = study
+                .claims
+                .iter()
+                .filter(|claim| run_list.touches(index, variation, claim));
+            let claims = touched
+                .map(|claim| claim.judge_plainly(study, &table(variation)))
+                .collect();
+            Changed {
+                title: &variant.title,
+                claims,
+            }
+        });
     Checked {
         study: &study.id,
         title: &study.config.title,
         question: &study.config.question,
         source: &study.config.source,
-        tried: record.map(|record| record.tried.clone()).unwrap_or_default(),
-        claims: study.claims.iter().map(|claim| claim.judge(study, &table, record)).collect(),
+        tried: record
+            .map(|record| record.tried.clone())
+            .unwrap_or_default(),
+        claims: study
+            .claims
+            .iter()
+            .map(|claim| claim.judge(study, &table, record))
+            .collect(),
         variants: variants.collect(),
         figures: drawn(study, &table(Variation::Base)),
     }
@@ -186,8 +230,13 @@ fn text(checked: &[Checked<'_>]) -> String {
     for study in checked {
         let _ = writeln!(text, "{}\n{}\n", study.study, lines(&study.claims));
         for variant in &study.variants {
-            let _ =
-                writeln!(text, "{}, changed: {}\n{}\n", study.study, variant.title, lines(&variant.claims));
+            let _ = writeln!(
+                text,
+                "{}, changed: {}\n{}\n",
+                study.study,
+                variant.title,
+                lines(&variant.claims)
+            );
         }
     }
     text + &verdict(checked)
@@ -197,19 +246,33 @@ fn text(checked: &[Checked<'_>]) -> String {
 pub(super) fn verdict(checked: &[Checked<'_>]) -> String {
     let claims = || checked.iter().flat_map(|study| &study.claims);
     let hold = claims().filter(|claim| claim.verdict.passes()).count();
-    let not_run = claims().filter(|claim| claim.verdict == Verdict::NotRun).count();
+    let not_run = claims()
+        .filter(|claim| claim.verdict == Verdict::NotRun)
+        .count();
     let not_run = match not_run {
         0 => String::new(),
         1 => "; 1 was not run yet".to_owned(),
         many => format!("; {many} were not run yet"),
     };
-    format!("{hold} of {} claims hold, or a variant restores them{not_run}.", claims().count())
+    format!(
+        "{hold} of {} claims hold, or a variant restores them{not_run}.",
+        claims().count()
+    )
 }
 
 fn lines(claims: &[Judged]) -> String {
-    let mut table = table(["claim", "published", "obtained", "verdict", "what"], &[0, 1, 2, 3, 4]);
+    let mut table = table(
+        ["claim", "published", "obtained", "verdict", "what"],
+        &[0, 1, 2, 3, 4],
+    );
     for claim in claims {
-        table.add_row([&claim.id, &claim.published, &claim.shown, claim.verdict.text(), &claim.says]);
+        table.add_row([
+            &claim.id,
+            &claim.published,
+            &claim.shown,
+            claim.verdict.text(),
+            &claim.says,
+        ]);
     }
     let mut text = table.trim_fmt();
     for claim in claims {

@@ -28,21 +28,30 @@ pub(super) fn run_tasks(
     let mut failures = Vec::new();
     let mut done = 0;
     let said = thread::scope(|scope| -> Result<String, StudyError> {
-        let (stdin, stdout, mut stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (stdin, stdout, mut stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
         scope.spawn(move || ask(stdin, tasks, scheduler));
         // Read beside the results, so that neither waits for the other.
         let said = scope.spawn(move || {
             let mut said = String::new();
-            let _ = stderr.as_mut().map(|stderr| stderr.read_to_string(&mut said));
+            let _ = stderr
+                .as_mut()
+                .map(|stderr| stderr.read_to_string(&mut said));
             said
         });
-        let mut lines = stdout.map(BufReader::new).into_iter().flat_map(BufReader::lines);
+        let mut lines = stdout
+            .map(BufReader::new)
+            .into_iter()
+            .flat_map(BufReader::lines);
         let heard = lines.try_for_each(|line| {
             let (task, outcome) = read(&line.map_err(of_python)?, tasks)?;
             match outcome {
                 Outcome::Kept(kept) => writer.add(task, &kept)?,
                 Outcome::Failed(problem) => {
-                    failures.push(StudyError::Elsewhere { name: task.name.clone(), problem });
+                    failures.push(StudyError::Elsewhere {
+                        name: task.name.clone(),
+                        problem,
+                    });
                 }
             }
             done += 1;
@@ -59,9 +68,18 @@ pub(super) fn run_tasks(
     let merged = writer.merge();
     let (said, status) = (said?, status?);
     if done < tasks.len() {
-        let last = said.lines().last().map_or_else(|| status.to_string(), str::to_owned);
-        let problem = format!("{done} of {} runs came back and are kept: {last}", tasks.len());
-        return Err(StudyError::Elsewhere { name: "--dask".into(), problem });
+        let last = said
+            .lines()
+            .last()
+            .map_or_else(|| status.to_string(), str::to_owned);
+        let problem = format!(
+            "{done} of {} runs came back and are kept: {last}",
+            tasks.len()
+        );
+        return Err(StudyError::Elsewhere {
+            name: "--dask".into(),
+            problem,
+        });
     }
     StudyError::of_runs(failures, tasks.len()).and(merged)
 }
@@ -74,14 +92,21 @@ fn start() -> Result<Child, StudyError> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|source| StudyError::Host { what: "run", path: PathBuf::from(python), source })
+        .map_err(|source| StudyError::Host {
+            what: "run",
+            path: PathBuf::from(python),
+            source,
+        })
 }
 
 /// A process that has ended reads nothing more; what it said tells why.
 fn ask(to: Option<ChildStdin>, tasks: &[Task], scheduler: &str) -> io::Result<()> {
-    let Some(mut to) = to.map(io::BufWriter::new) else { return Ok(()) };
+    let Some(mut to) = to.map(io::BufWriter::new) else {
+        return Ok(());
+    };
     let (program, folder) = (env::current_exe()?, env::current_dir()?);
-    let order = json!({ "scheduler": scheduler, "program": program, "build": VERSION, "folder": folder });
+    let order =
+        json!({ "scheduler": scheduler, "program": program, "build": VERSION, "folder": folder });
     writeln!(to, "{order}")?;
     for task in tasks {
         writeln!(to, "{}", serde_json::to_string(task)?)?;
@@ -92,7 +117,10 @@ fn ask(to: Option<ChildStdin>, tasks: &[Task], scheduler: &str) -> io::Result<()
 /// A line: the number of a run, and what came of it.
 fn read<'a>(line: &str, tasks: &'a [Task]) -> Result<(&'a Task, Outcome), StudyError> {
     let parsed = line.split_once(' ').and_then(|(number, outcome)| {
-        Some((tasks.get(number.parse::<usize>().ok()?)?, serde_json::from_str(outcome).ok()?))
+        Some((
+            tasks.get(number.parse::<usize>().ok()?)?,
+            serde_json::from_str(outcome).ok()?,
+        ))
     });
     parsed.ok_or_else(|| StudyError::Elsewhere {
         name: "--dask".into(),
@@ -101,5 +129,9 @@ fn read<'a>(line: &str, tasks: &'a [Task]) -> Result<(&'a Task, Outcome), StudyE
 }
 
 fn of_python(source: io::Error) -> StudyError {
-    StudyError::Host { what: "hear from", path: "python3".into(), source }
+    StudyError::Host {
+        what: "hear from",
+        path: "python3".into(),
+        source,
+    }
 }

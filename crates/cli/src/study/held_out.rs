@@ -47,23 +47,41 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         vary_free: arguments.vary_free,
         replications: arguments.replications.map(NonZeroU32::get),
     };
-    let (studies, store) = (arguments.selection.find_with(&arguments.traces)?, arguments.selection.store());
+    let (studies, store) = (
+        arguments.selection.find_with(&arguments.traces)?,
+        arguments.selection.store(),
+    );
     check_targets(&arguments.reporting, &studies, &arguments.traces)?;
     let jobs = jobs(arguments.jobs);
-    let run_list = RunList::held_out(&studies, &extent, &arguments.set, jobs).map_err(Failure::input)?;
+    let run_list =
+        RunList::held_out(&studies, &extent, &arguments.set, jobs).map_err(Failure::input)?;
     let results = store.read(&run_list.keys()).map_err(Failure::input)?;
     let (runs, missing) = (run_list.tasks.len(), run_list.missing(&results).len());
     let cost = format!("{missing} of {runs} runs are to be done, {jobs} at a time");
     if arguments.count {
-        return output.show(&Cost { runs, runs_missing: missing }, cost);
+        return output.show(
+            &Cost {
+                runs,
+                runs_missing: missing,
+            },
+            cost,
+        );
     }
     if !output.json() {
         eprintln!("{cost}");
     }
     let done = run_missing(&run_list, &store, Crew::Threads(jobs), output)?;
     let results = store.read(&run_list.keys()).map_err(Failure::input)?;
-    let loaded = Loaded { studies, run_list, results };
-    let Loaded { studies, run_list, results } = &loaded;
+    let loaded = Loaded {
+        studies,
+        run_list,
+        results,
+    };
+    let Loaded {
+        studies,
+        run_list,
+        results,
+    } = &loaded;
     let mut records = Vec::new();
     for (index, study) in studies.iter().enumerate() {
         let record = Record::new(index, study, &extent, run_list, results);
@@ -71,13 +89,23 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         records.push((study, record.ok_or_else(|| Failure::Input(message()))?));
     }
     let each = || records.iter().enumerate();
-    let checked =
-        || each().map(|(index, (study, record))| check(index, study, &loaded, Some(record))).collect();
+    let checked = || {
+        each()
+            .map(|(index, (study, record))| check(index, study, &loaded, Some(record)))
+            .collect()
+    };
     let checked: Option<Vec<Checked<'_>>> = arguments.reporting.wanted().then(checked);
     let held = each().map(|(index, (study, record))| {
         let table = |variation: Variation| run_list.table(index, study, variation, results);
-        let claims = study.claims.iter().map(|claim| claim.judge(study, &table, Some(record)));
-        HeldStudy { study: &study.id, tried: record.tried.clone(), claims: claims.collect() }
+        let claims = study
+            .claims
+            .iter()
+            .map(|claim| claim.judge(study, &table, Some(record)));
+        HeldStudy {
+            study: &study.id,
+            tried: record.tried.clone(),
+            claims: claims.collect(),
+        }
     });
     let held = held.collect();
     let written = match arguments.record {
@@ -85,7 +113,14 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         false => Vec::new(),
     };
     let verdict = checked.as_deref().map(verdict);
-    let held = Held { runs: done, runs_done_before: runs - done, studies: held, written, verdict, checked };
+    let held = Held {
+        runs: done,
+        runs_done_before: runs - done,
+        studies: held,
+        written,
+        verdict,
+        checked,
+    };
     let shown = output.show(&held, text(&held, studies));
     write_page(&arguments.reporting, &held, studies).and(shown)
 }
@@ -94,7 +129,10 @@ fn text(held: &Held<'_>, studies: &[Study]) -> String {
     let mut text = String::new();
     for study in &held.studies {
         let _ = writeln!(text, "{}: {}", study.study, study.tried.join("; "));
-        let mut table = table(["claim", "obtained", "verdict", "another verdict with"], &[0, 1, 2, 3]);
+        let mut table = table(
+            ["claim", "obtained", "verdict", "another verdict with"],
+            &[0, 1, 2, 3],
+        );
         for claim in &study.claims {
             let flips = claim.flips.join("; ");
             table.add_row([&claim.id, &claim.shown, claim.verdict.text(), &flips]);
@@ -103,7 +141,12 @@ fn text(held: &Held<'_>, studies: &[Study]) -> String {
     }
     let claims = || held.studies.iter().flat_map(|study| &study.claims);
     let survive = claims().filter(|claim| claim.flips.is_empty()).count();
-    let _ = write!(text, "{survive} of {} verdicts of {} studies survive.", claims().count(), studies.len());
+    let _ = write!(
+        text,
+        "{survive} of {} verdicts of {} studies survive.",
+        claims().count(),
+        studies.len()
+    );
     for file in &held.written {
         let _ = write!(text, "\nwritten: {}", file.display());
     }

@@ -50,7 +50,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     }
     let studies = arguments.selection.find()?;
     let lines: Vec<Line<'_>> = studies.iter().map(Line::new).collect();
-    let mut table = table(["study", "points", "seeds", "claims", "short", "title"], &[0, 4, 5]);
+    let mut table = table(
+        ["study", "points", "seeds", "claims", "short", "title"],
+        &[0, 4, 5],
+    );
     for line in &lines {
         table.add_row([
             line.id.to_owned(),

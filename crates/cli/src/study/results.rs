@@ -57,7 +57,9 @@ struct Found<'a> {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let loaded = arguments.selection.load(&arguments.set, &Traces::default())?;
+    let loaded = arguments
+        .selection
+        .load(&arguments.set, &Traces::default())?;
     match arguments.best {
         Some(metric) => show_best(&loaded, metric, arguments.over.as_deref(), output),
         None => pages(&loaded, arguments, output),
@@ -65,13 +67,22 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 fn pages(loaded: &Loaded, arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let Loaded { studies, run_list, results, .. } = loaded;
+    let Loaded {
+        studies,
+        run_list,
+        results,
+        ..
+    } = loaded;
     let (runs, missing) = (run_list.tasks.len(), run_list.missing(results).len());
     let nothing = runs == 0 && studies.iter().any(|study| study.config.stack.is_some());
     if arguments.write && (nothing || missing > 0) {
-        let lacking =
-            if nothing { "no run has".to_owned() } else { format!("{missing} of {runs} runs have no") };
-        let message = format!("{lacking} results here, and a page needs all; `fullstroke study run` first");
+        let lacking = if nothing {
+            "no run has".to_owned()
+        } else {
+            format!("{missing} of {runs} runs have no")
+        };
+        let message =
+            format!("{lacking} results here, and a page needs all; `fullstroke study run` first");
         return Err(Failure::Input(message));
     }
     let written = match arguments.write {
@@ -79,20 +90,39 @@ fn pages(loaded: &Loaded, arguments: &Arguments, output: &Output) -> Result<(), 
         false => Vec::new(),
     };
     let drifted = drifted(studies, run_list, results).map_err(Failure::input)?;
-    let pages = Pages { written, drifted, runs_missing: missing, runs };
-    let mut lines: Vec<String> =
-        pages.written.iter().map(|path| format!("written: {}", path.display())).collect();
+    let pages = Pages {
+        written,
+        drifted,
+        runs_missing: missing,
+        runs,
+    };
+    let mut lines: Vec<String> = pages
+        .written
+        .iter()
+        .map(|path| format!("written: {}", path.display()))
+        .collect();
     lines.extend(pages.drifted.iter().cloned());
     lines.push(match (pages.runs, pages.runs_missing) {
         (0, _) => "no runs have results here".to_owned(),
         (runs, 0) => format!("{runs} runs, all done"),
-        (runs, missing) => format!("{missing} of {runs} runs have no results here; `fullstroke study run`"),
+        (runs, missing) => {
+            format!("{missing} of {runs} runs have no results here; `fullstroke study run`")
+        }
     });
     output.show(&pages, lines.join("\n"))?;
-    if arguments.check && !pages.drifted.is_empty() { Err(Failure::Checks) } else { Ok(()) }
+    if arguments.check && !pages.drifted.is_empty() {
+        Err(Failure::Checks)
+    } else {
+        Ok(())
+    }
 }
 
-fn show_best(loaded: &Loaded, metric: Metric, over: Option<&str>, output: &Output) -> Result<(), Failure> {
+fn show_best(
+    loaded: &Loaded,
+    metric: Metric,
+    over: Option<&str>,
+    output: &Output,
+) -> Result<(), Failure> {
     let mut found = Vec::new();
     for (index, study) in loaded.studies.iter().enumerate() {
         found.push(of_study(index, study, loaded, metric, over)?);
@@ -108,21 +138,45 @@ fn of_study<'a>(
     metric: Metric,
     over: Option<&str>,
 ) -> Result<Found<'a>, Failure> {
-    let results = loaded.run_list.table(index, study, Variation::Base, &loaded.results);
+    let results = loaded
+        .run_list
+        .table(index, study, Variation::Base, &loaded.results);
     let best = best(study, &results, metric, over).map_err(Failure::input)?;
-    Ok(Found { study: &study.id, by: metric.name(), best })
+    Ok(Found {
+        study: &study.id,
+        by: metric.name(),
+        best,
+    })
 }
 
 fn text(found: &Found<'_>) -> String {
     if found.best.is_empty() {
-        return format!("{}: nothing to compare was run yet; `fullstroke study run`", found.study);
+        return format!(
+            "{}: nothing to compare was run yet; `fullstroke study run`",
+            found.study
+        );
     }
-    let mut table =
-        table(["at", "best", &found.by, "± 95 %", "next", "behind by", "± 95 %", ""], &[0, 1, 4, 7]);
+    let mut table = table(
+        [
+            "at",
+            "best",
+            &found.by,
+            "± 95 %",
+            "next",
+            "behind by",
+            "± 95 %",
+            "",
+        ],
+        &[0, 1, 4, 7],
+    );
     let width = |width: Option<f64>| width.map_or_else(|| "-".to_owned(), number);
     for best in &found.best {
-        let mut row =
-            vec![best.others.clone(), best.best.clone(), number(best.value), width(best.ci_half_width)];
+        let mut row = vec![
+            best.others.clone(),
+            best.best.clone(),
+            number(best.value),
+            width(best.ci_half_width),
+        ];
         match &best.runner_up {
             Some(next) => row.extend([
                 next.name.clone(),

@@ -58,15 +58,29 @@ struct Done<'a> {
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let began = Instant::now();
-    let (studies, store) = (arguments.selection.find_with(&arguments.traces)?, arguments.selection.store());
+    let (studies, store) = (
+        arguments.selection.find_with(&arguments.traces)?,
+        arguments.selection.store(),
+    );
     check_targets(&arguments.reporting, &studies, &arguments.traces)?;
     let jobs = jobs(arguments.jobs);
     let run_list = RunList::new(&studies, &arguments.set, jobs).map_err(Failure::input)?;
-    let crew = arguments.dask.as_deref().map_or(Crew::Threads(jobs), Crew::Dask);
+    let crew = arguments
+        .dask
+        .as_deref()
+        .map_or(Crew::Threads(jobs), Crew::Dask);
     let runs = run_missing(&run_list, &store, crew, output)?;
     let results = store.read(&run_list.keys()).map_err(Failure::input)?;
-    let loaded = Loaded { studies, run_list, results };
-    let checked = arguments.reporting.wanted().then(|| check_all(&loaded)).transpose()?;
+    let loaded = Loaded {
+        studies,
+        run_list,
+        results,
+    };
+    let checked = arguments
+        .reporting
+        .wanted()
+        .then(|| check_all(&loaded))
+        .transpose()?;
     let done = Done {
         studies: loaded.studies.len(),
         runs,

@@ -42,7 +42,12 @@ impl<'a> Shown<'a> {
             id: &study.id,
             file: study.file.display().to_string(),
             digest: &study.digest,
-            points: study.matrix.points().iter().map(|point| study.matrix.describe(point)).collect(),
+            points: study
+                .matrix
+                .points()
+                .iter()
+                .map(|point| study.matrix.describe(point))
+                .collect(),
             config: &study.config,
             axes: &study.matrix.axes,
             choices: &study.choices,
@@ -56,10 +61,23 @@ impl fmt::Display for Shown<'_> {
         writeln!(f, "{}: {}", self.id, config.title)?;
         writeln!(f, "  {}", config.question)?;
         writeln!(f, "  source: {}", config.source)?;
-        let seeds = if config.replications == 1 { "seed" } else { "seeds" };
-        write!(f, "  {} points, {} {seeds} each", self.points.len(), config.replications)?;
+        let seeds = if config.replications == 1 {
+            "seed"
+        } else {
+            "seeds"
+        };
+        write!(
+            f,
+            "  {} points, {} {seeds} each",
+            self.points.len(),
+            config.replications
+        )?;
         for axis in self.axes {
-            let names: Vec<&str> = axis.values.iter().map(|value| value.name.as_str()).collect();
+            let names: Vec<&str> = axis
+                .values
+                .iter()
+                .map(|value| value.name.as_str())
+                .collect();
             write!(f, "\n  {}: {}", axis.name, names.join(", "))?;
         }
         for claim in &config.claims {
@@ -73,12 +91,24 @@ impl fmt::Display for Shown<'_> {
             write!(f, "\n  changed: {}", variant.title)?;
         }
         for choice in self.choices {
-            let values: Vec<&str> = choice.values.iter().map(|value| value.name.as_str()).collect();
+            let values: Vec<&str> = choice
+                .values
+                .iter()
+                .map(|value| value.name.as_str())
+                .collect();
             let (choice, values) = (&choice.config, values.join(", "));
-            write!(f, "\n  free: {}: {}; else {values}", choice.name, choice.taken)?;
+            write!(
+                f,
+                "\n  free: {}: {}; else {values}",
+                choice.name, choice.taken
+            )?;
         }
         for sentence in &config.untestable {
-            write!(f, "\n  not testable: “{}” ({}): {}", sentence.quote, sentence.at, sentence.why)?;
+            write!(
+                f,
+                "\n  not testable: “{}” ({}): {}",
+                sentence.quote, sentence.at, sentence.why
+            )?;
         }
         Ok(())
     }

@@ -24,7 +24,10 @@ pub(super) enum Outcome {
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.build != VERSION {
-        let message = format!("this is build {VERSION}; expected {}, the one that asks", arguments.build);
+        let message = format!(
+            "this is build {VERSION}; expected {}, the one that asks",
+            arguments.build
+        );
         return Err(Failure::Input(message));
     }
     let known = Digests::default();
@@ -32,7 +35,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), Failure> {
     for (index, line) in io::stdin().lock().lines().enumerate() {
         let task = line.map_err(Failure::input).and_then(|line| {
             let task: Result<Task, _> = serde_json::from_str(&line);
-            task.map_err(|error| Failure::Input(format!("standard input, line {}: {error}", index + 1)))
+            task.map_err(|error| {
+                Failure::Input(format!("standard input, line {}: {error}", index + 1))
+            })
         })?;
         let outcome = match task.run_elsewhere(&known) {
             Ok(kept) => Outcome::Kept(kept),

@@ -30,13 +30,20 @@ const TRACK_CELLS_MIN: usize = 8;
 
 /// Draws the screen: a title, as many lines as there is room for, and a footer.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
-    let [title, body, footer] =
-        Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)])
-            .areas(frame.area());
+    let [title, body, footer] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Fill(1),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
     let lines = lines(view, usize::from(body.width));
     let first = view.scrolled.min(last_scroll(lines.len(), body.height));
     let below = lines.len().saturating_sub(first + usize::from(body.height));
-    let shown: Vec<Line<'_>> = lines.into_iter().skip(first).take(usize::from(body.height)).collect();
+    let shown: Vec<Line<'_>> = lines
+        .into_iter()
+        .skip(first)
+        .take(usize::from(body.height))
+        .collect();
     frame.render_widget(title_line(view), title);
     frame.render_widget(Text::from(shown), body);
     frame.render_widget(footer_line(view, first, below), footer);
@@ -54,7 +61,13 @@ pub(super) fn furthest(view: &View<'_>, height: u16) -> usize {
 }
 
 fn title_line(view: &View<'_>) -> Line<'static> {
-    let Status { version, uptime_s, clients, speed, .. } = view.now;
+    let Status {
+        version,
+        uptime_s,
+        clients,
+        speed,
+        ..
+    } = view.now;
     let speed = speed.map_or("no delay".to_owned(), |speed| format!("{speed}x"));
     let up = *uptime_s as u64;
     let (hours, minutes, seconds) = (up / 3600, up / 60 % 60, up % 60);
@@ -94,16 +107,26 @@ fn export(
     lines: &mut Vec<Line<'static>>,
 ) {
     let span = Span::between(before, now);
-    lines.push(Line::styled(look.signs.rule.to_string().repeat(width), look.quiet()));
+    lines.push(Line::styled(
+        look.signs.rule.to_string().repeat(width),
+        look.quiet(),
+    ));
     let size = capacity(now.usable_bytes);
     let title = format!("{}: {}, {size}", now.name, now.layout);
     lines.push(Line::styled(cut(&title, width, look), look.title()));
     // What is well needs no line.
     if now.health.state != VolumeState::Whole || now.health.data_lost {
-        lines.push(Line::styled(cut(&now.health.words(), width, look), look.warning()));
+        lines.push(Line::styled(
+            cut(&now.health.words(), width, look),
+            look.warning(),
+        ));
     }
     for rebuild in &now.health.rebuilds {
-        lines.push(Line::from(cut(&format!("rebuilding {}", rebuild.words()), width, look)));
+        lines.push(Line::from(cut(
+            &format!("rebuilding {}", rebuild.words()),
+            width,
+            look,
+        )));
     }
     for geared in &now.health.gears {
         lines.push(Line::from(cut(&geared.words(), width, look)));
@@ -132,7 +155,10 @@ fn operations(
     lines: &mut Vec<Line<'static>>,
 ) {
     lines.push(Line::styled(
-        format!("{:<8}{:>12}{:>12}{:>12}{:>12}", "", "I/O per s", "MB/s", "mean ms", "errors"),
+        format!(
+            "{:<8}{:>12}{:>12}{:>12}{:>12}",
+            "", "I/O per s", "MB/s", "mean ms", "errors"
+        ),
         look.quiet(),
     ));
     let (earlier, operations) = (&before.operations, &now.operations);
@@ -149,7 +175,12 @@ fn operations(
     }
 }
 
-fn operation(name: &str, span: Span, before: &OperationStatus, now: &OperationStatus) -> Line<'static> {
+fn operation(
+    name: &str,
+    span: Span,
+    before: &OperationStatus,
+    now: &OperationStatus,
+) -> Line<'static> {
     let rates = span.operation(before, now);
     let response = rates.response_ms.map_or("-".to_owned(), brief);
     Line::from(format!(
@@ -191,7 +222,13 @@ fn drives(
     }
 }
 
-fn row(look: Look, span: Span, before: &DriveStatus, now: &DriveStatus, track: usize) -> Line<'static> {
+fn row(
+    look: Look,
+    span: Span,
+    before: &DriveStatus,
+    now: &DriveStatus,
+    track: usize,
+) -> Line<'static> {
     let rates = span.drive(before, now);
     let name = cut(&now.name, NAME_WIDTH, look);
     let (left, head, right) = arm(look, now, track);
@@ -220,7 +257,8 @@ fn bar(look: Look, requests: u32) -> String {
     let share = (f64::from(requests) / BAR_REQUESTS).min(1.0);
     // A request that is alone shows as well.
     let parts = (share * parts_max as f64).ceil() as usize;
-    let mut bar: String = std::iter::repeat_n(signs[signs.len() - 1], parts / signs.len()).collect();
+    let mut bar: String =
+        std::iter::repeat_n(signs[signs.len() - 1], parts / signs.len()).collect();
     if let Some(part) = (parts % signs.len()).checked_sub(1) {
         bar.push(signs[part]);
     }
@@ -234,7 +272,11 @@ fn arm(look: Look, drive: &DriveStatus, track: usize) -> (String, String, String
     let last = track.saturating_sub(1);
     let at = ((drive.head_share.clamp(0.0, 1.0) * last as f64).round() as usize).min(last);
     let platter = |cells: usize| signs.track.to_string().repeat(cells);
-    let head = if drive.busy { signs.busy_head } else { signs.idle_head };
+    let head = if drive.busy {
+        signs.busy_head
+    } else {
+        signs.idle_head
+    };
     (platter(at), head.to_string(), platter(last - at))
 }
 
@@ -247,7 +289,11 @@ fn state(drive: &DriveStatus) -> String {
 
 /// A share as whole percent; `-` if it is no number.
 fn percent(share: f64) -> String {
-    if share.is_nan() { "-".to_owned() } else { format!("{:.0}%", 100.0 * share) }
+    if share.is_nan() {
+        "-".to_owned()
+    } else {
+        format!("{:.0}%", 100.0 * share)
+    }
 }
 
 /// At most `width` signs of `text`.

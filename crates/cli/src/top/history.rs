@@ -15,7 +15,10 @@ pub(super) struct History {
 
 impl History {
     pub(super) fn new(first: Status) -> History {
-        History { before: VecDeque::new(), now: first }
+        History {
+            before: VecDeque::new(),
+            now: first,
+        }
     }
 
     /// Another look.
@@ -44,7 +47,11 @@ impl History {
 
 fn same_exports(one: &Status, other: &Status) -> bool {
     let shape = |status: &Status| -> Vec<(String, usize)> {
-        status.exports.iter().map(|export| (export.name.clone(), export.drives.len())).collect()
+        status
+            .exports
+            .iter()
+            .map(|export| (export.name.clone(), export.drives.len()))
+            .collect()
     };
     shape(one) == shape(other)
 }
@@ -54,7 +61,13 @@ mod tests {
     use super::*;
 
     fn status(uptime_s: f64) -> Status {
-        Status { version: String::new(), uptime_s, speed: None, clients: 0, exports: Vec::new() }
+        Status {
+            version: String::new(),
+            uptime_s,
+            speed: None,
+            clients: 0,
+            exports: Vec::new(),
+        }
     }
 
     #[test]

@@ -49,7 +49,10 @@ impl Keys {
         } else {
             OpenOptions::new().read(true).open("/dev/tty")?.into()
         };
-        Ok(Keys { terminal, waiting: VecDeque::new() })
+        Ok(Keys {
+            terminal,
+            waiting: VecDeque::new(),
+        })
     }
 
     /// The next key, if it comes soon enough.
@@ -71,12 +74,19 @@ impl Keys {
 
     fn is_readable(&self, patience: Duration) -> io::Result<bool> {
         let mut waiting = [PollFd::new(&self.terminal, PollFlags::IN)];
-        let limit = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
+        let limit = Timespec {
+            tv_sec: patience.as_secs() as i64,
+            tv_nsec: patience.subsec_nanos().into(),
+        };
         match poll(&mut waiting, Some(&limit)) {
             // A signal, which whoever calls looks at.
             Ok(0) | Err(Errno::INTR) => Ok(false),
             // Keys that were pressed before it was closed want nothing any more.
-            Ok(_) if waiting[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) => {
+            Ok(_)
+                if waiting[0]
+                    .revents()
+                    .intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) =>
+            {
                 Err(gone())
             }
             Ok(_) => Ok(true),
@@ -97,7 +107,9 @@ fn parse(mut bytes: &[u8]) -> Vec<Key> {
         bytes = rest;
         keys.extend(match (*first, rest) {
             (ESCAPE, [b'[' | b'O', sequence @ ..]) => {
-                let length = sequence.iter().position(|byte| (0x40..=0x7e).contains(byte));
+                let length = sequence
+                    .iter()
+                    .position(|byte| (0x40..=0x7e).contains(byte));
                 let Some(length) = length else { return keys };
                 bytes = &sequence[length + 1..];
                 named(&sequence[..=length])

@@ -32,22 +32,37 @@ const UNICODE: Signs = Signs {
     cut: '…',
 };
 
-const ASCII: Signs = Signs { bar: &['#'], track: '-', busy_head: '@', idle_head: 'o', rule: '-', cut: '~' };
+const ASCII: Signs = Signs {
+    bar: &['#'],
+    track: '-',
+    busy_head: '@',
+    idle_head: 'o',
+    rule: '-',
+    cut: '~',
+};
 
 impl Look {
     pub(super) fn new(colours: bool, unicode: bool) -> Look {
-        Look { colours, signs: if unicode { UNICODE } else { ASCII } }
+        Look {
+            colours,
+            signs: if unicode { UNICODE } else { ASCII },
+        }
     }
 
     /// What the environment says: `NO_COLOR` (no-color.org), and the character
     /// set of the locale.
     pub(super) fn of_environment() -> Look {
         let said = |name: &&str| env::var(name).is_ok_and(|value| !value.is_empty());
-        let locale =
-            ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find(said).and_then(|name| env::var(name).ok());
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .into_iter()
+            .find(said)
+            .and_then(|name| env::var(name).ok());
         let locale = locale.unwrap_or_default().to_uppercase();
         let unicode = locale.contains("UTF-8") || locale.contains("UTF8");
-        Look::new(!said(&"NO_COLOR") && env::var("TERM").as_deref() != Ok("dumb"), unicode)
+        Look::new(
+            !said(&"NO_COLOR") && env::var("TERM").as_deref() != Ok("dumb"),
+            unicode,
+        )
     }
 
     pub(super) fn title(&self) -> Style {
@@ -80,6 +95,10 @@ impl Look {
     }
 
     fn colour(&self, colour: Color) -> Style {
-        if self.colours { Style::new().fg(colour) } else { Style::new() }
+        if self.colours {
+            Style::new().fg(colour)
+        } else {
+            Style::new()
+        }
     }
 }

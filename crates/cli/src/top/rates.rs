@@ -30,15 +30,25 @@ pub(super) struct Span {
 
 impl Span {
     pub(super) fn between(before: &ExportStatus, now: &ExportStatus) -> Span {
-        Span { seconds: now.world_ns.saturating_sub(before.world_ns) as f64 / 1e9 }
+        Span {
+            seconds: now.world_ns.saturating_sub(before.world_ns) as f64 / 1e9,
+        }
     }
 
     /// Not a number where no time has passed.
     fn rate(self, amount: f64) -> f64 {
-        if self.seconds > 0.0 { amount.max(0.0) / self.seconds } else { f64::NAN }
+        if self.seconds > 0.0 {
+            amount.max(0.0) / self.seconds
+        } else {
+            f64::NAN
+        }
     }
 
-    pub(super) fn operation(self, before: &OperationStatus, now: &OperationStatus) -> OperationRates {
+    pub(super) fn operation(
+        self,
+        before: &OperationStatus,
+        now: &OperationStatus,
+    ) -> OperationRates {
         let requests = now.served().saturating_sub(before.served()) as f64;
         let response_s = (now.response_s - before.response_s).max(0.0);
         OperationRates {
@@ -51,8 +61,14 @@ impl Span {
     /// What the drives drew that say so, if any does.
     pub(super) fn watts(self, before: &[DriveStatus], now: &[DriveStatus]) -> Option<f64> {
         let joules = |drive: &DriveStatus| drive.totals.value(Counter::ENERGY);
-        let taken = before.iter().zip(now).map(|(before, now)| joules(now) - joules(before));
-        taken.filter(|joules| !joules.is_nan()).reduce(|sum, joules| sum + joules).map(|sum| self.rate(sum))
+        let taken = before
+            .iter()
+            .zip(now)
+            .map(|(before, now)| joules(now) - joules(before));
+        taken
+            .filter(|joules| !joules.is_nan())
+            .reduce(|sum, joules| sum + joules)
+            .map(|sum| self.rate(sum))
     }
 
     pub(super) fn drive(self, before: &DriveStatus, now: &DriveStatus) -> DriveRates {

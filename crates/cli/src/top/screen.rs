@@ -29,7 +29,11 @@ impl Screen {
         // Half of it may have been done.
         let terminal = ratatui::try_init().inspect_err(|_| drop(ratatui::try_restore()))?;
         let keys = Keys::open().inspect_err(|_| drop(ratatui::try_restore()))?;
-        Ok(Screen { terminal: Some(terminal), keys, over })
+        Ok(Screen {
+            terminal: Some(terminal),
+            keys,
+            over,
+        })
     }
 
     /// Draws, and says how far it may be scrolled.

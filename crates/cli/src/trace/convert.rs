@@ -27,18 +27,32 @@ pub(crate) struct Arguments {
 
 fn output_help() -> String {
     let names: Vec<&str> = OUTPUTS.iter().map(|output| output.name).collect();
-    format!("The output's format: {}; known by the file's ending unless said", names.join(", "))
+    format!(
+        "The output's format: {}; known by the file's ending unless said",
+        names.join(", ")
+    )
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let target = Target::to("the output", &arguments.output, Kind::Other);
     outputs::check([Some(target)], std::slice::from_ref(&arguments.input))?;
-    let written = output_for(&arguments.output, arguments.to_format.as_deref()).map_err(Failure::input)?;
-    let mut reader =
-        TraceReader::open(&arguments.input, &arguments.selection.options()).map_err(Failure::input)?;
+    let written =
+        output_for(&arguments.output, arguments.to_format.as_deref()).map_err(Failure::input)?;
+    let mut reader = TraceReader::open(&arguments.input, &arguments.selection.options())
+        .map_err(Failure::input)?;
     let conversion = convert(&mut reader, written, &arguments.output).map_err(Failure::input)?;
-    let Conversion { format, requests, left_out, skipped_rows, doubtful, notes } = &conversion;
-    let mut text = format!("{}: {requests} requests as {format}", arguments.output.display());
+    let Conversion {
+        format,
+        requests,
+        left_out,
+        skipped_rows,
+        doubtful,
+        notes,
+    } = &conversion;
+    let mut text = format!(
+        "{}: {requests} requests as {format}",
+        arguments.output.display()
+    );
     if *left_out > 0 {
         let _ = write!(text, "; {left_out} left out, which {format} cannot express");
     }

@@ -20,7 +20,11 @@ struct Listed {
 pub(crate) fn execute(_: &Arguments, output: &Output) -> Result<(), Failure> {
     let listed: Vec<Listed> = FORMATS
         .iter()
-        .map(|format| Listed { name: format.name, summary: format.summary, columns: format.columns })
+        .map(|format| Listed {
+            name: format.name,
+            summary: format.summary,
+            columns: format.columns,
+        })
         .collect();
     let mut table = table(["name", "what"], &[0, 1]);
     for format in &listed {

@@ -21,13 +21,20 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let options = Options { needs_addresses: false, ..arguments.selection.options() };
+    let options = Options {
+        needs_addresses: false,
+        ..arguments.selection.options()
+    };
     let mut reader = TraceReader::open(&arguments.trace, &options).map_err(Failure::input)?;
     let records = head(&mut reader, arguments.number).map_err(Failure::input)?;
     if !output.json() {
         return output.print(&format!("{}\n", render_head(&records)));
     }
     let lines: Result<Vec<String>, _> = records.iter().map(serde_json::to_string).collect();
-    let text: String = lines.map_err(Failure::input)?.into_iter().map(|line| line + "\n").collect();
+    let text: String = lines
+        .map_err(Failure::input)?
+        .into_iter()
+        .map(|line| line + "\n")
+        .collect();
     output.print(&text)
 }

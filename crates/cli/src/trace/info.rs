@@ -20,7 +20,10 @@ pub(crate) struct Arguments {
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     // Much can be said of a trace without addresses.
-    let options = Options { needs_addresses: false, ..arguments.selection.options() };
+    let options = Options {
+        needs_addresses: false,
+        ..arguments.selection.options()
+    };
     let mut reader = match TraceReader::open(&arguments.trace, &options) {
         Ok(reader) => reader,
         Err(TraceError::FioReport { .. }) => {

@@ -68,7 +68,8 @@ struct DriveTrace {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let stack = Stack::load_for_clients(&arguments.stack, &Overrides::default()).map_err(Failure::input)?;
+    let stack =
+        Stack::load_for_clients(&arguments.stack, &Overrides::default()).map_err(Failure::input)?;
     let service = stack.serve().map_err(Failure::input)?;
     let options = Options {
         capacity: Some(service.shape.capacity()),
@@ -77,8 +78,12 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     };
     let mut reader = TraceReader::open(&arguments.trace, &options).map_err(Failure::input)?;
     let folder = &arguments.output;
-    std::fs::create_dir_all(folder)
-        .map_err(|error| Failure::Input(format!("cannot make the folder `{}`: {error}", folder.display())))?;
+    std::fs::create_dir_all(folder).map_err(|error| {
+        Failure::Input(format!(
+            "cannot make the folder `{}`: {error}",
+            folder.display()
+        ))
+    })?;
     let (mut drives, mut writers) = (Vec::new(), Vec::new());
     if service.graph.hides_drives() {
         let message = "the disks of an xor array send commands to each other, so that none has a trace of its own requests";
@@ -88,10 +93,19 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         let file = folder.join(format!("drive-{name}.{}", arguments.ending));
         let format = output_for(&file, None).map_err(Failure::input)?;
         writers.push(TraceWriter::create(format, &file).map_err(Failure::input)?);
-        drives.push(DriveTrace { drive: name.to_owned(), file, requests: 0, sectors: 0, left_out: 0 });
+        drives.push(DriveTrace {
+            drive: name.to_owned(),
+            file,
+            requests: 0,
+            sectors: 0,
+            left_out: 0,
+        });
     }
-    let (requests, verified) =
-        remap(&mut reader, service.shape, arguments.verify, &mut |drive: usize, record: Record| {
+    let (requests, verified) = remap(
+        &mut reader,
+        service.shape,
+        arguments.verify,
+        &mut |drive: usize, record: Record| {
             let trace = &mut drives[drive];
             if writers[drive].write(&record)? {
                 trace.requests += 1;
@@ -100,13 +114,19 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
                 trace.left_out += 1;
             }
             Ok(())
-        })
-        .map_err(Failure::input)?;
+        },
+    )
+    .map_err(Failure::input)?;
     for writer in writers {
         writer.finish().map_err(Failure::input)?;
     }
     let sectors_verified = arguments.verify.then_some(verified);
-    let remapped = Remapped { requests, skipped_rows: reader.skipped(), sectors_verified, drives };
+    let remapped = Remapped {
+        requests,
+        skipped_rows: reader.skipped(),
+        sectors_verified,
+        drives,
+    };
     output.show(&remapped, remapped.text())
 }
 
@@ -138,10 +158,16 @@ impl Remapped {
                 number => format!("; {number} left out, which the format cannot express"),
             };
             let size = Sectors(drive.sectors).bytes();
-            format!("  {}: {} requests, {size}{left_out}", drive.file.display(), drive.requests)
+            format!(
+                "  {}: {} requests, {size}{left_out}",
+                drive.file.display(),
+                drive.requests
+            )
         }));
         if let Some(sectors) = self.sectors_verified {
-            lines.push(format!("{sectors} sectors followed to their drives and back: one to one"));
+            lines.push(format!(
+                "{sectors} sectors followed to their drives and back: one to one"
+            ));
         }
         lines.join("\n")
     }

@@ -21,7 +21,12 @@ pub(super) struct LogArguments {
     device: Option<u32>,
 
     /// Requests of the log that are used, from its beginning.
-    #[arg(long, value_name = "NUMBER", default_value_t = 20_000, requires = "fit")]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 20_000,
+        requires = "fit"
+    )]
     requests: usize,
 
     /// Write the fitted drive to this file.
@@ -39,7 +44,9 @@ impl LogArguments {
 pub(super) fn execute(arguments: &super::Arguments, output: &Output) -> Result<(), Failure> {
     let [path] = arguments.paths.as_slice() else {
         let found = arguments.paths.len();
-        return Err(Failure::Input(format!("found {found} paths; expected one log with --fit")));
+        return Err(Failure::Input(format!(
+            "found {found} paths; expected one log with --fit"
+        )));
     };
     outputs::check(arguments.targets(), &arguments.read().collect::<Vec<_>>())?;
     let own = &arguments.own;
@@ -49,10 +56,17 @@ pub(super) fn execute(arguments: &super::Arguments, output: &Output) -> Result<(
         ..Options::default()
     };
     let log = OwnLog::read(path, &options, own.requests).map_err(Failure::input)?;
-    let disk = fit_own_disk(log, arguments.drive.as_deref(), Seed(arguments.seed)).map_err(Failure::input)?;
+    let disk = fit_own_disk(log, arguments.drive.as_deref(), Seed(arguments.seed))
+        .map_err(Failure::input)?;
     if let Some(path) = &own.write_drive {
-        let comments = [format!("{}, fitted to a log by `fullstroke validate --fit`.", disk.title)];
-        write_whole(path, &drives::to_toml(&disk.drive_file(), &comments).map_err(Failure::input)?)?;
+        let comments = [format!(
+            "{}, fitted to a log by `fullstroke validate --fit`.",
+            disk.title
+        )];
+        write_whole(
+            path,
+            &drives::to_toml(&disk.drive_file(), &comments).map_err(Failure::input)?,
+        )?;
     }
     if let Some(path) = &arguments.plot {
         write_whole(path, &plot_own_disk(&disk).map_err(Failure::input)?)?;
@@ -65,7 +79,11 @@ fn text(disk: &OwnDisk, by_class: bool) -> String {
     if by_class {
         parts.push(kinds(disk));
     }
-    parts.push(format!("{}\n  {}", disk.trust.verdict, disk.trust.sentences.join("\n  ")));
+    parts.push(format!(
+        "{}\n  {}",
+        disk.trust.verdict,
+        disk.trust.sentences.join("\n  ")
+    ));
     parts.join("\n\n")
 }
 
@@ -75,10 +93,16 @@ fn log(disk: &OwnDisk) -> String {
         Times::Issue => "from issue to completion",
         Times::Arrival => "from arrival to completion",
     };
-    let mut text = format!("{}: {} reads and writes ({}), {times}", log.file, log.requests, log.format);
+    let mut text = format!(
+        "{}: {} reads and writes ({}), {times}",
+        log.file, log.requests, log.format
+    );
     let left_out = [
         (log.without_completion, "without a completion"),
-        (log.other_operations, "that are neither reads, writes nor flushes"),
+        (
+            log.other_operations,
+            "that are neither reads, writes nor flushes",
+        ),
     ];
     for (count, what) in left_out.iter().filter(|(count, _)| *count > 0) {
         text += &format!("; left out: {count} {what}");
@@ -92,13 +116,20 @@ fn log(disk: &OwnDisk) -> String {
 fn nearest(disk: &OwnDisk) -> String {
     let mut table = table(["drive", "as it is, ms away", "fitted"], &[0]);
     for candidate in &disk.candidates {
-        table.add_row([candidate.drive.clone(), number(candidate.as_it_is_ms), number(candidate.fitted_ms)]);
+        table.add_row([
+            candidate.drive.clone(),
+            number(candidate.as_it_is_ms),
+            number(candidate.fitted_ms),
+        ]);
     }
     format!("{}\n\n{}", disk.title, table.trim_fmt())
 }
 
 fn parameters(disk: &OwnDisk) -> String {
-    let mut table = table(["key", "library", "fitted", "told from lower", "from higher"], &[0]);
+    let mut table = table(
+        ["key", "library", "fitted", "told from lower", "from higher"],
+        &[0],
+    );
     for parameter in &disk.parameters {
         let bound = |bound: &Option<String>| bound.clone().unwrap_or_else(|| "-".to_owned());
         table.add_row([
@@ -113,27 +144,46 @@ fn parameters(disk: &OwnDisk) -> String {
 }
 
 fn overview(disk: &OwnDisk) -> String {
-    let header = ["half", "", "requests", "mean ms", "p50", "p90", "p99", "RMS ms", "RMS %", "noise ms"];
+    let header = [
+        "half", "", "requests", "mean ms", "p50", "p90", "p99", "RMS ms", "RMS %", "noise ms",
+    ];
     let mut table = table(header, &[0, 1]);
     let mut add = |name: &str, part: &Part, noise: String| {
-        let times = |mean: f64, quantiles: [f64; 3]| [mean, quantiles[0], quantiles[1], quantiles[2]];
+        let times =
+            |mean: f64, quantiles: [f64; 3]| [mean, quantiles[0], quantiles[1], quantiles[2]];
         let mut first = vec![name.to_owned(), "measured".to_owned(), part.n.to_string()];
         first.extend(times(part.measured_mean_ms, part.measured_quantiles_ms).map(number));
         first.extend([String::new(), String::new(), noise]);
         let mut second = vec![String::new(), "simulated".to_owned(), String::new()];
         second.extend(times(part.simulated_mean_ms, part.simulated_quantiles_ms).map(number));
-        second.extend([number(part.rms_ms), format!("{:.2}", 100.0 * part.rms_share), String::new()]);
+        second.extend([
+            number(part.rms_ms),
+            format!("{:.2}", 100.0 * part.rms_share),
+            String::new(),
+        ]);
         table.add_row(first);
         table.add_row(second);
     };
     add("fitted on", &disk.fitted_on, String::new());
     add("held out", &disk.held_out, number(disk.noise_ms));
-    add("held out, not fitted", &disk.held_out_unfitted, String::new());
+    add(
+        "held out, not fitted",
+        &disk.held_out_unfitted,
+        String::new(),
+    );
     table.trim_fmt()
 }
 
 fn kinds(disk: &OwnDisk) -> String {
-    let header = ["held out by", "", "requests", "measured mean ms", "simulated mean ms", "RMS ms", "RMS %"];
+    let header = [
+        "held out by",
+        "",
+        "requests",
+        "measured mean ms",
+        "simulated mean ms",
+        "RMS ms",
+        "RMS %",
+    ];
     let mut table = table(header, &[0, 1]);
     let mut last = "";
     for kind in &disk.kinds {

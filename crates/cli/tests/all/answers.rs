@@ -8,7 +8,13 @@ use std::fmt::Write as _;
 
 /// Small random requests on drives that serve about 110 each, in the order
 /// in which they come.
-fn small_requests(folder: &Folder, name: &str, layout: &str, drives: u32, arrivals: &str) -> String {
+fn small_requests(
+    folder: &Folder,
+    name: &str,
+    layout: &str,
+    drives: u32,
+    arrivals: &str,
+) -> String {
     folder.put(
         &format!("{name}.toml"),
         &format!(
@@ -39,8 +45,12 @@ fn a_load_that_the_drives_cannot_carry_is_told_and_has_no_intervals() {
         assert_eq!(report[times]["ci95_half_width"], Value::Null, "{times}");
     }
     let text = success(&["run", &stack]);
-    for part in ["Arrivals outrun the drives", "grow with the length", "the array carries 0.3", "--find load"]
-    {
+    for part in [
+        "Arrivals outrun the drives",
+        "grow with the length",
+        "the array carries 0.3",
+        "--find load",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
@@ -54,28 +64,54 @@ fn a_high_but_steady_load_and_a_closed_one_are_carried() {
         assert_eq!(report["overload"], Value::Null, "seed {seed}");
         assert!(report["response_ms"]["ci95_half_width"].as_f64().unwrap() > 0.0);
     }
-    let closed = small_requests(&folder, "closed", "raid0", 1, "process = \"closed\", outstanding = 500");
+    let closed = small_requests(
+        &folder,
+        "closed",
+        "raid0",
+        1,
+        "process = \"closed\", outstanding = 500",
+    );
     let report = json(&["run", &closed]);
-    assert_eq!((&report["overload"], &report["backlog"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&report["overload"], &report["backlog"]),
+        (&Value::Null, &Value::Null)
+    );
 }
 
 #[test]
 fn candidates_that_carry_the_load_rank_before_those_that_do_not() {
     let folder = Folder::new();
-    let names = [("one", "raid0", 1), ("two", "raid0", 2), ("five", "raid0", 5), ("parity", "raid5", 5)];
-    let stacks =
-        names.map(|(name, layout, drives)| small_requests(&folder, name, layout, drives, &poisson(330.0)));
+    let names = [
+        ("one", "raid0", 1),
+        ("two", "raid0", 2),
+        ("five", "raid0", 5),
+        ("parity", "raid5", 5),
+    ];
+    let stacks = names.map(|(name, layout, drives)| {
+        small_requests(&folder, name, layout, drives, &poisson(330.0))
+    });
     let stacks: Vec<&str> = stacks.iter().map(String::as_str).collect();
     let ranking = json(&[&["compare"][..], &stacks].concat());
     let ranked = |place: usize| &ranking["candidates"][place];
-    let order: Vec<&str> = (0..4).map(|place| ranked(place)["name"].as_str().unwrap()).collect();
+    let order: Vec<&str> = (0..4)
+        .map(|place| ranked(place)["name"].as_str().unwrap())
+        .collect();
     assert_eq!((order[0], &order[2..]), ("five", &["two", "one"][..]));
-    assert_eq!((&ranked(0)["carries"], &ranked(3)["carries"]), (&true.into(), &false.into()));
+    assert_eq!(
+        (&ranked(0)["carries"], &ranked(3)["carries"]),
+        (&true.into(), &false.into())
+    );
     assert_eq!(ranked(3)["difference_to_best"], Value::Null);
     let text = success(&[&["compare"][..], &stacks].concat());
-    assert!(text.contains("carries 0.3") && text.contains("one: Arrivals outrun the drives"), "{text}");
+    assert!(
+        text.contains("carries 0.3") && text.contains("one: Arrivals outrun the drives"),
+        "{text}"
+    );
     let text = success(&["compare", stacks[0], stacks[1]]);
-    assert!(text.contains("No candidate carries this load; two carries most of it"), "{text}");
+    assert!(
+        text.contains("No candidate carries this load; two carries most of it"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -83,16 +119,25 @@ fn a_job_that_does_not_get_its_rate_is_told() {
     let folder = Folder::new();
     let stack = small_requests(&folder, "one", "raid0", 1, &poisson(1.0));
     let job = |rate: u32| {
-        let text =
-            format!("[web]\nrw=randread\nbs=4k\nsize=8M\nrate_iops={rate}\niodepth=4\nioengine=libaio\n");
+        let text = format!(
+            "[web]\nrw=randread\nbs=4k\nsize=8M\nrate_iops={rate}\niodepth=4\nioengine=libaio\n"
+        );
         folder.put(&format!("{rate}.fio"), &text)
     };
     let report = json(&["run", &stack, "--fio", &job(1000)]);
-    assert!(report["overload"]["carried_share"].as_f64().unwrap() < 0.3, "{}", report["overload"]);
     assert!(
-        success(&["run", &stack, "--fio", &job(1000)]).contains("do not keep up with the rate of job web")
+        report["overload"]["carried_share"].as_f64().unwrap() < 0.3,
+        "{}",
+        report["overload"]
     );
-    assert_eq!(json(&["run", &stack, "--fio", &job(40)])["overload"], Value::Null);
+    assert!(
+        success(&["run", &stack, "--fio", &job(1000)])
+            .contains("do not keep up with the rate of job web")
+    );
+    assert_eq!(
+        json(&["run", &stack, "--fio", &job(40)])["overload"],
+        Value::Null
+    );
 }
 
 #[test]
@@ -100,19 +145,38 @@ fn the_load_that_is_carried_is_found() {
     let folder = Folder::new();
     let one = small_requests(&folder, "one", "raid0", 1, &poisson(330.0));
     let found = json(&["run", &one, "--find", "load"]);
-    let (load, too_much) = (found["load"].as_f64().unwrap(), found["too_much"].as_f64().unwrap());
-    assert!((0.30..0.37).contains(&load) && too_much / load < 1.0201, "{load} {too_much}");
+    let (load, too_much) = (
+        found["load"].as_f64().unwrap(),
+        found["too_much"].as_f64().unwrap(),
+    );
+    assert!(
+        (0.30..0.37).contains(&load) && too_much / load < 1.0201,
+        "{load} {too_much}"
+    );
     assert!(success(&["run", &one, "--find", "load"]).contains("times this load is carried"));
     let limited = json(&["run", &one, "--find", "load", "--p99-max", "50ms"]);
-    assert!(limited["load"].as_f64().unwrap() < load && limited["p99_ms"].as_f64().unwrap() <= 50.0);
+    assert!(
+        limited["load"].as_f64().unwrap() < load && limited["p99_ms"].as_f64().unwrap() <= 50.0
+    );
     let four = small_requests(&folder, "four", "raid0", 4, &poisson(330.0));
     let ranking = json(&["compare", &one, &four, "--find", "load"]);
     assert_eq!(ranking["candidates"][0]["name"], "four");
     let text = success(&["compare", &one, &four, "--find", "load"]);
-    assert!(text.contains("four bears most by load") && text.contains("% more"), "{text}");
+    assert!(
+        text.contains("four bears most by load") && text.contains("% more"),
+        "{text}"
+    );
     // At rest a write of RAID 5 takes longer than 20 ms, and none of these drives answers within 5 ms.
     let parity = small_requests(&folder, "parity", "raid5", 5, &poisson(330.0));
-    let text = success(&["compare", &parity, &four, "--find", "load", "--p99-max", "20ms"]);
+    let text = success(&[
+        "compare",
+        &parity,
+        &four,
+        "--find",
+        "load",
+        "--p99-max",
+        "20ms",
+    ]);
     for part in [
         "four bears most by load with a response_ms.p99 of at most 20.000 ms: ",
         "; parity, the next, bears nothing that was tried.",
@@ -121,8 +185,19 @@ fn the_load_that_is_carried_is_found() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let text = success(&["compare", &parity, &four, "--find", "load", "--p99-max", "5ms"]);
-    assert!(text.contains("No candidate bears anything that was tried by load with a"), "{text}");
+    let text = success(&[
+        "compare",
+        &parity,
+        &four,
+        "--find",
+        "load",
+        "--p99-max",
+        "5ms",
+    ]);
+    assert!(
+        text.contains("No candidate bears anything that was tried by load with a"),
+        "{text}"
+    );
     let closed = small_requests(&folder, "closed", "raid0", 1, "process = \"closed\"");
     assert!(refused(&["run", &closed, "--find", "load"]).contains("arrive by their own times"));
 }
@@ -140,9 +215,20 @@ fn stacks_are_compared_by_the_streams_that_they_play() {
         )
     };
     let (one, three) = (stack("one", 1), stack("three", 3));
-    let find = ["compare", &one, &three, "--find", "streams", "--replications", "1"];
+    let find = [
+        "compare",
+        &one,
+        &three,
+        "--find",
+        "streams",
+        "--replications",
+        "1",
+    ];
     let ranking = json(&find);
-    assert_eq!((&ranking["by"], &ranking["candidates"][0]["name"]), (&"streams".into(), &"three".into()));
+    assert_eq!(
+        (&ranking["by"], &ranking["candidates"][0]["name"]),
+        (&"streams".into(), &"three".into())
+    );
     assert!(success(&find).contains("three bears most by streams"));
 }
 
@@ -150,36 +236,63 @@ fn stacks_are_compared_by_the_streams_that_they_play() {
 fn what_selects_nothing_is_refused_with_what_there_is() {
     let folder = Folder::new();
     let stack = small_requests(&folder, "one", "raid0", 1, &poisson(1.0));
-    let trace = folder.put("a.trace", "0.0 0 1000 8 1\n0.5 1 4000 16 0\n1000.0 0 9000 8 1\n");
+    let trace = folder.put(
+        "a.trace",
+        "0.0 0 1000 8 1\n0.5 1 4000 16 0\n1000.0 0 9000 8 1\n",
+    );
     let from = ["--format", "disksim", "--trace", &trace];
-    for selection in [["--device", "7"], ["--from", "10h"], ["--operation", "flush"]] {
+    for selection in [
+        ["--device", "7"],
+        ["--from", "10h"],
+        ["--operation", "flush"],
+    ] {
         let there = "3 requests from 0s to 1.000s, devices 0, 1, operations read, write";
         for command in ["run", "compare"] {
             let error = refused(&[&[command, &stack][..], &from, &selection].concat());
-            assert!(error.contains(selection[0]) && error.contains(there), "{error}");
+            assert!(
+                error.contains(selection[0]) && error.contains(there),
+                "{error}"
+            );
         }
         for command in ["info", "head"] {
-            let error =
-                refused(&[&["trace", command, &trace, "--format", "disksim"][..], &selection].concat());
+            let error = refused(
+                &[
+                    &["trace", command, &trace, "--format", "disksim"][..],
+                    &selection,
+                ]
+                .concat(),
+            );
             assert!(error.contains(there), "{error}");
         }
         let converted = folder.name("b.parquet");
-        let convert = ["trace", "convert", &trace, &converted, "--format", "disksim"];
+        let convert = [
+            "trace", "convert", &trace, &converted, "--format", "disksim",
+        ];
         assert!(refused(&[&convert[..], &selection].concat()).contains(there));
         assert!(!std::path::Path::new(&converted).exists());
     }
     assert!(refused(&["run", &stack, "--requests", "0"]).contains("issued no request"));
-    assert!(refused(&["run", &stack, "--set", "measurement.warm_up=10h"]).contains("within the warm-up"));
+    assert!(
+        refused(&["run", &stack, "--set", "measurement.warm_up=10h"])
+            .contains("within the warm-up")
+    );
 }
 
 #[test]
 fn metrics_are_listed_with_unit_and_meaning() {
     for command in [&["run"][..], &["compare"], &["study", "list"]] {
         let text = success(&[command, &["--list-metrics"]].concat());
-        assert!(text.contains("response_ms.p99") && text.contains("99th percentile"), "{text}");
+        assert!(
+            text.contains("response_ms.p99") && text.contains("99th percentile"),
+            "{text}"
+        );
     }
     let listed = json(&["compare", "--list-metrics"]);
-    let metric = listed.as_array().unwrap().iter().find(|metric| metric["name"] == "members.utilisation");
+    let metric = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|metric| metric["name"] == "members.utilisation");
     assert_eq!(metric.unwrap()["unit"], "0 to 1");
 }
 
@@ -197,10 +310,24 @@ fn the_response_column_of_a_log_agrees_with_the_report() {
     }
     let trace = folder.put("a.fio", &trace);
     let log = folder.name("log.csv");
-    let report = json(&["run", &stack, "--trace", &trace, "--log", &log, "--set", "measurement.warm_up=1s"]);
+    let report = json(&[
+        "run",
+        &stack,
+        "--trace",
+        &trace,
+        "--log",
+        &log,
+        "--set",
+        "measurement.warm_up=1s",
+    ]);
     let text = std::fs::read_to_string(&log).unwrap();
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
-    let column = lines.next().unwrap().iter().position(|name| *name == "response_ms").unwrap();
+    let column = lines
+        .next()
+        .unwrap()
+        .iter()
+        .position(|name| *name == "response_ms")
+        .unwrap();
     let times: Vec<f64> = lines.filter_map(|row| row[column].parse().ok()).collect();
     let mean = times.iter().sum::<f64>() / times.len() as f64;
     assert!(times.len() < 600 && report["warm_up_requests"].as_u64().unwrap() > 0);
@@ -223,8 +350,11 @@ fn degraded_variants_rank_beside_whole_ones() {
     assert_eq!(names.len(), 3);
     assert!(names.contains(&"five degraded"), "{names:?}");
     assert_eq!(ranking["not_redundant"], serde_json::json!(["zero"]));
-    let degraded =
-        &ranking["candidates"].as_array().unwrap().iter().find(|ranked| ranked["name"] == "five degraded");
+    let degraded = &ranking["candidates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|ranked| ranked["name"] == "five degraded");
     assert_eq!(degraded.unwrap()["volume"]["failures_survived"], 0);
 }
 
@@ -240,11 +370,15 @@ fn updates(layout: &str) -> String {
 #[test]
 fn more_redundancy_that_answers_sooner_comes_with_its_reason() {
     let folder = Folder::new();
-    let [five, six, none] =
-        ["raid5", "raid6", "raid0"].map(|layout| folder.put(&format!("{layout}.toml"), &updates(layout)));
+    let [five, six, none] = ["raid5", "raid6", "raid0"]
+        .map(|layout| folder.put(&format!("{layout}.toml"), &updates(layout)));
     let ranking = json(&["compare", &five, &six]);
     let reason = &ranking["reasons"][0];
-    assert_eq!((&reason["better"], &reason["worse"]), (&"raid6".into(), &"raid5".into()), "{ranking}");
+    assert_eq!(
+        (&reason["better"], &reason["worse"]),
+        (&"raid6".into(), &"raid5".into()),
+        "{ranking}"
+    );
     let sentence = reason["sentence"].as_str().unwrap();
     for part in [
         "raid6 answers",
@@ -259,12 +393,21 @@ fn more_redundancy_that_answers_sooner_comes_with_its_reason() {
     assert!(success(&["compare", &five, &six]).contains(sentence));
     let ranking = json(&["compare", &five, &none]);
     let sentence = ranking["reasons"][0]["sentence"].as_str().unwrap();
-    assert!(sentence.contains("raid0 writes without reading first, raid5 reads 2.0 blocks"), "{sentence}");
+    assert!(
+        sentence.contains("raid0 writes without reading first, raid5 reads 2.0 blocks"),
+        "{sentence}"
+    );
     let text = success(&["run", &five]);
-    assert!(text.contains("parity: ") && text.contains("reads 2.0 blocks on average, and waits"), "{text}");
+    assert!(
+        text.contains("parity: ") && text.contains("reads 2.0 blocks on average, and waits"),
+        "{text}"
+    );
     // Equal candidates need no reason.
     let same = folder.put("same.toml", &updates("raid5"));
-    assert_eq!(json(&["compare", &five, &same])["reasons"], serde_json::json!([]));
+    assert_eq!(
+        json(&["compare", &five, &same])["reasons"],
+        serde_json::json!([])
+    );
 }
 
 /// The file of one processor of a blktrace: a write of 4 KiB every millisecond,
@@ -274,7 +417,11 @@ fn blktrace(processor: u32, completed: bool) -> Vec<u8> {
     const ACTIONS: [u32; 3] = [0x11_0001, 0x41_0007, 0x81_0008];
     let mut bytes = Vec::new();
     for number in 0..600u64 {
-        for (step, action) in ACTIONS.iter().enumerate().take(if completed { 3 } else { 2 }) {
+        for (step, action) in ACTIONS
+            .iter()
+            .enumerate()
+            .take(if completed { 3 } else { 2 })
+        {
             bytes.extend_from_slice(&0x6561_7407u32.to_le_bytes());
             bytes.extend_from_slice(&(bytes.len() as u32 / 48 + 1).to_le_bytes());
             bytes.extend_from_slice(&(number * 1_000_000 + step as u64 * 100_000).to_le_bytes());
@@ -292,7 +439,8 @@ fn run_and_compare_say_what_a_trace_has_lost() {
     let folder = Folder::new();
     std::fs::write(folder.name("sda.blktrace.0"), blktrace(0, true)).unwrap();
     std::fs::write(folder.name("sda.blktrace.2"), blktrace(2, false)).unwrap();
-    let stacks = ["one", "two"].map(|name| small_requests(&folder, name, "raid0", 2, &poisson(100.0)));
+    let stacks =
+        ["one", "two"].map(|name| small_requests(&folder, name, "raid0", 2, &poisson(100.0)));
     let trace = folder.name("sda.blktrace.0");
     let lost = "no file of processor 1:";
     assert!(success(&["trace", "info", &trace]).contains(lost));
@@ -301,14 +449,25 @@ fn run_and_compare_say_what_a_trace_has_lost() {
     assert!(text.contains(lost), "{text}");
     let report = json(&["run", &stacks[0], "--trace", &trace]);
     let notes = |report: &Value| report["trace_notes"].as_array().unwrap().clone();
-    assert!(notes(&report)[0].as_str().unwrap().contains(lost), "{report}");
-    assert!(notes(&report).iter().any(|note| note.as_str().unwrap().contains("no completion")), "{report}");
+    assert!(
+        notes(&report)[0].as_str().unwrap().contains(lost),
+        "{report}"
+    );
+    assert!(
+        notes(&report)
+            .iter()
+            .any(|note| note.as_str().unwrap().contains("no completion")),
+        "{report}"
+    );
 
     let text = success(&["compare", &stacks[0], &stacks[1], "--trace", &trace]);
     assert_eq!(text.matches(lost).count(), 1, "{text}");
     let comparison = json(&["compare", &stacks[0], &stacks[1], "--trace", &trace]);
     for ranked in comparison["candidates"].as_array().unwrap() {
-        assert!(notes(&ranked["report"])[0].as_str().unwrap().contains(lost), "{ranked}");
+        assert!(
+            notes(&ranked["report"])[0].as_str().unwrap().contains(lost),
+            "{ranked}"
+        );
     }
     // A workload that is no trace has nothing to be noted.
     assert!(notes(&json(&["run", &stacks[0]])).is_empty());
@@ -316,7 +475,9 @@ fn run_and_compare_say_what_a_trace_has_lost() {
 
 /// The numbers of an answer, as they stand there: to read and write them could move the last digit.
 fn numbers(answer: &str) -> BTreeSet<&str> {
-    answer.split(|letter: char| !letter.is_ascii_alphanumeric() && !"+-.".contains(letter)).collect()
+    answer
+        .split(|letter: char| !letter.is_ascii_alphanumeric() && !"+-.".contains(letter))
+        .collect()
 }
 
 #[test]
@@ -327,40 +488,95 @@ fn every_number_of_a_page_is_one_that_json_prints() {
     let page = folder.name("out.html");
     let vary = "volume.chunk=16KiB,256KiB";
     for (arguments, parts) in [
-        (vec!["run", &five], &["What was measured", "five: response times by cause"][..]),
         (
-            vec!["compare", &one, &five, "--vary", vary],
-            &["Why: ", "How to reproduce", "What volume.chunk does", "one&lt;b&gt;", "drives = 5"],
+            vec!["run", &five],
+            &["What was measured", "five: response times by cause"][..],
         ),
         (
-            vec!["compare", &one, &five, "--find", "load", "--requests", "600"],
-            &["What is borne", "on the most that it bears", "five: response times by cause", "What was run"],
+            vec!["compare", &one, &five, "--vary", vary],
+            &[
+                "Why: ",
+                "How to reproduce",
+                "What volume.chunk does",
+                "one&lt;b&gt;",
+                "drives = 5",
+            ],
+        ),
+        (
+            vec![
+                "compare",
+                &one,
+                &five,
+                "--find",
+                "load",
+                "--requests",
+                "600",
+            ],
+            &[
+                "What is borne",
+                "on the most that it bears",
+                "five: response times by cause",
+                "What was run",
+            ],
         ),
         (
             vec!["run", &five, "--find", "load", "--requests", "600"],
             &["of one run", "five: where the drives"],
         ),
         (
-            vec!["tune", &five, "--vary", vary, "--requests", "150", "--batches", "4", "--first", "2"],
-            &["of which the race saw parts", "response times by cause", "What was run", "Seed <data"],
+            vec![
+                "tune",
+                &five,
+                "--vary",
+                vary,
+                "--requests",
+                "150",
+                "--batches",
+                "4",
+                "--first",
+                "2",
+            ],
+            &[
+                "of which the race saw parts",
+                "response times by cause",
+                "What was run",
+                "Seed <data",
+            ],
         ),
     ] {
         let answer = success(&[&arguments[..], &["--report", &page, "--json"]].concat());
         let text = std::fs::read_to_string(&page).unwrap();
         let known = numbers(&answer);
-        let shown: Vec<&str> =
-            text.split("<data value=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let shown: Vec<&str> = text
+            .split("<data value=\"")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next())
+            .collect();
         assert!(shown.len() > 10, "{arguments:?}");
         for number in shown {
-            assert!(known.contains(number), "{arguments:?}: --json does not print {number}");
+            assert!(
+                known.contains(number),
+                "{arguments:?}: --json does not print {number}"
+            );
         }
         for part in parts {
             assert!(text.contains(part), "{arguments:?}: {part}");
         }
-        assert_eq!(answer.contains("whole_load"), arguments.contains(&"--find") || arguments[0] == "tune");
-        assert!(text.len() < 300_000 && !text.contains("<b>"), "{arguments:?}: {}", text.len());
+        assert_eq!(
+            answer.contains("whole_load"),
+            arguments.contains(&"--find") || arguments[0] == "tune"
+        );
+        assert!(
+            text.len() < 300_000 && !text.contains("<b>"),
+            "{arguments:?}: {}",
+            text.len()
+        );
     }
-    assert_eq!(json(&["run", &five])["timeline"], Value::Null, "nobody asked for it");
+    assert_eq!(
+        json(&["run", &five])["timeline"],
+        Value::Null,
+        "nobody asked for it"
+    );
 }
 
 #[test]
@@ -368,34 +584,80 @@ fn tune_finds_what_is_better_by_far_and_says_how_sure_it_is() {
     let folder = Folder::new();
     let stack = small_requests(&folder, "five", "raid0", 1, &poisson(60.0));
     let page = folder.name("tuned.html");
-    let arguments = ["tune", &stack, "--vary", "volume.drives=1..4", "--vary", "host.queue_depth=1,32"];
-    let few = ["--requests", "150", "--batches", "8", "--first", "4", "--report", &page];
+    let arguments = [
+        "tune",
+        &stack,
+        "--vary",
+        "volume.drives=1..4",
+        "--vary",
+        "host.queue_depth=1,32",
+    ];
+    let few = [
+        "--requests",
+        "150",
+        "--batches",
+        "8",
+        "--first",
+        "4",
+        "--report",
+        &page,
+    ];
     let tuned = json(&[&arguments[..], &few].concat());
-    assert!(tuned["candidates"][0]["chance_better"].is_null(), "than itself");
-    assert_eq!(tuned["varied"]["host.queue_depth"], serde_json::json!(["1", "32"]));
+    assert!(
+        tuned["candidates"][0]["chance_better"].is_null(),
+        "than itself"
+    );
+    assert_eq!(
+        tuned["varied"]["host.queue_depth"],
+        serde_json::json!(["1", "32"])
+    );
     let best = &tuned["candidates"][0]["varied"];
-    assert!(["3", "4"].contains(&best["volume.drives"].as_str().unwrap()), "{best}");
+    assert!(
+        ["3", "4"].contains(&best["volume.drives"].as_str().unwrap()),
+        "{best}"
+    );
     assert_eq!(
         (&tuned["points"], &tuned["tried"], &tuned["exhaustive_runs"]),
         (&8.into(), &8.into(), &64.into())
     );
     assert!(tuned["runs"].as_u64().unwrap() < 64, "nobody dropped out");
-    for worse in
-        tuned["candidates"].as_array().unwrap().iter().filter(|one| one["varied"]["volume.drives"] == "1")
+    for worse in tuned["candidates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["varied"]["volume.drives"] == "1")
     {
-        assert!(worse["may_be_best"] == false && worse["chance_better"].as_f64().unwrap() < 0.05, "{worse}");
+        assert!(
+            worse["may_be_best"] == false && worse["chance_better"].as_f64().unwrap() < 0.05,
+            "{worse}"
+        );
     }
     let text = std::fs::read_to_string(&page).unwrap();
-    for part in ["may be best", "What volume.drives does", tuned["verdict"].as_str().unwrap()] {
+    for part in [
+        "may be best",
+        "What volume.drives does",
+        tuned["verdict"].as_str().unwrap(),
+    ] {
         assert!(text.contains(part), "{part}");
     }
     for (wrong, word) in [
         (
-            &["--vary", "volume.layout=raid5", "--vary", "volume.drives=1,2"][..],
+            &[
+                "--vary",
+                "volume.layout=raid5",
+                "--vary",
+                "volume.drives=1,2",
+            ][..],
             "volume.layout=raid5 volume.drives=1: ",
         ),
-        (&["--vary", "volume.drives=2,3", "--by", "streams.underruns"], "streams"),
-        (&["--vary", "volume.drives=2,3", "--batches", "1"], "4..=4096"),
+        (
+            &["--vary", "volume.drives=2,3", "--by", "streams.underruns"],
+            "streams",
+        ),
+        (
+            &["--vary", "volume.drives=2,3", "--batches", "1"],
+            "4..=4096",
+        ),
     ] {
         let message = refused(&[&["tune", &stack, "--requests", "100"][..], wrong].concat());
         assert!(message.contains(word), "{message}");
@@ -406,15 +668,49 @@ fn tune_finds_what_is_better_by_far_and_says_how_sure_it_is() {
 fn tune_says_what_its_number_is_and_what_the_whole_load_comes_to() {
     let folder = Folder::new();
     let stack = small_requests(&folder, "two", "raid0", 2, &poisson(60.0));
-    let rows: Vec<String> =
-        (0..400).map(|row| format!("{:.3} 0 {} 8 1\n", f64::from(row) * 0.01, row * 977 % 90_000)).collect();
+    let rows: Vec<String> = (0..400)
+        .map(|row| {
+            format!(
+                "{:.3} 0 {} 8 1\n",
+                f64::from(row) * 0.01,
+                row * 977 % 90_000
+            )
+        })
+        .collect();
     let trace = folder.put("a.trace", &rows.concat());
-    let load = ["--format", "disksim", "--trace", &trace, "--by", "response_ms.p99"];
-    let race = ["tune", &stack, "--vary", "volume.drives=1,2", "--batches", "4", "--first", "2"];
+    let load = [
+        "--format",
+        "disksim",
+        "--trace",
+        &trace,
+        "--by",
+        "response_ms.p99",
+    ];
+    let race = [
+        "tune",
+        &stack,
+        "--vary",
+        "volume.drives=1,2",
+        "--batches",
+        "4",
+        "--first",
+        "2",
+    ];
     let tuned = json(&[&race[..], &load].concat());
-    assert_eq!((&tuned["batches_are"], &tuned["batch_requests"]), (&"trace".into(), &100.into()));
-    let best = tuned["candidates"][0]["varied"]["volume.drives"].as_str().unwrap();
-    let whole = json(&[&["run", &stack, "--set", &format!("volume.drives={best}")][..], &load[..4]].concat());
+    assert_eq!(
+        (&tuned["batches_are"], &tuned["batch_requests"]),
+        (&"trace".into(), &100.into())
+    );
+    let best = tuned["candidates"][0]["varied"]["volume.drives"]
+        .as_str()
+        .unwrap();
+    let whole = json(
+        &[
+            &["run", &stack, "--set", &format!("volume.drives={best}")][..],
+            &load[..4],
+        ]
+        .concat(),
+    );
     assert_eq!(tuned["whole_load_value"], whole["response_ms"]["p99"]);
     let text = success(&[&race[..], &load].concat());
     for part in [
@@ -431,20 +727,31 @@ fn tune_leaves_impossible_combinations_out_and_names_them() {
     let folder = Folder::new();
     let stack = small_requests(&folder, "four", "raid0", 4, &poisson(60.0));
     let few = ["--requests", "150", "--batches", "4", "--first", "2"];
-    let vary = ["--vary", "volume.layout=raid5,raid0", "--vary", "volume.drives=2..4"];
+    let vary = [
+        "--vary",
+        "volume.layout=raid5,raid0",
+        "--vary",
+        "volume.drives=2..4",
+    ];
     let tuned = json(&[&["tune", &stack], &vary[..], &few].concat());
     assert_eq!((&tuned["points"], &tuned["tried"]), (&6.into(), &5.into()));
     let [impossible] = tuned["impossible"].as_array().unwrap().as_slice() else {
         panic!("{}", tuned["impossible"])
     };
-    assert_eq!(impossible["varied"], serde_json::json!({ "volume.layout": "raid5", "volume.drives": "2" }));
+    assert_eq!(
+        impossible["varied"],
+        serde_json::json!({ "volume.layout": "raid5", "volume.drives": "2" })
+    );
     let verdict = tuned["verdict"].as_str().unwrap();
     assert!(
         verdict.contains("Left out, for it is impossible: volume.layout=raid5 volume.drives=2 ("),
         "{verdict}"
     );
     let refused = refused(&[&["compare", &stack], &vary[..], &few[..2]].concat());
-    assert!(refused.contains("volume.layout=raid5 volume.drives=2: "), "{refused}");
+    assert!(
+        refused.contains("volume.layout=raid5 volume.drives=2: "),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -462,9 +769,21 @@ fn advice_names_a_layout_that_can_be_and_says_why() {
     let advice = json(&[&["advise", &wishes][..], &few].concat());
     let finalists = advice["finalists"].as_array().unwrap();
     let first = &finalists[0];
-    assert!(first["misses"].as_array().unwrap().is_empty() && first["price"] == 800.0, "{first}");
-    assert!(finalists.iter().all(|one| one["volume"]["failures_survived"].as_u64() >= Some(1)), "{advice}");
-    assert!(finalists.iter().all(|one| one["rebuilding"]["rebuild_hours"].as_f64() > Some(1.0)));
+    assert!(
+        first["misses"].as_array().unwrap().is_empty() && first["price"] == 800.0,
+        "{first}"
+    );
+    assert!(
+        finalists
+            .iter()
+            .all(|one| one["volume"]["failures_survived"].as_u64() >= Some(1)),
+        "{advice}"
+    );
+    assert!(
+        finalists
+            .iter()
+            .all(|one| one["rebuilding"]["rebuild_hours"].as_f64() > Some(1.0))
+    );
     // Two may fail: data are lost more rarely.
     let chance = |name: &str| {
         let one = finalists.iter().find(|one| one["name"] == name).unwrap();
@@ -473,20 +792,36 @@ fn advice_names_a_layout_that_can_be_and_says_why() {
     assert!(chance("raid6 of 4") < 0.1 * chance("raid5 of 4"));
     assert_eq!(advice["left_out"][0]["layout"], "raid0");
     let sentences = advice["recommendation"].to_string();
-    for part in
-        ["Take raid", "Of its time goes", "Next comes", "mean time to data loss", "while one is filled"]
-    {
+    for part in [
+        "Take raid",
+        "Of its time goes",
+        "Next comes",
+        "mean time to data loss",
+        "while one is filled",
+    ] {
         assert!(sentences.contains(part), "{part}: {sentences}");
     }
     // The formula, with the numbers of each; the answer under more load; what lost, and by what.
-    assert!(sentences.contains(finalists[0]["mttdl_hours"].as_str().unwrap()), "{sentences}");
     assert!(
-        advice["mttdl_formula"].as_str().unwrap().contains("MTTF") && advice["recommended"] == first["name"]
+        sentences.contains(finalists[0]["mttdl_hours"].as_str().unwrap()),
+        "{sentences}"
     );
-    let loads: Vec<f64> =
-        advice["at_loads"].as_array().unwrap().iter().map(|at| at["load"].as_f64().unwrap()).collect();
+    assert!(
+        advice["mttdl_formula"].as_str().unwrap().contains("MTTF")
+            && advice["recommended"] == first["name"]
+    );
+    let loads: Vec<f64> = advice["at_loads"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|at| at["load"].as_f64().unwrap())
+        .collect();
     assert_eq!(loads, [1.5, 2.0]);
-    assert!(finalists.iter().any(|one| one["settings"].to_string().contains("volume.stripe_cache=")));
+    assert!(
+        finalists
+            .iter()
+            .any(|one| one["settings"].to_string().contains("volume.stripe_cache="))
+    );
     let text = std::fs::read_to_string(&page).unwrap();
     assert!(
         text.contains("A &lt;small&gt; office") && text.contains("What would change the answer"),
@@ -516,30 +851,50 @@ fn controllers_are_tried_where_they_are_listed_and_bought_only_where_they_are_ne
     let slow = json(&["advise", &ask("2s", prices, both)]);
     let names = |advice: &Value| {
         let finalists = advice["finalists"].as_array().unwrap().iter();
-        finalists.map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        finalists
+            .map(|one| one["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(names(&slow), ["raid5 of 4", "raid5 of 4 behind 1GiB"]);
     assert_eq!(
-        (&slow["finalists"][0]["price"], &slow["finalists"][1]["price"]),
+        (
+            &slow["finalists"][0]["price"],
+            &slow["finalists"][1]["price"]
+        ),
         (&800.0.into(), &1400.0.into())
     );
     assert!(
-        slow["recommendation"].to_string().contains("it needs a controller to meet the wishes"),
+        slow["recommendation"]
+            .to_string()
+            .contains("it needs a controller to meet the wishes"),
         "{slow}"
     );
-    let p99 = |place: usize| slow["finalists"][place]["healthy"]["p99_ms"].as_f64().unwrap();
+    let p99 = |place: usize| {
+        slow["finalists"][place]["healthy"]["p99_ms"]
+            .as_f64()
+            .unwrap()
+    };
     let (without, with) = (p99(0), p99(1));
     assert!(with < without, "{with} {without}");
     let between = format!("{:.0}us", 500.0 * (with + without));
     let quick = json(&["advise", &ask(&between, prices, both)]);
     assert_eq!(quick["recommended"], "raid5 of 4 behind 1GiB");
     assert!(
-        quick["recommendation"][0].as_str().unwrap().contains("a controller of 1GiB that a battery keeps")
+        quick["recommendation"][0]
+            .as_str()
+            .unwrap()
+            .contains("a controller of 1GiB that a battery keeps")
     );
-    assert!(quick["would_change"].to_string().contains("no controller is needed"), "{quick}");
-    for (drives, controllers, word) in
-        [("price = 200", both, "controller_price"), (prices, "\"much\"", "found `much`")]
-    {
+    assert!(
+        quick["would_change"]
+            .to_string()
+            .contains("no controller is needed"),
+        "{quick}"
+    );
+    for (drives, controllers, word) in [
+        ("price = 200", both, "controller_price"),
+        (prices, "\"much\"", "found `much`"),
+    ] {
         let message = refused(&["advise", &ask("2s", drives, controllers)]);
         assert!(message.contains(word), "{message}");
     }
@@ -550,7 +905,8 @@ fn a_mix_of_traces_is_a_load_and_what_would_shorten_one_of_them_is_refused() {
     let folder = Folder::new();
     small_requests(&folder, "load", "raid0", 1, &poisson(40.0));
     let sample = |name: &str| {
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../samples/{name}.parquet"))
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join(format!("../../samples/{name}.parquet"))
     };
     let wishes = folder.put(
         "mix.toml",
@@ -563,15 +919,29 @@ fn a_mix_of_traces_is_a_load_and_what_would_shorten_one_of_them_is_refused() {
         ),
     );
     let advice = json(&["advise", &wishes, "--to", "3s"]);
-    let workloads = advice["candidates"][0]["report"]["workloads"].as_array().unwrap();
-    let names: Vec<&str> = workloads.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    let workloads = advice["candidates"][0]["report"]["workloads"]
+        .as_array()
+        .unwrap();
+    let names: Vec<&str> = workloads
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["pgbench", "compile"]);
     // Of each layout that is not the first one: why not.
     let first = advice["finalists"][0]["layout"].as_str().unwrap();
     let sentences = advice["recommendation"].to_string();
-    for other in ["raid10", "raid5", "raid6"].into_iter().filter(|other| *other != first) {
-        let named = [format!("Next comes {other} of 4"), format!("Why not {other} of 4")];
-        assert!(named.iter().any(|words| sentences.contains(words)), "{other}: {sentences}");
+    for other in ["raid10", "raid5", "raid6"]
+        .into_iter()
+        .filter(|other| *other != first)
+    {
+        let named = [
+            format!("Next comes {other} of 4"),
+            format!("Why not {other} of 4"),
+        ];
+        assert!(
+            named.iter().any(|words| sentences.contains(words)),
+            "{other}: {sentences}"
+        );
     }
     let message = refused(&["advise", &wishes, "--requests", "100"]);
     assert!(message.contains("workloads[0].requests=1000"), "{message}");
@@ -582,20 +952,58 @@ fn watts_of_a_data_sheet_are_watts_of_advice() {
     let folder = Folder::new();
     let load = small_requests(&folder, "load", "raid0", 1, &poisson(40.0));
     let drive = folder.name("mine.toml");
-    let sheet = ["drive", "new", "--capacity", "4T", "--rpm", "7200", "--outer", "200", "-o", &drive];
-    let asked = ["advise", &load, "--drive", &drive, "--drives", "4", "--failures", "2", "--watts", "33"];
+    let sheet = [
+        "drive",
+        "new",
+        "--capacity",
+        "4T",
+        "--rpm",
+        "7200",
+        "--outer",
+        "200",
+        "-o",
+        &drive,
+    ];
+    let asked = [
+        "advise",
+        &load,
+        "--drive",
+        &drive,
+        "--drives",
+        "4",
+        "--failures",
+        "2",
+        "--watts",
+        "33",
+    ];
     let asked = [&asked[..], &["--requests", "300"]].concat();
     json(&sheet);
     assert!(refused(&asked).contains("--idle-w"));
     assert!(refused(&[&sheet[..], &["--idle-w", "5"]].concat()).contains("--active-w"));
     let wrong = refused(&[&sheet[..], &["--idle-w", "5", "--active-w", "4"]].concat());
-    assert!(wrong.contains("--active-w") && wrong.contains("idle_a_w"), "{wrong}");
-    json(&[&sheet[..], &["--idle-w", "5", "--active-w", "8", "--standby-w", "0.7"]].concat());
+    assert!(
+        wrong.contains("--active-w") && wrong.contains("idle_a_w"),
+        "{wrong}"
+    );
+    json(
+        &[
+            &sheet[..],
+            &["--idle-w", "5", "--active-w", "8", "--standby-w", "0.7"],
+        ]
+        .concat(),
+    );
     let config = std::fs::read_to_string(&drive).unwrap();
-    for line in ["idle_a_w = 5.0", "read_w = 8.0", "seek_w = 10.0", "standby_w = 0.7"] {
+    for line in [
+        "idle_a_w = 5.0",
+        "read_w = 8.0",
+        "seek_w = 10.0",
+        "standby_w = 0.7",
+    ] {
         assert!(config.contains(line), "{line}: {config}");
     }
-    let watts = json(&asked)["finalists"][0]["healthy"]["mean_w"].as_f64().unwrap();
+    let watts = json(&asked)["finalists"][0]["healthy"]["mean_w"]
+        .as_f64()
+        .unwrap();
     assert!((20.0..33.0).contains(&watts), "{watts}");
 }
 
@@ -603,19 +1011,47 @@ fn watts_of_a_data_sheet_are_watts_of_advice() {
 fn wishes_that_cannot_be_are_refused_with_what_could() {
     let folder = Folder::new();
     let load = small_requests(&folder, "load", "raid0", 1, &poisson(40.0));
-    let drives = ["advise", &load, "--drive", "seagate-cheetah-9lp", "--drives", "3..4"];
+    let drives = [
+        "advise",
+        &load,
+        "--drive",
+        "seagate-cheetah-9lp",
+        "--drives",
+        "3..4",
+    ];
     for (wishes, words) in [
-        (&["--usable", "100TB", "--failures", "1"][..], &["at most 27.3 GB are usable, by raid5 of 4"][..]),
-        (&["--failures", "3"], &["at most 2 failed drives are survived, by raid6 of 4", "--failures"]),
+        (
+            &["--usable", "100TB", "--failures", "1"][..],
+            &["at most 27.3 GB are usable, by raid5 of 4"][..],
+        ),
+        (
+            &["--failures", "3"],
+            &[
+                "at most 2 failed drives are survived, by raid6 of 4",
+                "--failures",
+            ],
+        ),
         (&["--streams", "5"], &["no streams", "kind = \"streams\""]),
         (&["--watts", "50"], &["[power]"]),
         (&["--price", "50"], &["--drive-price"]),
-        (&["--price", "50", "--drive-price", "20"], &["nothing of 3 to 4 drives"]),
+        (
+            &["--price", "50", "--drive-price", "20"],
+            &["nothing of 3 to 4 drives"],
+        ),
         (&["--drives", "0"], &["at least 1"]),
         (&["--mttf-hours", "0"], &["above 0"]),
     ] {
-        let message = refused(&[&drives[..if wishes[0] == "--drives" { 4 } else { 6 }], wishes].concat());
-        assert!(words.iter().all(|part| message.contains(part)), "{wishes:?}: {message}");
+        let message = refused(
+            &[
+                &drives[..if wishes[0] == "--drives" { 4 } else { 6 }],
+                wishes,
+            ]
+            .concat(),
+        );
+        assert!(
+            words.iter().all(|part| message.contains(part)),
+            "{wishes:?}: {message}"
+        );
     }
     assert!(refused(&["advise", &load]).contains("--drive"));
     assert!(refused(&["advise", &load, "--drive", "x24"]).contains("--drives"));

@@ -51,12 +51,27 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke replay --help",
     ),
     // They need a file system on a served array: `tests/live/cache.rs` has a file.
-    ("fullstroke heed /tmp/idle.sock --on /mnt", "fullstroke heed --help"),
-    ("fullstroke heed /tmp/array.sock --on /mnt", "fullstroke heed --help"),
+    (
+        "fullstroke heed /tmp/idle.sock --on /mnt",
+        "fullstroke heed --help",
+    ),
+    (
+        "fullstroke heed /tmp/array.sock --on /mnt",
+        "fullstroke heed --help",
+    ),
     // It needs a cluster: `tests/all/studies.rs` pretends to have one, `make python-check` has one.
-    ("fullstroke study run pass-2012/ --dask tcp://host:8786", "fullstroke study run --help"),
-    ("fullstroke record /dev/sdX load.parquet --duration 60s", "fullstroke record --help"),
-    ("fullstroke replay samples/media.parquet --on /dev/sdX --writes skip", "fullstroke replay --help"),
+    (
+        "fullstroke study run pass-2012/ --dask tcp://host:8786",
+        "fullstroke study run --help",
+    ),
+    (
+        "fullstroke record /dev/sdX load.parquet --duration 60s",
+        "fullstroke record --help",
+    ),
+    (
+        "fullstroke replay samples/media.parquet --on /dev/sdX --writes skip",
+        "fullstroke replay --help",
+    ),
     (
         "fullstroke replay samples/media.parquet --on /dev/sdX --writes skip --time-scale 2",
         "fullstroke replay --help",
@@ -73,9 +88,15 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke replay samples/media.parquet --on /dev/sdX --writes skip --threads 1",
         "fullstroke replay --help",
     ),
-    ("fullstroke record /dev/sdX out.parquet --duration 60s", "fullstroke record --help"),
+    (
+        "fullstroke record /dev/sdX out.parquet --duration 60s",
+        "fullstroke record --help",
+    ),
     // They need a device, and a server.
-    ("fullstroke stream-test --on /dev/sdX --rate 8Mbit/s", "fullstroke stream-test --help"),
+    (
+        "fullstroke stream-test --on /dev/sdX --rate 8Mbit/s",
+        "fullstroke stream-test --help",
+    ),
     (
         "fullstroke stream-test --on nbd+unix:///?socket=/tmp/array.sock --rate 2Mbit/s --stack mine.toml",
         "fullstroke stream-test --help",
@@ -94,38 +115,89 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke array assemble disk0 disk1 disk2 disk3 disk4 --ublk --control /tmp/vol.control",
         "fullstroke array assemble --help",
     ),
-    ("fullstroke array create a disk0 disk1 --layout raid1", "fullstroke array create --help"),
-    ("fullstroke array create b disk2 disk3 --layout raid1", "fullstroke array create --help"),
-    ("fullstroke array assemble disk0 disk1 --socket /tmp/a.sock", "fullstroke array assemble --help"),
-    ("fullstroke array assemble disk2 disk3 --socket /tmp/b.sock", "fullstroke array assemble --help"),
-    ("fullstroke array create ab /tmp/a.img /tmp/b.img --layout raid0", "fullstroke array create --help"),
+    (
+        "fullstroke array create a disk0 disk1 --layout raid1",
+        "fullstroke array create --help",
+    ),
+    (
+        "fullstroke array create b disk2 disk3 --layout raid1",
+        "fullstroke array create --help",
+    ),
+    (
+        "fullstroke array assemble disk0 disk1 --socket /tmp/a.sock",
+        "fullstroke array assemble --help",
+    ),
+    (
+        "fullstroke array assemble disk2 disk3 --socket /tmp/b.sock",
+        "fullstroke array assemble --help",
+    ),
+    (
+        "fullstroke array create ab /tmp/a.img /tmp/b.img --layout raid0",
+        "fullstroke array create --help",
+    ),
     (
         "fullstroke array assemble /tmp/a.img /tmp/b.img --socket /tmp/ab.sock",
         "fullstroke array assemble --help",
     ),
     // It needs disks: `lzvs.rs` has a measurement that is refused.
-    ("fullstroke array create films disk0 disk1 --layout lzvs --measure", "fullstroke array create --help"),
-    ("fullstroke lzvs measure /dev/sdX", "fullstroke lzvs measure --help"),
-    ("fullstroke array status /tmp/vol.sock", "fullstroke array status --help"),
-    ("fullstroke array fail /tmp/vol.sock 1", "fullstroke array fail --help"),
-    ("fullstroke array add /tmp/vol.sock disk1", "fullstroke array add --help"),
-    ("fullstroke array scrub /tmp/vol.sock", "fullstroke array scrub --help"),
-    ("fullstroke array standby /tmp/vol.sock", "fullstroke array standby --help"),
+    (
+        "fullstroke array create films disk0 disk1 --layout lzvs --measure",
+        "fullstroke array create --help",
+    ),
+    (
+        "fullstroke lzvs measure /dev/sdX",
+        "fullstroke lzvs measure --help",
+    ),
+    (
+        "fullstroke array status /tmp/vol.sock",
+        "fullstroke array status --help",
+    ),
+    (
+        "fullstroke array fail /tmp/vol.sock 1",
+        "fullstroke array fail --help",
+    ),
+    (
+        "fullstroke array add /tmp/vol.sock disk1",
+        "fullstroke array add --help",
+    ),
+    (
+        "fullstroke array scrub /tmp/vol.sock",
+        "fullstroke array scrub --help",
+    ),
+    (
+        "fullstroke array standby /tmp/vol.sock",
+        "fullstroke array standby --help",
+    ),
     (
         "fullstroke array create cold disk0 disk1 disk2 disk3 disk4 --layout paraid --set active=4",
         "fullstroke array create --help",
     ),
-    ("fullstroke array gear /tmp/vol.sock down", "fullstroke array gear --help"),
-    ("fullstroke array gear /tmp/vol.sock up", "fullstroke array gear --help"),
-    ("fullstroke array stop /tmp/vol.sock", "fullstroke array stop --help"),
-    ("fullstroke array examine disk0", "fullstroke array examine --help"),
+    (
+        "fullstroke array gear /tmp/vol.sock down",
+        "fullstroke array gear --help",
+    ),
+    (
+        "fullstroke array gear /tmp/vol.sock up",
+        "fullstroke array gear --help",
+    ),
+    (
+        "fullstroke array stop /tmp/vol.sock",
+        "fullstroke array stop --help",
+    ),
+    (
+        "fullstroke array examine disk0",
+        "fullstroke array examine --help",
+    ),
     // Half an hour of a trace, eight times.
     (
         "fullstroke energy samples/compile.parquet --stack stacks/demo/raid5.toml --drive seagate-ironwolf-8tb",
         "fullstroke energy --help",
     ),
     // All layouts of all numbers of drives, each several times.
-    ("fullstroke advise wishes/sre.toml", "fullstroke advise --help"),
+    (
+        "fullstroke advise wishes/sre.toml",
+        "fullstroke advise --help",
+    ),
     (
         "fullstroke advise wishes/nas.toml",
         "fullstroke advise wishes/nas.toml --drives 4 --failures 2 --requests 320",
@@ -164,16 +236,31 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke advise wishes/office.toml --drives 4 --failures 2 --usable 1TB --to 4s",
     ),
     // What is typed for docs/advise.md shows that both work.
-    ("fullstroke advise wishes/nas.toml --drives 4 --failures 2 --requests 320", "fullstroke advise --help"),
-    ("fullstroke advise wishes/media-house.toml", "fullstroke advise --help"),
+    (
+        "fullstroke advise wishes/nas.toml --drives 4 --failures 2 --requests 320",
+        "fullstroke advise --help",
+    ),
+    (
+        "fullstroke advise wishes/media-house.toml",
+        "fullstroke advise --help",
+    ),
     (
         "fullstroke advise stacks/demo/raid5.toml --trace samples/compile.parquet --drive mine.toml --drives 4..6 --usable 15TB --p99 100ms --failures 1",
         "fullstroke advise stacks/demo/raid5.toml --help",
     ),
     // Whole studies: `studies.rs` takes a small one all the way.
-    ("fullstroke study run carroll-2008/", "fullstroke study run carroll-2008/low-load --results kept"),
-    ("fullstroke study check carroll-2008/", "fullstroke study check carroll-2008/low-load --results kept"),
-    ("fullstroke study results --write carroll-2008/", "fullstroke study results --help"),
+    (
+        "fullstroke study run carroll-2008/",
+        "fullstroke study run carroll-2008/low-load --results kept",
+    ),
+    (
+        "fullstroke study check carroll-2008/",
+        "fullstroke study check carroll-2008/low-load --results kept",
+    ),
+    (
+        "fullstroke study results --write carroll-2008/",
+        "fullstroke study results --help",
+    ),
     (
         "fullstroke study results --best mb_per_s --over scheduler carroll-2008/random-readers",
         "fullstroke study results --help",
@@ -189,7 +276,10 @@ const SHORTENED: &[(&str, &str)] = &[
 ];
 
 fn project() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
 }
 
 /// The command lines of a document's code blocks, without their comments.
@@ -204,7 +294,13 @@ fn commands(text: &str) -> Vec<String> {
         let line = line.trim_start().trim_start_matches("$ ");
         if code && line.starts_with("fullstroke ") {
             let line = line.split("  #").next().unwrap_or(line).trim_end();
-            found.push(line.split(" # ").next().unwrap_or(line).trim_end().to_owned());
+            found.push(
+                line.split(" # ")
+                    .next()
+                    .unwrap_or(line)
+                    .trim_end()
+                    .to_owned(),
+            );
         }
     }
     found
@@ -212,7 +308,10 @@ fn commands(text: &str) -> Vec<String> {
 
 /// The stacks that a document shows whole.
 fn stacks(text: &str) -> Vec<String> {
-    let blocks = text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let blocks = text
+        .split("```toml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next());
     blocks
         .filter(|block| block.contains("[volume]") && block.contains("[workload"))
         .map(str::to_owned)
@@ -238,7 +337,11 @@ impl Scratch {
         // Two ports that are free now: no server of ours is told to wait for them.
         let ports = [0; 2].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
         let ports = ports.map(|listener| listener.local_addr().unwrap().port());
-        Scratch { folder, ports, servers: Vec::new() }
+        Scratch {
+            folder,
+            ports,
+            servers: Vec::new(),
+        }
     }
 
     /// The line with this folder's socket and ports in place of the document's.
@@ -247,9 +350,15 @@ impl Scratch {
         let line = short.map_or(line, |(_, short)| short);
         // The whole trace is taken once, by the line without options.
         let again = line.starts_with("fullstroke compare stacks/demo/")
-            && ["--vary", "--by", "--degraded"].iter().any(|option| line.contains(option))
+            && ["--vary", "--by", "--degraded"]
+                .iter()
+                .any(|option| line.contains(option))
             && !line.contains("--requests");
-        let line = if again { format!("{line} --requests 20000") } else { line.to_owned() };
+        let line = if again {
+            format!("{line} --requests 20000")
+        } else {
+            line.to_owned()
+        };
         line.replace("/tmp/", &format!("{}/", self.folder.path().display()))
             .replace("10809", &self.ports[0].to_string())
             .replace("9100", &self.ports[1].to_string())
@@ -257,9 +366,17 @@ impl Scratch {
 
     fn shell(&self, line: &str) -> Command {
         let program = Path::new(env!("CARGO_BIN_EXE_fullstroke"));
-        let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+        let path = format!(
+            "{}:{}",
+            program.parent().unwrap().display(),
+            std::env::var("PATH").unwrap()
+        );
         let mut command = Command::new("bash");
-        command.args(["-c", line]).current_dir(self.folder.path()).env("PATH", path).stdin(Stdio::null());
+        command
+            .args(["-c", line])
+            .current_dir(self.folder.path())
+            .env("PATH", path)
+            .stdin(Stdio::null());
         command
     }
 
@@ -273,18 +390,26 @@ impl Scratch {
         if adapted.starts_with("fullstroke cache ") {
             return self.serve(&adapted);
         }
-        let talks = adapted.starts_with("fullstroke ctl ") || adapted.starts_with("fullstroke top ");
+        let talks =
+            adapted.starts_with("fullstroke ctl ") || adapted.starts_with("fullstroke top ");
         if !talks {
             self.stop_servers()?;
         }
         if adapted.starts_with("fullstroke top ") {
             return self.watch(&adapted);
         }
-        let output = self.shell(&adapted).output().map_err(|error| error.to_string())?;
+        let output = self
+            .shell(&adapted)
+            .output()
+            .map_err(|error| error.to_string())?;
         if output.status.success() {
             return Ok(());
         }
-        Err(format!("{adapted}\nended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr)))
+        Err(format!(
+            "{adapted}\nended with {}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        ))
     }
 
     /// Starts a server and waits until it takes clients.
@@ -302,9 +427,18 @@ impl Scratch {
             false => scratch.sockets() > before,
         };
         while !ready(self) {
-            if child.try_wait().map_err(|error| error.to_string())?.is_some() {
-                let output = child.wait_with_output().map_err(|error| error.to_string())?;
-                return Err(format!("{line}\nended: {}", String::from_utf8_lossy(&output.stderr)));
+            if child
+                .try_wait()
+                .map_err(|error| error.to_string())?
+                .is_some()
+            {
+                let output = child
+                    .wait_with_output()
+                    .map_err(|error| error.to_string())?;
+                return Err(format!(
+                    "{line}\nended: {}",
+                    String::from_utf8_lossy(&output.stderr)
+                ));
             }
             if began.elapsed() > Duration::from_secs(60) {
                 let _ = child.kill();
@@ -320,14 +454,23 @@ impl Scratch {
     fn sockets(&self) -> usize {
         let entries = fs::read_dir(self.folder.path()).unwrap();
         entries
-            .filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|e| e == "sock"))
+            .filter(|entry| {
+                entry
+                    .as_ref()
+                    .unwrap()
+                    .path()
+                    .extension()
+                    .is_some_and(|e| e == "sock")
+            })
             .count()
     }
 
     /// `top` on a terminal of its own, for a second.
     fn watch(&self, line: &str) -> Result<(), String> {
         let Ok(status) = self
-            .shell(&format!("timeout --signal=TERM --preserve-status 1 script -qec '{line}' /dev/null"))
+            .shell(&format!(
+                "timeout --signal=TERM --preserve-status 1 script -qec '{line}' /dev/null"
+            ))
             .stdout(Stdio::null())
             .status()
         else {
@@ -344,8 +487,11 @@ impl Scratch {
         // A cache before what it stands in front of.
         for child in self.servers.drain(..).rev() {
             let pid = rustix::process::Pid::from_child(&child);
-            rustix::process::kill_process(pid, rustix::process::Signal::TERM).map_err(|e| e.to_string())?;
-            let output = child.wait_with_output().map_err(|error| error.to_string())?;
+            rustix::process::kill_process(pid, rustix::process::Signal::TERM)
+                .map_err(|e| e.to_string())?;
+            let output = child
+                .wait_with_output()
+                .map_err(|error| error.to_string())?;
             if !output.status.success() {
                 return Err(format!(
                     "a server ended with {}: {}",
@@ -391,7 +537,10 @@ fn type_all<'a>(names: impl IntoIterator<Item = &'a &'a str>) {
     for &name in names {
         let mut scratch = Scratch::new();
         let lines = commands(&document(name));
-        assert!(!lines.is_empty() || name == "docs/traces.md", "{name} shows no command");
+        assert!(
+            !lines.is_empty() || name == "docs/traces.md",
+            "{name} shows no command"
+        );
         for line in lines {
             let began = Instant::now();
             if let Err(message) = scratch.execute(&line) {
@@ -429,7 +578,10 @@ fn every_command_of_the_last_third_of_docs_works_as_it_stands() {
 
 /// A document's blocks of code: what they are in, and their text.
 fn blocks(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    text.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'))
+    text.split("```")
+        .skip(1)
+        .step_by(2)
+        .filter_map(|block| block.split_once('\n'))
 }
 
 /// A line without what only aligns it.
@@ -441,8 +593,9 @@ fn words(line: &str) -> String {
 fn what_tutorials_show_of_answers_is_what_the_program_prints() {
     let mut wrong = Vec::new();
     let mut shown = 0;
-    for name in
-        DOCUMENTS.iter().filter(|name| name.starts_with("docs/tutorial-") || **name == "docs/start.md")
+    for name in DOCUMENTS
+        .iter()
+        .filter(|name| name.starts_with("docs/tutorial-") || **name == "docs/start.md")
     {
         let (scratch, text) = (Scratch::new(), document(name));
         let all: Vec<(&str, &str)> = blocks(&text).collect();
@@ -458,11 +611,19 @@ fn what_tutorials_show_of_answers_is_what_the_program_prints() {
                 assert!(output.status.success(), "{name}: {line}: {error}");
                 printed.extend(String::from_utf8_lossy(&output.stdout).lines().map(words));
             }
-            for line in of_output.1.lines().map(words).filter(|line| !line.is_empty()) {
+            for line in of_output
+                .1
+                .lines()
+                .map(words)
+                .filter(|line| !line.is_empty())
+            {
                 shown += 1;
                 if !printed.iter().any(|own| own.contains(&line)) {
                     let nearest = printed.iter().filter(|own| own.get(..12) == line.get(..12));
-                    wrong.push(format!("{name}: {line}\nprinted is {:?}", nearest.collect::<Vec<_>>()));
+                    wrong.push(format!(
+                        "{name}: {line}\nprinted is {:?}",
+                        nearest.collect::<Vec<_>>()
+                    ));
                 }
             }
         }
@@ -482,7 +643,10 @@ fn every_whole_stack_in_the_documents_runs() {
             shown += 1;
             let stack = folder.join(format!("shown-{shown}.toml"));
             fs::write(&stack, &text).unwrap();
-            let output = scratch.shell(&format!("fullstroke run {}", stack.display())).output().unwrap();
+            let output = scratch
+                .shell(&format!("fullstroke run {}", stack.display()))
+                .output()
+                .unwrap();
             let error = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{name}: {error}\n{text}");
         }
@@ -492,25 +656,39 @@ fn every_whole_stack_in_the_documents_runs() {
 
 #[test]
 fn what_is_typed_in_place_of_long_commands_belongs_to_commands_that_are_shown() {
-    let all: Vec<String> = DOCUMENTS.iter().flat_map(|name| commands(&document(name))).collect();
+    let all: Vec<String> = DOCUMENTS
+        .iter()
+        .flat_map(|name| commands(&document(name)))
+        .collect();
     for (long, _) in SHORTENED {
-        assert!(all.iter().any(|line| line == long), "no document shows `{long}` any more");
+        assert!(
+            all.iter().any(|line| line == long),
+            "no document shows `{long}` any more"
+        );
     }
 }
 
 #[test]
 fn targets_of_make_that_documents_name_exist() {
     let makefile = document("Makefile");
-    for name in DOCUMENTS.iter().chain(&["CONTRIBUTING.md", "ARCHITECTURE.md", "VALIDATION.md"]) {
+    for name in DOCUMENTS
+        .iter()
+        .chain(&["CONTRIBUTING.md", "ARCHITECTURE.md", "VALIDATION.md"])
+    {
         let text = document(name);
         // In running text within backquotes, in blocks of code at the beginning of a line.
         let running = text.split("`make ").skip(1);
         let blocks = text.split("```").skip(1).step_by(2);
-        let lines = blocks.flat_map(str::lines).filter_map(|line| line.strip_prefix("make "));
+        let lines = blocks
+            .flat_map(str::lines)
+            .filter_map(|line| line.strip_prefix("make "));
         for part in running.chain(lines) {
             let letter = |letter: &char| letter.is_ascii_lowercase() || *letter == '-';
             let target: String = part.chars().take_while(letter).collect();
-            assert!(makefile.contains(&format!("\n{target}:")), "{name}: there is no `make {target}`");
+            assert!(
+                makefile.contains(&format!("\n{target}:")),
+                "{name}: there is no `make {target}`"
+            );
         }
     }
 }
@@ -518,10 +696,16 @@ fn targets_of_make_that_documents_name_exist() {
 #[test]
 fn every_page_of_docs_is_in_the_site_once() {
     let summary = document("docs/SUMMARY.md");
-    let mut listed: Vec<&str> =
-        summary.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(page, _)| page).collect();
+    let mut listed: Vec<&str> = summary
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(')'))
+        .map(|(page, _)| page)
+        .collect();
     listed.sort_unstable();
-    let pages = fs::read_dir(project().join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
+    let pages = fs::read_dir(project().join("docs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
     let mut pages: Vec<String> = pages.map(|name| name.into_string().unwrap()).collect();
     pages.retain(|name| name.ends_with(".md") && name != "SUMMARY.md");
     pages.sort_unstable();

@@ -21,32 +21,63 @@ fn json(arguments: &[&str]) -> Value {
 
 fn policy<'a>(answer: &'a Value, name: &str) -> &'a Value {
     let policies = answer["policies"].as_array().unwrap();
-    policies.iter().find(|policy| policy["name"] == name).unwrap_or_else(|| panic!("no {name}: {answer:#}"))
+    policies
+        .iter()
+        .find(|policy| policy["name"] == name)
+        .unwrap_or_else(|| panic!("no {name}: {answer:#}"))
 }
 
 #[test]
 fn stopping_pays_for_a_load_of_long_pauses_and_costs_its_slowest_answers() {
     let folder = tempfile::tempdir().unwrap();
     let stack = stack(&folder, 0.002, 60);
-    let arguments = ["energy", "--stack", &stack, "--assume-power", "--after", "60s,10min"];
+    let arguments = [
+        "energy",
+        "--stack",
+        &stack,
+        "--assume-power",
+        "--after",
+        "60s,10min",
+    ];
     let answer = json(&arguments);
-    assert!(answer["assumed"].as_str().unwrap().starts_with("assumed:"), "{answer:#}");
+    assert!(
+        answer["assumed"].as_str().unwrap().starts_with("assumed:"),
+        "{answer:#}"
+    );
     let value = |name: &str, key: &str| policy(&answer, name)[key].as_f64().unwrap();
-    assert_eq!((value("always turning", "saved_share"), value("always turning", "stops_a_year")), (0.0, 0.0));
+    assert_eq!(
+        (
+            value("always turning", "saved_share"),
+            value("always turning", "stops_a_year")
+        ),
+        (0.0, 0.0)
+    );
     let saved = |name| value(name, "saved_share");
-    assert!(saved("60 s") > saved("600 s") && saved("600 s") > 0.0, "{answer:#}");
-    assert!(value("always turning", "response_ms_max") < 1000.0 && value("60 s", "response_ms_max") > 5000.0);
+    assert!(
+        saved("60 s") > saved("600 s") && saved("600 s") > 0.0,
+        "{answer:#}"
+    );
+    assert!(
+        value("always turning", "response_ms_max") < 1000.0
+            && value("60 s", "response_ms_max") > 5000.0
+    );
     // Energy is power times time, for whoever adds it up again.
     for name in ["always turning", "60 s", "adaptive"] {
         let joules = value(name, "mean_w") * value(name, "elapsed_s");
-        assert!((joules / value(name, "total_j") - 1.0).abs() < 1e-6, "{name}");
+        assert!(
+            (joules / value(name, "total_j") - 1.0).abs() < 1e-6,
+            "{name}"
+        );
     }
     let cycles = answer["rated_cycles"].as_f64().unwrap();
     assert!((value("60 s", "years") - cycles / value("60 s", "stops_a_year")).abs() < 1e-9);
     let text = success(&arguments);
-    for part in
-        ["Stopping pays", "A stop pays that lasts", "What the drives draw is assumed", "always turning"]
-    {
+    for part in [
+        "Stopping pays",
+        "A stop pays that lasts",
+        "What the drives draw is assumed",
+        "always turning",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
@@ -55,7 +86,14 @@ fn stopping_pays_for_a_load_of_long_pauses_and_costs_its_slowest_answers() {
 fn stopping_does_not_pay_for_a_load_without_pauses() {
     let folder = tempfile::tempdir().unwrap();
     let stack = stack(&folder, 2.0, 500);
-    let text = success(&["energy", "--stack", &stack, "--assume-power", "--after", "60s"]);
+    let text = success(&[
+        "energy",
+        "--stack",
+        &stack,
+        "--assume-power",
+        "--after",
+        "60s",
+    ]);
     assert!(text.contains("does not pay"), "{text}");
 }
 
@@ -64,18 +102,51 @@ fn a_drive_that_does_not_say_what_it_draws_is_named_with_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let stack = stack(&folder, 1.0, 10);
     let error = refused(&["energy", "--stack", &stack]);
-    for part in ["Cheetah 9LP", "seek_w", "spin_up_j", "--assume-power", "assumed: "] {
+    for part in [
+        "Cheetah 9LP",
+        "seek_w",
+        "spin_up_j",
+        "--assume-power",
+        "assumed: ",
+    ] {
         assert!(error.contains(part), "{part}: {error}");
     }
     let sets = ["spin_up_ms=15000", "spin_down_ms=15000", "seek_w=-4"];
     let sets = sets.map(|set| format!("--set=volume.drive_settings.power.{set}"));
-    let error = refused(&["energy", "--stack", &stack, "--assume-power", &sets[0], &sets[1], &sets[2]]);
-    assert!(error.contains("seek_w") && error.contains("watts"), "{error}");
+    let error = refused(&[
+        "energy",
+        "--stack",
+        &stack,
+        "--assume-power",
+        &sets[0],
+        &sets[1],
+        &sets[2],
+    ]);
+    assert!(
+        error.contains("seek_w") && error.contains("watts"),
+        "{error}"
+    );
     // A time that is too short for the drive takes the others' rows with it no more.
-    let answer = json(&["energy", "--stack", &stack, "--assume-power", "--after", "1s,60s"]);
+    let answer = json(&[
+        "energy",
+        "--stack",
+        &stack,
+        "--assume-power",
+        "--after",
+        "1s,60s",
+    ]);
     let refusals = &answer["refused"];
-    assert!(refusals[0]["name"] == "1 s" && refusals.as_array().unwrap().len() == 1, "{answer:#}");
-    assert!(refusals[0]["why"].as_str().unwrap().contains("stop and to start"), "{answer:#}");
+    assert!(
+        refusals[0]["name"] == "1 s" && refusals.as_array().unwrap().len() == 1,
+        "{answer:#}"
+    );
+    assert!(
+        refusals[0]["why"]
+            .as_str()
+            .unwrap()
+            .contains("stop and to start"),
+        "{answer:#}"
+    );
     assert_eq!(policy(&answer, "60 s")["stops_a_year"], 0.0);
 }
 
@@ -85,36 +156,78 @@ fn comparisons_and_predictions_name_what_is_missing_for_watts_and_offer_to_assum
     let stack = stack(&folder, 20.0, 200);
     let compare = ["compare", &stack, "--by", "energy.j_per_io"];
     let error = refused(&compare);
-    assert!(error.contains("`[power]` lacks seek_w") && error.contains("--assume-power"), "{error}");
+    assert!(
+        error.contains("`[power]` lacks seek_w") && error.contains("--assume-power"),
+        "{error}"
+    );
     let assumed = json(&[&compare[..], &["--assume-power"]].concat());
-    assert!(assumed["assumed"].as_str().unwrap().starts_with("assumed: "), "{assumed:#}");
-    assert!(success(&["compare", &stack, "--assume-power"]).contains("What the drives draw is assumed: "));
+    assert!(
+        assumed["assumed"]
+            .as_str()
+            .unwrap()
+            .starts_with("assumed: "),
+        "{assumed:#}"
+    );
+    assert!(
+        success(&["compare", &stack, "--assume-power"])
+            .contains("What the drives draw is assumed: ")
+    );
     let predict = ["predict", "--stack", &stack, "--no-simulation"];
     let without = json(&predict);
-    assert!(without["no_watts"].as_str().unwrap().contains("lacks seek_w"), "{without:#}");
+    assert!(
+        without["no_watts"]
+            .as_str()
+            .unwrap()
+            .contains("lacks seek_w"),
+        "{without:#}"
+    );
     assert!(without["predicted"][0]["mean_w"].is_null());
     let with = json(&[&predict[..], &["--assume-power"]].concat());
-    assert!(with["predicted"][0]["mean_w"].as_f64().unwrap() > 5.0 && with["no_watts"].is_null(), "{with:#}");
+    assert!(
+        with["predicted"][0]["mean_w"].as_f64().unwrap() > 5.0 && with["no_watts"].is_null(),
+        "{with:#}"
+    );
     // What a drive says of itself is not assumed over.
     let other = folder.path().join("other.toml");
-    let text =
-        std::fs::read_to_string(&stack).unwrap().replace("seagate-cheetah-9lp", "seagate-cheetah-15k7-450gb");
+    let text = std::fs::read_to_string(&stack)
+        .unwrap()
+        .replace("seagate-cheetah-9lp", "seagate-cheetah-15k7-450gb");
     std::fs::write(&other, text).unwrap();
-    let error =
-        refused(&["compare", &stack, other.to_str().unwrap(), "--by", "energy.mean_w", "--assume-power"]);
+    let error = refused(&[
+        "compare",
+        &stack,
+        other.to_str().unwrap(),
+        "--by",
+        "energy.mean_w",
+        "--assume-power",
+    ]);
     assert!(error.contains("must not be assumed over"), "{error}");
 }
 
 #[test]
 fn thresholds_that_no_gear_can_be_shifted_by_are_refused() {
     let stack = shipped("energy/raid5.toml");
-    for (down, up) in
-        [("0.6", "0.3"), ("NaN", "0.5"), ("0.1", "NaN"), ("-0.1", "0.5"), ("0.1", "1.5"), ("0.4", "0.5")]
-    {
+    for (down, up) in [
+        ("0.6", "0.3"),
+        ("NaN", "0.5"),
+        ("0.1", "NaN"),
+        ("-0.1", "0.5"),
+        ("0.1", "1.5"),
+        ("0.4", "0.5"),
+    ] {
         let thresholds = [format!("--down={down}"), format!("--up={up}")];
-        let error =
-            refused(&["predict", "--stack", &stack, "--no-simulation", &thresholds[0], &thresholds[1]]);
-        assert!(error.contains("--down, --up: found "), "{down} {up}: {error}");
+        let error = refused(&[
+            "predict",
+            "--stack",
+            &stack,
+            "--no-simulation",
+            &thresholds[0],
+            &thresholds[1],
+        ]);
+        assert!(
+            error.contains("--down, --up: found "),
+            "{down} {up}: {error}"
+        );
     }
     let paraid = shipped("energy/paraid.toml");
     for set in ["volume.shift_down=0.15", "volume.shift_up=1.5"] {
@@ -131,11 +244,21 @@ fn shipped(name: &str) -> String {
 #[test]
 fn a_stack_that_stops_its_platters_is_a_row_of_its_own_beside_those_that_turn() {
     for (stack, own, after) in [
-        ("background/mirror.toml", "the stack's: fixed 20min", "1200 s"),
+        (
+            "background/mirror.toml",
+            "the stack's: fixed 20min",
+            "1200 s",
+        ),
         ("energy/nas.toml", "the stack's: fixed 10min", "600 s"),
         ("energy/nas-pull.toml", "the stack's: fixed 10min", "600 s"),
     ] {
-        let answer = json(&["energy", "--stack", &shipped(stack), "--after", &after.replace(' ', "")]);
+        let answer = json(&[
+            "energy",
+            "--stack",
+            &shipped(stack),
+            "--after",
+            &after.replace(' ', ""),
+        ]);
         let row = |name: &str| {
             let mut row = policy(&answer, name).clone();
             row.as_object_mut().unwrap().remove("name");
@@ -143,25 +266,41 @@ fn a_stack_that_stops_its_platters_is_a_row_of_its_own_beside_those_that_turn() 
         };
         assert_eq!(row("always turning")["stops_a_year"], 0.0, "{stack}");
         assert_eq!(row(own), row(after), "{stack}: one timer, said twice");
-        assert!(row(own)["stops_a_year"].as_f64().unwrap() > 100.0, "{answer:#}");
+        assert!(
+            row(own)["stops_a_year"].as_f64().unwrap() > 100.0,
+            "{answer:#}"
+        );
     }
-    let own = ["--set", "volume.drive_settings.spin_down={ policy = \"break-even\" }"];
+    let own = [
+        "--set",
+        "volume.drive_settings.spin_down={ policy = \"break-even\" }",
+    ];
     let stack = shipped("background/mirror.toml");
     let answer = json(&[&["energy", "--stack", &stack, "--after", "1h"], &own[..]].concat());
     assert_eq!(policy(&answer, "always turning")["stops_a_year"], 0.0);
-    assert_eq!(policy(&answer, "the stack's: break-even")["mean_w"], policy(&answer, "break-even")["mean_w"]);
+    assert_eq!(
+        policy(&answer, "the stack's: break-even")["mean_w"],
+        policy(&answer, "break-even")["mean_w"]
+    );
 }
 
 #[test]
 fn gears_are_a_row_of_their_own_and_turn_where_all_shall() {
-    let (stack, short) =
-        (shipped("energy/paraid.toml"), ["workloads[0].duration=4min", "workloads[1].duration=1s"]);
-    let arguments = ["energy", "--stack", &stack, "--set", short[0], "--set", short[1], "--after", "5min"];
+    let (stack, short) = (
+        shipped("energy/paraid.toml"),
+        ["workloads[0].duration=4min", "workloads[1].duration=1s"],
+    );
+    let arguments = [
+        "energy", "--stack", &stack, "--set", short[0], "--set", short[1], "--after", "5min",
+    ];
     let answer = json(&arguments);
     let stops = |name: &str| policy(&answer, name)["stops_a_year"].as_f64().unwrap();
     assert_eq!(stops("always turning, high gear"), 0.0);
     assert!(stops("the stack's: gears alone") > 1000.0, "{answer:#}");
-    assert!(stops("gears and 300 s") >= stops("the stack's: gears alone"), "{answer:#}");
+    assert!(
+        stops("gears and 300 s") >= stops("the stack's: gears alone"),
+        "{answer:#}"
+    );
 }
 
 #[test]
@@ -169,8 +308,16 @@ fn a_monitor_goes_on_beside_a_trace() {
     let trace = shipped("../samples/compile.parquet");
     let stack = shipped("background/mirror.toml");
     let turning = |sets: &[&str]| {
-        let answer = json(&[&["energy", &trace, "--stack", &stack, "--after", "1h"], sets].concat());
-        policy(&answer, "always turning")["mean_w"].as_f64().unwrap()
+        let answer = json(
+            &[
+                &["energy", &trace, "--stack", &stack, "--after", "1h"],
+                sets,
+            ]
+            .concat(),
+        );
+        policy(&answer, "always turning")["mean_w"]
+            .as_f64()
+            .unwrap()
     };
     let every = "workloads[1].every=1s";
     let (often, seldom) = (turning(&["--set", every]), turning(&[]));
@@ -180,20 +327,39 @@ fn a_monitor_goes_on_beside_a_trace() {
 #[test]
 fn p_66_one_fingerprint_answers_for_all_layouts() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-    let (trace, stack) =
-        (format!("{root}/samples/compile.parquet"), format!("{root}/stacks/demo/raid5.toml"));
-    let arguments =
-        ["predict", &trace, "--stack", &stack, "--drive", "seagate-ironwolf-8tb", "--no-simulation"];
+    let (trace, stack) = (
+        format!("{root}/samples/compile.parquet"),
+        format!("{root}/stacks/demo/raid5.toml"),
+    );
+    let arguments = [
+        "predict",
+        &trace,
+        "--stack",
+        &stack,
+        "--drive",
+        "seagate-ironwolf-8tb",
+        "--no-simulation",
+    ];
     let answer = json(&arguments);
     let rows = answer["predicted"].as_array().unwrap();
     let value = |row: usize, key: &str| rows[row][key].as_f64().unwrap();
     assert_eq!(rows.len(), 4, "{answer:#}");
-    assert_eq!((&rows[0]["layout"], &rows[1]["layout"]), (&"one disk".into(), &"raid0 of 5".into()));
-    assert!(
-        value(0, "utilisation") > value(1, "utilisation") && value(0, "latency_ms") > value(1, "latency_ms")
+    assert_eq!(
+        (&rows[0]["layout"], &rows[1]["layout"]),
+        (&"one disk".into(), &"raid0 of 5".into())
     );
-    assert!(value(1, "mean_w") > 4.0 * value(0, "mean_w"), "five drives turn");
-    assert!(value(3, "latency_ms") <= value(2, "latency_ms"), "a reserve beside the data is no slower");
+    assert!(
+        value(0, "utilisation") > value(1, "utilisation")
+            && value(0, "latency_ms") > value(1, "latency_ms")
+    );
+    assert!(
+        value(1, "mean_w") > 4.0 * value(0, "mean_w"),
+        "five drives turn"
+    );
+    assert!(
+        value(3, "latency_ms") <= value(2, "latency_ms"),
+        "a reserve beside the data is no slower"
+    );
     assert!(answer["runs"].as_u64().unwrap() <= answer["requests"].as_u64().unwrap());
     // Half the time is twice the load.
     let faster = json(&[&arguments[..], &["--set", "workload.time_scale=0.5"]].concat());
@@ -210,14 +376,22 @@ fn p_66_one_fingerprint_answers_for_all_layouts() {
         "workloads[1].duration=1s",
     ];
     let simulated = json(&geared)["simulated"].clone();
-    assert_eq!(simulated["gear_shifts"].as_f64(), Some(1.0), "{simulated:#}");
-    assert!(simulated["low_gear_share"].as_f64().unwrap() > 0.3, "{simulated:#}");
+    assert_eq!(
+        simulated["gear_shifts"].as_f64(),
+        Some(1.0),
+        "{simulated:#}"
+    );
+    assert!(
+        simulated["low_gear_share"].as_f64().unwrap() > 0.3,
+        "{simulated:#}"
+    );
     let error = refused(&[&arguments[..], &["--sleeping", "5"]].concat());
     assert!(error.contains("--sleeping"), "{error}");
 }
 
 #[test]
-fn the_queueing_model_agrees_with_a_simulation_of_what_it_holds_for_and_says_of_the_rest_that_it_may_not() {
+fn the_queueing_model_agrees_with_a_simulation_of_what_it_holds_for_and_says_of_the_rest_that_it_may_not()
+ {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("stack.toml");
     let stack = "seed = 3\n[workload]\nkind = \"synthetic\"\nrequests = 6000\nread_share = 0.7\nsize = \"8KiB\"\n\
@@ -227,29 +401,42 @@ fn the_queueing_model_agrees_with_a_simulation_of_what_it_holds_for_and_says_of_
     let arguments = ["predict", "--stack", path.to_str().unwrap()];
     let answer = json(&arguments);
     let (model, simulated) = (&answer["model"], &answer["simulated"]);
-    let ratio = |one: &str, other: &str| model[one].as_f64().unwrap() / simulated[other].as_f64().unwrap();
-    assert!((0.9..1.1).contains(&ratio("response_ms", "response_ms_mean")), "{answer:#}");
+    let ratio =
+        |one: &str, other: &str| model[one].as_f64().unwrap() / simulated[other].as_f64().unwrap();
+    assert!(
+        (0.9..1.1).contains(&ratio("response_ms", "response_ms_mean")),
+        "{answer:#}"
+    );
     // P-66: models are much faster than simulation.
-    let (predicted_us, simulated_ms) =
-        (answer["answered_us"].as_f64().unwrap(), answer["simulated"]["took_ms"].as_f64().unwrap());
-    assert!(predicted_us / 1000.0 < simulated_ms / 3.0, "{predicted_us} us, {simulated_ms} ms");
+    let (predicted_us, simulated_ms) = (
+        answer["answered_us"].as_f64().unwrap(),
+        answer["simulated"]["took_ms"].as_f64().unwrap(),
+    );
+    assert!(
+        predicted_us / 1000.0 < simulated_ms / 3.0,
+        "{predicted_us} us, {simulated_ms} ms"
+    );
     // What is read to be written back is read on behind for as long as the other read takes, and no longer.
-    assert!((0.985..1.015).contains(&ratio("mean_w", "mean_w")), "{answer:#}");
+    assert!(
+        (0.985..1.015).contains(&ratio("mean_w", "mean_w")),
+        "{answer:#}"
+    );
     assert_eq!(model["outside"].as_array().unwrap().len(), 0, "{answer:#}");
     assert!(success(&arguments).contains("was found within 10 %"));
 
-    let with =
-        |set: &str| json(&[&arguments[..], &["--no-simulation", "--set", set]].concat())["model"].clone();
+    let with = |set: &str| {
+        json(&[&arguments[..], &["--no-simulation", "--set", set]].concat())["model"].clone()
+    };
     let why = |set: &str| with(set)["outside"].to_string();
     assert!(why("workload.size=128KiB").contains("mean size in KiB"));
     assert!(why("volume.failed=[1]").contains("members have failed"));
     assert!(why("host.queue_depth=4").contains("[host]"));
-    let bursts =
-        "workload.arrivals={ process = \"bursts\", interval = \"1s\", requests = 30, spacing = \"1us\" }";
+    let bursts = "workload.arrivals={ process = \"bursts\", interval = \"1s\", requests = 30, spacing = \"1us\" }";
     assert!(why(bursts).contains("arrivals"), "{}", why(bursts));
     let overloaded = with("workload.arrivals.rate_per_s=5000");
     assert!(
-        overloaded["response_ms"].is_null() && overloaded["outside"].to_string().contains("more arrives")
+        overloaded["response_ms"].is_null()
+            && overloaded["outside"].to_string().contains("more arrives")
     );
     let closed = "workload.arrivals={ process = \"closed\", outstanding = 4 }";
     let error = refused(&[&arguments[..], &["--set", closed]].concat());
@@ -266,38 +453,77 @@ fn the_picture_of_the_power_has_a_line_a_drive_and_adds_up_to_the_energy() {
     let answer = json(&[&["run", &silent], &plot[..], &drive[..]].concat());
     let watts = &answer["watts"];
     let numbers = |value: &Value| -> Vec<f64> {
-        value.as_array().unwrap().iter().map(|each| each.as_f64().unwrap()).collect()
+        value
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|each| each.as_f64().unwrap())
+            .collect()
     };
     let all = numbers(&watts["all_w"]);
-    let (span, end) = (watts["span_s"].as_f64().unwrap(), watts["end_s"].as_f64().unwrap());
+    let (span, end) = (
+        watts["span_s"].as_f64().unwrap(),
+        watts["end_s"].as_f64().unwrap(),
+    );
     let last = end - span * (all.len() - 1) as f64;
-    let joules =
-        |each: &[f64]| each[..each.len() - 1].iter().sum::<f64>() * span + each[each.len() - 1] * last;
+    let joules = |each: &[f64]| {
+        each[..each.len() - 1].iter().sum::<f64>() * span + each[each.len() - 1] * last
+    };
     let energy = answer["energy"]["total_j"].as_f64().unwrap();
-    assert!((joules(&all) / energy - 1.0).abs() < 1e-6, "{} {energy}", joules(&all));
+    assert!(
+        (joules(&all) / energy - 1.0).abs() < 1e-6,
+        "{} {energy}",
+        joules(&all)
+    );
     let drives = watts["drives"].as_array().unwrap();
-    let sum: f64 = drives.iter().map(|drive| joules(&numbers(&drive["mean_w"]))).sum();
-    assert!(drives.len() == 2 && (sum / energy - 1.0).abs() < 1e-6, "{sum} {energy}");
+    let sum: f64 = drives
+        .iter()
+        .map(|drive| joules(&numbers(&drive["mean_w"])))
+        .sum();
+    assert!(
+        drives.len() == 2 && (sum / energy - 1.0).abs() < 1e-6,
+        "{sum} {energy}"
+    );
     let picture = std::fs::read_to_string(&svg).unwrap();
-    assert!(picture.starts_with("<svg") && picture.contains("power (W)"), "{picture}");
-    assert!(picture.matches("<polyline").count() >= 3, "a line of all drives and one of each: {picture}");
+    assert!(
+        picture.starts_with("<svg") && picture.contains("power (W)"),
+        "{picture}"
+    );
+    assert!(
+        picture.matches("<polyline").count() >= 3,
+        "a line of all drives and one of each: {picture}"
+    );
     let error = refused(&[&["run", &silent], &plot[..]].concat());
-    assert!(error.contains("`[power]` lacks seek_w") && error.contains("--assume-power"), "{error}");
+    assert!(
+        error.contains("`[power]` lacks seek_w") && error.contains("--assume-power"),
+        "{error}"
+    );
     let assumed = fullstroke(&[&["run", &silent, "--assume-power", "--json"], &plot[..]].concat());
     assert!(String::from_utf8_lossy(&assumed.stderr).contains("what the drives draw is assumed: "));
     let assumed: Value = serde_json::from_slice(&assumed.stdout).unwrap();
-    assert!(assumed["energy"]["mean_w"].as_f64().unwrap() > 5.0, "{assumed:#}");
+    assert!(
+        assumed["energy"]["mean_w"].as_f64().unwrap() > 5.0,
+        "{assumed:#}"
+    );
 }
 
 #[test]
 fn a_monitor_in_the_background_keeps_platters_turning() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../stacks/background/mirror.toml");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../stacks/background/mirror.toml"
+    );
     let stops = |sets: &[&str]| {
         let answer = json(&[&["run", path], sets].concat());
-        answer["energy"]["spin_downs"].as_u64().unwrap_or_else(|| panic!("{answer:#}"))
+        answer["energy"]["spin_downs"]
+            .as_u64()
+            .unwrap_or_else(|| panic!("{answer:#}"))
     };
     let half_hourly = stops(&[]);
     let never = stops(&["--set", "workloads[1].duration=1s"]);
     let often = stops(&["--set", "workloads[1].every=15min"]);
-    assert!(often < 10 && half_hourly > 60 && never < half_hourly, "{often} {half_hourly} {never}");
+    assert!(
+        often < 10 && half_hourly > 60 && never < half_hourly,
+        "{often} {half_hourly} {never}"
+    );
 }

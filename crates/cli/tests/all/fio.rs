@@ -4,13 +4,19 @@ use crate::common::{Folder, fullstroke, refused};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-const STACK: &str = "seed = 7\n[volume]\nlayout = \"raid5\"\ndrive = \"seagate-cheetah-9lp\"\ndrives = 5\n";
+const STACK: &str =
+    "seed = 7\n[volume]\nlayout = \"raid5\"\ndrive = \"seagate-cheetah-9lp\"\ndrives = 5\n";
 const JOB: &str = "[global]\nfilename=/dev/sdz\ndirect=1\nioengine=libaio\nbs=4k\nsize=1g\n\
     [reads]\nrw=randread\niodepth=8\nnumber_ios=400\n[writes]\nstonewall\nrw=randwrite\nnumber_ios=200\n";
 
 fn success(arguments: &[&str]) -> String {
     let output = fullstroke(arguments);
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -19,11 +25,21 @@ fn a_job_file_runs_on_a_stack_and_is_reported_by_job() {
     let folder = Folder::new();
     let (stack, job) = (folder.put("stack.toml", STACK), folder.put("job.fio", JOB));
     let text = success(&["run", &stack, "--fio", &job]);
-    for part in ["600 requests, 600 completed", "where the time went", "reads", "writes", "filename"] {
+    for part in [
+        "600 requests, 600 completed",
+        "where the time went",
+        "reads",
+        "writes",
+        "filename",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let report: Value = serde_json::from_str(&success(&["run", &stack, "--fio", &job, "--json"])).unwrap();
-    assert_eq!((&report["requests"], &report["reads"]["requests"]), (&600.into(), &400.into()));
+    let report: Value =
+        serde_json::from_str(&success(&["run", &stack, "--fio", &job, "--json"])).unwrap();
+    assert_eq!(
+        (&report["requests"], &report["reads"]["requests"]),
+        (&600.into(), &400.into())
+    );
 }
 
 #[test]
@@ -35,8 +51,13 @@ fn results_come_in_the_shape_of_fio_and_repeat() {
     assert_eq!(text, success(&arguments));
     let whole: Value = serde_json::from_str(&text).unwrap();
     let reads = &whole["jobs"][0]["read"];
-    assert_eq!((&reads["total_ios"], &whole["jobs"][1]["write"]["total_ios"]), (&400.into(), &200.into()));
-    assert!(reads["clat_ns"]["percentile"]["99.000000"].as_u64() >= reads["clat_ns"]["min"].as_u64());
+    assert_eq!(
+        (&reads["total_ios"], &whole["jobs"][1]["write"]["total_ios"]),
+        (&400.into(), &200.into())
+    );
+    assert!(
+        reads["clat_ns"]["percentile"]["99.000000"].as_u64() >= reads["clat_ns"]["min"].as_u64()
+    );
     // 8 in flight nearly all the time.
     assert!(whole["jobs"][0]["iodepth_level"]["8"].as_f64().unwrap() > 95.0);
     assert_eq!(whole["disk_util"].as_array().unwrap().len(), 5);
@@ -61,15 +82,26 @@ fn jobs_on_files_are_told_in_the_shape_of_fio_too() {
         "{notes}"
     );
     let whole: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let [reads, log] = &whole["jobs"].as_array().unwrap()[..] else { panic!("{whole}") };
-    assert_eq!((&reads["read"]["total_ios"], &reads["read"]["io_bytes"]), (&512.into(), &(4 << 20).into()));
+    let [reads, log] = &whole["jobs"].as_array().unwrap()[..] else {
+        panic!("{whole}")
+    };
+    assert_eq!(
+        (&reads["read"]["total_ios"], &reads["read"]["io_bytes"]),
+        (&512.into(), &(4 << 20).into())
+    );
     // A flush goes before the write that follows: none behind the last four.
-    assert_eq!((&log["write"]["total_ios"], &log["sync"]["total_ios"]), (&512.into(), &127.into()));
+    assert_eq!(
+        (&log["write"]["total_ios"], &log["sync"]["total_ios"]),
+        (&512.into(), &127.into())
+    );
     // Reads come from the disks, writes go to memory, and an fsync waits.
     let mean = |value: &Value| value["clat_ns"]["mean"].as_f64().unwrap();
     assert!(mean(&reads["read"]) > 100.0 * mean(&log["write"]));
     assert!(log["sync"]["lat_ns"]["mean"].as_f64() > Some(1e6));
-    assert_eq!((&reads["job options"]["nrfiles"], &reads["jobname"]), (&"4".into(), &"reads".into()));
+    assert_eq!(
+        (&reads["job options"]["nrfiles"], &reads["jobname"]),
+        (&"4".into(), &"reads".into())
+    );
     assert!(whole["disk_util"][0]["write_ios"].as_u64().unwrap() > 0);
     // For people the jobs stand in the report once.
     let text = success(&["run", &stack, "--fio", &job]);
@@ -98,8 +130,18 @@ fn a_stack_can_name_its_job_file() {
 fn candidates_are_compared_under_one_job_file() {
     let folder = Folder::new();
     let (stack, job) = (folder.put("stack.toml", STACK), folder.put("job.fio", JOB));
-    let text = success(&["compare", &stack, "--fio", &job, "--vary", "volume.chunk=16KiB,64KiB"]);
-    assert!(text.contains("volume.chunk=16KiB") && text.contains("to the best"), "{text}");
+    let text = success(&[
+        "compare",
+        &stack,
+        "--fio",
+        &job,
+        "--vary",
+        "volume.chunk=16KiB,64KiB",
+    ]);
+    assert!(
+        text.contains("volume.chunk=16KiB") && text.contains("to the best"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -108,16 +150,31 @@ fn what_cannot_be_run_names_the_file_and_the_line() {
     let stack = folder.put("stack.toml", STACK);
     let job = folder.put("job.fio", "[a]\nrw=randread\nverify=md5\n");
     let error = refused(&["run", &stack, "--fio", &job]);
-    assert!(error.contains("job.fio:3") && error.contains("`verify`"), "{error}");
+    assert!(
+        error.contains("job.fio:3") && error.contains("`verify`"),
+        "{error}"
+    );
     let job = folder.put("large.fio", "[a]\nsize=100t\n");
     let error = refused(&["run", &stack, "--fio", &job]);
-    assert!(error.contains("large.fio:1") && error.contains("`size`"), "{error}");
-    let error = refused(&["run", &stack, "--fio", &folder.0.path().join("none.fio").to_string_lossy()]);
+    assert!(
+        error.contains("large.fio:1") && error.contains("`size`"),
+        "{error}"
+    );
+    let error = refused(&[
+        "run",
+        &stack,
+        "--fio",
+        &folder.0.path().join("none.fio").to_string_lossy(),
+    ]);
     assert!(error.contains("cannot be read"), "{error}");
     let with_load = format!(
         "{STACK}[workload]\nkind = \"synthetic\"\nrequests = 10\narrivals = {{ process = \"closed\" }}\n"
     );
-    let error = refused(&["run", &folder.put("load.toml", &with_load), "--output-format=fio-json"]);
+    let error = refused(&[
+        "run",
+        &folder.put("load.toml", &with_load),
+        "--output-format=fio-json",
+    ]);
     assert!(error.contains("--fio FILE"), "{error}");
 }
 
@@ -126,9 +183,20 @@ fn the_sample_jobs_run() {
     let folder = Folder::new();
     let stack = folder.put("stack.toml", STACK);
     let jobs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../samples/jobs");
-    for name in ["random-4k-qd1", "random-4k-qd32", "sequential-256k", "mix-70-30"] {
+    for name in [
+        "random-4k-qd1",
+        "random-4k-qd32",
+        "sequential-256k",
+        "mix-70-30",
+    ] {
         let job: &Path = &jobs.join(format!("{name}.fio"));
-        let text = success(&["run", &stack, "--fio", &job.to_string_lossy(), "--output-format=fio-json"]);
+        let text = success(&[
+            "run",
+            &stack,
+            "--fio",
+            &job.to_string_lossy(),
+            "--output-format=fio-json",
+        ]);
         let whole: Value = serde_json::from_str(&text).unwrap();
         let read = &whole["jobs"][0]["read"];
         assert!(read["total_ios"].as_u64().unwrap() > 100, "{name}");

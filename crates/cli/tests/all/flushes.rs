@@ -5,7 +5,10 @@ use serde_json::Value;
 use std::path::Path;
 
 fn demo(layout: &str) -> String {
-    format!("{}/../../stacks/demo/{layout}.toml", env!("CARGO_MANIFEST_DIR"))
+    format!(
+        "{}/../../stacks/demo/{layout}.toml",
+        env!("CARGO_MANIFEST_DIR")
+    )
 }
 
 /// The report of the demo under its sample of PostgreSQL, with some keys set.
@@ -18,7 +21,10 @@ fn report(layout: &str, set: &[&str]) -> Value {
 }
 
 fn number(report: &Value, path: &str) -> f64 {
-    report.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path}: {report}"))
+    report
+        .pointer(path)
+        .and_then(Value::as_f64)
+        .unwrap_or_else(|| panic!("{path}: {report}"))
 }
 
 #[test]
@@ -27,9 +33,15 @@ fn the_readmes_stack_answers_with_a_host_about_as_it_does_without() {
     let without = mean(&[]);
     let of = |elevator: &str| mean(&[elevator, "host.queue_depth=64"]);
     let with = of("host.elevator=mq-deadline");
-    assert!(with < 2.0 * without, "{with} ms with a host, {without} ms without");
+    assert!(
+        with < 2.0 * without,
+        "{with} ms with a host, {without} ms without"
+    );
     let barriers = of("host.elevator=deadline");
-    assert!(barriers > 10.0 * without, "barriers drain the queue of deadline's kernels: {barriers} ms");
+    assert!(
+        barriers > 10.0 * without,
+        "barriers drain the queue of deadline's kernels: {barriers} ms"
+    );
 }
 
 #[test]
@@ -53,10 +65,19 @@ fn a_stripe_cache_spares_reads_and_is_a_variant_like_any_other() {
     let reads = |stripes: &str| {
         let report = report("raid6", &[&format!("volume.stripe_cache={stripes}")]);
         let members = report["members"].as_array().unwrap();
-        members.iter().map(|member| number(member, "/reads")).sum::<f64>()
+        members
+            .iter()
+            .map(|member| number(member, "/reads"))
+            .sum::<f64>()
     };
     let (without, with) = (reads("0"), reads("256"));
-    assert!(with < 0.9 * without, "{with} reads of members with the cache, {without} without");
+    assert!(
+        with < 0.9 * without,
+        "{with} reads of members with the cache, {without} without"
+    );
     let error = refused(&["run", &demo("raid5"), "--set", "volume.stripe_cache=100000"]);
-    assert!(error.contains("stripe_cache") && error.contains("32768"), "{error}");
+    assert!(
+        error.contains("stripe_cache") && error.contains("32768"),
+        "{error}"
+    );
 }

@@ -71,7 +71,11 @@ fn kinds(folder: &Folder) -> Vec<Kind> {
     let ten = stack(folder, &long, "raid10", 4, silent);
     let study = folder.path("studies/test-2020");
     std::fs::create_dir_all(study.join("stacks")).unwrap();
-    std::fs::copy(stack(folder, "base", "raid5", 5, silent), study.join("stacks/base.toml")).unwrap();
+    std::fs::copy(
+        stack(folder, "base", "raid5", 5, silent),
+        study.join("stacks/base.toml"),
+    )
+    .unwrap();
     std::fs::write(study.join("disciplines.toml"), STUDY).unwrap();
     let wishes = folder.put(
         "wishes.toml",
@@ -79,10 +83,25 @@ fn kinds(folder: &Folder) -> Vec<Kind> {
          price = 200\n[wishes]\nfailures = 1\np99 = \"90ms\"\n[choices]\nlayouts = [\"raid5\", \"raid10\", \"raid0\"]\nchunks = [\"64KiB\"]\n\
          elevators = [\"mq-deadline\"]\nwrite_caches = [true]\nstripe_caches = [0]\n",
     );
-    let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let vary = ["--vary", "volume.chunk=16KiB,64KiB,256KiB", "--vary", "host.queue_depth=1,32"];
-    let studies =
-        ["--studies", &folder.name("studies"), "--results", &folder.name("results")].map(str::to_owned);
+    let owned = |words: &[&str]| {
+        words
+            .iter()
+            .map(|word| (*word).to_owned())
+            .collect::<Vec<_>>()
+    };
+    let vary = [
+        "--vary",
+        "volume.chunk=16KiB,64KiB,256KiB",
+        "--vary",
+        "host.queue_depth=1,32",
+    ];
+    let studies = [
+        "--studies",
+        &folder.name("studies"),
+        "--results",
+        &folder.name("results"),
+    ]
+    .map(str::to_owned);
     let of_studies = |words: &[&str]| [owned(words), studies.to_vec()].concat();
     vec![
         Kind {
@@ -99,14 +118,28 @@ fn kinds(folder: &Folder) -> Vec<Kind> {
             arguments: owned(&["compare", &five, &ten]),
             columns: &[
                 ("Candidates by", "response_ms.mean", "candidates", "value"),
-                ("What their volumes", "usable", "candidates", "volume.usable_bytes"),
+                (
+                    "What their volumes",
+                    "usable",
+                    "candidates",
+                    "volume.usable_bytes",
+                ),
             ],
             figure: &["mean response time (ms)", "five", "queue"],
         },
         Kind {
             name: "vary",
-            arguments: [owned(&["compare", &five, "--by", "response_ms.p99"]), owned(&vary)].concat(),
-            columns: &[("Candidates by", "to the best", "candidates", "difference_to_best.value")],
+            arguments: [
+                owned(&["compare", &five, "--by", "response_ms.p99"]),
+                owned(&vary),
+            ]
+            .concat(),
+            columns: &[(
+                "Candidates by",
+                "to the best",
+                "candidates",
+                "difference_to_best.value",
+            )],
             figure: &["99th percentile of response times (ms)", "chunk=64KiB"],
         },
         Kind {
@@ -119,50 +152,89 @@ fn kinds(folder: &Folder) -> Vec<Kind> {
             name: "advise",
             arguments: owned(&["advise", &wishes]),
             columns: &[
-                ("The best of each layout", "p99 ms", "finalists", "healthy.p99_ms"),
-                ("How long a rebuild", "loss within a year", "finalists", "loss.chance_a_year"),
+                (
+                    "The best of each layout",
+                    "p99 ms",
+                    "finalists",
+                    "healthy.p99_ms",
+                ),
+                (
+                    "How long a rebuild",
+                    "loss within a year",
+                    "finalists",
+                    "loss.chance_a_year",
+                ),
                 ("At more load", "load", "at_loads", "load"),
             ],
-            figure: &["99th percentile of response times (ms)", "raid10 of 4", "A small office"],
+            figure: &[
+                "99th percentile of response times (ms)",
+                "raid10 of 4",
+                "A small office",
+            ],
         },
         Kind {
             name: "tune",
-            arguments: [owned(&["tune", &five, "--batches", "4", "--first", "2"]), owned(&vary)].concat(),
+            arguments: [
+                owned(&["tune", &five, "--batches", "4", "--first", "2"]),
+                owned(&vary),
+            ]
+            .concat(),
             columns: &[("Candidates by", "response_ms.mean", "candidates", "value")],
             figure: &["mean response time (ms)", "queue_depth=32 chunk=64KiB"],
         },
         Kind {
             name: "study",
             arguments: of_studies(&["study", "run"]),
-            columns: &[("test-2020/disciplines: its claims", "obtained", "checked.0.claims", "obtained")],
-            figure: &["response_ms.mean() (ms)", "requests a second", "policy satf", "published"],
+            columns: &[(
+                "test-2020/disciplines: its claims",
+                "obtained",
+                "checked.0.claims",
+                "obtained",
+            )],
+            figure: &[
+                "response_ms.mean() (ms)",
+                "requests a second",
+                "policy satf",
+                "published",
+            ],
         },
     ]
 }
 
 fn words<'a>(kind: &'a Kind, more: &[&'a str]) -> Vec<&'a str> {
-    kind.arguments.iter().map(String::as_str).chain(more.iter().copied()).collect()
+    kind.arguments
+        .iter()
+        .map(String::as_str)
+        .chain(more.iter().copied())
+        .collect()
 }
 
 /// What a call prints, whether or not a claim of it fails.
 fn printed(arguments: &[&str]) -> String {
     let output = fullstroke(arguments);
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code().is_some_and(|code| code < 2) && error.is_empty(), "{arguments:?}: {error}");
+    assert!(
+        output.status.code().is_some_and(|code| code < 2) && error.is_empty(),
+        "{arguments:?}: {error}"
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// The value at a dotted path, of which numbers are places in a list.
 fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
-    path.split('.').filter(|key| !key.is_empty()).fold(value, |value, key| match key.parse::<usize>() {
-        Ok(place) => &value[place],
-        Err(_) => &value[key],
-    })
+    path.split('.')
+        .filter(|key| !key.is_empty())
+        .fold(value, |value, key| match key.parse::<usize>() {
+            Ok(place) => &value[place],
+            Err(_) => &value[key],
+        })
 }
 
 /// The numbers of an answer, as they stand there: to read and write them could move the last digit.
 fn numbers(answer: &str) -> BTreeSet<&str> {
-    answer.split(|letter: char| !letter.is_ascii_alphanumeric() && !"+-.".contains(letter)).collect()
+    answer
+        .split(|letter: char| !letter.is_ascii_alphanumeric() && !"+-.".contains(letter))
+        .collect()
 }
 
 /// Whether what is read is the number, rounded to the digits that are shown.
@@ -175,8 +247,12 @@ fn is_rounded(read: &str, value: f64) -> bool {
         _ => value,
     };
     let (mantissa, power) = digits.split_once('e').unwrap_or((digits, "0"));
-    let places = mantissa.split_once('.').map_or(0, |(_, decimals)| decimals.len() as i32);
-    let (Ok(shown), Ok(power)) = (digits.parse::<f64>(), power.parse::<i32>()) else { return false };
+    let places = mantissa
+        .split_once('.')
+        .map_or(0, |(_, decimals)| decimals.len() as i32);
+    let (Ok(shown), Ok(power)) = (digits.parse::<f64>(), power.parse::<i32>()) else {
+        return false;
+    };
     (shown - value).abs() <= 0.501 * 10f64.powi(power - places)
 }
 
@@ -193,9 +269,13 @@ fn numbers_off(browser: &mut Browser, kind: &Kind, answer: &str) -> Vec<String> 
     let tables = browser.evaluate(TABLES);
     let tables = tables.as_array().unwrap();
     let (known, mut off, mut seen) = (numbers(answer), Vec::new(), 0);
-    let cells = tables.iter().flat_map(|table| table["rows"].as_array().unwrap());
+    let cells = tables
+        .iter()
+        .flat_map(|table| table["rows"].as_array().unwrap());
     for cell in cells.flat_map(|row| row.as_array().unwrap()) {
-        let (read, Some(value)) = (cell["read"].as_str().unwrap(), cell["value"].as_str()) else { continue };
+        let (read, Some(value)) = (cell["read"].as_str().unwrap(), cell["value"].as_str()) else {
+            continue;
+        };
         seen += 1;
         if !known.contains(value) || !is_rounded(read, value.parse().unwrap()) {
             off.push(format!("a table has {read} for {value}"));
@@ -205,7 +285,9 @@ fn numbers_off(browser: &mut Browser, kind: &Kind, answer: &str) -> Vec<String> 
         off.push(format!("the tables have {seen} numbers"));
     }
     for (caption, heading, list, path) in kind.columns {
-        let table = tables.iter().find(|table| table["caption"].as_str().unwrap().starts_with(caption));
+        let table = tables
+            .iter()
+            .find(|table| table["caption"].as_str().unwrap().starts_with(caption));
         let Some(table) = table else {
             off.push(format!("no table {caption}"));
             continue;
@@ -220,15 +302,25 @@ fn numbers_off(browser: &mut Browser, kind: &Kind, answer: &str) -> Vec<String> 
             one => vec![at(one, path).as_f64()],
         };
         let rows = table["rows"].as_array().unwrap().iter();
-        let shown: Vec<Option<f64>> =
-            rows.map(|row| row[place]["value"].as_str().map(|value| value.parse().unwrap())).collect();
+        let shown: Vec<Option<f64>> = rows
+            .map(|row| {
+                row[place]["value"]
+                    .as_str()
+                    .map(|value| value.parse().unwrap())
+            })
+            .collect();
         // Numbers are read here to a bit or so less than they were written.
         let same = |(one, other): (&Option<f64>, &Option<f64>)| match (one, other) {
             (Some(one), Some(other)) => (one - other).abs() <= 1e-12 * one.abs(),
             (one, other) => one == other,
         };
-        if shown.len() != expected.len() || !shown.iter().zip(&expected).all(same) || shown.is_empty() {
-            off.push(format!("{caption}, {heading}: {shown:?}, and --json has {expected:?}"));
+        if shown.len() != expected.len()
+            || !shown.iter().zip(&expected).all(same)
+            || shown.is_empty()
+        {
+            off.push(format!(
+                "{caption}, {heading}: {shown:?}, and --json has {expected:?}"
+            ));
         }
     }
     off
@@ -239,7 +331,10 @@ fn keys_off(browser: &mut Browser) -> Vec<String> {
     let mut off = Vec::new();
     let focused = "(() => { const at = document.activeElement; return [`${at.tagName} ${at.textContent.slice(0, 60)}`, \
                    getComputedStyle(at).outlineStyle !== 'none']; })()";
-    let buttons = browser.evaluate("document.querySelectorAll('th button').length").as_u64().unwrap();
+    let buttons = browser
+        .evaluate("document.querySelectorAll('th button').length")
+        .as_u64()
+        .unwrap();
     let (mut reached, mut sorted) = (0, false);
     for _ in 0..400 {
         browser.press("Tab");
@@ -291,7 +386,9 @@ fn xml_off(text: &str) -> Option<String> {
         rest = &behind[end + 1..];
         if kind == b'&' {
             let known = ["lt", "gt", "amp", "quot", "apos"].contains(&inside);
-            let number = inside.strip_prefix('#').is_some_and(|digits| digits.parse::<u32>().is_ok());
+            let number = inside
+                .strip_prefix('#')
+                .is_some_and(|digits| digits.parse::<u32>().is_ok());
             if !known && !number {
                 return Some(format!("&{inside}; is no reference"));
             }
@@ -304,10 +401,15 @@ fn xml_off(text: &str) -> Option<String> {
             continue;
         }
         let name = inside.split_whitespace().next().unwrap_or_default();
-        let attributes: Vec<&str> = inside[name.len()..].trim_end_matches('/').split('"').collect();
+        let attributes: Vec<&str> = inside[name.len()..]
+            .trim_end_matches('/')
+            .split('"')
+            .collect();
         // Names and values in turn, and nothing behind the last one.
         let names = attributes.iter().step_by(2);
-        let mut named = names.map(|name| name.trim()).filter(|name| !name.is_empty());
+        let mut named = names
+            .map(|name| name.trim())
+            .filter(|name| !name.is_empty());
         if attributes.len().is_multiple_of(2) || !named.all(|name| name.ends_with('=')) {
             return Some(format!("attributes of {name}: {inside}"));
         }
@@ -320,9 +422,17 @@ fn xml_off(text: &str) -> Option<String> {
 
 #[test]
 fn what_is_no_xml_is_told_from_what_is() {
-    assert_eq!(xml_off("<svg a=\"1\" b=\"2\"><text>a &lt; b</text><path d=\"M0\"/></svg>"), None);
-    for wrong in ["<svg><a></svg></a>", "<svg>", "<svg a=1></svg>", "<svg>&nbsp;</svg>", "<svg a=\"1></svg>"]
-    {
+    assert_eq!(
+        xml_off("<svg a=\"1\" b=\"2\"><text>a &lt; b</text><path d=\"M0\"/></svg>"),
+        None
+    );
+    for wrong in [
+        "<svg><a></svg></a>",
+        "<svg>",
+        "<svg a=1></svg>",
+        "<svg>&nbsp;</svg>",
+        "<svg a=\"1></svg>",
+    ] {
         assert!(xml_off(wrong).is_some(), "{wrong}");
     }
 }
@@ -341,16 +451,24 @@ fn pages_and_figures_of_every_kind_are_sound_in_a_browser() {
     let text = printed(&check);
     assert!(text.contains("1 was not run yet"), "{text}");
     let page = std::fs::read_to_string(&unmeasured).unwrap();
-    assert!(page.contains("Nothing was run of it yet; fullstroke study run test-2020/disciplines does"));
+    assert!(
+        page.contains("Nothing was run of it yet; fullstroke study run test-2020/disciplines does")
+    );
     if let Some(browser) = &mut browser {
         browser.show(&format!("file://{unmeasured}"));
         off.extend(
-            browser.faults("unmeasured", &LOOKS).into_iter().map(|fault| format!("unmeasured {fault}")),
+            browser
+                .faults("unmeasured", &LOOKS)
+                .into_iter()
+                .map(|fault| format!("unmeasured {fault}")),
         );
     }
     for kind in &kinds {
         let [page, plot] = ["html", "svg"].map(|end| folder.name(&format!("{}.{end}", kind.name)));
-        let answer = printed(&words(kind, &["--json", "--report", &page, "--plot", &plot]));
+        let answer = printed(&words(
+            kind,
+            &["--json", "--report", &page, "--plot", &plot],
+        ));
         let figure = std::fs::read_to_string(&plot).unwrap();
         if let Some(why) = xml_off(&figure) {
             off.push(format!("{} figure: {why}", kind.name));
@@ -362,22 +480,33 @@ fn pages_and_figures_of_every_kind_are_sound_in_a_browser() {
         if bytes > 300_000 {
             off.push(format!("{}: {bytes} bytes", kind.name));
         }
-        let Some(browser) = &mut browser else { continue };
+        let Some(browser) = &mut browser else {
+            continue;
+        };
         browser.show(&format!("file://{page}"));
         let mut own = browser.faults(kind.name, &LOOKS);
         own.extend(numbers_off(browser, kind, &answer));
         own.extend(keys_off(browser));
         browser.printed();
-        if browser.evaluate("[...document.querySelectorAll('details')].every((one) => one.open)") != true {
+        if browser.evaluate("[...document.querySelectorAll('details')].every((one) => one.open)")
+            != true
+        {
             own.push("what is folded is not printed".to_owned());
         }
-        off.extend(own.into_iter().map(|fault| format!("{} {fault}", kind.name)));
+        off.extend(
+            own.into_iter()
+                .map(|fault| format!("{} {fault}", kind.name)),
+        );
         browser.show(&format!("file://{plot}"));
         if browser.evaluate("document.documentElement.localName") != "svg" {
             off.push(format!("{} figure: no SVG", kind.name));
         }
         let faults = browser.faults(&format!("{}-figure", kind.name), &LOOKS[..2]);
-        off.extend(faults.into_iter().map(|fault| format!("{} figure {fault}", kind.name)));
+        off.extend(
+            faults
+                .into_iter()
+                .map(|fault| format!("{} figure {fault}", kind.name)),
+        );
     }
     assert!(off.is_empty(), "{} faults:\n{}", off.len(), off.join("\n"));
 }

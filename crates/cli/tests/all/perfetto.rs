@@ -18,11 +18,23 @@ fn stack(folder: &Folder, rate_per_s: u32, volume: &str) -> String {
 fn log(path: &str) -> HashMap<u64, HashMap<String, String>> {
     let text = std::fs::read_to_string(path).unwrap();
     let mut lines = text.lines();
-    let names: Vec<String> = lines.next().unwrap().split(',').map(str::to_owned).collect();
+    let names: Vec<String> = lines
+        .next()
+        .unwrap()
+        .split(',')
+        .map(str::to_owned)
+        .collect();
     let row = |line: &str| -> HashMap<String, String> {
-        names.iter().cloned().zip(line.split(',').map(str::to_owned)).collect()
+        names
+            .iter()
+            .cloned()
+            .zip(line.split(',').map(str::to_owned))
+            .collect()
     };
-    lines.map(row).map(|row| (row["request"].parse().unwrap(), row)).collect()
+    lines
+        .map(row)
+        .map(|row| (row["request"].parse().unwrap(), row))
+        .collect()
 }
 
 /// Whether a track shows what was done for requests.
@@ -51,9 +63,22 @@ fn logged(row: &HashMap<String, String>) -> [u64; 4] {
 }
 
 /// Runs a stack with a log and a trace of a window.
-fn traced(folder: &Folder, stack: &str, window: &str) -> (Trace, HashMap<u64, HashMap<String, String>>) {
+fn traced(
+    folder: &Folder,
+    stack: &str,
+    window: &str,
+) -> (Trace, HashMap<u64, HashMap<String, String>>) {
     let (out, rows) = (folder.name("out.pftrace"), folder.name("log.csv"));
-    success(&["run", stack, "--log", &rows, "--perfetto", &out, "--perfetto-window", window]);
+    success(&[
+        "run",
+        stack,
+        "--log",
+        &rows,
+        "--perfetto",
+        &out,
+        "--perfetto-window",
+        window,
+    ]);
     (Trace::read(&std::fs::read(out).unwrap()), log(&rows))
 }
 
@@ -61,7 +86,11 @@ fn traced(folder: &Folder, stack: &str, window: &str) -> (Trace, HashMap<u64, Ha
 fn what_an_arm_does_for_a_request_adds_up_to_the_logs_parts() {
     let folder = Folder::new();
     // Most requests wait for others, and the queue is reordered.
-    let stack = stack(&folder, 90, "layout = \"jbod\"\ndrives = 1\ndrive = \"seagate-cheetah-9lp\"");
+    let stack = stack(
+        &folder,
+        90,
+        "layout = \"jbod\"\ndrives = 1\ndrive = \"seagate-cheetah-9lp\"",
+    );
     let (trace, rows) = traced(&folder, &stack, "..");
     assert_eq!(trace.on(|name| name.starts_with("requests")).count(), 400);
     for slice in trace.on(|name| name.starts_with("requests")) {
@@ -69,30 +98,63 @@ fn what_an_arm_does_for_a_request_adds_up_to_the_logs_parts() {
         let row = &rows[&origin];
         assert_eq!(
             (slice.begin, slice.end),
-            (row["arrived_ns"].parse().unwrap(), row["finished_ns"].parse().unwrap())
+            (
+                row["arrived_ns"].parse().unwrap(),
+                row["finished_ns"].parse().unwrap()
+            )
         );
-        for name in ["lbn", "sectors", "operation", "queue_ns", "seek_ns", "rotation_ns", "transfer_ns"] {
+        for name in [
+            "lbn",
+            "sectors",
+            "operation",
+            "queue_ns",
+            "seek_ns",
+            "rotation_ns",
+            "transfer_ns",
+        ] {
             assert_eq!(slice.notes[name], row[name], "{name} of request {origin}");
         }
         let of_request = |slice: &&Read| slice.number("request") == origin;
-        assert_eq!(parts(trace.on(serves).filter(of_request)), logged(row), "{origin}");
+        assert_eq!(
+            parts(trace.on(serves).filter(of_request)),
+            logged(row),
+            "{origin}"
+        );
     }
     // The flow of each goes from it over its slot to the arm.
     assert_eq!(trace.flows.len(), 400);
-    assert!(trace.flows.values().all(|slices| (2..=3).contains(slices)), "{:?}", trace.flows);
+    assert!(
+        trace.flows.values().all(|slices| (2..=3).contains(slices)),
+        "{:?}",
+        trace.flows
+    );
     assert!(trace.counters.iter().any(|(_, _, value)| *value > 2));
 }
 
 #[test]
 fn a_plan_of_parity_shows_all_its_drive_requests_within_the_window() {
     let folder = Folder::new();
-    let stack = stack(&folder, 150, "layout = \"raid5\"\ndrives = 5\ndrive = \"seagate-cheetah-9lp\"");
+    let stack = stack(
+        &folder,
+        150,
+        "layout = \"raid5\"\ndrives = 5\ndrive = \"seagate-cheetah-9lp\"",
+    );
     let (trace, rows) = traced(&folder, &stack, "0.5..1.75");
     let inside = |at: u64| (500_000_000..=1_750_000_000).contains(&at);
-    assert!(trace.slices.iter().all(|slice| inside(slice.begin) && inside(slice.end)));
+    assert!(
+        trace
+            .slices
+            .iter()
+            .all(|slice| inside(slice.begin) && inside(slice.end))
+    );
     assert!(trace.counters.iter().all(|(_, at, _)| inside(*at)));
     let names: Vec<&str> = trace.processes.values().map(String::as_str).collect();
-    assert_eq!(names, ["workload", "requests", "drive 0", "drive 1", "drive 2", "drive 3", "drive 4"]);
+    assert_eq!(
+        names,
+        [
+            "workload", "requests", "drive 0", "drive 1", "drive 2", "drive 3", "drive 4"
+        ]
+    );
     let mut writes = 0;
     for slice in trace.on(|name| name.starts_with("requests")) {
         let origin = slice.number("request");
@@ -100,7 +162,11 @@ fn a_plan_of_parity_shows_all_its_drive_requests_within_the_window() {
             .on(|name| name.starts_with("slot"))
             .filter(|slot| slot.number("request") == origin)
             .collect();
-        assert!(slots.iter().all(|slot| slice.begin <= slot.begin && slot.end <= slice.end));
+        assert!(
+            slots
+                .iter()
+                .all(|slot| slice.begin <= slot.begin && slot.end <= slice.end)
+        );
         let reads = slots.iter().filter(|slot| slot.name == "read").count();
         if slice.name == "write" && slots.len() == 4 {
             // A read-modify-write: data and parity read, then written.
@@ -120,45 +186,85 @@ fn a_plan_of_parity_shows_all_its_drive_requests_within_the_window() {
 #[test]
 fn each_arm_of_a_drive_of_two_has_its_track() {
     let folder = Folder::new();
-    let stack = stack(&folder, 120, "layout = \"jbod\"\ndrives = 1\ndrive = \"seagate-exos-2x18-18tb\"");
+    let stack = stack(
+        &folder,
+        120,
+        "layout = \"jbod\"\ndrives = 1\ndrive = \"seagate-exos-2x18-18tb\"",
+    );
     let (trace, rows) = traced(&folder, &stack, "..");
     for arm in ["arm 0", "arm 1"] {
         assert!(trace.on(|name| name == arm).count() > 100, "{arm}");
     }
     for (origin, row) in &rows {
         let of_request = |slice: &&Read| slice.number("request") == *origin;
-        assert_eq!(parts(trace.on(serves).filter(of_request)), logged(row), "{origin}");
+        assert_eq!(
+            parts(trace.on(serves).filter(of_request)),
+            logged(row),
+            "{origin}"
+        );
     }
 }
 
 #[test]
 fn a_run_is_the_same_whether_it_is_traced_or_not() {
     let folder = Folder::new();
-    let stack = stack(&folder, 90, "layout = \"raid1\"\ndrives = 2\ndrive = \"seagate-cheetah-9lp\"");
+    let stack = stack(
+        &folder,
+        90,
+        "layout = \"raid1\"\ndrives = 2\ndrive = \"seagate-cheetah-9lp\"",
+    );
     let numbers = |more: &[&str]| -> serde_json::Value {
         let mut report: serde_json::Value =
             serde_json::from_str(&success(&[&["run", &stack, "--json"], more].concat())).unwrap();
-        ["wall_s", "requests_per_wall_s", "peak_rss_mb"].iter().for_each(|name| report[*name] = 0.into());
+        ["wall_s", "requests_per_wall_s", "peak_rss_mb"]
+            .iter()
+            .for_each(|name| report[*name] = 0.into());
         report
     };
-    assert_eq!(numbers(&["--perfetto", &folder.name("out.pftrace")]), numbers(&[]));
+    assert_eq!(
+        numbers(&["--perfetto", &folder.name("out.pftrace")]),
+        numbers(&[])
+    );
 }
 
 #[test]
 fn what_cannot_be_written_or_shown_is_said() {
     let folder = Folder::new();
-    let stack = stack(&folder, 90, "layout = \"jbod\"\ndrives = 1\ndrive = \"seagate-cheetah-9lp\"");
+    let stack = stack(
+        &folder,
+        90,
+        "layout = \"jbod\"\ndrives = 1\ndrive = \"seagate-cheetah-9lp\"",
+    );
     let nowhere: PathBuf = folder.0.path().join("no/such/out.pftrace");
     let error = refused(&["run", &stack, "--perfetto", nowhere.to_str().unwrap()]);
     assert!(error.contains("no/such/out.pftrace"), "{error}");
     let out = folder.name("out.pftrace");
     for window in ["3..1", "x..2", "-1..2", "5", "inf.."] {
-        let error = refused(&["run", &stack, "--perfetto", &out, &format!("--perfetto-window={window}")]);
-        assert!(error.contains(window) && error.contains("FROM..TO"), "{error}");
+        let error = refused(&[
+            "run",
+            &stack,
+            "--perfetto",
+            &out,
+            &format!("--perfetto-window={window}"),
+        ]);
+        assert!(
+            error.contains(window) && error.contains("FROM..TO"),
+            "{error}"
+        );
     }
-    let output = fullstroke(&["run", &stack, "--perfetto", &out, "--perfetto-window", "90000.."]);
+    let output = fullstroke(&[
+        "run",
+        &stack,
+        "--perfetto",
+        &out,
+        "--perfetto-window",
+        "90000..",
+    ]);
     let note = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success() && note.contains("no request begins and ends in that window"), "{note}");
+    assert!(
+        output.status.success() && note.contains("no request begins and ends in that window"),
+        "{note}"
+    );
     assert!(Trace::read(&std::fs::read(&out).unwrap()).slices.is_empty());
 }
 
@@ -167,7 +273,12 @@ fn by_track(trace: &Trace, prefix: &str) -> Vec<(String, String, u64, u64)> {
     let named = |slice: &Read| {
         let (process, track) = &trace.tracks[&slice.track];
         let process = trace.processes[process].strip_prefix(prefix)?;
-        Some((format!("{process} {track}"), slice.name.clone(), slice.begin, slice.end))
+        Some((
+            format!("{process} {track}"),
+            slice.name.clone(),
+            slice.begin,
+            slice.end,
+        ))
     };
     let mut slices: Vec<_> = trace.slices.iter().filter_map(named).collect();
     slices.sort();
@@ -186,15 +297,33 @@ fn compared_stacks_are_processes_of_their_own_on_one_timeline() {
     let read = |path: &str| Trace::read(&std::fs::read(path).unwrap());
     let window = ["--perfetto-window", "0.5..2"];
     let vary = ["--vary", "volume.chunk=16KiB,64KiB", "--seeds", "2"];
-    success(&[&["compare", &stack, "--perfetto", &both][..], &window, &vary].concat());
+    success(
+        &[
+            &["compare", &stack, "--perfetto", &both][..],
+            &window,
+            &vary,
+        ]
+        .concat(),
+    );
     for chunk in ["16KiB", "64KiB"] {
         let key = format!("volume.chunk={chunk}");
-        success(&[&["run", &stack, "--set", &key, "--perfetto", &one][..], &window].concat());
+        success(
+            &[
+                &["run", &stack, "--set", &key, "--perfetto", &one][..],
+                &window,
+            ]
+            .concat(),
+        );
         let alone = by_track(&read(&one), "");
         assert!(alone.len() > 200, "{}", alone.len());
         assert_eq!(by_track(&read(&both), &format!("stack {key}: ")), alone);
     }
-    assert_eq!(read(&both).processes.len(), 8, "one seed of each: {:?}", read(&both).processes);
+    assert_eq!(
+        read(&both).processes.len(),
+        8,
+        "one seed of each: {:?}",
+        read(&both).processes
+    );
     let error = refused(&["compare", &stack, "--find", "streams", "--perfetto", &both]);
     assert!(error.contains("--perfetto"), "{error}");
 }

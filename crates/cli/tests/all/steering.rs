@@ -43,7 +43,10 @@ impl Server {
 
 fn talk(mut stream: UnixStream, answer: &Value, heard: &Mutex<Vec<Value>>) {
     for line in BufReader::new(stream.try_clone().unwrap()).lines() {
-        heard.lock().unwrap().push(serde_json::from_str(&line.unwrap()).unwrap());
+        heard
+            .lock()
+            .unwrap()
+            .push(serde_json::from_str(&line.unwrap()).unwrap());
         writeln!(stream, "{answer}").unwrap();
     }
 }
@@ -77,25 +80,49 @@ fn status() -> Value {
 fn status_is_shown_as_tables_and_as_json() {
     let server = Server::at("control", status());
     let text = success(&["ctl", &server.path("control"), "status"]);
-    for word in ["demo: raid5 of 2", "9.1 GB", "61.000 s", "5 in flight", "4711", "rebuilding 25.0 %", "1234"]
-    {
+    for word in [
+        "demo: raid5 of 2",
+        "9.1 GB",
+        "61.000 s",
+        "5 in flight",
+        "4711",
+        "rebuilding 25.0 %",
+        "1234",
+    ] {
         assert!(text.contains(word), "no {word} in\n{text}");
     }
     let read = text.lines().find(|line| line.starts_with("read")).unwrap();
-    assert_eq!(read.split_whitespace().collect::<Vec<_>>(), ["read", "100", "0.410", "0", "5.000"]);
-    let json: Value =
-        serde_json::from_str(&success(&["ctl", &server.path("control"), "status", "--json"])).unwrap();
+    assert_eq!(
+        read.split_whitespace().collect::<Vec<_>>(),
+        ["read", "100", "0.410", "0", "5.000"]
+    );
+    let json: Value = serde_json::from_str(&success(&[
+        "ctl",
+        &server.path("control"),
+        "status",
+        "--json",
+    ]))
+    .unwrap();
     assert_eq!(json["exports"][0]["drives"][1]["rebuilt_share"], 0.25);
     assert_eq!(json["clients"], 2);
 }
 
 #[test]
 fn orders_reach_the_server_as_they_are_said() {
-    let server = Server::at("control", json!({ "answer": "done", "message": "so be it" }));
+    let server = Server::at(
+        "control",
+        json!({ "answer": "done", "message": "so be it" }),
+    );
     let socket = server.path("control");
     let cases: [(&[&str], Value); 6] = [
-        (&["fail", "3"], json!({ "ask": "fail", "export": null, "drive": "3" })),
-        (&["fail", "1.0", "--export", "b"], json!({ "ask": "fail", "export": "b", "drive": "1.0" })),
+        (
+            &["fail", "3"],
+            json!({ "ask": "fail", "export": null, "drive": "3" }),
+        ),
+        (
+            &["fail", "1.0", "--export", "b"],
+            json!({ "ask": "fail", "export": "b", "drive": "1.0" }),
+        ),
         (
             &["restore", "3"],
             json!({ "ask": "restore", "export": null, "drive": "3", "rate": null, "accept_data_loss": false }),
@@ -104,8 +131,14 @@ fn orders_reach_the_server_as_they_are_said() {
             &["restore", "3", "--rate", "100MiB", "--export", "b"],
             json!({ "ask": "restore", "export": "b", "drive": "3", "rate": "100MiB", "accept_data_loss": false }),
         ),
-        (&["scrub"], json!({ "ask": "scrub", "export": null, "repair": false })),
-        (&["scrub", "--repair"], json!({ "ask": "scrub", "export": null, "repair": true })),
+        (
+            &["scrub"],
+            json!({ "ask": "scrub", "export": null, "repair": false }),
+        ),
+        (
+            &["scrub", "--repair"],
+            json!({ "ask": "scrub", "export": null, "repair": true }),
+        ),
     ];
     for (order, question) in cases {
         let arguments = [&["ctl", socket.as_str()], order].concat();
@@ -119,10 +152,26 @@ fn orders_reach_the_server_as_they_are_said() {
 #[test]
 fn a_refusal_is_an_error_with_the_servers_words() {
     let message = "there is no drive `9`; there are: 0, 1";
-    let server = Server::at("control", json!({ "answer": "refused", "message": message }));
-    assert_eq!(refused(&["ctl", &server.path("control"), "fail", "9"]), format!("fullstroke: {message}\n"));
-    let error = refused(&["ctl", &server.path("control"), "restore", "9", "--rate", "fast"]);
-    assert!(error.contains("fast") && error.contains("--rate"), "{error}");
+    let server = Server::at(
+        "control",
+        json!({ "answer": "refused", "message": message }),
+    );
+    assert_eq!(
+        refused(&["ctl", &server.path("control"), "fail", "9"]),
+        format!("fullstroke: {message}\n")
+    );
+    let error = refused(&[
+        "ctl",
+        &server.path("control"),
+        "restore",
+        "9",
+        "--rate",
+        "fast",
+    ]);
+    assert!(
+        error.contains("fast") && error.contains("--rate"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -139,9 +188,15 @@ fn a_socket_that_nobody_serves_is_named() {
     drop(UnixListener::bind(path("stale")).unwrap());
     fs::write(path("file"), "").unwrap();
     for name in ["missing", "stale", "file"] {
-        for arguments in [&["ctl", &path(name), "status"][..], &["ctl", &path(name), "scrub"]] {
+        for arguments in [
+            &["ctl", &path(name), "status"][..],
+            &["ctl", &path(name), "scrub"],
+        ] {
             let error = refused(arguments);
-            assert!(error.contains(&path(name)) && error.contains("control socket"), "{error}");
+            assert!(
+                error.contains(&path(name)) && error.contains("control socket"),
+                "{error}"
+            );
         }
     }
 }
@@ -150,7 +205,10 @@ fn a_socket_that_nobody_serves_is_named() {
 fn top_needs_a_terminal_and_says_what_does_not() {
     let server = Server::at("control", status());
     let error = refused(&["top", &server.path("control")]);
-    assert!(error.contains("terminal") && error.contains("status --json"), "{error}");
+    assert!(
+        error.contains("terminal") && error.contains("status --json"),
+        "{error}"
+    );
 }
 
 /// Runs `top` on a terminal made by util-linux's `script`, types q, and returns
@@ -182,22 +240,38 @@ fn on_terminal(socket: &str) -> Option<(Option<i32>, String)> {
     });
     let output = script.wait_with_output().unwrap();
     typing.join().unwrap();
-    Some((output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned()))
+    Some((
+        output.status.code(),
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+    ))
 }
 
 #[test]
 fn top_draws_and_gives_the_terminal_back() {
     let server = Server::at("control", status());
-    let Some((status, drawn)) = on_terminal(&server.path("control")) else { return };
+    let Some((status, drawn)) = on_terminal(&server.path("control")) else {
+        return;
+    };
     assert_eq!(status, Some(0), "{drawn}");
-    let (entered, left) = (drawn.find("\u{1b}[?1049h").unwrap(), drawn.rfind("\u{1b}[?1049l").unwrap());
-    assert!(entered < left && drawn[entered..left].contains("raid5 of 2"), "{drawn}");
+    let (entered, left) = (
+        drawn.find("\u{1b}[?1049h").unwrap(),
+        drawn.rfind("\u{1b}[?1049l").unwrap(),
+    );
+    assert!(
+        entered < left && drawn[entered..left].contains("raid5 of 2"),
+        "{drawn}"
+    );
     assert!(drawn[entered..left].contains('●'), "{drawn}");
 }
 
 #[test]
 fn top_on_a_socket_that_nobody_serves_draws_nothing() {
-    let Some((status, drawn)) = on_terminal("/nonexistent/socket") else { return };
+    let Some((status, drawn)) = on_terminal("/nonexistent/socket") else {
+        return;
+    };
     assert_eq!(status, Some(2), "{drawn}");
-    assert!(drawn.contains("/nonexistent/socket") && !drawn.contains("\u{1b}[?1049h"), "{drawn}");
+    assert!(
+        drawn.contains("/nonexistent/socket") && !drawn.contains("\u{1b}[?1049h"),
+        "{drawn}"
+    );
 }

@@ -75,11 +75,19 @@ impl Studies {
     }
 
     fn arguments<'a>(&'a self, words: &[&'a str]) -> Vec<&'a str> {
-        [&["study"], words, &["--studies", self.0.path().to_str().unwrap()]].concat()
+        [
+            &["study"],
+            words,
+            &["--studies", self.0.path().to_str().unwrap()],
+        ]
+        .concat()
     }
 
     fn json(&self, words: &[&str]) -> Value {
-        serde_json::from_str(&success(&[&self.arguments(words)[..], &["--json"]].concat())).unwrap()
+        serde_json::from_str(&success(
+            &[&self.arguments(words)[..], &["--json"]].concat(),
+        ))
+        .unwrap()
     }
 
     /// The results' files.
@@ -89,7 +97,10 @@ impl Studies {
             let entries = fs::read_dir(build.unwrap().path()).unwrap();
             files.extend(entries.map(|entry| entry.unwrap().path()));
         }
-        files.retain(|file| file.extension().is_some_and(|extension| extension == "parquet"));
+        files.retain(|file| {
+            file.extension()
+                .is_some_and(|extension| extension == "parquet")
+        });
         files
     }
 }
@@ -99,12 +110,25 @@ fn a_study_is_asked_again_with_a_trace_of_ones_own_whose_results_are_kept_apart(
     let axis = "[[axes]]\nname = \"trace\"\nvalues = [\n{ name = \"theirs\", set = [\"workload={ kind = \\\"trace\\\", \
                 path = \\\"theirs.txt\\\", format = \\\"disksim\\\" }\"] },\n]\n\n[[axes]]\nname = \"rate\"\nkey = \"measurement.warm_up\"\nvalues = [\"0s\"]\n";
     let (head, rest) = STUDY.split_once("[[axes]]\nname = \"rate\"").unwrap();
-    let claims = rest.split_once("[[claims]]").unwrap().1.split_once("[[figures]]").unwrap().0;
+    let claims = rest
+        .split_once("[[claims]]")
+        .unwrap()
+        .1
+        .split_once("[[figures]]")
+        .unwrap()
+        .0;
     let claims = claims.replace(", rate=250", "");
-    let study = format!("{head}{axis}\n[[claims]]{claims}").replace("replications = 3", "replications = 1");
+    let study =
+        format!("{head}{axis}\n[[claims]]{claims}").replace("replications = 3", "replications = 1");
     let studies = Studies::new(&study);
     let rows = |step: u64| -> String {
-        let row = |index: u64| format!("{} 0 {} 8 1\n", index as f64 * 2.0, index * step % 1_000_000 * 8);
+        let row = |index: u64| {
+            format!(
+                "{} 0 {} 8 1\n",
+                index as f64 * 2.0,
+                index * step % 1_000_000 * 8
+            )
+        };
         (0..400).map(row).collect()
     };
     fs::write(studies.path("test-2020/stacks/theirs.txt"), rows(7919)).unwrap();
@@ -114,15 +138,33 @@ fn a_study_is_asked_again_with_a_trace_of_ones_own_whose_results_are_kept_apart(
     assert_eq!(studies.json(&["run"])["runs"], 2);
     let before = studies.json(&["check"]);
     let done = studies.json(&["run", "--trace", &trace]);
-    assert_eq!((&done["runs"], &done["runs_done_before"]), (&2.into(), &0.into()), "kept apart");
-    assert_eq!(studies.json(&["run", "--trace", &trace])["runs_done_before"], 2);
+    assert_eq!(
+        (&done["runs"], &done["runs_done_before"]),
+        (&2.into(), &0.into()),
+        "kept apart"
+    );
+    assert_eq!(
+        studies.json(&["run", "--trace", &trace])["runs_done_before"],
+        2
+    );
     // Whether the claim holds on it is another question.
-    let with = fullstroke(&[&studies.arguments(&["check", "--trace", &trace])[..], &["--json"]].concat());
+    let with = fullstroke(
+        &[
+            &studies.arguments(&["check", "--trace", &trace])[..],
+            &["--json"],
+        ]
+        .concat(),
+    );
     let with: Value = serde_json::from_slice(&with.stdout).unwrap();
     let obtained = |checked: &Value| checked[0]["claims"][0]["obtained"].as_f64().unwrap();
     assert_ne!(obtained(&with), obtained(&before));
-    assert_eq!(studies.json(&["check"]), before, "the study's own results stay what they were");
-    let unknown = refused(&studies.arguments(&["run", "--trace", &format!("others={}", own.display())]));
+    assert_eq!(
+        studies.json(&["check"]),
+        before,
+        "the study's own results stay what they were"
+    );
+    let unknown =
+        refused(&studies.arguments(&["run", "--trace", &format!("others={}", own.display())]));
     assert!(unknown.contains("found theirs"), "{unknown}");
     let absent = refused(&studies.arguments(&["run", "--trace", "theirs=absent.csv"]));
     assert!(absent.contains("no file absent.csv"), "{absent}");
@@ -136,14 +178,27 @@ fn points_are_run_once_and_claims_are_judged_on_them() {
     let status = fullstroke(&studies.arguments(&["check"])).status;
     assert_eq!(status.code(), Some(1), "what was not run does not hold");
     let done = studies.json(&["run"]);
-    assert_eq!((&done["runs"], &done["runs_done_before"]), (&12.into(), &0.into()));
+    assert_eq!(
+        (&done["runs"], &done["runs_done_before"]),
+        (&12.into(), &0.into())
+    );
     let again = studies.json(&["run"]);
-    assert_eq!((&again["runs"], &again["runs_done_before"]), (&0.into(), &12.into()));
+    assert_eq!(
+        (&again["runs"], &again["runs_done_before"]),
+        (&0.into(), &12.into())
+    );
     let checked = studies.json(&["check", "test"]);
     let claim = &checked[0]["claims"][0];
-    assert_eq!((&claim["id"], &claim["verdict"]), (&"T-1".into(), &"holds".into()));
+    assert_eq!(
+        (&claim["id"], &claim["verdict"]),
+        (&"T-1".into(), &"holds".into())
+    );
     assert!(claim["obtained"].as_f64().unwrap() > claim["ci_half_width"].as_f64().unwrap());
-    assert_eq!(studies.files().len(), 1, "results are merged at the end of a run");
+    assert_eq!(
+        studies.files().len(),
+        1,
+        "results are merged at the end of a run"
+    );
 }
 
 #[test]
@@ -155,32 +210,56 @@ fn a_page_of_a_study_has_the_numbers_of_json() {
     let claim = &done["checked"][0]["claims"][0];
     assert_eq!(claim["verdict"], "holds");
     for number in [&claim["obtained"], &claim["ci_half_width"]] {
-        assert!(html.contains(&format!("<data value=\"{number}\">")), "{number}");
+        assert!(
+            html.contains(&format!("<data value=\"{number}\">")),
+            "{number}"
+        );
     }
-    for words in
-        ["1 of 1 claims hold", "SATF is faster under load", "SATF wins.", "test-2020/disciplines.toml"]
-    {
+    for words in [
+        "1 of 1 claims hold",
+        "SATF is faster under load",
+        "SATF wins.",
+        "test-2020/disciplines.toml",
+    ] {
         assert!(html.contains(words), "{words}");
     }
     // `check` shows the same of the results that are there.
     let again = studies.path("again.html");
     let checked = studies.json(&["check", "--report", again.to_str().unwrap()]);
     assert_eq!(checked, done["checked"]);
-    let sections = |html: &str| html.split("<section id=\"reproduce\"").next().unwrap().to_owned();
-    assert_eq!(sections(&fs::read_to_string(&again).unwrap()), sections(&html));
+    let sections = |html: &str| {
+        html.split("<section id=\"reproduce\"")
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(
+        sections(&fs::read_to_string(&again).unwrap()),
+        sections(&html)
+    );
     let figure = &checked[0]["figures"][0];
     assert_eq!(
-        (&figure["title"], &figure["lines"][0]["points"][0]["published"]),
+        (
+            &figure["title"],
+            &figure["lines"][0]["points"][0]["published"]
+        ),
         (&"Response time".into(), &17.5.into())
     );
     let value = &figure["lines"][1]["points"][1]["value"];
-    assert!(value.is_f64() && html.contains(&format!("<data value=\"{value}\">")), "{value}");
+    assert!(
+        value.is_f64() && html.contains(&format!("<data value=\"{value}\">")),
+        "{value}"
+    );
     assert!(html.contains("<section id=\"figures\""));
     // And with what it was held against just now.
     let held = studies.json(&["check", "--seeds", "1", "--report", again.to_str().unwrap()]);
     assert_eq!(held["checked"][0]["claims"], held["studies"][0]["claims"]);
     assert_eq!(held["checked"][0]["figures"], checked[0]["figures"]);
-    assert!(fs::read_to_string(&again).unwrap().contains("verdicts were held against seeds"));
+    assert!(
+        fs::read_to_string(&again)
+            .unwrap()
+            .contains("verdicts were held against seeds")
+    );
     assert!(studies.json(&["run"])["checked"].is_null());
 }
 
@@ -202,7 +281,9 @@ fn pretend_cluster(studies: &Studies, runs: usize) -> PathBuf {
 
 fn on_cluster(studies: &Studies, python: &Path) -> std::process::Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fullstroke"));
-    command.args(studies.arguments(&["run", "--dask", "tcp://127.0.0.1:1", "--json"])).env("PYTHON", python);
+    command
+        .args(studies.arguments(&["run", "--dask", "tcp://127.0.0.1:1", "--json"]))
+        .env("PYTHON", python);
     command.output().unwrap()
 }
 
@@ -213,12 +294,25 @@ fn a_cluster_gives_what_threads_give_and_what_it_gave_is_kept() {
     let ran = on_cluster(&there, &pretend_cluster(&there, 5));
     let said = String::from_utf8_lossy(&ran.stderr);
     assert_eq!(ran.status.code(), Some(2));
-    assert!(said.contains("5 of 12 runs came back and are kept: the last worker went home"), "{said}");
+    assert!(
+        said.contains("5 of 12 runs came back and are kept: the last worker went home"),
+        "{said}"
+    );
     let ran = on_cluster(&there, &pretend_cluster(&there, 100));
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    assert!(
+        ran.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
     let done: Value = serde_json::from_slice(&ran.stdout).unwrap();
-    assert_eq!((&done["runs"], &done["runs_done_before"]), (&7.into(), &5.into()));
-    assert_eq!(here.json(&["check"])[0]["claims"], there.json(&["check"])[0]["claims"]);
+    assert_eq!(
+        (&done["runs"], &done["runs_done_before"]),
+        (&7.into(), &5.into())
+    );
+    assert_eq!(
+        here.json(&["check"])[0]["claims"],
+        there.json(&["check"])[0]["claims"]
+    );
     let absent = on_cluster(&Studies::new(STUDY), Path::new("/nowhere/python"));
     assert!(String::from_utf8_lossy(&absent.stderr).contains("cannot run `/nowhere/python`"));
 }
@@ -226,7 +320,10 @@ fn a_cluster_gives_what_threads_give_and_what_it_gave_is_kept() {
 #[test]
 fn a_worker_refuses_another_build_and_other_files() {
     let other = refused(&["study", "work", "--build", "0.0.1-of-old"]);
-    assert!(other.contains("expected 0.0.1-of-old, the one that asks"), "{other}");
+    assert!(
+        other.contains("expected 0.0.1-of-old, the one that asks"),
+        "{other}"
+    );
     let studies = Studies::new(STUDY);
     let python = pretend_cluster(&studies, 100);
     let script = fs::read_to_string(&python).unwrap().replace(
@@ -238,17 +335,25 @@ fn a_worker_refuses_another_build_and_other_files() {
     );
     fs::write(&python, script).unwrap();
     let said = String::from_utf8(on_cluster(&studies, &python).stderr).unwrap();
-    assert!(said.contains("12 of 12 runs failed") && said.contains("are others here"), "{said}");
+    assert!(
+        said.contains("12 of 12 runs failed") && said.contains("are others here"),
+        "{said}"
+    );
 }
 
 #[test]
 fn studies_with_a_point_in_common_share_it() {
     let studies = Studies::new(STUDY);
     studies.json(&["run"]);
-    let other = STUDY.replace("values = [100, 250]", "values = [250, 300]").replace("100, 17.5", "250, 17.5");
+    let other = STUDY
+        .replace("values = [100, 250]", "values = [250, 300]")
+        .replace("100, 17.5", "250, 17.5");
     fs::write(studies.path("test-2020/rates.toml"), other).unwrap();
     let done = studies.json(&["run", "test-2020/rates"]);
-    assert_eq!((&done["runs"], &done["runs_done_before"]), (&6.into(), &6.into()));
+    assert_eq!(
+        (&done["runs"], &done["runs_done_before"]),
+        (&6.into(), &6.into())
+    );
 }
 
 #[test]
@@ -263,14 +368,20 @@ fn a_run_that_is_killed_loses_nothing_and_goes_on() {
         .unwrap();
     let began = Instant::now();
     while studies.files().len() < 3 && child.try_wait().unwrap().is_none() {
-        assert!(began.elapsed() < Duration::from_secs(300), "no results appear");
+        assert!(
+            began.elapsed() < Duration::from_secs(300),
+            "no results appear"
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
     // SIGKILL.
     child.kill().unwrap();
     child.wait().unwrap();
     let kept = studies.files().len();
-    assert!((3..36).contains(&kept), "{kept} of 36 were done when it was killed");
+    assert!(
+        (3..36).contains(&kept),
+        "{kept} of 36 were done when it was killed"
+    );
     // What a kill in the middle of a file leaves.
     let partial = studies.files()[0].with_extension("parquet.partial");
     fs::write(&partial, "half").unwrap();
@@ -303,7 +414,10 @@ fn results_of_another_build_are_kept_and_not_used() {
     let other = ours.with_file_name("0.0.9-0123456789ab");
     fs::rename(&ours, &other).unwrap();
     let done = studies.json(&["run"]);
-    assert_eq!((&done["runs"], &done["results_of_other_builds"]), (&12.into(), &1.into()));
+    assert_eq!(
+        (&done["runs"], &done["results_of_other_builds"]),
+        (&12.into(), &1.into())
+    );
     assert!(fs::read_dir(&other).unwrap().count() >= 2 && ours.exists());
 }
 
@@ -323,13 +437,19 @@ fn a_damaged_results_file_is_named() {
         let text = String::from_utf8(output.stdout).unwrap();
         // It is told, or the numbers are what they were, or they count as never run.
         let same = text == sound || text.contains("not run");
-        assert!(output.status.code() == Some(2) || same, "byte {place}: {text}");
+        assert!(
+            output.status.code() == Some(2) || same,
+            "byte {place}: {text}"
+        );
         told += u32::from(output.status.code() == Some(2));
     }
     assert!(told > 0);
     fs::write(&file, "no Parquet").unwrap();
     let error = refused(&studies.arguments(&["check"]));
-    assert!(error.contains(file.to_str().unwrap()) && error.contains("delete it"), "{error}");
+    assert!(
+        error.contains(file.to_str().unwrap()) && error.contains("delete it"),
+        "{error}"
+    );
     fs::remove_file(&file).unwrap();
     studies.json(&["run"]);
     assert_eq!(success(&studies.arguments(&["check", "--json"])), sound);
@@ -351,21 +471,40 @@ fn the_page_is_written_and_its_drift_is_found() {
         ),
         "{written}"
     );
-    let figure = fs::read_to_string(studies.path("test-2020/figures/disciplines-means.svg")).unwrap();
+    let figure =
+        fs::read_to_string(studies.path("test-2020/figures/disciplines-means.svg")).unwrap();
     assert!(figure.starts_with("<svg") && figure.contains("published"));
 
-    let fails = || fullstroke(&studies.arguments(&["results", "--check"])).status.code() == Some(1);
+    let fails = || {
+        fullstroke(&studies.arguments(&["results", "--check"]))
+            .status
+            .code()
+            == Some(1)
+    };
     fs::write(&page, written.replace("holds", "fails")).unwrap();
     assert!(fails(), "the text was changed");
     fs::write(&page, &written).unwrap();
-    fs::write(studies.path("test-2020/disciplines.toml"), STUDY.replace("> 0", "> 0.5")).unwrap();
+    fs::write(
+        studies.path("test-2020/disciplines.toml"),
+        STUDY.replace("> 0", "> 0.5"),
+    )
+    .unwrap();
     assert!(fails(), "the study was changed");
-    fs::write(studies.path("test-2020/disciplines.toml"), STUDY.replace("[100, 250]", "[100, 250, 300]"))
-        .unwrap();
-    assert!(refused(&studies.arguments(&["results", "--write"])).contains("6 of 18 runs have no results"));
+    fs::write(
+        studies.path("test-2020/disciplines.toml"),
+        STUDY.replace("[100, 250]", "[100, 250, 300]"),
+    )
+    .unwrap();
+    assert!(
+        refused(&studies.arguments(&["results", "--write"]))
+            .contains("6 of 18 runs have no results")
+    );
     assert_eq!(fs::read_to_string(&page).unwrap(), written);
     let quick = ["results", "--write", "--set", "workload.requests=10"];
-    assert_eq!(fullstroke(&studies.arguments(&quick)).status.code(), Some(2));
+    assert_eq!(
+        fullstroke(&studies.arguments(&quick)).status.code(),
+        Some(2)
+    );
 }
 
 #[test]
@@ -375,17 +514,29 @@ fn points_that_cannot_be_run_do_not_hold_up_the_others() {
             "[workload]\nkind = \"trace\"\npath = \"{file}\"\n[volume]\ndrive = \"seagate-cheetah-9lp\"\n"
         )
     };
-    let study = STUDY.replace("response_ms.mean\", \"members[0].utilisation", "response_ms.mean");
+    let study = STUDY.replace(
+        "response_ms.mean\", \"members[0].utilisation",
+        "response_ms.mean",
+    );
     let study = study.replace("volume.drive_settings.queue.discipline", "workload.beyond");
     let study = study.replace("\"fcfs\", \"satf\"", "\"reject\", \"wrap\"");
-    let study = study.replace("arrivals.rate_per_s", "time_scale").replace("[100, 250]", "[1, 2]");
+    let study = study
+        .replace("arrivals.rate_per_s", "time_scale")
+        .replace("[100, 250]", "[1, 2]");
     let study = study.split("[[claims]]").next().unwrap();
     let studies = Studies::new(study);
     let trace = studies.path("test-2020/stacks/a.csv");
-    fs::write(&trace, "128166372003061629,web,0,Read,9000000000000,4096,100\n").unwrap();
+    fs::write(
+        &trace,
+        "128166372003061629,web,0,Read,9000000000000,4096,100\n",
+    )
+    .unwrap();
     fs::write(studies.path("test-2020/stacks/base.toml"), beyond("a.csv")).unwrap();
     let error = refused(&studies.arguments(&["run"]));
-    assert!(error.contains("6 of 12 runs failed, the others are kept"), "{error}");
+    assert!(
+        error.contains("6 of 12 runs failed, the others are kept"),
+        "{error}"
+    );
     let error = refused(&studies.arguments(&["run"]));
     assert!(error.contains("6 of 6 runs failed"), "{error}");
 }
@@ -413,43 +564,73 @@ fn an_explanation_stands_only_on_a_variant_that_restores_the_statement() {
         let checked: Value = serde_json::from_slice(&output.stdout).unwrap();
         let claim = &checked[0]["claims"][0];
         assert_eq!(claim["verdict"], verdict);
-        assert!(claim["why"].as_str().unwrap_or_default().contains(words), "{claim}");
-        assert_eq!(output.status.code(), Some(i32::from(verdict == "does-not-hold")));
-        assert_eq!(checked[0]["variants"][0]["claims"][0]["id"], "T-1", "it touches the claim");
+        assert!(
+            claim["why"].as_str().unwrap_or_default().contains(words),
+            "{claim}"
+        );
+        assert_eq!(
+            output.status.code(),
+            Some(i32::from(verdict == "does-not-hold"))
+        );
+        assert_eq!(
+            checked[0]["variants"][0]["claims"][0]["id"], "T-1",
+            "it touches the claim"
+        );
     }
 }
 
 #[test]
 fn numbers_of_one_of_several_workloads_are_kept_by_their_names() {
-    let studies =
-        Studies::new(&STUDY.replace("\"members[0].utilisation\"", "\"workloads.user.response_ms.p99\""));
+    let studies = Studies::new(&STUDY.replace(
+        "\"members[0].utilisation\"",
+        "\"workloads.user.response_ms.p99\"",
+    ));
     let missing = refused(&studies.arguments(&["run"]));
-    assert!(missing.contains("workloads.user.response_ms.p99"), "{missing}");
+    assert!(
+        missing.contains("workloads.user.response_ms.p99"),
+        "{missing}"
+    );
     let two = STACK.replace("[workload]", "[[workloads]]\nname = \"usr\"");
-    let other =
-        two.split("[volume]").next().unwrap().replace("title = \"a test\"", "").replace("usr", "scrub");
-    let two =
-        two.replace("[volume]", &format!("{other}\n[volume]")).replace("requests = 1000", "requests = 100");
+    let other = two
+        .split("[volume]")
+        .next()
+        .unwrap()
+        .replace("title = \"a test\"", "")
+        .replace("usr", "scrub");
+    let two = two
+        .replace("[volume]", &format!("{other}\n[volume]"))
+        .replace("requests = 1000", "requests = 100");
     let two = two.replace("workload.arrivals", "workloads[0].arrivals");
     fs::write(studies.path("test-2020/stacks/base.toml"), &two).unwrap();
     let study = fs::read_to_string(studies.path("test-2020/disciplines.toml")).unwrap();
     let study = study.replace("workload.arrivals", "workloads[0].arrivals");
     fs::write(studies.path("test-2020/disciplines.toml"), &study).unwrap();
     let misspelt = refused(&studies.arguments(&["run"]));
-    assert!(misspelt.contains("usr") && misspelt.contains("scrub"), "{misspelt}");
-    fs::write(studies.path("test-2020/disciplines.toml"), study.replace("workloads.user", "workloads.usr"))
-        .unwrap();
+    assert!(
+        misspelt.contains("usr") && misspelt.contains("scrub"),
+        "{misspelt}"
+    );
+    fs::write(
+        studies.path("test-2020/disciplines.toml"),
+        study.replace("workloads.user", "workloads.usr"),
+    )
+    .unwrap();
     assert_eq!(studies.json(&["run"])["runs"], 12);
 }
 
 #[test]
 fn what_is_supposed_decides_nothing() {
     let study = STUDY.replace("low(obtained) > 0", "obtained > 9");
-    let studies = Studies::new(&study.replace("id = \"T-1\"", "id = \"T-1\"\nsupposed = \"the drive\""));
+    let studies =
+        Studies::new(&study.replace("id = \"T-1\"", "id = \"T-1\"\nsupposed = \"the drive\""));
     studies.json(&["run"]);
     let output = fullstroke(&studies.arguments(&["check"]));
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8(output.stdout).unwrap().contains("supposed, not shown: the drive"));
+    assert!(
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .contains("supposed, not shown: the drive")
+    );
 }
 
 #[test]
@@ -468,13 +649,19 @@ values = [{ name = "always fcfs", set = ["volume.drive_settings.queue.discipline
     let held = ["check", "--seeds", "1", "--vary-free"];
     let count = studies.json(&[&held[..], &["--count"]].concat());
     // Two points with three other seeds; both points are the same with the choice, and one is there.
-    assert_eq!((&count["runs"], &count["runs_missing"]), (&18.into(), &6.into()));
+    assert_eq!(
+        (&count["runs"], &count["runs_missing"]),
+        (&18.into(), &6.into())
+    );
     let learnt = studies.json(&[&held[..], &["--record"]].concat());
     assert_eq!(learnt["runs"], 6);
     let claim = &learnt["studies"][0]["claims"][0];
     assert_eq!(claim["verdict"], "fragile");
     assert_eq!(claim["flips"].as_array().unwrap().len(), 1, "{claim}");
-    assert_eq!(studies.json(&["check"])[0]["claims"][0]["verdict"], "fragile");
+    assert_eq!(
+        studies.json(&["check"])[0]["claims"][0]["verdict"],
+        "fragile"
+    );
     success(&studies.arguments(&["results", "--write"]));
     let page = fs::read_to_string(studies.path("test-2020/RESULTS.md")).unwrap();
     for words in [
@@ -497,7 +684,10 @@ values = [{ name = "always fcfs", set = ["volume.drive_settings.queue.discipline
 fn the_page_begins_with_what_holds_and_quotes_its_source_in_the_order_given() {
     let quoted = |order: u32, id: &str| {
         STUDY
-            .replace("replications = 3", &format!("replications = 1\norder = {order}"))
+            .replace(
+                "replications = 3",
+                &format!("replications = 1\norder = {order}"),
+            )
             .replace("id = \"T-1\"", &format!("id = \"{id}\""))
             .replace("published = \"yes\"", "published = 0.5")
             .replace(
@@ -512,20 +702,38 @@ fn the_page_begins_with_what_holds_and_quotes_its_source_in_the_order_given() {
     };
     let studies = Studies::new(&quoted(2, "T-1"));
     fs::write(studies.path("test-2020/first.toml"), quoted(1, "S-1")).unwrap();
-    let unquoted = quoted(3, "R-1").replace("quote = \"SATF wins.\"\nat = \"section 1\"\n", "ours = true\n");
-    fs::write(studies.path("test-2020/third.toml"), unquoted.replace("bound = \"quoted\"\n", "")).unwrap();
+    let unquoted = quoted(3, "R-1").replace(
+        "quote = \"SATF wins.\"\nat = \"section 1\"\n",
+        "ours = true\n",
+    );
+    fs::write(
+        studies.path("test-2020/third.toml"),
+        unquoted.replace("bound = \"quoted\"\n", ""),
+    )
+    .unwrap();
     studies.json(&["run"]);
     success(&studies.arguments(&["results", "--write"]));
     let page = fs::read_to_string(studies.path("test-2020/RESULTS.md")).unwrap();
     let top: String = page.lines().take(10).collect::<Vec<_>>().join("\n");
-    assert!(top.contains("Of 2 statements of the source 2 hold"), "{top}");
-    assert!(top.contains("3 sentences cannot be tested. Of 1 claims of ours 1 hold."), "{top}");
-    assert!(top.contains("**Reproduced** (2): S-1 SATF is faster under load; T-1 SATF"), "{top}");
-    let row =
-        "| SATF is faster under load<br>“SATF wins.” (section 1) | +50 % | `obtained > 0` (as quoted) |";
+    assert!(
+        top.contains("Of 2 statements of the source 2 hold"),
+        "{top}"
+    );
+    assert!(
+        top.contains("3 sentences cannot be tested. Of 1 claims of ours 1 hold."),
+        "{top}"
+    );
+    assert!(
+        top.contains("**Reproduced** (2): S-1 SATF is faster under load; T-1 SATF"),
+        "{top}"
+    );
+    let row = "| SATF is faster under load<br>“SATF wins.” (section 1) | +50 % | `obtained > 0` (as quoted) |";
     assert!(page.contains(row), "{page}");
     assert!(page.contains("- “It is quiet.” (section 3): nothing here is heard"));
-    assert!(page.contains("*At most ") && page.contains("fcfs, published"), "{page}");
+    assert!(
+        page.contains("*At most ") && page.contains("fcfs, published"),
+        "{page}"
+    );
     let place = |words: &str| page.find(words).unwrap();
     assert!(place("study: test-2020/first") < place("study: test-2020/disciplines"));
     assert!(place("study: test-2020/disciplines") < place("study: test-2020/third"));
@@ -538,9 +746,15 @@ fn the_best_value_of_an_axis_is_found_for_each_combination_of_the_others() {
     let found = studies.json(&["results", "--best", "response_ms.mean", "--over", "policy"]);
     let best = found[0]["best"].as_array().unwrap();
     assert_eq!(best.len(), 2);
-    assert_eq!((&best[1]["others"], &best[1]["best"]), (&"rate=250".into(), &"satf".into()));
+    assert_eq!(
+        (&best[1]["others"], &best[1]["best"]),
+        (&"rate=250".into(), &"satf".into())
+    );
     let next = &best[1]["runner_up"];
-    assert_eq!((&next["name"], &next["significant"]), (&"fcfs".into(), &true.into()));
+    assert_eq!(
+        (&next["name"], &next["significant"]),
+        (&"fcfs".into(), &true.into())
+    );
     let error = refused(&studies.arguments(&["results", "--best", "response_ms.mean"]));
     assert!(error.contains("policy, rate"), "{error}");
 }
@@ -551,24 +765,51 @@ fn what_is_wrong_in_a_study_is_named_before_anything_is_run() {
         (
             "policy=satf, rate=250",
             "policy=sstf, rate=250",
-            &["disciplines.toml:25:", "claims[0].obtained", "no value `sstf`"][..],
+            &[
+                "disciplines.toml:25:",
+                "claims[0].obtained",
+                "no value `sstf`",
+            ][..],
         ),
         (
             "policy=satf, rate=250",
             "polcy=satf, rate=250",
             &["no axis `polcy` (did you mean `policy`?)", "    ^"][..],
         ),
-        ("mean(policy=satf", "response_ms.p9(policy=satf", &["did you mean `response_ms.p9"][..]),
+        (
+            "mean(policy=satf",
+            "response_ms.p9(policy=satf",
+            &["did you mean `response_ms.p9"][..],
+        ),
         (
             "rate_per_s\"",
             "rate_pers\"",
-            &["test-2020/disciplines, policy=fcfs", "did you mean `rate_per_s`?"][..],
+            &[
+                "test-2020/disciplines, policy=fcfs",
+                "did you mean `rate_per_s`?",
+            ][..],
         ),
-        ("key = \"volume", "key = \"volum", &["did you mean `volume`?"][..]),
-        ("members[0]", "members[9]", &["metrics", "there is no `9`"][..]),
+        (
+            "key = \"volume",
+            "key = \"volum",
+            &["did you mean `volume`?"][..],
+        ),
+        (
+            "members[0]",
+            "members[9]",
+            &["metrics", "there is no `9`"][..],
+        ),
         ("holds =", "hold =", &["hold", "holds"][..]),
-        ("x = \"rate\"", "x = \"rat\"", &["figures[0].x", "did you mean `rate`?"][..]),
-        ("replications = 3", "replications = 0", &["replications", "at least 1"][..]),
+        (
+            "x = \"rate\"",
+            "x = \"rat\"",
+            &["figures[0].x", "did you mean `rate`?"][..],
+        ),
+        (
+            "replications = 3",
+            "replications = 0",
+            &["replications", "at least 1"][..],
+        ),
         (
             "[[claims]]",
             "exclude = [{ policy = \"satf\", rate = 250 }]\n[[claims]]",
@@ -579,9 +820,21 @@ fn what_is_wrong_in_a_study_is_named_before_anything_is_run() {
             "exclude = [{ policy = \"satf\" }]\ntitle = \"disciplines\"",
             &["no point with these values"][..],
         ),
-        ("question =", "questions =", &["did you mean `question`?"][..]),
-        ("quote = \"SATF wins.\"", "ours = true", &["claims[0].at", "no quote"][..]),
-        ("at = \"section 1\"", "", &["claims[0].at", "where the quote stands"][..]),
+        (
+            "question =",
+            "questions =",
+            &["did you mean `question`?"][..],
+        ),
+        (
+            "quote = \"SATF wins.\"",
+            "ours = true",
+            &["claims[0].at", "no quote"][..],
+        ),
+        (
+            "at = \"section 1\"",
+            "",
+            &["claims[0].at", "where the quote stands"][..],
+        ),
         (
             "quote = \"SATF wins.\"\nat = \"section 1\"",
             "",
@@ -592,13 +845,21 @@ fn what_is_wrong_in_a_study_is_named_before_anything_is_run() {
             "ours = true\nbound = \"quoted\"",
             &["claims[0].bound", "without a `quote`"][..],
         ),
-        ("kind =", "explained = \"so\"\nkind =", &["claims[0].explained", "`supposed`"][..]),
+        (
+            "kind =",
+            "explained = \"so\"\nkind =",
+            &["claims[0].explained", "`supposed`"][..],
+        ),
         (
             "kind =",
             "explained = { variant = \"none\", why = \"?\" }\nkind =",
             &["claims[0].explained.variant", "there is no variant `none`"][..],
         ),
-        ("question =", "notes = \"{men()}\"\nquestion =", &["notes", "men"][..]),
+        (
+            "question =",
+            "notes = \"{men()}\"\nquestion =",
+            &["notes", "men"][..],
+        ),
     ] {
         let studies = Studies::new(&STUDY.replacen(from, to, 1));
         let error = refused(&studies.arguments(&["run"]));
@@ -609,7 +870,10 @@ fn what_is_wrong_in_a_study_is_named_before_anything_is_run() {
     }
     let studies = Studies::new(STUDY);
     let error = refused(&studies.arguments(&["check", "test-202O"]));
-    assert!(error.contains("there is no study") && error.contains("test-2020/disciplines"), "{error}");
+    assert!(
+        error.contains("there is no study") && error.contains("test-2020/disciplines"),
+        "{error}"
+    );
 }
 
 /// The studies of this repository.
@@ -621,7 +885,15 @@ fn repository() -> PathBuf {
 fn every_page_of_results_belongs_to_its_studies() {
     let nothing = tempfile::tempdir().unwrap();
     let (studies, results) = (repository(), nothing.path().to_str().unwrap().to_owned());
-    success(&["study", "results", "--check", "--studies", studies.to_str().unwrap(), "--results", &results]);
+    success(&[
+        "study",
+        "results",
+        "--check",
+        "--studies",
+        studies.to_str().unwrap(),
+        "--results",
+        &results,
+    ]);
 }
 
 #[test]
@@ -629,7 +901,13 @@ fn short_studies_give_what_their_pages_say() {
     let folder = tempfile::tempdir().unwrap();
     let (studies, results) = (repository(), folder.path().to_str().unwrap().to_owned());
     for what in [&["run"][..], &["check"], &["results", "--check"]] {
-        let place = ["--short", "--studies", studies.to_str().unwrap(), "--results", &results];
+        let place = [
+            "--short",
+            "--studies",
+            studies.to_str().unwrap(),
+            "--results",
+            &results,
+        ];
         success(&[&["study"], what, &place].concat());
     }
 }

@@ -51,10 +51,24 @@ fn validate_reports_the_promised_keys() {
     assert_eq!(error, "");
     let report: Value = serde_json::from_str(&text).unwrap();
     let disk = &report.as_array().unwrap()[0];
-    assert_eq!((&disk["drive"], &disk["n"]), (&"cheetah9LP".into(), &5.into()));
-    assert!(disk["model"].as_str().is_some_and(|model| model.starts_with(DRIVE)), "{disk}");
-    let number = |key: &str| disk[key].as_f64().unwrap_or_else(|| panic!("{key}: {disk}"));
-    assert!((number("measured_mean_ms") - (9.5005 + 0.70025 + 0.6 + 14.09537 + 9.0) / 5.0).abs() < 1e-9);
+    assert_eq!(
+        (&disk["drive"], &disk["n"]),
+        (&"cheetah9LP".into(), &5.into())
+    );
+    assert!(
+        disk["model"]
+            .as_str()
+            .is_some_and(|model| model.starts_with(DRIVE)),
+        "{disk}"
+    );
+    let number = |key: &str| {
+        disk[key]
+            .as_f64()
+            .unwrap_or_else(|| panic!("{key}: {disk}"))
+    };
+    assert!(
+        (number("measured_mean_ms") - (9.5005 + 0.70025 + 0.6 + 14.09537 + 9.0) / 5.0).abs() < 1e-9
+    );
     assert!((number("rms_share") - number("rms_ms") / number("measured_mean_ms")).abs() < 1e-12);
     assert!(number("simulated_mean_ms") > 0.0 && number("noise_ms") > 0.0);
     assert_eq!(disk["classes"].as_array().unwrap().len(), 4);
@@ -73,7 +87,16 @@ fn validate_for_people_shows_both_distributions_and_classes() {
     let folder = Folder::new();
     let trace = folder.put("cheetah9LP.trace", TRACE);
     let (text, _) = success(&["validate", &trace, "--by-class"]);
-    for part in ["measured", "simulated", "RMS ms", "noise ms", "p99", "R Miss", "W Hit", "Cheetah 9LP"] {
+    for part in [
+        "measured",
+        "simulated",
+        "RMS ms",
+        "noise ms",
+        "p99",
+        "R Miss",
+        "W Hit",
+        "Cheetah 9LP",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!success(&["validate", &trace]).0.contains("R Miss"));
@@ -87,12 +110,24 @@ fn validate_draws_and_logs() {
     success(&["validate", &trace, "--plot", &plot, "--log", &log]);
     let svg = fs::read_to_string(plot).unwrap();
     assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
-    for text in ["service time (ms)", "requests served within (%)", "measured", "simulated", "cheetah9LP"] {
+    for text in [
+        "service time (ms)",
+        "requests served within (%)",
+        "measured",
+        "simulated",
+        "cheetah9LP",
+    ] {
         assert!(svg.contains(text), "{text}");
     }
     let log = fs::read_to_string(log).unwrap();
     assert_eq!(log.lines().count(), 6);
-    assert!(log.lines().nth(1).unwrap().starts_with("cheetah9LP,R,Miss,1000,8,9.5005,"), "{log}");
+    assert!(
+        log.lines()
+            .nth(1)
+            .unwrap()
+            .starts_with("cheetah9LP,R,Miss,1000,8,9.5005,"),
+        "{log}"
+    );
 }
 
 #[test]
@@ -101,10 +136,27 @@ fn validate_takes_a_folder_and_says_what_it_left_out() {
     folder.put("cheetah9LP.trace", TRACE);
     folder.put("nobody_knows.trace", TRACE);
     let (text, error) = success(&["validate", folder.path(), "--json"]);
-    assert_eq!(serde_json::from_str::<Value>(&text).unwrap().as_array().unwrap().len(), 1);
-    assert!(error.contains("left out") && error.contains("nobody_knows.toml"), "{error}");
+    assert_eq!(
+        serde_json::from_str::<Value>(&text)
+            .unwrap()
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    assert!(
+        error.contains("left out") && error.contains("nobody_knows.toml"),
+        "{error}"
+    );
     let (text, error) = success(&["validate", folder.path(), "--json", "--drive", DRIVE]);
-    assert_eq!(serde_json::from_str::<Value>(&text).unwrap().as_array().unwrap().len(), 2);
+    assert_eq!(
+        serde_json::from_str::<Value>(&text)
+            .unwrap()
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
     assert_eq!(error, "");
 }
 
@@ -112,10 +164,19 @@ fn validate_takes_a_folder_and_says_what_it_left_out() {
 fn own_log(requests: u64) -> String {
     let mut state = 1u64;
     let mut random = move |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
-    let row = |_| format!("R Miss {} 8 {}.5 {}\n", random(8_000_000), 6000 + random(6000), random(9000));
+    let row = |_| {
+        format!(
+            "R Miss {} 8 {}.5 {}\n",
+            random(8_000_000),
+            6000 + random(6000),
+            random(9000)
+        )
+    };
     (0..requests).map(row).collect()
 }
 
@@ -124,18 +185,44 @@ fn a_log_of_ones_own_disk_is_fitted_and_judged() {
     let folder = Folder::new();
     let log = folder.put("mine.trace", &own_log(240));
     let (drive, plot) = (folder.name("mine.toml"), folder.name("mine.svg"));
-    let call = ["validate", &log, "--fit", "--drive", "ibm-ultrastar-xp-4.51gb"];
-    let (text, _) = success(&[&call[..], &["--by-class", "--write-drive", &drive, "--plot", &plot]].concat());
-    for part in ["held out", "command_overhead_ms", "told from lower", "operation    read", "sampling noise"]
-    {
+    let call = [
+        "validate",
+        &log,
+        "--fit",
+        "--drive",
+        "ibm-ultrastar-xp-4.51gb",
+    ];
+    let (text, _) = success(
+        &[
+            &call[..],
+            &["--by-class", "--write-drive", &drive, "--plot", &plot],
+        ]
+        .concat(),
+    );
+    for part in [
+        "held out",
+        "command_overhead_ms",
+        "told from lower",
+        "operation    read",
+        "sampling noise",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let (text, _) = success(&[&call[..], &["--json"]].concat());
     let report: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((&report["held_out"]["n"], &report["log"]["requests"]), (&120.into(), &240.into()));
-    assert!(report["trust"]["verdict"].is_string() && report["parameters"].as_array().unwrap().len() > 2);
+    assert_eq!(
+        (&report["held_out"]["n"], &report["log"]["requests"]),
+        (&120.into(), &240.into())
+    );
+    assert!(
+        report["trust"]["verdict"].is_string()
+            && report["parameters"].as_array().unwrap().len() > 2
+    );
     let held_out = |key: &str| report[key]["rms_ms"].as_f64().unwrap();
-    assert!(held_out("held_out") < held_out("held_out_unfitted"), "{report}");
+    assert!(
+        held_out("held_out") < held_out("held_out_unfitted"),
+        "{report}"
+    );
     success(&["drive", "check", &drive]);
     assert!(fs::read_to_string(&plot).unwrap().contains("held out: RMS"));
 }
@@ -145,8 +232,12 @@ fn a_log_that_cannot_tell_is_refused() {
     let folder = Folder::new();
     let few = folder.put("few.trace", &own_log(30));
     assert!(refused(&["validate", &few, "--fit"]).contains("found 30 reads and writes"));
-    let silent =
-        folder.put("silent.csv", &(0..300).map(|i| format!("{i}.5 0 {i} 8 1\n")).collect::<String>());
+    let silent = folder.put(
+        "silent.csv",
+        &(0..300)
+            .map(|i| format!("{i}.5 0 {i} 8 1\n"))
+            .collect::<String>(),
+    );
     let error = refused(&["validate", &silent, "--fit"]);
     assert!(error.contains("no latency of 300 of 300"), "{error}");
     assert!(refused(&["validate", &few, &few, "--fit"]).contains("expected one log"));
@@ -168,16 +259,22 @@ fn one_bad_disk_is_a_row_and_the_status_says_so() {
         .iter()
         .filter_map(|row| Some((row["drive"].as_str()?, row["error"].as_str()?)))
         .collect();
-    let [(bad, parameters), (ibm, line)] = errors[..] else { panic!("{report}") };
+    let [(bad, parameters), (ibm, line)] = errors[..] else {
+        panic!("{report}")
+    };
     assert_eq!((bad, ibm), ("bad", "ibm18es"));
-    assert!(parameters.contains("bad.parv") && line.contains("line 2"), "{report}");
+    assert!(
+        parameters.contains("bad.parv") && line.contains("line 2"),
+        "{report}"
+    );
     assert!(report[0]["rms_ms"].as_f64().is_some() && report.as_array().unwrap().len() == 3);
 }
 
 /// A folder with the measurements and parameter files of some disks, or `None`,
 /// said aloud, where they are not there.
 fn measured(disks: &[&str]) -> Option<Folder> {
-    let shared = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/oracle/disks");
+    let shared =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/oracle/disks");
     let folder = Folder::new();
     for entry in fs::read_dir(&shared).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -194,35 +291,63 @@ fn measured(disks: &[&str]) -> Option<Folder> {
 
 #[test]
 fn rules_are_chosen_on_other_disks_than_the_one_they_are_held_against() {
-    let Some(folder) = measured(&["hp_c2247a", "hp_c3323a"]) else { return };
+    let Some(folder) = measured(&["hp_c2247a", "hp_c3323a"]) else {
+        return;
+    };
     let (text, _) = success(&["validate", folder.path(), "--leave-one-out", "--json"]);
     let report: Value = serde_json::from_str(&text).unwrap();
-    let [first, second] = report["disks"].as_array().unwrap().as_slice() else { panic!("{report}") };
-    assert_eq!((&first["drive"], &second["drive"]), (&"hp_c2247a".into(), &"hp_c3323a".into()));
+    let [first, second] = report["disks"].as_array().unwrap().as_slice() else {
+        panic!("{report}")
+    };
+    assert_eq!(
+        (&first["drive"], &second["drive"]),
+        (&"hp_c2247a".into(), &"hp_c3323a".into())
+    );
     let rms = |disk: &Value, key: &str| disk[key]["rms_ms"].as_f64().unwrap();
     // The second has a low water mark, by whose rule it is nearer; the first
     // could not have told.
-    assert!(rms(second, "all_fitted") < 0.9 * rms(second, "left_out"), "{report}");
+    assert!(
+        rms(second, "all_fitted") < 0.9 * rms(second, "left_out"),
+        "{report}"
+    );
     assert_eq!(rms(second, "left_out"), rms(second, "as_written"));
-    assert!(success(&["validate", folder.path(), "--leave-one-out"]).0.contains("all fitted"));
+    assert!(
+        success(&["validate", folder.path(), "--leave-one-out"])
+            .0
+            .contains("all fitted")
+    );
 }
 
 #[test]
 fn rules_of_an_import_can_be_switched_off_by_name() {
     let error = refused(&["drive", "import", "gone.parv", "--rule", "setling=on"]);
-    assert!(error.contains("`setling`") && error.contains("settling, turn_round"), "{error}");
-    let Some(folder) = measured(&["barracuda"]) else { return };
+    assert!(
+        error.contains("`setling`") && error.contains("settling, turn_round"),
+        "{error}"
+    );
+    let Some(folder) = measured(&["barracuda"]) else {
+        return;
+    };
     let parameters = folder.name("barracuda.parv");
     let (with, _) = success(&["drive", "import", &parameters]);
     let (without, _) = success(&["drive", "import", &parameters, "--rule", "settling=off"]);
-    assert!(with.contains("head_switch_ms = 0.9") && with.contains("fitted: rule settling"), "{with}");
-    assert!(without.contains("head_switch_ms = 0.1") && !without.contains("rule settling"), "{without}");
+    assert!(
+        with.contains("head_switch_ms = 0.9") && with.contains("fitted: rule settling"),
+        "{with}"
+    );
+    assert!(
+        without.contains("head_switch_ms = 0.1") && !without.contains("rule settling"),
+        "{without}"
+    );
 }
 
 #[test]
 fn validate_takes_a_drive_file_beside_the_trace() {
     let folder = Folder::new();
-    let library = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/seagate-cheetah-9lp.toml");
+    let library = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../drives/seagate-cheetah-9lp.toml"
+    );
     folder.put("mine.toml", &fs::read_to_string(library).unwrap());
     let trace = folder.put("mine.trace", TRACE);
     let (text, _) = success(&["validate", &trace, "--json"]);
@@ -236,18 +361,38 @@ fn validate_refuses_what_it_cannot_use_and_says_where() {
     let put = |text: &str| folder.put("cheetah9LP.trace", text);
     let refuses = |text: &str, parts: &[&str]| {
         let error = refused(&["validate", &put(text)]);
-        parts.iter().for_each(|part| assert!(error.contains(part), "{part}: {error}"));
-        assert!(!error.contains("--skip-bad") && !error.contains("--beyond"), "{error}");
+        parts
+            .iter()
+            .for_each(|part| assert!(error.contains(part), "{part}: {error}"));
+        assert!(
+            !error.contains("--skip-bad") && !error.contains("--beyond"),
+            "{error}"
+        );
     };
     refuses("", &["empty"]);
     refuses("\n\n", &["empty"]);
     refuses("0.5 0 100 8 1\n", &["line 1", "cheetah9LP.trace"]);
-    refuses(&TRACE.replace("W Hit", "W Hot"), &["line 2, column 3", "Hot", "Hit, Miss, Doub or Trip"]);
-    refuses(&TRACE.replace("17000000", "99000000"), &["line 4", DRIVE, "--drive", "99000000"]);
-    refuses(&TRACE.replace("17000000 2", "18446744073709551615 2"), &["line 4"]);
+    refuses(
+        &TRACE.replace("W Hit", "W Hot"),
+        &["line 2, column 3", "Hot", "Hit, Miss, Doub or Trip"],
+    );
+    refuses(
+        &TRACE.replace("17000000", "99000000"),
+        &["line 4", DRIVE, "--drive", "99000000"],
+    );
+    refuses(
+        &TRACE.replace("17000000 2", "18446744073709551615 2"),
+        &["line 4"],
+    );
     refuses(&TRACE.replace("1008 8", "1008 0"), &["line 3"]);
-    refuses(&TRACE.replace("1000.0", "-1000.0"), &["line 1", "think time"]);
-    refuses("R Miss 0 8 900.0 18446744073709551.0\nR Miss 0 8 900.0 0\n", &["584 years"]);
+    refuses(
+        &TRACE.replace("1000.0", "-1000.0"),
+        &["line 1", "think time"],
+    );
+    refuses(
+        "R Miss 0 8 900.0 18446744073709551.0\nR Miss 0 8 900.0 0\n",
+        &["584 years"],
+    );
 }
 
 #[test]
@@ -258,7 +403,10 @@ fn validate_refuses_paths_and_drives_that_are_not_there() {
     assert!(refused(&["validate"]).contains("PATHS"));
     let trace = folder.put("cheetah9LP.trace", TRACE);
     let error = refused(&["validate", &trace, "--drive", "seagate-cheetah-9pl"]);
-    assert!(error.contains("did you mean `seagate-cheetah-9lp`"), "{error}");
+    assert!(
+        error.contains("did you mean `seagate-cheetah-9lp`"),
+        "{error}"
+    );
     let error = refused(&["validate", &folder.put("nobody_knows.trace", TRACE)]);
     assert!(error.contains("--drive"), "{error}");
 }
@@ -283,7 +431,13 @@ fn drive_plot_draws_rates_seeks_and_tracks() {
     let folder = Folder::new();
     let (svg, error) = success(&["drive", "plot", DRIVE]);
     assert!(svg.starts_with("<svg") && error.is_empty());
-    for text in ["rate (MB/s)", "seek time (ms)", "surface", "Cheetah 9LP", "points of the description"] {
+    for text in [
+        "rate (MB/s)",
+        "seek time (ms)",
+        "surface",
+        "Cheetah 9LP",
+        "points of the description",
+    ] {
         assert!(svg.contains(text), "{text}");
     }
     let file = folder.name("drive.svg");
@@ -296,7 +450,11 @@ fn drive_plot_draws_rates_seeks_and_tracks() {
 #[test]
 fn every_drive_of_the_library_can_be_drawn() {
     let (list, _) = success(&["drive", "list", "--json"]);
-    for drive in serde_json::from_str::<Value>(&list).unwrap().as_array().unwrap() {
+    for drive in serde_json::from_str::<Value>(&list)
+        .unwrap()
+        .as_array()
+        .unwrap()
+    {
         let (svg, _) = success(&["drive", "plot", drive["name"].as_str().unwrap()]);
         assert!(svg.starts_with("<svg"), "{drive}");
     }
@@ -305,17 +463,31 @@ fn every_drive_of_the_library_can_be_drawn() {
 #[test]
 fn the_track_map_follows_the_order_of_lbns() {
     let folder = Folder::new();
-    let library = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/seagate-cheetah-9lp.toml");
+    let library = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../drives/seagate-cheetah-9lp.toml"
+    );
     let text = fs::read_to_string(library).unwrap();
-    let serpentine = folder.put("snake.toml", &format!("order = \"banded-serpentine\"\n{text}"));
+    let serpentine = folder.put(
+        "snake.toml",
+        &format!("order = \"banded-serpentine\"\n{text}"),
+    );
     let places = |drive: &str| -> Vec<(u64, u64)> {
         let (json, _) = success(&["drive", "plot", drive, "--tracks", "34", "--json"]);
         let picture: Value = serde_json::from_str(&json).unwrap();
         let tracks = picture["tracks"].as_array().unwrap().iter();
         tracks
-            .map(|track| (track["cylinder"].as_u64().unwrap(), track["surface"].as_u64().unwrap()))
+            .map(|track| {
+                (
+                    track["cylinder"].as_u64().unwrap(),
+                    track["surface"].as_u64().unwrap(),
+                )
+            })
             .collect()
     };
     assert_eq!(places(DRIVE)[11..14], [(0, 11), (1, 0), (1, 1)]);
-    assert_eq!(places(&serpentine)[30..34], [(30, 0), (31, 0), (31, 1), (30, 1)]);
+    assert_eq!(
+        places(&serpentine)[30..34],
+        [(30, 0), (31, 0), (31, 1), (30, 1)]
+    );
 }

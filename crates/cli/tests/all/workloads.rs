@@ -50,16 +50,28 @@ fn each_of_several_workloads_is_reported_by_name() {
     let folder = folder();
     let stack = folder.stack(STACK);
     let report = json(&["run", &stack, "--json"]);
-    let [front, backup] = report["workloads"].as_array().unwrap().as_slice() else { panic!("{report}") };
-    assert_eq!((&front["name"], &front["requests"]), (&"front".into(), &400.into()));
+    let [front, backup] = report["workloads"].as_array().unwrap().as_slice() else {
+        panic!("{report}")
+    };
+    assert_eq!(
+        (&front["name"], &front["requests"]),
+        (&"front".into(), &400.into())
+    );
     assert_eq!(backup["name"], "backup");
     // The backup goes on for as long as the front does, and no longer.
-    assert!((5.0..30.0).contains(&report["simulated_s"].as_f64().unwrap()), "{}", report["simulated_s"]);
+    assert!(
+        (5.0..30.0).contains(&report["simulated_s"].as_f64().unwrap()),
+        "{}",
+        report["simulated_s"]
+    );
     assert!(backup["mb_per_s"].as_f64().unwrap() > 1.0);
     let all = front["requests"].as_u64().unwrap() + backup["requests"].as_u64().unwrap();
     assert_eq!(report["completed"], all);
     let text = success(&["run", &stack]);
-    assert!(text.contains("workload") && text.contains("backup"), "{text}");
+    assert!(
+        text.contains("workload") && text.contains("backup"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -70,7 +82,8 @@ fn candidates_are_ranked_by_one_of_their_workloads() {
     let by = |metric: &str| json(&["compare", &stack, "--vary", vary, "--by", metric, "--json"]);
     let latency = by("workloads.front.response_ms.p99");
     assert_eq!(latency["by"], "workloads.front.response_ms.p99");
-    let value = |ranking: &Value, place: usize| ranking["candidates"][place]["value"].as_f64().unwrap();
+    let value =
+        |ranking: &Value, place: usize| ranking["candidates"][place]["value"].as_f64().unwrap();
     assert!(value(&latency, 0) < value(&latency, 1));
     // The larger the backup's requests, the longer the front waits, and the more the backup gets.
     let rate = by("workloads.backup.mb_per_s");
@@ -88,7 +101,10 @@ fn a_workload_beside_it_does_not_change_what_another_asks() {
         arrivals = { process = \"poisson\", rate_per_s = 1 }\n\n[volume]",
     );
     let three = json(&["run", &folder.stack(&more), "--json"]);
-    assert_eq!(both["workloads"][0]["requests"], three["workloads"][0]["requests"]);
+    assert_eq!(
+        both["workloads"][0]["requests"],
+        three["workloads"][0]["requests"]
+    );
     assert_eq!(three["workloads"][2]["requests"], 3);
 }
 
@@ -99,15 +115,34 @@ fn what_several_workloads_cannot_be_is_refused_with_its_place() {
         ("name = \"backup\"", "name = \"front\"", "workloads[1].name"),
         ("name = \"backup\"", "name = \"a.b\"", "letters, digits"),
         ("name = \"backup\"\n", "", "workloads[1]"),
-        ("kind = \"synthetic\"\nrequests", "kind = \"sinthetic\"\nrequests", "did you mean `synthetic`"),
-        ("kind = \"synthetic\"\nrequests = 400", "kind = \"fio\"\npath = \"a.fio\"", "run alone"),
+        (
+            "kind = \"synthetic\"\nrequests",
+            "kind = \"sinthetic\"\nrequests",
+            "did you mean `synthetic`",
+        ),
+        (
+            "kind = \"synthetic\"\nrequests = 400",
+            "kind = \"fio\"\npath = \"a.fio\"",
+            "run alone",
+        ),
         ("requests = 400", "reqests = 400", "did you mean `requests`"),
-        ("name = \"front\"", "name = \"front\"\nbackground = true", "nothing ends the run"),
-        ("seed = 5", "seed = 5\n[workload]\nkind = \"synthetic\"", "one of the two"),
+        (
+            "name = \"front\"",
+            "name = \"front\"\nbackground = true",
+            "nothing ends the run",
+        ),
+        (
+            "seed = 5",
+            "seed = 5\n[workload]\nkind = \"synthetic\"",
+            "one of the two",
+        ),
     ] {
         let stack = folder.stack(&STACK.replacen(from, to, 1));
         let error = refused(&["run", &stack]);
-        assert!(error.contains("stack.toml") && error.contains(says), "{to}: {error}");
+        assert!(
+            error.contains("stack.toml") && error.contains(says),
+            "{to}: {error}"
+        );
     }
     let stack = folder.stack(STACK);
     let error = refused(&["run", &stack, "--requests", "5"]);
@@ -127,8 +162,17 @@ fn a_number_that_no_candidate_has_is_refused_and_one_that_some_have_is_a_dash() 
         fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    let (one, other) = (bonnie("one.toml", "\"write\", \"read\""), bonnie("other.toml", "\"write\""));
-    let text = success(&["compare", &one, &other, "--by", "programs.bonnie.read_mb_per_s"]);
+    let (one, other) = (
+        bonnie("one.toml", "\"write\", \"read\""),
+        bonnie("other.toml", "\"write\""),
+    );
+    let text = success(&[
+        "compare",
+        &one,
+        &other,
+        "--by",
+        "programs.bonnie.read_mb_per_s",
+    ]);
     let row = text.lines().find(|line| line.contains("other")).unwrap();
     assert!(row.contains(" - "), "{text}");
     for (by, parts) in [
@@ -136,16 +180,37 @@ fn a_number_that_no_candidate_has_is_refused_and_one_that_some_have_is_a_dash() 
             "hosts.host.programs.nosuch.transactions_per_s",
             ["no metric", "program `nosuch`", "there are: bonnie"],
         ),
-        ("hosts.h.programs.bonnie.elapsed_s", ["no metric", "host with programs `h`", "there are: host"]),
+        (
+            "hosts.h.programs.bonnie.elapsed_s",
+            ["no metric", "host with programs `h`", "there are: host"],
+        ),
         (
             "programs.bonnie.reed_mb_per_s",
-            ["figure of bonnie", "did you mean `read_mb_per_s`", "write_mb_per_s"],
+            [
+                "figure of bonnie",
+                "did you mean `read_mb_per_s`",
+                "write_mb_per_s",
+            ],
         ),
-        ("operations.rename.per_s", ["kind of call `rename`", "there are:", "unlink"]),
+        (
+            "operations.rename.per_s",
+            ["kind of call `rename`", "there are:", "unlink"],
+        ),
     ] {
         let error = refused(&["compare", &one, &other, "--by", by]);
-        assert!(parts.iter().all(|part| error.contains(part)), "{by}: {error}");
+        assert!(
+            parts.iter().all(|part| error.contains(part)),
+            "{by}: {error}"
+        );
     }
-    let error = refused(&["compare", &folder.stack(STACK), "--by", "workloads.back.iops"]);
-    assert!(error.contains("workload among several `back`") && error.contains("backup"), "{error}");
+    let error = refused(&[
+        "compare",
+        &folder.stack(STACK),
+        "--by",
+        "workloads.back.iops",
+    ]);
+    assert!(
+        error.contains("workload among several `back`") && error.contains("backup"),
+        "{error}"
+    );
 }

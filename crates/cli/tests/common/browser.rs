@@ -38,7 +38,9 @@ impl Browser {
         let profile = tempfile::tempdir().unwrap();
         let names = ["chromium", "chromium-browser", "google-chrome"];
         let found = names.into_iter().find(|name| {
-            let found = Command::new("sh").args(["-c", "command -v \"$0\"", name]).output();
+            let found = Command::new("sh")
+                .args(["-c", "command -v \"$0\"", name])
+                .output();
             found.is_ok_and(|found| found.status.success())
         });
         let Some(found) = found else {
@@ -47,9 +49,22 @@ impl Browser {
         };
         // The protocol is spoken on descriptors 3 and 4.
         let mut program = Command::new("sh")
-            .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null", found])
-            .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
-            .args(["--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-pipe"])
+            .args([
+                "-c",
+                "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null",
+                found,
+            ])
+            .args([
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--hide-scrollbars",
+            ])
+            .args([
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+                "--remote-debugging-pipe",
+            ])
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg("about:blank")
             .stdin(Stdio::piped())
@@ -57,11 +72,17 @@ impl Browser {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let (to, out) = (program.stdin.take().unwrap(), program.stdout.take().unwrap());
+        let (to, out) = (
+            program.stdin.take().unwrap(),
+            program.stdout.take().unwrap(),
+        );
         let (sender, from) = channel();
         std::thread::spawn(move || {
             for message in BufReader::new(out).split(0).map_while(Result::ok) {
-                if sender.send(serde_json::from_slice(&message).unwrap()).is_err() {
+                if sender
+                    .send(serde_json::from_slice(&message).unwrap())
+                    .is_err()
+                {
                     return;
                 }
             }
@@ -76,10 +97,16 @@ impl Browser {
             _profile: profile,
         };
         let targets = browser.call("Target.getTargets", json!({}));
-        let page = targets["targetInfos"].as_array().unwrap().iter().find(|target| target["type"] == "page");
+        let page = targets["targetInfos"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|target| target["type"] == "page");
         let attach = json!({ "targetId": page.unwrap()["targetId"], "flatten": true });
-        browser.session =
-            browser.call("Target.attachToTarget", attach)["sessionId"].as_str().unwrap().to_owned();
+        browser.session = browser.call("Target.attachToTarget", attach)["sessionId"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         browser.call("Page.enable", json!({}));
         Some(browser)
     }
@@ -90,7 +117,9 @@ impl Browser {
         if !self.session.is_empty() {
             message["sessionId"] = json!(self.session);
         }
-        self.to.write_all(format!("{message}\0").as_bytes()).unwrap();
+        self.to
+            .write_all(format!("{message}\0").as_bytes())
+            .unwrap();
         loop {
             let answer = self.next();
             if answer["id"] == self.calls {
@@ -101,8 +130,12 @@ impl Browser {
     }
 
     fn next(&mut self) -> Value {
-        let message = self.from.recv_timeout(PATIENCE).expect("the browser does not answer");
-        self.events.extend(message["method"].as_str().map(str::to_owned));
+        let message = self
+            .from
+            .recv_timeout(PATIENCE)
+            .expect("the browser does not answer");
+        self.events
+            .extend(message["method"].as_str().map(str::to_owned));
         message
     }
 
@@ -111,23 +144,35 @@ impl Browser {
         self.events.clear();
         let shown = self.call("Page.navigate", json!({ "url": address }));
         assert!(shown["errorText"].is_null(), "{address}: {shown}");
-        while !self.events.iter().any(|event| event == "Page.loadEventFired") {
+        while !self
+            .events
+            .iter()
+            .any(|event| event == "Page.loadEventFired")
+        {
             self.next();
         }
     }
 
     pub fn look(&mut self, (_, width, media, colours): (&str, u32, &str, &str)) {
-        let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
+        let size =
+            json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
         self.call("Emulation.setDeviceMetricsOverride", size);
         let features = [json!({ "name": "prefers-color-scheme", "value": colours })];
-        self.call("Emulation.setEmulatedMedia", json!({ "media": media, "features": features }));
+        self.call(
+            "Emulation.setEmulatedMedia",
+            json!({ "media": media, "features": features }),
+        );
     }
 
     /// What a script comes to.
     pub fn evaluate(&mut self, script: &str) -> Value {
         let asked = json!({ "expression": script, "returnByValue": true, "awaitPromise": true });
         let found = self.call("Runtime.evaluate", asked);
-        assert!(found["exceptionDetails"].is_null(), "{}", found["exceptionDetails"]);
+        assert!(
+            found["exceptionDetails"].is_null(),
+            "{}",
+            found["exceptionDetails"]
+        );
         found["result"]["value"].clone()
     }
 
@@ -138,7 +183,11 @@ impl Browser {
         for &look in looks {
             self.look(look);
             let found = self.evaluate(&format!("({CHECKS})({:?})", look.0));
-            let found = found.as_array().unwrap().iter().map(|fault| fault.as_str().unwrap().to_owned());
+            let found = found
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|fault| fault.as_str().unwrap().to_owned());
             faults.extend(found.map(|fault| format!("{}: {fault}", look.0)));
             let picture = self.picture();
             keep_picture(&format!("{keep}-{}", look.0), &picture);
@@ -163,7 +212,10 @@ impl Browser {
         let height = size["height"].as_f64().unwrap().min(3000.0);
         let clip = json!({ "x": 0, "y": 0, "width": size["width"], "height": height, "scale": 1 });
         let asked = json!({ "format": "png", "captureBeyondViewport": true, "clip": clip });
-        self.call("Page.captureScreenshot", asked)["data"].as_str().unwrap().to_owned()
+        self.call("Page.captureScreenshot", asked)["data"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 
     /// How many bytes it prints as PDF, in base 64.
@@ -178,7 +230,11 @@ impl Browser {
     pub fn press(&mut self, key: &str) {
         let (code, text) = if key == "Enter" { (13, "\r") } else { (9, "") };
         let event = |kind: &str| json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text });
-        let down = if text.is_empty() { "rawKeyDown" } else { "keyDown" };
+        let down = if text.is_empty() {
+            "rawKeyDown"
+        } else {
+            "keyDown"
+        };
         self.call("Input.dispatchKeyEvent", event(down));
         self.call("Input.dispatchKeyEvent", event("keyUp"));
     }
@@ -186,7 +242,9 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        let _ = self.to.write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
+        let _ = self
+            .to
+            .write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
         // It ends its own processes; one that does not is ended.
         for _ in 0..100 {
             if !matches!(self.program.try_wait(), Ok(None)) {
@@ -217,7 +275,11 @@ fn decoded(base64: &str) -> Vec<u8> {
     };
     let letters: Vec<u8> = base64.bytes().filter(|letter| *letter != b'=').collect();
     let group = |four: &[u8]| {
-        let bits = four.iter().enumerate().map(|(at, letter)| six(*letter) << (18 - 6 * at)).sum::<u32>();
+        let bits = four
+            .iter()
+            .enumerate()
+            .map(|(at, letter)| six(*letter) << (18 - 6 * at))
+            .sum::<u32>();
         bits.to_be_bytes()[1..four.len()].to_vec()
     };
     letters.chunks(4).flat_map(group).collect()

@@ -8,14 +8,21 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 pub fn fullstroke(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_fullstroke")).args(arguments).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_fullstroke"))
+        .args(arguments)
+        .output()
+        .unwrap()
 }
 
 /// Standard output of a call that must succeed and say nothing else.
 pub fn success(arguments: &[&str]) -> String {
     let output = fullstroke(arguments);
     let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!((output.status.code(), error.as_ref()), (Some(0), ""), "{arguments:?}");
+    assert_eq!(
+        (output.status.code(), error.as_ref()),
+        (Some(0), ""),
+        "{arguments:?}"
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -24,7 +31,10 @@ pub fn refused(arguments: &[&str]) -> String {
     let output = fullstroke(arguments);
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
-    assert!(output.stdout.is_empty(), "{arguments:?} printed something before it failed");
+    assert!(
+        output.stdout.is_empty(),
+        "{arguments:?} printed something before it failed"
+    );
     assert!(!error.contains("panicked"), "{error}");
     error
 }

@@ -37,16 +37,29 @@ impl SmallDisk {
     fn new(at: &Path) -> Option<SmallDisk> {
         let script = "mount -t tmpfs -o size=64m tmpfs \"$1\" && echo mounted && exec cat";
         let holder = Command::new("unshare")
-            .args(["--mount", "--map-root-user", "sh", "-c", script, "sh", &text(at)])
+            .args([
+                "--mount",
+                "--map-root-user",
+                "sh",
+                "-c",
+                script,
+                "sh",
+                &text(at),
+            ])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn();
         let mounted = holder.ok().and_then(|mut holder| {
             let mut line = String::new();
-            BufReader::new(holder.stdout.take()?).read_line(&mut line).ok()?;
+            BufReader::new(holder.stdout.take()?)
+                .read_line(&mut line)
+                .ok()?;
             let root = PathBuf::from(format!("/proc/{}/root", holder.id()));
-            let disk = SmallDisk { holder, path: root.join(at.strip_prefix("/").ok()?) };
+            let disk = SmallDisk {
+                holder,
+                path: root.join(at.strip_prefix("/").ok()?),
+            };
             (line == "mounted\n" && fs::read_dir(&disk.path).is_ok()).then_some(disk)
         });
         if mounted.is_none() {
@@ -60,7 +73,13 @@ impl SmallDisk {
     /// Takes all its room but so many MiB, until [`free`](SmallDisk::free).
     fn leave(&self, mib: u64) {
         let file = File::create(self.path.join("ballast")).unwrap();
-        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, (64 - mib) << 20).unwrap();
+        rustix::fs::fallocate(
+            &file,
+            rustix::fs::FallocateFlags::empty(),
+            0,
+            (64 - mib) << 20,
+        )
+        .unwrap();
     }
 
     /// Gives that room back.
@@ -87,7 +106,11 @@ pub struct Served {
 impl Place {
     /// Over block devices.
     pub fn over(devices: Vec<String>) -> Place {
-        Place { folder: tempfile::tempdir().unwrap(), disk: None, devices }
+        Place {
+            folder: tempfile::tempdir().unwrap(),
+            disk: None,
+            devices,
+        }
     }
 
     fn new(members: usize) -> Place {
@@ -100,14 +123,21 @@ impl Place {
     fn on_small_disk(members: usize) -> Option<Place> {
         let folder = tempfile::tempdir().unwrap();
         let disk = Some(SmallDisk::new(folder.path())?);
-        let place = Place { folder, disk, devices: Vec::new() };
+        let place = Place {
+            folder,
+            disk,
+            devices: Vec::new(),
+        };
         place.make(members, 16);
         Some(place)
     }
 
     fn make(&self, members: usize, mib: u64) {
         for member in 0..members {
-            File::create(self.member(member)).unwrap().set_len(mib << 20).unwrap();
+            File::create(self.member(member))
+                .unwrap()
+                .set_len(mib << 20)
+                .unwrap();
         }
     }
 
@@ -115,7 +145,10 @@ impl Place {
         if let Some(device) = self.devices.get(index) {
             return device.clone();
         }
-        let path = self.disk.as_ref().map_or(self.folder.path(), |disk| &disk.path);
+        let path = self
+            .disk
+            .as_ref()
+            .map_or(self.folder.path(), |disk| &disk.path);
         text(&path.join(format!("member{index}")))
     }
 
@@ -124,9 +157,15 @@ impl Place {
     }
 
     pub fn create(&self, indices: &[usize], options: &[&str]) -> Vec<String> {
-        let head = ["array", "create", "vol", "--chunk", "16KiB", "--region", "64KiB"].map(str::to_owned);
+        let head = [
+            "array", "create", "vol", "--chunk", "16KiB", "--region", "64KiB",
+        ]
+        .map(str::to_owned);
         let options = options.iter().map(|&option| option.to_owned());
-        head.into_iter().chain(options).chain(self.members(indices)).collect()
+        head.into_iter()
+            .chain(options)
+            .chain(self.members(indices))
+            .collect()
     }
 
     /// Assembles and waits until clients may come; or what it says instead.
@@ -153,7 +192,10 @@ impl Place {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut metrics = None;
         let ready = lines.by_ref().map_while(Result::ok).any(|line| {
-            metrics = line.strip_prefix("metrics at ").map(str::to_owned).or(metrics.take());
+            metrics = line
+                .strip_prefix("metrics at ")
+                .map(str::to_owned)
+                .or(metrics.take());
             line.starts_with("orders at ")
         });
         if !ready {
@@ -162,13 +204,21 @@ impl Place {
         }
         // Nobody is to be held up by a pipe that is full.
         std::thread::spawn(move || lines.map_while(Result::ok).count());
-        Ok(Served { child, socket, metrics })
+        Ok(Served {
+            child,
+            socket,
+            metrics,
+        })
     }
 }
 
 impl Served {
     pub fn client(&self) -> Client<UnixStream> {
-        Client::connect(UnixStream::connect(&self.socket).unwrap(), &Options::default()).unwrap()
+        Client::connect(
+            UnixStream::connect(&self.socket).unwrap(),
+            &Options::default(),
+        )
+        .unwrap()
     }
 
     pub fn status(&self) -> Value {
@@ -179,7 +229,11 @@ impl Served {
     pub fn until(&self, state: &str) {
         let began = Instant::now();
         while self.status()["state"] != state {
-            assert!(began.elapsed() < PATIENCE, "{} is not {state}", self.status());
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{} is not {state}",
+                self.status()
+            );
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
     }
@@ -218,21 +272,30 @@ pub fn strings(arguments: &[String]) -> Vec<&str> {
 }
 
 pub fn pattern(length: usize, tag: u8) -> Vec<u8> {
-    (0..length).map(|at| (at / 512 * 7 + at) as u8 ^ tag).collect()
+    (0..length)
+        .map(|at| (at / 512 * 7 + at) as u8 ^ tag)
+        .collect()
 }
 
 #[test]
 fn an_array_keeps_its_bytes_through_kills_failures_and_other_orders_of_its_members() {
     let place = Place::new(5);
-    success(&strings(&place.create(&[0, 1, 2, 3, 4], &["--layout", "raid5", "--spares", "1"])));
+    success(&strings(&place.create(
+        &[0, 1, 2, 3, 4],
+        &["--layout", "raid5", "--spares", "1"],
+    )));
     let hook = text(&place.folder.path().join("hook"));
     let command = format!("echo $FULLSTROKE_EVENT $FULLSTROKE_SLOT $FULLSTROKE_STATE >> {hook}");
-    let served = place.assemble(&[2, 4, 0, 3, 1], &["--on-failure", &command]).unwrap();
+    let served = place
+        .assemble(&[2, 4, 0, 3, 1], &["--on-failure", &command])
+        .unwrap();
     let mut client = served.client();
     let size = client.properties().size_bytes as usize;
     let bytes = pattern(size, 1);
     client.write(0, &bytes, CommandFlags::empty()).unwrap();
-    client.write(70_001, &pattern(999, 9), CommandFlags::FORCE_UNIT_ACCESS).unwrap();
+    client
+        .write(70_001, &pattern(999, 9), CommandFlags::FORCE_UNIT_ACCESS)
+        .unwrap();
     let mut expected = bytes;
     expected[70_001..71_000].copy_from_slice(&pattern(999, 9));
     // A server that is killed lost nothing that it answered: the host has it.
@@ -253,15 +316,23 @@ fn an_array_keeps_its_bytes_through_kills_failures_and_other_orders_of_its_membe
     served.client().read(0, &mut read).unwrap();
     assert!(read == expected, "without a member");
     assert!(refused(&["array", "fail", &socket, "0"]).contains("would lose data"));
-    served.client().write(0, &pattern(4096, 5), CommandFlags::empty()).unwrap();
+    served
+        .client()
+        .write(0, &pattern(4096, 5), CommandFlags::empty())
+        .unwrap();
     expected[..4096].copy_from_slice(&pattern(4096, 5));
     assert!(success(&["array", "add", &socket, &place.member(2)]).contains("what it has missed"));
     served.until("whole");
     assert!(success(&["array", "scrub", &socket]).contains(" 0 sectors of parity"));
     served.stop();
     let examined = success(&["array", "examine", &place.member(3)]);
-    assert!(examined.contains("place 3 of `vol`") && examined.contains("stopped in order"), "{examined}");
-    let served = place.assemble(&[4, 3, 2, 0], &["--on-failure", &command]).unwrap();
+    assert!(
+        examined.contains("place 3 of `vol`") && examined.contains("stopped in order"),
+        "{examined}"
+    );
+    let served = place
+        .assemble(&[4, 3, 2, 0], &["--on-failure", &command])
+        .unwrap();
     served.client().read(0, &mut read).unwrap();
     assert!(read == expected);
     success(&["array", "fail", &text(&served.socket), "3"]);
@@ -284,10 +355,21 @@ fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
         [raid1(indices), rest, place.members(indices)].concat()
     };
     // Whose it is.
-    File::options().write(true).open(place.member(0)).unwrap().write_all_at(b"XFSB", 0).unwrap();
+    File::options()
+        .write(true)
+        .open(place.member(0))
+        .unwrap()
+        .write_all_at(b"XFSB", 0)
+        .unwrap();
     let error = refused(&strings(&create(&[0, 1], &["--layout", "raid1"])));
-    assert!(error.contains("found XFS") && error.contains("--force"), "{error}");
-    success(&strings(&create(&[0, 1], &["--layout", "raid1", "--force"])));
+    assert!(
+        error.contains("found XFS") && error.contains("--force"),
+        "{error}"
+    );
+    success(&strings(&create(
+        &[0, 1],
+        &["--layout", "raid1", "--force"],
+    )));
     success(&strings(&create(&[2, 3], &["--layout", "raid1"])));
     let error = refused(&strings(&create(&[2, 3], &["--layout", "raid1"])));
     assert!(error.contains("a fullstroke array"), "{error}");
@@ -302,19 +384,36 @@ fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
     let error = refused(&strings(&create(&[4, 7], &["--layout", "raid1"])));
     assert!(error.contains("are one device, named twice"), "{error}");
     // The journal says what would fit.
-    let error =
-        refused(&strings(&create(&[3, 4, 5], &["--layout", "raid5", "--chunk", "256KiB", "--force"])));
-    assert!(error.contains("expected chunks of up to 32KiB, or devices of 101187584 bytes"), "{error}");
-    File::create(place.member(4)).unwrap().set_len(100 << 10).unwrap();
+    let error = refused(&strings(&create(
+        &[3, 4, 5],
+        &["--layout", "raid5", "--chunk", "256KiB", "--force"],
+    )));
+    assert!(
+        error.contains("expected chunks of up to 32KiB, or devices of 101187584 bytes"),
+        "{error}"
+    );
+    File::create(place.member(4))
+        .unwrap()
+        .set_len(100 << 10)
+        .unwrap();
     let error = refused(&strings(&create(&[4, 5], &["--layout", "raid1"])));
-    assert!(error.contains("too small: found 102400 bytes; expected at least"), "{error}");
+    assert!(
+        error.contains("too small: found 102400 bytes; expected at least"),
+        "{error}"
+    );
     // Members of two arrays, of none, and missing ones.
     let error = place.assemble(&[0, 2], &[]).map(drop).unwrap_err();
     assert!(error.contains("name members of one array"), "{error}");
     let error = place.assemble(&[0, 5], &[]).map(drop).unwrap_err();
-    assert!(error.contains("no member of an array: found no superblock"), "{error}");
+    assert!(
+        error.contains("no member of an array: found no superblock"),
+        "{error}"
+    );
     let error = place.assemble(&[1], &[]).map(drop).unwrap_err();
-    assert!(error.contains("the member in place 0") && error.contains("--degraded"), "{error}");
+    assert!(
+        error.contains("the member in place 0") && error.contains("--degraded"),
+        "{error}"
+    );
     fs::copy(place.member(0), place.member(5)).unwrap();
     let error = place.assemble(&[0, 5], &[]).map(drop).unwrap_err();
     assert!(error.contains("same member"), "{error}");
@@ -324,24 +423,49 @@ fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
     served.stop();
     for (alone, tag) in [(0, 1), (1, 2)] {
         let served = place.assemble(&[alone], &["--degraded"]).unwrap();
-        served.client().write(0, &pattern(512, tag), CommandFlags::empty()).unwrap();
-        let error = place.assemble(&[alone], &["--degraded"]).map(drop).unwrap_err();
+        served
+            .client()
+            .write(0, &pattern(512, tag), CommandFlags::empty())
+            .unwrap();
+        let error = place
+            .assemble(&[alone], &["--degraded"])
+            .map(drop)
+            .unwrap_err();
         assert!(error.contains("in use by another process"), "{error}");
         served.stop();
     }
     let error = place.assemble(&[0, 1], &[]).map(drop).unwrap_err();
     assert!(error.contains("two histories"), "{error}");
     // What cannot be put to standby is not silently left turning, and the array is not begun.
-    let error = place.assemble(&[2, 3], &["--standby-after", "20min"]).map(drop).unwrap_err();
-    assert!(error.contains("cannot be put to standby: found a file"), "{error}");
-    let error = place.assemble(&[2, 3], &["--standby-after", "5s"]).map(drop).unwrap_err();
-    assert!(error.contains("--standby-after: found 5s; expected at least 60s"), "{error}");
+    let error = place
+        .assemble(&[2, 3], &["--standby-after", "20min"])
+        .map(drop)
+        .unwrap_err();
+    assert!(
+        error.contains("cannot be put to standby: found a file"),
+        "{error}"
+    );
+    let error = place
+        .assemble(&[2, 3], &["--standby-after", "5s"])
+        .map(drop)
+        .unwrap_err();
+    assert!(
+        error.contains("--standby-after: found 5s; expected at least 60s"),
+        "{error}"
+    );
     let served = place.assemble(&[2, 3], &[]).unwrap();
     let error = refused(&["array", "standby", &text(&served.socket)]);
-    assert!(error.contains("cannot be put to standby: found a file"), "{error}");
+    assert!(
+        error.contains("cannot be put to standby: found a file"),
+        "{error}"
+    );
     served.stop();
     // A torn superblock is made good by the other.
-    let file = File::options().read(true).write(true).open(place.member(2)).unwrap();
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(place.member(2))
+        .unwrap();
     file.write_all_at(&[0xFF; 512], 4096 + 100).unwrap();
     assert!(success(&["array", "examine", &place.member(2)]).contains("1 of the two copies"));
     place.assemble(&[3, 2], &[]).unwrap().stop();
@@ -353,7 +477,11 @@ impl Served {
     fn until_gear(&self, gear: &str) {
         let began = Instant::now();
         while self.status()["gear"] != gear {
-            assert!(began.elapsed() < PATIENCE, "{} is not in the {gear} gear", self.status());
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{} is not in the {gear} gear",
+                self.status()
+            );
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
     }
@@ -374,28 +502,49 @@ fn an_array_with_gears_is_shifted_killed_and_loses_members_in_each_gear_and_keep
     for layout in ["paraid", "e-paraid"] {
         let place = Place::new(4);
         place.make(4, 32);
-        let made = success(&strings(&place.create(&[0, 1, 2, 3], &["--layout", layout, "--sparse"])));
+        let made = success(&strings(
+            &place.create(&[0, 1, 2, 3], &["--layout", layout, "--sparse"]),
+        ));
         assert!(made.contains("active = 3"), "{made}");
         let served = place.assemble(&[0, 1, 2, 3], &[]).unwrap();
         let mut expected = pattern(3 << 20, 1);
-        served.client().write(0, &expected, CommandFlags::empty()).unwrap();
+        served
+            .client()
+            .write(0, &expected, CommandFlags::empty())
+            .unwrap();
         assert_eq!(served.status()["gear"], "high");
         let socket = text(&served.socket);
         served.shift("down");
         served.until_gear("low");
         let shown = success(&["array", "status", &socket]);
-        assert!(shown.contains("gear low\n") && shown.contains("3  alive, stands  "), "{shown}");
+        assert!(
+            shown.contains("gear low\n") && shown.contains("3  alive, stands  "),
+            "{shown}"
+        );
         assert!(refused(&["array", "gear", &socket, "down"]).contains("in the low gear already"));
         // Nothing goes to the member that stands.
         let before = fs::read(place.member(3)).unwrap();
-        served.client().write(70_001, &pattern(900_000, 9), CommandFlags::FORCE_UNIT_ACCESS).unwrap();
+        served
+            .client()
+            .write(
+                70_001,
+                &pattern(900_000, 9),
+                CommandFlags::FORCE_UNIT_ACCESS,
+            )
+            .unwrap();
         expected[70_001..970_001].copy_from_slice(&pattern(900_000, 9));
-        assert!(fs::read(place.member(3)).unwrap() == before, "{layout}: the standing member was written");
+        assert!(
+            fs::read(place.member(3)).unwrap() == before,
+            "{layout}: the standing member was written"
+        );
         served.expect(&expected, "in the low gear");
         assert!(success(&["array", "scrub", &socket]).contains(" 0 sectors of parity"));
         served.kill();
         let examined = success(&["array", "examine", &place.member(0)]);
-        assert!(examined.contains("low since event") && examined.contains("in place 3"), "{examined}");
+        assert!(
+            examined.contains("low since event") && examined.contains("in place 3"),
+            "{examined}"
+        );
         // It stays in the low gear behind a kill, and rises from there; another kill in between.
         let served = place.assemble(&[3, 1, 2, 0], &[]).unwrap();
         assert_eq!(served.status()["gear"], "low");
@@ -413,7 +562,10 @@ fn an_array_with_gears_is_shifted_killed_and_loses_members_in_each_gear_and_keep
         // A member fails in the low gear: the array leaves it, and the member is filled there.
         served.shift("down");
         served.until_gear("low");
-        served.client().write(5000, &pattern(300_000, 3), CommandFlags::empty()).unwrap();
+        served
+            .client()
+            .write(5000, &pattern(300_000, 3), CommandFlags::empty())
+            .unwrap();
         expected[5000..305_000].copy_from_slice(&pattern(300_000, 3));
         success(&["array", "fail", &socket, "0"]);
         served.until_gear("high");
@@ -442,10 +594,15 @@ fn gears_that_cannot_be_are_refused_at_their_keys() {
     );
     assert!(create(&["--set", "active=4"]).contains("none stops"));
     assert!(create(&["--set", "native_percent=99"]).contains("native_percent"));
-    success(&strings(&place.create(&[0, 1, 2, 3], &["--layout", "raid5", "--sparse"])));
+    success(&strings(
+        &place.create(&[0, 1, 2, 3], &["--layout", "raid5", "--sparse"]),
+    ));
     let served = place.assemble(&[0, 1, 2, 3], &[]).unwrap();
     let error = refused(&["array", "gear", &text(&served.socket), "down"]);
-    assert!(error.contains("no gears: found the layout raid5; expected paraid or e-paraid"), "{error}");
+    assert!(
+        error.contains("no gears: found the layout raid5; expected paraid or e-paraid"),
+        "{error}"
+    );
     served.stop();
 }
 
@@ -474,13 +631,21 @@ fn a_disk_that_is_dead_when_the_host_starts_is_done_without_if_that_is_allowed()
     place.assemble(&[0, 1, 2], &[]).unwrap().stop();
     fs::remove_file(place.member(1)).unwrap();
     let error = place.assemble(&[0, 1, 2], &[]).map(drop).unwrap_err();
-    assert!(error.contains("member1`: No such file") && error.contains("--degraded"), "{error}");
+    assert!(
+        error.contains("member1`: No such file") && error.contains("--degraded"),
+        "{error}"
+    );
     let notify = place.folder.path().join("notify");
     let listener = std::os::unix::net::UnixDatagram::bind(&notify).unwrap();
     let hook = place.folder.path().join("hook");
-    let command = format!("echo $FULLSTROKE_EVENT $FULLSTROKE_SLOT >> {}", hook.display());
+    let command = format!(
+        "echo $FULLSTROKE_EVENT $FULLSTROKE_SLOT >> {}",
+        hook.display()
+    );
     let options = ["--degraded", "--on-failure", &command];
-    let served = place.assemble_with(&[0, 1, 2], &options, &[("NOTIFY_SOCKET", &text(&notify))]).unwrap();
+    let served = place
+        .assemble_with(&[0, 1, 2], &options, &[("NOTIFY_SOCKET", &text(&notify))])
+        .unwrap();
     let mut word = [0; 32];
     let length = listener.recv(&mut word).unwrap();
     assert_eq!(&word[..length], b"READY=1");
@@ -492,13 +657,18 @@ fn a_disk_that_is_dead_when_the_host_starts_is_done_without_if_that_is_allowed()
     assert_eq!(lines_of(&hook, 2), ["degraded 1", "filled 1"]);
     let data_at = success(&["array", "examine", "--json", &place.member(0)]);
     let data_at: Value = serde_json::from_str(&data_at).unwrap();
-    let data_at = data_at[0]["superblock"]["roster"]["data_at"].as_u64().unwrap();
+    let data_at = data_at[0]["superblock"]["roster"]["data_at"]
+        .as_u64()
+        .unwrap();
     let member = File::options().write(true).open(place.member(0)).unwrap();
     member.write_all_at(&[7; 512], data_at).unwrap();
     let scrubbed = fullstroke(&["array", "scrub", &text(&served.socket)]);
     assert_eq!(scrubbed.status.code(), Some(1));
     let lines = lines_of(&hook, 3);
-    assert!(lines.len() == 3 && lines[2].starts_with("mismatch "), "{lines:?}");
+    assert!(
+        lines.len() == 3 && lines[2].starts_with("mismatch "),
+        "{lines:?}"
+    );
     served.stop();
     // Of all devices one must be left.
     let error = place.assemble(&[1], &["--degraded"]).map(drop).unwrap_err();
@@ -506,14 +676,22 @@ fn a_disk_that_is_dead_when_the_host_starts_is_done_without_if_that_is_allowed()
     // One that somebody uses is not gone.
     let held = File::open(place.member(2)).unwrap();
     rustix::fs::flock(&held, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
-    let error = place.assemble(&[0, 2, 3], &["--degraded"]).map(drop).unwrap_err();
+    let error = place
+        .assemble(&[0, 2, 3], &["--degraded"])
+        .map(drop)
+        .unwrap_err();
     assert!(error.contains("in use by another process"), "{error}");
 }
 
 #[test]
 fn what_was_taken_for_granted_and_what_is_not_used_is_said() {
     let place = Place::new(6);
-    File::options().write(true).open(place.member(1)).unwrap().set_len(8 << 20).unwrap();
+    File::options()
+        .write(true)
+        .open(place.member(1))
+        .unwrap()
+        .set_len(8 << 20)
+        .unwrap();
     let made = success(&strings(
         &place.create(&[0, 1], &["--layout", "lzvs"])[..]
             .iter()
@@ -521,11 +699,31 @@ fn what_was_taken_for_granted_and_what_is_not_used_is_said() {
             .cloned()
             .collect::<Vec<String>>(),
     ));
-    assert!(made.contains("warning: a ratio of 10/6 and 24 zones, Lloyd's example, were taken"), "{made}");
-    assert!(made.contains("member1` are not used: others are smaller"), "{made}");
+    assert!(
+        made.contains("warning: a ratio of 10/6 and 24 zones, Lloyd's example, were taken"),
+        "{made}"
+    );
+    assert!(
+        made.contains("member1` are not used: others are smaller"),
+        "{made}"
+    );
     assert!(!made.contains("member0` are not used"), "{made}");
-    let all = ["array", "create", "vol", "--layout", "lzvs", "--set", "ratio=2.1", "--set", "zones=8"];
-    let all: Vec<String> = all.into_iter().map(str::to_owned).chain(place.members(&[2, 3])).collect();
+    let all = [
+        "array",
+        "create",
+        "vol",
+        "--layout",
+        "lzvs",
+        "--set",
+        "ratio=2.1",
+        "--set",
+        "zones=8",
+    ];
+    let all: Vec<String> = all
+        .into_iter()
+        .map(str::to_owned)
+        .chain(place.members(&[2, 3]))
+        .collect();
     assert!(!success(&strings(&all)).contains("warning"));
 }
 
@@ -533,25 +731,53 @@ fn what_was_taken_for_granted_and_what_is_not_used_is_said() {
 fn the_unit_of_the_docs_is_one_that_systemd_takes() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/arrays.md");
     let docs = fs::read_to_string(docs).unwrap();
-    let unit = docs.split("```ini\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let unit = docs
+        .split("```ini\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fullstroke-vol.service");
     // Where it is installed is no matter of the unit's.
-    fs::write(&path, unit.replace("/usr/local/bin/fullstroke", env!("CARGO_BIN_EXE_fullstroke"))).unwrap();
-    let Ok(output) = Command::new("systemd-analyze").arg("verify").arg(&path).output() else {
+    fs::write(
+        &path,
+        unit.replace(
+            "/usr/local/bin/fullstroke",
+            env!("CARGO_BIN_EXE_fullstroke"),
+        ),
+    )
+    .unwrap();
+    let Ok(output) = Command::new("systemd-analyze")
+        .arg("verify")
+        .arg(&path)
+        .output()
+    else {
         eprintln!("skipped: no systemd-analyze here");
         return;
     };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let ours: Vec<&str> = said.lines().filter(|line| line.contains("fullstroke-vol.service")).collect();
+    let ours: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains("fullstroke-vol.service"))
+        .collect();
     assert!(output.status.success() && ours.is_empty(), "{said}");
     // It would have said so.
     fs::write(&path, unit.replace("Type=notify", "Type=often")).unwrap();
-    let output = Command::new("systemd-analyze").arg("verify").arg(&path).output().unwrap();
+    let output = Command::new("systemd-analyze")
+        .arg("verify")
+        .arg(&path)
+        .output()
+        .unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("fullstroke-vol.service"));
     // Its ExecStart is a command line of ours.
-    let command = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
-    assert!(command.contains("--degraded") && command.contains("--on-failure"), "{command}");
+    let command = unit
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecStart="))
+        .unwrap();
+    assert!(
+        command.contains("--degraded") && command.contains("--on-failure"),
+        "{command}"
+    );
 }
 
 /// Layouts with redundancy, and their members: each member is cut short once.
@@ -575,7 +801,12 @@ fn a_member_that_is_cut_short_is_done_without() {
             let bytes = pattern(256 << 10, 3);
             client.write(0, &bytes, CommandFlags::empty()).unwrap();
             // The device ends before its data begins.
-            File::options().write(true).open(place.member(slot)).unwrap().set_len(4096).unwrap();
+            File::options()
+                .write(true)
+                .open(place.member(slot))
+                .unwrap()
+                .set_len(4096)
+                .unwrap();
             let mut read = vec![0; bytes.len()];
             client.read(0, &mut read).unwrap();
             assert!(read == bytes, "{says}");
@@ -595,7 +826,10 @@ fn a_member_that_is_cut_short_is_done_without() {
             cut += 1;
         }
     }
-    assert_eq!(cut, CUT_SHORT.iter().map(|(_, members)| members).sum::<usize>());
+    assert_eq!(
+        cut,
+        CUT_SHORT.iter().map(|(_, members)| members).sum::<usize>()
+    );
 }
 
 /// Marsaglia's xorshift64 (2003), with the triple 13, 7, 17.
@@ -630,7 +864,11 @@ fn load_until_killed(
     soaked: &mut Soaked,
 ) -> Option<(usize, Vec<u8>)> {
     loop {
-        let sectors = 1 + if random.below(8) == 0 { random.below(400) } else { random.below(24) } as usize;
+        let sectors = 1 + if random.below(8) == 0 {
+            random.below(400)
+        } else {
+            random.below(24)
+        } as usize;
         let at = random.below((expected.len() / 512 - sectors) as u64) as usize * 512;
         let range = at..at + sectors * 512;
         match random.below(16) {
@@ -650,7 +888,10 @@ fn load_until_killed(
             }
             _ => {
                 let bytes = pattern(range.len(), random.below(256) as u8);
-                if client.write(at as u64, &bytes, CommandFlags::empty()).is_err() {
+                if client
+                    .write(at as u64, &bytes, CommandFlags::empty())
+                    .is_err()
+                {
                     return Some((at, bytes));
                 }
                 expected[range].copy_from_slice(&bytes);
@@ -674,7 +915,9 @@ fn soak() {
         random.below(2);
     }
     let place = Place::new(4);
-    success(&strings(&place.create(&[0, 1, 2, 3], &["--layout", "raid5"])));
+    success(&strings(
+        &place.create(&[0, 1, 2, 3], &["--layout", "raid5"]),
+    ));
     let all = [0, 1, 2, 3];
     let mut served = place.assemble(&all, &[]).unwrap();
     let mut expected = vec![0; served.client().properties().size_bytes as usize];
@@ -697,11 +940,19 @@ fn soak() {
         killer.join().unwrap();
         served.kill_was_sent();
         soaked.kills += 1;
-        served = place.assemble(&all, &[]).unwrap_or_else(|error| panic!("{life}: {error}"));
+        served = place
+            .assemble(&all, &[])
+            .unwrap_or_else(|error| panic!("{life}: {error}"));
         let mut read = vec![0; expected.len()];
-        served.client().read(0, &mut read[..expected.len() / 2]).unwrap();
+        served
+            .client()
+            .read(0, &mut read[..expected.len() / 2])
+            .unwrap();
         let half = expected.len() / 2;
-        served.client().read(half as u64, &mut read[half..]).unwrap();
+        served
+            .client()
+            .read(half as u64, &mut read[half..])
+            .unwrap();
         if let Some((at, bytes)) = under_way {
             for (index, new) in bytes.chunks_exact(512).enumerate() {
                 let range = at + index * 512..at + (index + 1) * 512;
@@ -740,9 +991,13 @@ fn fill(client: &mut Client<UnixStream>, bytes: &[u8]) -> usize {
 #[test]
 fn a_full_host_disk_halts_the_array_with_all_that_was_answered_and_with_room_it_goes_on() {
     for is_killed in [false, true] {
-        let Some(place) = Place::on_small_disk(3) else { return };
+        let Some(place) = Place::on_small_disk(3) else {
+            return;
+        };
         let disk = place.disk.as_ref().unwrap();
-        success(&strings(&place.create(&[0, 1, 2], &["--layout", "raid5", "--sparse"])));
+        success(&strings(
+            &place.create(&[0, 1, 2], &["--layout", "raid5", "--sparse"]),
+        ));
         disk.leave(16);
         let served = place.assemble(&[0, 1, 2], &[]).unwrap();
         let mut client = served.client();
@@ -752,7 +1007,10 @@ fn a_full_host_disk_halts_the_array_with_all_that_was_answered_and_with_room_it_
         assert!(answered > 1 << 20 && answered < size, "{answered}");
         let status = served.status();
         let why = status["halted"].as_str().unwrap();
-        assert!(why.contains("member") && why.contains("No space left on device"), "{status}");
+        assert!(
+            why.contains("member") && why.contains("No space left on device"),
+            "{status}"
+        );
         let holds = |served: &Served, when: &str| {
             let mut read = vec![0; answered];
             served.client().read(0, &mut read).unwrap();
@@ -760,13 +1018,18 @@ fn a_full_host_disk_halts_the_array_with_all_that_was_answered_and_with_room_it_
         };
         holds(&served, "while it is full");
         // Nobody can be sure of more while it is full, so nothing is changed until it is assembled again.
-        client.write(0, &bytes[..512], CommandFlags::empty()).unwrap_err();
+        client
+            .write(0, &bytes[..512], CommandFlags::empty())
+            .unwrap_err();
         drop(client);
         if is_killed {
             served.kill();
         } else {
             let said = served.stop_halted();
-            assert!(said.contains("No space left on device") && said.contains("assemble it again"), "{said}");
+            assert!(
+                said.contains("No space left on device") && said.contains("assemble it again"),
+                "{said}"
+            );
         }
         match place.assemble(&[0, 1, 2], &[]) {
             Ok(served) => {
@@ -779,15 +1042,27 @@ fn a_full_host_disk_halts_the_array_with_all_that_was_answered_and_with_room_it_
         let served = place.assemble(&[0, 1, 2], &[]).unwrap();
         holds(&served, "with room again");
         let status = served.status();
-        for slot in status["slots"].as_array().unwrap().iter().filter(|slot| slot["state"] == "failed") {
-            success(&["array", "add", &text(&served.socket), slot["device"].as_str().unwrap()]);
+        for slot in status["slots"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|slot| slot["state"] == "failed")
+        {
+            success(&[
+                "array",
+                "add",
+                &text(&served.socket),
+                slot["device"].as_str().unwrap(),
+            ]);
         }
         served.until("whole");
         assert_eq!(fill(&mut served.client(), &bytes), size);
         let mut read = vec![0; size];
         served.client().read(0, &mut read).unwrap();
         assert!(read == bytes, "all of it");
-        assert!(success(&["array", "scrub", &text(&served.socket)]).contains(" 0 sectors of parity"));
+        assert!(
+            success(&["array", "scrub", &text(&served.socket)]).contains(" 0 sectors of parity")
+        );
         served.stop();
     }
 }
@@ -796,10 +1071,16 @@ fn a_full_host_disk_halts_the_array_with_all_that_was_answered_and_with_room_it_
 fn an_arrays_numbers_say_what_its_clients_did_and_which_member_failed() {
     let place = Place::new(3);
     success(&strings(&place.create(&[0, 1, 2], &["--layout", "raid5"])));
-    let served = place.assemble(&[0, 1, 2], &["--metrics", "127.0.0.1:0"]).unwrap();
+    let served = place
+        .assemble(&[0, 1, 2], &["--metrics", "127.0.0.1:0"])
+        .unwrap();
     let address = served.metrics.clone().unwrap();
     let mut client = served.client();
-    (0..5).for_each(|at| client.write(at << 14, &pattern(4096, 1), CommandFlags::empty()).unwrap());
+    (0..5).for_each(|at| {
+        client
+            .write(at << 14, &pattern(4096, 1), CommandFlags::empty())
+            .unwrap()
+    });
     (0..3).for_each(|at| client.read(at << 14, &mut [0; 512]).unwrap());
     client.flush().unwrap();
     success(&["array", "fail", &text(&served.socket), "1"]);
@@ -807,14 +1088,38 @@ fn an_arrays_numbers_say_what_its_clients_did_and_which_member_failed() {
     let device = place.member(1);
     let failed = format!("{{export=\"vol\",place=\"1\",device=\"{device}\",state=\"failed\"}}");
     for (name, expected) in [
-        ("fullstroke_requests_total{export=\"vol\",operation=\"write\"}", 5.0),
-        ("fullstroke_request_bytes_total{export=\"vol\",operation=\"write\"}", 20480.0),
-        ("fullstroke_requests_total{export=\"vol\",operation=\"read\"}", 3.0),
-        ("fullstroke_requests_total{export=\"vol\",operation=\"flush\"}", 1.0),
-        ("fullstroke_request_errors_total{export=\"vol\",operation=\"write\"}", 0.0),
-        ("fullstroke_volume_state{export=\"vol\",state=\"degraded\"}", 1.0),
-        ("fullstroke_volume_state{export=\"vol\",state=\"whole\"}", 0.0),
-        ("fullstroke_usable_bytes{export=\"vol\"}", client.properties().size_bytes as f64),
+        (
+            "fullstroke_requests_total{export=\"vol\",operation=\"write\"}",
+            5.0,
+        ),
+        (
+            "fullstroke_request_bytes_total{export=\"vol\",operation=\"write\"}",
+            20480.0,
+        ),
+        (
+            "fullstroke_requests_total{export=\"vol\",operation=\"read\"}",
+            3.0,
+        ),
+        (
+            "fullstroke_requests_total{export=\"vol\",operation=\"flush\"}",
+            1.0,
+        ),
+        (
+            "fullstroke_request_errors_total{export=\"vol\",operation=\"write\"}",
+            0.0,
+        ),
+        (
+            "fullstroke_volume_state{export=\"vol\",state=\"degraded\"}",
+            1.0,
+        ),
+        (
+            "fullstroke_volume_state{export=\"vol\",state=\"whole\"}",
+            0.0,
+        ),
+        (
+            "fullstroke_usable_bytes{export=\"vol\"}",
+            client.properties().size_bytes as f64,
+        ),
         (&format!("fullstroke_member_state{failed}"), 1.0),
     ] {
         assert_eq!(found.get(name), Some(&expected), "{name} in {found:#?}");

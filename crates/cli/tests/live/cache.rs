@@ -15,7 +15,9 @@ const BLOCK: u64 = 16 << 10;
 
 /// Bytes that clients of the array have written, by what it says.
 fn written(server: &Server) -> u64 {
-    server.status()["exports"][0]["operations"]["write"]["bytes"].as_u64().unwrap()
+    server.status()["exports"][0]["operations"]["write"]["bytes"]
+        .as_u64()
+        .unwrap()
 }
 
 /// The stack, with an array that asks for what is dirty when it is idle.
@@ -37,11 +39,21 @@ fn an_idle_array_pulls_what_nobody_flushed() {
     let blocks = 64;
     for block in 0..blocks {
         let offset = block * 5 * BLOCK;
-        client.write(offset, &pattern::bytes(offset, 1, BLOCK as usize), CommandFlags::empty()).unwrap();
+        client
+            .write(
+                offset,
+                &pattern::bytes(offset, 1, BLOCK as usize),
+                CommandFlags::empty(),
+            )
+            .unwrap();
     }
     // Write-back on its own would begin after 5 s and write what is 30 s old.
     while written(&server) < blocks * BLOCK {
-        assert!(begun.elapsed() < PATIENCE, "{} bytes were pulled", written(&server));
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "{} bytes were pulled",
+            written(&server)
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
     // It is there although the cache is killed, which was never told to flush.
@@ -50,7 +62,11 @@ fn an_idle_array_pulls_what_nobody_flushed() {
     for block in 0..blocks {
         let (offset, mut found) = (block * 5 * BLOCK, vec![0; BLOCK as usize]);
         direct.read(offset, &mut found).unwrap();
-        pattern::assert_same(&found, &pattern::bytes(offset, 1, BLOCK as usize), "a block that was pulled");
+        pattern::assert_same(
+            &found,
+            &pattern::bytes(offset, 1, BLOCK as usize),
+            "a block that was pulled",
+        );
     }
     server.stop_well();
 }
@@ -64,15 +80,28 @@ fn what_was_flushed_survives_a_kill_and_what_is_in_memory_is_seen_by_all() {
     for number in 0..400 {
         // More than memory holds; some of it twice, and not whole pages.
         let offset = number % 300 * 13 * 512;
-        one.write(offset, &pattern::bytes(offset, number, 13 * 512), CommandFlags::empty()).unwrap();
+        one.write(
+            offset,
+            &pattern::bytes(offset, number, 13 * 512),
+            CommandFlags::empty(),
+        )
+        .unwrap();
         let mut found = vec![0; 13 * 512];
         other.read(offset, &mut found).unwrap();
-        pattern::assert_same(&found, &pattern::bytes(offset, number, 13 * 512), "what the other wrote");
+        pattern::assert_same(
+            &found,
+            &pattern::bytes(offset, number, 13 * 512),
+            "what the other wrote",
+        );
     }
     other.flush().unwrap();
     let status = one.status(4096, 8192, CommandFlags::empty()).unwrap();
-    assert!(status.iter().all(|extent| extent.state.is_empty()), "all of it is data: {status:?}");
-    one.write(0, &[1; 512], CommandFlags::FORCE_UNIT_ACCESS).unwrap();
+    assert!(
+        status.iter().all(|extent| extent.state.is_empty()),
+        "all of it is data: {status:?}"
+    );
+    one.write(0, &[1; 512], CommandFlags::FORCE_UNIT_ACCESS)
+        .unwrap();
     one.write(512, &[2; 512], CommandFlags::empty()).unwrap();
     cache.kill();
     let mut direct = server.client();
@@ -84,11 +113,18 @@ fn what_was_flushed_survives_a_kill_and_what_is_in_memory_is_seen_by_all() {
         let version = if number < 100 { number + 300 } else { number };
         let mut found = vec![0; 13 * 512];
         direct.read(offset, &mut found).unwrap();
-        pattern::assert_same(&found, &pattern::bytes(offset, version, 13 * 512), "what was flushed");
+        pattern::assert_same(
+            &found,
+            &pattern::bytes(offset, version, 13 * 512),
+            "what was flushed",
+        );
     }
     // A socket that was left behind is taken over; at the end everything is written.
     let cache = server.cached(&["--size", "1MiB"]);
-    cache.client().write(1 << 20, &[3; 4096], CommandFlags::empty()).unwrap();
+    cache
+        .client()
+        .write(1 << 20, &[3; 4096], CommandFlags::empty())
+        .unwrap();
     let summary = cache.stop_well();
     assert_eq!(summary["requests"], 1);
     let mut page = [0; 4096];
@@ -109,7 +145,8 @@ fn a_cache_whose_server_goes_says_what_is_lost() {
     let end = cache.wait();
     assert_eq!(end.status.code(), Some(2));
     assert!(
-        end.complaints.contains("8192 bytes that were written and not flushed are lost"),
+        end.complaints
+            .contains("8192 bytes that were written and not flushed are lost"),
         "{}",
         end.complaints
     );
@@ -120,7 +157,10 @@ fn what_cannot_be_cached_is_refused() {
     let place = Place::new(JBOD, 8);
     let nowhere = place.name("nowhere");
     let said = refused(&["cache", &nowhere, "--socket", &place.name("cached")]);
-    assert!(said.contains("nowhere") && said.contains("expected the socket of an NBD server"), "{said}");
+    assert!(
+        said.contains("nowhere") && said.contains("expected the socket of an NBD server"),
+        "{said}"
+    );
     let server = place.serve(&["--no-delay"]);
     let below = text(&server.socket());
     for (options, part) in [
@@ -128,7 +168,13 @@ fn what_cannot_be_cached_is_refused() {
         (["--replacement", "lur"], "did you mean `lru`"),
         (["--export", "other"], "no such export"),
     ] {
-        let said = refused(&[&["cache", &below, "--socket", &place.name("cached")], &options[..]].concat());
+        let said = refused(
+            &[
+                &["cache", &below, "--socket", &place.name("cached")],
+                &options[..],
+            ]
+            .concat(),
+        );
         assert!(said.contains(part), "{options:?}: {said}");
     }
     // Somebody listens there.
@@ -153,9 +199,16 @@ fn the_kernels_own_pages_are_written_when_the_array_is_idle() {
     let mut asked = 0;
     while asked < 12 {
         client.read(asked << 16, &mut [0; 512]).unwrap();
-        let question = ControlRequest::Signals { export: None, after: Some(asked), host: None, wrote: None };
+        let question = ControlRequest::Signals {
+            export: None,
+            after: Some(asked),
+            host: None,
+            wrote: None,
+        };
         let heard = ask(&control, &question).unwrap();
-        let ControlResponse::Signals { next, .. } = heard else { panic!("{heard:?}") };
+        let ControlResponse::Signals { next, .. } = heard else {
+            panic!("{heard:?}")
+        };
         assert!(next > asked, "the array does not pull");
         asked = next;
     }
@@ -163,7 +216,10 @@ fn the_kernels_own_pages_are_written_when_the_array_is_idle() {
     let summary = kernel.stop_well();
     assert!(summary["pulls"].as_u64() >= Some(1), "{summary}");
     let written = summary["written_mb"].as_f64().unwrap();
-    assert!(written > 0.0 && written <= summary["pulled_mb"].as_f64().unwrap(), "{summary}");
+    assert!(
+        written > 0.0 && written <= summary["pulled_mb"].as_f64().unwrap(),
+        "{summary}"
+    );
     server.stop_well();
 }
 
@@ -173,6 +229,8 @@ fn who_cannot_heed_says_why() {
     let server = place.serve(&[]);
     let socket = text(&server.socket());
     assert!(refused(&["heed", &socket, "--on", "/dev/null"]).contains("block device"));
-    assert!(refused(&["heed", "/nowhere.sock", "--on", "/tmp"]).contains("control socket of a server"));
+    assert!(
+        refused(&["heed", "/nowhere.sock", "--on", "/tmp"]).contains("control socket of a server")
+    );
     server.stop_well();
 }

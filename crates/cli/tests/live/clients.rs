@@ -15,7 +15,12 @@ fn put_image(place: &Place, mib: usize) -> String {
     let path = place.path("image");
     let half = mib * MIB / 2;
     fs::write(&path, pattern::bytes(0, 1, half)).unwrap();
-    fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(2 * half as u64).unwrap();
+    fs::OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(2 * half as u64)
+        .unwrap();
     place.name("image")
 }
 
@@ -63,15 +68,30 @@ fn nbdinfo_lists_all_exports_and_the_first_is_the_default() {
     let place = Place::new(RAID5, 32);
     let other = stacks::write(RAID10, 32, place.stack.parent().unwrap());
     let server = place.serve_stacks(&[&place.stack(), other.to_str().unwrap()], &["--no-delay"]);
-    let told: Value = serde_json::from_str(&output("nbdinfo", &["--list", "--json", &server.uri()])).unwrap();
+    let told: Value =
+        serde_json::from_str(&output("nbdinfo", &["--list", "--json", &server.uri()])).unwrap();
     let of = |key: &str| -> Vec<&Value> {
-        told["exports"].as_array().unwrap().iter().map(|export| &export[key]).collect()
+        told["exports"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|export| &export[key])
+            .collect()
     };
     assert_eq!(of("export-name"), ["raid5", "raid10"]);
-    assert_eq!(of("export-size"), [&Value::from(4 * 32 * MIB), &Value::from(2 * 32 * MIB)]);
-    assert_eq!(output("nbdinfo", &["--size", &server.uri()]).trim(), (4 * 32 * MIB).to_string());
+    assert_eq!(
+        of("export-size"),
+        [&Value::from(4 * 32 * MIB), &Value::from(2 * 32 * MIB)]
+    );
+    assert_eq!(
+        output("nbdinfo", &["--size", &server.uri()]).trim(),
+        (4 * 32 * MIB).to_string()
+    );
     let second = format!("nbd+unix:///raid10?socket={}", server.socket().display());
-    assert_eq!(output("nbdinfo", &["--size", &second]).trim(), (2 * 32 * MIB).to_string());
+    assert_eq!(
+        output("nbdinfo", &["--size", &second]).trim(),
+        (2 * 32 * MIB).to_string()
+    );
     server.stop_well();
 }
 
@@ -83,7 +103,11 @@ fn a_read_only_export_is_read_and_not_written() {
     let server = Place::new(RAID5, 32).serve(&["--no-delay", "--read-only"]);
     output("nbdinfo", &["--is", "read-only", &server.uri()]);
     let image = put_image(server.place(), 1);
-    assert!(!run("nbdcopy", &["--", &image, &server.uri()]).status.success());
+    assert!(
+        !run("nbdcopy", &["--", &image, &server.uri()])
+            .status
+            .success()
+    );
     let copied = server.place().name("copied");
     output("nbdcopy", &["--", &server.uri(), &copied]);
     assert!(fs::read(&copied).unwrap().iter().all(|&byte| byte == 0));
@@ -99,7 +123,10 @@ fn nbdcopy_gets_back_over_four_connections_what_it_put() {
         let server = served(volume, 32);
         let image = put_image(server.place(), 128);
         let copied = server.place().name("copied");
-        output("nbdcopy", &["--connections=4", "--flush", &image, &server.uri()]);
+        output(
+            "nbdcopy",
+            &["--connections=4", "--flush", &image, &server.uri()],
+        );
         output("nbdcopy", &["--connections=4", &server.uri(), &copied]);
         let (image, copied) = (fs::read(&image).unwrap(), fs::read(&copied).unwrap());
         pattern::assert_same(&copied, &image, volume.name);
@@ -116,7 +143,8 @@ fn nbdinfo_maps_what_was_written_and_what_was_not() {
     let server = served(RAID5, 32);
     let image = put_image(server.place(), 128);
     output("nbdcopy", &["--", &image, &server.uri()]);
-    let map: Value = serde_json::from_str(&output("nbdinfo", &["--map", "--json", &server.uri()])).unwrap();
+    let map: Value =
+        serde_json::from_str(&output("nbdinfo", &["--map", "--json", &server.uri()])).unwrap();
     let extents: Vec<(u64, u64, u64)> = map
         .as_array()
         .unwrap()
@@ -206,7 +234,16 @@ fn nbdsh_reads_in_chunks_zeroes_trims_and_is_told_errors() {
         return;
     }
     let server = served(RAID5, 32);
-    output("nbdsh", &["--base-allocation", "--uri", &server.uri(), "--command", SHELL]);
+    output(
+        "nbdsh",
+        &[
+            "--base-allocation",
+            "--uri",
+            &server.uri(),
+            "--command",
+            SHELL,
+        ],
+    );
     server.scrub();
     server.stop_well();
 }
@@ -222,7 +259,9 @@ fn what_one_connection_wrote_all_others_read() {
         let offset = offset.min(64 * MIB as u64 - length as u64);
         let data = pattern::bytes(offset, version, length);
         let (writer, reader) = (random.below(4) as usize, random.below(4) as usize);
-        clients[writer].write(offset, &data, Default::default()).unwrap();
+        clients[writer]
+            .write(offset, &data, Default::default())
+            .unwrap();
         let mut found = vec![0; length];
         clients[reader].read(offset, &mut found).unwrap();
         pattern::assert_same(&found, &data, "another connection");
@@ -239,11 +278,23 @@ fn qemu_img_converts_compares_and_checks() {
     let image = put_image(server.place(), 128);
     let back = server.place().name("back.qcow2");
     let uri = server.uri();
-    output("qemu-img", &["convert", "-n", "-f", "raw", "-O", "raw", &image, &uri]);
-    output("qemu-img", &["compare", "-f", "raw", "-F", "raw", &image, &uri]);
-    output("qemu-img", &["convert", "-f", "raw", "-O", "qcow2", &uri, &back]);
+    output(
+        "qemu-img",
+        &["convert", "-n", "-f", "raw", "-O", "raw", &image, &uri],
+    );
+    output(
+        "qemu-img",
+        &["compare", "-f", "raw", "-F", "raw", &image, &uri],
+    );
+    output(
+        "qemu-img",
+        &["convert", "-f", "raw", "-O", "qcow2", &uri, &back],
+    );
     output("qemu-img", &["check", &back]);
-    output("qemu-img", &["compare", "-f", "qcow2", "-F", "raw", &back, &image]);
+    output(
+        "qemu-img",
+        &["compare", "-f", "qcow2", "-F", "raw", &back, &image],
+    );
     server.scrub();
     server.stop_well();
 }
@@ -280,7 +331,10 @@ fn qemu_io_verifies_its_patterns() {
     arguments.push(&uri);
     let said = output("qemu-io", &arguments);
     assert!(!said.contains("failed"), "{said}");
-    assert!(said.contains("wrote 65536/65536 bytes at offset 16777216"), "{said}");
+    assert!(
+        said.contains("wrote 65536/65536 bytes at offset 16777216"),
+        "{said}"
+    );
     server.scrub();
     server.stop_well();
 }
@@ -339,8 +393,14 @@ fn a_port_of_tcp_serves_as_a_socket_does() {
     }
     let server = Place::new(DISK, 32).serve(&["--no-delay", "--tcp", "127.0.0.1:0"]);
     let uris = server.announcement["uris"].as_array().unwrap();
-    let port = uris.iter().find_map(|uri| uri.as_str().filter(|uri| uri.starts_with("nbd://"))).unwrap();
-    assert_eq!(output("nbdinfo", &["--size", port]).trim(), (32 * MIB).to_string());
+    let port = uris
+        .iter()
+        .find_map(|uri| uri.as_str().filter(|uri| uri.starts_with("nbd://")))
+        .unwrap();
+    assert_eq!(
+        output("nbdinfo", &["--size", port]).trim(),
+        (32 * MIB).to_string()
+    );
     assert!(success(&["ctl", server.socket().to_str().unwrap(), "status"]).contains("alive"));
     server.stop_well();
 }

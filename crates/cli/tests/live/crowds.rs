@@ -22,7 +22,9 @@ const DEPTH: u64 = 1024;
 fn ask_for(client: &mut Client<UnixStream>, requests: u64, length: u32) {
     for number in 0..requests {
         let offset = number * 37 % 60 * MIB;
-        client.submit(Command::Read, offset, length, CommandFlags::empty(), &[]).unwrap();
+        client
+            .submit(Command::Read, offset, length, CommandFlags::empty(), &[])
+            .unwrap();
     }
 }
 
@@ -53,7 +55,11 @@ fn what_clients_have_asked_for_that_are_gone_is_withdrawn() {
     assert!(response < Duration::from_secs(12), "{response:?}");
     let begun = Instant::now();
     server.stop_well();
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[test]
@@ -65,7 +71,10 @@ fn clients_in_line_are_served_in_turns() {
     }
     let mut late = server.client();
     late.read(0, &mut [0; 4096]).unwrap();
-    assert!(in_flight(&server) > 0, "the last comer waited for all others");
+    assert!(
+        in_flight(&server) > 0,
+        "the last comer waited for all others"
+    );
     for client in &mut crowd {
         (0..DEPTH).for_each(|_| assert!(client.receive().unwrap().result.is_ok()));
     }
@@ -88,7 +97,11 @@ fn a_server_whose_drives_are_slow_ends_soon_and_answers_what_it_had_begun() {
     (0..100).for_each(|_| assert!(client.receive().unwrap().result.is_ok()));
     let end = server.wait();
     assert_eq!((end.status.code(), end.complaints.as_str()), (Some(0), ""));
-    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[test]
@@ -124,7 +137,11 @@ fn clients_that_say_nothing_shut_nobody_out() {
     let begun = Instant::now();
     for stream in &mut silent {
         let end = stream.read_to_end(&mut Vec::new());
-        assert!(end.is_ok() && begun.elapsed() < PATIENCE / 3, "{end:?} after {:?}", begun.elapsed());
+        assert!(
+            end.is_ok() && begun.elapsed() < PATIENCE / 3,
+            "{end:?} after {:?}",
+            begun.elapsed()
+        );
     }
     server.stop_well();
 }
@@ -142,7 +159,9 @@ fn clients_leave_descriptors_to_those_who_give_orders() {
     assert!(clients.len() > 10, "{} clients", clients.len());
     assert_eq!(server.status()["clients"], clients.len());
     server.ctl(&["fail", "2"]);
-    clients.iter_mut().for_each(|client| client.read(0, &mut [0; 4096]).unwrap());
+    clients
+        .iter_mut()
+        .for_each(|client| client.read(0, &mut [0; 4096]).unwrap());
     clients.truncate(5);
     while server.status()["clients"] != 5 {
         thread::sleep(Duration::from_millis(10));
@@ -155,12 +174,26 @@ fn clients_leave_descriptors_to_those_who_give_orders() {
 fn a_server_without_a_descriptor_to_spare_hears_again_when_there_is_one() {
     let server = Place::new(RAID5, 8).serve(&["--no-delay"]);
     response(&server);
-    let none = Rlimit { current: Some(3), maximum: Some(1024) };
+    let none = Rlimit {
+        current: Some(3),
+        maximum: Some(1024),
+    };
     let before = prlimit(Some(server.id()), Resource::Nofile, none).unwrap();
     let waiting = server.connection();
     thread::sleep(Duration::from_millis(300));
-    let again = Rlimit { current: before.current, maximum: Some(1024) };
-    prlimit(Some(server.id()), Resource::Nofile, Rlimit { current: Some(512), ..again }).unwrap();
+    let again = Rlimit {
+        current: before.current,
+        maximum: Some(1024),
+    };
+    prlimit(
+        Some(server.id()),
+        Resource::Nofile,
+        Rlimit {
+            current: Some(512),
+            ..again
+        },
+    )
+    .unwrap();
     Client::connect(waiting, &Default::default()).unwrap();
     response(&server);
     server.stop_well();
@@ -171,7 +204,11 @@ fn a_rebuild_that_waits_for_nothing_leaves_clients_their_turn() {
     let server = Place::new(RAID5, 64).serve(&["--no-delay"]);
     let mut client = server.client();
     let data = vec![7; MIB as usize];
-    (0..200).for_each(|number| client.write(number * MIB, &data, CommandFlags::empty()).unwrap());
+    (0..200).for_each(|number| {
+        client
+            .write(number * MIB, &data, CommandFlags::empty())
+            .unwrap()
+    });
     server.ctl(&["fail", "1"]);
     server.ctl(&["restore", "1"]);
     let mut times = Vec::new();

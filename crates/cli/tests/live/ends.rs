@@ -22,10 +22,14 @@ fn the_end_is_after_what_was_begun_and_leaves_a_clean_store() {
         let server = place.serve(&["--speed", "4", "--store", &store]);
         let mut client = server.client();
         let mut random = pattern::random("the end");
-        let offsets: Vec<u64> = (0..100).map(|number| (number * 100 + random.below(99)) * 4096).collect();
+        let offsets: Vec<u64> = (0..100)
+            .map(|number| (number * 100 + random.below(99)) * 4096)
+            .collect();
         for &offset in &offsets {
             let data = pattern::bytes(offset, 1, 4096);
-            client.submit(Command::Write, offset, 4096, CommandFlags::empty(), &data).unwrap();
+            client
+                .submit(Command::Write, offset, 4096, CommandFlags::empty(), &data)
+                .unwrap();
         }
         client.receive().unwrap();
         server.signal(Signal::TERM);
@@ -37,7 +41,10 @@ fn the_end_is_after_what_was_begun_and_leaves_a_clean_store() {
         let end = server.wait();
         assert_eq!((end.status.code(), end.complaints.as_str()), (Some(0), ""));
         let summary = &end.summary.unwrap()["exports"][0];
-        assert_eq!((&summary["requests"], &summary["in_flight"]), (&answered.into(), &0.into()));
+        assert_eq!(
+            (&summary["requests"], &summary["in_flight"]),
+            (&answered.into(), &0.into())
+        );
 
         let server = place.serve(&["--no-delay", "--store", &store]);
         assert_eq!(server.notes(), &[] as &[serde_json::Value]);
@@ -60,9 +67,14 @@ fn a_client_that_never_reads_does_not_hold_the_end_up() {
     let store = place.name("store");
     let server = place.serve(&["--no-delay", "--store", &store]);
     let mut client = server.client();
-    client.stream().set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+    client
+        .stream()
+        .set_write_timeout(Some(Duration::from_millis(200)))
+        .unwrap();
     let read = |client: &mut Client<UnixStream>| {
-        client.submit(Command::Read, 0, 4 << 20, CommandFlags::empty(), &[]).is_ok()
+        client
+            .submit(Command::Read, 0, 4 << 20, CommandFlags::empty(), &[])
+            .is_ok()
     };
     // Until the socket takes no more in either direction.
     let sent = (0..2000).take_while(|_| read(&mut client)).count();
@@ -98,7 +110,10 @@ fn a_socket_or_port_that_is_taken_is_named() {
     let place = Place::new(RAID5, 8);
     let server = place.serve(&["--no-delay"]);
     let message = place.serve_refused(&[]);
-    assert!(message.contains(&place.name("nbd")) && message.contains("another server listens"), "{message}");
+    assert!(
+        message.contains(&place.name("nbd")) && message.contains("another server listens"),
+        "{message}"
+    );
     server.client().read(0, &mut [0; 512]).unwrap();
     server.stop_well();
 
@@ -130,22 +145,79 @@ fn options_that_make_no_sense_are_refused() {
     let socket = place.name("nbd");
     for (arguments, part) in [
         (vec!["serve", &stack], "--socket"),
-        (vec!["serve", &stack, "--socket", &socket, "--speed", "0"], "--speed"),
-        (vec!["serve", &stack, "--socket", &socket, "--speed", "2", "--no-delay"], "--no-delay"),
-        (vec!["serve", &stack, "--socket", &socket, "--tcp", "nowhere"], "nowhere"),
-        (vec!["serve", &stack, other.to_str().unwrap(), "--socket", &socket, "--record", &record], "record"),
-        (vec!["serve", &stack, &stack, "--socket", &socket], "raid5"),
-        (vec!["serve", "no-such.toml", "--socket", &socket], "no-such.toml"),
-        (vec!["serve", &stack, "--socket", &socket, "--set", "volume.chnk=4KiB"], "chnk"),
         (
-            vec!["serve", &stack, "--socket", &socket, "--record", "/nonexistent/record.parquet"],
+            vec!["serve", &stack, "--socket", &socket, "--speed", "0"],
+            "--speed",
+        ),
+        (
+            vec![
+                "serve",
+                &stack,
+                "--socket",
+                &socket,
+                "--speed",
+                "2",
+                "--no-delay",
+            ],
+            "--no-delay",
+        ),
+        (
+            vec!["serve", &stack, "--socket", &socket, "--tcp", "nowhere"],
+            "nowhere",
+        ),
+        (
+            vec![
+                "serve",
+                &stack,
+                other.to_str().unwrap(),
+                "--socket",
+                &socket,
+                "--record",
+                &record,
+            ],
+            "record",
+        ),
+        (vec!["serve", &stack, &stack, "--socket", &socket], "raid5"),
+        (
+            vec!["serve", "no-such.toml", "--socket", &socket],
+            "no-such.toml",
+        ),
+        (
+            vec![
+                "serve",
+                &stack,
+                "--socket",
+                &socket,
+                "--set",
+                "volume.chnk=4KiB",
+            ],
+            "chnk",
+        ),
+        (
+            vec![
+                "serve",
+                &stack,
+                "--socket",
+                &socket,
+                "--record",
+                "/nonexistent/record.parquet",
+            ],
             "/nonexistent",
         ),
-        (vec!["serve", &stack, "--socket", &socket, "--inherit"], "LISTEN_FDS"),
-        (vec!["serve", &stack, "--socket", &socket, "--allow-degraded"], "--store"),
+        (
+            vec!["serve", &stack, "--socket", &socket, "--inherit"],
+            "LISTEN_FDS",
+        ),
+        (
+            vec!["serve", &stack, "--socket", &socket, "--allow-degraded"],
+            "--store",
+        ),
     ] {
         let message = refused(&arguments);
-        assert!(message.contains(part), "{arguments:?} should name {part}: {message}");
+        assert!(
+            message.contains(part),
+            "{arguments:?} should name {part}: {message}"
+        );
         assert!(!place.path("nbd").exists(), "{arguments:?} left a socket");
     }
 }
@@ -157,11 +229,25 @@ fn a_folder_of_another_stack_or_in_use_is_refused() {
     let store = place.name("store");
     let elsewhere = place.name("elsewhere");
     let stack = place.stack();
-    let message = refused(&["serve", &stack, "--no-delay", "--socket", &elsewhere, "--store", &store]);
-    assert!(message.contains(&store) && message.contains("in use"), "{message}");
+    let message = refused(&[
+        "serve",
+        &stack,
+        "--no-delay",
+        "--socket",
+        &elsewhere,
+        "--store",
+        &store,
+    ]);
+    assert!(
+        message.contains(&store) && message.contains("in use"),
+        "{message}"
+    );
     server.stop_well();
     let message = place.serve_refused(&["--store", &store, "--set", "volume.chunk=32KiB"]);
-    assert!(message.contains(&store) && message.contains("another stack"), "{message}");
+    assert!(
+        message.contains(&store) && message.contains("another stack"),
+        "{message}"
+    );
     let strange = place.path("strange");
     fs::create_dir(&strange).unwrap();
     fs::write(strange.join("letter.txt"), "mine").unwrap();
@@ -188,22 +274,42 @@ fn member(place: &Place, number: usize) -> std::path::PathBuf {
 fn a_member_file_that_is_missing_or_short_is_named_and_survived_if_allowed() {
     let damages: [fn(&std::path::Path); 2] = [
         |file| fs::remove_file(file).unwrap(),
-        |file| fs::OpenOptions::new().write(true).open(file).unwrap().set_len(4096).unwrap(),
+        |file| {
+            fs::OpenOptions::new()
+                .write(true)
+                .open(file)
+                .unwrap()
+                .set_len(4096)
+                .unwrap()
+        },
     ];
     for damage in damages {
         let place = Place::new(RAID5, 8);
         let store = place.name("store");
         let server = place.serve_stored();
         let data = pattern::bytes(0, 1, 8 << 20);
-        server.client().write(0, &data, CommandFlags::empty()).unwrap();
+        server
+            .client()
+            .write(0, &data, CommandFlags::empty())
+            .unwrap();
         server.stop_well();
         let file = member(&place, 2);
         damage(&file);
         let message = place.serve_refused(&["--store", &store]);
         assert!(message.contains(file.to_str().unwrap()), "{message}");
-        assert!(message.contains("--allow-degraded") || message.contains("degraded"), "{message}");
+        assert!(
+            message.contains("--allow-degraded") || message.contains("degraded"),
+            "{message}"
+        );
         let server = place.serve(&["--no-delay", "--store", &store, "--allow-degraded"]);
-        assert!(server.notes()[0].as_str().unwrap().contains("without members 2"), "{:?}", server.notes());
+        assert!(
+            server.notes()[0]
+                .as_str()
+                .unwrap()
+                .contains("without members 2"),
+            "{:?}",
+            server.notes()
+        );
         assert_eq!(server.states()[2], "failed");
         let mut found = vec![0; data.len()];
         server.client().read(0, &mut found).unwrap();
@@ -226,8 +332,17 @@ fn more_missing_member_files_than_the_layout_survives_are_refused() {
         let files: Vec<_> = (0..missing).map(|number| member(&place, number)).collect();
         files.iter().for_each(|file| fs::remove_file(file).unwrap());
         let message = place.serve_refused(&["--store", &place.name("store"), "--allow-degraded"]);
-        assert!(files.iter().all(|file| message.contains(file.to_str().unwrap())), "{message}");
-        assert!(files.iter().all(|file| !file.exists()), "{}: a file was made anew", volume.name);
+        assert!(
+            files
+                .iter()
+                .all(|file| message.contains(file.to_str().unwrap())),
+            "{message}"
+        );
+        assert!(
+            files.iter().all(|file| !file.exists()),
+            "{}: a file was made anew",
+            volume.name
+        );
     }
 }
 
@@ -243,7 +358,12 @@ fn a_socket_that_was_passed_on_is_served() {
     let script = "exec 3<&\"$0\"; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"";
     let passed = rustix::io::dup(&listener).unwrap();
     let mut server = crate::programs::command("bash")
-        .args(["-c", script, &passed.as_raw_fd().to_string(), env!("CARGO_BIN_EXE_fullstroke")])
+        .args([
+            "-c",
+            script,
+            &passed.as_raw_fd().to_string(),
+            env!("CARGO_BIN_EXE_fullstroke"),
+        ])
         .args(["serve", &place.stack(), "--no-delay", "--inherit"])
         .stdout(std::process::Stdio::null())
         .spawn()
@@ -252,13 +372,19 @@ fn a_socket_that_was_passed_on_is_served() {
     let told = crate::programs::run("nbdinfo", &["--size", &uri]);
     server.kill().unwrap();
     server.wait().unwrap();
-    assert_eq!(String::from_utf8_lossy(&told.stdout).trim(), (32 << 20).to_string());
+    assert_eq!(
+        String::from_utf8_lossy(&told.stdout).trim(),
+        (32 << 20).to_string()
+    );
 }
 
 #[test]
 fn only_its_owner_may_connect_to_the_socket_unless_another_mode_is_said() {
     use std::os::unix::fs::PermissionsExt as _;
-    for (options, mode) in [(&["--no-delay"][..], 0o600), (&["--no-delay", "--socket-mode", "660"], 0o660)] {
+    for (options, mode) in [
+        (&["--no-delay"][..], 0o600),
+        (&["--no-delay", "--socket-mode", "660"], 0o660),
+    ] {
         let place = Place::new(RAID5, 8);
         let server = place.serve(options);
         let found = fs::metadata(server.socket()).unwrap().permissions().mode() & 0o777;
@@ -266,7 +392,10 @@ fn only_its_owner_may_connect_to_the_socket_unless_another_mode_is_said() {
         server.stop_well();
     }
     let message = Place::new(RAID5, 8).serve_refused(&["--socket-mode", "888"]);
-    assert!(message.contains("--socket-mode") && message.contains("660"), "{message}");
+    assert!(
+        message.contains("--socket-mode") && message.contains("660"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -285,7 +414,10 @@ fn drives_of_an_array_that_is_modelled_whole_do_not_fail() {
     let server = Place::new(XOR, 8).serve(&["--no-delay"]);
     for order in [["fail", "1"], ["restore", "1"]] {
         let message = server.ctl_refused(&order);
-        assert!(message.contains("drive `1` is part of an array"), "{message}");
+        assert!(
+            message.contains("drive `1` is part of an array"),
+            "{message}"
+        );
     }
     assert_eq!(server.states(), ["alive"; 4]);
     server.stop_well();
@@ -300,16 +432,30 @@ fn who_listens_to_the_world_is_warned_and_may_say_who_connects() {
     };
     let place = Place::new(RAID5, 8);
     let server = place.serve(&["--no-delay", "--tcp", "0.0.0.0:0"]);
-    assert!(server.notes()[0].as_str().unwrap().contains("--allow"), "{:?}", server.notes());
-    Client::connect(tcp(&server), &Default::default()).unwrap().read(0, &mut [0; 512]).unwrap();
+    assert!(
+        server.notes()[0].as_str().unwrap().contains("--allow"),
+        "{:?}",
+        server.notes()
+    );
+    Client::connect(tcp(&server), &Default::default())
+        .unwrap()
+        .read(0, &mut [0; 512])
+        .unwrap();
     server.stop_well();
     let server = place.serve(&["--no-delay", "--tcp", "127.0.0.1:0"]);
     assert!(server.notes().is_empty());
     server.stop_well();
-    for (networks, enters) in [("10.0.0.0/8,fd00::/8", false), ("10.0.0.0/8,127.0.0.0/8", true)] {
+    for (networks, enters) in [
+        ("10.0.0.0/8,fd00::/8", false),
+        ("10.0.0.0/8,127.0.0.0/8", true),
+    ] {
         let server = place.serve(&["--no-delay", "--tcp", "0.0.0.0:0", "--allow", networks]);
         assert!(server.notes().is_empty());
-        assert_eq!(Client::connect(tcp(&server), &Default::default()).is_ok(), enters, "{networks}");
+        assert_eq!(
+            Client::connect(tcp(&server), &Default::default()).is_ok(),
+            enters,
+            "{networks}"
+        );
         server.client().read(0, &mut [0; 512]).unwrap();
         server.stop_well();
     }

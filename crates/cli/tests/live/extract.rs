@@ -23,11 +23,27 @@ fn tracks_of_a_served_disk_are_found_or_refused() {
     let place = Place::new(DISK, 4);
     let (truth, found) = (place.path("truth"), place.path("found"));
     let drive = text(&place.path("disk.toml"));
-    success(&["extract", &drive, "--kind", "translate", "--write-table", &text(&truth)]);
+    success(&[
+        "extract",
+        &drive,
+        "--kind",
+        "translate",
+        "--write-table",
+        &text(&truth),
+    ]);
     let server = place.serve(&[]);
-    let Some(disk) = Disk::shown(&server) else { return };
+    let Some(disk) = Disk::shown(&server) else {
+        return;
+    };
     let mut extract = Command::new(env!("CARGO_BIN_EXE_fullstroke"));
-    extract.args(["extract", &disk.file(), "--kind", "timing", "--write-table", &text(&found)]);
+    extract.args([
+        "extract",
+        &disk.file(),
+        "--kind",
+        "timing",
+        "--write-table",
+        &text(&found),
+    ]);
     let ended = extract.output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     if !ended.status.success() {
@@ -36,10 +52,21 @@ fn tracks_of_a_served_disk_are_found_or_refused() {
         return;
     }
     let (truth, found) = (table(&truth), table(&found));
-    let right = found.tracks_from(fullstroke_units::Lbn(0)).filter(|track| truth.is_boundary(track.start));
+    let right = found
+        .tracks_from(fullstroke_units::Lbn(0))
+        .filter(|track| truth.is_boundary(track.start));
     let right = right.count() as f64;
-    eprintln!("{right} of {} boundaries, {} claimed", truth.len(), found.len());
-    assert!(right >= 0.9 * truth.len().max(found.len()) as f64, "{} of {}", right, truth.len());
+    eprintln!(
+        "{right} of {} boundaries, {} claimed",
+        truth.len(),
+        found.len()
+    );
+    assert!(
+        right >= 0.9 * truth.len().max(found.len()) as f64,
+        "{} of {}",
+        right,
+        truth.len()
+    );
     drop(disk);
     server.stop_well();
 }

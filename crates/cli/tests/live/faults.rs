@@ -17,7 +17,11 @@ const SECTOR: usize = 512;
 const DISK_MIB: usize = 4;
 
 /// Disks, and a place for an array of them that was made there.
-fn array_of(count: usize, power: &Arc<Power>, options: &[&str]) -> Option<(Vec<FaultyDisk>, Place)> {
+fn array_of(
+    count: usize,
+    power: &Arc<Power>,
+    options: &[&str],
+) -> Option<(Vec<FaultyDisk>, Place)> {
     let disks = FaultyDisk::several(count, DISK_MIB, power)?;
     let place = Place::over(disks.iter().map(FaultyDisk::device).collect());
     let all: Vec<usize> = (0..count).collect();
@@ -34,7 +38,9 @@ fn array_of(count: usize, power: &Arc<Power>, options: &[&str]) -> Option<(Vec<F
 fn data_at(place: &Place) -> usize {
     let examined = success(&["array", "examine", "--json", &place.member(0)]);
     let examined: Value = serde_json::from_str(&examined).unwrap();
-    examined[0]["superblock"]["roster"]["data_at"].as_u64().unwrap() as usize
+    examined[0]["superblock"]["roster"]["data_at"]
+        .as_u64()
+        .unwrap() as usize
 }
 
 fn holds(served: &Served, expected: &[u8], when: &str) {
@@ -53,9 +59,13 @@ fn what_a_block_device_cannot_read_is_computed_and_written_again() {
     let (mut runs, mut sectors, mut mended, mut refusals) = (0, 0, 0, 0);
     for (layout, members) in LAYOUTS {
         let power = Power::on();
-        let Some((disks, place)) = array_of(members, &power, &["--layout", layout]) else { return };
+        let Some((disks, place)) = array_of(members, &power, &["--layout", layout]) else {
+            return;
+        };
         let data_at = data_at(&place);
-        let served = place.assemble(&(0..members).collect::<Vec<_>>(), &[]).unwrap();
+        let served = place
+            .assemble(&(0..members).collect::<Vec<_>>(), &[])
+            .unwrap();
         served.until("whole");
         let bytes = pattern(served.client().properties().size_bytes as usize, 1);
         let mut client = served.client();
@@ -64,7 +74,10 @@ fn what_a_block_device_cannot_read_is_computed_and_written_again() {
         let (mut random, mut of_layout) = (Random(members as u64), 0);
         for run in 0..UNREADABLE_RUNS {
             let disk = &disks[random.below(members as u64) as usize];
-            let (at, length) = (random.below(3 << 10) as usize * SECTOR, 1 + random.below(16) as usize);
+            let (at, length) = (
+                random.below(3 << 10) as usize * SECTOR,
+                1 + random.below(16) as usize,
+            );
             let before = disk.refused().reads;
             disk.spoil(data_at + at, length * SECTOR);
             holds(&served, &bytes, &format!("{layout}, run {run}"));
@@ -72,7 +85,11 @@ fn what_a_block_device_cannot_read_is_computed_and_written_again() {
             if disk.refused().reads > before {
                 // A transfer that fails is tried three times.
                 assert!(disk.refused().reads >= before + 3, "{layout}, run {run}");
-                assert_eq!(disk.unreadable_sectors(), 0, "{layout}, run {run}: it was written again");
+                assert_eq!(
+                    disk.unreadable_sectors(),
+                    0,
+                    "{layout}, run {run}: it was written again"
+                );
                 (mended, of_layout) = (mended + 1, of_layout + 1);
             } else {
                 // Parity, or the copy that nobody read.
@@ -120,7 +137,9 @@ fn a_block_device_that_refuses_or_goes_is_done_without_and_nothing_flushed_is_lo
         for (index, wrong) in WRONGS.into_iter().enumerate() {
             let says = format!("{layout}, {wrong:?}");
             let power = Power::on();
-            let Some((mut disks, place)) = array_of(members, &power, &["--layout", layout]) else { return };
+            let Some((mut disks, place)) = array_of(members, &power, &["--layout", layout]) else {
+                return;
+            };
             let all: Vec<usize> = (0..members).collect();
             let slot = index % members;
             let hook = place.folder.path().join("hook");
@@ -135,17 +154,21 @@ fn a_block_device_that_refuses_or_goes_is_done_without_and_nothing_flushed_is_lo
             client.write(0, &bytes, CommandFlags::empty()).unwrap();
             client.flush().unwrap();
             match wrong {
-                Wrong::Writes(error) => {
-                    disks[slot].faults(Faults { writes: Some(error), ..Faults::default() })
-                }
-                Wrong::Flushes(error) => {
-                    disks[slot].faults(Faults { flushes: Some(error), ..Faults::default() })
-                }
+                Wrong::Writes(error) => disks[slot].faults(Faults {
+                    writes: Some(error),
+                    ..Faults::default()
+                }),
+                Wrong::Flushes(error) => disks[slot].faults(Faults {
+                    flushes: Some(error),
+                    ..Faults::default()
+                }),
                 Wrong::Goes => disks[slot].goes(),
             }
             // All members have some of it, and it is answered as if nothing were wrong.
             let (at, new) = (100 << 10, pattern(600 << 10, 2));
-            client.write(at as u64, &new, CommandFlags::empty()).unwrap();
+            client
+                .write(at as u64, &new, CommandFlags::empty())
+                .unwrap();
             client.flush().unwrap();
             bytes[at..at + new.len()].copy_from_slice(&new);
             holds(&served, &bytes, &says);
@@ -155,16 +178,31 @@ fn a_block_device_that_refuses_or_goes_is_done_without_and_nothing_flushed_is_lo
                 (&"degraded".into(), &"failed".into())
             );
             let device = place.member(slot);
-            let lines = lines_of(&hook, 1 + usize::from(layout == "raid1" || layout == "raid10"));
-            let failed: Vec<&String> = lines.iter().filter(|line| !line.starts_with("filled ")).collect();
-            assert_eq!(failed, [&format!("failed {slot} degraded {device}")], "{says}: {lines:?}");
+            let lines = lines_of(
+                &hook,
+                1 + usize::from(layout == "raid1" || layout == "raid10"),
+            );
+            let failed: Vec<&String> = lines
+                .iter()
+                .filter(|line| !line.starts_with("filled "))
+                .collect();
+            assert_eq!(
+                failed,
+                [&format!("failed {slot} degraded {device}")],
+                "{says}: {lines:?}"
+            );
             // The others have written it down.
             let other = place.member((slot + 1) % members);
             let examined = success(&["array", "examine", "--json", &other]);
             let examined: Value = serde_json::from_str(&examined).unwrap();
             let roster = &examined[0]["superblock"]["roster"];
-            assert_eq!(roster["slots"][slot]["state"], "failed", "{says}: {examined}");
-            client.write(0, &pattern(4096, 3), CommandFlags::empty()).unwrap();
+            assert_eq!(
+                roster["slots"][slot]["state"], "failed",
+                "{says}: {examined}"
+            );
+            client
+                .write(0, &pattern(4096, 3), CommandFlags::empty())
+                .unwrap();
             bytes[..4096].copy_from_slice(&pattern(4096, 3));
             client.flush().unwrap();
             drop(client);
@@ -178,13 +216,18 @@ fn a_block_device_that_refuses_or_goes_is_done_without_and_nothing_flushed_is_lo
             } else {
                 disks[slot].faults(Faults::default());
                 let served = place.assemble(&all, &[]).unwrap();
-                assert_eq!(served.status()["slots"][slot]["state"], "failed", "{says}: it is out of date");
+                assert_eq!(
+                    served.status()["slots"][slot]["state"],
+                    "failed",
+                    "{says}: it is out of date"
+                );
                 holds(&served, &bytes, &says);
                 success(&["array", "add", &text(&served.socket), &device]);
                 served.until("whole");
                 holds(&served, &bytes, &says);
                 assert!(
-                    success(&["array", "scrub", &text(&served.socket)]).contains(" 0 sectors of parity"),
+                    success(&["array", "scrub", &text(&served.socket)])
+                        .contains(" 0 sectors of parity"),
                     "{says}"
                 );
                 served.stop();
@@ -198,7 +241,9 @@ fn a_block_device_that_refuses_or_goes_is_done_without_and_nothing_flushed_is_lo
 #[test]
 fn without_redundancy_what_a_device_refuses_is_an_error_of_its_request_alone() {
     let power = Power::on();
-    let Some((disks, place)) = array_of(2, &power, &["--layout", "raid0"]) else { return };
+    let Some((disks, place)) = array_of(2, &power, &["--layout", "raid0"]) else {
+        return;
+    };
     let data_at = data_at(&place);
     let served = place.assemble(&[0, 1], &[]).unwrap();
     let mut client = served.client();
@@ -209,19 +254,36 @@ fn without_redundancy_what_a_device_refuses_is_an_error_of_its_request_alone() {
     disks[1].spoil(data_at, SECTOR);
     let chunk = 16 << 10;
     let mut read = vec![0; chunk];
-    let error = client.read(chunk as u64, &mut read).unwrap_err().to_string();
+    let error = client
+        .read(chunk as u64, &mut read)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("InputOutput"), "{error}");
     for part in [0, 3] {
         client.read((part * chunk) as u64, &mut read).unwrap();
         assert!(read == bytes[part * chunk..(part + 1) * chunk], "{part}");
     }
-    client.write(chunk as u64, &bytes[chunk..2 * chunk], CommandFlags::empty()).unwrap();
+    client
+        .write(
+            chunk as u64,
+            &bytes[chunk..2 * chunk],
+            CommandFlags::empty(),
+        )
+        .unwrap();
     holds(&served, &bytes, "written again");
-    disks[0].faults(Faults { writes: Some(ErrorCode::InputOutput), ..Faults::default() });
-    let error = client.write(0, &pattern(512, 9), CommandFlags::empty()).unwrap_err().to_string();
+    disks[0].faults(Faults {
+        writes: Some(ErrorCode::InputOutput),
+        ..Faults::default()
+    });
+    let error = client
+        .write(0, &pattern(512, 9), CommandFlags::empty())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("InputOutput"), "{error}");
     assert_eq!(disks[0].refused().writes, 3, "it was tried three times");
-    client.write(chunk as u64, &pattern(512, 9), CommandFlags::empty()).unwrap();
+    client
+        .write(chunk as u64, &pattern(512, 9), CommandFlags::empty())
+        .unwrap();
     bytes[chunk..chunk + 512].copy_from_slice(&pattern(512, 9));
     disks[0].faults(Faults::default());
     holds(&served, &bytes, "the other member was written to");
@@ -234,28 +296,47 @@ fn without_redundancy_what_a_device_refuses_is_an_error_of_its_request_alone() {
 #[test]
 fn the_last_copy_that_a_device_refuses_to_write_halts_the_array_with_all_that_was_flushed() {
     let power = Power::on();
-    let Some((disks, place)) = array_of(2, &power, &["--layout", "raid1"]) else { return };
+    let Some((disks, place)) = array_of(2, &power, &["--layout", "raid1"]) else {
+        return;
+    };
     let served = place.assemble(&[0, 1], &[]).unwrap();
     served.until("whole");
     let mut client = served.client();
     let mut bytes = pattern(client.properties().size_bytes as usize, 1);
     client.write(0, &bytes, CommandFlags::empty()).unwrap();
     client.flush().unwrap();
-    let refuses = Faults { writes: Some(ErrorCode::InputOutput), ..Faults::default() };
+    let refuses = Faults {
+        writes: Some(ErrorCode::InputOutput),
+        ..Faults::default()
+    };
     disks[0].faults(refuses);
-    client.write(0, &pattern(512, 9), CommandFlags::empty()).unwrap();
+    client
+        .write(0, &pattern(512, 9), CommandFlags::empty())
+        .unwrap();
     client.flush().unwrap();
     bytes[..512].copy_from_slice(&pattern(512, 9));
     disks[1].faults(refuses);
-    client.write(0, &pattern(512, 8), CommandFlags::empty()).unwrap_err();
+    client
+        .write(0, &pattern(512, 8), CommandFlags::empty())
+        .unwrap_err();
     let status = served.status();
-    let why = status["halted"].as_str().unwrap_or_else(|| panic!("{status}"));
-    assert!(why.contains(&place.member(1)) && why.contains("Input/output error"), "{status}");
+    let why = status["halted"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{status}"));
+    assert!(
+        why.contains(&place.member(1)) && why.contains("Input/output error"),
+        "{status}"
+    );
     holds(&served, &bytes, "while it is halted");
-    client.write(1 << 20, &pattern(512, 8), CommandFlags::empty()).unwrap_err();
+    client
+        .write(1 << 20, &pattern(512, 8), CommandFlags::empty())
+        .unwrap_err();
     drop(client);
     let said = served.stop_halted();
-    assert!(said.contains(&place.member(1)) && said.contains("assemble it again"), "{said}");
+    assert!(
+        said.contains(&place.member(1)) && said.contains("assemble it again"),
+        "{said}"
+    );
     disks.iter().for_each(|disk| disk.faults(Faults::default()));
     let served = place.assemble(&[0, 1], &[]).unwrap();
     holds(&served, &bytes, "assembled again");
@@ -269,23 +350,52 @@ fn the_last_copy_that_a_device_refuses_to_write_halts_the_array_with_all_that_wa
 fn a_replay_names_the_request_that_a_device_refuses_and_counts_those_that_it_tolerates() {
     const REQUESTS: u64 = 200;
     let power = Power::on();
-    let Some(disks) = FaultyDisk::several(1, DISK_MIB, &power) else { return };
+    let Some(disks) = FaultyDisk::several(1, DISK_MIB, &power) else {
+        return;
+    };
     let device = disks[0].device();
     let folder = tempfile::tempdir().unwrap();
     let trace = text(&folder.path().join("trace.csv"));
     // MSR's columns count 100 ns.
     let row = |i: u64, operation: &str| {
         let start = i % 2 * (1 << 20);
-        format!("{},host,0,{operation},{start},4096,2000\n", 1_000_000 + i * 10_000)
+        format!(
+            "{},host,0,{operation},{start},4096,2000\n",
+            1_000_000 + i * 10_000
+        )
     };
-    fs::write(&trace, (0..REQUESTS).map(|i| row(i, "Read")).collect::<String>()).unwrap();
+    fs::write(
+        &trace,
+        (0..REQUESTS).map(|i| row(i, "Read")).collect::<String>(),
+    )
+    .unwrap();
     disks[0].spoil((1 << 20) + SECTOR, SECTOR);
-    let ways: [&[&str]; 4] = [&[], &["--io", "threads"], &["--threads", "1"], &["--threads", "4", "--batch"]];
+    let ways: [&[&str]; 4] = [
+        &[],
+        &["--io", "threads"],
+        &["--threads", "1"],
+        &["--threads", "4", "--batch"],
+    ];
     for way in ways {
         let error = refused(&[&["replay", &trace, "--on", &device], way].concat());
-        let said = ["request 2 (read, sector 2048, 4096 bytes) failed", "Input/output error", &device];
-        assert!(said.iter().all(|part| error.contains(part)), "{way:?}: {error}");
-        let tolerant = ["replay", &trace, "--on", &device, "--tolerate-errors", "1000", "--json"];
+        let said = [
+            "request 2 (read, sector 2048, 4096 bytes) failed",
+            "Input/output error",
+            &device,
+        ];
+        assert!(
+            said.iter().all(|part| error.contains(part)),
+            "{way:?}: {error}"
+        );
+        let tolerant = [
+            "replay",
+            &trace,
+            "--on",
+            &device,
+            "--tolerate-errors",
+            "1000",
+            "--json",
+        ];
         let output = fullstroke(&[&tolerant, way].concat());
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(
@@ -295,28 +405,58 @@ fn a_replay_names_the_request_that_a_device_refuses_and_counts_those_that_it_tol
         );
         assert_eq!(report["operations"][0]["requests"], REQUESTS / 2, "{way:?}");
         assert_eq!(report["verdict"]["faithful"], false, "{way:?}");
-        assert!(report["verdict"]["says"].as_str().unwrap().contains("100 requests failed"), "{way:?}");
-        let error = refused(&[&["replay", &trace, "--on", &device, "--tolerate-errors", "99"], way].concat());
+        assert!(
+            report["verdict"]["says"]
+                .as_str()
+                .unwrap()
+                .contains("100 requests failed"),
+            "{way:?}"
+        );
+        let error = refused(
+            &[
+                &["replay", &trace, "--on", &device, "--tolerate-errors", "99"],
+                way,
+            ]
+            .concat(),
+        );
         assert!(error.contains("(read, sector 2048"), "{way:?}: {error}");
     }
     assert!(disks[0].refused().reads >= ways.len() as u64 * (REQUESTS + 1));
     // Full, and refused flushes.
     let writes = text(&folder.path().join("writes.csv"));
     fs::write(&writes, (0..4).map(|i| row(i, "Write")).collect::<String>()).unwrap();
-    disks[0].faults(Faults { writes: Some(ErrorCode::NoSpace), ..Faults::default() });
+    disks[0].faults(Faults {
+        writes: Some(ErrorCode::NoSpace),
+        ..Faults::default()
+    });
     for way in ways {
         // The kernel lets go of a ring, and of its device, a moment after its process has ended.
         disks[0].rests();
-        let error = refused(&[&["replay", &writes, "--on", &device, "--writes", "overwrite"], way].concat());
-        let said = ["(write, sector ", "No space left on device", "what it stands on is full"];
-        assert!(said.iter().all(|part| error.contains(part)), "{way:?}: {error}");
+        let error = refused(
+            &[
+                &["replay", &writes, "--on", &device, "--writes", "overwrite"],
+                way,
+            ]
+            .concat(),
+        );
+        let said = [
+            "(write, sector ",
+            "No space left on device",
+            "what it stands on is full",
+        ];
+        assert!(
+            said.iter().all(|part| error.contains(part)),
+            "{way:?}: {error}"
+        );
     }
 }
 
 #[test]
 fn streams_end_with_the_read_that_a_device_refuses() {
     let power = Power::on();
-    let Some(mut disks) = FaultyDisk::several(1, DISK_MIB, &power) else { return };
+    let Some(mut disks) = FaultyDisk::several(1, DISK_MIB, &power) else {
+        return;
+    };
     let device = disks[0].device();
     let arguments = [
         "stream-test",
@@ -333,7 +473,12 @@ fn streams_end_with_the_read_that_a_device_refuses() {
     ];
     disks[0].spoil(0, DISK_MIB << 20);
     let error = refused(&arguments);
-    let said = [&device, "read number 0 of file", "Input/output error", "nothing is said of streams"];
+    let said = [
+        &device,
+        "read number 0 of file",
+        "Input/output error",
+        "nothing is said of streams",
+    ];
     assert!(said.iter().all(|part| error.contains(part)), "{error}");
     assert!(disks[0].refused().reads > 0);
     // One that goes while they play.
@@ -346,7 +491,10 @@ fn streams_end_with_the_read_that_a_device_refuses() {
     });
     let error = refused(&[&arguments[..2], &[device.as_str()], &arguments[3..]].concat());
     let other = killer.join().unwrap();
-    assert!(error.contains(&other.device()) && error.contains("nothing is said of streams"), "{error}");
+    assert!(
+        error.contains(&other.device()) && error.contains("nothing is said of streams"),
+        "{error}"
+    );
     disks.clear();
 }
 
@@ -399,9 +547,17 @@ fn load(
     let mut random = Random(seed * WRITERS + writer);
     loop {
         let from = random.below(known.len() as u64) as usize;
-        let most = 1 + if random.below(4) == 0 { random.below(256) } else { random.below(16) } as usize;
+        let most = 1 + if random.below(4) == 0 {
+            random.below(256)
+        } else {
+            random.below(16)
+        } as usize;
         // As many as follow each other.
-        let run = known[from..].windows(2).take_while(|pair| pair[0].0 + 1 == pair[1].0).count() + 1;
+        let run = known[from..]
+            .windows(2)
+            .take_while(|pair| pair[0].0 + 1 == pair[1].0)
+            .count()
+            + 1;
         let range = from..from + most.min(run);
         match random.below(12) {
             0 => {
@@ -411,24 +567,41 @@ fn load(
                 lives.flushes.fetch_add(1, Ordering::Relaxed);
                 for (_, sector) in &mut *known {
                     if let Some(last) = sector.since.last().copied() {
-                        *sector = Sector { flushed: last, since: Vec::new() };
+                        *sector = Sector {
+                            flushed: last,
+                            since: Vec::new(),
+                        };
                     }
                 }
             }
             what => {
                 let version = versions.fetch_add(1, Ordering::Relaxed) + 1;
-                let bytes: Vec<u8> =
-                    range.clone().flat_map(|index| content(known[index].0, version)).collect();
-                known[range.clone()].iter_mut().for_each(|(_, sector)| sector.since.push(version));
-                let flags = if what == 1 { CommandFlags::FORCE_UNIT_ACCESS } else { CommandFlags::empty() };
-                if client.write((known[from].0 * SECTOR) as u64, &bytes, flags).is_err() {
+                let bytes: Vec<u8> = range
+                    .clone()
+                    .flat_map(|index| content(known[index].0, version))
+                    .collect();
+                known[range.clone()]
+                    .iter_mut()
+                    .for_each(|(_, sector)| sector.since.push(version));
+                let flags = if what == 1 {
+                    CommandFlags::FORCE_UNIT_ACCESS
+                } else {
+                    CommandFlags::empty()
+                };
+                if client
+                    .write((known[from].0 * SECTOR) as u64, &bytes, flags)
+                    .is_err()
+                {
                     return;
                 }
                 lives.writes.fetch_add(1, Ordering::Relaxed);
                 if what == 1 {
-                    known[range]
-                        .iter_mut()
-                        .for_each(|(_, sector)| *sector = Sector { flushed: version, since: Vec::new() });
+                    known[range].iter_mut().for_each(|(_, sector)| {
+                        *sector = Sector {
+                            flushed: version,
+                            since: Vec::new(),
+                        }
+                    });
                 }
             }
         }
@@ -473,31 +646,64 @@ fn live(layout: &[&str], members: usize, count: u64, seed: u64, lies: bool) -> O
     let size = served.client().properties().size_bytes as usize;
     let mut known = owned(size / SECTOR);
     // A superblock that lies is another matter: members are whole before anything is lost.
-    disks.iter().for_each(|disk| disk.faults(Faults { lies, ..Faults::default() }));
+    disks.iter().for_each(|disk| {
+        disk.faults(Faults {
+            lies,
+            ..Faults::default()
+        })
+    });
     let mut random = Random(seed);
     for life in 0..count {
         power.fails_after(40 + random.below(1500));
         std::thread::scope(|scope| {
             for (writer, known) in known.iter_mut().enumerate() {
                 let (client, versions, lives) = (served.client(), &versions, &lives);
-                scope.spawn(move || load(client, seed << 32 | life, writer as u64, known, versions, lives));
+                scope.spawn(move || {
+                    load(
+                        client,
+                        seed << 32 | life,
+                        writer as u64,
+                        known,
+                        versions,
+                        lives,
+                    )
+                });
             }
         });
-        assert!(power.is_off(), "life {life} of seed {seed}: they ended before power failed");
+        assert!(
+            power.is_off(),
+            "life {life} of seed {seed}: they ended before power failed"
+        );
         served.kill();
         disks.iter().for_each(FaultyDisk::rests);
         let percent = random.below(101);
-        lives.unflushed += disks.iter().map(|disk| disk.loses_power(&mut random, percent)).sum::<usize>();
+        lives.unflushed += disks
+            .iter()
+            .map(|disk| disk.loses_power(&mut random, percent))
+            .sum::<usize>();
         power.comes_back();
         lives.losses += 1;
-        let missing =
-            (life % 3 == 2 && !layout.contains(&"raid0")).then(|| random.below(members as u64) as usize);
-        let there: Vec<usize> = all.iter().copied().filter(|&member| Some(member) != missing).collect();
+        let missing = (life % 3 == 2 && !layout.contains(&"raid0"))
+            .then(|| random.below(members as u64) as usize);
+        let there: Vec<usize> = all
+            .iter()
+            .copied()
+            .filter(|&member| Some(member) != missing)
+            .collect();
         lives.without_a_member += u64::from(missing.is_some());
-        served = match place.assemble(&there, if missing.is_some() { &["--degraded"] } else { &[] }) {
+        served = match place.assemble(
+            &there,
+            if missing.is_some() {
+                &["--degraded"]
+            } else {
+                &[]
+            },
+        ) {
             Ok(served) => served,
             Err(error) => {
-                lives.lost.push(format!("life {life} of seed {seed}: {error}"));
+                lives
+                    .lost
+                    .push(format!("life {life} of seed {seed}: {error}"));
                 return Some(lives);
             }
         };
@@ -506,21 +712,39 @@ fn live(layout: &[&str], members: usize, count: u64, seed: u64, lies: bool) -> O
         for (sector, known) in known.iter_mut().flatten() {
             let found = &read[*sector * SECTOR..][..SECTOR];
             let allowed = std::iter::once(&known.flushed).chain(&known.since);
-            match allowed.copied().find(|&version| found == content(*sector, version)) {
-                Some(version) => *known = Sector { flushed: version, since: Vec::new() },
-                None => lives.lost.push(format!("life {life} of seed {seed}: sector {sector}, {known:?}")),
+            match allowed
+                .copied()
+                .find(|&version| found == content(*sector, version))
+            {
+                Some(version) => {
+                    *known = Sector {
+                        flushed: version,
+                        since: Vec::new(),
+                    }
+                }
+                None => lives.lost.push(format!(
+                    "life {life} of seed {seed}: sector {sector}, {known:?}"
+                )),
             }
         }
         if !lives.lost.is_empty() {
             return Some(lives);
         }
         if let Some(missing) = missing {
-            success(&["array", "add", &text(&served.socket), &place.member(missing)]);
+            success(&[
+                "array",
+                "add",
+                &text(&served.socket),
+                &place.member(missing),
+            ]);
         }
         served.until("whole");
         if !layout.contains(&"raid0") {
             let scrubbed = success(&["array", "scrub", &text(&served.socket)]);
-            assert!(scrubbed.contains(" 0 sectors of parity"), "life {life} of seed {seed}: {scrubbed}");
+            assert!(
+                scrubbed.contains(" 0 sectors of parity"),
+                "life {life} of seed {seed}: {scrubbed}"
+            );
         }
         // Members are filled, and that is durable, before the next loss.
         served.client().flush().unwrap();
@@ -545,16 +769,23 @@ fn nothing_flushed_is_lost_with_power_under_transfers_of_io_uring() {
     let count = std::env::var("FULLSTROKE_LIVES").map_or(LIVES, |text| text.parse().unwrap());
     let seed = std::env::var("FULLSTROKE_SEED").map_or(1, |text| text.parse().unwrap());
     for (layout, members) in POWERLESS {
-        let Some(lives) = live(layout, members, count, seed, false) else { return };
+        let Some(lives) = live(layout, members, count, seed, false) else {
+            return;
+        };
         println!("{layout:?}: {lives:?}");
         assert!(lives.lost.is_empty(), "{layout:?}: {:?}", lives.lost);
         assert_eq!(lives.losses, count);
-        assert!(lives.unflushed > 0 && lives.flushes.load(Ordering::Relaxed) > 0, "{lives:?}");
+        assert!(
+            lives.unflushed > 0 && lives.flushes.load(Ordering::Relaxed) > 0,
+            "{lives:?}"
+        );
     }
 }
 
 #[test]
 fn devices_that_lie_of_flushes_are_found_to_lose_what_was_flushed() {
-    let Some(lives) = live(POWERLESS[0].0, POWERLESS[0].1, 4, 1, true) else { return };
+    let Some(lives) = live(POWERLESS[0].0, POWERLESS[0].1, 4, 1, true) else {
+        return;
+    };
     assert!(!lives.lost.is_empty(), "{lives:?}");
 }

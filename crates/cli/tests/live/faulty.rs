@@ -109,14 +109,23 @@ impl Medium {
         self.state.lock().unwrap()
     }
 
-    fn carry_out(&self, request: &Request, payload: &[u8], into: &mut Vec<u8>) -> Result<(), ErrorCode> {
+    fn carry_out(
+        &self,
+        request: &Request,
+        payload: &[u8],
+        into: &mut Vec<u8>,
+    ) -> Result<(), ErrorCode> {
         self.requests.fetch_add(1, Ordering::SeqCst);
         let mut state = self.state();
         let (at, length) = (request.offset_bytes as usize, request.length_bytes as usize);
         match request.command {
             Command::Read => {
                 if self.power.is_off()
-                    || state.bad.range(at / SECTOR..(at + length) / SECTOR).next().is_some()
+                    || state
+                        .bad
+                        .range(at / SECTOR..(at + length) / SECTOR)
+                        .next()
+                        .is_some()
                 {
                     state.refused.reads += 1;
                     return Err(ErrorCode::InputOutput);
@@ -150,7 +159,9 @@ impl Medium {
         if !self.power.use_some() {
             return Err(ErrorCode::InputOutput);
         }
-        if request.command == Command::Flush || request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS) {
+        if request.command == Command::Flush
+            || request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS)
+        {
             if let Some(error) = state.faults.flushes {
                 state.refused.flushes += 1;
                 return Err(error);
@@ -173,13 +184,19 @@ impl Medium {
         let mut data = Vec::new();
         loop {
             while let Some(event) = connection.next_event().map_err(std::io::Error::other)? {
-                let Event::Request { request, payload } = event else { continue };
+                let Event::Request { request, payload } = event else {
+                    continue;
+                };
                 match self.carry_out(&request, &payload, &mut data) {
-                    Err(error) => connection.reply_error(&request, error, "a fault that was planted"),
-                    Ok(()) if request.command == Command::Read => connection.reply_read(&request, |into| {
-                        into.copy_from_slice(&data);
-                        Ok(())
-                    }),
+                    Err(error) => {
+                        connection.reply_error(&request, error, "a fault that was planted")
+                    }
+                    Ok(()) if request.command == Command::Read => {
+                        connection.reply_read(&request, |into| {
+                            into.copy_from_slice(&data);
+                            Ok(())
+                        })
+                    }
                     Ok(()) if request.command == Command::BlockStatus => {
                         connection.reply_status(&request, [])
                     }
@@ -205,7 +222,10 @@ impl Medium {
 impl State {
     fn write(&mut self, at: usize, bytes: &[u8]) {
         for (number, sector) in (at / SECTOR..).zip(bytes.chunks_exact(SECTOR)) {
-            self.cached.entry(number).or_default().push(sector.try_into().unwrap());
+            self.cached
+                .entry(number)
+                .or_default()
+                .push(sector.try_into().unwrap());
             self.bad.remove(&number);
         }
         self.current[at..at + bytes.len()].copy_from_slice(bytes);
@@ -231,7 +251,11 @@ impl FaultyDisk {
 
     fn new(mib: usize, power: &Arc<Power>) -> Option<FaultyDisk> {
         let bytes = vec![0; mib << 20];
-        let state = State { durable: bytes.clone(), current: bytes, ..State::default() };
+        let state = State {
+            durable: bytes.clone(),
+            current: bytes,
+            ..State::default()
+        };
         let medium = Arc::new(Medium {
             power: Arc::clone(power),
             state: Mutex::new(state),
@@ -253,8 +277,18 @@ impl FaultyDisk {
         });
         fs::write(&file, "").unwrap();
         let uri = format!("nbd+unix:///?socket={}", text(&socket));
-        let fuse = command("nbdfuse").arg(&file).arg(uri).stderr(Stdio::null()).spawn().unwrap();
-        let mut disk = FaultyDisk { medium, folder, fuse, device: None };
+        let fuse = command("nbdfuse")
+            .arg(&file)
+            .arg(uri)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut disk = FaultyDisk {
+            medium,
+            folder,
+            fuse,
+            device: None,
+        };
         let begun = Instant::now();
         while fs::metadata(&file).map_or(0, |metadata| metadata.len()) == 0 {
             if disk.fuse.try_wait().unwrap().is_some() {
@@ -264,16 +298,24 @@ impl FaultyDisk {
             assert!(begun.elapsed() < PATIENCE, "nbdfuse shows nothing");
             std::thread::sleep(Duration::from_millis(5));
         }
-        let set_up = run("losetup", &["--find", "--show", "--direct-io=on", &text(&file)]);
+        let set_up = run(
+            "losetup",
+            &["--find", "--show", "--direct-io=on", &text(&file)],
+        );
         if !set_up.status.success() {
-            eprintln!("skipped: no loop device: {}", String::from_utf8_lossy(&set_up.stderr).trim());
+            eprintln!(
+                "skipped: no loop device: {}",
+                String::from_utf8_lossy(&set_up.stderr).trim()
+            );
             return None;
         }
         let device = String::from_utf8(set_up.stdout).unwrap().trim().to_owned();
         let direct = device.replace("/dev/", "/sys/block/") + "/loop/dio";
         disk.device = Some(device);
         if fs::read_to_string(direct).map_or(true, |dio| dio.trim() != "1") {
-            eprintln!("skipped: loop devices keep what they read here (no direct I/O to nbdfuse's files)");
+            eprintln!(
+                "skipped: loop devices keep what they read here (no direct I/O to nbdfuse's files)"
+            );
             return None;
         }
         Some(disk)
@@ -293,7 +335,10 @@ impl FaultyDisk {
 
     /// These bytes cannot be read until they are written.
     pub fn spoil(&self, at: usize, bytes: usize) {
-        self.medium.state().bad.extend(at / SECTOR..(at + bytes).div_ceil(SECTOR));
+        self.medium
+            .state()
+            .bad
+            .extend(at / SECTOR..(at + bytes).div_ceil(SECTOR));
     }
 
     pub fn unreadable_sectors(&self) -> usize {
@@ -350,7 +395,8 @@ impl Drop for FaultyDisk {
         loop {
             run("fusermount3", &["-u", &text(&self.file())]);
             // One whose server was killed stays mounted as long as the loop device is there.
-            if self.fuse.try_wait().is_ok_and(|ended| ended.is_some()) && !is_mounted(&self.file()) {
+            if self.fuse.try_wait().is_ok_and(|ended| ended.is_some()) && !is_mounted(&self.file())
+            {
                 break;
             }
             // The loop device goes a moment after it was detached.
@@ -368,19 +414,32 @@ impl Drop for FaultyDisk {
 /// Whether something is mounted there.
 pub fn is_mounted(at: &Path) -> bool {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    mounts.lines().any(|line| line.split(' ').nth(1) == Some(&text(at)))
+    mounts
+        .lines()
+        .any(|line| line.split(' ').nth(1) == Some(&text(at)))
 }
 
 #[test]
 fn a_disk_with_faults_has_them_and_loses_what_was_not_flushed() {
     let power = Power::on();
-    let Some(disks) = FaultyDisk::several(1, 1, &power) else { return };
+    let Some(disks) = FaultyDisk::several(1, 1, &power) else {
+        return;
+    };
     let disk = &disks[0];
     // Past the page cache memory has to be aligned; `dd` sees to that.
-    let dd =
-        |arguments: &[&str]| run("dd", &[&["bs=4096", "status=none"], arguments].concat()).status.success();
-    let (from, to) = (format!("if={}", disk.device()), format!("of={}", disk.device()));
-    let file = fs::OpenOptions::new().write(true).open(disk.device()).unwrap();
+    let dd = |arguments: &[&str]| {
+        run("dd", &[&["bs=4096", "status=none"], arguments].concat())
+            .status
+            .success()
+    };
+    let (from, to) = (
+        format!("if={}", disk.device()),
+        format!("of={}", disk.device()),
+    );
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(disk.device())
+        .unwrap();
     let put = |skip: &str, flags: &str| dd(&["if=/dev/urandom", &to, "count=1", skip, flags]);
     assert!(put("seek=0", "oflag=direct") && put("seek=1", "oflag=direct"));
     file.sync_data().unwrap();
@@ -389,20 +448,44 @@ fn a_disk_with_faults_has_them_and_loses_what_was_not_flushed() {
     let written = disk.holds(0, 8192);
     assert!(flushed[..4096] == written[..4096] && flushed[4096..] != written[4096..]);
     assert_eq!(disk.loses_power(&mut Random(1), 0), 8);
-    assert!(disk.holds(0, 8192) == flushed, "what was flushed is there, and nothing else");
+    assert!(
+        disk.holds(0, 8192) == flushed,
+        "what was flushed is there, and nothing else"
+    );
     assert!(put("seek=1", "oflag=direct"));
     let written = disk.holds(0, 8192);
     disk.loses_power(&mut Random(1), 100);
     assert!(disk.holds(0, 8192) == written, "it may all have landed");
     disk.spoil(4096, 512);
     assert!(dd(&[&from, "of=/dev/null", "count=1", "iflag=direct"]));
-    assert!(!dd(&[&from, "of=/dev/null", "count=1", "skip=1", "iflag=direct"]));
+    assert!(!dd(&[
+        &from,
+        "of=/dev/null",
+        "count=1",
+        "skip=1",
+        "iflag=direct"
+    ]));
     assert!(disk.refused().reads > 0 && put("seek=1", "oflag=direct"));
-    assert!(dd(&[&from, "of=/dev/null", "count=1", "skip=1", "iflag=direct"]), "it was written");
-    disk.faults(Faults { writes: Some(ErrorCode::NoSpace), ..Faults::default() });
-    let error = run("dd", &["if=/dev/zero", &to, "bs=4096", "count=1", "oflag=direct"]);
-    assert!(String::from_utf8_lossy(&error.stderr).contains("No space left on device"), "{error:?}");
-    disk.faults(Faults { flushes: Some(ErrorCode::InputOutput), ..Faults::default() });
+    assert!(
+        dd(&[&from, "of=/dev/null", "count=1", "skip=1", "iflag=direct"]),
+        "it was written"
+    );
+    disk.faults(Faults {
+        writes: Some(ErrorCode::NoSpace),
+        ..Faults::default()
+    });
+    let error = run(
+        "dd",
+        &["if=/dev/zero", &to, "bs=4096", "count=1", "oflag=direct"],
+    );
+    assert!(
+        String::from_utf8_lossy(&error.stderr).contains("No space left on device"),
+        "{error:?}"
+    );
+    disk.faults(Faults {
+        flushes: Some(ErrorCode::InputOutput),
+        ..Faults::default()
+    });
     assert!(put("seek=0", "oflag=direct"));
     assert_eq!(file.sync_data().unwrap_err().raw_os_error(), Some(5));
     disk.faults(Faults::default());

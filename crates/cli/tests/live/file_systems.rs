@@ -25,8 +25,17 @@ impl Disk {
     pub fn shown(server: &Server) -> Option<Disk> {
         let file = server.place().path("file");
         fs::write(&file, "").unwrap();
-        let fuse = command("nbdfuse").arg(&file).arg(server.uri()).spawn().unwrap();
-        let mut disk = Disk { fuse, file, device: None, mounted: None };
+        let fuse = command("nbdfuse")
+            .arg(&file)
+            .arg(server.uri())
+            .spawn()
+            .unwrap();
+        let mut disk = Disk {
+            fuse,
+            file,
+            device: None,
+            mounted: None,
+        };
         let begun = Instant::now();
         while fs::metadata(&disk.file).map_or(0, |metadata| metadata.len()) == 0 {
             if disk.fuse.try_wait().unwrap().is_some() {
@@ -49,7 +58,10 @@ impl Disk {
         let mut disk = Disk::shown(server)?;
         let set_up = run("losetup", &["--find", "--show", &text(&disk.file)]);
         if !set_up.status.success() {
-            eprintln!("skipped: no loop device: {}", String::from_utf8_lossy(&set_up.stderr).trim());
+            eprintln!(
+                "skipped: no loop device: {}",
+                String::from_utf8_lossy(&set_up.stderr).trim()
+            );
             return None;
         }
         disk.device = Some(String::from_utf8(set_up.stdout).unwrap().trim().to_owned());
@@ -112,7 +124,9 @@ impl Drop for Disk {
 /// Files of many sizes: their names and contents.
 fn files() -> Vec<(String, Vec<u8>)> {
     let mut random = pattern::random("files");
-    let sizes = (0..120).map(|_| random.below(64 << 10)).chain([0, 1, 3 << 20, 8 << 20]);
+    let sizes = (0..120)
+        .map(|_| random.below(64 << 10))
+        .chain([0, 1, 3 << 20, 8 << 20]);
     let named = sizes.enumerate().map(|(number, size)| {
         let name = format!("folder{}/file{number}", number % 7);
         (name, pattern::bytes(0, number as u64, size as usize))
@@ -137,7 +151,14 @@ fn compare(files: &[(String, Vec<u8>)], under: &Path) {
 /// Makes a file system, fills it, and finds everything again: after mounting it
 /// again, and after the server was begun again.
 fn holds_a_file_system(volume: Volume, disk_mib: u64, make: &[&str], check: &[&str]) {
-    let programs = ["nbdfuse", "losetup", "fusermount3", "mount", make[0], check[0]];
+    let programs = [
+        "nbdfuse",
+        "losetup",
+        "fusermount3",
+        "mount",
+        make[0],
+        check[0],
+    ];
     if !installed(&programs) {
         return;
     }
@@ -148,7 +169,9 @@ fn holds_a_file_system(volume: Volume, disk_mib: u64, make: &[&str], check: &[&s
     let at = place.path("mounted");
     let files = files();
     let server = place.serve_stored();
-    let Some(mut disk) = Disk::of(&server) else { return };
+    let Some(mut disk) = Disk::of(&server) else {
+        return;
+    };
     output(make[0], &[&make[1..], &[disk.device()]].concat());
     disk.mount(&at);
     put(&files, &at);
@@ -166,7 +189,10 @@ fn holds_a_file_system(volume: Volume, disk_mib: u64, make: &[&str], check: &[&s
     let mut disk = Disk::of(&server).expect("as before");
     output(check[0], &[&check[1..], &[disk.device()]].concat());
     disk.mount(&at);
-    let left: Vec<_> = files.into_iter().filter(|(name, _)| !name.starts_with("folder3/")).collect();
+    let left: Vec<_> = files
+        .into_iter()
+        .filter(|(name, _)| !name.starts_with("folder3/"))
+        .collect();
     compare(&left, &at);
     assert!(!at.join("folder3").exists());
     disk.put_away();
@@ -191,7 +217,14 @@ fn xfs_holds_its_files() {
 
 #[test]
 fn ext4_above_a_cache_that_is_killed_has_what_was_synced() {
-    let programs = ["nbdfuse", "losetup", "fusermount3", "mount", "mkfs.ext4", "e2fsck"];
+    let programs = [
+        "nbdfuse",
+        "losetup",
+        "fusermount3",
+        "mount",
+        "mkfs.ext4",
+        "e2fsck",
+    ];
     if !installed(&programs) {
         return;
     }
@@ -203,7 +236,9 @@ fn ext4_above_a_cache_that_is_killed_has_what_was_synced() {
     let files = files();
     let server = place.serve_stored();
     let cache = server.cached(&["--size", "8MiB", "--deaf"]);
-    let Some(mut disk) = Disk::of(&cache) else { return };
+    let Some(mut disk) = Disk::of(&cache) else {
+        return;
+    };
     output("mkfs.ext4", &["-q", disk.device()]);
     disk.mount(&at);
     put(&files, &at);

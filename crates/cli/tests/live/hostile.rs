@@ -25,7 +25,9 @@ fn served() -> Server {
 fn serves(server: &Server) {
     let mut client = server.client();
     let data = pattern::bytes(4096, 1, 8192);
-    client.write(4096, &data, CommandFlags::FORCE_UNIT_ACCESS).unwrap();
+    client
+        .write(4096, &data, CommandFlags::FORCE_UNIT_ACCESS)
+        .unwrap();
     let mut found = vec![0; 8192];
     client.read(4096, &mut found).unwrap();
     pattern::assert_same(&found, &data, "another client");
@@ -42,7 +44,13 @@ fn rest(stream: &mut UnixStream) -> Vec<u8> {
 }
 
 fn option(number: u32, data: &[u8]) -> Vec<u8> {
-    [OPTION, &number.to_be_bytes(), &(data.len() as u32).to_be_bytes(), data].concat()
+    [
+        OPTION,
+        &number.to_be_bytes(),
+        &(data.len() as u32).to_be_bytes(),
+        data,
+    ]
+    .concat()
 }
 
 fn request(magic: u32, flags: u16, command: u16, offset: u64, length: u32) -> Vec<u8> {
@@ -87,7 +95,12 @@ fn handshakes_that_break_off_or_make_no_sense_end() {
     let bad_flags = vec![0xff, 0xff, 0xff, 0xff];
     let bad_magic = [&FLAGS, &b"IHAVENOT"[..], &[0; 8]].concat();
     let long = [&FLAGS, OPTION, &GO.to_be_bytes(), &u32::MAX.to_be_bytes()].concat();
-    for bytes in [bad_flags, bad_magic, long, b"GET / HTTP/1.1\r\n\r\n".to_vec()] {
+    for bytes in [
+        bad_flags,
+        bad_magic,
+        long,
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+    ] {
         let mut stream = server.connection();
         stream.write_all(&bytes).unwrap();
         // The server ends it, or has nothing to wait for.
@@ -110,14 +123,32 @@ fn unknown_options_are_answered_with_an_error_and_the_handshake_goes_on() {
         stream.read_exact(&mut reply).unwrap();
         assert_eq!(reply[..8], REPLY_MAGIC.to_be_bytes());
         assert_eq!(reply[8..12], number.to_be_bytes());
-        assert_eq!(reply[12..16], 0x8000_0001u32.to_be_bytes(), "NBD_REP_ERR_UNSUP");
+        assert_eq!(
+            reply[12..16],
+            0x8000_0001u32.to_be_bytes(),
+            "NBD_REP_ERR_UNSUP"
+        );
         let length = u32::from_be_bytes(reply[16..].try_into().unwrap());
         stream.read_exact(&mut vec![0; length as usize]).unwrap();
     }
     // An export that does not exist is an error as well; then the default one.
-    let refused =
-        Client::connect(server.connection(), &Options { export: "no such".into(), ..Options::default() });
-    assert!(matches!(refused, Err(ClientError::Refused { kind: 0x8000_0006, .. })), "{refused:?}");
+    let refused = Client::connect(
+        server.connection(),
+        &Options {
+            export: "no such".into(),
+            ..Options::default()
+        },
+    );
+    assert!(
+        matches!(
+            refused,
+            Err(ClientError::Refused {
+                kind: 0x8000_0006,
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
     stream.write_all(&option(GO, &[0, 0, 0, 0, 0, 0])).unwrap();
     let mut reply = [0; 20];
     stream.read_exact(&mut reply).unwrap();
@@ -149,12 +180,19 @@ fn requests_that_make_no_sense_are_invalid_and_the_connection_goes_on() {
         (0, 6, u64::MAX - 511, 512, ENOSPC),
         (0, 7, 0, 512, EINVAL),
     ] {
-        stream.write_all(&request(REQUEST, flags, command, offset, length)).unwrap();
+        stream
+            .write_all(&request(REQUEST, flags, command, offset, length))
+            .unwrap();
         let found = error_of(&mut stream);
-        assert_eq!(found, expected, "command {command}, flags {flags:#x}, {length} bytes at {offset}");
+        assert_eq!(
+            found, expected,
+            "command {command}, flags {flags:#x}, {length} bytes at {offset}"
+        );
     }
     // A write's payload comes in any case.
-    stream.write_all(&request(REQUEST, 0, 1, size, 512)).unwrap();
+    stream
+        .write_all(&request(REQUEST, 0, 1, size, 512))
+        .unwrap();
     stream.write_all(&[1; 512]).unwrap();
     assert_eq!(error_of(&mut stream), ENOSPC);
     stream.write_all(&request(REQUEST, 0, 3, 0, 0)).unwrap();
@@ -168,19 +206,44 @@ fn requests_that_make_no_sense_are_invalid_and_the_connection_goes_on() {
 fn the_longest_request_is_told_and_longer_ones_are_invalid() {
     let server = served();
     let mut client = server.client();
-    assert_eq!(client.properties().block_bytes.map(|blocks| blocks[2]), Some(32 << 20));
+    assert_eq!(
+        client.properties().block_bytes.map(|blocks| blocks[2]),
+        Some(32 << 20)
+    );
     let longest = pattern::bytes(0, 5, 32 * MIB);
     client.write(0, &longest, CommandFlags::empty()).unwrap();
     let mut found = vec![0; 32 * MIB];
     client.read(0, &mut found).unwrap();
     pattern::assert_same(&found, &longest, "the longest request");
-    client.submit(Command::Read, 0, (32 << 20) + 512, CommandFlags::empty(), &[]).unwrap();
-    assert_eq!(client.receive().unwrap().result.unwrap_err().code, ErrorCode::Invalid);
+    client
+        .submit(
+            Command::Read,
+            0,
+            (32 << 20) + 512,
+            CommandFlags::empty(),
+            &[],
+        )
+        .unwrap();
+    assert_eq!(
+        client.receive().unwrap().result.unwrap_err().code,
+        ErrorCode::Invalid
+    );
     let long = vec![1; 32 * MIB + 512];
-    let sent = client.submit(Command::Write, 0, long.len() as u32, CommandFlags::empty(), &long);
+    let sent = client.submit(
+        Command::Write,
+        0,
+        long.len() as u32,
+        CommandFlags::empty(),
+        &long,
+    );
     // The server may hang up rather than take so much in.
     let answer = sent.and_then(|_| client.receive());
-    assert!(answer.as_ref().map_or(true, |answer| answer.result.is_err()), "{answer:?}");
+    assert!(
+        answer
+            .as_ref()
+            .map_or(true, |answer| answer.result.is_err()),
+        "{answer:?}"
+    );
     let mut client = server.client();
     client.read(0, &mut found).unwrap();
     pattern::assert_same(&found, &longest, "after a request that was too long");
@@ -204,7 +267,10 @@ fn requests_that_break_off_or_have_a_bad_magic_end_the_connection_alone() {
     }
     let mut found = vec![1; 4096];
     server.client().read(0, &mut found).unwrap();
-    assert!(found.iter().all(|&byte| byte == 0), "half a write was carried out");
+    assert!(
+        found.iter().all(|&byte| byte == 0),
+        "half a write was carried out"
+    );
     serves(&server);
     server.stop_well();
 }
@@ -216,7 +282,8 @@ fn who_never_reads_answers_costs_little_and_holds_nobody_up() {
     let before = server.peak_bytes();
     let mut hogs: Vec<UnixStream> = (0..4).map(|_| opened(&server)).collect();
     for hog in &mut hogs {
-        hog.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+        hog.set_write_timeout(Some(Duration::from_millis(200)))
+            .unwrap();
         let mut sent = 0;
         // 16 GiB of answers, if they were all made.
         while sent < 4000 && hog.write_all(&request(REQUEST, 0, 0, 0, 4 << 20)).is_ok() {
@@ -225,7 +292,11 @@ fn who_never_reads_answers_costs_little_and_holds_nobody_up() {
     }
     serves(&server);
     let grown = server.peak_bytes() - before;
-    assert!(grown < 4 * 128 * MIB as u64, "{} MiB for four clients", grown >> 20);
+    assert!(
+        grown < 4 * 128 * MIB as u64,
+        "{} MiB for four clients",
+        grown >> 20
+    );
     drop(hogs);
     serves(&server);
     server.stop_well();
@@ -244,7 +315,10 @@ fn a_thousand_connections_opened_and_dropped_leave_nothing() {
                 let _ = stream.write_all(&FLAGS[..number % 5]);
             }
         }
-        assert!(server.peak_bytes() - before < 256 * MIB as u64, "round {round}");
+        assert!(
+            server.peak_bytes() - before < 256 * MIB as u64,
+            "round {round}"
+        );
     }
     let begun = Instant::now();
     while server.status()["clients"] != 0 {
@@ -263,8 +337,12 @@ fn a_client_that_is_killed_in_the_midst_of_it_harms_nobody() {
         for number in 0..64u64 {
             let payload = pattern::bytes(number << 16, round, 1 << 16);
             let at = 16 * MIB as u64 + (number << 16);
-            client.submit(Command::Write, at, 1 << 16, CommandFlags::empty(), &payload).unwrap();
-            client.submit(Command::Read, at, 1 << 16, CommandFlags::empty(), &[]).unwrap();
+            client
+                .submit(Command::Write, at, 1 << 16, CommandFlags::empty(), &payload)
+                .unwrap();
+            client
+                .submit(Command::Read, at, 1 << 16, CommandFlags::empty(), &[])
+                .unwrap();
         }
         // Unread answers make the socket end with a reset.
         drop(client);
@@ -304,7 +382,11 @@ fn noise_on_the_socket_is_survived() {
     let server = served();
     for seed in 0..100 {
         let mut random = Seed(seed).stream("noise");
-        let mut stream = if seed % 2 == 0 { server.connection() } else { opened(&server) };
+        let mut stream = if seed % 2 == 0 {
+            server.connection()
+        } else {
+            opened(&server)
+        };
         let length = random.below(2000) as usize;
         let noise: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
         let _ = stream.write_all(&noise);

@@ -47,7 +47,10 @@ struct Pending {
 
 impl Expected {
     fn new(size_bytes: u64) -> Expected {
-        Expected { versions: vec![vec![0]; size_bytes as usize / SECTOR], latest: 0 }
+        Expected {
+            versions: vec![vec![0]; size_bytes as usize / SECTOR],
+            latest: 0,
+        }
     }
 
     fn begun(&mut self, pending: &Pending) {
@@ -75,9 +78,14 @@ impl Expected {
             let offset = (chunk * found.len()) as u64;
             let found = &mut found[..sectors.len() * SECTOR];
             client.read(offset, found).unwrap();
-            for (index, (versions, found)) in sectors.iter_mut().zip(found.chunks(SECTOR)).enumerate() {
+            for (index, (versions, found)) in
+                sectors.iter_mut().zip(found.chunks(SECTOR)).enumerate()
+            {
                 let at = offset + (index * SECTOR) as u64;
-                let holds = versions.iter().copied().find(|&version| content(at, version) == found);
+                let holds = versions
+                    .iter()
+                    .copied()
+                    .find(|&version| content(at, version) == found);
                 let first = u64::from_le_bytes(found[..8].try_into().unwrap());
                 *versions = vec![holds.unwrap_or_else(|| {
                     panic!(
@@ -92,7 +100,11 @@ impl Expected {
 }
 
 fn content(at: u64, version: u64) -> Vec<u8> {
-    if version == 0 { vec![0; SECTOR] } else { pattern::bytes(at, version, SECTOR) }
+    if version == 0 {
+        vec![0; SECTOR]
+    } else {
+        pattern::bytes(at, version, SECTOR)
+    }
 }
 
 /// A client that writes at random.
@@ -120,30 +132,61 @@ impl Writer<'_> {
             5..8 => (Command::Write, CommandFlags::FORCE_UNIT_ACCESS),
             _ => (Command::Write, CommandFlags::empty()),
         };
-        if self.pending.values().any(|other| first < other.first + other.count && other.first < first + count)
+        if self
+            .pending
+            .values()
+            .any(|other| first < other.first + other.count && other.first < first + count)
         {
             return;
         }
         self.expected.latest += 1;
-        let version = if command == Command::Write { self.expected.latest } else { 0 };
-        let pending = Pending { command, first, count, version };
+        let version = if command == Command::Write {
+            self.expected.latest
+        } else {
+            0
+        };
+        let pending = Pending {
+            command,
+            first,
+            count,
+            version,
+        };
         self.expected.begun(&pending);
         let (offset, length) = ((first * SECTOR) as u64, count * SECTOR);
-        let payload =
-            if command == Command::Write { pattern::bytes(offset, version, length) } else { Vec::new() };
-        let cookie = self.client.submit(command, offset, length as u32, flags, &payload).unwrap();
+        let payload = if command == Command::Write {
+            pattern::bytes(offset, version, length)
+        } else {
+            Vec::new()
+        };
+        let cookie = self
+            .client
+            .submit(command, offset, length as u32, flags, &payload)
+            .unwrap();
         self.pending.insert(cookie, pending);
     }
 
     fn flush(&mut self) {
-        let cookie = self.client.submit(Command::Flush, 0, 0, CommandFlags::empty(), &[]).unwrap();
+        let cookie = self
+            .client
+            .submit(Command::Flush, 0, 0, CommandFlags::empty(), &[])
+            .unwrap();
         let version = 0;
-        self.pending.insert(cookie, Pending { command: Command::Flush, first: 0, count: 0, version });
+        self.pending.insert(
+            cookie,
+            Pending {
+                command: Command::Flush,
+                first: 0,
+                count: 0,
+                version,
+            },
+        );
     }
 
     /// Takes one answer; false if the server is no more.
     fn receive(&mut self) -> bool {
-        let Ok(answer) = self.client.receive() else { return false };
+        let Ok(answer) = self.client.receive() else {
+            return false;
+        };
         let pending = self.pending.remove(&answer.cookie).unwrap();
         assert_eq!(answer.result, Ok(()), "{pending:?}");
         self.expected.answered(&pending);
@@ -160,14 +203,21 @@ fn write_and_kill(
 ) -> Option<String> {
     let answers = random.below(120);
     let client = server.client();
-    let mut writer = Writer { client, expected, pending: HashMap::new(), random };
+    let mut writer = Writer {
+        client,
+        expected,
+        pending: HashMap::new(),
+        random,
+    };
     for _ in 0..answers {
         while writer.pending.len() < in_flight {
             writer.submit();
         }
         assert!(writer.receive(), "the server has ended by itself");
     }
-    let gears = server.status()["exports"][0]["health"]["gears"][0]["gear"].as_str().map(str::to_owned);
+    let gears = server.status()["exports"][0]["health"]["gears"][0]["gear"]
+        .as_str()
+        .map(str::to_owned);
     for _ in 0..in_flight {
         writer.submit();
     }
@@ -181,7 +231,13 @@ fn write_and_kill(
 /// Begins a server and kills it, perhaps before it has begun to serve.
 fn begin_and_kill(place: &Place, random: &mut Random) {
     let mut server = std::process::Command::new(env!("CARGO_BIN_EXE_fullstroke"))
-        .args(["serve", &place.stack(), "--no-delay", "--socket", &place.name("nbd")])
+        .args([
+            "serve",
+            &place.stack(),
+            "--no-delay",
+            "--socket",
+            &place.name("nbd"),
+        ])
         .args(["--store", &text(&place.path("store"))])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -242,7 +298,12 @@ fn survives_kills_with(volume: Volume, in_flight: &[usize]) -> Vec<String> {
         }
     }
     let server = place.serve_stored();
-    assert_eq!(server.notes(), &[] as &[serde_json::Value], "{}", volume.name);
+    assert_eq!(
+        server.notes(),
+        &[] as &[serde_json::Value],
+        "{}",
+        volume.name
+    );
     server.stop_well();
     gears
 }
@@ -252,7 +313,11 @@ fn survives_kills_in_gears(volume: Volume) {
     // One at a time lets it fall, many let it rise.
     let gears = survives_kills_with(volume, &[1, 1, IN_FLIGHT]);
     eprintln!("{}: killed in {gears:?}", volume.name);
-    assert!(gears.iter().any(|gear| gear != "high"), "{}: {gears:?}", volume.name);
+    assert!(
+        gears.iter().any(|gear| gear != "high"),
+        "{}: {gears:?}",
+        volume.name
+    );
 }
 
 #[test]

@@ -35,7 +35,8 @@ trait Peek {
 impl Peek for UnixStream {
     fn peek_nothing(&self) -> bool {
         let mut flags = rustix::event::PollFd::new(self, rustix::event::PollFlags::IN);
-        rustix::event::poll(std::slice::from_mut(&mut flags), Some(&Default::default())).unwrap() == 0
+        rustix::event::poll(std::slice::from_mut(&mut flags), Some(&Default::default())).unwrap()
+            == 0
     }
 }
 
@@ -43,7 +44,15 @@ impl Peek for UnixStream {
 fn zeroes_that_must_be_allocated_are_written_in_parts_between_the_requests_of_others() {
     let server = Place::new(RAID5, 32).serve(&["--speed", "1"]);
     let mut zeroing = server.client();
-    zeroing.submit(Command::WriteZeroes, 0, 96 << 20, CommandFlags::NO_HOLE, &[]).unwrap();
+    zeroing
+        .submit(
+            Command::WriteZeroes,
+            0,
+            96 << 20,
+            CommandFlags::NO_HOLE,
+            &[],
+        )
+        .unwrap();
     let mut times = meanwhile(&server, &mut zeroing);
     assert!(zeroing.receive().unwrap().result.is_ok());
     assert!(times.len() > 2, "{times:?}");
@@ -60,14 +69,18 @@ fn long_zeroes_leave_zeroes_and_nothing_else() {
         let server = Place::new(volume, 16).serve(&["--no-delay"]);
         let mut client = server.client();
         let size = client.properties().size_bytes as usize;
-        for (flags, offset, length) in
-            [(CommandFlags::NO_HOLE, 4 * MIB + 700, 9 * MIB + 11), (NONE, 300, 7 * MIB), (NONE, MIB, 6 * MIB)]
-        {
+        for (flags, offset, length) in [
+            (CommandFlags::NO_HOLE, 4 * MIB + 700, 9 * MIB + 11),
+            (NONE, 300, 7 * MIB),
+            (NONE, MIB, 6 * MIB),
+        ] {
             let data = pattern::bytes(0, 1, size);
             data.chunks(MIB).zip(0..).for_each(|(chunk, number)| {
                 client.write(number * MIB as u64, chunk, NONE).unwrap();
             });
-            client.write_zeroes(offset as u64, length as u32, flags).unwrap();
+            client
+                .write_zeroes(offset as u64, length as u32, flags)
+                .unwrap();
             let mut expected = data;
             expected[offset..offset + length].fill(0);
             let mut found = vec![0; size];
@@ -90,9 +103,13 @@ fn a_write_that_overtakes_a_trim_keeps_its_bytes() {
     let data = pattern::bytes(0, 1, 32 * MIB);
     for round in 0..4u64 {
         for number in 0..size / data.len() as u64 {
-            client.write(number * data.len() as u64, &data, NONE).unwrap();
+            client
+                .write(number * data.len() as u64, &data, NONE)
+                .unwrap();
         }
-        client.submit(Command::Trim, 0, size as u32, NONE, &[]).unwrap();
+        client
+            .submit(Command::Trim, 0, size as u32, NONE, &[])
+            .unwrap();
         let mut others = server.client();
         let at = |number: u64| ((number * 13 + round) % (size >> 20)) << 20;
         for number in 0..16 {
@@ -104,7 +121,12 @@ fn a_write_that_overtakes_a_trim_keeps_its_bytes() {
         }
         assert!(client.receive().unwrap().result.is_ok());
         let extents = client.status(size - (1 << 20), 1 << 20, NONE).unwrap();
-        assert!(extents.iter().any(|extent| extent.state.contains(Allocation::HOLE)), "{extents:?}");
+        assert!(
+            extents
+                .iter()
+                .any(|extent| extent.state.contains(Allocation::HOLE)),
+            "{extents:?}"
+        );
     }
     server.scrub();
     server.stop_well();
@@ -126,20 +148,30 @@ fn bytes_need_not_fit_the_sectors() {
             match version % 5 {
                 0 => {
                     part.fill(0);
-                    client.write_zeroes(offset as u64, length as u32, NONE).unwrap();
+                    client
+                        .write_zeroes(offset as u64, length as u32, NONE)
+                        .unwrap();
                 }
                 1 => {
                     part.fill(0);
-                    client.write_zeroes(offset as u64, length as u32, CommandFlags::NO_HOLE).unwrap();
+                    client
+                        .write_zeroes(offset as u64, length as u32, CommandFlags::NO_HOLE)
+                        .unwrap();
                 }
                 _ => {
                     part.fill(version as u8);
-                    client.write(offset as u64, part, CommandFlags::FORCE_UNIT_ACCESS).unwrap();
+                    client
+                        .write(offset as u64, part, CommandFlags::FORCE_UNIT_ACCESS)
+                        .unwrap();
                 }
             }
             let mut found = vec![1; length + 200];
             client.read(offset as u64, &mut found).unwrap();
-            pattern::assert_same(&found, &expected[offset..offset + length + 200], volume.name);
+            pattern::assert_same(
+                &found,
+                &expected[offset..offset + length + 200],
+                volume.name,
+            );
         }
         // A trim keeps what it only touches.
         client.trim(1000, 10).unwrap();
@@ -159,15 +191,22 @@ fn clients_are_served_while_redundancy_is_compared_and_told_how_far_it_is() {
     let server = place.serve(&["--no-delay"]);
     let mut client = server.client();
     let data = pattern::bytes(0, 1, 32 * MIB);
-    (0..16).for_each(|number| client.write(number * data.len() as u64, &data, NONE).unwrap());
+    (0..16).for_each(|number| {
+        client
+            .write(number * data.len() as u64, &data, NONE)
+            .unwrap()
+    });
     let socket = server.socket();
-    let scrub =
-        std::thread::spawn(move || crate::common::success(&["ctl", socket.to_str().unwrap(), "scrub"]));
+    let scrub = std::thread::spawn(move || {
+        crate::common::success(&["ctl", socket.to_str().unwrap(), "scrub"])
+    });
     let begun = Instant::now();
     let mut seen = false;
     while !scrub.is_finished() {
         client.read(0, &mut [0; 4096]).unwrap();
-        seen |= server.status()["exports"][0]["scrubbed_share"].as_f64().is_some_and(|share| share < 1.0);
+        seen |= server.status()["exports"][0]["scrubbed_share"]
+            .as_f64()
+            .is_some_and(|share| share < 1.0);
         assert!(begun.elapsed() < PATIENCE);
     }
     assert!(seen, "no progress was told");

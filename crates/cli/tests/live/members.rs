@@ -23,9 +23,16 @@ impl Mirror {
         let mut client = server.client();
         let bytes = pattern::bytes(0, 1, client.properties().size_bytes as usize);
         for (index, part) in bytes.chunks(1 << 20).enumerate() {
-            client.write((index << 20) as u64, part, CommandFlags::empty()).unwrap();
+            client
+                .write((index << 20) as u64, part, CommandFlags::empty())
+                .unwrap();
         }
-        Mirror { client, bytes, random: pattern::random("members"), version: 1 }
+        Mirror {
+            client,
+            bytes,
+            random: pattern::random("members"),
+            version: 1,
+        }
     }
 
     fn extent(&mut self) -> (usize, usize) {
@@ -38,15 +45,29 @@ impl Mirror {
     fn write(&mut self) {
         let (offset, length) = self.extent();
         self.version += 1;
-        pattern::fill(offset as u64, self.version, &mut self.bytes[offset..][..length]);
-        self.client.write(offset as u64, &self.bytes[offset..][..length], CommandFlags::empty()).unwrap();
+        pattern::fill(
+            offset as u64,
+            self.version,
+            &mut self.bytes[offset..][..length],
+        );
+        self.client
+            .write(
+                offset as u64,
+                &self.bytes[offset..][..length],
+                CommandFlags::empty(),
+            )
+            .unwrap();
     }
 
     fn read(&mut self) {
         let (offset, length) = self.extent();
         let mut found = vec![0; length];
         self.client.read(offset as u64, &mut found).unwrap();
-        pattern::assert_same(&found, &self.bytes[offset..][..length], &format!("read at {offset}"));
+        pattern::assert_same(
+            &found,
+            &self.bytes[offset..][..length],
+            &format!("read at {offset}"),
+        );
     }
 
     fn read_all(&mut self, when: &str) {
@@ -69,14 +90,20 @@ fn fails_and_is_rebuilt(volume: Volume) {
     let mut mirror = Mirror::new(&server);
     for (failed, drive) in (1..).zip(volume.expendable) {
         let message = server.ctl(&["fail", drive]);
-        assert!(message.contains(&format!("drive {drive} has failed")), "{message}");
+        assert!(
+            message.contains(&format!("drive {drive} has failed")),
+            "{message}"
+        );
         assert_eq!(count(&server.states(), "failed"), failed);
         mirror.read_all(&format!("{} without {drive}", volume.name));
         (0..50).for_each(|_| mirror.write());
         mirror.read_all(&format!("{} written without {drive}", volume.name));
     }
     // 4 MiB take 20 s of the world's time, and 0.1 s of ours: long enough for requests in between, unless this host pauses.
-    volume.expendable.iter().for_each(|drive| drop(server.ctl(&["restore", drive, "--rate", "200KiB"])));
+    volume
+        .expendable
+        .iter()
+        .for_each(|drive| drop(server.ctl(&["restore", drive, "--rate", "200KiB"])));
     assert_eq!(count(&server.states(), "failed"), 0);
     while count(&server.states(), "alive") < server.states().len() {
         for _ in 0..10 {
@@ -116,7 +143,10 @@ fn drives_whose_cables_fell_out_come_back_with_their_bytes() {
     server.ctl(&["fail", "0"]);
     server.ctl(&["fail", "3"]);
     let message = server.ctl(&["restore", "3", "--re-add"]);
-    assert!(message.contains("drive 3 is back with its bytes"), "{message}");
+    assert!(
+        message.contains("drive 3 is back with its bytes"),
+        "{message}"
+    );
     mirror.read_all("degraded again");
     server.ctl(&["restore", "0", "--re-add"]);
     assert_eq!(count(&server.states(), "alive"), server.states().len());
@@ -126,9 +156,13 @@ fn drives_whose_cables_fell_out_come_back_with_their_bytes() {
     server.ctl(&["fail", "1"]);
     mirror.write();
     let socket = server.socket();
-    let refused = crate::common::fullstroke(&["ctl", socket.to_str().unwrap(), "restore", "1", "--re-add"]);
+    let refused =
+        crate::common::fullstroke(&["ctl", socket.to_str().unwrap(), "restore", "1", "--re-add"]);
     assert_ne!(refused.status.code(), Some(0));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("restore it as an empty one"), "{refused:?}");
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("restore it as an empty one"),
+        "{refused:?}"
+    );
     mirror.read_all("still degraded");
     server.stop_well();
 }
@@ -139,12 +173,20 @@ fn is_input_output_error(result: Result<(), ClientError>) -> bool {
 
 #[test]
 fn what_is_lost_is_an_error_and_never_wrong() {
-    for (volume, drives) in [(RAID0, &["1"][..]), (RAID5, &["0", "3"]), (RAID6, &["0", "1", "5"])] {
+    for (volume, drives) in [
+        (RAID0, &["1"][..]),
+        (RAID5, &["0", "3"]),
+        (RAID6, &["0", "1", "5"]),
+    ] {
         let server = Place::new(volume, 4).serve(&["--no-delay"]);
         let mut mirror = Mirror::new(&server);
         let refused = drives.iter().any(|drive| {
-            let answer =
-                crate::common::fullstroke(&["ctl", server.socket().to_str().unwrap(), "fail", drive]);
+            let answer = crate::common::fullstroke(&[
+                "ctl",
+                server.socket().to_str().unwrap(),
+                "fail",
+                drive,
+            ]);
             answer.status.code() != Some(0)
         });
         if refused {
@@ -179,7 +221,10 @@ fn orders_that_make_no_sense_change_nothing() {
         (&["fail", "5"][..], "there are: 0, 1, 2, 3, 4"),
         (&["fail", "0.1"], "there is no drive `0.1`"),
         (&["restore", "2"], ""),
-        (&["fail", "1", "--export", "other"], "there is no export `other`"),
+        (
+            &["fail", "1", "--export", "other"],
+            "there is no export `other`",
+        ),
     ] {
         let message = server.ctl_refused(order);
         assert!(message.contains(part), "{order:?}: {message}");
@@ -242,7 +287,9 @@ fn a_drive_that_was_rebuilt_is_alive_whatever_the_stack_file_says() {
     assert_eq!(count(&server.states(), "alive"), 4);
     mirror.read_all("started again");
     let ios = |server: &Server| {
-        server.status()["exports"][0]["drives"][1]["ios"].as_u64().expect("drives count their I/O")
+        server.status()["exports"][0]["drives"][1]["ios"]
+            .as_u64()
+            .expect("drives count their I/O")
     };
     assert!(ios(&server) > 0, "the drive is read");
     server.ctl(&["fail", "1"]);
@@ -261,7 +308,10 @@ fn beyond_its_redundancy_a_volume_stays_failed_until_the_loss_is_accepted() {
     assert!(server.ctl(&["status"]).contains("\nfailed\n"));
     for drive in ["1", "3"] {
         let reason = server.ctl_refused(&["restore", drive]);
-        assert!(reason.contains("has failed") && reason.contains("--accept-data-loss"), "{reason}");
+        assert!(
+            reason.contains("has failed") && reason.contains("--accept-data-loss"),
+            "{reason}"
+        );
     }
     let mut right = 0;
     let mut look = |mirror: &mut Mirror, when: &str| {
@@ -284,12 +334,23 @@ fn beyond_its_redundancy_a_volume_stays_failed_until_the_loss_is_accepted() {
     server.ctl(&["restore", "1", "--accept-data-loss"]);
     server.wait_for_rebuild();
     assert!(server.ctl(&["status"]).contains("\ndegraded, data lost\n"));
-    assert_eq!(look(&mut mirror, "degraded"), lost, "what is lost stays an error");
+    assert_eq!(
+        look(&mut mirror, "degraded"),
+        lost,
+        "what is lost stays an error"
+    );
     server.ctl(&["restore", "3"]);
     server.wait_for_rebuild();
-    assert_eq!(look(&mut mirror, "whole again"), lost, "what is lost stays an error");
+    assert_eq!(
+        look(&mut mirror, "whole again"),
+        lost,
+        "what is lost stays an error"
+    );
     for (index, part) in mirror.bytes.chunks(1 << 20).enumerate() {
-        mirror.client.write((index << 20) as u64, part, CommandFlags::empty()).unwrap();
+        mirror
+            .client
+            .write((index << 20) as u64, part, CommandFlags::empty())
+            .unwrap();
     }
     mirror.read_all("written again");
     server.scrub();
@@ -304,7 +365,10 @@ fn the_speed_of_rebuilds_is_bounded_while_they_go_on_and_after_a_restart() {
     let mut mirror = Mirror::new(&server);
     server.ctl(&["fail", "2"]);
     let message = server.ctl(&["speed", "--max", "10KiB", "--min", "5KiB"]);
-    assert!(message.contains("10KiB a second at most") && message.contains("below 5KiB"), "{message}");
+    assert!(
+        message.contains("10KiB a second at most") && message.contains("below 5KiB"),
+        "{message}"
+    );
     server.ctl(&["restore", "2"]);
     mirror.write();
     assert_eq!(server.states()[2], "rebuilding");
@@ -332,8 +396,14 @@ fn the_status_says_how_fast_a_rebuild_is_and_how_long_it_takes() {
     let begun = Instant::now();
     loop {
         let status = server.ctl(&["status"]);
-        let line = status.lines().find(|line| line.starts_with("rebuilding 2: ")).map(str::to_owned);
-        if line.as_ref().is_some_and(|line| line.contains(" MB/s, ") && line.ends_with(" s left")) {
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("rebuilding 2: "))
+            .map(str::to_owned);
+        if line
+            .as_ref()
+            .is_some_and(|line| line.contains(" MB/s, ") && line.ends_with(" s left"))
+        {
             break;
         }
         assert!(begun.elapsed().as_secs() < 20, "{status}");

@@ -17,7 +17,9 @@ fn fill(server: &Server) -> Vec<u8> {
     let mut client = server.client();
     let bytes = pattern::bytes(0, 1, client.properties().size_bytes as usize);
     for (index, part) in bytes.chunks(MIB).enumerate() {
-        client.write((index * MIB) as u64, part, CommandFlags::empty()).unwrap();
+        client
+            .write((index * MIB) as u64, part, CommandFlags::empty())
+            .unwrap();
     }
     bytes
 }
@@ -26,14 +28,20 @@ fn assert_holds(server: &Server, bytes: &[u8], when: &str) {
     let mut client = server.client();
     let mut found = vec![0; MIB];
     for (index, expected) in bytes.chunks(MIB).enumerate() {
-        client.read((index * MIB) as u64, &mut found[..expected.len()]).unwrap();
+        client
+            .read((index * MIB) as u64, &mut found[..expected.len()])
+            .unwrap();
         pattern::assert_same(&found[..expected.len()], expected, when);
     }
 }
 
 fn flip(place: &Place, member: &str, at: u64) {
     let path = place.path("store").join(format!("member-{member}.img"));
-    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
     let mut byte = [0];
     file.read_exact_at(&mut byte, at).unwrap();
     file.write_all_at(&[!byte[0]], at).unwrap();
@@ -43,7 +51,10 @@ fn flip(place: &Place, member: &str, at: u64) {
 fn scrub(server: &Server, options: &[&str]) -> (Option<i32>, String) {
     let socket = text(&server.socket());
     let output = fullstroke(&[&["ctl", socket.as_str(), "scrub"], options].concat());
-    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    (
+        output.status.code(),
+        String::from_utf8(output.stdout).unwrap(),
+    )
 }
 
 /// The byte at `at` of `member` holds redundancy.
@@ -57,10 +68,19 @@ fn is_repaired(volume: Volume, member: &str, at: u64) {
     let name = volume.name;
     let found = format!("drive {member} from sector {}", at / 512);
     let (status, message) = scrub(&server, &[]);
-    assert!(status == Some(1) && message.contains("1 sectors of redundancy are wrong"), "{name}: {message}");
-    assert!(message.contains(&found) && message.contains("scrub --repair"), "{name}: {message}");
+    assert!(
+        status == Some(1) && message.contains("1 sectors of redundancy are wrong"),
+        "{name}: {message}"
+    );
+    assert!(
+        message.contains(&found) && message.contains("scrub --repair"),
+        "{name}: {message}"
+    );
     let (status, message) = scrub(&server, &["--repair"]);
-    assert!(status == Some(0) && message.contains("1 sectors of redundancy were wrong"), "{name}: {message}");
+    assert!(
+        status == Some(0) && message.contains("1 sectors of redundancy were wrong"),
+        "{name}: {message}"
+    );
     assert!(message.contains(&found), "{name}: {message}");
     server.scrub();
     for drive in volume.expendable {
@@ -69,7 +89,11 @@ fn is_repaired(volume: Volume, member: &str, at: u64) {
     assert_holds(&server, &bytes, name);
     let (status, message) = scrub(&server, &["--repair"]);
     let left_out = volume.name != "raid1";
-    assert_eq!((status, message.contains("left as it is")), (Some(0), left_out), "{name}: {message}");
+    assert_eq!(
+        (status, message.contains("left as it is")),
+        (Some(0), left_out),
+        "{name}: {message}"
+    );
     server.stop_well();
 }
 
@@ -84,19 +108,39 @@ fn a_flipped_byte_of_redundancy_is_found_and_repaired() {
 
 #[test]
 fn a_store_on_a_read_only_mount_is_served_read_only_also_after_a_kill() {
-    for (volume, failed) in [(RAID1, None), (RAID5, None), (RAID5, Some("1")), (NESTED, None)] {
+    for (volume, failed) in [
+        (RAID1, None),
+        (RAID5, None),
+        (RAID5, Some("1")),
+        (NESTED, None),
+    ] {
         let place = Place::new(volume, 4);
         let server = place.serve_stored();
-        failed.iter().for_each(|drive| drop(server.ctl(&["fail", drive])));
+        failed
+            .iter()
+            .for_each(|drive| drop(server.ctl(&["fail", drive])));
         let bytes = fill(&server);
         server.kill();
-        let Some(server) = place.serve_from_read_only_mount(&["--read-only"]) else { return };
+        let Some(server) = place.serve_from_read_only_mount(&["--read-only"]) else {
+            return;
+        };
         assert_holds(&server, &bytes, volume.name);
         let mut client = server.client();
-        assert!(client.write(0, &[1; 512], CommandFlags::empty()).is_err(), "{}", volume.name);
+        assert!(
+            client.write(0, &[1; 512], CommandFlags::empty()).is_err(),
+            "{}",
+            volume.name
+        );
         client.flush().unwrap();
-        let drive = server.status()["exports"][0]["drives"][0]["name"].as_str().unwrap().to_owned();
-        assert!(server.ctl_refused(&["fail", &drive]).contains("--read-only"));
+        let drive = server.status()["exports"][0]["drives"][0]["name"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        assert!(
+            server
+                .ctl_refused(&["fail", &drive])
+                .contains("--read-only")
+        );
         let scrubbed = scrub(&server, &[]);
         assert_eq!(scrubbed.0, Some(0), "{scrubbed:?}");
         server.stop_well();
@@ -111,14 +155,21 @@ fn a_store_on_a_read_only_mount_is_served_read_only_also_after_a_kill() {
 fn a_store_that_is_not_there_is_not_made_to_be_served_read_only() {
     let place = Place::new(RAID5, 4);
     let message = place.serve_refused(&["--read-only", "--store", &place.name("store")]);
-    assert!(message.contains("holds no store") && message.contains("writing"), "{message}");
+    assert!(
+        message.contains("holds no store") && message.contains("writing"),
+        "{message}"
+    );
     assert!(!place.path("store").exists());
 }
 
 #[test]
 fn what_is_served_read_only_is_not_repaired() {
     let server = Place::new(RAID5, 4).serve(&["--no-delay", "--read-only"]);
-    assert!(server.ctl_refused(&["scrub", "--repair"]).contains("--read-only"));
+    assert!(
+        server
+            .ctl_refused(&["scrub", "--repair"])
+            .contains("--read-only")
+    );
     server.scrub();
     server.stop_well();
 }
@@ -129,18 +180,32 @@ fn what_a_kill_has_left_is_compared_behind_and_the_status_says_how_far_it_is() {
     let server = place.serve_stored();
     fill(&server);
     server.kill();
-    let server = place.serve(&["--no-delay", "--store", &place.name("store"), "--metrics", "127.0.0.1:0"]);
+    let server = place.serve(&[
+        "--no-delay",
+        "--store",
+        &place.name("store"),
+        "--metrics",
+        "127.0.0.1:0",
+    ]);
     let comparing = |status: &Value| status["exports"][0]["health"]["comparing"].clone();
     let first = comparing(&server.status());
-    let (left, of) = (first["left_bytes"].as_u64().unwrap(), first["of_bytes"].as_u64().unwrap());
+    let (left, of) = (
+        first["left_bytes"].as_u64().unwrap(),
+        first["of_bytes"].as_u64().unwrap(),
+    );
     assert!(0 < left && left <= of && of <= (4 * 96) << 20, "{first}");
     let shown = server.ctl(&["status"]);
-    assert!(shown.contains("comparing redundancy after a kill: "), "{shown}");
+    assert!(
+        shown.contains("comparing redundancy after a kill: "),
+        "{shown}"
+    );
     let begun = Instant::now();
     let mut before = left;
     loop {
         let now = comparing(&server.status());
-        let Some(left) = now["left_bytes"].as_u64() else { break };
+        let Some(left) = now["left_bytes"].as_u64() else {
+            break;
+        };
         assert!(left <= before && begun.elapsed() < PATIENCE, "{now}");
         before = left;
         std::thread::sleep(Duration::from_millis(5));

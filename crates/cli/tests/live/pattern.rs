@@ -25,9 +25,17 @@ pub fn bytes(offset_bytes: u64, version: u64, length: usize) -> Vec<u8> {
 /// Requires that two runs of bytes are the same, and says where they are not.
 pub fn assert_same(found: &[u8], expected: &[u8], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
-    if let Some(at) = found.iter().zip(expected).position(|(found, expected)| found != expected) {
+    if let Some(at) = found
+        .iter()
+        .zip(expected)
+        .position(|(found, expected)| found != expected)
+    {
         let from = at & !7;
         let end = (from + 8).min(found.len());
-        panic!("{what}: byte {at}: found {:x?}; expected {:x?}", &found[from..end], &expected[from..end]);
+        panic!(
+            "{what}: byte {at}: found {:x?}; expected {:x?}",
+            &found[from..end],
+            &expected[from..end]
+        );
     }
 }

@@ -12,7 +12,9 @@ pub fn installed(programs: &[&str]) -> bool {
 }
 
 fn is_installed(program: &str) -> bool {
-    let found = command("sh").args(["-c", "command -v \"$0\"", program]).output();
+    let found = command("sh")
+        .args(["-c", "command -v \"$0\"", program])
+        .output();
     found.is_ok_and(|output| output.status.success())
 }
 
@@ -31,13 +33,23 @@ pub fn command(program: &str) -> Command {
 
 /// Runs a program to its end.
 pub fn run(program: &str, arguments: &[&str]) -> Output {
-    command(program).args(arguments).output().unwrap_or_else(|error| panic!("{program}: {error}"))
+    command(program)
+        .args(arguments)
+        .output()
+        .unwrap_or_else(|error| panic!("{program}: {error}"))
 }
 
 /// What a program prints when it succeeds.
 pub fn output(program: &str, arguments: &[&str]) -> String {
     let output = run(program, arguments);
-    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{program} {arguments:?}: {}\n{out}\n{error}", output.status);
+    let (out, error) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {}\n{out}\n{error}",
+        output.status
+    );
     out.into_owned()
 }

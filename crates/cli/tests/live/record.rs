@@ -104,7 +104,8 @@ fn load(server: &Server, clients: u64, requests: u64) {
                 let sectors = client.properties().size_bytes / 512;
                 for request in 0..requests {
                     let count = 1 + random.below(100);
-                    let (offset, length) = (random.below(sectors - count) * 512, count as u32 * 512);
+                    let (offset, length) =
+                        (random.below(sectors - count) * 512, count as u32 * 512);
                     let (command, flags) = match random.below(12) {
                         0 => (Command::Flush, CommandFlags::empty()),
                         1 => (Command::Trim, CommandFlags::empty()),
@@ -113,9 +114,19 @@ fn load(server: &Server, clients: u64, requests: u64) {
                         4..7 => (Command::Write, CommandFlags::empty()),
                         _ => (Command::Read, CommandFlags::empty()),
                     };
-                    let (offset, length) = if command == Command::Flush { (0, 0) } else { (offset, length) };
-                    let payload = if command == Command::Write { vec![9; length as usize] } else { vec![] };
-                    client.submit(command, offset, length, flags, &payload).unwrap();
+                    let (offset, length) = if command == Command::Flush {
+                        (0, 0)
+                    } else {
+                        (offset, length)
+                    };
+                    let payload = if command == Command::Write {
+                        vec![9; length as usize]
+                    } else {
+                        vec![]
+                    };
+                    client
+                        .submit(command, offset, length, flags, &payload)
+                        .unwrap();
                     while client.in_flight() >= if request + 1 == requests { 1 } else { 8 } {
                         assert_eq!(client.receive().unwrap().result, Ok(()));
                     }
@@ -147,9 +158,18 @@ fn recorded(volume: Volume, pace: &[&str], clients: u64, orders: bool) -> Place 
 }
 
 fn replay(place: &Place, record: &str) -> (Option<i32>, String, String) {
-    let output = fullstroke(&["run", &place.stack(), "--replay-decisions", &place.name(record)]);
+    let output = fullstroke(&[
+        "run",
+        &place.stack(),
+        "--replay-decisions",
+        &place.name(record),
+    ]);
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
 }
 
 fn is_decided_again(volume: Volume, pace: &[&str], clients: u64, orders: bool) {
@@ -157,7 +177,10 @@ fn is_decided_again(volume: Volume, pace: &[&str], clients: u64, orders: bool) {
     let (status, said, error) = replay(&place, "record.parquet");
     let case = format!("{} {pace:?}, {clients} clients: {said}{error}", volume.name);
     assert_eq!(status, Some(0), "{case}");
-    assert!(said.contains("the same decisions in the same order for all"), "{case}");
+    assert!(
+        said.contains("the same decisions in the same order for all"),
+        "{case}"
+    );
     assert_eq!(said.contains("and 2 orders to members"), orders, "{case}");
 }
 
@@ -184,16 +207,29 @@ fn another_decision_is_named_and_status_1() {
     rewrite(&record, &place.path("same.parquet"), |_| {});
     assert_eq!(replay(&place, "same.parquet").0, Some(0));
     rewrite(&record, &place.path("moved.parquet"), |rows| {
-        let row = rows[10..].iter_mut().find(|row| row.operation == "read").unwrap();
-        row.start = if row.start < 10_000 { row.start + 9_000 } else { row.start - 9_000 };
+        let row = rows[10..]
+            .iter_mut()
+            .find(|row| row.operation == "read")
+            .unwrap();
+        row.start = if row.start < 10_000 {
+            row.start + 9_000
+        } else {
+            row.start - 9_000
+        };
     });
-    rewrite(&record, &place.path("later.parquet"), |rows| rows[20].decisions ^= 1);
+    rewrite(&record, &place.path("later.parquet"), |rows| {
+        rows[20].decisions ^= 1
+    });
     for name in ["moved.parquet", "later.parquet"] {
         let (status, said, error) = replay(&place, name);
         assert_eq!((status, error.as_str()), (Some(1), ""), "{said}");
         assert!(said.contains("the first that was not is request"), "{said}");
     }
-    assert!(replay(&place, "later.parquet").1.starts_with("59 of 60 requests"));
+    assert!(
+        replay(&place, "later.parquet")
+            .1
+            .starts_with("59 of 60 requests")
+    );
 }
 
 #[test]
@@ -203,10 +239,20 @@ fn a_record_of_another_stack_is_refused() {
     let record = place.name("record.parquet");
     for arguments in [
         vec!["run", &other, "--replay-decisions", &record],
-        vec!["run", &place.stack(), "--replay-decisions", &record, "--set", "volume.chunk=32KiB"],
+        vec![
+            "run",
+            &place.stack(),
+            "--replay-decisions",
+            &record,
+            "--set",
+            "volume.chunk=32KiB",
+        ],
     ] {
         let error = crate::common::refused(&arguments);
-        assert!(error.contains("record.parquet") && error.contains("raid5"), "{error}");
+        assert!(
+            error.contains("record.parquet") && error.contains("raid5"),
+            "{error}"
+        );
     }
 }
 
@@ -214,13 +260,26 @@ fn a_record_of_another_stack_is_refused() {
 fn a_record_is_a_trace_for_every_format_that_can_be_written() {
     let place = recorded(RAID5, &["--speed", "20"], 2, false);
     let record = place.name("record.parquet");
-    let told: Value = serde_json::from_str(&success(&["trace", "info", &record, "--json"])).unwrap();
+    let told: Value =
+        serde_json::from_str(&success(&["trace", "info", &record, "--json"])).unwrap();
     assert!(told.to_string().contains("120"), "{told}");
     for format in fullstroke_trace::OUTPUTS.iter().map(|output| output.name) {
         let converted = place.name(&format!("as-{format}"));
-        success(&["trace", "convert", &record, &converted, "--to-format", format]);
-        let head = success(&["trace", "head", &converted, "--format", format, "--number", "1000", "--json"]);
-        let rows: Vec<Value> = head.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        success(&[
+            "trace",
+            "convert",
+            &record,
+            &converted,
+            "--to-format",
+            format,
+        ]);
+        let head = success(&[
+            "trace", "head", &converted, "--format", format, "--number", "1000", "--json",
+        ]);
+        let rows: Vec<Value> = head
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
         assert!(rows.len() >= 60, "{format}: {} rows", rows.len());
     }
 }
@@ -231,22 +290,46 @@ fn a_record_tells_who_asked_for_what_and_which_drives_worked() {
     let record = place.path("record.parquet");
     let server = place.serve(&["--no-delay", "--record", record.to_str().unwrap()]);
     let (mut first, mut second) = (server.client(), server.client());
-    first.write(0, &[1; 16 << 10], CommandFlags::FORCE_UNIT_ACCESS).unwrap();
+    first
+        .write(0, &[1; 16 << 10], CommandFlags::FORCE_UNIT_ACCESS)
+        .unwrap();
     second.read(0, &mut [0; 4096]).unwrap();
     first.flush().unwrap();
     second.trim(0, 1 << 16).unwrap();
     drop((first, second));
     server.stop_well();
     let rows = rows(&record);
-    let seen: Vec<_> = rows.iter().map(|row| (row.operation.as_str(), row.start, row.sectors)).collect();
-    assert_eq!(seen, [("write", 0, 32), ("read", 0, 8), ("flush", 0, 0), ("discard", 0, 128)]);
-    assert_eq!(rows.iter().map(|row| row.force_unit_access).collect::<Vec<_>>(), [true, false, false, false]);
+    let seen: Vec<_> = rows
+        .iter()
+        .map(|row| (row.operation.as_str(), row.start, row.sectors))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("write", 0, 32),
+            ("read", 0, 8),
+            ("flush", 0, 0),
+            ("discard", 0, 128)
+        ]
+    );
+    assert_eq!(
+        rows.iter()
+            .map(|row| row.force_unit_access)
+            .collect::<Vec<_>>(),
+        [true, false, false, false]
+    );
     assert!(rows[0].process == rows[2].process && rows[1].process == rows[3].process);
     assert_ne!(rows[0].process, rows[1].process);
     // One chunk: its drive, and that of the parity.
-    assert_eq!((rows[0].members.as_str(), rows[1].members.as_str()), ("0 4", "0"));
+    assert_eq!(
+        (rows[0].members.as_str(), rows[1].members.as_str()),
+        ("0 4", "0")
+    );
     assert!(rows.iter().all(|row| row.completed_ns >= row.arrival_ns));
-    assert_eq!(rows.iter().map(|row| row.completion).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(
+        rows.iter().map(|row| row.completion).collect::<Vec<_>>(),
+        [0, 1, 2, 3]
+    );
 }
 
 const READS_IN_FLIGHT: u64 = 64;
@@ -257,8 +340,16 @@ fn read_often(server: &Server, requests: u64) {
     let mut random = pattern::random("reads");
     for request in 0..requests {
         let offset = random.below(4096) * 512;
-        client.submit(Command::Read, offset, 512, CommandFlags::empty(), &[]).unwrap();
-        while client.in_flight() >= if request + 1 == requests { 1 } else { READS_IN_FLIGHT as usize } {
+        client
+            .submit(Command::Read, offset, 512, CommandFlags::empty(), &[])
+            .unwrap();
+        while client.in_flight()
+            >= if request + 1 == requests {
+                1
+            } else {
+                READS_IN_FLIGHT as usize
+            }
+        {
             assert_eq!(client.receive().unwrap().result, Ok(()));
         }
     }
@@ -268,13 +359,30 @@ fn read_often(server: &Server, requests: u64) {
 fn a_record_whose_disk_is_full_is_kept_as_far_as_it_was_written() {
     let group = ROWS_PER_GROUP as u64;
     let place = Place::new(RAID5, 8);
-    let (record, partial) = (place.path("record.parquet"), place.path("record.parquet.partial"));
-    let server = place.serve_with_short_files(SHORT_KIB, &["--no-delay", "--record", &text(&record)]);
+    let (record, partial) = (
+        place.path("record.parquet"),
+        place.path("record.parquet.partial"),
+    );
+    let server =
+        place.serve_with_short_files(SHORT_KIB, &["--no-delay", "--record", &text(&record)]);
     read_often(&server, 2 * group);
     let end = server.stop();
-    assert_eq!((end.status.code(), end.summary), (Some(2), None), "{}", end.complaints);
-    let told = ["record.parquet`: File too large", "first 65536 requests", "record.parquet.partial`"];
-    assert!(told.iter().all(|words| end.complaints.contains(words)), "{}", end.complaints);
+    assert_eq!(
+        (end.status.code(), end.summary),
+        (Some(2), None),
+        "{}",
+        end.complaints
+    );
+    let told = [
+        "record.parquet`: File too large",
+        "first 65536 requests",
+        "record.parquet.partial`",
+    ];
+    assert!(
+        told.iter().all(|words| end.complaints.contains(words)),
+        "{}",
+        end.complaints
+    );
     assert!(!record.exists());
     fs::rename(&partial, &record).unwrap();
     assert_eq!(rows(&record).len() as u64, group);
@@ -282,9 +390,17 @@ fn a_record_whose_disk_is_full_is_kept_as_far_as_it_was_written() {
     let (status, said, error) = replay(&place, "record.parquet");
     let alike = match status {
         Some(0) => group,
-        _ => said.split(' ').next().unwrap().parse().unwrap_or_else(|_| panic!("{said}{error}")),
+        _ => said
+            .split(' ')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap_or_else(|_| panic!("{said}{error}")),
     };
-    assert!((group - READS_IN_FLIGHT..=group).contains(&alike), "{said}{error}");
+    assert!(
+        (group - READS_IN_FLIGHT..=group).contains(&alike),
+        "{said}{error}"
+    );
 }
 
 #[test]
@@ -295,8 +411,15 @@ fn a_record_of_which_nothing_could_be_written_is_told_and_leaves_nothing() {
     read_often(&server, 10_000);
     let end = server.stop();
     assert_eq!(end.status.code(), Some(2), "{}", end.complaints);
-    let told = ["record.parquet`: File too large", "none of its requests is kept"];
-    assert!(told.iter().all(|words| end.complaints.contains(words)), "{}", end.complaints);
+    let told = [
+        "record.parquet`: File too large",
+        "none of its requests is kept",
+    ];
+    assert!(
+        told.iter().all(|words| end.complaints.contains(words)),
+        "{}",
+        end.complaints
+    );
     for name in ["record.parquet", "record.parquet.partial"] {
         assert!(!place.path(name).exists(), "{name}");
     }

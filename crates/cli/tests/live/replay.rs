@@ -30,7 +30,11 @@ fn trace(folder: &Path, pairs: u64) -> String {
 fn replayed(arguments: &[&str]) -> Value {
     let output = fullstroke(&[&["replay", "--json"], arguments].concat());
     let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), error.as_str()), (Some(0), ""), "{arguments:?}");
+    assert_eq!(
+        (output.status.code(), error.as_str()),
+        (Some(0), ""),
+        "{arguments:?}"
+    );
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -49,7 +53,10 @@ fn a_replay_says_what_was_issued_and_whether_it_was_faithful() {
     let (trace, file) = (trace(folder.path(), 100), text(&file));
     let log = text(&folder.path().join("log.parquet"));
     let report = replayed(&[&trace, "--on", &file, "--buffered", "--log", &log]);
-    assert_eq!((&report["requests"], &report["errors"]), (&200.into(), &0.into()));
+    assert_eq!(
+        (&report["requests"], &report["errors"]),
+        (&200.into(), &0.into())
+    );
     assert_eq!(report["verdict"]["faithful"], false);
     let says = report["verdict"]["says"].as_str().unwrap();
     assert!(
@@ -57,20 +64,37 @@ fn a_replay_says_what_was_issued_and_whether_it_was_faithful() {
         "{says}"
     );
     assert_eq!(report["outstanding"]["trace_mean"], 0.5);
-    assert_eq!(report["operations"][0]["response_ms"].as_object().unwrap().len(), 5);
+    assert_eq!(
+        report["operations"][0]["response_ms"]
+            .as_object()
+            .unwrap()
+            .len(),
+        5
+    );
     let mut reader = TraceReader::open(Path::new(&log), &Options::default()).unwrap();
     assert_eq!(std::iter::from_fn(|| reader.next().unwrap()).count(), 200);
     // One thread that waits has none outstanding when it issues, and says what it made late.
     let report = replayed(&[&trace, "--on", &file, "--buffered", "--threads", "1"]);
-    assert_eq!((&report["threads"], &report["requests"]), (&1.into(), &200.into()));
-    assert_eq!((&report["outstanding"]["mean"], &report["io"]), (&0.0.into(), &"threads".into()));
+    assert_eq!(
+        (&report["threads"], &report["requests"]),
+        (&1.into(), &200.into())
+    );
+    assert_eq!(
+        (&report["outstanding"]["mean"], &report["io"]),
+        (&0.0.into(), &"threads".into())
+    );
     assert_eq!(report["gaps"].as_array().unwrap().len(), 21);
     // By order alone nothing is promised, and by load it is another property.
     let arguments = |pace| [trace.as_str(), "--on", &file, "--buffered", "--pace", pace];
     let report = replayed(&arguments("as-fast"));
     assert_eq!(report["verdict"]["faithful"], Value::Null);
     let report = replayed(&arguments("load"));
-    assert!(report["verdict"]["says"].as_str().unwrap().contains("in load"));
+    assert!(
+        report["verdict"]["says"]
+            .as_str()
+            .unwrap()
+            .contains("in load")
+    );
     assert!(report["outstanding"]["bias"].as_f64().unwrap() <= 0.0);
 }
 
@@ -79,18 +103,39 @@ fn what_cannot_be_replayed_is_refused_with_its_name() {
     let (folder, file) = file();
     let (trace, file) = (trace(folder.path(), 2), text(&file));
     for (arguments, said) in [
-        (vec![trace.as_str(), "--on", "/nowhere/sdx"], "`/nowhere/sdx`: No such file"),
+        (
+            vec![trace.as_str(), "--on", "/nowhere/sdx"],
+            "`/nowhere/sdx`: No such file",
+        ),
         (vec!["/nowhere/trace", "--on", &file], "/nowhere/trace"),
-        (vec![&trace, "--on", &file, "--outstanding", "3"], "--outstanding has no effect with --pace timing"),
-        (vec![&trace, "--on", &file, "--pace", "load", "--time-scale", "2"], "--time-scale has no effect"),
-        (vec![&trace, "--on", &file, "--pace", "load", "--fio"], "--fio compares times of issue"),
-        (vec![&trace, "--on", &file, "--time-scale", "0"], "expected a factor above 0"),
+        (
+            vec![&trace, "--on", &file, "--outstanding", "3"],
+            "--outstanding has no effect with --pace timing",
+        ),
+        (
+            vec![&trace, "--on", &file, "--pace", "load", "--time-scale", "2"],
+            "--time-scale has no effect",
+        ),
+        (
+            vec![&trace, "--on", &file, "--pace", "load", "--fio"],
+            "--fio compares times of issue",
+        ),
+        (
+            vec![&trace, "--on", &file, "--time-scale", "0"],
+            "expected a factor above 0",
+        ),
         (
             vec![&trace, "--on", &file, "--threads", "2", "--pace", "load"],
             "--threads has no effect with --pace load",
         ),
-        (vec![&trace, "--on", &file, "--threads", "0"], "0 is not in 1..=256"),
-        (vec![&trace, "--on", &file, "--threads", "2", "--io", "threads"], "cannot be used with"),
+        (
+            vec![&trace, "--on", &file, "--threads", "0"],
+            "0 is not in 1..=256",
+        ),
+        (
+            vec![&trace, "--on", &file, "--threads", "2", "--io", "threads"],
+            "cannot be used with",
+        ),
     ] {
         let error = refused(&[&["replay"], arguments.as_slice()].concat());
         assert!(error.contains(said), "{arguments:?}: {error}");
@@ -104,7 +149,9 @@ fn a_served_array_is_replayed_on_and_written_to_with_the_word_alone_and_unmounte
     }
     let place = Place::new(RAID5, 16);
     let server = place.serve(&["--no-delay"]);
-    let Some(mut disk) = Disk::of(&server) else { return };
+    let Some(mut disk) = Disk::of(&server) else {
+        return;
+    };
     let device = disk.device().to_owned();
     let trace = trace(&place.path("."), 50);
     let report = replayed(&[&trace, "--on", &device, "--pace", "load"]);
@@ -113,17 +160,29 @@ fn a_served_array_is_replayed_on_and_written_to_with_the_word_alone_and_unmounte
     let writes = place.name("writes.csv");
     fs::write(&writes, "1000000,host,0,Write,8388608,4096,20000\n").unwrap();
     let error = refused(&["replay", &writes, "--on", &device]);
-    assert!(error.contains("writes.csv") && error.contains("request 1 is a write"), "{error}");
+    assert!(
+        error.contains("writes.csv") && error.contains("request 1 is a write"),
+        "{error}"
+    );
     output("mkfs.ext4", &["-q", &device]);
     disk.mount(&place.path("mounted"));
     let error = refused(&["replay", &writes, "--on", &device, "--writes", "overwrite"]);
-    assert!(error.contains("mounted") && error.contains("it is not written to"), "{error}");
+    assert!(
+        error.contains("mounted") && error.contains("it is not written to"),
+        "{error}"
+    );
     let file = place.name("file");
     let error = refused(&["replay", &writes, "--on", &file, "--writes", "overwrite"]);
-    assert!(error.contains(&format!("the loop device `{device}` stands on")), "{error}");
+    assert!(
+        error.contains(&format!("the loop device `{device}` stands on")),
+        "{error}"
+    );
     disk.unmount();
     let report = replayed(&[&writes, "--on", &device, "--writes", "overwrite"]);
-    assert_eq!((&report["requests"], &report["operations"][0]["operation"]), (&1.into(), &"write".into()));
+    assert_eq!(
+        (&report["requests"], &report["operations"][0]["operation"]),
+        (&1.into(), &"write".into())
+    );
 }
 
 #[test]
@@ -133,10 +192,18 @@ fn a_device_whose_server_dies_ends_the_replay_with_the_request_that_failed() {
     }
     let place = Place::new(DISK, 16);
     let server = place.serve(&["--no-delay"]);
-    let Some(disk) = Disk::of(&server) else { return };
+    let Some(disk) = Disk::of(&server) else {
+        return;
+    };
     let device = disk.device().to_owned();
     // It would take an hour; what is read is not yet in the page cache of the file below the device.
-    let row = |i: u64| format!("{},host,0,Read,{},4096,20000\n", 1_000_000 + i * 200_000, i % 4000 * 4096);
+    let row = |i: u64| {
+        format!(
+            "{},host,0,Read,{},4096,20000\n",
+            1_000_000 + i * 200_000,
+            i % 4000 * 4096
+        )
+    };
     let trace = place.name("trace.csv");
     fs::write(&trace, (0..180_000).map(row).collect::<String>()).unwrap();
     replayed(&[&trace, "--on", &device, "--requests", "1"]);
@@ -150,7 +217,9 @@ fn a_device_whose_server_dies_ends_the_replay_with_the_request_that_failed() {
     let error = refused(&["replay", &trace, "--on", &device]);
     killer.join().unwrap();
     assert!(
-        error.contains(&device) && error.contains("(read, sector") && error.contains("failed after"),
+        error.contains(&device)
+            && error.contains("(read, sector")
+            && error.contains("failed after"),
         "{error}"
     );
 }
@@ -162,10 +231,15 @@ impl Loop {
     fn over(file: &str) -> Option<Loop> {
         let set_up = run("losetup", &["--find", "--show", file]);
         if !set_up.status.success() {
-            eprintln!("skipped: no loop device: {}", String::from_utf8_lossy(&set_up.stderr).trim());
+            eprintln!(
+                "skipped: no loop device: {}",
+                String::from_utf8_lossy(&set_up.stderr).trim()
+            );
             return None;
         }
-        Some(Loop(String::from_utf8(set_up.stdout).unwrap().trim().to_owned()))
+        Some(Loop(
+            String::from_utf8(set_up.stdout).unwrap().trim().to_owned(),
+        ))
     }
 }
 
@@ -178,7 +252,9 @@ impl Drop for Loop {
 /// Where the kernel's tracer is, if it is mounted.
 fn tracefs() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-    let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some("tracefs"));
+    let line = mounts
+        .lines()
+        .find(|line| line.split(' ').nth(2) == Some("tracefs"));
     if line.is_none() {
         eprintln!("skipped: tracefs is not mounted");
     }
@@ -192,7 +268,9 @@ fn what_is_replayed_on_a_device_is_what_its_recorder_sees() {
     }
     let Some(tracefs) = tracefs() else { return };
     let (folder, file) = file();
-    let Some(device) = Loop::over(&text(&file)) else { return };
+    let Some(device) = Loop::over(&text(&file)) else {
+        return;
+    };
     let trace = trace(folder.path(), 200);
     replayed(&[&trace, "--on", &device.0, "--requests", "1"]);
     let [seen, done] = ["seen.parquet", "done.parquet"].map(|name| text(&folder.path().join(name)));
@@ -211,14 +289,21 @@ fn what_is_replayed_on_a_device_is_what_its_recorder_sees() {
         if begun.elapsed() > PATIENCE {
             let _ = kill_process(Pid::from_child(&recorder), Signal::KILL);
             let output = recorder.wait_with_output().unwrap();
-            panic!("it does not begin: {}", String::from_utf8_lossy(&output.stderr));
+            panic!(
+                "it does not begin: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     replayed(&[&trace, "--on", &device.0, "--log", &done]);
     kill_process(Pid::from_child(&recorder), Signal::TERM).unwrap();
     let output = recorder.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let recording: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(recording["lost_events"], 0);
     assert!(!instance.exists(), "its instance stays");
@@ -229,9 +314,17 @@ fn what_is_replayed_on_a_device_is_what_its_recorder_sees() {
     let (seen, done) = (read(&seen), read(&done));
     // The replay reads the first block some times before it begins.
     let seen = &seen[seen.len() - done.len()..];
-    let extents = |records: &[Record]| records.iter().map(|record| record.extent).collect::<Vec<_>>();
+    let extents = |records: &[Record]| {
+        records
+            .iter()
+            .map(|record| record.extent)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(extents(seen), extents(&done));
-    assert!(seen.iter().all(|record| record.issued.is_some() && record.completed.is_some()));
+    assert!(
+        seen.iter()
+            .all(|record| record.issued.is_some() && record.completed.is_some())
+    );
     for (seen, done) in seen.iter().zip(&done) {
         // Within the device a request takes no longer than from outside; the recorder knows microseconds.
         assert!(seen.response().unwrap().as_nanos() <= done.response().unwrap().as_nanos() + 2_000);

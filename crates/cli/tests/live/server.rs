@@ -82,10 +82,20 @@ impl Place {
         let mount = "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\"";
         let unshare = |script: &str| {
             let mut shell = Command::new("unshare");
-            shell.args(["--mount", "--map-root-user", "sh", "-c", script, "sh", &store]);
+            shell.args([
+                "--mount",
+                "--map-root-user",
+                "sh",
+                "-c",
+                script,
+                "sh",
+                &store,
+            ]);
             shell
         };
-        let allowed = unshare(&format!("{mount} && ! touch \"$1/probe\"")).stderr(Stdio::null()).status();
+        let allowed = unshare(&format!("{mount} && ! touch \"$1/probe\""))
+            .stderr(Stdio::null())
+            .status();
         if !allowed.is_ok_and(|status| status.success()) {
             eprintln!("skipped: the host allows no read-only mount for one process");
             return None;
@@ -151,7 +161,13 @@ impl Server {
             let said = fs::read_to_string(complaints_of(&place, name)).unwrap();
             panic!("{arguments:?} ended with {status}: {said}");
         };
-        Server { place, name, child, output, announcement }
+        Server {
+            place,
+            name,
+            child,
+            output,
+            announcement,
+        }
     }
 
     pub fn place(&self) -> &Place {
@@ -177,11 +193,19 @@ impl Server {
         let (below, on) = (text(&self.socket()), text(file));
         let arguments = ["heed", "--json", &below, "--on", &on];
         let program = || Command::new(env!("CARGO_BIN_EXE_fullstroke"));
-        let tried = program().args(["heed", &below, "--control", "/nowhere", "--on", &on]).output().unwrap();
+        let tried = program()
+            .args(["heed", &below, "--control", "/nowhere", "--on", &on])
+            .output()
+            .unwrap();
         if String::from_utf8_lossy(&tried.stderr).contains("cachestat") {
             return None;
         }
-        Some(Server::begin(self.place.clone(), "heeded", program(), &arguments))
+        Some(Server::begin(
+            self.place.clone(),
+            "heeded",
+            program(),
+            &arguments,
+        ))
     }
 
     /// Where clients find the default export.
@@ -202,7 +226,11 @@ impl Server {
     }
 
     pub fn client(&self) -> Client<UnixStream> {
-        self.client_with(&Options { structured: true, status: true, ..Options::default() })
+        self.client_with(&Options {
+            structured: true,
+            status: true,
+            ..Options::default()
+        })
     }
 
     pub fn client_with(&self, options: &Options) -> Client<UnixStream> {
@@ -228,7 +256,10 @@ impl Server {
     pub fn states(&self) -> Vec<String> {
         let status = self.status();
         let drives = status["exports"][0]["drives"].as_array().unwrap();
-        drives.iter().map(|drive| drive["state"].as_str().unwrap().to_owned()).collect()
+        drives
+            .iter()
+            .map(|drive| drive["state"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     /// Waits until no drive is being rebuilt.
@@ -284,13 +315,20 @@ impl Server {
         };
         let summary = self.output.next().and_then(Result::ok);
         let complaints = fs::read_to_string(complaints_of(&self.place, self.name)).unwrap();
-        End { status, summary, complaints }
+        End {
+            status,
+            summary,
+            complaints,
+        }
     }
 
     /// The most memory that it ever had.
     pub fn peak_bytes(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
     }
 }

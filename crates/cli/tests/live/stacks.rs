@@ -17,9 +17,16 @@ pub struct Volume {
     pub expendable: &'static [&'static str],
 }
 
-pub const DISK: Volume = Volume { name: "alone", table: "drive = \"disk.toml\"", expendable: &[] };
-pub const JBOD: Volume =
-    Volume { name: "jbod", table: "layout = \"jbod\"\ndrive = \"disk.toml\"\ndrives = 3", expendable: &[] };
+pub const DISK: Volume = Volume {
+    name: "alone",
+    table: "drive = \"disk.toml\"",
+    expendable: &[],
+};
+pub const JBOD: Volume = Volume {
+    name: "jbod",
+    table: "layout = \"jbod\"\ndrive = \"disk.toml\"\ndrives = 3",
+    expendable: &[],
+};
 pub const RAID0: Volume = Volume {
     name: "raid0",
     table: "layout = \"raid0\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 3",

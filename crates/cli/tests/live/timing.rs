@@ -19,10 +19,15 @@ fn timed(requests: u64, depth: usize, speed: &str) -> (Vec<Duration>, Vec<Row>) 
     let (mut begun, mut taken) = (HashMap::new(), HashMap::new());
     for number in 0..requests {
         let offset = random.below(16 << 8) << 12;
-        let (command, payload) =
-            if random.chance(0.5) { (Command::Read, vec![]) } else { (Command::Write, vec![7; 4096]) };
+        let (command, payload) = if random.chance(0.5) {
+            (Command::Read, vec![])
+        } else {
+            (Command::Write, vec![7; 4096])
+        };
         let now = Instant::now();
-        let cookie = client.submit(command, offset, 4096, CommandFlags::empty(), &payload).unwrap();
+        let cookie = client
+            .submit(command, offset, 4096, CommandFlags::empty(), &payload)
+            .unwrap();
         begun.insert(cookie, (number, now));
         while client.in_flight() >= if number + 1 == requests { 1 } else { depth } {
             let answer = client.receive().unwrap();
@@ -32,7 +37,10 @@ fn timed(requests: u64, depth: usize, speed: &str) -> (Vec<Duration>, Vec<Row>) 
     }
     drop(client);
     server.stop_well();
-    ((0..requests).map(|number| taken[&number]).collect(), rows(&record))
+    (
+        (0..requests).map(|number| taken[&number]).collect(),
+        rows(&record),
+    )
 }
 
 fn comes_no_earlier_than_its_time(requests: u64, depth: usize, speed: &str) {
@@ -48,7 +56,11 @@ fn comes_no_earlier_than_its_time(requests: u64, depth: usize, speed: &str) {
         );
     }
     // The disk is no memory: a revolution takes 6 ms.
-    let mean_ns = rows.iter().map(|row| row.completed_ns - row.arrival_ns).sum::<u64>() / requests;
+    let mean_ns = rows
+        .iter()
+        .map(|row| row.completed_ns - row.arrival_ns)
+        .sum::<u64>()
+        / requests;
     assert!(mean_ns > 1_000_000, "{mean_ns}");
 }
 

@@ -24,7 +24,10 @@ type Authority = CertifiedIssuer<'static, KeyPair>;
 fn authority() -> Authority {
     let mut parameters = CertificateParams::new(Vec::new()).unwrap();
     parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    parameters.key_usages = vec![
+        KeyUsagePurpose::KeyCertSign,
+        KeyUsagePurpose::DigitalSignature,
+    ];
     CertifiedIssuer::self_signed(parameters, KeyPair::generate().unwrap()).unwrap()
 }
 
@@ -53,18 +56,38 @@ fn certified() -> Place {
 
 fn served(place: &Place, options: &[&str]) -> Server {
     let folder = place.name("server");
-    place.serve(&[&["--no-delay", "--tcp", "127.0.0.1:0", "--tls-certificates", &folder], options].concat())
+    place.serve(
+        &[
+            &[
+                "--no-delay",
+                "--tcp",
+                "127.0.0.1:0",
+                "--tls-certificates",
+                &folder,
+            ],
+            options,
+        ]
+        .concat(),
+    )
 }
 
 fn port(server: &Server) -> String {
     let uris = server.announcement["uris"].as_array().unwrap();
-    let uri = uris.iter().filter_map(|uri| uri.as_str()).find(|uri| uri.contains("127.0.0.1")).unwrap();
+    let uri = uris
+        .iter()
+        .filter_map(|uri| uri.as_str())
+        .find(|uri| uri.contains("127.0.0.1"))
+        .unwrap();
     uri.rsplit(':').next().unwrap().to_owned()
 }
 
 /// The URI for a client with the certificates of a folder.
 fn secret_uri(server: &Server, place: &Place, folder: &str) -> String {
-    format!("nbds://localhost:{}/?tls-certificates={}", port(server), place.name(folder))
+    format!(
+        "nbds://localhost:{}/?tls-certificates={}",
+        port(server),
+        place.name(folder)
+    )
 }
 
 /// Whether clients of libnbd are there, and can do TLS; says what is missing.
@@ -99,7 +122,8 @@ fn begun(server: &Server) -> TcpStream {
 fn reply_kind(stream: &mut TcpStream, ahead: usize) -> u32 {
     let mut bytes = vec![0; ahead + 20];
     stream.read_exact(&mut bytes).unwrap();
-    let field = |at: usize| u32::from_be_bytes(bytes[ahead + at..ahead + at + 4].try_into().unwrap());
+    let field =
+        |at: usize| u32::from_be_bytes(bytes[ahead + at..ahead + at + 4].try_into().unwrap());
     stream.read_exact(&mut vec![0; field(16) as usize]).unwrap();
     field(12)
 }
@@ -114,7 +138,10 @@ fn what_is_copied_in_under_tls_comes_out_again() {
         }
         let uri = secret_uri(&server, &place, "anybody");
         let size = 4 * 16 * MIB;
-        assert_eq!(output("nbdinfo", &["--size", &uri]).trim(), size.to_string());
+        assert_eq!(
+            output("nbdinfo", &["--size", &uri]).trim(),
+            size.to_string()
+        );
         assert!(output("nbdinfo", &[&uri]).contains("with TLS"));
         let image = pattern::bytes(0, 1, size);
         fs::write(place.path("image"), &image).unwrap();
@@ -132,9 +159,15 @@ fn clients_in_the_clear_are_served_with_on_and_refused_with_require() {
         let server = served(&place, &["--tls", tls]);
         let mut stream = connect(&server);
         stream.write_all(&[&FLAGS, LIST].concat()).unwrap();
-        assert_eq!(reply_kind(&mut stream, GREETING_BYTES) != TLS_REQUIRED, serves);
+        assert_eq!(
+            reply_kind(&mut stream, GREETING_BYTES) != TLS_REQUIRED,
+            serves
+        );
         if installed(&["nbdinfo"]) {
-            let told = run("nbdinfo", &["--size", &format!("nbd://127.0.0.1:{}", port(&server))]);
+            let told = run(
+                "nbdinfo",
+                &["--size", &format!("nbd://127.0.0.1:{}", port(&server))],
+            );
             assert_eq!(told.status.success(), serves, "{told:?}");
         }
         let uris = server.announcement["uris"].to_string();
@@ -150,15 +183,25 @@ fn clients_without_a_certificate_by_the_authority_are_refused_if_one_is_asked_fo
     if !libnbd_can_encrypt(&server, &place) {
         return;
     }
-    output("nbdinfo", &["--size", &secret_uri(&server, &place, "client")]);
+    output(
+        "nbdinfo",
+        &["--size", &secret_uri(&server, &place, "client")],
+    );
     // Somebody else's, who trusts the server's authority.
     put_certificate(&authority(), &place.path("stranger"), "client");
-    fs::copy(place.path("server/ca-cert.pem"), place.path("stranger/ca-cert.pem")).unwrap();
+    fs::copy(
+        place.path("server/ca-cert.pem"),
+        place.path("stranger/ca-cert.pem"),
+    )
+    .unwrap();
     for folder in ["anybody", "stranger"] {
         let told = run("nbdinfo", &["--size", &secret_uri(&server, &place, folder)]);
         assert!(!told.status.success(), "{folder}: {told:?}");
     }
-    output("nbdinfo", &["--size", &secret_uri(&server, &place, "client")]);
+    output(
+        "nbdinfo",
+        &["--size", &secret_uri(&server, &place, "client")],
+    );
     server.stop_well();
 }
 
@@ -167,7 +210,13 @@ fn whatever_comes_instead_of_tls_ends_the_connection_and_not_the_server() {
     let place = certified();
     let server = served(&place, &["--tls", "require"]);
     let records = [22, 3, 3, 64, 0].repeat(20_000);
-    for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], LIST, &[0; 100_000], &[255; 3000], &records] {
+    for garbage in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        LIST,
+        &[0; 100_000],
+        &[255; 3000],
+        &records,
+    ] {
         let mut stream = begun(&server);
         // It may be closed before all is sent.
         let _ = stream.write_all(garbage);
@@ -177,7 +226,9 @@ fn whatever_comes_instead_of_tls_ends_the_connection_and_not_the_server() {
     }
     // In the clear, at once behind the wish for TLS.
     let mut stream = connect(&server);
-    stream.write_all(&[&FLAGS, START_TLS, LIST].concat()).unwrap();
+    stream
+        .write_all(&[&FLAGS, START_TLS, LIST].concat())
+        .unwrap();
     let mut answers = Vec::new();
     let _ = stream.read_to_end(&mut answers);
     assert!(answers.len() <= GREETING_BYTES + 20, "{answers:?}");
@@ -197,14 +248,18 @@ fn who_wants_tls_and_does_not_begin_is_sent_away() {
         let _ = stream.read_to_end(&mut Vec::new());
     }
     let took = begun.elapsed();
-    assert!((Duration::from_secs(9)..Duration::from_secs(20)).contains(&took), "{took:?}");
+    assert!(
+        (Duration::from_secs(9)..Duration::from_secs(20)).contains(&took),
+        "{took:?}"
+    );
     server.stop_well();
 }
 
 #[test]
 fn files_that_hold_no_certificate_and_key_are_refused_with_what_was_found() {
     let place = certified();
-    let refused = |options: &[&str]| place.serve_refused(&[&["--tls", "require"], options].concat());
+    let refused =
+        |options: &[&str]| place.serve_refused(&[&["--tls", "require"], options].concat());
     let folder = place.name("bad");
     let with = ["--tls-certificates", folder.as_str()];
     let file = |name: &str, from: &str| {
@@ -215,11 +270,24 @@ fn files_that_hold_no_certificate_and_key_are_refused_with_what_was_found() {
     assert!(place.serve_refused(&with).contains("--tls require"));
     let expect = |options: &[&str], words: &[&str]| {
         let message = refused(&[&with, options].concat());
-        assert!(words.iter().all(|word| message.contains(word)), "{words:?}: {message}");
+        assert!(
+            words.iter().all(|word| message.contains(word)),
+            "{words:?}: {message}"
+        );
     };
-    expect(&[], &["bad/server-cert.pem", "No such file", "expected a PEM file"]);
+    expect(
+        &[],
+        &["bad/server-cert.pem", "No such file", "expected a PEM file"],
+    );
     file("server-cert.pem", "server/server-key.pem");
-    expect(&[], &["bad/server-cert.pem", "nothing of the kind", "the server's certificate"]);
+    expect(
+        &[],
+        &[
+            "bad/server-cert.pem",
+            "nothing of the kind",
+            "the server's certificate",
+        ],
+    );
     fs::write(
         place.path("bad/server-cert.pem"),
         "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
@@ -227,13 +295,26 @@ fn files_that_hold_no_certificate_and_key_are_refused_with_what_was_found() {
     .unwrap();
     expect(&[], &["bad/server-cert.pem", "no PEM"]);
     file("server-cert.pem", "server/server-cert.pem");
-    expect(&[], &["bad/server-key.pem", "No such file", "the key of server-cert.pem"]);
+    expect(
+        &[],
+        &[
+            "bad/server-key.pem",
+            "No such file",
+            "the key of server-cert.pem",
+        ],
+    );
     file("server-key.pem", "server/server-cert.pem");
     expect(&[], &["bad/server-key.pem", "nothing of the kind"]);
     file("server-key.pem", "client/client-key.pem");
-    expect(&[], &["bad/server-key.pem", "the key of another certificate"]);
+    expect(
+        &[],
+        &["bad/server-key.pem", "the key of another certificate"],
+    );
     file("server-key.pem", "server/server-key.pem");
-    expect(&["--tls-verify-peer"], &["bad/ca-cert.pem", "No such file", "who certifies clients"]);
+    expect(
+        &["--tls-verify-peer"],
+        &["bad/ca-cert.pem", "No such file", "who certifies clients"],
+    );
 }
 
 #[test]
@@ -246,8 +327,19 @@ fn tls_with_certificates_of_clients_needs_no_list_of_networks() {
         (&["--tls", "on", "--tls-verify-peer"], 1),
         (&["--tls", "require", "--tls-verify-peer"], 0),
     ] {
-        let server = place.serve(&[&["--tcp", "0.0.0.0:0", "--tls-certificates", &folder], options].concat());
-        assert_eq!(server.notes().len(), warned, "{options:?}: {:?}", server.notes());
+        let server = place.serve(
+            &[
+                &["--tcp", "0.0.0.0:0", "--tls-certificates", &folder],
+                options,
+            ]
+            .concat(),
+        );
+        assert_eq!(
+            server.notes().len(),
+            warned,
+            "{options:?}: {:?}",
+            server.notes()
+        );
         server.stop_well();
     }
 }

@@ -19,7 +19,8 @@ struct Watching {
 
 impl Watching {
     fn begin(server: &Server) -> Watching {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        let master =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
@@ -34,7 +35,12 @@ impl Watching {
                 .unwrap()
         };
         let child = Command::new(env!("CARGO_BIN_EXE_fullstroke"))
-            .args(["top", server.socket().to_str().unwrap(), "--interval", "20ms"])
+            .args([
+                "top",
+                server.socket().to_str().unwrap(),
+                "--interval",
+                "20ms",
+            ])
             .stdin(slave())
             .stdout(slave())
             .stderr(slave())
@@ -42,7 +48,10 @@ impl Watching {
             .unwrap();
         let mut terminal = File::from(master);
         assert!(terminal.read(&mut [0; 4096]).unwrap() > 0);
-        Watching { child, terminal: Some(terminal) }
+        Watching {
+            child,
+            terminal: Some(terminal),
+        }
     }
 
     fn ends(&mut self) -> std::process::ExitStatus {

@@ -20,7 +20,12 @@ fn in_an_emulated_machine_an_array_is_a_block_device_that_keeps_what_was_flushed
     let kernel = std::env::var(KERNEL).unwrap_or_else(|_| "/".to_owned());
     let output = Command::new("python3")
         .arg(script)
-        .args(["--kernel", &kernel, "--fullstroke", env!("CARGO_BIN_EXE_fullstroke")])
+        .args([
+            "--kernel",
+            &kernel,
+            "--fullstroke",
+            env!("CARGO_BIN_EXE_fullstroke"),
+        ])
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -30,7 +35,10 @@ fn in_an_emulated_machine_an_array_is_a_block_device_that_keeps_what_was_flushed
         return;
     }
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.ends_with("PASS\n"), "{said}{error}");
+    assert!(
+        output.status.success() && said.ends_with("PASS\n"),
+        "{said}{error}"
+    );
     println!("{said}");
 }
 
@@ -51,7 +59,13 @@ fn without_ublk_an_array_is_refused_before_its_members_are_touched() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    for word in ["`/dev/ublk-control`", "found", "expected", "modprobe ublk_drv", "--socket"] {
+    for word in [
+        "`/dev/ublk-control`",
+        "found",
+        "expected",
+        "modprobe ublk_drv",
+        "--socket",
+    ] {
         assert!(said.contains(word), "no {word}: {said}");
     }
 }

@@ -6,7 +6,8 @@ use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Lbn;
 
-pub(super) const SUMMARY: &str = "upwards through the addresses, then again from the lowest that waits";
+pub(super) const SUMMARY: &str =
+    "upwards through the addresses, then again from the lowest that waits";
 
 #[derive(Default)]
 struct Clook(Sorted);

@@ -23,8 +23,16 @@ impl ControllerDiscipline for Sstf {
     fn take(&mut self, position: Lbn) -> Option<u32> {
         let behind = self.0.at_or_behind(position);
         let before = behind.checked_sub(1);
-        let distance = |index: usize| self.0.start(index).map(|start| (start.abs_diff(position.0), index));
-        let nearest = [Some(behind), before].into_iter().flatten().filter_map(distance).min()?;
+        let distance = |index: usize| {
+            self.0
+                .start(index)
+                .map(|start| (start.abs_diff(position.0), index))
+        };
+        let nearest = [Some(behind), before]
+            .into_iter()
+            .flatten()
+            .filter_map(distance)
+            .min()?;
         Some(self.0.remove(nearest.1))
     }
     fn len(&self) -> usize {

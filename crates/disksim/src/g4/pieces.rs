@@ -70,11 +70,19 @@ pub(super) fn of_entry(
     match entry.child {
         Child::Track { .. } => tracks(tree, entry, full, rest, pieces),
         Child::Node(child) => {
-            let whole = if full > 0 { of_node(tree, child, entry.lbns_each)? } else { Vec::new() };
+            let whole = if full > 0 {
+                of_node(tree, child, entry.lbns_each)?
+            } else {
+                Vec::new()
+            };
             for instance in 0..full {
                 let (cylinders, revolutions) = entry.place(instance);
                 room(pieces, whole.len(), entry)?;
-                pieces.extend(whole.iter().map(|piece| piece.moved(cylinders, revolutions)));
+                pieces.extend(
+                    whole
+                        .iter()
+                        .map(|piece| piece.moved(cylinders, revolutions)),
+                );
             }
             if rest > 0 {
                 let part = of_node(tree, child, rest)?;
@@ -92,13 +100,25 @@ impl Entry {
     /// beginning.
     pub(super) fn place(&self, instance: u64) -> (i64, f64) {
         let cylinders = instance as i64 * self.cylinders_each;
-        let cylinder = if self.outward { self.cylinder - cylinders } else { self.cylinder + cylinders };
+        let cylinder = if self.outward {
+            self.cylinder - cylinders
+        } else {
+            self.cylinder + cylinders
+        };
         (cylinder, self.offset + self.advance * instance as f64)
     }
 }
 
-fn tracks(tree: &Tree, entry: &Entry, full: u64, rest: u64, pieces: &mut Vec<Piece>) -> Result<(), TooMany> {
-    let Child::Track { pattern, head } = entry.child else { return Ok(()) };
+fn tracks(
+    tree: &Tree,
+    entry: &Entry,
+    full: u64,
+    rest: u64,
+    pieces: &mut Vec<Piece>,
+) -> Result<(), TooMany> {
+    let Child::Track { pattern, head } = entry.child else {
+        return Ok(());
+    };
     let (cylinder, angle) = entry.place(0);
     let one = Piece {
         head,
@@ -113,22 +133,36 @@ fn tracks(tree: &Tree, entry: &Entry, full: u64, rest: u64, pieces: &mut Vec<Pie
     };
     let at = |instance: u64| {
         let (cylinder, angle) = entry.place(instance);
-        Piece { cylinder, angle, ..one }
+        Piece {
+            cylinder,
+            angle,
+            ..one
+        }
     };
     if entry.cylinders_each == 1 && full > 0 {
         room(pieces, 1, entry)?;
-        pieces.push(Piece { tracks: u32::try_from(full).map_err(|_| TooMany(entry.at))?, ..one });
+        pieces.push(Piece {
+            tracks: u32::try_from(full).map_err(|_| TooMany(entry.at))?,
+            ..one
+        });
     } else {
         room(pieces, usize::try_from(full).unwrap_or(usize::MAX), entry)?;
         pieces.extend((0..full).map(at));
     }
     if rest > 0 {
         room(pieces, 1, entry)?;
-        pieces.push(Piece { carrying: rest as u32, ..at(full) });
+        pieces.push(Piece {
+            carrying: rest as u32,
+            ..at(full)
+        });
     }
     Ok(())
 }
 
 fn room(pieces: &[Piece], more: usize, entry: &Entry) -> Result<(), TooMany> {
-    if pieces.len().saturating_add(more) > MAX_PIECES { Err(TooMany(entry.at)) } else { Ok(()) }
+    if pieces.len().saturating_add(more) > MAX_PIECES {
+        Err(TooMany(entry.at))
+    } else {
+        Ok(())
+    }
 }

@@ -65,11 +65,15 @@ pub(super) struct Remap {
 
 impl Tree {
     pub(super) fn read(fields: &Fields<'_>, disk: Disk) -> Result<Tree, ImportError> {
-        let mut tree = Tree { patterns: patterns(&fields.required("TP")?)?, ..Tree::default() };
+        let mut tree = Tree {
+            patterns: patterns(&fields.required("TP")?)?,
+            ..Tree::default()
+        };
         let index = fields.required("IDX")?;
         let nodes: Vec<Found<'_>> = index.elements()?.collect();
         for node in &nodes {
-            tree.nodes.push(entries(node, disk, tree.patterns.len(), nodes.len())?);
+            tree.nodes
+                .push(entries(node, disk, tree.patterns.len(), nodes.len())?);
         }
         if tree.nodes.is_empty() {
             return Err(index.error(ErrorKind::WrongValue, "no node", "at least the root"));
@@ -87,7 +91,9 @@ impl Tree {
 
     /// Addresses of a node.
     pub(super) fn lbns(&self, node: usize) -> u64 {
-        self.nodes[node].last().map_or(0, |last| last.lbn + last.lbns)
+        self.nodes[node]
+            .last()
+            .map_or(0, |last| last.lbn + last.lbns)
     }
 
     /// The tree's address of `lbn`: past the slips before it.
@@ -114,10 +120,19 @@ impl Tree {
         if let Some(length) = lengths[node] {
             return Ok(length);
         }
-        let at = self.nodes[node].first().map_or(fields.block.at, |entry| entry.at);
+        let at = self.nodes[node]
+            .first()
+            .map_or(fields.block.at, |entry| entry.at);
         if path.contains(&node) || path.len() >= MAX_DEPTH {
-            let found = format!("node {node}, which contains itself or lies deeper than {MAX_DEPTH}");
-            return Err(misfit(fields.document, at, &fields.path("IDX"), found, "a tree"));
+            let found =
+                format!("node {node}, which contains itself or lies deeper than {MAX_DEPTH}");
+            return Err(misfit(
+                fields.document,
+                at,
+                &fields.path("IDX"),
+                found,
+                "a tree",
+            ));
         }
         path.push(node);
         for (number, entry) in self.nodes[node].iter().enumerate() {
@@ -127,8 +142,17 @@ impl Tree {
             };
             if held < entry.lbns_each {
                 let key = fields.path(&format!("IDX[{node}].len of entry {number}"));
-                let found = format!("{}, but the child has {held} addresses: a hole", entry.lbns_each);
-                return Err(misfit(fields.document, entry.at, &key, found, "no more than the child has"));
+                let found = format!(
+                    "{}, but the child has {held} addresses: a hole",
+                    entry.lbns_each
+                );
+                return Err(misfit(
+                    fields.document,
+                    entry.at,
+                    &key,
+                    found,
+                    "no more than the child has",
+                ));
             }
         }
         path.pop();
@@ -142,34 +166,65 @@ fn patterns(list: &Found<'_>) -> Result<Vec<Pattern>, ImportError> {
     let numbers: Vec<Found<'_>> = list.elements()?.collect();
     if numbers.is_empty() || !numbers.len().is_multiple_of(3) {
         let found = format!("{} numbers", numbers.len());
-        return Err(list.error(ErrorKind::WrongValue, found, "low, high, sectors per track of each pattern"));
+        return Err(list.error(
+            ErrorKind::WrongValue,
+            found,
+            "low, high, sectors per track of each pattern",
+        ));
     }
     let pattern = |three: &[Found<'_>]| {
         let sectors = three[2].within(1, 1 << 24)?;
         let low = three[0].within(0, sectors - 1)?;
         let high = three[1].within(low, sectors - 1)?;
-        Ok(Pattern { carrying: (high - low + 1) as u32, sectors: sectors as u32 })
+        Ok(Pattern {
+            carrying: (high - low + 1) as u32,
+            sectors: sectors as u32,
+        })
     };
     numbers.chunks_exact(3).map(pattern).collect()
 }
 
 /// The entries of a node, which must follow each other without holes.
-fn entries(node: &Found<'_>, disk: Disk, patterns: usize, nodes: usize) -> Result<Vec<Entry>, ImportError> {
+fn entries(
+    node: &Found<'_>,
+    disk: Disk,
+    patterns: usize,
+    nodes: usize,
+) -> Result<Vec<Entry>, ImportError> {
     let mut fields = node.elements()?.peekable();
     let mut entries: Vec<Entry> = Vec::new();
     let mut free = 0;
     while fields.peek().is_some() {
         let entry = entry(node, &mut fields, disk, patterns, nodes)?;
         if entry.lbn != free {
-            let problem = if entry.lbn < free { "overlaps" } else { "leaves a hole behind" };
-            let found =
-                format!("lbn {} of entry {}, which {problem} the entry before", entry.lbn, entries.len());
-            return Err(misfit(node.document, entry.at, &node.key, found, format!("lbn {free}")));
+            let problem = if entry.lbn < free {
+                "overlaps"
+            } else {
+                "leaves a hole behind"
+            };
+            let found = format!(
+                "lbn {} of entry {}, which {problem} the entry before",
+                entry.lbn,
+                entries.len()
+            );
+            return Err(misfit(
+                node.document,
+                entry.at,
+                &node.key,
+                found,
+                format!("lbn {free}"),
+            ));
         }
         free = entry.lbn + entry.lbns;
         if free > MAX_LBNS as u64 {
             let found = format!("{free} addresses");
-            return Err(misfit(node.document, entry.at, &node.key, found, format!("at most {MAX_LBNS}")));
+            return Err(misfit(
+                node.document,
+                entry.at,
+                &node.key,
+                found,
+                format!("at most {MAX_LBNS}"),
+            ));
         }
         entries.push(entry);
     }
@@ -215,20 +270,40 @@ fn entry<'a>(
             pattern: child.within(0, patterns as i64 - 1)? as usize,
             head: next("head")?.within(0, i64::from(disk.surfaces) - 1)? as u32,
         },
-        Content::Word(word) if word == "IDX" => Child::Node(child.within(0, nodes as i64 - 1)? as usize),
+        Content::Word(word) if word == "IDX" => {
+            Child::Node(child.within(0, nodes as i64 - 1)? as usize)
+        }
         _ => return Err(kind.error(ErrorKind::WrongValue, kind.value.describe(), "TRACK or IDX")),
     };
     let at = at.unwrap_or(node.value.at);
     let instances = (lbns.div_ceil(lbns_each) - 1) as i64;
-    let reach = instances
-        .checked_mul(cylinders_each)
-        .map(|reach| if outward { cylinder - reach } else { cylinder + reach });
+    let reach = instances.checked_mul(cylinders_each).map(|reach| {
+        if outward {
+            cylinder - reach
+        } else {
+            cylinder + reach
+        }
+    });
     if !reach.is_some_and(|reach| (0..cylinders).contains(&reach)) {
-        let found = format!("{} instances of {cylinders_each} cylinders from {cylinder} on", instances + 1);
+        let found = format!(
+            "{} instances of {cylinders_each} cylinders from {cylinder} on",
+            instances + 1
+        );
         let expected = format!("instances that stay on the {cylinders} cylinders of the disk");
         return Err(misfit(node.document, at, &node.key, found, expected));
     }
-    Ok(Entry { lbn, cylinder, offset, lbns_each, cylinders_each, advance, lbns, outward, child, at })
+    Ok(Entry {
+        lbn,
+        cylinder,
+        offset,
+        lbns_each,
+        cylinders_each,
+        advance,
+        lbns,
+        outward,
+        child,
+        at,
+    })
 }
 
 fn revolutions(found: &Found<'_>) -> Result<f64, ImportError> {
@@ -245,7 +320,11 @@ fn slips(list: &Found<'_>) -> Result<Vec<(u64, u64)>, ImportError> {
     let numbers: Vec<Found<'_>> = list.elements()?.collect();
     if numbers.len() % 2 == 1 {
         let found = format!("{} numbers", numbers.len());
-        return Err(list.error(ErrorKind::WrongValue, found, "pairs of a sector and a count"));
+        return Err(list.error(
+            ErrorKind::WrongValue,
+            found,
+            "pairs of a sector and a count",
+        ));
     }
     let mut runs: Vec<(u64, u64)> = Vec::with_capacity(numbers.len() / 2);
     let mut last = 0;
@@ -259,7 +338,11 @@ fn slips(list: &Found<'_>) -> Result<Vec<(u64, u64)>, ImportError> {
         let free = runs.last().map_or(0, |run| run.0 + run.1);
         if start.max(free) + sectors > MAX_LBNS as u64 {
             let found = format!("{sectors} slips from {start} on");
-            return Err(pair[1].error(ErrorKind::WrongValue, found, format!("sectors below {MAX_LBNS}")));
+            return Err(pair[1].error(
+                ErrorKind::WrongValue,
+                found,
+                format!("sectors below {MAX_LBNS}"),
+            ));
         }
         if sectors > 0 {
             runs.push((start.max(free), sectors));

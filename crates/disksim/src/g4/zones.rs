@@ -68,12 +68,21 @@ pub(super) fn layout(
         )
     };
     let mut sections = Sections::default();
-    let root = Origin { lbn: 0, cylinder: 0, angle: 0.0, limit: tree.lbns(tree.nodes.len() - 1) };
+    let root = Origin {
+        lbn: 0,
+        cylinder: 0,
+        angle: 0.0,
+        limit: tree.lbns(tree.nodes.len() - 1),
+    };
     for entry in tree.root() {
-        root.sections(tree, entry, &mut sections).map_err(too_many)?;
+        root.sections(tree, entry, &mut sections)
+            .map_err(too_many)?;
     }
     let sections = separate(sections.list).map_err(too_many)?;
-    let mut layout = Layout { order: TrackOrder::Cylinder, zones: Vec::new() };
+    let mut layout = Layout {
+        order: TrackOrder::Cylinder,
+        zones: Vec::new(),
+    };
     let mut zones = Vec::new();
     let mut unused_left = MAX_UNUSED;
     for section in sections {
@@ -100,7 +109,11 @@ impl Origin {
     /// Adds the sections of an entry. A node that occurs once and consists of
     /// nodes is not a section but has them.
     fn sections(self, tree: &Tree, entry: &Entry, sections: &mut Sections) -> Result<(), TooMany> {
-        let Some(lbns) = self.limit.checked_sub(entry.lbn).map(|left| left.min(entry.lbns)) else {
+        let Some(lbns) = self
+            .limit
+            .checked_sub(entry.lbn)
+            .map(|left| left.min(entry.lbns))
+        else {
             return Ok(());
         };
         if lbns == 0 {
@@ -113,7 +126,9 @@ impl Origin {
             return sections.push(self.single(entry.lbn, &pieces, entry.at));
         };
         if full + u64::from(rest > 0) == 1
-            && tree.nodes[child].iter().any(|entry| matches!(entry.child, Child::Node(_)))
+            && tree.nodes[child]
+                .iter()
+                .any(|entry| matches!(entry.child, Child::Node(_)))
         {
             let (cylinder, angle) = entry.place(0);
             let below = Origin {
@@ -122,24 +137,37 @@ impl Origin {
                 angle: self.angle + angle,
                 limit: lbns,
             };
-            return tree.nodes[child].iter().try_for_each(|entry| below.sections(tree, entry, sections));
+            return tree.nodes[child]
+                .iter()
+                .try_for_each(|entry| below.sections(tree, entry, sections));
         }
         if full > 0 {
             sections.push(self.repeated(tree, entry, child, full)?)?;
         }
         if rest > 0 {
             let (cylinders, revolutions) = entry.place(full);
-            let part: Vec<Piece> =
-                of_node(tree, child, rest)?.iter().map(|piece| piece.moved(cylinders, revolutions)).collect();
+            let part: Vec<Piece> = of_node(tree, child, rest)?
+                .iter()
+                .map(|piece| piece.moved(cylinders, revolutions))
+                .collect();
             sections.push(self.single(entry.lbn + full * entry.lbns_each, &part, entry.at))?;
         }
         Ok(())
     }
 
-    fn repeated(self, tree: &Tree, entry: &Entry, child: usize, instances: u64) -> Result<Section, TooMany> {
+    fn repeated(
+        self,
+        tree: &Tree,
+        entry: &Entry,
+        child: usize,
+        instances: u64,
+    ) -> Result<Section, TooMany> {
         let whole = of_node(tree, child, entry.lbns_each)?;
         let (cylinders, revolutions) = entry.place(0);
-        let first: Vec<Piece> = whole.iter().map(|piece| piece.moved(cylinders, revolutions)).collect();
+        let first: Vec<Piece> = whole
+            .iter()
+            .map(|piece| piece.moved(cylinders, revolutions))
+            .collect();
         let (outermost, innermost) = span(&first);
         let fits = outermost >= cylinders && innermost < cylinders + entry.cylinders_each;
         if instances == 1 || !fits || entry.outward {
@@ -147,7 +175,10 @@ impl Origin {
             of_entry(tree, entry, instances * entry.lbns_each, &mut pieces)?;
             return Ok(self.single(entry.lbn, &pieces, entry.at));
         }
-        let pieces = first.iter().map(|piece| piece.moved(self.cylinder, self.angle)).collect();
+        let pieces = first
+            .iter()
+            .map(|piece| piece.moved(self.cylinder, self.angle))
+            .collect();
         Ok(Section {
             lbn: self.lbn + entry.lbn,
             cylinder: self.cylinder + cylinders,
@@ -160,7 +191,10 @@ impl Origin {
     }
 
     fn single(self, lbn: u64, pieces: &[Piece], at: Place) -> Section {
-        let pieces: Vec<Piece> = pieces.iter().map(|piece| piece.moved(self.cylinder, self.angle)).collect();
+        let pieces: Vec<Piece> = pieces
+            .iter()
+            .map(|piece| piece.moved(self.cylinder, self.angle))
+            .collect();
         Section::once(self.lbn + lbn, pieces, at)
     }
 }
@@ -184,14 +218,27 @@ impl Sections {
 }
 
 fn span(pieces: &[Piece]) -> (i64, i64) {
-    pieces.iter().map(Piece::span).fold((i64::MAX, i64::MIN), |all, one| (all.0.min(one.0), all.1.max(one.1)))
+    pieces
+        .iter()
+        .map(Piece::span)
+        .fold((i64::MAX, i64::MIN), |all, one| {
+            (all.0.min(one.0), all.1.max(one.1))
+        })
 }
 
 impl Section {
     fn once(lbn: u64, pieces: Vec<Piece>, at: Place) -> Section {
         let (outermost, innermost) = span(&pieces);
         let cylinders = innermost - outermost + 1;
-        Section { lbn, cylinder: outermost, cylinders, instances: 1, advance: 0.0, pieces, at }
+        Section {
+            lbn,
+            cylinder: outermost,
+            cylinders,
+            instances: 1,
+            advance: 0.0,
+            pieces,
+            at,
+        }
     }
 
     fn end(&self) -> i64 {
@@ -204,8 +251,11 @@ impl Section {
             return Err(TooMany(self.at));
         }
         let instance = |number: u64| {
-            let (cylinders, revolutions) = (self.cylinders * number as i64, self.advance * number as f64);
-            self.pieces.iter().map(move |piece| piece.moved(cylinders, revolutions))
+            let (cylinders, revolutions) =
+                (self.cylinders * number as i64, self.advance * number as f64);
+            self.pieces
+                .iter()
+                .map(move |piece| piece.moved(cylinders, revolutions))
         };
         Ok((0..self.instances).flat_map(instance).collect())
     }
@@ -241,12 +291,25 @@ impl Zone {
         let tracks = (section.cylinders as u64).saturating_mul(u64::from(disk.surfaces));
         if outside || tracks > MAX_GROUP_TRACKS {
             let found = format!("cylinders {} to {}", section.cylinder, section.end() - 1);
-            let expected =
-                format!("cylinders below {}, and at most {MAX_GROUP_TRACKS} tracks", disk.cylinders);
-            return Err(misfit(fields.document, section.at, &fields.path("IDX"), found, expected));
+            let expected = format!(
+                "cylinders below {}, and at most {MAX_GROUP_TRACKS} tracks",
+                disk.cylinders
+            );
+            return Err(misfit(
+                fields.document,
+                section.at,
+                &fields.path("IDX"),
+                found,
+                expected,
+            ));
         }
         let fillers = uncovered(fields, &section, disk.surfaces)?;
-        let longest = section.pieces.iter().map(|piece| piece.sectors).max().unwrap_or(1);
+        let longest = section
+            .pieces
+            .iter()
+            .map(|piece| piece.sectors)
+            .max()
+            .unwrap_or(1);
         let mut starts = Vec::with_capacity(section.pieces.len());
         let mut group = (0, 0);
         for piece in &section.pieces {
@@ -254,8 +317,17 @@ impl Zone {
             group.0 += u64::from(piece.tracks) * u64::from(piece.sectors);
             group.1 += piece.lbns();
         }
-        group.0 += fillers.iter().map(|filler| u64::from(filler.2) * u64::from(longest)).sum::<u64>();
-        Ok(Zone { section, starts, group, fillers, longest })
+        group.0 += fillers
+            .iter()
+            .map(|filler| u64::from(filler.2) * u64::from(longest))
+            .sum::<u64>();
+        Ok(Zone {
+            section,
+            starts,
+            group,
+            fillers,
+            longest,
+        })
     }
 
     fn lbns(&self) -> u64 {
@@ -270,7 +342,10 @@ impl Zone {
         let (piece, start) = (&self.section.pieces[index], self.starts[index]);
         let carrying = u64::from(piece.carrying);
         let (track, sector) = ((within - start.1) / carrying, (within - start.1) % carrying);
-        (instance * self.group.0 + start.0 + track * u64::from(piece.sectors) + sector, carrying - sector)
+        (
+            instance * self.group.0 + start.0 + track * u64::from(piece.sectors) + sector,
+            carrying - sector,
+        )
     }
 
     /// The first sector of a track, and its sectors.
@@ -282,22 +357,34 @@ impl Zone {
         let instance = relative / self.section.cylinders;
         let within = relative % self.section.cylinders;
         let base = instance as u64 * self.group.0;
-        let found = self.section.pieces.iter().zip(&self.starts).find_map(|(piece, start)| {
-            let first = piece.cylinder - self.section.cylinder;
-            let track = if piece.outward { first - within } else { within - first };
-            let hit = piece.head == head && (0..i64::from(piece.tracks)).contains(&track);
-            let sectors = u64::from(piece.sectors);
-            hit.then(|| (base + start.0 + track as u64 * sectors, sectors))
-        });
+        let found = self
+            .section
+            .pieces
+            .iter()
+            .zip(&self.starts)
+            .find_map(|(piece, start)| {
+                let first = piece.cylinder - self.section.cylinder;
+                let track = if piece.outward {
+                    first - within
+                } else {
+                    within - first
+                };
+                let hit = piece.head == head && (0..i64::from(piece.tracks)).contains(&track);
+                let sectors = u64::from(piece.sectors);
+                hit.then(|| (base + start.0 + track as u64 * sectors, sectors))
+            });
         found.or_else(|| {
             let sectors = u64::from(self.longest);
             let mut start = base + self.group.0;
-            self.fillers.iter().rev().find_map(|&(surface, first, tracks)| {
-                start -= u64::from(tracks) * sectors;
-                let track = within - i64::from(first);
-                let hit = surface == head && (0..i64::from(tracks)).contains(&track);
-                hit.then(|| (start + track as u64 * sectors, sectors))
-            })
+            self.fillers
+                .iter()
+                .rev()
+                .find_map(|&(surface, first, tracks)| {
+                    start -= u64::from(tracks) * sectors;
+                    let track = within - i64::from(first);
+                    let hit = surface == head && (0..i64::from(tracks)).contains(&track);
+                    hit.then(|| (start + track as u64 * sectors, sectors))
+                })
         })
     }
 
@@ -329,18 +416,26 @@ impl Zone {
                 let (sectors, carrying) = (u64::from(piece.sectors), u64::from(piece.carrying));
                 if carrying < sectors {
                     for track in 0..u64::from(piece.tracks) {
-                        push(base + start.0 + track * sectors + carrying, sectors - carrying)?;
+                        push(
+                            base + start.0 + track * sectors + carrying,
+                            sectors - carrying,
+                        )?;
                     }
                 }
             }
-            let filled =
-                self.fillers.iter().map(|filler| u64::from(filler.2) * u64::from(self.longest)).sum();
+            let filled = self
+                .fillers
+                .iter()
+                .map(|filler| u64::from(filler.2) * u64::from(self.longest))
+                .sum();
             if filled > 0 {
                 push(base + self.group.0 - filled, filled)?;
             }
         }
         let end = self.section.lbn + self.lbns();
-        let first = tree.slips.partition_point(|slip| slip.0 + slip.1 <= self.section.lbn);
+        let first = tree
+            .slips
+            .partition_point(|slip| slip.0 + slip.1 <= self.section.lbn);
         for &(start, sectors) in tree.slips[first..].iter().take_while(|slip| slip.0 < end) {
             let (mut at, to) = (start.max(self.section.lbn), (start + sectors).min(end));
             while at < to {
@@ -358,15 +453,21 @@ impl Zone {
         let section = &self.section;
         let total = self.group.0 * section.instances;
         let spares: u64 = slips.iter().map(|slip| slip.1).sum();
-        let mut config = ZoneConfig::plain(section.cylinder as u32, section.end() as u32 - 1, self.longest);
+        let mut config = ZoneConfig::plain(
+            section.cylinder as u32,
+            section.end() as u32 - 1,
+            self.longest,
+        );
         config.spares = spares;
         config.slips = slips
             .into_iter()
-            .map(
-                |(start, sectors)| {
-                    if sectors == 1 { SlipConfig::One(start) } else { SlipConfig::Run(start, sectors) }
-                },
-            )
+            .map(|(start, sectors)| {
+                if sectors == 1 {
+                    SlipConfig::One(start)
+                } else {
+                    SlipConfig::Run(start, sectors)
+                }
+            })
             .collect();
         config.runs = self.runs();
         // From the last track of a group to the first of the next.
@@ -375,7 +476,11 @@ impl Zone {
             run.offset_revolutions.unwrap_or(0.0) + run.step_revolutions.unwrap_or(0.0) * steps
         });
         config.cylinder_skew = turned(section.advance - last) * f64::from(self.longest);
-        Built { config, lbns: total - spares, at: section.at }
+        Built {
+            config,
+            lbns: total - spares,
+            at: section.at,
+        }
     }
 
     fn runs(&self) -> Vec<RunConfig> {
@@ -383,20 +488,27 @@ impl Zone {
             surface: piece.head,
             first_cylinder: (piece.span().0 - self.section.cylinder) as u32,
             tracks: piece.tracks,
-            direction: if piece.outward { Direction::Outward } else { Direction::Inward },
+            direction: if piece.outward {
+                Direction::Outward
+            } else {
+                Direction::Inward
+            },
             sectors_per_track: Some(piece.sectors),
             offset_revolutions: Some(turned(piece.angle)),
             step_revolutions: (piece.tracks > 1).then(|| turned(piece.step)),
         });
-        let fillers = self.fillers.iter().map(|&(surface, first_cylinder, tracks)| RunConfig {
-            surface,
-            first_cylinder,
-            tracks,
-            direction: Direction::Inward,
-            sectors_per_track: Some(self.longest),
-            offset_revolutions: Some(0.0),
-            step_revolutions: (tracks > 1).then_some(0.0),
-        });
+        let fillers = self
+            .fillers
+            .iter()
+            .map(|&(surface, first_cylinder, tracks)| RunConfig {
+                surface,
+                first_cylinder,
+                tracks,
+                direction: Direction::Inward,
+                sectors_per_track: Some(self.longest),
+                offset_revolutions: Some(0.0),
+                step_revolutions: (tracks > 1).then_some(0.0),
+            });
         pieces.chain(fillers).collect()
     }
 }
@@ -419,12 +531,23 @@ fn uncovered(
         let (first, last) = piece.span();
         for cylinder in first..=last {
             let within = cylinder - section.cylinder;
-            let place = usize::try_from(within).ok().filter(|&within| within < cylinders);
+            let place = usize::try_from(within)
+                .ok()
+                .filter(|&within| within < cylinders);
             let track = place.map(|within| &mut covered[piece.head as usize * cylinders + within]);
             if track.is_none_or(|track| std::mem::replace(track, true)) {
-                let found = format!("a second run of addresses on cylinder {cylinder}, head {}", piece.head);
+                let found = format!(
+                    "a second run of addresses on cylinder {cylinder}, head {}",
+                    piece.head
+                );
                 let key = fields.path("IDX");
-                return Err(misfit(fields.document, piece.at, &key, found, "each track in one entry only"));
+                return Err(misfit(
+                    fields.document,
+                    piece.at,
+                    &key,
+                    found,
+                    "each track in one entry only",
+                ));
             }
         }
     }
@@ -453,7 +576,9 @@ fn remap(tree: &Tree, zones: &[Zone], layout: &mut Layout, losses: &mut Vec<Loss
         for number in 0..remap.sectors {
             let pair = replaced(tree, zones, layout, remap, number);
             match pair {
-                Some((zone, from, to)) if !used.contains(&(zone, from)) && !used.contains(&(zone, to)) => {
+                Some((zone, from, to))
+                    if !used.contains(&(zone, from)) && !used.contains(&(zone, to)) =>
+                {
                     used.extend([(zone, from), (zone, to)]);
                     layout.zones[zone].config.remaps.push((from, to));
                 }
@@ -481,13 +606,18 @@ fn replaced(
     number: u64,
 ) -> Option<(usize, u64, u64)> {
     let lbn = tree.slipped(remap.lbn + number);
-    let index = zones.partition_point(|zone| zone.section.lbn <= lbn).checked_sub(1)?;
+    let index = zones
+        .partition_point(|zone| zone.section.lbn <= lbn)
+        .checked_sub(1)?;
     let zone = &zones[index];
     if lbn >= zone.section.lbn + zone.lbns() {
         return None;
     }
     let (start, sectors) = zone.track(i64::from(remap.cylinder), remap.head)?;
-    let within = remap.sector.checked_add(number).filter(|&within| within < sectors)?;
+    let within = remap
+        .sector
+        .checked_add(number)
+        .filter(|&within| within < sectors)?;
     let to = start + within;
     let slips = &layout.zones[index].config.slips;
     let behind = slips.partition_point(|slip| slip.run().0 <= to);

@@ -35,23 +35,39 @@ pub(super) struct Lexer {
 
 impl Lexer {
     pub(super) fn new(text: Vec<u8>) -> Lexer {
-        Lexer { text, offset: 0, line: 1 }
+        Lexer {
+            text,
+            offset: 0,
+            line: 1,
+        }
     }
 
     /// The next token and its line.
     pub(super) fn next(&mut self) -> (Token, u32) {
         self.skip_blanks();
         let line = self.line;
-        let Some(&first) = self.text.get(self.offset) else { return (Token::End, line) };
+        let Some(&first) = self.text.get(self.offset) else {
+            return (Token::End, line);
+        };
         if is_sign(first) {
             self.offset += 1;
             return (Token::Sign(char::from(first)), line);
         }
         let rest = &self.text[self.offset..];
-        let length = rest.iter().position(|&byte| is_sign(byte) || is_blank(byte)).unwrap_or(rest.len());
+        let length = rest
+            .iter()
+            .position(|&byte| is_sign(byte) || is_blank(byte))
+            .unwrap_or(rest.len());
         self.offset += length;
         let word = String::from_utf8_lossy(&rest[..length]).into_owned();
-        (if word == ".." { Token::Range } else { Token::Word(word) }, line)
+        (
+            if word == ".." {
+                Token::Range
+            } else {
+                Token::Word(word)
+            },
+            line,
+        )
     }
 
     /// Blanks, line ends and comments. A `#` inside of a word belongs to it.
@@ -73,7 +89,10 @@ impl Lexer {
 }
 
 fn is_sign(byte: u8) -> bool {
-    matches!(byte, b'{' | b'}' | b'[' | b']' | b',' | b'=' | b';' | b':' | b'?')
+    matches!(
+        byte,
+        b'{' | b'}' | b'[' | b']' | b',' | b'=' | b';' | b':' | b'?'
+    )
 }
 
 fn is_blank(byte: u8) -> bool {

@@ -66,13 +66,22 @@ impl Parser<'_> {
                     self.sign('{', "`{` behind the type and name of a block")?;
                     let block = self.block(kind, Some(name), at, 0)?;
                     if !is_known(&block.kind) {
-                        let expected = "a type of DiskSim (disksim_..., dm_...) or an earlier block";
+                        let expected =
+                            "a type of DiskSim (disksim_..., dm_...) or an earlier block";
                         let found = format!("a block of type `{}`", super::shortened(&block.kind));
-                        return Err(self.document.error(ErrorKind::Syntax, at, "", found, expected));
+                        return Err(self.document.error(
+                            ErrorKind::Syntax,
+                            at,
+                            "",
+                            found,
+                            expected,
+                        ));
                     }
                     Item::Block(block)
                 }
-                other => return Err(self.syntax(at, &other, "a block, `instantiate` or `topology`")),
+                other => {
+                    return Err(self.syntax(at, &other, "a block, `instantiate` or `topology`"));
+                }
             };
             self.document.items.push(item);
         }
@@ -81,7 +90,10 @@ impl Parser<'_> {
     fn instantiate(&mut self, at: Place) -> Result<Item, ImportError> {
         self.sign('[', "a list of names behind `instantiate`")?;
         let names = self.list(0)?;
-        let names = names.iter().map(|value| self.name_of(value)).collect::<Result<_, _>>()?;
+        let names = names
+            .iter()
+            .map(|value| self.name_of(value))
+            .collect::<Result<_, _>>()?;
         let (token, place) = self.next()?;
         if token != Token::Word("as".into()) {
             return Err(self.syntax(place, &token, "`as` and the name of a block"));
@@ -98,7 +110,11 @@ impl Parser<'_> {
         };
         let name = self.word("the name of a component")?;
         self.sign('[', "`[` and what is below the component")?;
-        Ok(Topology { kind, name, below: self.list(depth)? })
+        Ok(Topology {
+            kind,
+            name,
+            below: self.list(depth)?,
+        })
     }
 
     /// A block whose `{` has been read.
@@ -109,14 +125,22 @@ impl Parser<'_> {
         at: Place,
         depth: u32,
     ) -> Result<Arc<Block>, ImportError> {
-        let mut block = Block { kind, name, parameters: Vec::new(), at };
+        let mut block = Block {
+            kind,
+            name,
+            parameters: Vec::new(),
+            at,
+        };
         loop {
             let (token, place) = self.next()?;
             let keys = match token {
                 Token::Sign('}') => break,
                 Token::Sign('[') => {
                     let names = self.list(depth + 1)?;
-                    names.iter().map(|name| self.name_of(name)).collect::<Result<Vec<_>, _>>()?
+                    names
+                        .iter()
+                        .map(|name| self.name_of(name))
+                        .collect::<Result<Vec<_>, _>>()?
                 }
                 Token::Word(word) => vec![self.key(word)?],
                 other => return Err(self.syntax(place, &other, "a key, or `}`")),
@@ -124,19 +148,31 @@ impl Parser<'_> {
             self.sign('=', "`=` behind the key")?;
             let value = Arc::new(self.value(depth + 1)?);
             for key in keys {
-                self.set(&mut block, Parameter { key, value: Arc::clone(&value), at: place });
+                self.set(
+                    &mut block,
+                    Parameter {
+                        key,
+                        value: Arc::clone(&value),
+                        at: place,
+                    },
+                );
             }
             match self.next()? {
                 (Token::Sign('}'), _) => break,
                 (Token::Sign(','), _) => {}
-                (other, place) => return Err(self.syntax(place, &other, "`,` or `}` behind a value")),
+                (other, place) => {
+                    return Err(self.syntax(place, &other, "`,` or `}` behind a value"));
+                }
             }
         }
         self.inherit(&mut block)?;
         let block = Arc::new(block);
         if let Some(name) = &block.name {
             if self.document.named.contains_key(name) {
-                let note = format!("a second definition of `{}` has no effect", super::shortened(name));
+                let note = format!(
+                    "a second definition of `{}` has no effect",
+                    super::shortened(name)
+                );
                 self.document.notes.push((at, note));
             } else {
                 self.document.named.insert(name.clone(), Arc::clone(&block));
@@ -147,11 +183,17 @@ impl Parser<'_> {
 
     /// Adds a key, in place of an earlier one of the same name.
     fn set(&mut self, block: &mut Block, parameter: Parameter) {
-        match block.parameters.iter_mut().find(|other| other.key == parameter.key) {
+        match block
+            .parameters
+            .iter_mut()
+            .find(|other| other.key == parameter.key)
+        {
             None => block.parameters.push(parameter),
             Some(earlier) => {
-                let note =
-                    format!("`{}` is given twice; the last one counts", super::shortened(&earlier.key));
+                let note = format!(
+                    "`{}` is given twice; the last one counts",
+                    super::shortened(&earlier.key)
+                );
                 self.document.notes.push((parameter.at, note));
                 *earlier = parameter;
             }
@@ -160,15 +202,23 @@ impl Parser<'_> {
 
     /// Keys of the earlier block that serves as type.
     fn inherit(&mut self, block: &mut Block) -> Result<(), ImportError> {
-        let Some(parent) = self.document.named.get(&block.kind).cloned() else { return Ok(()) };
+        let Some(parent) = self.document.named.get(&block.kind).cloned() else {
+            return Ok(());
+        };
         block.kind.clone_from(&parent.kind);
         self.inherited += parent.parameters.len();
         if self.inherited > MAX_INHERITED {
             return Err(self.limit(block.at, "more inherited keys", MAX_INHERITED as u64));
         }
-        let own: std::collections::BTreeSet<String> =
-            block.parameters.iter().map(|parameter| parameter.key.clone()).collect();
-        let inherited = parent.parameters.iter().filter(|parameter| !own.contains(&parameter.key));
+        let own: std::collections::BTreeSet<String> = block
+            .parameters
+            .iter()
+            .map(|parameter| parameter.key.clone())
+            .collect();
+        let inherited = parent
+            .parameters
+            .iter()
+            .filter(|parameter| !own.contains(&parameter.key));
         block.parameters.extend(inherited.cloned());
         Ok(())
     }
@@ -252,22 +302,34 @@ impl Parser<'_> {
     }
 
     /// The words from `first` to `last`: equal but for the number at the end.
-    fn expand(&mut self, first: &Value, last: &Value, items: &mut Vec<Value>) -> Result<(), ImportError> {
+    fn expand(
+        &mut self,
+        first: &Value,
+        last: &Value,
+        items: &mut Vec<Value>,
+    ) -> Result<(), ImportError> {
         let (from, to) = (self.name_of(first)?, self.name_of(last)?);
         let numbers = match (numbered(&from), numbered(&to)) {
-            (Some((stem, from)), Some((other, to))) if stem == other && from <= to => Some((stem, from, to)),
+            (Some((stem, from)), Some((other, to))) if stem == other && from <= to => {
+                Some((stem, from, to))
+            }
             _ => None,
         };
         let Some((stem, from, to)) = numbers else {
             let found = format!("{} .. {}", first.describe(), last.describe());
             let expected = "two names that differ in a rising number at their end";
-            return Err(self.document.error(ErrorKind::Syntax, first.at, "", found, expected));
+            return Err(self
+                .document
+                .error(ErrorKind::Syntax, first.at, "", found, expected));
         };
         self.ranges = self.ranges.saturating_add(to - from).saturating_add(1);
         if self.ranges > MAX_RANGE {
             return Err(self.limit(first.at, "ranges of more names", MAX_RANGE));
         }
-        let word = |number| Value { content: Content::Word(format!("{stem}{number}")), at: first.at };
+        let word = |number| Value {
+            content: Content::Word(format!("{stem}{number}")),
+            at: first.at,
+        };
         items.extend((from..=to).map(word));
         Ok(())
     }
@@ -275,7 +337,13 @@ impl Parser<'_> {
     fn name_of(&self, value: &Value) -> Result<String, ImportError> {
         match &value.content {
             Content::Word(word) => Ok(word.clone()),
-            _ => Err(self.document.error(ErrorKind::Syntax, value.at, "", value.describe(), "a name")),
+            _ => Err(self.document.error(
+                ErrorKind::Syntax,
+                value.at,
+                "",
+                value.describe(),
+                "a name",
+            )),
         }
     }
 
@@ -312,9 +380,14 @@ impl Parser<'_> {
     fn read(&mut self) -> Result<(Token, Place), ImportError> {
         loop {
             let depth = self.open.len();
-            let Some(top) = self.open.last_mut() else { return Ok((Token::End, Place::default())) };
+            let Some(top) = self.open.last_mut() else {
+                return Ok((Token::End, Place::default()));
+            };
             let (token, line) = top.lexer.next();
-            let at = Place { file: top.file, line };
+            let at = Place {
+                file: top.file,
+                line,
+            };
             match token {
                 Token::End if depth > 1 => {
                     self.open.pop();
@@ -324,7 +397,9 @@ impl Parser<'_> {
                         let including = top.path.parent().unwrap_or(Path::new("")).join(path);
                         self.open(&including, Some(Place { line, ..at }))?;
                     }
-                    (other, _) => return Err(self.syntax(at, &other, "the path of a file behind `source`")),
+                    (other, _) => {
+                        return Err(self.syntax(at, &other, "the path of a file behind `source`"));
+                    }
                 },
                 token => return Ok((token, at)),
             }
@@ -337,19 +412,36 @@ impl Parser<'_> {
             None => ImportError::whole(kind, path, found, expected),
         };
         let identity = self.files.identity(path);
-        if self.open.iter().any(|open| self.files.identity(&open.path) == identity) {
+        if self
+            .open
+            .iter()
+            .any(|open| self.files.identity(&open.path) == identity)
+        {
             let found = format!("`{}`, which includes this file", path.display());
             let expected = "files that do not include each other";
-            return Err(fail(&self.document, ErrorKind::SourceCycle, found, expected));
+            return Err(fail(
+                &self.document,
+                ErrorKind::SourceCycle,
+                found,
+                expected,
+            ));
         }
         if self.open.len() >= MAX_SOURCES {
             let found = format!("more than {MAX_SOURCES} files within each other");
             return Err(fail(&self.document, ErrorKind::TooLarge, found, "fewer"));
         }
-        let text = self.files.read(path, MAX_BYTES - self.bytes).map_err(|error| {
-            let found = format!("`{}`: {error}", path.display());
-            fail(&self.document, ErrorKind::Unreadable, found, "a readable file of reasonable size")
-        })?;
+        let text = self
+            .files
+            .read(path, MAX_BYTES - self.bytes)
+            .map_err(|error| {
+                let found = format!("`{}`: {error}", path.display());
+                fail(
+                    &self.document,
+                    ErrorKind::Unreadable,
+                    found,
+                    "a readable file of reasonable size",
+                )
+            })?;
         // Even an empty file counts, so that including it is not for free.
         self.bytes = (self.bytes + text.len() + 64).min(MAX_BYTES);
         if self.bytes >= MAX_BYTES {
@@ -358,16 +450,27 @@ impl Parser<'_> {
         }
         let file = self.document.files.len() as u32;
         self.document.files.push(path.to_owned());
-        self.open.push(Open { path: path.to_owned(), file, lexer: Lexer::new(text) });
+        self.open.push(Open {
+            path: path.to_owned(),
+            file,
+            lexer: Lexer::new(text),
+        });
         Ok(())
     }
 
     fn syntax(&self, at: Place, found: &Token, expected: &str) -> ImportError {
-        self.document.error(ErrorKind::Syntax, at, "", found.describe(), expected)
+        self.document
+            .error(ErrorKind::Syntax, at, "", found.describe(), expected)
     }
 
     fn limit(&self, at: Place, what: &str, limit: u64) -> ImportError {
-        self.document.error(ErrorKind::TooLarge, at, "", format!("{what} than {limit}"), "fewer")
+        self.document.error(
+            ErrorKind::TooLarge,
+            at,
+            "",
+            format!("{what} than {limit}"),
+            "fewer",
+        )
     }
 }
 
@@ -383,7 +486,11 @@ fn scalar(word: String) -> Content {
         && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
         && let Ok(number) = i64::from_str_radix(digits, 16)
     {
-        return Content::Integer(if word.starts_with('-') { -number } else { number });
+        return Content::Integer(if word.starts_with('-') {
+            -number
+        } else {
+            number
+        });
     }
     if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return Content::Word(word);

@@ -31,8 +31,15 @@ fn line_of(text: &str, what: &str) -> u32 {
 fn the_small_disk_is_accepted_in_strict_mode() {
     let imported = one(&[("d.diskspecs", &good())], true).unwrap();
     assert_eq!(imported.config.capacity_sectors.0, 196);
-    let lost: Vec<&str> = imported.losses.iter().map(|loss| loss.what.as_str()).collect();
-    assert!(matches!(lost[..], [bus] if bus.contains("on no bus")), "{lost:?}");
+    let lost: Vec<&str> = imported
+        .losses
+        .iter()
+        .map(|loss| loss.what.as_str())
+        .collect();
+    assert!(
+        matches!(lost[..], [bus] if bus.contains("on no bus")),
+        "{lost:?}"
+    );
 }
 
 #[test]
@@ -47,7 +54,10 @@ fn every_missing_key_is_named() {
     for key in keys {
         let error = fails(&text.replace(key, ""), false);
         assert_eq!(error.kind, ErrorKind::MissingKey, "{error}");
-        assert!(error.key.ends_with(key.split(" =").next().unwrap()), "{error}");
+        assert!(
+            error.key.ends_with(key.split(" =").next().unwrap()),
+            "{error}"
+        );
         assert!(error.line > 0 && error.file == Path::new("d.diskspecs"));
     }
 }
@@ -56,9 +66,15 @@ fn every_missing_key_is_named() {
 fn an_unknown_key_is_an_error_or_a_loss() {
     let text = good().replace("Block count = 196", "Block count = 196,\nBlok count = 3");
     let error = fails(&text, true);
-    assert_eq!((error.kind, error.key.as_str()), (ErrorKind::UnknownKey, "Model.Blok count"));
+    assert_eq!(
+        (error.kind, error.key.as_str()),
+        (ErrorKind::UnknownKey, "Model.Blok count")
+    );
     assert_eq!(error.line, line_of(&text, "Blok") + 1);
-    assert!(error.to_string().contains("`Block count` perhaps"), "{error}");
+    assert!(
+        error.to_string().contains("`Block count` perhaps"),
+        "{error}"
+    );
     let losses = one(&[("d.diskspecs", &text)], false).unwrap().losses;
     assert!(losses.iter().any(|loss| loss.key == "Model.Blok count"));
 }
@@ -66,21 +82,45 @@ fn an_unknown_key_is_an_error_or_a_loss() {
 #[test]
 fn wrong_types_and_values_are_named() {
     for (from, to, kind) in [
-        ("Block count = 196", "Block count = many", ErrorKind::WrongType),
-        ("Zones = [ dm", "Zones = 3, Nones = [ dm", ErrorKind::WrongType),
+        (
+            "Block count = 196",
+            "Block count = many",
+            ErrorKind::WrongType,
+        ),
+        (
+            "Zones = [ dm",
+            "Zones = 3, Nones = [ dm",
+            ErrorKind::WrongType,
+        ),
         ("slips = [ 3, 5 ]", "slips = [ 3, x ]", ErrorKind::WrongType),
-        ("slips = [ 3, 5 ]", "slips = [ 3, -5 ]", ErrorKind::WrongValue),
+        (
+            "slips = [ 3, 5 ]",
+            "slips = [ 3, -5 ]",
+            ErrorKind::WrongValue,
+        ),
         ("defects = []", "defects = [ 1 ]", ErrorKind::WrongValue),
         ("= 10000", "= 0", ErrorKind::WrongValue),
         ("scheme used = 9", "scheme used = 11", ErrorKind::WrongValue),
-        ("Seek type = constant", "Seek type = swift", ErrorKind::WrongValue),
-        ("Last cylinder number = 9", "Last cylinder number = 11", ErrorKind::Layout),
+        (
+            "Seek type = constant",
+            "Seek type = swift",
+            ErrorKind::WrongValue,
+        ),
+        (
+            "Last cylinder number = 9",
+            "Last cylinder number = 11",
+            ErrorKind::Layout,
+        ),
         (
             "Number of spares = 4, slips = [ 3, 5 ]",
             "Number of spares = 0, slips = [ 1, 2, 3, 4, 5, 6 ]",
             ErrorKind::Layout,
         ),
-        ("Number of spares = 4", "Number of spares = 400", ErrorKind::Layout),
+        (
+            "Number of spares = 4",
+            "Number of spares = 400",
+            ErrorKind::Layout,
+        ),
     ] {
         let error = fails(&good().replace(from, to), false);
         assert_eq!(error.kind, kind, "{error}");
@@ -108,7 +148,10 @@ fn broken_syntax_is_placed() {
 
 #[test]
 fn a_file_that_includes_itself_is_refused_with_its_line() {
-    let list = [("d.diskspecs", "\nsource e.model\n"), ("e.model", "\n\n# comment\nsource d.diskspecs")];
+    let list = [
+        ("d.diskspecs", "\nsource e.model\n"),
+        ("e.model", "\n\n# comment\nsource d.diskspecs"),
+    ];
     let error = one(&list, false).unwrap_err();
     assert_eq!(
         (error.kind, error.file.as_path(), error.line),
@@ -126,7 +169,12 @@ fn sources_inheritance_and_ranges_are_followed() {
         topology disksim_bus b0 [ disksim_disk disk1 [] ]\n";
     let model = model(2, 10, 196, "source layout", SEEK);
     let keys = crate::common::DISK_KEYS;
-    let list = [("d.diskspecs", derived), ("m/x.model", &model), ("m/layout", ZONE), ("keys.txt", keys)];
+    let list = [
+        ("d.diskspecs", derived),
+        ("m/x.model", &model),
+        ("m/layout", ZONE),
+        ("keys.txt", keys),
+    ];
     let imported = one(&list, true).unwrap();
     assert_eq!(imported.name, "E");
     assert_eq!(imported.electronics.disk.queue_length, 7);
@@ -137,7 +185,11 @@ fn sources_inheritance_and_ranges_are_followed() {
         let found = import_from(
             &files(&list),
             Path::new("d.diskspecs"),
-            &Options { name: Some(name.to_string()), strict: true, ..Options::default() },
+            &Options {
+                name: Some(name.to_string()),
+                strict: true,
+                ..Options::default()
+            },
         )
         .unwrap();
         assert_eq!(found.len(), 1);
@@ -145,24 +197,38 @@ fn sources_inheritance_and_ranges_are_followed() {
     let error = import_from(
         &files(&list),
         Path::new("d.diskspecs"),
-        &Options { name: Some("disk4".into()), strict: true, ..Options::default() },
+        &Options {
+            name: Some("disk4".into()),
+            strict: true,
+            ..Options::default()
+        },
     )
     .unwrap_err();
     assert_eq!(error.kind, ErrorKind::NoDisk);
 }
 
 fn g4(rows: &str, slips: &str) -> String {
-    let layout =
-        format!("dm_layout_g4 {{ TP = [ 0, 9, 10 ], IDX = [\n{rows}\n], Slips = [ {slips} ], Remaps = [] }}");
+    let layout = format!(
+        "dm_layout_g4 {{ TP = [ 0, 9, 10 ], IDX = [\n{rows}\n], Slips = [ {slips} ], Remaps = [] }}"
+    );
     disk(&model(2, 10, 1, &layout, SEEK))
 }
 
 #[test]
 fn a_tree_with_overlaps_or_holes_is_refused_with_its_line() {
     for (rows, line) in [
-        ("[ 0, 0, 0.0, 10, 1, 0.1, 50, 5, TRACK, 0, 0,\n40, 0, 0.0, 10, 1, 0.1, 50, 5, TRACK, 0, 1 ]", 2),
-        ("[ 0, 0, 0.0, 10, 1, 0.1, 50, 5, TRACK, 0, 0,\n60, 0, 0.0, 10, 1, 0.1, 50, 5, TRACK, 0, 1 ]", 2),
-        ("[ 0, 0, 0.0, 10, 1, 0.1, 50, 5, TRACK, 0, 0,\n50, 4, 0.0, 10, 1, 0.1, 50, 5, TRACK, 0, 0 ]", 2),
+        (
+            "[ 0, 0, 0.0, 10, 1, 0.1, 50, 5, TRACK, 0, 0,\n40, 0, 0.0, 10, 1, 0.1, 50, 5, TRACK, 0, 1 ]",
+            2,
+        ),
+        (
+            "[ 0, 0, 0.0, 10, 1, 0.1, 50, 5, TRACK, 0, 0,\n60, 0, 0.0, 10, 1, 0.1, 50, 5, TRACK, 0, 1 ]",
+            2,
+        ),
+        (
+            "[ 0, 0, 0.0, 10, 1, 0.1, 50, 5, TRACK, 0, 0,\n50, 4, 0.0, 10, 1, 0.1, 50, 5, TRACK, 0, 0 ]",
+            2,
+        ),
         ("[ 0, 0, 0.0, 11, 1, 0.1, 50, 5, TRACK, 0, 0 ]", 1),
         ("[ 0, 0, 0.0, 10, 1, 0.1, 500, 50, TRACK, 0, 0 ]", 1),
         ("[ 0, 0, 0.0, 10, 1, 0.1, 10, 1, IDX, 0 ]", 1),
@@ -175,7 +241,10 @@ fn a_tree_with_overlaps_or_holes_is_refused_with_its_line() {
     let rows = "[ 0, 0, 0.0, 10, 1, 0.1, 50, 5, TRACK, 0, 0, 50, 0, 0.0, 10 ]";
     assert_eq!(fails(&g4(rows, ""), false).kind, ErrorKind::WrongValue);
     let rows = "[ 0, 0, 0.0, 10, 1, 0.1, 50, 5, TRACK, 0, 0 ]";
-    assert_eq!(fails(&g4(rows, "9, 1, 3, 1"), false).kind, ErrorKind::Layout);
+    assert_eq!(
+        fails(&g4(rows, "9, 1, 3, 1"), false).kind,
+        ErrorKind::Layout
+    );
 }
 
 #[test]
@@ -195,7 +264,11 @@ fn a_short_seek_file_is_refused_with_its_line() {
         (String::new(), 1),
     ] {
         let error = read(&text).unwrap_err();
-        assert_eq!((error.kind, error.line), (ErrorKind::SeekFile, line), "{error}");
+        assert_eq!(
+            (error.kind, error.line),
+            (ErrorKind::SeekFile, line),
+            "{error}"
+        );
         assert_eq!(error.file, Path::new("x.seek"));
     }
 }
@@ -203,7 +276,10 @@ fn a_short_seek_file_is_refused_with_its_line() {
 #[test]
 fn a_seek_file_may_have_further_columns() {
     let four = "Seek distances measured: 2\n1, 0.9, 0.02, 1.1\n2, 1.5, 0.1, 1.9\n";
-    assert_eq!(seek_file(Path::new("x.seek"), four).unwrap(), [(1, 0.9), (2, 1.5)]);
+    assert_eq!(
+        seek_file(Path::new("x.seek"), four).unwrap(),
+        [(1, 0.9), (2, 1.5)]
+    );
     let words = "Seek distances measured: 1\n1, 0.9, 0.02, swift\n";
     assert_eq!(seek_file(Path::new("x.seek"), words).unwrap_err().line, 2);
 }
@@ -211,13 +287,17 @@ fn a_seek_file_may_have_further_columns() {
 #[test]
 fn a_layout_may_use_the_cylinder_behind_the_last() {
     let g1 = good().replace("Last cylinder number = 9", "Last cylinder number = 10");
-    let rows =
-        "[ 0, 0, 0.0, 10, 1, 0.1, 110, 11, TRACK, 0, 0, 110, 0, 0.0, 10, 1, 0.1, 110, 11, TRACK, 0, 1 ]";
+    let rows = "[ 0, 0, 0.0, 10, 1, 0.1, 110, 11, TRACK, 0, 0, 110, 0, 0.0, 10, 1, 0.1, 110, 11, TRACK, 0, 1 ]";
     for text in [g1, g4(rows, "")] {
-        let imported = one(&[("d.diskspecs", &text)], true).unwrap_or_else(|error| panic!("{error}"));
+        let imported =
+            one(&[("d.diskspecs", &text)], true).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(imported.config.zones.last().unwrap().last_cylinder, 10);
         fullstroke_drive::Model::new(imported.config).unwrap();
-        let loss = imported.losses.iter().find(|loss| loss.key == "Number of cylinders").unwrap();
+        let loss = imported
+            .losses
+            .iter()
+            .find(|loss| loss.key == "Number of cylinders")
+            .unwrap();
         assert!(loss.what.contains("10 announced"), "{}", loss.what);
     }
 }
@@ -240,12 +320,35 @@ fn the_slowest_of_disk_bus_and_controller_sets_the_pace_and_a_shared_bus_is_told
     let imported = one(&[("d.diskspecs", &text)], true).unwrap();
     assert_eq!(imported.config.electronics.bus_read_ms_per_sector, 3.0);
     let bus = imported.electronics.bus.unwrap();
-    assert_eq!((bus.disks, bus.write_sector_ms, bus.controller_sector_ms), (2, 0.0256, 3.0));
-    let loss = imported.losses.iter().find(|loss| loss.key == "bus1").unwrap();
-    assert!(loss.what.starts_with("2 disks share the bus") && loss.what.contains("[link]"), "{}", loss.what);
-    let quick = fullstroke_disksim::Bus { controller_sector_ms: 0.0, ..bus };
-    assert!(quick.link_table().contains("kind = \"scsi\"\nrate_mb_per_s = 20.000"), "{}", quick.link_table());
-    let alone = text.replace("disksim_disk disk1 [], disksim_disk disk2 []", "disksim_disk disk1 []");
+    assert_eq!(
+        (bus.disks, bus.write_sector_ms, bus.controller_sector_ms),
+        (2, 0.0256, 3.0)
+    );
+    let loss = imported
+        .losses
+        .iter()
+        .find(|loss| loss.key == "bus1")
+        .unwrap();
+    assert!(
+        loss.what.starts_with("2 disks share the bus") && loss.what.contains("[link]"),
+        "{}",
+        loss.what
+    );
+    let quick = fullstroke_disksim::Bus {
+        controller_sector_ms: 0.0,
+        ..bus
+    };
+    assert!(
+        quick
+            .link_table()
+            .contains("kind = \"scsi\"\nrate_mb_per_s = 20.000"),
+        "{}",
+        quick.link_table()
+    );
+    let alone = text.replace(
+        "disksim_disk disk1 [], disksim_disk disk2 []",
+        "disksim_disk disk1 []",
+    );
     let alone = one(&[("d.diskspecs", &alone)], true).unwrap();
     assert_eq!(alone.losses, []);
 }
@@ -254,20 +357,38 @@ fn the_slowest_of_disk_bus_and_controller_sets_the_pace_and_a_shared_bus_is_told
 fn seek_formulas_become_curves() {
     use fullstroke_drive::SeekConfig;
     let seek = |keys: &str| {
-        one(&[("d.diskspecs", &disk(&model(2, 10, 196, ZONE, keys)))], true).unwrap().config.seek
+        one(
+            &[("d.diskspecs", &disk(&model(2, 10, 196, ZONE, keys)))],
+            true,
+        )
+        .unwrap()
+        .config
+        .seek
     };
-    let numbers = "Single cylinder seek time = 1, Average seek time = 2, Full strobe seek time = 3.5";
+    let numbers =
+        "Single cylinder seek time = 1, Average seek time = 2, Full strobe seek time = 3.5";
     assert_eq!(
         seek(&format!("Seek type = curve, {numbers}")),
-        SeekConfig::Datasheet { track_to_track_ms: 1.0, average_ms: 2.0, full_stroke_ms: 3.5 }
+        SeekConfig::Datasheet {
+            track_to_track_ms: 1.0,
+            average_ms: 2.0,
+            full_stroke_ms: 3.5
+        }
     );
-    let values = |last: &str| format!("HPL seek equation values = [ 4, 1.0, 0.5, 1.5, 0.25, {last} ]");
+    let values =
+        |last: &str| format!("HPL seek equation values = [ 4, 1.0, 0.5, 1.5, 0.25, {last} ]");
     assert!(matches!(
         seek(&format!("Seek type = hpl, {}", values("-1.0"))),
         SeekConfig::TwoPiece { crossover: 4, .. }
     ));
-    let form = format!("{:?}", seek(&format!("Seek type = hpl, {}", values("0.75"))));
-    assert!(form.contains("(1, 0.75)") && form.contains("(9, 3.75)"), "{form}");
+    let form = format!(
+        "{:?}",
+        seek(&format!("Seek type = hpl, {}", values("0.75")))
+    );
+    assert!(
+        form.contains("(1, 0.75)") && form.contains("(9, 3.75)"),
+        "{form}"
+    );
     let form = format!("{:?}", seek(&format!("Seek type = linear, {numbers}")));
     assert!(form.contains("(1, 1.0), (4, 2.0), (10, 3.5)"), "{form}");
 }

@@ -41,11 +41,18 @@ fn legal(key: &str) -> &'static [&'static str] {
 }
 
 fn with(text: &str, key: &str, value: &str) -> String {
-    let lines =
-        text.lines().map(|line| match line.strip_prefix(key).and_then(|rest| rest.strip_prefix(" = ")) {
-            Some(rest) => format!("{key} = {value}{}\n", &rest[rest.find(',').unwrap_or(rest.len())..]),
+    let lines = text.lines().map(|line| {
+        match line
+            .strip_prefix(key)
+            .and_then(|rest| rest.strip_prefix(" = "))
+        {
+            Some(rest) => format!(
+                "{key} = {value}{}\n",
+                &rest[rest.find(',').unwrap_or(rest.len())..]
+            ),
             None => format!("{line}\n"),
-        });
+        }
+    });
     lines.collect()
 }
 
@@ -54,9 +61,14 @@ fn with(text: &str, key: &str, value: &str) -> String {
 fn bases() -> Vec<String> {
     let plain = disk(&model(2, 10, 196, ZONE, SEEK));
     let change = |changes: &[(&str, &str)]| {
-        changes.iter().fold(plain.clone(), |text, (key, value)| with(&text, key, value))
+        changes
+            .iter()
+            .fold(plain.clone(), |text, (key, value)| with(&text, key, value))
     };
-    let segments = [("Number of buffer segments", "6"), ("Segment size (in blks)", "40")];
+    let segments = [
+        ("Number of buffer segments", "6"),
+        ("Segment size (in blks)", "40"),
+    ];
     vec![
         change(&[
             segments[0],
@@ -80,8 +92,15 @@ fn bases() -> Vec<String> {
 }
 
 fn imported(text: &str) -> Imported {
-    let options = Options { strict: true, ..Options::default() };
-    let disks = import_from(&files(&[("d.diskspecs", text)]), Path::new("d.diskspecs"), &options);
+    let options = Options {
+        strict: true,
+        ..Options::default()
+    };
+    let disks = import_from(
+        &files(&[("d.diskspecs", text)]),
+        Path::new("d.diskspecs"),
+        &options,
+    );
     disks.unwrap_or_else(|error| panic!("{error}")).remove(0)
 }
 
@@ -89,14 +108,21 @@ fn imported(text: &str) -> Imported {
 fn outcome(usage: &KeyUse) -> (bool, bool) {
     let (mut changes, mut told) = (false, false);
     for base in bases() {
-        let found: Vec<Imported> =
-            legal(usage.key).iter().map(|value| imported(&with(&base, usage.key, value))).collect();
+        let found: Vec<Imported> = legal(usage.key)
+            .iter()
+            .map(|value| imported(&with(&base, usage.key, value)))
+            .collect();
         changes |= found.windows(2).any(|pair| {
             let [one, other] = pair else { return false };
             // What the file said is kept beside the drive; that is no effect.
             one.config != other.config
         });
-        told |= found.iter().any(|found| found.losses.iter().any(|loss| loss.key.ends_with(usage.key)));
+        told |= found.iter().any(|found| {
+            found
+                .losses
+                .iter()
+                .any(|loss| loss.key.ends_with(usage.key))
+        });
     }
     (changes, told)
 }
@@ -106,11 +132,19 @@ fn every_key_is_carried_or_told_or_says_why_it_changes_nothing() {
     for usage in DiskKeys::USES.iter().chain(Scheduler::USES) {
         let (changes, told) = outcome(usage);
         match usage.usage {
-            Use::Carried => assert!(changes, "`{}` is called carried and changes nothing", usage.key),
+            Use::Carried => assert!(
+                changes,
+                "`{}` is called carried and changes nothing",
+                usage.key
+            ),
             Use::CarriedFor(..) => assert!(changes && told, "`{}`: {changes}, {told}", usage.key),
             Use::Left(..) => assert!(!changes && told, "`{}`: {changes}, {told}", usage.key),
             Use::Idle(because) => {
-                assert!(!changes && !told && !because.is_empty(), "`{}`: {changes}, {told}", usage.key);
+                assert!(
+                    !changes && !told && !because.is_empty(),
+                    "`{}`: {changes}, {told}",
+                    usage.key
+                );
             }
         }
     }

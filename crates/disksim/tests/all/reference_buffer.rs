@@ -2,7 +2,9 @@
 //! measured disks.
 
 use flate2::read::GzDecoder;
-use fullstroke_contract::{Cx, Effect, Extent, Node as _, Operation, Out, Port, Request, RequestId};
+use fullstroke_contract::{
+    Cx, Effect, Extent, Node as _, Operation, Out, Port, Request, RequestId,
+};
 use fullstroke_disksim::{Options, Reading, import};
 use fullstroke_drive::{Drive, DriveConfig, Model, QueueConfig};
 use fullstroke_units::{Duration, Time};
@@ -12,7 +14,11 @@ use std::path::PathBuf;
 
 /// A reference file, or `None`, said aloud, where it is not there.
 fn shared(name: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/oracle")).join(name);
+    let path = PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/oracle"
+    ))
+    .join(name);
     if !path.exists() {
         eprintln!("skipped: {} is not there", path.display());
         return None;
@@ -22,17 +28,34 @@ fn shared(name: &str) -> Option<PathBuf> {
 
 fn lines(name: &str) -> Option<Vec<String>> {
     let packed = fs::read(shared(name)?).unwrap();
-    Some(BufReader::new(GzDecoder::new(&packed[..])).lines().map(Result::unwrap).collect())
+    Some(
+        BufReader::new(GzDecoder::new(&packed[..]))
+            .lines()
+            .map(Result::unwrap)
+            .collect(),
+    )
 }
 
 fn imported(name: &str, reading: Reading) -> Option<DriveConfig> {
-    let options = Options { reading, ..Options::default() };
+    let options = Options {
+        reading,
+        ..Options::default()
+    };
     Some(import(&shared(name)?, &options).unwrap().remove(0).config)
 }
 
 fn request(id: usize, lbn: u64, sectors: u64, write: bool) -> Request {
-    let operation = if write { Operation::Write } else { Operation::Read };
-    Request { id: RequestId(id as u64), operation, extent: Extent::new(lbn, sectors), ..Request::default() }
+    let operation = if write {
+        Operation::Write
+    } else {
+        Operation::Read
+    };
+    Request {
+        id: RequestId(id as u64),
+        operation,
+        extent: Extent::new(lbn, sectors),
+        ..Request::default()
+    }
 }
 
 /// A drive under the virtual clock, and what it answered.
@@ -46,13 +69,22 @@ struct Bench {
 impl Bench {
     fn new(config: DriveConfig, requests: usize) -> Bench {
         let drive = Model::new(config).unwrap().drive().unwrap();
-        Bench { drive, out: Out::new(), finished: vec![(Time::ZERO, f64::NAN); requests] }
+        Bench {
+            drive,
+            out: Out::new(),
+            finished: vec![(Time::ZERO, f64::NAN); requests],
+        }
     }
 
     fn collect(&mut self) {
         for effect in self.out.drain() {
-            let Effect::Complete { completion, .. } = effect else { continue };
-            let took = completion.finished.since(completion.submitted).as_millis_f64();
+            let Effect::Complete { completion, .. } = effect else {
+                continue;
+            };
+            let took = completion
+                .finished
+                .since(completion.submitted)
+                .as_millis_f64();
             self.finished[completion.id.0 as usize] = (completion.finished, took);
         }
     }
@@ -60,14 +92,16 @@ impl Bench {
     /// Lets the drive work until it has nothing to do before `until`.
     fn run_until(&mut self, until: Time) {
         while self.drive.next_wake().at() < until {
-            self.drive.wake(self.drive.next_wake().at(), &mut Cx::alone(&mut self.out));
+            self.drive
+                .wake(self.drive.next_wake().at(), &mut Cx::alone(&mut self.out));
             self.collect();
         }
     }
 
     fn submit(&mut self, at: Time, request: Request) {
         self.run_until(at);
-        self.drive.submit(at, Port::FIRST, request, &mut Cx::alone(&mut self.out));
+        self.drive
+            .submit(at, Port::FIRST, request, &mut Cx::alone(&mut self.out));
         self.collect();
     }
 
@@ -89,7 +123,11 @@ fn demerit(ours: &[f64], theirs: &[f64]) -> f64 {
         sample.sort_by(f64::total_cmp);
         sample
     };
-    let squares = sorted(ours).iter().zip(sorted(theirs)).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
+    let squares = sorted(ours)
+        .iter()
+        .zip(sorted(theirs))
+        .map(|(a, b)| (a - b) * (a - b))
+        .sum::<f64>();
     (squares / ours.len() as f64).sqrt()
 }
 
@@ -101,7 +139,10 @@ struct Bounds {
 }
 
 /// What is asked for.
-const MARK: Bounds = Bounds { mean: 0.01, rms: 0.02 };
+const MARK: Bounds = Bounds {
+    mean: 0.01,
+    rms: 0.02,
+};
 
 /// One request at a time, in order of arrival.
 const FCFS: &str = r#"{"depth": 64, "discipline": "fcfs"}"#;
@@ -125,8 +166,15 @@ fn write_back_of_the_reference(config: &mut DriveConfig) {
 /// with a queue in the drive: the reference's host gives its drive one request
 /// at a time, which comes to the same for all orders that do not look at the
 /// head, where nothing of a command is prepared before the one before has ended.
-fn replay_reference(name: &str, parameters: &str, queue: Option<&str>) -> Option<(Vec<f64>, Vec<f64>)> {
-    let mut config = imported(&format!("mechanics/param/cheetah9LP.{parameters}"), Reading::AS_WRITTEN)?;
+fn replay_reference(
+    name: &str,
+    parameters: &str,
+    queue: Option<&str>,
+) -> Option<(Vec<f64>, Vec<f64>)> {
+    let mut config = imported(
+        &format!("mechanics/param/cheetah9LP.{parameters}"),
+        Reading::AS_WRITTEN,
+    )?;
     if let Some(queue) = queue {
         config.queue = serde_json::from_str::<QueueConfig>(queue).unwrap();
         config.queued_overhead_ms = NOT_PREPARED_MS;
@@ -144,7 +192,10 @@ fn replay_rows(name: &str, config: DriveConfig) -> Option<(Vec<f64>, Vec<f64>)> 
         let fields: Vec<&str> = row.split(',').collect();
         let number = |field: usize| fields[field].parse::<f64>().unwrap();
         let at = Time::from_nanos((number(0) * 1e6).round() as u64);
-        bench.submit(at, request(id, number(1) as u64, number(2) as u64, fields[3] == "W"));
+        bench.submit(
+            at,
+            request(id, number(1) as u64, number(2) as u64, fields[3] == "W"),
+        );
         theirs.push(number(4));
     }
     bench.run_until(Time::NEVER);
@@ -152,17 +203,30 @@ fn replay_rows(name: &str, config: DriveConfig) -> Option<(Vec<f64>, Vec<f64>)> 
 }
 
 fn assert_near(name: &str, parameters: &str, queue: Option<&str>, bounds: Bounds) {
-    let Some((ours, theirs)) = replay_reference(name, parameters, queue) else { return };
+    let Some((ours, theirs)) = replay_reference(name, parameters, queue) else {
+        return;
+    };
     let of = mean(&theirs);
     let (difference, rms) = (mean(&ours) / of - 1.0, demerit(&ours, &theirs) / of);
-    println!("{name:40} mean {:8.4} ms, reference {of:8.4} ms: {difference:+.4}, rms {rms:.4}", mean(&ours));
-    assert!(difference.abs() < bounds.mean, "{name}: mean {difference:+.4}");
+    println!(
+        "{name:40} mean {:8.4} ms, reference {of:8.4} ms: {difference:+.4}, rms {rms:.4}",
+        mean(&ours)
+    );
+    assert!(
+        difference.abs() < bounds.mean,
+        "{name}: mean {difference:+.4}"
+    );
     assert!(rms < bounds.rms, "{name}: rms {rms:.4}");
 }
 
 fn assert_near_one_at_a_time(set: &str, traces: &[&str], bounds: Bounds) {
     for trace in traces {
-        assert_near(&format!("{set}.{trace}.fcfs"), &format!("{set}.fcfs.parv"), Some(FCFS), bounds);
+        assert_near(
+            &format!("{set}.{trace}.fcfs"),
+            &format!("{set}.fcfs.parv"),
+            Some(FCFS),
+            bounds,
+        );
     }
 }
 
@@ -178,7 +242,14 @@ fn without_a_buffer_overheads_and_bus_agree_with_the_reference() {
         "seqread64k_20ms",
         "seqwrite64k_20ms",
     ];
-    assert_near_one_at_a_time("nocache", &traces, Bounds { mean: 0.001, rms: 0.002 });
+    assert_near_one_at_a_time(
+        "nocache",
+        &traces,
+        Bounds {
+            mean: 0.001,
+            rms: 0.002,
+        },
+    );
 }
 
 #[test]
@@ -200,22 +271,49 @@ fn with_a_buffer_answers_agree_with_the_reference() {
 /// measured disk reads on: rule `fill`.)
 #[test]
 fn sequential_reads_stall_as_those_of_the_reference_do() {
-    let (trace, bounds) = ("cache.seqread64k_20ms.fcfs", Bounds { mean: 0.001, rms: 0.003 });
+    let (trace, bounds) = (
+        "cache.seqread64k_20ms.fcfs",
+        Bounds {
+            mean: 0.001,
+            rms: 0.003,
+        },
+    );
     assert_near(trace, "cache.fcfs.parv", Some(FCFS), bounds);
-    let Some((ours, theirs)) = replay_reference(trace, "cache.fcfs.parv", Some(FCFS)) else { return };
+    let Some((ours, theirs)) = replay_reference(trace, "cache.fcfs.parv", Some(FCFS)) else {
+        return;
+    };
     let stalled = |sample: &[f64]| sample[1..].iter().filter(|&&took| took > 13.7).count();
-    println!("stalled: {} of ours, {} of the reference's {}", stalled(&ours), stalled(&theirs), theirs.len());
+    println!(
+        "stalled: {} of ours, {} of the reference's {}",
+        stalled(&ours),
+        stalled(&theirs),
+        theirs.len()
+    );
     assert!(stalled(&ours).abs_diff(stalled(&theirs)) < 10);
 }
 
 #[test]
 fn scheduled_bursts_on_a_buffer_agree_with_the_reference() {
     for (order, queue) in [
-        ("clook_lbn", r#"{"depth": 64, "discipline": "c-look", "by": "lbn"}"#),
-        ("look_lbn", r#"{"depth": 64, "discipline": "look", "by": "lbn"}"#),
-        ("sstf_lbn", r#"{"depth": 64, "discipline": "sstf", "by": "lbn"}"#),
+        (
+            "clook_lbn",
+            r#"{"depth": 64, "discipline": "c-look", "by": "lbn"}"#,
+        ),
+        (
+            "look_lbn",
+            r#"{"depth": 64, "discipline": "look", "by": "lbn"}"#,
+        ),
+        (
+            "sstf_lbn",
+            r#"{"depth": 64, "discipline": "sstf", "by": "lbn"}"#,
+        ),
     ] {
-        assert_near(&format!("cache.burst20.{order}"), &format!("cache.{order}.parv"), Some(queue), MARK);
+        assert_near(
+            &format!("cache.burst20.{order}"),
+            &format!("cache.{order}.parv"),
+            Some(queue),
+            MARK,
+        );
     }
 }
 
@@ -225,7 +323,9 @@ fn scheduled_bursts_on_a_buffer_agree_with_the_reference() {
 #[test]
 fn satf_in_the_drive_is_better_than_that_of_the_reference_host() {
     let queue = r#"{"depth": 64, "discipline": "satf"}"#;
-    let Some((ours, theirs)) = replay_reference("cache.burst20.sptf", "cache.sptf.parv", Some(queue)) else {
+    let Some((ours, theirs)) =
+        replay_reference("cache.burst20.sptf", "cache.sptf.parv", Some(queue))
+    else {
         return;
     };
     let ratio = mean(&ours) / mean(&theirs);
@@ -239,19 +339,38 @@ fn satf_in_the_drive_is_better_than_that_of_the_reference_host() {
 fn bursts_in_the_queue_of_a_drive_with_a_buffer_agree_with_the_reference() {
     for order in ["fcfs", "clook_lbn", "sstf_lbn", "sptf"] {
         let name = format!("cachez.burst20.indisk_q32_{order}");
-        assert_near(&name, &format!("cachez.q32{order}.parv"), None, Bounds { mean: 0.012, rms: 0.02 });
+        assert_near(
+            &name,
+            &format!("cachez.q32{order}.parv"),
+            None,
+            Bounds {
+                mean: 0.012,
+                rms: 0.02,
+            },
+        );
     }
 }
 
 /// With the three write segments that the file has, and reads first.
 #[test]
 fn the_write_segments_of_the_file_answer_sooner_than_the_one_of_the_reference() {
-    let (name, parameters) =
-        ("cachez.burst20.indisk_q32_fcfs", "mechanics/param/cheetah9LP.cachez.q32fcfs.parv");
-    let Some((_, theirs)) = replay_reference(name, "cachez.q32fcfs.parv", None) else { return };
-    let Some(config) = imported(parameters, Reading::AS_WRITTEN) else { return };
-    assert_eq!(config.buffer.as_ref().map(|buffer| buffer.write_segments), Some(3));
-    let Some(ours) = replay_rows(name, config).map(|answers| answers.0) else { return };
+    let (name, parameters) = (
+        "cachez.burst20.indisk_q32_fcfs",
+        "mechanics/param/cheetah9LP.cachez.q32fcfs.parv",
+    );
+    let Some((_, theirs)) = replay_reference(name, "cachez.q32fcfs.parv", None) else {
+        return;
+    };
+    let Some(config) = imported(parameters, Reading::AS_WRITTEN) else {
+        return;
+    };
+    assert_eq!(
+        config.buffer.as_ref().map(|buffer| buffer.write_segments),
+        Some(3)
+    );
+    let Some(ours) = replay_rows(name, config).map(|answers| answers.0) else {
+        return;
+    };
     let ratio = mean(&ours) / mean(&theirs);
     println!("{name} with three write segments: {ratio:.4} of the reference's mean");
     assert!((0.78..0.84).contains(&ratio), "{ratio}");
@@ -268,7 +387,10 @@ fn replay(disk: &str) -> Option<(f64, f64)> {
     for (id, row) in rows.iter().enumerate() {
         let fields: Vec<&str> = row.split_whitespace().collect();
         let number = |field: usize| fields[field].parse::<f64>().unwrap();
-        bench.submit(at, request(id, number(2) as u64, number(3) as u64, fields[0] == "W"));
+        bench.submit(
+            at,
+            request(id, number(2) as u64, number(3) as u64, fields[0] == "W"),
+        );
         bench.run_until(Time::NEVER);
         measured.push(number(4) / 1e3);
         at = bench.finished[id].0 + Duration::from_millis_f64(number(5) / 1e3);
@@ -296,10 +418,24 @@ const FARTHER: [&str; 2] = ["barracuda", "atlas_III"];
 #[test]
 fn measured_disks_are_nearer_than_disksim_and_most_of_them_than_3_percent() {
     for (disk, disksim_ms, reached_ms) in MEASURED {
-        let Some((rms_ms, mean_ms)) = replay(disk) else { return };
-        println!("{disk:10} rms {rms_ms:.4} ms = {:.2} % of the mean", rms_ms / mean_ms * 100.0);
-        assert!(rms_ms < disksim_ms, "{disk}: {rms_ms} ms, DiskSim {disksim_ms} ms");
-        assert!(FARTHER.contains(&disk) == (rms_ms > 0.03 * mean_ms), "{disk}: {rms_ms} ms of {mean_ms} ms");
-        assert!((rms_ms - reached_ms).abs() < 0.002, "{disk}: {rms_ms} ms, was {reached_ms} ms");
+        let Some((rms_ms, mean_ms)) = replay(disk) else {
+            return;
+        };
+        println!(
+            "{disk:10} rms {rms_ms:.4} ms = {:.2} % of the mean",
+            rms_ms / mean_ms * 100.0
+        );
+        assert!(
+            rms_ms < disksim_ms,
+            "{disk}: {rms_ms} ms, DiskSim {disksim_ms} ms"
+        );
+        assert!(
+            FARTHER.contains(&disk) == (rms_ms > 0.03 * mean_ms),
+            "{disk}: {rms_ms} ms of {mean_ms} ms"
+        );
+        assert!(
+            (rms_ms - reached_ms).abs() < 0.002,
+            "{disk}: {rms_ms} ms, was {reached_ms} ms"
+        );
     }
 }

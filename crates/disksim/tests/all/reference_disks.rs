@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 fn shared(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/oracle/disks").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared/oracle/disks")
+        .join(name);
     if !path.exists() {
         eprintln!("skipped: {name} is not there");
         return None;
@@ -20,23 +22,40 @@ fn shared(name: &str) -> Option<PathBuf> {
 }
 
 fn one(path: &Path) -> Imported {
-    let mut disks =
-        import(path, &Options { strict: true, reading: Reading::AS_WRITTEN, ..Options::default() })
-            .unwrap_or_else(|error| panic!("{error}"));
+    let mut disks = import(
+        path,
+        &Options {
+            strict: true,
+            reading: Reading::AS_WRITTEN,
+            ..Options::default()
+        },
+    )
+    .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(disks.len(), 1);
     disks.remove(0)
 }
 
-const DISKS: [&str; 6] =
-    ["cheetah9LP", "hp_c2247a", "ibm18es", "barracuda", "atlas10k", "g4/G4_LBA_64bit_4T"];
+const DISKS: [&str; 6] = [
+    "cheetah9LP",
+    "hp_c2247a",
+    "ibm18es",
+    "barracuda",
+    "atlas10k",
+    "g4/G4_LBA_64bit_4T",
+];
 
 #[test]
 fn every_published_disk_becomes_a_drive() {
     for disk in DISKS {
         for suffix in ["diskspecs", "parv"] {
-            let Some(path) = shared(&format!("{disk}.{suffix}")) else { continue };
+            let Some(path) = shared(&format!("{disk}.{suffix}")) else {
+                continue;
+            };
             let imported = one(&path);
-            println!("{disk}.{suffix}: {} sectors", imported.config.capacity_sectors.0);
+            println!(
+                "{disk}.{suffix}: {} sectors",
+                imported.config.capacity_sectors.0
+            );
             for loss in &imported.losses {
                 println!("    {}: {}", loss.key, loss.what);
             }
@@ -51,11 +70,17 @@ fn every_published_disk_becomes_a_drive() {
 
 #[test]
 fn the_cheetah_is_the_one_of_the_drive_library() {
-    let Some(path) = shared("cheetah9LP.diskspecs") else { return };
-    let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../drives/seagate-cheetah-9lp.toml");
-    let library: DriveConfig =
-        toml::from_str(&std::fs::read(library).map(|text| String::from_utf8(text).unwrap()).unwrap())
-            .unwrap();
+    let Some(path) = shared("cheetah9LP.diskspecs") else {
+        return;
+    };
+    let library =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../drives/seagate-cheetah-9lp.toml");
+    let library: DriveConfig = toml::from_str(
+        &std::fs::read(library)
+            .map(|text| String::from_utf8(text).unwrap())
+            .unwrap(),
+    )
+    .unwrap();
     let imported = one(&path).config;
     assert_eq!(imported.zones, library.zones);
     assert_eq!(imported.capacity_sectors, library.capacity_sectors);
@@ -66,25 +91,47 @@ fn the_cheetah_is_the_one_of_the_drive_library() {
     };
     assert!(points(&imported.seek).starts_with(&points(&library.seek)));
     assert_eq!(
-        (imported.rpm, imported.surfaces, imported.head_switch_ms, imported.write_settle_ms),
-        (library.rpm, library.surfaces, library.head_switch_ms, library.write_settle_ms)
+        (
+            imported.rpm,
+            imported.surfaces,
+            imported.head_switch_ms,
+            imported.write_settle_ms
+        ),
+        (
+            library.rpm,
+            library.surfaces,
+            library.head_switch_ms,
+            library.write_settle_ms
+        )
     );
 }
 
 #[test]
 fn capacities_are_those_that_the_files_announce() {
-    for (disk, blocks) in [("hp_c2247a", 2_054_864), ("atlas10k", 17_938_986), ("ibm18es", 17_916_240)] {
-        let Some(path) = shared(&format!("{disk}.diskspecs")) else { continue };
+    for (disk, blocks) in [
+        ("hp_c2247a", 2_054_864),
+        ("atlas10k", 17_938_986),
+        ("ibm18es", 17_916_240),
+    ] {
+        let Some(path) = shared(&format!("{disk}.diskspecs")) else {
+            continue;
+        };
         let imported = one(&path);
         let said = imported.losses.iter().any(|loss| loss.key == "Block count");
-        assert!(imported.config.capacity_sectors.0 == blocks || said, "{disk}");
+        assert!(
+            imported.config.capacity_sectors.0 == blocks || said,
+            "{disk}"
+        );
     }
 }
 
 /// Pseudo-random addresses.
 fn addresses(capacity: u64, count: u64) -> impl Iterator<Item = u64> {
-    let random = (0..count).map(move |number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % capacity);
-    (0..2000.min(capacity)).chain(capacity.saturating_sub(2000)..capacity).chain(random)
+    let random =
+        (0..count).map(move |number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % capacity);
+    (0..2000.min(capacity))
+        .chain(capacity.saturating_sub(2000)..capacity)
+        .chain(random)
 }
 
 fn near(found: f64, expected: f64) -> bool {
@@ -99,7 +146,14 @@ struct G1Zone {
 }
 
 fn parameter(block: &fullstroke_disksim::Block, key: &str) -> Arc<Value> {
-    Arc::clone(&block.parameters.iter().find(|parameter| parameter.key == key).unwrap().value)
+    Arc::clone(
+        &block
+            .parameters
+            .iter()
+            .find(|parameter| parameter.key == key)
+            .unwrap()
+            .value,
+    )
 }
 
 fn number(value: &Value) -> f64 {
@@ -111,7 +165,13 @@ fn number(value: &Value) -> f64 {
 }
 
 fn model(document: &Document) -> Arc<fullstroke_disksim::Block> {
-    Arc::clone(document.named.values().find(|block| block.kind == "dm_disk").unwrap())
+    Arc::clone(
+        document
+            .named
+            .values()
+            .find(|block| block.kind == "dm_disk")
+            .unwrap(),
+    )
 }
 
 fn inner(value: &Value) -> Arc<fullstroke_disksim::Block> {
@@ -139,11 +199,26 @@ fn g1_place(
 ) -> (u64, u64, f64) {
     let mut left = lbn;
     for zone in zones {
-        let [first, last, spt, offset, dead, track_skew, cylinder_skew, spares] = zone.numbers[..] else {
+        let [
+            first,
+            last,
+            spt,
+            offset,
+            dead,
+            track_skew,
+            cylinder_skew,
+            spares,
+        ] = zone.numbers[..]
+        else {
             panic!()
         };
-        let (first, last, spt, dead, spares) =
-            (first as u64, last as u64, spt as u64, dead as u64, spares as u64);
+        let (first, last, spt, dead, spares) = (
+            first as u64,
+            last as u64,
+            spt as u64,
+            dead as u64,
+            spares as u64,
+        );
         let cylinders = last - first + 1;
         let unused = match sparing {
             1 => spares * spt,
@@ -180,10 +255,19 @@ fn g1_place(
                 }
             }
         }
-        let (cylinder, order, sector) = (place / (surfaces * spt), place / spt % surfaces, place % spt);
-        let head = if mapping == 1 && cylinder % 2 == 1 { surfaces - 1 - order } else { order };
+        let (cylinder, order, sector) = (
+            place / (surfaces * spt),
+            place / spt % surfaces,
+            place % spt,
+        );
+        let head = if mapping == 1 && cylinder % 2 == 1 {
+            surfaces - 1 - order
+        } else {
+            order
+        };
         let tracks = (order + cylinder * (surfaces - 1)) as f64;
-        let sectors = offset + tracks * track_skew + cylinder as f64 * cylinder_skew + sector as f64;
+        let sectors =
+            offset + tracks * track_skew + cylinder as f64 * cylinder_skew + sector as f64;
         return (first + cylinder, head, sectors / spt as f64);
     }
     panic!("{lbn} lies beyond the layout")
@@ -202,7 +286,9 @@ fn zoned_layouts_follow_the_formulas() {
         "Number of spares",
     ];
     for disk in &DISKS[..5] {
-        let Some(path) = shared(&format!("{disk}.diskspecs")) else { continue };
+        let Some(path) = shared(&format!("{disk}.diskspecs")) else {
+            continue;
+        };
         let document = document(&FileSystem, &path).unwrap();
         let model = model(&document);
         let surfaces = number(&parameter(&model, "Number of data surfaces")) as u64;
@@ -211,7 +297,10 @@ fn zoned_layouts_follow_the_formulas() {
         let zones: Vec<G1Zone> = items(&parameter(&layout, "Zones"))
             .iter()
             .map(|zone| G1Zone {
-                numbers: KEYS.iter().map(|key| number(&parameter(&inner(zone), key))).collect(),
+                numbers: KEYS
+                    .iter()
+                    .map(|key| number(&parameter(&inner(zone), key)))
+                    .collect(),
                 slips: items(&parameter(&inner(zone), "slips"))
                     .iter()
                     .map(|slip| number(slip) as u64)
@@ -246,9 +335,14 @@ fn g4_place(nodes: &[Vec<&Value>], patterns: &[Vec<f64>], lbn: u64) -> (i64, u32
         let mut fields = nodes[node].iter();
         let (entry, is_track, child, head) = loop {
             let entry: Vec<f64> = fields.by_ref().take(8).map(|value| number(value)).collect();
-            let is_track = matches!(&fields.next().unwrap().content, Content::Word(word) if word == "TRACK");
+            let is_track =
+                matches!(&fields.next().unwrap().content, Content::Word(word) if word == "TRACK");
             let child = number(fields.next().unwrap()) as usize;
-            let head = if is_track { number(fields.next().unwrap()) as u32 } else { 0 };
+            let head = if is_track {
+                number(fields.next().unwrap()) as u32
+            } else {
+                0
+            };
             if (entry[0] as u64..(entry[0] + entry[6]) as u64).contains(&left) {
                 break (entry, is_track, child, head);
             }
@@ -257,7 +351,12 @@ fn g4_place(nodes: &[Vec<&Value>], patterns: &[Vec<f64>], lbn: u64) -> (i64, u32
         let instance = left / entry[3] as u64;
         left %= entry[3] as u64;
         let cylinders = instance as i64 * entry[4] as i64;
-        cylinder += entry[1] as i64 + if entry[7] < 0.0 { -cylinders } else { cylinders };
+        cylinder += entry[1] as i64
+            + if entry[7] < 0.0 {
+                -cylinders
+            } else {
+                cylinders
+            };
         angle += entry[2] + instance as f64 * entry[5];
         if is_track {
             return (cylinder, head, angle + left as f64 / patterns[child][2]);
@@ -268,11 +367,16 @@ fn g4_place(nodes: &[Vec<&Value>], patterns: &[Vec<f64>], lbn: u64) -> (i64, u32
 
 #[test]
 fn the_tree_layout_follows_its_index() {
-    let Some(path) = shared("g4/G4_LBA_64bit_4T.diskspecs") else { return };
+    let Some(path) = shared("g4/G4_LBA_64bit_4T.diskspecs") else {
+        return;
+    };
     let document = document(&FileSystem, &path).unwrap();
     let layout = inner(&parameter(&model(&document), "Layout Model"));
     let (index, patterns) = (parameter(&layout, "IDX"), parameter(&layout, "TP"));
-    let nodes: Vec<Vec<&Value>> = items(&index).iter().map(|node| items(node).iter().collect()).collect();
+    let nodes: Vec<Vec<&Value>> = items(&index)
+        .iter()
+        .map(|node| items(node).iter().collect())
+        .collect();
     let patterns: Vec<f64> = items(&patterns).iter().map(number).collect();
     let patterns: Vec<Vec<f64>> = patterns.chunks(3).map(<[f64]>::to_vec).collect();
     let geometry = Geometry::new(&one(&path).config).unwrap();
@@ -280,7 +384,11 @@ fn the_tree_layout_follows_its_index() {
     for lbn in addresses(geometry.capacity().0, 50_000) {
         let (cylinder, head, angle) = g4_place(&nodes, &patterns, lbn);
         let found = geometry.locate(Lbn(lbn));
-        assert_eq!((i64::from(found.cylinder.0), found.surface), (cylinder, head), "{lbn}");
+        assert_eq!(
+            (i64::from(found.cylinder.0), found.surface),
+            (cylinder, head),
+            "{lbn}"
+        );
         assert!(near(found.angle.as_revolutions(), angle), "{lbn}: {angle}");
         assert_eq!(geometry.cylinder_of(Lbn(lbn)), Cylinder(cylinder as u32));
     }
@@ -288,8 +396,16 @@ fn the_tree_layout_follows_its_index() {
 
 #[test]
 fn a_large_tree_becomes_one_zone_for_each_entry_of_its_root() {
-    let Some(path) = shared("g4/G4_LBA_64bit_4T.diskspecs") else { return };
+    let Some(path) = shared("g4/G4_LBA_64bit_4T.diskspecs") else {
+        return;
+    };
     let imported = one(&path);
     assert_eq!(imported.config.zones.len(), 59);
-    assert!(imported.config.zones.iter().all(|zone| zone.runs.len() == 20 && zone.slips.is_empty()));
+    assert!(
+        imported
+            .config
+            .zones
+            .iter()
+            .all(|zone| zone.runs.len() == 20 && zone.slips.is_empty())
+    );
 }

@@ -30,7 +30,11 @@ fn carrying(
             let mut kept: Vec<u64> = all.iter().copied().filter(good).collect();
             let whole = all.len() as u64 == length;
             let room = if slip_in { length } else { kept.len() as u64 };
-            let wanted = if whole { (room - spares) as usize } else { kept.len() };
+            let wanted = if whole {
+                (room - spares) as usize
+            } else {
+                kept.len()
+            };
             if front {
                 kept = kept.split_off(kept.len() - wanted);
             }
@@ -52,8 +56,14 @@ fn carrying(
         5 => per(cylinder, true, true),
         6 => per(cylinder, true, false),
         8 => per(cylinder * range, false, true),
-        9 => (0..total).filter(good).take((total - spares) as usize).collect(),
-        10 => (0..total).filter(good).take((total - spares) as usize - slips.len()).collect(),
+        9 => (0..total)
+            .filter(good)
+            .take((total - spares) as usize)
+            .collect(),
+        10 => (0..total)
+            .filter(good)
+            .take((total - spares) as usize - slips.len())
+            .collect(),
         _ => (0..total).filter(good).collect(),
     };
     used.drain(..dead as usize);

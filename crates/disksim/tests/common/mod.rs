@@ -8,7 +8,9 @@ pub const DISK_KEYS: &str = include_str!("disk_keys.txt");
 
 /// Files by name.
 pub fn files(list: &[(&str, &str)]) -> BTreeMap<PathBuf, Vec<u8>> {
-    list.iter().map(|(name, text)| (PathBuf::from(name), text.as_bytes().to_vec())).collect()
+    list.iter()
+        .map(|(name, text)| (PathBuf::from(name), text.as_bytes().to_vec()))
+        .collect()
 }
 
 /// A disk block around a model.
@@ -36,7 +38,11 @@ pub fn one(list: &[(&str, &str)], strict: bool) -> Result<Imported, ImportError>
     import_from(
         &files(list),
         Path::new("d.diskspecs"),
-        &Options { strict, reading: Reading::AS_WRITTEN, ..Options::default() },
+        &Options {
+            strict,
+            reading: Reading::AS_WRITTEN,
+            ..Options::default()
+        },
     )
     .map(|mut disks| disks.remove(0))
 }
@@ -53,13 +59,22 @@ pub fn run(drive: &mut fullstroke_drive::Drive, requests: &[(u64, u64, bool)]) -
         while drive.next_wake().at() < at {
             drive.wake(drive.next_wake().at(), &mut Cx::alone(&mut out));
         }
-        let operation = if writes { Operation::Write } else { Operation::Read };
+        let operation = if writes {
+            Operation::Write
+        } else {
+            Operation::Read
+        };
         let extent = Extent::new(start, sectors);
         let id = RequestId(number as u64);
         drive.submit(
             at,
             Port::FIRST,
-            Request { id, operation, extent, ..Request::default() },
+            Request {
+                id,
+                operation,
+                extent,
+                ..Request::default()
+            },
             &mut Cx::alone(&mut out),
         );
         done += out.drain().count();

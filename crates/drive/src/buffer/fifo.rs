@@ -76,12 +76,20 @@ impl Fifo {
     /// Adds what came last.
     pub(super) fn push(&mut self, dirty: Dirty) {
         let older = self.ends.map(|ends| ends.newest);
-        let slot = self.entries.keep(Entry { dirty, older, newer: None });
+        let slot = self.entries.keep(Entry {
+            dirty,
+            older,
+            newer: None,
+        });
         if let Some(older) = older {
             self.entries[older].newer = Some(slot);
         }
-        self.ends = Some(Ends { oldest: self.ends.map_or(slot, |ends| ends.oldest), newest: slot });
-        self.places.insert(slot as usize, dirty.extent.start.0, dirty.extent.end().0);
+        self.ends = Some(Ends {
+            oldest: self.ends.map_or(slot, |ends| ends.oldest),
+            newest: slot,
+        });
+        self.places
+            .insert(slot as usize, dirty.extent.start.0, dirty.extent.end().0);
         self.since.set(slot as usize, dirty.since.as_nanos());
     }
 
@@ -93,25 +101,29 @@ impl Fifo {
 
     /// What came last is so much longer, and there at `arrived`.
     pub(super) fn grow_newest(&mut self, sectors: u64, arrived: Time) {
-        let Some(Ends { newest, .. }) = self.ends else { return };
+        let Some(Ends { newest, .. }) = self.ends else {
+            return;
+        };
         let dirty = &mut self.entries[newest].dirty;
         dirty.extent.sectors.0 += sectors;
         dirty.arrived = arrived;
         let extent = dirty.extent;
-        self.places.change(newest as usize, extent.start.0, extent.end().0);
+        self.places
+            .change(newest as usize, extent.start.0, extent.end().0);
     }
 
     /// Takes out what lies within `extent`.
     pub(super) fn remove_within(&mut self, extent: Extent) {
         let mut found = std::mem::take(&mut self.found);
         let (start, end) = (extent.start.0, extent.end().0);
-        self.places.back_from(end.saturating_sub(1), start.saturating_add(1), |slot| {
-            let dirty = self.entries[slot as u32].dirty.extent;
-            if extent.start <= dirty.start && dirty.end() <= extent.end() {
-                found.push(slot as u32);
-            }
-            false
-        });
+        self.places
+            .back_from(end.saturating_sub(1), start.saturating_add(1), |slot| {
+                let dirty = self.entries[slot as u32].dirty.extent;
+                if extent.start <= dirty.start && dirty.end() <= extent.end() {
+                    found.push(slot as u32);
+                }
+                false
+            });
         for slot in found.drain(..) {
             self.remove(slot);
         }
@@ -119,7 +131,11 @@ impl Fifo {
     }
 
     fn remove(&mut self, slot: u32) -> Dirty {
-        let Entry { dirty, older, newer } = self.entries.take(slot);
+        let Entry {
+            dirty,
+            older,
+            newer,
+        } = self.entries.take(slot);
         if let Some(older) = older {
             self.entries[older].newer = newer;
         }
@@ -147,13 +163,20 @@ mod tests {
         for count in [8u64, 512, 65_536] {
             let mut fifo = Fifo::new(count as usize);
             let at = |place: u64| Extent::new(8 * (place * 7919 % count), 8);
-            let dirty = |extent| Dirty { extent, since: Time::ZERO, arrived: Time::ZERO };
+            let dirty = |extent| Dirty {
+                extent,
+                since: Time::ZERO,
+                arrived: Time::ZERO,
+            };
             (0..count).for_each(|place| fifo.push(dirty(at(place))));
             fifo.places.looks.set(0);
             fifo.remove_within(at(count / 2));
             assert_eq!(fifo.len() as u64, count - 1);
             let (looks, most) = (fifo.places.looks.get(), 8 * u64::from(count.ilog2()) + 8);
-            assert!(looks <= most, "{count} dirty: {looks} looks, at most {most} expected");
+            assert!(
+                looks <= most,
+                "{count} dirty: {looks} looks, at most {most} expected"
+            );
         }
     }
 

@@ -33,7 +33,13 @@ struct Node {
 impl Order {
     /// None of `count` segments.
     pub(super) fn new(count: usize) -> Order {
-        let node = Node { start: 0, end: 0, reach: 0, left: NONE, right: NONE };
+        let node = Node {
+            start: 0,
+            end: 0,
+            reach: 0,
+            left: NONE,
+            right: NONE,
+        };
         Order {
             nodes: vec![node; count],
             root: NONE,
@@ -45,7 +51,13 @@ impl Order {
     /// Adds a segment.
     pub(super) fn insert(&mut self, segment: usize, start: u64, end: u64) {
         let segment = segment as u32;
-        self.nodes[segment as usize] = Node { start, end, reach: end, left: NONE, right: NONE };
+        self.nodes[segment as usize] = Node {
+            start,
+            end,
+            reach: end,
+            left: NONE,
+            right: NONE,
+        };
         self.root = self.with(self.root, segment);
     }
 
@@ -76,9 +88,15 @@ impl Order {
         let mut at = self.root;
         while at != node {
             assert_ne!(at, NONE, "only a segment that was added changes");
-            let Node { reach, left, right, .. } = self.nodes[at as usize];
+            let Node {
+                reach, left, right, ..
+            } = self.nodes[at as usize];
             self.nodes[at as usize].reach = reach.max(end);
-            at = if self.is_before(node, at) { left } else { right };
+            at = if self.is_before(node, at) {
+                left
+            } else {
+                right
+            };
         }
         self.nodes[node as usize].reach = self.nodes[node as usize].reach.max(end);
     }
@@ -86,12 +104,23 @@ impl Order {
     /// Visits the segments that begin at `last` or before and end at `least` or
     /// behind, those that begin last first, until a visit says that it is
     /// enough.
-    pub(super) fn back_from(&self, last: u64, least: u64, mut is_enough: impl FnMut(usize) -> bool) {
+    pub(super) fn back_from(
+        &self,
+        last: u64,
+        least: u64,
+        mut is_enough: impl FnMut(usize) -> bool,
+    ) {
         self.visit(self.root, last, least, &mut is_enough);
     }
 
     /// Whether a visit in the subtree of `at` said that it is enough.
-    fn visit(&self, at: u32, last: u64, least: u64, is_enough: &mut impl FnMut(usize) -> bool) -> bool {
+    fn visit(
+        &self,
+        at: u32,
+        last: u64,
+        least: u64,
+        is_enough: &mut impl FnMut(usize) -> bool,
+    ) -> bool {
         if at == NONE {
             return false;
         }
@@ -114,7 +143,10 @@ impl Order {
     fn with(&mut self, at: u32, new: u32) -> u32 {
         if at == NONE || rank(at) < rank(new) {
             let (left, right) = self.split(at, new);
-            (self.nodes[new as usize].left, self.nodes[new as usize].right) = (left, right);
+            (
+                self.nodes[new as usize].left,
+                self.nodes[new as usize].right,
+            ) = (left, right);
             self.measure(new);
             return new;
         }
@@ -168,7 +200,8 @@ impl Order {
             return if before == NONE { behind } else { before };
         }
         if rank(before) > rank(behind) {
-            self.nodes[before as usize].right = self.join(self.nodes[before as usize].right, behind);
+            self.nodes[before as usize].right =
+                self.join(self.nodes[before as usize].right, behind);
             self.measure(before);
             before
         } else {
@@ -183,14 +216,29 @@ impl Order {
         assert_ne!(at, NONE, "only a segment that was added changes");
         if at != node {
             let Node { left, right, .. } = self.nodes[at as usize];
-            self.measure_down_to(if self.is_before(node, at) { left } else { right }, node);
+            self.measure_down_to(
+                if self.is_before(node, at) {
+                    left
+                } else {
+                    right
+                },
+                node,
+            );
         }
         self.measure(at);
     }
 
     fn measure(&mut self, at: u32) {
-        let Node { end, left, right, .. } = self.nodes[at as usize];
-        let reach = |at: u32| if at == NONE { 0 } else { self.nodes[at as usize].reach };
+        let Node {
+            end, left, right, ..
+        } = self.nodes[at as usize];
+        let reach = |at: u32| {
+            if at == NONE {
+                0
+            } else {
+                self.nodes[at as usize].reach
+            }
+        };
         self.nodes[at as usize].reach = end.max(reach(left)).max(reach(right));
     }
 

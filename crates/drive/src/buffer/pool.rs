@@ -18,7 +18,11 @@ pub(super) struct Pool {
 
 impl Pool {
     pub(super) fn new(discipline: Box<dyn Discipline>) -> Pool {
-        Pool { discipline, sectors: 0, since: Time::ZERO }
+        Pool {
+            discipline,
+            sectors: 0,
+            since: Time::ZERO,
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -36,7 +40,13 @@ impl Pool {
 
     /// Adds the segment of number `index`, for which the arm may move since an
     /// instant.
-    pub(super) fn insert(&mut self, index: usize, extent: Extent, since: Time, mechanics: &Mechanics) {
+    pub(super) fn insert(
+        &mut self,
+        index: usize,
+        extent: Extent,
+        since: Time,
+        mechanics: &Mechanics,
+    ) {
         if self.len() == 0 {
             self.since = since;
         }
@@ -68,7 +78,12 @@ impl Pool {
     /// Takes out the one that goes to the medium next, for an arm that is free
     /// at `now` and has last been at `next_lbn`.
     pub(super) fn take(&mut self, now: Time, next_lbn: Lbn, arm: &Arm) -> Option<Waiting> {
-        let view = ArmView { now, head: arm.head(), next_lbn, mechanics: arm.mechanics() };
+        let view = ArmView {
+            now,
+            head: arm.head(),
+            next_lbn,
+            mechanics: arm.mechanics(),
+        };
         self.discipline.take(view).map(|choice| choice.waiting)
     }
 

@@ -124,12 +124,13 @@ impl Segments {
         mut change: impl FnMut(usize, &mut Segment),
     ) {
         let mut found = std::mem::take(&mut self.found);
-        self.order.back_from(end.saturating_sub(1), start.saturating_add(1), |index| {
-            if self.all[index].overlaps(start, end) {
-                found.push(index);
-            }
-            false
-        });
+        self.order
+            .back_from(end.saturating_sub(1), start.saturating_add(1), |index| {
+                if self.all[index].overlaps(start, end) {
+                    found.push(index);
+                }
+                false
+            });
         found.sort_unstable();
         for &index in &found {
             self.update(index, |segment| change(index, segment));
@@ -146,7 +147,12 @@ impl Segments {
     }
 
     /// The segment of lowest index that has all of `start..end` and is `wanted`.
-    pub(super) fn holding(&self, start: u64, end: u64, wanted: impl Fn(&Segment) -> bool) -> Option<usize> {
+    pub(super) fn holding(
+        &self,
+        start: u64,
+        end: u64,
+        wanted: impl Fn(&Segment) -> bool,
+    ) -> Option<usize> {
         let mut lowest: Option<usize> = None;
         self.order.back_from(start, end, |index| {
             if lowest.is_none_or(|lowest| index < lowest) && wanted(&self.all[index]) {
@@ -177,9 +183,16 @@ impl Segments {
     /// The one that a segment would replace, written or not: the least recently
     /// used of its kind, where that has `quota` or more of them, or of all.
     pub(super) fn to_replace(&self, written: bool, quota: usize) -> Option<usize> {
-        let alike = if written { self.written } else { self.all.len() - self.written };
+        let alike = if written {
+            self.written
+        } else {
+            self.all.len() - self.written
+        };
         // Who is not written has no quota but all: then the oldest is alike.
-        let of_its_kind = self.oldest_written.first().filter(|_| written && alike >= quota);
+        let of_its_kind = self
+            .oldest_written
+            .first()
+            .filter(|_| written && alike >= quota);
         of_its_kind.or_else(|| self.oldest.first())
     }
 
@@ -210,7 +223,11 @@ impl Segments {
         }
         self.sectors = self.sectors + (new.end - new.start) - (old.end - old.start);
         if let Some((oldest, _)) = &mut self.shared {
-            let rank = if new.holds_data() { new.rank() } else { Oldest::NEVER };
+            let rank = if new.holds_data() {
+                new.rank()
+            } else {
+                Oldest::NEVER
+            };
             oldest.set(index, rank);
         }
         self.may_go = self.may_go + usize::from(new.may_go()) - usize::from(old.may_go());
@@ -230,7 +247,14 @@ impl Segments {
 
 impl Segment {
     pub(super) fn new(extent: Extent, kind: Kind, ready: Time, used: u64) -> Segment {
-        Segment { start: extent.start.0, end: extent.end().0, kind, fill: Fill::Idle, ready, used }
+        Segment {
+            start: extent.start.0,
+            end: extent.end().0,
+            kind,
+            fill: Fill::Idle,
+            ready,
+            used,
+        }
     }
 
     /// Whether another may take its place.
@@ -248,12 +272,20 @@ impl Segment {
 
     /// Its place in the order of replacement.
     fn rank(&self) -> u64 {
-        if self.may_go() { self.used } else { Oldest::NEVER }
+        if self.may_go() {
+            self.used
+        } else {
+            Oldest::NEVER
+        }
     }
 
     /// The same among those that were written.
     fn rank_written(&self) -> u64 {
-        if self.kind == Kind::Written { self.used } else { Oldest::NEVER }
+        if self.kind == Kind::Written {
+            self.used
+        } else {
+            Oldest::NEVER
+        }
     }
 
     /// Whether it has any of `start..end`.
@@ -293,20 +325,27 @@ mod tests {
 
     impl Plain {
         fn holding(&self, start: u64, end: u64) -> Option<usize> {
-            self.0
-                .iter()
-                .position(|segment| segment.holds_data() && segment.start <= start && end <= segment.end)
+            self.0.iter().position(|segment| {
+                segment.holds_data() && segment.start <= start && end <= segment.end
+            })
         }
 
         fn to_replace(&self, written: bool, quota: usize) -> Option<usize> {
             let oldest = |among: &dyn Fn(&Segment) -> bool| {
-                let ranks =
-                    self.0.iter().enumerate().filter(|(_, segment)| segment.may_go() && among(segment));
-                ranks.min_by_key(|(_, segment)| segment.used).map(|(index, _)| index)
+                let ranks = self
+                    .0
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, segment)| segment.may_go() && among(segment));
+                ranks
+                    .min_by_key(|(_, segment)| segment.used)
+                    .map(|(index, _)| index)
             };
             let alike = |segment: &Segment| segment.is_written() == written;
             let full = self.0.iter().filter(|segment| alike(segment)).count() >= quota;
-            oldest(&alike).filter(|_| full).or_else(|| oldest(&|_| true))
+            oldest(&alike)
+                .filter(|_| full)
+                .or_else(|| oldest(&|_| true))
         }
     }
 
@@ -328,10 +367,17 @@ mod tests {
         let mut segments = Segments::new(count, None);
         segments.put(0, segment(0, 4096, Kind::Read, 1));
         for index in 1..count {
-            let kind = if index % 2 == 0 { Kind::Read } else { Kind::Written };
+            let kind = if index % 2 == 0 {
+                Kind::Read
+            } else {
+                Kind::Written
+            };
             // Not in the order of places.
             let place = index * 7919 % (count - 1).max(1);
-            segments.put(index, segment(10_000 + 8 * place as u64, 8, kind, index as u64 + 1));
+            segments.put(
+                index,
+                segment(10_000 + 8 * place as u64, 8, kind, index as u64 + 1),
+            );
         }
         segments
     }
@@ -355,12 +401,21 @@ mod tests {
         for count in [8usize, 64, 512, 4096, 65_536] {
             // Down to the place, and along the edge of what ends before it.
             let most = 8 * u64::from(count.ilog2()) + 8;
-            let hit = looks(count, |segments, at| _ = segments.holding(at, at + 4, |_| true));
-            let miss = looks(count, |segments, at| _ = segments.holding(at, at + 64, |_| true));
+            let hit = looks(count, |segments, at| {
+                _ = segments.holding(at, at + 4, |_| true)
+            });
+            let miss = looks(count, |segments, at| {
+                _ = segments.holding(at, at + 64, |_| true)
+            });
             let touched = looks(count, |segments, at| _ = segments.touching(at, |_| true));
-            let changed = looks(count, |segments, at| segments.update_overlapping(at, at + 8, |_, _| {}));
+            let changed = looks(count, |segments, at| {
+                segments.update_overlapping(at, at + 8, |_, _| {})
+            });
             for cost in [hit, miss, touched, changed] {
-                assert!(cost <= most, "{count} segments: {cost} looks, at most {most} expected");
+                assert!(
+                    cost <= most,
+                    "{count} segments: {cost} looks, at most {most} expected"
+                );
             }
         }
     }
@@ -370,7 +425,10 @@ mod tests {
         let mut segments = dense(64);
         segments.drop_read();
         assert!(segments.read.is_empty());
-        let left = segments.all.iter().filter(|segment| segment.kind != Kind::Free);
+        let left = segments
+            .all
+            .iter()
+            .filter(|segment| segment.kind != Kind::Free);
         assert!(left.clone().all(|segment| segment.kind == Kind::Written));
         assert_eq!(left.count(), 32);
     }

@@ -111,9 +111,16 @@ impl PowerConfig {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         milliseconds("spin_up_ms", self.spin_up_ms)?;
         milliseconds("spin_down_ms", self.spin_down_ms)?;
-        for (key, value) in self.amounts().into_iter().chain([("write_seek_w", self.write_seek_w)]) {
-            let (most, unit) =
-                if key.ends_with("_w") { (WATTS_MAX, "watts") } else { (JOULES_MAX, "joules") };
+        for (key, value) in self
+            .amounts()
+            .into_iter()
+            .chain([("write_seek_w", self.write_seek_w)])
+        {
+            let (most, unit) = if key.ends_with("_w") {
+                (WATTS_MAX, "watts")
+            } else {
+                (JOULES_MAX, "joules")
+            };
             value.map_or(Ok(()), |value| amount(key, value, most, unit))?;
         }
         self.check_all_there()?;
@@ -144,12 +151,20 @@ impl PowerConfig {
     fn check_order(&self) -> Result<(), ConfigError> {
         let idle = [("idle_b.w", self.idle_b), ("idle_c.w", self.idle_c)];
         let idle = idle.map(|(key, idle)| (key, idle.map(|idle| idle.w)));
-        let active = self.amounts().into_iter().take(4).chain([("write_seek_w", self.write_seek_w)]);
+        let active = self
+            .amounts()
+            .into_iter()
+            .take(4)
+            .chain([("write_seek_w", self.write_seek_w)]);
         for (key, value) in active {
             not_above(("idle_a_w", self.idle_a_w), (key, value))?;
         }
         let mut above = ("idle_a_w", self.idle_a_w);
-        for below in idle.into_iter().chain([("standby_w", self.standby_w)]).filter(|(_, w)| w.is_some()) {
+        for below in idle
+            .into_iter()
+            .chain([("standby_w", self.standby_w)])
+            .filter(|(_, w)| w.is_some())
+        {
             not_above(below, above)?;
             above = below;
         }
@@ -157,12 +172,20 @@ impl PowerConfig {
     }
 
     fn check_idle(&self, key: &str, idle: Option<IdleConfig>) -> Result<(), ConfigError> {
-        let Some(IdleConfig { w, after_ms, wake_ms }) = idle else { return Ok(()) };
+        let Some(IdleConfig {
+            w,
+            after_ms,
+            wake_ms,
+        }) = idle
+        else {
+            return Ok(());
+        };
         amount(&format!("{key}.w"), w, WATTS_MAX, "watts")?;
         milliseconds_up_to_a_day(&format!("{key}.after_ms"), after_ms)?;
         milliseconds(&format!("{key}.wake_ms"), wake_ms)?;
         if after_ms < IDLE_MS_MIN {
-            let message = format!("found {after_ms}; no drive unloads its heads within {IDLE_MS_MIN} ms");
+            let message =
+                format!("found {after_ms}; no drive unloads its heads within {IDLE_MS_MIN} ms");
             return Err(ConfigError::new(format!("{key}.after_ms"), message));
         }
         Ok(())
@@ -170,13 +193,21 @@ impl PowerConfig {
 
     /// Idle_C lies behind Idle_B: reached later, and left no sooner.
     fn check_depth(&self) -> Result<(), ConfigError> {
-        let (Some(b), Some(c)) = (self.idle_b, self.idle_c) else { return Ok(()) };
+        let (Some(b), Some(c)) = (self.idle_b, self.idle_c) else {
+            return Ok(());
+        };
         if c.after_ms <= b.after_ms {
-            let message = format!("found {}; expected more than idle_b.after_ms, {}", c.after_ms, b.after_ms);
+            let message = format!(
+                "found {}; expected more than idle_b.after_ms, {}",
+                c.after_ms, b.after_ms
+            );
             return Err(ConfigError::new("idle_c.after_ms", message));
         }
         if c.wake_ms < b.wake_ms {
-            let message = format!("found {}; expected at least idle_b.wake_ms, {}", c.wake_ms, b.wake_ms);
+            let message = format!(
+                "found {}; expected at least idle_b.wake_ms, {}",
+                c.wake_ms, b.wake_ms
+            );
             return Err(ConfigError::new("idle_c.wake_ms", message));
         }
         Ok(())
@@ -231,7 +262,13 @@ const fn class(
 impl Class {
     /// The same, where less is drawn by seeks of writes.
     const fn seeking_to_write(self, watts: f64) -> Class {
-        Class { power: PowerConfig { write_seek_w: Some(watts), ..self.power }, source: self.source }
+        Class {
+            power: PowerConfig {
+                write_seek_w: Some(watts),
+                ..self.power
+            },
+            source: self.source,
+        }
     }
 }
 
@@ -280,14 +317,20 @@ fn amount(key: &str, value: f64, most: f64, unit: &str) -> Result<(), ConfigErro
     if value.is_finite() && (0.0..=most).contains(&value) {
         return Ok(());
     }
-    Err(ConfigError::new(key, format!("found {value}; expected {unit}, 0 to {most}")))
+    Err(ConfigError::new(
+        key,
+        format!("found {value}; expected {unit}, 0 to {most}"),
+    ))
 }
 
 fn milliseconds_up_to_a_day(key: &str, value: f64) -> Result<(), ConfigError> {
     if value.is_finite() && (0.0..=86_400_000.0).contains(&value) {
         return Ok(());
     }
-    Err(ConfigError::new(key, format!("found {value}; expected milliseconds, up to a day")))
+    Err(ConfigError::new(
+        key,
+        format!("found {value}; expected milliseconds, up to a day"),
+    ))
 }
 
 fn not_above(
@@ -316,7 +359,11 @@ mod tests {
     fn refused(change: impl FnOnce(&mut PowerConfig)) -> ConfigError {
         let mut power = full();
         change(&mut power);
-        Model::new(DriveConfig { power: Some(power), ..small_drive() }).expect_err("it is refused")
+        Model::new(DriveConfig {
+            power: Some(power),
+            ..small_drive()
+        })
+        .expect_err("it is refused")
     }
 
     #[test]
@@ -330,18 +377,55 @@ mod tests {
 
     #[test]
     fn what_no_drive_draws_is_refused_at_its_key() {
-        assert_eq!(refused(|power| power.seek_w = Some(-1.0)).key, "power.seek_w");
-        assert_eq!(refused(|power| power.write_seek_w = Some(-1.0)).key, "power.write_seek_w");
-        assert_eq!(refused(|power| power.read_w = Some(f64::NAN)).key, "power.read_w");
-        assert_eq!(refused(|power| power.spin_up_j = Some(-0.1)).key, "power.spin_up_j");
-        assert_eq!(refused(|power| power.standby_w = Some(9.0)).key, "power.standby_w");
-        assert_eq!(refused(|power| power.write_w = Some(0.1)).key, "power.idle_a_w");
-        let idle = |w, after_ms, wake_ms| Some(IdleConfig { w, after_ms, wake_ms });
-        assert_eq!(refused(|power| power.idle_b = idle(4.0, 5.0, 0.0)).key, "power.idle_b.after_ms");
-        let both = |power: &mut PowerConfig, c| (power.idle_b, power.idle_c) = (idle(4.0, 2e5, 500.0), c);
-        assert_eq!(refused(|power| both(power, idle(3.0, 1e5, 500.0))).key, "power.idle_c.after_ms");
-        assert_eq!(refused(|power| both(power, idle(3.0, 3e5, 100.0))).key, "power.idle_c.wake_ms");
-        assert_eq!(refused(|power| both(power, idle(4.5, 3e5, 600.0))).key, "power.idle_c.w");
+        assert_eq!(
+            refused(|power| power.seek_w = Some(-1.0)).key,
+            "power.seek_w"
+        );
+        assert_eq!(
+            refused(|power| power.write_seek_w = Some(-1.0)).key,
+            "power.write_seek_w"
+        );
+        assert_eq!(
+            refused(|power| power.read_w = Some(f64::NAN)).key,
+            "power.read_w"
+        );
+        assert_eq!(
+            refused(|power| power.spin_up_j = Some(-0.1)).key,
+            "power.spin_up_j"
+        );
+        assert_eq!(
+            refused(|power| power.standby_w = Some(9.0)).key,
+            "power.standby_w"
+        );
+        assert_eq!(
+            refused(|power| power.write_w = Some(0.1)).key,
+            "power.idle_a_w"
+        );
+        let idle = |w, after_ms, wake_ms| {
+            Some(IdleConfig {
+                w,
+                after_ms,
+                wake_ms,
+            })
+        };
+        assert_eq!(
+            refused(|power| power.idle_b = idle(4.0, 5.0, 0.0)).key,
+            "power.idle_b.after_ms"
+        );
+        let both =
+            |power: &mut PowerConfig, c| (power.idle_b, power.idle_c) = (idle(4.0, 2e5, 500.0), c);
+        assert_eq!(
+            refused(|power| both(power, idle(3.0, 1e5, 500.0))).key,
+            "power.idle_c.after_ms"
+        );
+        assert_eq!(
+            refused(|power| both(power, idle(3.0, 3e5, 100.0))).key,
+            "power.idle_c.wake_ms"
+        );
+        assert_eq!(
+            refused(|power| both(power, idle(4.5, 3e5, 600.0))).key,
+            "power.idle_c.w"
+        );
     }
 
     #[test]
@@ -353,7 +437,11 @@ mod tests {
 
     #[test]
     fn times_alone_stop_and_start_a_drive() {
-        let power = PowerConfig { spin_up_ms: 20.0, spin_down_ms: 5.0, ..PowerConfig::default() };
+        let power = PowerConfig {
+            spin_up_ms: 20.0,
+            spin_down_ms: 5.0,
+            ..PowerConfig::default()
+        };
         power.check().unwrap();
         assert!(!power.counts_energy());
     }

@@ -54,7 +54,12 @@ pub struct BackgroundConfig {
 impl Default for BackgroundConfig {
     fn default() -> BackgroundConfig {
         let (age, idle) = (Duration::from_secs(30), Duration::from_millis(10));
-        BackgroundConfig { most: 16, age, idle, margin_ms: 0.0 }
+        BackgroundConfig {
+            most: 16,
+            age,
+            idle,
+            margin_ms: 0.0,
+        }
     }
 }
 

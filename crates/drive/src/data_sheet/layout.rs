@@ -38,7 +38,11 @@ impl Layout {
     /// fewer or more cylinders than drives have.
     pub(super) fn fit(sheet: &DataSheet) -> Result<Layout, ConfigError> {
         let (surfaces, about) = sheet.surfaces_and_cylinders()?;
-        let zones = if sheet.inner() < sheet.outer_mb_per_s { ZONES } else { 1 };
+        let zones = if sheet.inner() < sheet.outer_mb_per_s {
+            ZONES
+        } else {
+            1
+        };
         let band_tracks = (about / (zones * BANDS_OF_ZONE)).clamp(1, BAND_TRACKS);
         let (outer, inner) = sheet.sectors_per_track(revolutions(surfaces, band_tracks));
         let lengths: Vec<Vec<u32>> = (0..zones)
@@ -47,14 +51,24 @@ impl Layout {
                 track_lengths(outer + (inner - outer) * inward, surfaces)
             })
             .collect();
-        let mean = lengths.iter().map(|zone| cylinder_sectors(zone)).sum::<u64>() as f64 / f64::from(zones);
+        let mean = lengths
+            .iter()
+            .map(|zone| cylinder_sectors(zone))
+            .sum::<u64>() as f64
+            / f64::from(zones);
         let cylinders = sheet.capacity.0 as f64 / mean;
         let first = |zone: u32| {
             let bands = cylinders * f64::from(zone) / f64::from(zones * band_tracks);
             bands.round() as u32 * band_tracks
         };
-        let zone_cylinders = (1..zones).map(|zone| first(zone) - first(zone - 1)).collect();
-        Ok(Layout { band_tracks, lengths, zone_cylinders })
+        let zone_cylinders = (1..zones)
+            .map(|zone| first(zone) - first(zone - 1))
+            .collect();
+        Ok(Layout {
+            band_tracks,
+            lengths,
+            zone_cylinders,
+        })
     }
 
     pub(super) fn surfaces(&self) -> u32 {
@@ -74,7 +88,11 @@ impl Layout {
                 None => left.div_ceil(of_cylinder) as u32,
             };
             let held = u64::from(cylinders) * of_cylinder;
-            let spares = if index + 1 == self.lengths.len() { held - left } else { 0 };
+            let spares = if index + 1 == self.lengths.len() {
+                held - left
+            } else {
+                0
+            };
             left = left.checked_sub(held - spares).ok_or_else(|| {
                 ConfigError::new(
                     "capacity",
@@ -127,7 +145,11 @@ impl DataSheet {
 /// Revolutions that a track of bands of `band_tracks` takes, its share of the
 /// changes of head included.
 fn revolutions(surfaces: u32, band_tracks: u32) -> f64 {
-    let heads = if surfaces == 1 { 0.0 } else { (HEAD_SKEW - NEIGHBOUR_SKEW) / f64::from(band_tracks) };
+    let heads = if surfaces == 1 {
+        0.0
+    } else {
+        (HEAD_SKEW - NEIGHBOUR_SKEW) / f64::from(band_tracks)
+    };
     1.0 + NEIGHBOUR_SKEW + heads
 }
 
@@ -143,13 +165,23 @@ fn surfaces_for(tracks: f64, sectors: f64) -> u32 {
 /// The track lengths at one radius, `mean` in the mean, by surface. Which
 /// surface is the densest is made up.
 fn track_lengths(mean: f64, surfaces: u32) -> Vec<u32> {
-    let grain = if mean >= ADVANCED_FORMAT_FROM { 8.0 } else { 1.0 };
-    let step = (3..).step_by(2).find(|&step| coprime(step, surfaces)).unwrap_or(1);
+    let grain = if mean >= ADVANCED_FORMAT_FROM {
+        8.0
+    } else {
+        1.0
+    };
+    let step = (3..)
+        .step_by(2)
+        .find(|&step| coprime(step, surfaces))
+        .unwrap_or(1);
     (0..surfaces)
         .map(|surface| {
             let rank = (surface * step + surfaces / 2) % surfaces;
-            let denser =
-                if surfaces == 1 { 0.0 } else { 2.0 * f64::from(rank) / f64::from(surfaces - 1) - 1.0 };
+            let denser = if surfaces == 1 {
+                0.0
+            } else {
+                2.0 * f64::from(rank) / f64::from(surfaces - 1) - 1.0
+            };
             ((mean * (1.0 + SPREAD * denser) / grain).round() * grain) as u32
         })
         .collect()

@@ -11,15 +11,20 @@ pub(super) fn of(sheet: &DataSheet) -> BTreeMap<String, String> {
     };
     let seek = match sheet.average_seek_ms {
         Some(average) => format!("average {average} ms: given. fitted"),
-        None => format!("assumed: average {AVERAGE_SEEK_MS} ms, as the Exos X24 was fitted. fitted"),
+        None => {
+            format!("assumed: average {AVERAGE_SEEK_MS} ms, as the Exos X24 was fitted. fitted")
+        }
     };
     let surfaces = match sheet.surfaces {
         Some(_) => "given".to_owned(),
-        None => {
-            "fitted: tracks of this length lie as close as on the measured drives of Wong 2019".to_owned()
-        }
+        None => "fitted: tracks of this length lie as close as on the measured drives of Wong 2019"
+            .to_owned(),
     };
-    let buffer = if sheet.buffer.is_some() { "size: given. assumed" } else { "assumed: 64 MiB" };
+    let buffer = if sheet.buffer.is_some() {
+        "size: given. assumed"
+    } else {
+        "assumed: 64 MiB"
+    };
     [
         (
             "capacity_sectors",

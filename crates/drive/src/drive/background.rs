@@ -49,8 +49,14 @@ const ROUNDING: Duration = Duration::from_nanos(4);
 
 /// Whether nobody waits for it: a write that was put off, or a layer's own read.
 pub(super) fn is_background(request: &Request) -> bool {
-    let Request { operation, hints, origin, .. } = request;
-    let own_read = *operation == Operation::Read && !hints.synchronous && *origin == Request::BACKGROUND;
+    let Request {
+        operation,
+        hints,
+        origin,
+        ..
+    } = request;
+    let own_read =
+        *operation == Operation::Read && !hints.synchronous && *origin == Request::BACKGROUND;
     own_read || request.is_put_off() && !hints.force_unit_access
 }
 
@@ -60,7 +66,12 @@ impl Background {
     /// # Errors
     /// A margin that is no time, or room for none.
     pub(super) fn new(config: &BackgroundConfig) -> Result<Background, ConfigError> {
-        let BackgroundConfig { most, age, idle, margin_ms } = *config;
+        let BackgroundConfig {
+            most,
+            age,
+            idle,
+            margin_ms,
+        } = *config;
         if most == 0 {
             return Err(ConfigError::new("most", "found 0; expected at least one"));
         }
@@ -84,11 +95,16 @@ impl Background {
     /// Takes one in. Where they are too many, the oldest waits no longer.
     fn keep(&mut self, waiting: Waiting) -> Option<Waiting> {
         self.waiting.push_back(waiting);
-        (self.waiting.len() > self.most).then(|| self.waiting.pop_front()).flatten()
+        (self.waiting.len() > self.most)
+            .then(|| self.waiting.pop_front())
+            .flatten()
     }
 
     fn take_overdue(&mut self, now: Time) -> Option<Waiting> {
-        let overdue = self.waiting.front().is_some_and(|oldest| oldest.arrived + self.age <= now);
+        let overdue = self
+            .waiting
+            .front()
+            .is_some_and(|oldest| oldest.arrived + self.age <= now);
         overdue.then(|| self.waiting.pop_front()).flatten()
     }
 
@@ -122,7 +138,9 @@ impl Drive {
         let waiting = self.waiting(slot, now);
         let request = &self.slots[slot].request;
         let background = self.background.as_mut().filter(|_| is_background(request));
-        let Some(background) = background else { return self.queue.insert(waiting) };
+        let Some(background) = background else {
+            return self.queue.insert(waiting);
+        };
         if let Some(oldest) = background.keep(waiting) {
             background.late += self.slots[oldest.slot].request.extent.sectors;
             self.queue.insert(oldest);
@@ -131,7 +149,9 @@ impl Drive {
 
     /// Those whose time has come are served as others are.
     pub(super) fn let_background_in(&mut self, now: Time) {
-        let Some(background) = &mut self.background else { return };
+        let Some(background) = &mut self.background else {
+            return;
+        };
         while let Some(overdue) = background.take_overdue(now) {
             background.late += self.slots[overdue.slot].request.extent.sectors;
             self.queue.insert(overdue);
@@ -161,7 +181,11 @@ impl Drive {
     /// One of them that costs `choice` nothing, which the arm would leave for at `now`: the
     /// one that ends first. What the buffer answers needs no arm.
     pub(super) fn ride(&mut self, now: Time, choice: &Choice) -> Option<Waiting> {
-        let margin = self.background.as_ref().filter(|background| background.len() > 0)?.margin;
+        let margin = self
+            .background
+            .as_ref()
+            .filter(|background| background.len() > 0)?
+            .margin;
         let Choice { waiting: next, via } = choice;
         let extent = self.slots[next.slot].request.extent;
         let answered = !next.write && !matches!(self.look_up(extent, now), Lookup::Miss);
@@ -172,7 +196,10 @@ impl Drive {
         let (_, alone) = self.foresee(&ahead, next);
         let at = self.least_of_background(|waiting| {
             let (after, end) = self.foresee(&ahead, waiting);
-            let after = Ahead { free: after.free + margin, ..after };
+            let after = Ahead {
+                free: after.free + margin,
+                ..after
+            };
             (self.foresee(&after, next).1 <= alone + ROUNDING).then_some(end)
         })?;
         let background = self.background.as_mut()?;
@@ -184,14 +211,22 @@ impl Drive {
     /// The one of which `end` is least, of those that have one.
     fn least_of_background(&self, end: impl Fn(&Waiting) -> Option<Time>) -> Option<usize> {
         let waiting = &self.background.as_ref()?.waiting;
-        let ends = waiting.iter().enumerate().filter_map(|(at, waiting)| Some((end(waiting)?, at)));
+        let ends = waiting
+            .iter()
+            .enumerate()
+            .filter_map(|(at, waiting)| Some((end(waiting)?, at)));
         ends.min().map(|(_, at)| at)
     }
 
     /// The drive as it is at `now`.
     fn ahead(&self, now: Time) -> Ahead {
         let (free, last) = (self.arm.free_from(now), self.last.kind);
-        Ahead { free, prepared: self.prepared, head: self.arm.head(), last }
+        Ahead {
+            free,
+            prepared: self.prepared,
+            head: self.arm.head(),
+            last,
+        }
     }
 
     /// How a request on the medium leaves the drive, and when it ends on the medium.
@@ -202,20 +237,42 @@ impl Drive {
         let position = &waiting.position;
         if !waiting.write {
             let overhead = electronics.read_miss(ahead.last, head.is_on(position));
-            let (prepared, moves) = self.prepared(ahead.prepared, waiting.arrived, ahead.free, overhead);
+            let (prepared, moves) =
+                self.prepared(ahead.prepared, waiting.arrived, ahead.free, overhead);
             let mut bus = self.bus(extent.sectors);
             let passed = |piece| bus.passed(piece);
             let end = moves
-                + mechanics.access_fed(&mut head, moves, extent, position, false, None, passed).duration();
+                + mechanics
+                    .access_fed(&mut head, moves, extent, position, false, None, passed)
+                    .duration();
             let free = bus.end.max(end) + electronics.read_completion;
-            return (Ahead { free, prepared, head, last: Before::Read }, end);
+            return (
+                Ahead {
+                    free,
+                    prepared,
+                    head,
+                    last: Before::Read,
+                },
+                end,
+            );
         }
         let (overhead, data) = electronics.write_miss(ahead.last);
-        let (prepared, moves) = self.prepared(ahead.prepared, waiting.arrived, ahead.free, overhead);
+        let (prepared, moves) =
+            self.prepared(ahead.prepared, waiting.arrived, ahead.free, overhead);
         let feed = Some(self.feed(moves, overhead, data, extent));
-        let end =
-            moves + mechanics.access_fed(&mut head, moves, extent, position, true, feed, |_| {}).duration();
+        let end = moves
+            + mechanics
+                .access_fed(&mut head, moves, extent, position, true, feed, |_| {})
+                .duration();
         let free = end + electronics.write_reselect + electronics.write_completion;
-        (Ahead { free, prepared, head, last: Before::Write }, end)
+        (
+            Ahead {
+                free,
+                prepared,
+                head,
+                last: Before::Write,
+            },
+            end,
+        )
     }
 }

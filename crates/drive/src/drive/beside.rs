@@ -36,7 +36,12 @@ struct Wanted {
 impl Beside {
     pub(super) fn new() -> Beside {
         let (reads, writers) = (Vec::new(), VecDeque::new());
-        Beside { reads, writers, held: Time::ZERO, look_again: Time::NEVER }
+        Beside {
+            reads,
+            writers,
+            held: Time::ZERO,
+            look_again: Time::NEVER,
+        }
     }
 
     /// Requests that wait for room.
@@ -64,7 +69,10 @@ impl Beside {
 
     fn remove(&mut self, start: u64, slot: u32) {
         let from = self.reads.partition_point(|other| other.start < start);
-        if let Some(at) = self.reads[from..].iter().position(|other| other.slot == slot) {
+        if let Some(at) = self.reads[from..]
+            .iter()
+            .position(|other| other.slot == slot)
+        {
             self.reads.remove(from + at);
         }
     }
@@ -76,7 +84,9 @@ impl Drive {
         self.let_buffer_work(now);
         let request = self.slots[slot].request;
         if request.operation == Operation::Write && self.is_cached(slot) {
-            let Some(beside) = &mut self.beside else { return };
+            let Some(beside) = &mut self.beside else {
+                return;
+            };
             beside.writers.push_back(slot);
             return self.let_writers_in(now);
         }
@@ -98,8 +108,14 @@ impl Drive {
             self.begin_beside(now);
         }
         let idle = self.service.is_none() && !self.queue.is_empty();
-        let (Some(beside), Some(buffer)) = (&mut self.beside, &self.buffer) else { return };
-        let room = if beside.writers.is_empty() { Time::NEVER } else { buffer.on_medium() };
+        let (Some(beside), Some(buffer)) = (&mut self.beside, &self.buffer) else {
+            return;
+        };
+        let room = if beside.writers.is_empty() {
+            Time::NEVER
+        } else {
+            buffer.on_medium()
+        };
         let stream = if idle { beside.held } else { Time::NEVER };
         let after_now = |time: Time| if time > now { time } else { Time::NEVER };
         beside.look_again = after_now(room).min(after_now(stream));
@@ -115,13 +131,21 @@ impl Drive {
     /// Whether a write is acknowledged when it is in the buffer.
     fn is_cached(&self, slot: u32) -> bool {
         let forced = self.slots[slot].request.hints.force_unit_access;
-        !forced && self.buffer.as_ref().is_some_and(|buffer| buffer.takes_writes())
+        !forced
+            && self
+                .buffer
+                .as_ref()
+                .is_some_and(|buffer| buffer.takes_writes())
     }
 
     /// Takes the writes for which there is room, in order of arrival. One for
     /// which there never is goes to the medium itself.
     fn let_writers_in(&mut self, now: Time) {
-        while let Some(slot) = self.beside.as_ref().and_then(|beside| beside.writers.front().copied()) {
+        while let Some(slot) = self
+            .beside
+            .as_ref()
+            .and_then(|beside| beside.writers.front().copied())
+        {
             let extent = self.slots[slot].request.extent;
             let Some(buffer) = &self.buffer else { return };
             let has_room = buffer.has_room(now, extent);
@@ -160,10 +184,13 @@ impl Drive {
 
     /// Answers the reads that waited for what has been read ahead meanwhile.
     fn pass_what_was_read(&mut self, now: Time) {
-        let (Some(beside), Some(buffer)) = (&self.beside, &self.buffer) else { return };
+        let (Some(beside), Some(buffer)) = (&self.beside, &self.buffer) else {
+            return;
+        };
         let (from, to) = buffer.read_last();
         let mut at = beside.reads.partition_point(|read| read.start < from);
-        while let Some(Wanted { start, end, slot }) = self.wanted(at).filter(|read| read.start < to) {
+        while let Some(Wanted { start, end, slot }) = self.wanted(at).filter(|read| read.start < to)
+        {
             let extent = Extent::new(start, end - start);
             match self.look_up(extent, now) {
                 Lookup::Hit(segment) => {
@@ -182,8 +209,13 @@ impl Drive {
     /// Where writes wait for room and none is on its way, some data go to the
     /// medium now.
     fn make_room_for_writers(&mut self, now: Time) {
-        let wait = self.beside.as_ref().is_some_and(|beside| beside.writers() > 0);
-        let Some(buffer) = self.buffer.as_mut().filter(|_| wait) else { return };
+        let wait = self
+            .beside
+            .as_ref()
+            .is_some_and(|beside| beside.writers() > 0);
+        let Some(buffer) = self.buffer.as_mut().filter(|_| wait) else {
+            return;
+        };
         if buffer.on_medium() <= now {
             buffer.destage_one(now, &mut self.arm);
         }
@@ -197,7 +229,10 @@ impl Drive {
         let (beside, buffer) = (self.beside.as_ref()?, self.buffer.as_ref()?);
         let (start, end) = buffer.being_read()?;
         let first = beside.reads.partition_point(|read| read.start < start);
-        let next = *beside.reads.get(first).filter(|read| read.start <= buffer.reaches(end))?;
+        let next = *beside
+            .reads
+            .get(first)
+            .filter(|read| read.start <= buffer.reaches(end))?;
         if now >= beside.held && beside.in_a_row(first, end, buffer) < self.queue.len() {
             return None;
         }
@@ -205,7 +240,14 @@ impl Drive {
             buffer.read_up_to(next.start, &mut self.arm);
         }
         let extent = Extent::new(next.start, next.end - next.start);
-        let Lookup::Filling { there, next: rest, since } = self.look_up(extent, now) else { return None };
+        let Lookup::Filling {
+            there,
+            next: rest,
+            since,
+        } = self.look_up(extent, now)
+        else {
+            return None;
+        };
         self.leave_queue(next.start, next.slot);
         self.remember(extent, false);
         Some(self.read_on(next.slot, now, there, rest, since))
@@ -241,10 +283,17 @@ impl Drive {
     /// ended, the arm stays to read ahead: between streams it would otherwise
     /// spend its time on the way.
     fn read_stream(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
-        let goes_on = self.buffer.as_ref().is_some_and(|buffer| buffer.goes_on(waiting.lbn));
+        let goes_on = self
+            .buffer
+            .as_ref()
+            .is_some_and(|buffer| buffer.goes_on(waiting.lbn));
         let service = self.read_medium(waiting, via, now);
         if let (Some(beside), Some(buffer)) = (&mut self.beside, &self.buffer) {
-            beside.held = if goes_on { buffer.stream_until(&self.arm) } else { Time::ZERO };
+            beside.held = if goes_on {
+                buffer.stream_until(&self.arm)
+            } else {
+                Time::ZERO
+            };
         }
         service
     }

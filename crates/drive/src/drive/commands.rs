@@ -14,7 +14,10 @@ impl Drive {
     pub(super) fn is_command(&self, request: &Request) -> bool {
         match request.operation {
             Operation::Read | Operation::Write => true,
-            Operation::Flush => self.buffer.as_ref().is_some_and(|buffer| buffer.takes_writes()),
+            Operation::Flush => self
+                .buffer
+                .as_ref()
+                .is_some_and(|buffer| buffer.takes_writes()),
             Operation::Discard => self.command_overhead > Duration::ZERO,
             Operation::Standby | Operation::Start => self.spin_down.is_some(),
             Operation::Answer => false,
@@ -38,7 +41,10 @@ impl Drive {
     /// Whether such a command is being served, and what comes has to wait for it
     /// outside: inside it would be answered beside the arm.
     pub(super) fn serves_alone(&self) -> bool {
-        self.beside.is_some() && self.service.is_some_and(|service| self.is_alone(service.slot))
+        self.beside.is_some()
+            && self
+                .service
+                .is_some_and(|service| self.is_alone(service.slot))
     }
 
     /// A command of all goes inside. Whether nothing may come in behind it.
@@ -50,7 +56,9 @@ impl Drive {
     /// A command of all goes before what waits for the arm: the next to be
     /// served.
     pub(super) fn begin_of_all(&mut self, now: Time) -> bool {
-        let Some((slot, entered)) = self.of_all.pop_front() else { return false };
+        let Some((slot, entered)) = self.of_all.pop_front() else {
+            return false;
+        };
         self.service = Some(match self.slots[slot].request.operation {
             Operation::Standby => self.stand_by(slot, entered, now),
             Operation::Start => self.start(slot, now),
@@ -62,7 +70,9 @@ impl Drive {
     /// What is in the buffer goes to the medium, then the platters stop.
     fn stand_by(&mut self, slot: u32, entered: Time, now: Time) -> Service {
         let mut service = self.flush(slot, entered, now);
-        let Some(spin_down) = self.spin_down.filter(|_| !self.arm.rests()) else { return service };
+        let Some(spin_down) = self.spin_down.filter(|_| !self.arm.rests()) else {
+            return service;
+        };
         let last = service.finish;
         if let Some(buffer) = &mut self.buffer {
             buffer.stop_fill(last);
@@ -80,10 +90,18 @@ impl Drive {
         if let Some(buffer) = &mut self.buffer {
             buffer.catch_up(now, false, &mut self.arm);
         }
-        let ready = if self.arm.rests() { self.arm.free_from(now) } else { now };
+        let ready = if self.arm.rests() {
+            self.arm.free_from(now)
+        } else {
+            now
+        };
         self.arm.turn(ready);
         let finish = ready + self.command_overhead;
-        Service { slot, finish, breakdown: parts(submitted, now, finish, &Access::default()) }
+        Service {
+            slot,
+            finish,
+            breakdown: parts(submitted, now, finish, &Access::default()),
+        }
     }
 
     /// Gives notice of what the platters have done up to `now`, in its order.
@@ -96,8 +114,14 @@ impl Drive {
     }
 
     fn tell_of_platters(&mut self, now: Time, out: &mut Out) {
-        let stopped = self.stopped.take_if(|at| *at <= now).map(|at| (at, Signal::SpunDown));
-        let before = self.stopped_before.take_if(|at| *at <= now).map(|at| (at, Signal::SpunDown));
+        let stopped = self
+            .stopped
+            .take_if(|at| *at <= now)
+            .map(|at| (at, Signal::SpunDown));
+        let before = self
+            .stopped_before
+            .take_if(|at| *at <= now)
+            .map(|at| (at, Signal::SpunDown));
         let turned = self.arm.take_turned(now).map(|at| (at, Signal::SpunUp));
         let mut news = [before, stopped, turned];
         news.sort_by_key(|news| news.map(|(at, _)| at));
@@ -111,17 +135,28 @@ impl Drive {
     fn flush(&mut self, slot: u32, entered: Time, now: Time) -> Service {
         let submitted = self.slots[slot].submitted;
         let mut access = Access::default();
-        let finish = self.buffer.as_mut().map_or(now + self.command_overhead, |buffer| {
-            buffer.catch_up(now, !self.queue.is_empty(), &mut self.arm);
-            let dirty = buffer.is_dirty_since(entered);
-            let from = if dirty && self.arm.is_away() { self.arm.needed(now) } else { now };
-            let begin = from + self.command_overhead;
-            if dirty {
-                self.arm.take(from, begin);
-            }
-            buffer.flush(begin, entered, &mut self.arm, &mut access)
-        });
-        Service { slot, finish, breakdown: parts(submitted, now, finish, &access) }
+        let finish = self
+            .buffer
+            .as_mut()
+            .map_or(now + self.command_overhead, |buffer| {
+                buffer.catch_up(now, !self.queue.is_empty(), &mut self.arm);
+                let dirty = buffer.is_dirty_since(entered);
+                let from = if dirty && self.arm.is_away() {
+                    self.arm.needed(now)
+                } else {
+                    now
+                };
+                let begin = from + self.command_overhead;
+                if dirty {
+                    self.arm.take(from, begin);
+                }
+                buffer.flush(begin, entered, &mut self.arm, &mut access)
+            });
+        Service {
+            slot,
+            finish,
+            breakdown: parts(submitted, now, finish, &access),
+        }
     }
 
     /// A discard costs the electronics a command, and the arm nothing: addresses
@@ -136,6 +171,10 @@ impl Drive {
             overhead: self.command_overhead,
             ..Breakdown::default()
         };
-        self.passing.push_back(Service { slot, finish, breakdown });
+        self.passing.push_back(Service {
+            slot,
+            finish,
+            breakdown,
+        });
     }
 }

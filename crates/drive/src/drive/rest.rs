@@ -19,7 +19,9 @@ impl Drive {
     fn stops_at(&self) -> Time {
         let idle = self.slots.is_empty() && !self.arm.rests();
         let timer = self.timer.as_ref().filter(|_| idle);
-        timer.map_or(Time::NEVER, |timer| timer.stops_at(self.idle_since).max(self.idle_since))
+        timer.map_or(Time::NEVER, |timer| {
+            timer.stops_at(self.idle_since).max(self.idle_since)
+        })
     }
 
     /// Stops the platters at the instant at which they were due to, if that has come. What is in
@@ -40,7 +42,9 @@ impl Drive {
                 return;
             }
             let last = self.settle(due);
-            let Some(spin_down) = self.spin_down else { return };
+            let Some(spin_down) = self.spin_down else {
+                return;
+            };
             self.stopping = Some(last);
             self.arm.stop(last, last + spin_down);
             self.stand_from(last + spin_down);
@@ -64,10 +68,14 @@ impl Drive {
     /// Everything dirty goes to the medium from `due` on; when that is done.
     fn settle(&mut self, due: Time) -> Time {
         let from = self.arm.free_from(due).max(due);
-        let Some(buffer) = &mut self.buffer else { return from };
+        let Some(buffer) = &mut self.buffer else {
+            return from;
+        };
         buffer.catch_up(due, false, &mut self.arm);
         let mut work = crate::mechanics::Access::default();
-        let last = buffer.flush(self.arm.free_from(due), due, &mut self.arm, &mut work).max(due);
+        let last = buffer
+            .flush(self.arm.free_from(due), due, &mut self.arm, &mut work)
+            .max(due);
         buffer.stop_fill(last);
         last
     }
@@ -77,7 +85,9 @@ impl Drive {
         if self.arm.rests() {
             return;
         }
-        let (Some(timer), Some(stopping)) = (&mut self.timer, self.stopping.take()) else { return };
+        let (Some(timer), Some(stopping)) = (&mut self.timer, self.stopping.take()) else {
+            return;
+        };
         timer.woken(self.arm.turns_since().saturating_since(stopping));
     }
 }

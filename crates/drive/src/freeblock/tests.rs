@@ -7,13 +7,21 @@ use fullstroke_contract::{Completion, Operation};
 use proptest::prelude::*;
 
 fn of_margin(margin_ms: f64, on_the_way: u32) -> FreeblockConfig {
-    FreeblockConfig { margin_ms, on_the_way }
+    FreeblockConfig {
+        margin_ms,
+        on_the_way,
+    }
 }
 
 /// The small drive with what makes tracks uneven, and with skews that put no seek on the
 /// raster of its sectors.
 fn uneven(order: TrackOrder, slips: &[u64]) -> DriveConfig {
-    let mut config = DriveConfig { order, write_settle_ms: 0.1, turn_round_ms: 0.2, ..small_drive() };
+    let mut config = DriveConfig {
+        order,
+        write_settle_ms: 0.1,
+        turn_round_ms: 0.2,
+        ..small_drive()
+    };
     for zone in &mut config.zones {
         (zone.track_skew, zone.cylinder_skew) = (3.37, 5.71);
     }
@@ -36,7 +44,10 @@ fn orders() -> impl Strategy<Value = TrackOrder> {
 type Asked = (u64, u64, bool, u64);
 
 fn asked() -> impl Strategy<Value = Vec<Asked>> {
-    prop::collection::vec((0u64..1380, 1u64..12, any::<bool>(), 0u64..9_000_000), 1..60)
+    prop::collection::vec(
+        (0u64..1380, 1u64..12, any::<bool>(), 0u64..9_000_000),
+        1..60,
+    )
 }
 
 /// How much later, in ns, a request may end whose way was gone step by step: each step
@@ -124,10 +135,18 @@ fn run(config: DriveConfig, asked: &[Asked]) -> Vec<Completion> {
     let mut now = Time::ZERO;
     let requests = (0..).zip(asked).map(|(id, &(lbn, sectors, write, pause))| {
         now += Duration::from_nanos(pause);
-        let operation = if write { Operation::Write } else { Operation::Read };
+        let operation = if write {
+            Operation::Write
+        } else {
+            Operation::Read
+        };
         (now, request(id, lbn, sectors, operation))
     });
-    serve(&mut Model::new(config).unwrap().drive().unwrap(), requests, 0)
+    serve(
+        &mut Model::new(config).unwrap().drive().unwrap(),
+        requests,
+        0,
+    )
 }
 
 #[test]
@@ -137,14 +156,34 @@ fn a_scan_comes_to_its_end() {
     let (mut head, mut now, mut requests) = (Head::default(), Time::ZERO, 0u64);
     while scan.ended.is_none() {
         requests += 1;
-        assert!(requests < 5_000, "{} sectors after {requests} requests", scan.covered.sectors().0);
+        assert!(
+            requests < 5_000,
+            "{} sectors after {requests} requests",
+            scan.covered.sectors().0
+        );
         let lbn = Lbn(requests * 977 % 1400);
         let position = mechanics.geometry().locate(lbn);
-        scan.serve(&mechanics, head, now, &position, mechanics.span(&position, Sectors(1)), false);
-        now += mechanics.access(&mut head, now, lbn, Sectors(1), &position, false).duration();
+        scan.serve(
+            &mechanics,
+            head,
+            now,
+            &position,
+            mechanics.span(&position, Sectors(1)),
+            false,
+        );
+        now += mechanics
+            .access(&mut head, now, lbn, Sectors(1), &position, false)
+            .duration();
     }
     let readings = scan.readings(now, Sectors(1400));
-    let of = |name: &str| readings.readings.iter().find(|reading| reading.name == name).unwrap().value;
+    let of = |name: &str| {
+        readings
+            .readings
+            .iter()
+            .find(|reading| reading.name == name)
+            .unwrap()
+            .value
+    };
     assert_eq!(of("freeblock_scanned_share"), 1.0);
     assert_eq!(of("freeblock_read_mb"), 1400.0 * 512.0 / 1e6);
     assert!(of("freeblock_scan_s") <= now.since(Time::ZERO).as_secs_f64());
@@ -159,12 +198,24 @@ fn a_longer_margin_reads_less() {
         for request in 0..10u64 {
             let lbn = Lbn(request * 977 % 1400);
             let position = mechanics.geometry().locate(lbn);
-            scan.serve(&mechanics, head, now, &position, mechanics.span(&position, Sectors(1)), false);
-            now += mechanics.access(&mut head, now, lbn, Sectors(1), &position, false).duration();
+            scan.serve(
+                &mechanics,
+                head,
+                now,
+                &position,
+                mechanics.span(&position, Sectors(1)),
+                false,
+            );
+            now += mechanics
+                .access(&mut head, now, lbn, Sectors(1), &position, false)
+                .duration();
         }
         scan.covered.sectors().0
     };
-    assert!(read(0.0) >= read(5.9) && read(5.9) > 0, "the margin is the arm's, not that of who is there");
+    assert!(
+        read(0.0) >= read(5.9) && read(5.9) > 0,
+        "the margin is the arm's, not that of who is there"
+    );
 }
 
 #[test]
@@ -175,7 +226,12 @@ fn what_cannot_be_is_refused_at_its_key() {
         (of_margin(6.0, 8), "freeblock.margin_ms"),
         (of_margin(0.0, 1025), "freeblock.on_the_way"),
     ] {
-        let error = Model::new(DriveConfig { freeblock: Some(config), ..small_drive() }).err().unwrap();
+        let error = Model::new(DriveConfig {
+            freeblock: Some(config),
+            ..small_drive()
+        })
+        .err()
+        .unwrap();
         assert_eq!(error.key, key, "{error}");
     }
 }

@@ -37,14 +37,21 @@ impl Run {
 impl Slips {
     /// The runs of `configured` in a zone of `total` sectors, which slip within
     /// ranges of `range` sectors: no run reaches over the end of one.
-    pub(super) fn new(configured: &[SlipConfig], total: u64, range: u64) -> Result<Slips, ConfigError> {
+    pub(super) fn new(
+        configured: &[SlipConfig],
+        total: u64,
+        range: u64,
+    ) -> Result<Slips, ConfigError> {
         let mut runs: Vec<Run> = Vec::with_capacity(configured.len());
         let (mut before, mut free) = (0, 0);
         for slip in configured {
             let (start, sectors) = slip.run();
-            let end = start.checked_add(sectors).filter(|&end| end <= total && sectors > 0);
+            let end = start
+                .checked_add(sectors)
+                .filter(|&end| end <= total && sectors > 0);
             let end = end.ok_or_else(|| {
-                let message = format!("{sectors} sectors from {start} do not lie in the zone's {total}");
+                let message =
+                    format!("{sectors} sectors from {start} do not lie in the zone's {total}");
                 ConfigError::new("slips", message)
             })?;
             if start < free {
@@ -55,7 +62,11 @@ impl Slips {
             let mut start = start;
             while start < end {
                 let sectors = (range - start % range).min(end - start);
-                runs.push(Run { start, sectors, before });
+                runs.push(Run {
+                    start,
+                    sectors,
+                    before,
+                });
                 before += sectors;
                 start += sectors;
             }
@@ -72,7 +83,10 @@ impl Slips {
         let mut index = Vec::with_capacity((total >> shift) as usize + 2);
         let mut run = 0;
         for bucket in 0..(total >> shift) + 2 {
-            while runs.get(run).is_some_and(|run: &Run| run.slipped_from() < bucket << shift) {
+            while runs
+                .get(run)
+                .is_some_and(|run: &Run| run.slipped_from() < bucket << shift)
+            {
                 run += 1;
             }
             index.push(run as u32);
@@ -82,7 +96,9 @@ impl Slips {
 
     /// Sectors in all runs.
     pub(super) fn sectors(&self) -> u64 {
-        self.runs.last().map_or(0, |last| last.before + last.sectors)
+        self.runs
+            .last()
+            .map_or(0, |last| last.before + last.sectors)
     }
 
     /// The sector of the LBN at `offset`, and the number of the first run
@@ -96,7 +112,10 @@ impl Slips {
         let first = self.index[bucket];
         let near = &self.runs[first as usize..self.index[bucket + 1] as usize];
         let run = first + near.partition_point(|run| run.slipped_from() <= offset) as u32;
-        let slipped = self.runs.get(run as usize).map_or_else(|| self.sectors(), |next| next.before);
+        let slipped = self
+            .runs
+            .get(run as usize)
+            .map_or_else(|| self.sectors(), |next| next.before);
         (offset + slipped, run)
     }
 
@@ -110,7 +129,10 @@ impl Slips {
         };
         let rest = &self.runs[first..];
         let passed = rest.partition_point(|run| run.start - base - (run.before - before) <= offset);
-        let slipped = rest.get(passed).map_or_else(|| self.sectors(), |next| next.before) - before;
+        let slipped = rest
+            .get(passed)
+            .map_or_else(|| self.sectors(), |next| next.before)
+            - before;
         (base + offset + slipped, (first + passed) as u32)
     }
 
@@ -121,7 +143,11 @@ impl Slips {
 
     /// Slipped sectors before `sector`.
     pub(super) fn before(&self, sector: u64) -> u64 {
-        match self.first_from(sector).checked_sub(1).map(|run| self.runs[run]) {
+        match self
+            .first_from(sector)
+            .checked_sub(1)
+            .map(|run| self.runs[run])
+        {
             None => 0,
             Some(run) => run.before + run.end().min(sector) - run.start,
         }
@@ -132,7 +158,10 @@ impl Slips {
     #[inline]
     pub(super) fn slipped_from_run(&self, first: u32, to: u64) -> u64 {
         let rest = self.runs.get(first as usize..).unwrap_or_default();
-        rest.iter().take_while(|run| run.start < to).map(|run| run.end().min(to) - run.start).sum()
+        rest.iter()
+            .take_while(|run| run.start < to)
+            .map(|run| run.end().min(to) - run.start)
+            .sum()
     }
 
     /// The last sector of a transfer of `sectors` from `start`, where `first`
@@ -170,25 +199,37 @@ impl Remaps {
     pub(super) fn new(configured: &[(u64, u64)], total: u64) -> Result<Remaps, ConfigError> {
         let mut by_defect = configured.to_vec();
         by_defect.sort_unstable();
-        let mut by_spare: Vec<(u64, u64)> =
-            configured.iter().map(|&(defect, spare)| (spare, defect)).collect();
+        let mut by_spare: Vec<(u64, u64)> = configured
+            .iter()
+            .map(|&(defect, spare)| (spare, defect))
+            .collect();
         by_spare.sort_unstable();
         let refuse = |message: String| Err(ConfigError::new("remaps", message));
-        if let Some(&(defect, spare)) = configured.iter().find(|(defect, spare)| *defect.max(spare) >= total)
+        if let Some(&(defect, spare)) = configured
+            .iter()
+            .find(|(defect, spare)| *defect.max(spare) >= total)
         {
-            return refuse(format!("[{defect}, {spare}] does not lie in the zone's {total} sectors"));
+            return refuse(format!(
+                "[{defect}, {spare}] does not lie in the zone's {total} sectors"
+            ));
         }
         for pairs in [&by_defect, &by_spare] {
             if let Some(pair) = pairs.windows(2).find(|pair| pair[0].0 == pair[1].0) {
                 return refuse(format!("sector {} occurs twice", pair[0].0));
             }
         }
-        if let Some(&(defect, _)) =
-            by_defect.iter().find(|(defect, _)| by_spare.binary_search_by_key(defect, |pair| pair.0).is_ok())
+        if let Some(&(defect, _)) = by_defect
+            .iter()
+            .find(|(defect, _)| by_spare.binary_search_by_key(defect, |pair| pair.0).is_ok())
         {
-            return refuse(format!("sector {defect} is both defective and a replacement"));
+            return refuse(format!(
+                "sector {defect} is both defective and a replacement"
+            ));
         }
-        Ok(Remaps { by_defect, by_spare })
+        Ok(Remaps {
+            by_defect,
+            by_spare,
+        })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -197,17 +238,27 @@ impl Remaps {
 
     /// The first defective sector at `sector` or behind, and its replacement.
     pub(super) fn next(&self, sector: u64) -> Option<(u64, u64)> {
-        self.by_defect.get(self.by_defect.partition_point(|&(defect, _)| defect < sector)).copied()
+        self.by_defect
+            .get(
+                self.by_defect
+                    .partition_point(|&(defect, _)| defect < sector),
+            )
+            .copied()
     }
 
     /// The replacement of `sector`, if it is defective.
     pub(super) fn replacement(&self, sector: u64) -> Option<u64> {
-        self.next(sector).filter(|&(defect, _)| defect == sector).map(|(_, spare)| spare)
+        self.next(sector)
+            .filter(|&(defect, _)| defect == sector)
+            .map(|(_, spare)| spare)
     }
 
     /// The defective sector that `sector` replaces, if it does.
     pub(super) fn replaced_by(&self, sector: u64) -> Option<u64> {
-        let index = self.by_spare.binary_search_by_key(&sector, |pair| pair.0).ok()?;
+        let index = self
+            .by_spare
+            .binary_search_by_key(&sector, |pair| pair.0)
+            .ok()?;
         Some(self.by_spare[index].1)
     }
 

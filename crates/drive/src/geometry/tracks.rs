@@ -84,7 +84,10 @@ impl TracksConfig<'_> {
     /// one within a cylinder: where bands begin anew on the first surface, the
     /// arm goes back as well.
     fn skews_by_head(&self) -> bool {
-        let returns = matches!(self.order, TrackOrder::BandedAlternating | TrackOrder::BandedForward);
+        let returns = matches!(
+            self.order,
+            TrackOrder::BandedAlternating | TrackOrder::BandedForward
+        );
         returns && self.runs.is_empty()
     }
 
@@ -95,12 +98,20 @@ impl TracksConfig<'_> {
         } else {
             before.last_place() == next.first_place()
         };
-        if by_track { self.track_skew } else { self.cylinder_skew }
+        if by_track {
+            self.track_skew
+        } else {
+            self.cylinder_skew
+        }
     }
 
     /// The skew from the last track of a group to the first of the next.
     fn skew_of_groups(&self) -> Angle {
-        if self.skews_by_head() && self.lengths.len() > 1 { self.track_skew } else { self.cylinder_skew }
+        if self.skews_by_head() && self.lengths.len() > 1 {
+            self.track_skew
+        } else {
+            self.cylinder_skew
+        }
     }
 }
 
@@ -116,8 +127,16 @@ impl Tracks {
         let rest = config.cylinders % group_cylinders;
         let (group, group_advance) = Group::new(&runs, group_cylinders, config);
         let tail = (rest > 0).then(|| Group::new(&runs, rest, config).0);
-        let sectors = group.sectors * u64::from(groups) + tail.as_ref().map_or(0, |tail| tail.sectors);
-        Ok(Tracks { group, group_cylinders, groups, tail, group_advance, sectors })
+        let sectors =
+            group.sectors * u64::from(groups) + tail.as_ref().map_or(0, |tail| tail.sectors);
+        Ok(Tracks {
+            group,
+            group_cylinders,
+            groups,
+            tail,
+            group_advance,
+            sectors,
+        })
     }
 
     pub(super) fn sectors(&self) -> u64 {
@@ -126,7 +145,12 @@ impl Tracks {
 
     /// The angle of a sector on the longest track. A tail has no other tracks.
     pub(super) fn least_sector(&self) -> Angle {
-        self.group.runs.iter().map(|run| run.sector_angle).min().unwrap_or(Angle::ZERO)
+        self.group
+            .runs
+            .iter()
+            .map(|run| run.sector_angle)
+            .min()
+            .unwrap_or(Angle::ZERO)
     }
 
     /// Sectors, tracks and revolutions of one group, passed over in order.
@@ -136,12 +160,17 @@ impl Tracks {
         let mut before: Option<&Run> = None;
         for run in &self.group.runs {
             let into = before.map_or(Angle::ZERO, |before| run.angle - before.last_angle());
-            switched += into.as_revolutions() + run.step.as_revolutions() * f64::from(run.tracks - 1);
+            switched +=
+                into.as_revolutions() + run.step.as_revolutions() * f64::from(run.tracks - 1);
             before = Some(run);
         }
         let last = before.map_or(Angle::ZERO, Run::last_angle);
         switched += (self.group_advance - last).as_revolutions();
-        (self.group.sectors, f64::from(tracks), f64::from(tracks) + switched)
+        (
+            self.group.sectors,
+            f64::from(tracks),
+            f64::from(tracks) + switched,
+        )
     }
 
     /// The track that holds `sector`.
@@ -158,17 +187,26 @@ impl Tracks {
             Some(sectors) => &group.runs[(within / sectors) as usize],
             None => &group.runs[group.runs.partition_point(|run| run.start <= within) - 1],
         };
-        let track = if run.tracks == 1 { 0 } else { ((within - run.start) / run.sectors_per_track) as u32 };
+        let track = if run.tracks == 1 {
+            0
+        } else {
+            ((within - run.start) / run.sectors_per_track) as u32
+        };
         self.track(number as u32, run, track)
     }
 
     /// The track of `surface` at `cylinder` of the zone, if there is one.
     pub(super) fn at(&self, cylinder: u32, surface: u32) -> Option<FoundTrack> {
         let number = (cylinder / self.group_cylinders).min(self.groups);
-        let group = if number < self.groups { &self.group } else { self.tail.as_ref()? };
+        let group = if number < self.groups {
+            &self.group
+        } else {
+            self.tail.as_ref()?
+        };
         let within = cylinder - number * self.group_cylinders;
         let run = group.runs.iter().find(|run| {
-            run.surface == surface && (run.first_cylinder..run.first_cylinder + run.tracks).contains(&within)
+            run.surface == surface
+                && (run.first_cylinder..run.first_cylinder + run.tracks).contains(&within)
         })?;
         let track = match run.direction {
             Direction::Inward => within - run.first_cylinder,
@@ -220,7 +258,15 @@ struct RunOutline {
 
 impl RunOutline {
     fn new(surface: u32, first_cylinder: u32, tracks: u32, direction: Direction) -> RunOutline {
-        RunOutline { surface, first_cylinder, tracks, direction, sectors: None, angle: None, step: None }
+        RunOutline {
+            surface,
+            first_cylinder,
+            tracks,
+            direction,
+            sectors: None,
+            angle: None,
+            step: None,
+        }
     }
 }
 
@@ -236,30 +282,44 @@ fn outlines(config: &TracksConfig<'_>) -> (u32, Vec<RunOutline>) {
             (2, there.chain(back).collect())
         }
         TrackOrder::SurfaceSerpentine => {
-            let turn =
-                |surface: u32| if surface.is_multiple_of(2) { Direction::Inward } else { Direction::Outward };
-            let runs =
-                (0..surfaces).map(|surface| RunOutline::new(surface, 0, config.cylinders, turn(surface)));
+            let turn = |surface: u32| {
+                if surface.is_multiple_of(2) {
+                    Direction::Inward
+                } else {
+                    Direction::Outward
+                }
+            };
+            let runs = (0..surfaces)
+                .map(|surface| RunOutline::new(surface, 0, config.cylinders, turn(surface)));
             (config.cylinders, runs.collect())
         }
         TrackOrder::BandedSerpentine => {
             let band = config.band_tracks;
             let turn = |place: u32| {
-                if place.is_multiple_of(2) { config.band_start } else { config.band_start.other() }
+                if place.is_multiple_of(2) {
+                    config.band_start
+                } else {
+                    config.band_start.other()
+                }
             };
             let there = (0..surfaces).map(|place| RunOutline::new(place, 0, band, turn(place)));
-            let back =
-                (0..surfaces).map(|place| RunOutline::new(surfaces - 1 - place, band, band, turn(place)));
+            let back = (0..surfaces)
+                .map(|place| RunOutline::new(surfaces - 1 - place, band, band, turn(place)));
             (2 * band, there.chain(back).collect())
         }
         TrackOrder::BandedAlternating | TrackOrder::BandedForward => {
             let alternates = config.order == TrackOrder::BandedAlternating;
             let turn = |surface: u32| {
                 let back = alternates && !surface.is_multiple_of(2);
-                if back { config.band_start.other() } else { config.band_start }
+                if back {
+                    config.band_start.other()
+                } else {
+                    config.band_start
+                }
             };
             let band = config.band_tracks;
-            let runs = (0..surfaces).map(|surface| RunOutline::new(surface, 0, band, turn(surface)));
+            let runs =
+                (0..surfaces).map(|surface| RunOutline::new(surface, 0, band, turn(surface)));
             (band, runs.collect())
         }
     }
@@ -269,9 +329,14 @@ fn outlines(config: &TracksConfig<'_>) -> (u32, Vec<RunOutline>) {
 /// cover each of its tracks once.
 fn described(config: &TracksConfig<'_>) -> Result<(u32, Vec<RunOutline>), ConfigError> {
     let surfaces = config.lengths.len() as u32;
-    let fail = |index: usize, message: String| Err(ConfigError::new(format!("runs[{index}]"), message));
-    let cylinders =
-        config.runs.iter().map(|run| run.first_cylinder.saturating_add(run.tracks)).max().unwrap_or(0);
+    let fail =
+        |index: usize, message: String| Err(ConfigError::new(format!("runs[{index}]"), message));
+    let cylinders = config
+        .runs
+        .iter()
+        .map(|run| run.first_cylinder.saturating_add(run.tracks))
+        .max()
+        .unwrap_or(0);
     if u64::from(cylinders) * u64::from(surfaces) > 1 << 24 {
         return Err(ConfigError::new(
             "runs",
@@ -289,7 +354,13 @@ fn described(config: &TracksConfig<'_>) -> Result<(u32, Vec<RunOutline>), Config
         for cylinder in run.first_cylinder..run.first_cylinder + run.tracks {
             let place = &mut seen[(cylinder * surfaces + run.surface) as usize];
             if std::mem::replace(place, true) {
-                return fail(index, format!("cylinder {cylinder} of surface {} occurs twice", run.surface));
+                return fail(
+                    index,
+                    format!(
+                        "cylinder {cylinder} of surface {} occurs twice",
+                        run.surface
+                    ),
+                );
             }
         }
     }
@@ -326,7 +397,11 @@ impl Run {
 
     /// Where the last track begins.
     fn last_angle(&self) -> Angle {
-        Angle(self.angle.0.wrapping_add(self.step.0.wrapping_mul(u64::from(self.tracks - 1))))
+        Angle(
+            self.angle
+                .0
+                .wrapping_add(self.step.0.wrapping_mul(u64::from(self.tracks - 1))),
+        )
     }
 }
 
@@ -336,8 +411,13 @@ impl Group {
     fn new(outlines: &[RunOutline], cylinders: u32, config: &TracksConfig<'_>) -> (Group, Angle) {
         let mut runs: Vec<Run> = Vec::with_capacity(outlines.len());
         let mut sectors = 0;
-        for outline in outlines.iter().filter(|outline| outline.first_cylinder < cylinders) {
-            let length = outline.sectors.unwrap_or(config.lengths[outline.surface as usize]);
+        for outline in outlines
+            .iter()
+            .filter(|outline| outline.first_cylinder < cylinders)
+        {
+            let length = outline
+                .sectors
+                .unwrap_or(config.lengths[outline.surface as usize]);
             let mut run = Run {
                 surface: outline.surface,
                 first_cylinder: outline.first_cylinder,
@@ -357,13 +437,28 @@ impl Group {
             runs.push(run);
         }
         let advance = runs.last().map_or(Angle::ZERO, Run::last_angle) + config.skew_of_groups();
-        let each = runs.first().map_or(0, |run| u64::from(run.tracks) * run.sectors_per_track);
-        let equal = runs.iter().all(|run| u64::from(run.tracks) * run.sectors_per_track == each);
-        (Group { runs, run_sectors: equal.then_some(each), sectors }, advance)
+        let each = runs
+            .first()
+            .map_or(0, |run| u64::from(run.tracks) * run.sectors_per_track);
+        let equal = runs
+            .iter()
+            .all(|run| u64::from(run.tracks) * run.sectors_per_track == each);
+        (
+            Group {
+                runs,
+                run_sectors: equal.then_some(each),
+                sectors,
+            },
+            advance,
+        )
     }
 }
 
 /// The angle of one sector; that of a track's only sector is the largest angle.
 fn sector_angle(sectors: u64) -> Angle {
-    if sectors == 1 { Angle(u64::MAX) } else { Angle::from_ratio(1, sectors) }
+    if sectors == 1 {
+        Angle(u64::MAX)
+    } else {
+        Angle::from_ratio(1, sectors)
+    }
 }

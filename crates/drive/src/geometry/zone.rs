@@ -66,7 +66,10 @@ impl Zone {
         if config.last_cylinder < config.first_cylinder {
             return Err(ConfigError::new(
                 "last_cylinder",
-                format!("found {}, before the first, {}", config.last_cylinder, config.first_cylinder),
+                format!(
+                    "found {}, before the first, {}",
+                    config.last_cylinder, config.first_cylinder
+                ),
             ));
         }
         let lengths = config.sectors_per_track.by_surface(drive.surfaces)?;
@@ -85,26 +88,35 @@ impl Zone {
         let total = tracks.sectors();
         let range = Range::new(config, &lengths)?;
         let (slips, excepted) = Zone::slips(config, &tracks, range)?;
-        let in_ranges = range.map_or(0, |range| total / range.sectors * (range.sectors - range.lbns));
+        let in_ranges = range.map_or(0, |range| {
+            total / range.sectors * (range.sectors - range.lbns)
+        });
         if range.is_some_and(|range| !total.is_multiple_of(range.sectors)) {
             return Err(ConfigError::new(
                 "spares_per_cylinder",
                 "the zone is no whole number of such ranges",
             ));
         }
-        let unused =
-            [config.dead, config.spares, in_ranges, excepted].into_iter().fold(0, u64::saturating_add);
-        let lbns = total.checked_sub(unused).filter(|&lbns| lbns > 0).ok_or_else(|| {
-            ConfigError::new(
-                "spares",
-                format!("spares and dead space ({unused}) leave nothing of {total} sectors"),
-            )
-        })?;
+        let unused = [config.dead, config.spares, in_ranges, excepted]
+            .into_iter()
+            .fold(0, u64::saturating_add);
+        let lbns = total
+            .checked_sub(unused)
+            .filter(|&lbns| lbns > 0)
+            .ok_or_else(|| {
+                ConfigError::new(
+                    "spares",
+                    format!("spares and dead space ({unused}) leave nothing of {total} sectors"),
+                )
+            })?;
         let slipped = slips.sectors() - excepted;
         if config.spares.saturating_add(in_ranges) < slipped {
             return Err(ConfigError::new(
                 "slips",
-                format!("{slipped} slipped sectors need as many spares; found {}", config.spares + in_ranges),
+                format!(
+                    "{slipped} slipped sectors need as many spares; found {}",
+                    config.spares + in_ranges
+                ),
             ));
         }
         let zone = Zone {
@@ -140,7 +152,10 @@ impl Zone {
             let skipped = u64::from(exception.skip_first);
             let end = skipped + u64::from(exception.sectors);
             if end > track.sectors {
-                return Err(fail(format!("{end} sectors do not fit a track of {}", track.sectors)));
+                return Err(fail(format!(
+                    "{end} sectors do not fit a track of {}",
+                    track.sectors
+                )));
             }
             for (start, sectors) in [(0, skipped), (end, track.sectors - end)] {
                 if sectors > 0 {
@@ -164,19 +179,28 @@ impl Zone {
             while base < self.tracks.sectors() {
                 let slipped = self.slips.before(base + range.sectors) - self.slips.before(base);
                 if slipped > spare {
-                    let message = format!("{slipped} sectors slip from {base} on, where {spare} are spare");
+                    let message =
+                        format!("{slipped} sectors slip from {base} on, where {spare} are spare");
                     return Err(ConfigError::new("slips", message));
                 }
                 base += range.sectors;
             }
         }
-        if let Some(spare) = self.remaps.spares().find(|&spare| self.natural_offset(spare).is_some()) {
-            let message = format!("sector {spare} carries an LBN of its own and cannot replace another");
+        if let Some(spare) = self
+            .remaps
+            .spares()
+            .find(|&spare| self.natural_offset(spare).is_some())
+        {
+            let message =
+                format!("sector {spare} carries an LBN of its own and cannot replace another");
             return Err(ConfigError::new("remaps", message));
         }
         for &(defect, _) in &config.remaps {
             if self.natural_offset(defect).is_none() {
-                return Err(ConfigError::new("remaps", format!("sector {defect} carries no LBN")));
+                return Err(ConfigError::new(
+                    "remaps",
+                    format!("sector {defect} carries no LBN"),
+                ));
             }
         }
         Ok(())
@@ -189,13 +213,23 @@ impl Zone {
         match self.range {
             None => {
                 let (sector, next_slip) = self.slips.slip(shifted);
-                Placed { sector, next_slip, lbns_left: self.lbns - offset, lbns_before: offset }
+                Placed {
+                    sector,
+                    next_slip,
+                    lbns_left: self.lbns - offset,
+                    lbns_before: offset,
+                }
             }
             Some(range) => {
                 let (number, within) = (shifted / range.lbns, shifted % range.lbns);
                 let (sector, next_slip) = self.slips.slip_within(number * range.sectors, within);
                 let lbns_left = (range.lbns - within).min(self.lbns - offset);
-                Placed { sector, next_slip, lbns_left, lbns_before: within.min(offset) }
+                Placed {
+                    sector,
+                    next_slip,
+                    lbns_left,
+                    lbns_before: within.min(offset),
+                }
             }
         }
     }
@@ -216,7 +250,9 @@ impl Zone {
                 base / range.sectors * range.lbns + within
             }
         };
-        shifted.checked_sub(self.dead).filter(|&offset| offset < self.lbns)
+        shifted
+            .checked_sub(self.dead)
+            .filter(|&offset| offset < self.lbns)
     }
 
     /// The offset of the LBN that lives on `sector`, if one does.
@@ -261,7 +297,12 @@ impl Zone {
 
     /// A replacement sector as a place of its own.
     pub(super) fn replacement(&self, sector: u64) -> Placed {
-        Placed { sector, next_slip: self.slips.first_from(sector) as u32, lbns_left: 1, lbns_before: 0 }
+        Placed {
+            sector,
+            next_slip: self.slips.first_from(sector) as u32,
+            lbns_left: 1,
+            lbns_before: 0,
+        }
     }
 
     /// Sectors that pass while `sectors` LBNs from `sector` on are transferred.
@@ -274,7 +315,12 @@ impl Zone {
     #[inline]
     pub(super) fn angle(&self, sector: u64, track: &FoundTrack) -> Angle {
         let within = track.sector_angle.0.wrapping_mul(sector - track.start);
-        Angle(self.origin.0.wrapping_add(track.angle.0).wrapping_add(within))
+        Angle(
+            self.origin
+                .0
+                .wrapping_add(track.angle.0)
+                .wrapping_add(within),
+        )
     }
 }
 
@@ -287,19 +333,30 @@ impl Range {
                 ("spares_per_track", lengths[0], spares)
             }
             (_, 0) => {
-                let message = "surfaces of different length cannot share it; give spares_per_cylinder";
+                let message =
+                    "surfaces of different length cannot share it; give spares_per_cylinder";
                 return Err(ConfigError::new("spares_per_track", message));
             }
             (0, spares) => ("spares_per_cylinder", lengths.iter().sum(), spares),
             _ => {
-                return Err(ConfigError::new("spares_per_track", "give it or spares_per_cylinder, not both"));
+                return Err(ConfigError::new(
+                    "spares_per_track",
+                    "give it or spares_per_cylinder, not both",
+                ));
             }
         };
         let cylinders = u64::from(config.spare_range_cylinders.max(1));
-        let sectors = if key == "spares_per_cylinder" { sectors * cylinders } else { sectors };
-        let lbns = sectors.checked_sub(u64::from(spares)).filter(|&lbns| lbns > 0);
-        let lbns = lbns
-            .ok_or_else(|| ConfigError::new(key, format!("{spares} leave nothing of {sectors} sectors")))?;
+        let sectors = if key == "spares_per_cylinder" {
+            sectors * cylinders
+        } else {
+            sectors
+        };
+        let lbns = sectors
+            .checked_sub(u64::from(spares))
+            .filter(|&lbns| lbns > 0);
+        let lbns = lbns.ok_or_else(|| {
+            ConfigError::new(key, format!("{spares} leave nothing of {sectors} sectors"))
+        })?;
         Ok(Some(Range { sectors, lbns }))
     }
 }
@@ -324,7 +381,9 @@ impl SectorsPerTrack {
     fn by_surface(&self, surfaces: u32) -> Result<Vec<u64>, ConfigError> {
         let lengths: Vec<u64> = match self {
             SectorsPerTrack::Same(sectors) => vec![u64::from(*sectors); surfaces as usize],
-            SectorsPerTrack::PerSurface(list) => list.iter().map(|&sectors| u64::from(sectors)).collect(),
+            SectorsPerTrack::PerSurface(list) => {
+                list.iter().map(|&sectors| u64::from(sectors)).collect()
+            }
         };
         if lengths.len() != surfaces as usize {
             return Err(ConfigError::new(
@@ -336,7 +395,10 @@ impl SectorsPerTrack {
             ));
         }
         if lengths.contains(&0) {
-            return Err(ConfigError::new("sectors_per_track", "found 0; a track has at least one sector"));
+            return Err(ConfigError::new(
+                "sectors_per_track",
+                "found 0; a track has at least one sector",
+            ));
         }
         Ok(lengths)
     }

@@ -9,8 +9,7 @@ use fullstroke_units::Time;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) const SUMMARY: &str =
-    "aged shortest access time first: access time less a share of the time waited (Jacobson & Wilkes 1991)";
+pub(super) const SUMMARY: &str = "aged shortest access time first: access time less a share of the time waited (Jacobson & Wilkes 1991)";
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -49,13 +48,17 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
 
 impl Discipline for AgedSatf {
     fn insert(&mut self, waiting: Waiting) {
-        self.oldest =
-            if self.waiting.len() == 0 { waiting.arrived } else { self.oldest.min(waiting.arrived) };
+        self.oldest = if self.waiting.len() == 0 {
+            waiting.arrived
+        } else {
+            self.oldest.min(waiting.arrived)
+        };
         self.waiting.insert(key(&waiting), waiting);
     }
 
     fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
-        let credit = |arrived: Time| self.weight * arm.now.saturating_since(arrived).as_nanos() as f64;
+        let credit =
+            |arrived: Time| self.weight * arm.now.saturating_since(arrived).as_nanos() as f64;
         let most = credit(self.oldest);
         let effective = |waiting: &Waiting| {
             let Positioning { seek, rotation } = Positioning::of(waiting, &arm);

@@ -38,7 +38,9 @@ impl Discipline for BatchedSatf {
     }
 
     fn remove(&mut self, slot: u32) -> Option<Waiting> {
-        self.batch.remove_slot(slot).or_else(|| self.later.remove_slot(slot))
+        self.batch
+            .remove_slot(slot)
+            .or_else(|| self.later.remove_slot(slot))
     }
 
     fn len(&self) -> usize {

@@ -5,7 +5,8 @@ use super::{ArmView, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_c
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
 
-pub(super) const SUMMARY: &str = "one-way elevator: sweeps inward, then returns to the outermost request";
+pub(super) const SUMMARY: &str =
+    "one-way elevator: sweeps inward, then returns to the outermost request";
 pub(super) type Config = SortedConfig;
 
 struct CLook {
@@ -14,7 +15,10 @@ struct CLook {
 }
 
 pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
-    Ok(Box::new(CLook { by: sorted_config(keys)?.by, waiting: Sorted::default() }))
+    Ok(Box::new(CLook {
+        by: sorted_config(keys)?.by,
+        waiting: Sorted::default(),
+    }))
 }
 
 impl Discipline for CLook {

@@ -58,8 +58,19 @@ impl CommandQueue {
     /// Adds a request.
     pub fn insert(&mut self, waiting: Waiting) {
         if self.age_limit.is_some() || self.concatenate {
-            let Waiting { slot, arrived, lbn, write, .. } = waiting;
-            self.arrivals.push_back(Arrival { slot, arrived, lbn, write });
+            let Waiting {
+                slot,
+                arrived,
+                lbn,
+                write,
+                ..
+            } = waiting;
+            self.arrivals.push_back(Arrival {
+                slot,
+                arrived,
+                lbn,
+                write,
+            });
         }
         self.discipline.insert(waiting);
     }
@@ -99,14 +110,18 @@ impl CommandQueue {
 
     /// The slot of a request that one of the two rules puts first.
     fn out_of_turn(&self, arm: &ArmView<'_>) -> Option<u32> {
-        let overdue = self
-            .arrivals
-            .front()
-            .filter(|oldest| self.age_limit.is_some_and(|limit| arm.now.since(oldest.arrived) > limit));
+        let overdue = self.arrivals.front().filter(|oldest| {
+            self.age_limit
+                .is_some_and(|limit| arm.now.since(oldest.arrived) > limit)
+        });
         let follower = || {
-            let follows =
-                |arrival: &&Arrival| arrival.lbn == arm.next_lbn && arrival.write == self.last_write;
-            self.arrivals.iter().find(follows).filter(|_| self.concatenate)
+            let follows = |arrival: &&Arrival| {
+                arrival.lbn == arm.next_lbn && arrival.write == self.last_write
+            };
+            self.arrivals
+                .iter()
+                .find(follows)
+                .filter(|_| self.concatenate)
         };
         overdue.or_else(follower).map(|arrival| arrival.slot)
     }
@@ -126,10 +141,14 @@ mod tests {
         let mut queue = config.build().unwrap();
         for (slot, &(arrived_ms, lbn)) in requests.iter().enumerate() {
             let arrived = Time::from_nanos(arrived_ms * 1_000_000);
-            queue.insert(Waiting { arrived, ..waiting(&mechanics, slot as u32, lbn, false) });
+            queue.insert(Waiting {
+                arrived,
+                ..waiting(&mechanics, slot as u32, lbn, false)
+            });
         }
         let (mut at, mut served) = (0, Vec::new());
-        while let Some(Choice { waiting, .. }) = queue.take(arm(&mechanics, at, now_ms * 1_000_000)) {
+        while let Some(Choice { waiting, .. }) = queue.take(arm(&mechanics, at, now_ms * 1_000_000))
+        {
             served.push(waiting.lbn.0);
             at = waiting.lbn.0 + 1;
         }
@@ -148,7 +167,17 @@ mod tests {
     #[test]
     fn a_request_that_goes_on_is_served_next_where_configured() {
         let requests = [(0, 500), (0, 10), (0, 501)];
-        assert_eq!(order(r#"{"discipline": "fcfs"}"#, &requests, 0), [500, 10, 501]);
-        assert_eq!(order(r#"{"discipline": "fcfs", "concatenate": true}"#, &requests, 0), [500, 501, 10]);
+        assert_eq!(
+            order(r#"{"discipline": "fcfs"}"#, &requests, 0),
+            [500, 10, 501]
+        );
+        assert_eq!(
+            order(
+                r#"{"discipline": "fcfs", "concatenate": true}"#,
+                &requests,
+                0
+            ),
+            [500, 501, 10]
+        );
     }
 }

@@ -26,7 +26,10 @@ impl Discipline for Fcfs {
         self.waiting.pop_front().map(Choice::direct)
     }
     fn remove(&mut self, slot: u32) -> Option<Waiting> {
-        let index = self.waiting.iter().position(|waiting| waiting.slot == slot)?;
+        let index = self
+            .waiting
+            .iter()
+            .position(|waiting| waiting.slot == slot)?;
         self.waiting.remove(index)
     }
     fn len(&self) -> usize {

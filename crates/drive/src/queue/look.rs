@@ -15,7 +15,11 @@ struct Look {
 }
 
 pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
-    Ok(Box::new(Look { by: sorted_config(keys)?.by, inward: true, waiting: Sorted::default() }))
+    Ok(Box::new(Look {
+        by: sorted_config(keys)?.by,
+        inward: true,
+        waiting: Sorted::default(),
+    }))
 }
 
 impl Discipline for Look {
@@ -25,7 +29,11 @@ impl Discipline for Look {
 
     fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
         let (outer, inner) = self.waiting.neighbours(self.by.here(&arm));
-        let (ahead, behind) = if self.inward { (inner, outer) } else { (outer, inner) };
+        let (ahead, behind) = if self.inward {
+            (inner, outer)
+        } else {
+            (outer, inner)
+        };
         if ahead.is_none() && behind.is_some() {
             self.inward = !self.inward;
         }

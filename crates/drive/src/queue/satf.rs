@@ -6,7 +6,8 @@ use super::{ArmView, Choice, Discipline, NoKeys, Waiting};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 
-pub(super) const SUMMARY: &str = "shortest access time first: seek and rotation together; may starve";
+pub(super) const SUMMARY: &str =
+    "shortest access time first: seek and rotation together; may starve";
 pub(super) type Config = NoKeys;
 
 #[derive(Default)]

@@ -17,7 +17,11 @@ struct Scan {
 }
 
 pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
-    Ok(Box::new(Scan { by: sorted_config(keys)?.by, inward: true, waiting: Sorted::default() }))
+    Ok(Box::new(Scan {
+        by: sorted_config(keys)?.by,
+        inward: true,
+        waiting: Sorted::default(),
+    }))
 }
 
 impl Discipline for Scan {
@@ -27,7 +31,11 @@ impl Discipline for Scan {
 
     fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
         let (outer, inner) = self.waiting.neighbours(self.by.here(&arm));
-        let (ahead, behind) = if self.inward { (inner, outer) } else { (outer, inner) };
+        let (ahead, behind) = if self.inward {
+            (inner, outer)
+        } else {
+            (outer, inner)
+        };
         if let Some((_, index)) = ahead {
             return Some(Choice::direct(self.waiting.remove_first_of_key(index)));
         }
@@ -35,7 +43,10 @@ impl Discipline for Scan {
         let last = arm.mechanics.geometry().cylinders() - 1;
         let edge = Cylinder(if self.inward { last } else { 0 });
         self.inward = !self.inward;
-        Some(Choice { waiting: self.waiting.remove_first_of_key(index), via: Some(edge) })
+        Some(Choice {
+            waiting: self.waiting.remove_first_of_key(index),
+            via: Some(edge),
+        })
     }
 
     fn remove(&mut self, slot: u32) -> Option<Waiting> {

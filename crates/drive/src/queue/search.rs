@@ -18,9 +18,16 @@ pub(super) struct Positioning {
 impl Positioning {
     pub(super) fn of(waiting: &Waiting, arm: &ArmView<'_>) -> Positioning {
         let position = &waiting.position;
-        let seek = arm.mechanics.seek(arm.head, position.cylinder, position.surface, waiting.write);
-        let rotation =
-            arm.mechanics.rotation(arm.head, arm.now + seek, position.angle, waiting.span, waiting.write);
+        let seek = arm
+            .mechanics
+            .seek(arm.head, position.cylinder, position.surface, waiting.write);
+        let rotation = arm.mechanics.rotation(
+            arm.head,
+            arm.now + seek,
+            position.angle,
+            waiting.span,
+            waiting.write,
+        );
         Positioning { seek, rotation }
     }
 }
@@ -75,11 +82,18 @@ pub(super) fn cheapest<C: PartialOrd + Copy>(
             }
             _ => break,
         };
-        if best.map(|(least, _)| least).or(limit).is_some_and(|least| bound(seek) > least) {
+        if best
+            .map(|(least, _)| least)
+            .or(limit)
+            .is_some_and(|least| bound(seek) > least)
+        {
             break;
         }
         if let Some(cost) = cost(waiting.get(index))
-            && best.map(|(least, _)| least).or(limit).is_none_or(|least| cost < least)
+            && best
+                .map(|(least, _)| least)
+                .or(limit)
+                .is_none_or(|least| cost < least)
         {
             best = Some((cost, index));
         }

@@ -15,7 +15,10 @@ struct Sstf {
 }
 
 pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
-    Ok(Box::new(Sstf { by: sorted_config(keys)?.by, waiting: Sorted::default() }))
+    Ok(Box::new(Sstf {
+        by: sorted_config(keys)?.by,
+        waiting: Sorted::default(),
+    }))
 }
 
 impl Discipline for Sstf {

@@ -37,9 +37,16 @@ struct Vr {
 pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
     let config: Config = read(keys)?;
     if !(0.0..=1.0).contains(&config.r) {
-        return Err(ConfigError::new("r", format!("found {}; expected 0 to 1", config.r)));
+        return Err(ConfigError::new(
+            "r",
+            format!("found {}; expected 0 to 1", config.r),
+        ));
     }
-    Ok(Box::new(Vr { config, inward: true, waiting: Sorted::default() }))
+    Ok(Box::new(Vr {
+        config,
+        inward: true,
+        waiting: Sorted::default(),
+    }))
 }
 
 impl Discipline for Vr {

@@ -8,7 +8,8 @@ use fullstroke_contract::registry::{Keys, read};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) const SUMMARY: &str = "least weighted sum of seek and rotational latency; equal weights are satf";
+pub(super) const SUMMARY: &str =
+    "least weighted sum of seek and rotational latency; equal weights are satf";
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -34,10 +35,16 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
     let config: Config = read(keys)?;
     for (key, weight) in [("seek", config.seek), ("rotation", config.rotation)] {
         if !(weight.is_finite() && weight >= 0.0) {
-            return Err(ConfigError::new(key, format!("found {weight}; expected a weight of 0 or more")));
+            return Err(ConfigError::new(
+                key,
+                format!("found {weight}; expected a weight of 0 or more"),
+            ));
         }
     }
-    Ok(Box::new(Weighted { config, waiting: Sorted::default() }))
+    Ok(Box::new(Weighted {
+        config,
+        waiting: Sorted::default(),
+    }))
 }
 
 impl Discipline for Weighted {
@@ -46,10 +53,15 @@ impl Discipline for Weighted {
     }
 
     fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
-        let Config { seek: seek_weight, rotation: rotation_weight } = self.config;
+        let Config {
+            seek: seek_weight,
+            rotation: rotation_weight,
+        } = self.config;
         let weighted = |waiting: &Waiting| {
             let Positioning { seek, rotation } = Positioning::of(waiting, &arm);
-            Some(seek_weight * seek.as_nanos() as f64 + rotation_weight * rotation.as_nanos() as f64)
+            Some(
+                seek_weight * seek.as_nanos() as f64 + rotation_weight * rotation.as_nanos() as f64,
+            )
         };
         let bound = |seek: fullstroke_units::Duration| seek_weight * seek.as_nanos() as f64;
         take_cheapest(&mut self.waiting, &arm, bound, weighted).map(Choice::direct)

@@ -57,7 +57,14 @@ struct Adaptive {
 }
 
 pub(super) fn build(own: &Keys, costs: &Costs) -> Result<Box<dyn SpinDown>, ConfigError> {
-    let Config { after, least, most, pays, longer, shorter } = keys(own)?;
+    let Config {
+        after,
+        least,
+        most,
+        pays,
+        longer,
+        shorter,
+    } = keys(own)?;
     let least = least.unwrap_or(costs.round_trip);
     check_after("least", least, costs)?;
     if !(least..=most).contains(&after) {
@@ -71,18 +78,30 @@ pub(super) fn build(own: &Keys, costs: &Costs) -> Result<Box<dyn SpinDown>, Conf
     }
     for (key, factor) in [("longer", longer), ("shorter", shorter)] {
         if !(factor.is_finite() && factor > 1.0 && factor <= 100.0) {
-            return Err(ConfigError::new(key, format!("found {factor}; expected more than 1, up to 100")));
+            return Err(ConfigError::new(
+                key,
+                format!("found {factor}; expected more than 1, up to 100"),
+            ));
         }
     }
     if shorter > longer {
-        let message = format!("found {shorter}; more than `longer`, {longer}, lets the time swing for ever");
+        let message =
+            format!("found {shorter}; more than `longer`, {longer}, lets the time swing for ever");
         return Err(ConfigError::new("shorter", message));
     }
     let Some(pays) = pays.or(costs.break_even) else {
-        let message = "missing, and the drive's file does not say what it draws, from which it would follow";
+        let message =
+            "missing, and the drive's file does not say what it draws, from which it would follow";
         return Err(ConfigError::new("pays", message));
     };
-    Ok(Box::new(Adaptive { after, least, most, pays, longer, shorter }))
+    Ok(Box::new(Adaptive {
+        after,
+        least,
+        most,
+        pays,
+        longer,
+        shorter,
+    }))
 }
 
 impl SpinDown for Adaptive {
@@ -96,7 +115,11 @@ impl SpinDown for Adaptive {
 
     fn woken(&mut self, away: Duration) {
         let seconds = self.after.as_secs_f64();
-        let seconds = if away < self.pays { seconds * self.longer } else { seconds / self.shorter };
+        let seconds = if away < self.pays {
+            seconds * self.longer
+        } else {
+            seconds / self.shorter
+        };
         self.after = Duration::from_secs_f64(seconds).clamp(self.least, self.most);
     }
 }

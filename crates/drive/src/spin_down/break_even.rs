@@ -10,8 +10,7 @@ use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) const SUMMARY: &str =
-    "stops behind the idle time that costs as much as a stop and a start: at most twice the least energy";
+pub(super) const SUMMARY: &str = "stops behind the idle time that costs as much as a stop and a start: at most twice the least energy";
 
 /// Keys of the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,7 +30,10 @@ struct BreakEven(Duration);
 pub(super) fn build(own: &Keys, costs: &Costs) -> Result<Box<dyn SpinDown>, ConfigError> {
     let Config { factor } = keys(own)?;
     if !(factor.is_finite() && (0.1..=1000.0).contains(&factor)) {
-        return Err(ConfigError::new("factor", format!("found {factor}; expected 0.1 to 1000")));
+        return Err(ConfigError::new(
+            "factor",
+            format!("found {factor}; expected 0.1 to 1000"),
+        ));
     }
     let Some(least) = costs.break_even else {
         let message = "the drive's file does not say what it draws, or standing saves nothing; give [power] its \

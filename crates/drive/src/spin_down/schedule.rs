@@ -39,27 +39,49 @@ struct Schedule {
 const DAY: u64 = 86_400_000_000_000;
 
 pub(super) fn build(own: &Keys, costs: &Costs) -> Result<Box<dyn SpinDown>, ConfigError> {
-    let Config { after, from_hour, to_hour, begins_at_hour } = keys(own)?;
+    let Config {
+        after,
+        from_hour,
+        to_hour,
+        begins_at_hour,
+    } = keys(own)?;
     check_after("after", after, costs)?;
-    for (key, hour) in [("from_hour", from_hour), ("to_hour", to_hour), ("begins_at_hour", begins_at_hour)] {
+    for (key, hour) in [
+        ("from_hour", from_hour),
+        ("to_hour", to_hour),
+        ("begins_at_hour", begins_at_hour),
+    ] {
         if !(hour.is_finite() && (0.0..=DAY_HOURS).contains(&hour)) {
-            return Err(ConfigError::new(key, format!("found {hour}; expected an hour, 0 to 24")));
+            return Err(ConfigError::new(
+                key,
+                format!("found {hour}; expected an hour, 0 to 24"),
+            ));
         }
     }
     let ns = |hour: f64| (hour * HOUR_NS) as u64 % DAY;
     let length = (ns(to_hour) + DAY - ns(from_hour)) % DAY;
     if length == 0 {
-        let message = format!("found {to_hour}, as `from_hour`: no hour is left; `fixed` stops at any");
+        let message =
+            format!("found {to_hour}, as `from_hour`: no hour is left; `fixed` stops at any");
         return Err(ConfigError::new("to_hour", message));
     }
-    Ok(Box::new(Schedule { after, from: ns(from_hour), length, begins_at: ns(begins_at_hour) }))
+    Ok(Box::new(Schedule {
+        after,
+        from: ns(from_hour),
+        length,
+        begins_at: ns(begins_at_hour),
+    }))
 }
 
 impl SpinDown for Schedule {
     fn stops_at(&self, idle: Time) -> Time {
         let due = idle + self.after;
         let since_from = (due.as_nanos() % DAY + self.begins_at + DAY - self.from) % DAY;
-        if since_from < self.length { due } else { due + Duration::from_nanos(DAY - since_from) }
+        if since_from < self.length {
+            due
+        } else {
+            due + Duration::from_nanos(DAY - since_from)
+        }
     }
 
     fn least_idle(&self) -> Duration {

@@ -22,14 +22,31 @@ struct Bench {
 impl Bench {
     fn new(model: &Model) -> Bench {
         let drive = model.drive().expect("the library's drives are sound");
-        Bench { drive, out: Out::new(), now: Time::ZERO, submitted: 0, done: 0, response_ns: 0 }
+        Bench {
+            drive,
+            out: Out::new(),
+            now: Time::ZERO,
+            submitted: 0,
+            done: 0,
+            response_ns: 0,
+        }
     }
 
     fn submit(&mut self, operation: Operation, extent: Extent) {
         let id = RequestId(self.submitted);
         self.submitted += 1;
-        let request = Request { id, operation, extent, ..Request::default() };
-        self.drive.submit(self.now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
+        let request = Request {
+            id,
+            operation,
+            extent,
+            ..Request::default()
+        };
+        self.drive.submit(
+            self.now,
+            Port::FIRST,
+            request,
+            &mut Cx::alone(&mut self.out),
+        );
         self.collect();
     }
 
@@ -69,7 +86,10 @@ impl Bench {
             }
         }
         let seconds = self.now.since(warm.0).as_nanos() as f64 / 1e9;
-        (bytes as f64 / seconds / 1e6, (self.done - warm.1) as f64 / seconds)
+        (
+            bytes as f64 / seconds / 1e6,
+            (self.done - warm.1) as f64 / seconds,
+        )
     }
 }
 
@@ -87,7 +107,9 @@ fn x24_with(change: impl Fn(&mut BufferConfig)) -> Model {
 fn random(seed: u64) -> impl FnMut() -> u64 {
     let mut state = seed;
     move || {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         (state >> 33) * 5_000 * 8 % 46_875_000_000 / 8 * 8
     }
 }
@@ -99,10 +121,14 @@ fn sequential_requests_go_at_the_rate_of_the_medium_at_any_depth() {
             for depth in [1, 2, 4, 32] {
                 let bytes: u64 = 1_500_000_000;
                 let count = (bytes / 512 / sectors).min(60_000);
-                let (rate, _) =
-                    Bench::new(&x24()).run(count, depth, |i| (operation, Extent::new(i * sectors, sectors)));
+                let (rate, _) = Bench::new(&x24()).run(count, depth, |i| {
+                    (operation, Extent::new(i * sectors, sectors))
+                });
                 println!("{operation:?} {sectors} sectors, depth {depth}: {rate:.1} MB/s");
-                assert!(rate >= least * OUTER_MB_PER_S, "{operation:?} {sectors} sectors at {depth}: {rate}");
+                assert!(
+                    rate >= least * OUTER_MB_PER_S,
+                    "{operation:?} {sectors} sectors at {depth}: {rate}"
+                );
             }
         }
     }
@@ -135,14 +161,23 @@ fn a_stream_that_skips_a_little_goes_at_the_rate_of_the_medium() {
 
 #[test]
 fn random_reads_do_not_feel_the_buffer() {
-    let plain = x24_with(|buffer| (buffer.read_ahead, buffer.buffered_first) = (ReadAhead::None, false));
+    let plain =
+        x24_with(|buffer| (buffer.read_ahead, buffer.buffered_first) = (ReadAhead::None, false));
     for depth in [1, 16, 32] {
         let rates = [x24(), plain.clone()].map(|model| {
             let mut next = random(1);
-            Bench::new(&model).run(3_000, depth, |_| (Operation::Read, Extent::new(next(), 8))).1
+            Bench::new(&model)
+                .run(3_000, depth, |_| (Operation::Read, Extent::new(next(), 8)))
+                .1
         });
-        println!("random reads at {depth}: {:.1} with, {:.1} without", rates[0], rates[1]);
-        assert!((rates[0] / rates[1] - 1.0).abs() < 0.01, "{depth}: {rates:?}");
+        println!(
+            "random reads at {depth}: {:.1} with, {:.1} without",
+            rates[0], rates[1]
+        );
+        assert!(
+            (rates[0] / rates[1] - 1.0).abs() < 0.01,
+            "{depth}: {rates:?}"
+        );
     }
 }
 
@@ -152,10 +187,18 @@ fn random_writes_go_at_the_rate_of_destaging_in_the_order_of_access_time() {
         let rates = [true, false].map(|cached| {
             let model = x24_with(|buffer| buffer.write_back = cached);
             let mut next = random(2);
-            Bench::new(&model).run(6_000, depth, |_| (Operation::Write, Extent::new(next(), 8))).1
+            Bench::new(&model)
+                .run(6_000, depth, |_| (Operation::Write, Extent::new(next(), 8)))
+                .1
         });
-        println!("random writes at {depth}: {:.1} with, {:.1} without", rates[0], rates[1]);
-        assert!(rates[0] > 300.0 && rates[0] > 1.9 * rates[1], "{depth}: {rates:?}");
+        println!(
+            "random writes at {depth}: {:.1} with, {:.1} without",
+            rates[0], rates[1]
+        );
+        assert!(
+            rates[0] > 300.0 && rates[0] > 1.9 * rates[1],
+            "{depth}: {rates:?}"
+        );
     }
 }
 
@@ -166,7 +209,9 @@ fn a_full_write_cache_holds_writers_back() {
     let mut next = random(3);
     let mut responses = Vec::new();
     for _ in 0..700 {
-        bench.run(bench.done + 1, 1, |_| (Operation::Write, Extent::new(next(), 2048)));
+        bench.run(bench.done + 1, 1, |_| {
+            (Operation::Write, Extent::new(next(), 2048))
+        });
         responses.push(bench.response_ns as f64 / 1e6);
         bench.response_ns = 0;
     }

@@ -25,24 +25,31 @@ fn sheets() -> impl Strategy<Value = DataSheet> {
     (
         // 4 GB to 40 TB, evenly by the exponent.
         (9.6f64..13.6, 3600.0f64..15_100.0, 0.0f64..1.0, 0.3f64..1.0),
-        (2.5f64..25.0, prop::option::of(1u32..25), prop::option::of(20u32..30), any::<bool>()),
+        (
+            2.5f64..25.0,
+            prop::option::of(1u32..25),
+            prop::option::of(20u32..30),
+            any::<bool>(),
+        ),
     )
-        .prop_map(|((exponent, rpm, rate, inner), (seek, surfaces, buffer, bare))| {
-            // A drive's capacity grows with the square of its rate, roughly:
-            // 10 MB/s at 4 GB, 250 at 20 TB; here a half to twice that.
-            let usual = 10.0 * 10f64.powf((exponent - 9.6) * 0.38);
-            let outer_mb_per_s = (usual * 2f64.powf(2.0 * rate - 1.0) * 100.0).round() / 100.0;
-            DataSheet {
-                title: "any".into(),
-                capacity: Sectors(10f64.powf(exponent) as u64 / 512),
-                rpm: rpm.round(),
-                outer_mb_per_s,
-                inner_mb_per_s: (!bare).then_some(outer_mb_per_s * inner),
-                average_seek_ms: (!bare).then_some((seek * 10.0).round() / 10.0),
-                surfaces,
-                buffer: buffer.map(|exponent| Bytes(1 << exponent)),
-            }
-        })
+        .prop_map(
+            |((exponent, rpm, rate, inner), (seek, surfaces, buffer, bare))| {
+                // A drive's capacity grows with the square of its rate, roughly:
+                // 10 MB/s at 4 GB, 250 at 20 TB; here a half to twice that.
+                let usual = 10.0 * 10f64.powf((exponent - 9.6) * 0.38);
+                let outer_mb_per_s = (usual * 2f64.powf(2.0 * rate - 1.0) * 100.0).round() / 100.0;
+                DataSheet {
+                    title: "any".into(),
+                    capacity: Sectors(10f64.powf(exponent) as u64 / 512),
+                    rpm: rpm.round(),
+                    outer_mb_per_s,
+                    inner_mb_per_s: (!bare).then_some(outer_mb_per_s * inner),
+                    average_seek_ms: (!bare).then_some((seek * 10.0).round() / 10.0),
+                    surfaces,
+                    buffer: buffer.map(|exponent| Bytes(1 << exponent)),
+                }
+            },
+        )
 }
 
 /// Reads and writes all over the drive; all are answered.
@@ -52,7 +59,11 @@ fn run(model: &Model) {
     let (mut now, mut done) = (Time::ZERO, 0);
     let stride = model.config().capacity_sectors.0 / 40;
     for number in 0..40 {
-        let operation = if number % 2 == 0 { Operation::Read } else { Operation::Write };
+        let operation = if number % 2 == 0 {
+            Operation::Read
+        } else {
+            Operation::Write
+        };
         let request = Request {
             id: RequestId(number),
             operation,
@@ -64,7 +75,10 @@ fn run(model: &Model) {
             now = drive.next_wake().at();
             drive.wake(now, &mut Cx::alone(&mut out));
         }
-        done += out.drain().filter(|effect| matches!(effect, Effect::Complete { .. })).count();
+        done += out
+            .drain()
+            .filter(|effect| matches!(effect, Effect::Complete { .. }))
+            .count();
     }
     assert_eq!(done, 40);
 }
@@ -104,8 +118,16 @@ proptest! {
 #[test]
 fn most_sheets_are_taken() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let taken =
-        (0..200).filter(|_| sheets().new_tree(&mut runner).unwrap().current().drive().is_ok()).count();
+    let taken = (0..200)
+        .filter(|_| {
+            sheets()
+                .new_tree(&mut runner)
+                .unwrap()
+                .current()
+                .drive()
+                .is_ok()
+        })
+        .count();
     println!("{taken} of 200");
     assert!(taken > 140, "{taken}");
 }
@@ -164,6 +186,9 @@ fn nonsense_names_the_number_what_was_found_and_what_was_expected() {
         change(&mut sheet);
         let error = sheet.drive().unwrap_err();
         assert_eq!(error.key, key, "{error:?}");
-        assert!(error.message.contains("found") && error.message.contains("expected"), "{error:?}");
+        assert!(
+            error.message.contains("found") && error.message.contains("expected"),
+            "{error:?}"
+        );
     }
 }

@@ -56,7 +56,10 @@ fn config(terabytes: u64, power: PowerConfig) -> DriveConfig {
         surfaces: None,
         buffer: Some(Bytes(128 << 20)),
     };
-    DriveConfig { power: Some(power), ..sheet.drive().expect("such a drive can be") }
+    DriveConfig {
+        power: Some(power),
+        ..sheet.drive().expect("such a drive can be")
+    }
 }
 
 /// What an arm draws with these additions to idle.
@@ -77,17 +80,33 @@ fn load(config: &DriveConfig, operation: Operation, random: bool) -> PowerStatis
     const REQUESTS: u64 = 6000;
     let sectors = if random { 8 } else { 128 };
     let places = config.capacity_sectors.0 / sectors;
-    let mut drive = Model::new(config.clone()).and_then(|model| model.drive()).expect("it can be built");
+    let mut drive = Model::new(config.clone())
+        .and_then(|model| model.drive())
+        .expect("it can be built");
     let mut out = Out::new();
     let (mut state, mut now, mut done) = (7u64, Time::ZERO, 0);
     for id in 0..REQUESTS {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        let place = if random { ((u128::from(state) * u128::from(places)) >> 64) as u64 } else { id };
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        let place = if random {
+            ((u128::from(state) * u128::from(places)) >> 64) as u64
+        } else {
+            id
+        };
         let extent = Extent::new(place * sectors, sectors);
-        let request = Request { id: RequestId(id), operation, extent, ..Request::default() };
+        let request = Request {
+            id: RequestId(id),
+            operation,
+            extent,
+            ..Request::default()
+        };
         drive.submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
         while done == id {
-            done += out.drain().filter(|effect| matches!(effect, Effect::Complete { .. })).count() as u64;
+            done += out
+                .drain()
+                .filter(|effect| matches!(effect, Effect::Complete { .. }))
+                .count() as u64;
             if done == id {
                 now = drive.next_wake().at();
                 drive.wake(now, &mut Cx::alone(&mut out));
@@ -106,17 +125,27 @@ fn share(power: &PowerStatistics, state: PowerState) -> f64 {
 /// order that wait for each other, and passing would have to draw 45 W.)
 fn additions(manual: &Manual) -> [f64; 4] {
     let drive = config(manual.terabytes, power(manual.idle, [1.0; 4]));
-    let in_order =
-        |operation, state, found: f64| (found - manual.idle) / share(&load(&drive, operation, false), state);
+    let in_order = |operation, state, found: f64| {
+        (found - manual.idle) / share(&load(&drive, operation, false), state)
+    };
     let read = in_order(Operation::Read, PowerState::Read, manual.sequential_read);
     let write = in_order(Operation::Write, PowerState::Write, manual.sequential_write);
     let seek = |operation, [seeks, passes]: [PowerState; 2], transfer: f64, found: f64| {
         let random = load(&drive, operation, true);
         (found - manual.idle - transfer * share(&random, passes)) / share(&random, seeks)
     };
-    let to_read = seek(Operation::Read, [PowerState::Seek, PowerState::Read], read, manual.random_read);
-    let to_write =
-        seek(Operation::Write, [PowerState::WriteSeek, PowerState::Write], write, manual.random_write);
+    let to_read = seek(
+        Operation::Read,
+        [PowerState::Seek, PowerState::Read],
+        read,
+        manual.random_read,
+    );
+    let to_write = seek(
+        Operation::Write,
+        [PowerState::WriteSeek, PowerState::Write],
+        write,
+        manual.random_write,
+    );
     [to_read, read, write, to_write]
 }
 
@@ -131,14 +160,35 @@ fn the_watts_of_another_model_of_a_manual_come_out_within_five_per_cent() {
     let drive = config(held_out.terabytes, power(held_out.idle, additions));
     for (name, operation, random, expected) in [
         ("random reads", Operation::Read, true, held_out.random_read),
-        ("random writes", Operation::Write, true, held_out.random_write),
-        ("reads in order", Operation::Read, false, held_out.sequential_read),
-        ("writes in order", Operation::Write, false, held_out.sequential_write),
+        (
+            "random writes",
+            Operation::Write,
+            true,
+            held_out.random_write,
+        ),
+        (
+            "reads in order",
+            Operation::Read,
+            false,
+            held_out.sequential_read,
+        ),
+        (
+            "writes in order",
+            Operation::Write,
+            false,
+            held_out.sequential_write,
+        ),
     ] {
         let found = load(&drive, operation, random).mean_power().0;
         let off = found / expected - 1.0;
-        println!("{name}: {found:.2} W, published {expected:.2} W, {:+.1} %", 100.0 * off);
-        assert!(off.abs() < 0.05, "{name}: {found:.2} W, published {expected:.2} W");
+        println!(
+            "{name}: {found:.2} W, published {expected:.2} W, {:+.1} %",
+            100.0 * off
+        );
+        assert!(
+            off.abs() < 0.05,
+            "{name}: {found:.2} W, published {expected:.2} W"
+        );
     }
 }
 
@@ -146,7 +196,10 @@ fn the_watts_of_another_model_of_a_manual_come_out_within_five_per_cent() {
 fn a_seek_costs_less_to_write_than_to_read_on_both_models() {
     for manual in [two_terabytes(), four_terabytes()] {
         let [seek, .., write_seek] = additions(&manual);
-        println!("{} TB: {seek:.2} W to read, {write_seek:.2} W to write", manual.terabytes);
+        println!(
+            "{} TB: {seek:.2} W to read, {write_seek:.2} W to write",
+            manual.terabytes
+        );
         assert!(write_seek < 0.8 * seek, "{seek} {write_seek}");
     }
 }

@@ -7,12 +7,16 @@ use fullstroke_units::Time;
 
 macro_rules! drive {
     ($name:literal) => {
-        ($name, include_str!(concat!("../../../../drives/", $name, ".toml")))
+        (
+            $name,
+            include_str!(concat!("../../../../drives/", $name, ".toml")),
+        )
     };
 }
 
 fn model((name, text): (&str, &str)) -> Model {
-    let config: DriveConfig = toml::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let config: DriveConfig =
+        toml::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
     Model::new(config).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
@@ -21,23 +25,39 @@ fn model((name, text): (&str, &str)) -> Model {
 fn random_a_second(model: &Model, operation: Operation, depth: u64) -> f64 {
     const REQUESTS: u64 = 4000;
     let mut config = model.config().clone();
-    config.buffer.as_mut().expect("a current drive has a buffer").write_back = false;
+    config
+        .buffer
+        .as_mut()
+        .expect("a current drive has a buffer")
+        .write_back = false;
     let pages = config.capacity_sectors.0 / u64::from(config.actuators) / 8;
-    let mut drive = Model::new(config).and_then(|model| model.drive()).expect("only its cache is off");
+    let mut drive = Model::new(config)
+        .and_then(|model| model.drive())
+        .expect("only its cache is off");
     let mut out = Out::new();
     let (mut state, mut now, mut submitted, mut done) = (7u64, Time::ZERO, 0, 0);
     while done < REQUESTS {
         while submitted < REQUESTS && submitted - done < depth {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             let page = (u128::from(state) * u128::from(pages)) >> 64;
             let extent = Extent::new(page as u64 * 8, 8);
-            let request = Request { id: RequestId(submitted), operation, extent, ..Request::default() };
+            let request = Request {
+                id: RequestId(submitted),
+                operation,
+                extent,
+                ..Request::default()
+            };
             submitted += 1;
             drive.submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
         }
         now = drive.next_wake().at();
         drive.wake(now, &mut Cx::alone(&mut out));
-        done += out.drain().filter(|effect| matches!(effect, Effect::Complete { .. })).count() as u64;
+        done += out
+            .drain()
+            .filter(|effect| matches!(effect, Effect::Complete { .. }))
+            .count() as u64;
     }
     done as f64 / (now.since(Time::ZERO).as_nanos() as f64 / 1e9)
 }
@@ -53,7 +73,10 @@ fn random_reads_come_out_near_what_is_published() {
     ];
     for (file, depth, expected) in published {
         let found = random_a_second(&model(file), Operation::Read, depth);
-        println!("{}: {found:.1} random reads a second at depth {depth}, published {expected}", file.0);
+        println!(
+            "{}: {found:.1} random reads a second at depth {depth}, published {expected}",
+            file.0
+        );
         assert!((found / expected - 1.0).abs() < 0.1, "{}: {found}", file.0);
     }
 }
@@ -66,14 +89,31 @@ fn the_seeks_of_the_samsung_f3_are_near_those_measured() {
     let model = model(drive!("samsung-f3-1tb"));
     let (config, mechanics) = (model.config(), model.mechanics());
     let cylinders = f64::from(mechanics.geometry().cylinders());
-    let middle = mechanics.geometry().locate(fullstroke_units::Lbn(config.capacity_sectors.0 / 2)).cylinder;
+    let middle = mechanics
+        .geometry()
+        .locate(fullstroke_units::Lbn(config.capacity_sectors.0 / 2))
+        .cylinder;
     let middle = f64::from(middle.0) / cylinders;
-    for (part, revolutions) in [(0.19, 1.0), (middle, 1.42), (1.0 - middle, 1.47), (1.0, 2.09)] {
+    for (part, revolutions) in [
+        (0.19, 1.0),
+        (middle, 1.42),
+        (1.0 - middle, 1.47),
+        (1.0, 2.09),
+    ] {
         let measured = revolutions * 60_000.0 / config.rpm;
-        let seek = mechanics.seek_table().time((part * cylinders) as u32 - 1).as_millis_f64();
+        let seek = mechanics
+            .seek_table()
+            .time((part * cylinders) as u32 - 1)
+            .as_millis_f64();
         let found = seek + config.command_overhead_ms;
-        println!("{:.0} % of the tracks: {found:.2} ms, measured {measured:.2}", part * 100.0);
-        assert!((found / measured - 1.0).abs() < 0.1, "{part}: {found} of {measured}");
+        println!(
+            "{:.0} % of the tracks: {found:.2} ms, measured {measured:.2}",
+            part * 100.0
+        );
+        assert!(
+            (found / measured - 1.0).abs() < 0.1,
+            "{part}: {found} of {measured}"
+        );
     }
 }
 
@@ -92,13 +132,22 @@ fn the_layouts_that_wong_measured_are_the_ones_described() {
         let model = model(file);
         let geometry = model.mechanics().geometry();
         let described = geometry.cylinders() * geometry.surfaces();
-        assert!(tracks - described < 60, "{}: {described} of {tracks} tracks", file.0);
-        let lengths = model.config().zones.iter().flat_map(|zone| match &zone.sectors_per_track {
-            SectorsPerTrack::Same(sectors) => vec![*sectors],
-            SectorsPerTrack::PerSurface(sectors) => sectors.clone(),
+        assert!(
+            tracks - described < 60,
+            "{}: {described} of {tracks} tracks",
+            file.0
+        );
+        let lengths = model
+            .config()
+            .zones
+            .iter()
+            .flat_map(|zone| match &zone.sectors_per_track {
+                SectorsPerTrack::Same(sectors) => vec![*sectors],
+                SectorsPerTrack::PerSurface(sectors) => sectors.clone(),
+            });
+        let (least, most) = lengths.fold((u32::MAX, 0), |(least, most), sectors| {
+            (least.min(sectors), most.max(sectors))
         });
-        let (least, most) =
-            lengths.fold((u32::MAX, 0), |(least, most), sectors| (least.min(sectors), most.max(sectors)));
         assert_eq!((most, least), (longest, shortest), "{}", file.0);
     }
 }

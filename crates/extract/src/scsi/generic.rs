@@ -30,7 +30,9 @@ impl ScsiGeneric {
     /// # Errors
     /// As the system's.
     pub fn open(path: &Path) -> io::Result<ScsiGeneric> {
-        Ok(ScsiGeneric { file: OpenOptions::new().read(true).write(true).open(path)? })
+        Ok(ScsiGeneric {
+            file: OpenOptions::new().read(true).write(true).open(path)?,
+        })
     }
 }
 
@@ -44,8 +46,12 @@ impl Transport for ScsiGeneric {
 
     fn receive_diagnostic(&mut self, bytes_max: u16) -> Result<Vec<u8>, String> {
         let mut bytes = vec![0; bytes_max.into()];
-        let carried =
-            carry_out(&self.file, &mut receive_command(bytes_max), Direction::FromDevice, &mut bytes);
+        let carried = carry_out(
+            &self.file,
+            &mut receive_command(bytes_max),
+            Direction::FromDevice,
+            &mut bytes,
+        );
         let left = carried.map_err(|error| error.to_string())?;
         bytes.truncate(bytes.len().saturating_sub(left));
         Ok(bytes)
@@ -78,7 +84,9 @@ mod tests {
     #[test]
     fn what_is_no_scsi_disk_is_refused() {
         let file = std::env::current_exe().unwrap();
-        let mut none = ScsiGeneric { file: File::open(file).unwrap() };
+        let mut none = ScsiGeneric {
+            file: File::open(file).unwrap(),
+        };
         let said = none.send_diagnostic(&[0x40, 0, 0, 0]).unwrap_err();
         assert!(said.contains("expected a SCSI disk"), "{said}");
     }

@@ -76,13 +76,19 @@ impl Place {
     /// By how much the angle jumps there, if it goes on otherwise as it did before.
     fn jump(&self, angles: [f64; 3]) -> f64 {
         let (over, before) = (angles[0] - angles[1], nearest(angles[1] - angles[2]));
-        if self.claimed { nearest(over - before / BACK as f64) } else { nearest(over - before) }
+        if self.claimed {
+            nearest(over - before / BACK as f64)
+        } else {
+            nearest(over - before)
+        }
     }
 
     /// Whether it is what it was taken for.
     fn stands(&mut self) -> bool {
         self.jumps.sort_by(f64::total_cmp);
-        let middle = self.jumps[self.jumps.len() / 2].midpoint(self.jumps[(self.jumps.len() - 1) / 2]).abs();
+        let middle = self.jumps[self.jumps.len() / 2]
+            .midpoint(self.jumps[(self.jumps.len() - 1) / 2])
+            .abs();
         if self.claimed {
             middle >= LEFT * OFF_LINE
         } else {
@@ -109,12 +115,21 @@ impl Tally {
     }
 
     fn stands(&self) -> bool {
-        self.unconfirmed <= (self.claimed / UNCONFIRMED).max(1) && self.bent <= (self.tracks / BENT).max(1)
+        self.unconfirmed <= (self.claimed / UNCONFIRMED).max(1)
+            && self.bent <= (self.tracks / BENT).max(1)
     }
 
     fn saw(&self, noise: f64) -> String {
-        let Tally { claimed, unconfirmed, tracks, bent, .. } = self;
-        let first = self.first.map_or(String::new(), |lbn| format!(", first the one at {}", Lbn(lbn)));
+        let Tally {
+            claimed,
+            unconfirmed,
+            tracks,
+            bent,
+            ..
+        } = self;
+        let first = self.first.map_or(String::new(), |lbn| {
+            format!(", first the one at {}", Lbn(lbn))
+        });
         format!(
             "of {claimed} boundaries that were read again {unconfirmed} are none{first}, and of {tracks} tracks {bent} \
              have one within (one of {UNCONFIRMED} and one of {BENT} may); noise is {:.2} % of a revolution",
@@ -124,26 +139,42 @@ impl Tally {
 }
 
 /// Reads `sampled` boundaries of `table`, and the halves of as many tracks by two.
-async fn again(angles: &mut Angles, table: &Boundaries, sampled: u64) -> Result<Tally, ExtractError> {
+async fn again(
+    angles: &mut Angles,
+    table: &Boundaries,
+    sampled: u64,
+) -> Result<Tally, ExtractError> {
     let mut tally = Tally::default();
     let mut places = Vec::new();
     for number in 0..sampled + sampled / 2 {
-        let Some(track) = table.nth(angles.random().below(table.len() - 1)) else { continue };
+        let Some(track) = table.nth(angles.random().below(table.len() - 1)) else {
+            continue;
+        };
         let claimed = number < sampled;
         tally.claimed += u64::from(claimed);
-        match if claimed { Place::end(track) } else { Place::halves(track) } {
+        match if claimed {
+            Place::end(track)
+        } else {
+            Place::halves(track)
+        } {
             Some(place) => places.push(place),
             None if claimed => tally.unconfirmed(track.end().0),
             None => {}
         }
     }
     places.sort_by_key(|place| std::cmp::Reverse(place.addresses[0]));
-    let rounds = if angles.rotation().is_quiet() { 1 } else { ROUNDS };
+    let rounds = if angles.rotation().is_quiet() {
+        1
+    } else {
+        ROUNDS
+    };
     let reads = (rounds * places.len()) as u64;
     for round in 0..rounds {
         let before = (round * places.len()) as u64;
         for (number, place) in places.iter_mut().enumerate() {
-            angles.probe().progress("boundaries, again", before + number as u64, reads);
+            angles
+                .probe()
+                .progress("boundaries, again", before + number as u64, reads);
             let mut seen = [0.0; 3];
             for (angle, &lbn) in seen.iter_mut().zip(&place.addresses) {
                 *angle = angles.single(lbn).await?;
@@ -173,7 +204,11 @@ pub(super) async fn confirm(angles: &mut Angles, table: &Boundaries) -> Result<(
     }
     let tally = again(angles, table, SAMPLE.min(table.len() - 1)).await?;
     let saw = || format!("{}: a busy host, or a buffer in between", tally.saw(noise));
-    if tally.stands() { Ok(()) } else { Err(ExtractError::cannot_tell("where tracks end", saw())) }
+    if tally.stands() {
+        Ok(())
+    } else {
+        Err(ExtractError::cannot_tell("where tracks end", saw()))
+    }
 }
 
 /// Reads some boundaries of a table that was found before, or for another device.
@@ -190,7 +225,10 @@ pub async fn spot_check(angles: &mut Angles, table: &Boundaries) -> Result<(), E
     if tally.stands() {
         Ok(())
     } else {
-        Err(ExtractError::cannot_tell("whether the table is of this device", saw()))
+        Err(ExtractError::cannot_tell(
+            "whether the table is of this device",
+            saw(),
+        ))
     }
 }
 
@@ -210,9 +248,12 @@ mod tests {
     fn an_end_is_one_where_the_angle_jumps_and_halves_are_one_track_where_it_does_not() {
         // Tracks of 100 sectors with a skew of 5.
         let angle = |lbn: u64| ((lbn + lbn / 100 * 5) as f64 / 100.0).fract();
-        for (start, sectors, is_end, is_one) in
-            [(100, 100, true, true), (100, 60, false, true), (130, 140, false, false), (150, 50, true, true)]
-        {
+        for (start, sectors, is_end, is_one) in [
+            (100, 100, true, true),
+            (100, 60, false, true),
+            (130, 140, false, false),
+            (150, 50, true, true),
+        ] {
             let track = Extent::new(start, sectors);
             assert_eq!(stands(Place::end(track), angle), is_end, "{track:?}");
             assert_eq!(stands(Place::halves(track), angle), is_one, "{track:?}");

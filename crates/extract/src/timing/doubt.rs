@@ -55,14 +55,23 @@ impl Doubt {
             self.searched += 1;
         }
         self.lengths.push(sectors);
-        if self.lengths.len() as u64 == WINDOW { std::mem::take(self).judge(rotation) } else { Ok(()) }
+        if self.lengths.len() as u64 == WINDOW {
+            std::mem::take(self).judge(rotation)
+        } else {
+            Ok(())
+        }
     }
 
     fn judge(&self, rotation: Rotation) -> Result<(), ExtractError> {
         let longest = self.lengths.iter().copied().max().unwrap_or(0);
-        let pieces = self.lengths.iter().filter(|&&sectors| sectors * PIECE < longest).count() as u64;
+        let pieces = self
+            .lengths
+            .iter()
+            .filter(|&&sectors| sectors * PIECE < longest)
+            .count() as u64;
         let reads = self.predicted_reads / self.predicted.max(1);
-        let reads_max = PREDICTED_READS * (1 + rotation.long_evictions.unwrap_or(rotation.evictions));
+        let reads_max =
+            PREDICTED_READS * (1 + rotation.long_evictions.unwrap_or(rotation.evictions));
         if self.searched <= WINDOW / SEARCHED && reads <= reads_max && pieces <= WINDOW / PIECES {
             return Ok(());
         }
@@ -84,7 +93,11 @@ mod tests {
     use super::*;
 
     fn rotation(noise: f64) -> Rotation {
-        Rotation { revolution_ns: 6e6, noise, ..Rotation::default() }
+        Rotation {
+            revolution_ns: 6e6,
+            noise,
+            ..Rotation::default()
+        }
     }
 
     #[test]
@@ -100,7 +113,14 @@ mod tests {
         assert_eq!(walk(0.002, &|number| (400, 9, number % 4 > 0)), Ok(()));
         assert!(walk(0.002, &|number| (400, 9, number % 2 > 0)).is_err());
         assert!(walk(0.002, &|_| (400, 40, true)).is_err());
-        assert!(walk(0.002, &|number| (if number % 4 == 0 { 9 } else { 400 }, 9, true)).is_err());
+        assert!(
+            walk(0.002, &|number| (
+                if number % 4 == 0 { 9 } else { 400 },
+                9,
+                true
+            ))
+            .is_err()
+        );
         assert_eq!(walk(0.0, &|number| (400, 90, number % 2 > 0)), Ok(()));
     }
 }

@@ -64,7 +64,15 @@ impl Hand {
     /// The first track of a device.
     pub(super) async fn first(mut angles: Angles) -> Result<Hand, ExtractError> {
         let (capacity, at) = (angles.probe().capacity().0, angles.of(0).await?);
-        Ok(Hand { angles, capacity, first: 0, at, usual: 0.0, skipped: 0, jumps: Vec::new() })
+        Ok(Hand {
+            angles,
+            capacity,
+            first: 0,
+            at,
+            usual: 0.0,
+            skipped: 0,
+            jumps: Vec::new(),
+        })
     }
 
     /// Reads the sector at `offset` and holds it against the line of the track in
@@ -101,11 +109,22 @@ impl Hand {
         nearest(off).abs() < self.rough().max(width / EXACT)
     }
 
-    pub(super) async fn look_once(&mut self, offset: u64, width: f64) -> Result<Seen, ExtractError> {
+    pub(super) async fn look_once(
+        &mut self,
+        offset: u64,
+        width: f64,
+    ) -> Result<Seen, ExtractError> {
         let expected = self.at + offset as f64 * width;
-        let angle = self.angles.of_expected(self.first + offset, expected, self.within(width)).await?;
+        let angle = self
+            .angles
+            .of_expected(self.first + offset, expected, self.within(width))
+            .await?;
         let off = nearest(angle - expected);
-        Ok(Seen { angle, off, on: self.is_on(offset, width, off) })
+        Ok(Seen {
+            angle,
+            off,
+            on: self.is_on(offset, width, off),
+        })
     }
 
     /// Whether the sector at `offset` is on the track in hand, being so far off its
@@ -142,7 +161,11 @@ impl Hand {
     /// that is for holes.
     pub(super) fn corrected(&self, width: f64, offset: u64, off: f64) -> f64 {
         let holes = off.abs() > self.within(width);
-        if holes || offset == 0 { width } else { width + off / offset as f64 }
+        if holes || offset == 0 {
+            width
+        } else {
+            width + off / offset as f64
+        }
     }
 
     /// By how much noise may put an angle off.
@@ -210,7 +233,11 @@ impl Hand {
             Some(angle) => angle,
             None => self.angles.of(self.first + high).await?,
         };
-        let end = End { lbn: self.first + high, next, width };
+        let end = End {
+            lbn: self.first + high,
+            next,
+            width,
+        };
         // Where a track is about one whole revolution, the next may begin without a jump,
         // but not where its own next sector would.
         let turned = high as f64 * width;

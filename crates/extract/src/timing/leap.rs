@@ -21,7 +21,11 @@ pub(super) struct Leap {
 
 impl Default for Leap {
     fn default() -> Leap {
-        Leap { periods: 1, irregular: None, hold: 0 }
+        Leap {
+            periods: 1,
+            irregular: None,
+            hold: 0,
+        }
     }
 }
 
@@ -46,7 +50,10 @@ impl Leap {
     fn halve(&mut self, hold: usize) {
         self.periods /= 2;
         if self.periods == 0 {
-            *self = Leap { hold, ..Leap::default() };
+            *self = Leap {
+                hold,
+                ..Leap::default()
+            };
         }
     }
 }
@@ -54,7 +61,9 @@ impl Leap {
 impl Walk {
     /// Skips periods, if tracks repeat; says whether.
     pub(super) async fn leap(&mut self, leap: &mut Leap) -> Result<bool, ExtractError> {
-        let Some((period, matched)) = self.history.period() else { return Ok(false) };
+        let Some((period, matched)) = self.history.period() else {
+            return Ok(false);
+        };
         if leap.hold > 0 || matched < REPEATED_MIN.max(2 * period as u32) {
             return Ok(false);
         }
@@ -69,25 +78,39 @@ impl Walk {
             return Ok(false);
         }
         let turn = self.turn_of(sectors, &tracks) * leap.periods as f64;
-        let Some(at) = self.lands(end, self.hand.at + turn, &tracks[period - 1], &tracks[0]).await? else {
+        let Some(at) = self
+            .lands(end, self.hand.at + turn, &tracks[period - 1], &tracks[0])
+            .await?
+        else {
             leap.failed(end, period);
             return Ok(false);
         };
-        if !self.unlike_between(&tracks, leap.periods / 2 * sectors).await? {
+        if !self
+            .unlike_between(&tracks, leap.periods / 2 * sectors)
+            .await?
+        {
             leap.failed(end, period);
             return Ok(false);
         }
-        let runs: Vec<(Sectors, u64)> = tracks.iter().map(|track| (Sectors(track.sectors), 1)).collect();
+        let runs: Vec<(Sectors, u64)> = tracks
+            .iter()
+            .map(|track| (Sectors(track.sectors), 1))
+            .collect();
         self.builder.push_pattern(&runs, leap.periods)?;
         self.counts.skipped += leap.periods * period as u64;
         self.stretch(self.hand.first, &tracks, leap.periods);
         match tracks[..] {
-            [track] => self.runs.push(self.hand.first, self.hand.at, track, leap.periods),
+            [track] => self
+                .runs
+                .push(self.hand.first, self.hand.at, track, leap.periods),
             _ => self.runs.forget(),
         }
         self.history.repeat(&tracks, leap.periods);
         // Over more periods it is known the better.
-        self.turn = (sectors, (turn + nearest(at - self.hand.at - turn)) / leap.periods as f64);
+        self.turn = (
+            sectors,
+            (turn + nearest(at - self.hand.at - turn)) / leap.periods as f64,
+        );
         (self.hand.first, self.hand.at) = (end, at);
         leap.succeeded();
         Ok(true)
@@ -95,9 +118,18 @@ impl Walk {
 
     /// Whether the shortest track of a period ends where it should in the one
     /// `ahead`. A hole and what makes up for it would be skipped otherwise.
-    async fn unlike_between(&mut self, tracks: &[FoundTrack], ahead: u64) -> Result<bool, ExtractError> {
-        let shortest = (0..tracks.len()).min_by_key(|&index| tracks[index].sectors).unwrap_or(0);
-        if tracks.iter().all(|track| track.sectors == tracks[shortest].sectors) {
+    async fn unlike_between(
+        &mut self,
+        tracks: &[FoundTrack],
+        ahead: u64,
+    ) -> Result<bool, ExtractError> {
+        let shortest = (0..tracks.len())
+            .min_by_key(|&index| tracks[index].sectors)
+            .unwrap_or(0);
+        if tracks
+            .iter()
+            .all(|track| track.sectors == tracks[shortest].sectors)
+        {
             return Ok(true);
         }
         let before: u64 = tracks[..=shortest].iter().map(|track| track.sectors).sum();
@@ -114,7 +146,11 @@ impl Walk {
         let steps: f64 = tracks.iter().map(|track| track.step).sum();
         let (of, turn) = self.turn;
         // Both know it modulo whole revolutions only.
-        if of == sectors && nearest(turn - steps).abs() < OFF_LINE { turn } else { steps }
+        if of == sectors && nearest(turn - steps).abs() < OFF_LINE {
+            turn
+        } else {
+            steps
+        }
     }
 
     /// The angle at `end`, if it is about `at`, the last track before it is as `last`
@@ -134,13 +170,21 @@ impl Walk {
             // From above: a buffer that has read ahead has none of them.
             let behind = (end + first.sectors - 1).min(self.hand.capacity - 1);
             let over = (behind - end) as f64 * first.width;
-            let far = self.hand.angles.of_expected(behind, at + over, within).await?;
+            let far = self
+                .hand
+                .angles
+                .of_expected(behind, at + over, within)
+                .await?;
             let next = self.hand.angles.of_expected(end, at, within).await?;
             // By chance another zone's track may end here, but it is not as long.
             if nearest(next - at).abs() >= limit || nearest(far - next - over).abs() >= limit {
                 continue;
             }
-            let before = self.hand.angles.of_expected(end - 1, at + back, within).await?;
+            let before = self
+                .hand
+                .angles
+                .of_expected(end - 1, at + back, within)
+                .await?;
             if nearest(before - next - back).abs() < limit {
                 return Ok(Some(next));
             }

@@ -21,13 +21,20 @@ impl Hand {
             return Ok(None);
         }
         let next = self.look_once(sectors, width).await?;
-        let end = End { lbn: self.first + sectors, next: next.angle, width };
+        let end = End {
+            lbn: self.first + sectors,
+            next: next.angle,
+            width,
+        };
         Ok((next.off.abs() > self.off_line()).then_some(end))
     }
 
     /// The end of the track in hand, if it is where it is predicted or a little
     /// behind.
-    pub(super) async fn as_predicted(&mut self, predicted: FoundTrack) -> Result<Option<End>, ExtractError> {
+    pub(super) async fn as_predicted(
+        &mut self,
+        predicted: FoundTrack,
+    ) -> Result<Option<End>, ExtractError> {
         let FoundTrack { sectors, width, .. } = predicted;
         let left = self.capacity - self.first;
         if sectors > left {
@@ -36,13 +43,18 @@ impl Hand {
         let last = self.look(sectors - 1, width, true).await?;
         if last.on && self.line_holds(sectors - 1, width, last.off).await? {
             let width = self.corrected(width, sectors - 1, last.off);
-            return self.end_behind(sectors - 1, last.angle, width, &predicted).await;
+            return self
+                .end_behind(sectors - 1, last.angle, width, &predicted)
+                .await;
         }
         Ok(None)
     }
 
     /// The end of the track in hand, if it is a little before where it is predicted.
-    pub(super) async fn before(&mut self, predicted: FoundTrack) -> Result<Option<End>, ExtractError> {
+    pub(super) async fn before(
+        &mut self,
+        predicted: FoundTrack,
+    ) -> Result<Option<End>, ExtractError> {
         let FoundTrack { sectors, width, .. } = predicted;
         if sectors > self.capacity - self.first {
             return Ok(None);
@@ -84,7 +96,9 @@ impl Hand {
             };
             if !seen.on {
                 let angle = self.settled(offset, seen.angle, predicted).await?;
-                let between = self.between_seen(low, low_angle, offset, Some(angle), width).await?;
+                let between = self
+                    .between_seen(low, low_angle, offset, Some(angle), width)
+                    .await?;
                 return Ok(between.jump());
             }
             (low, low_angle) = (offset, seen.angle);
@@ -101,12 +115,19 @@ impl Hand {
         predicted: &FoundTrack,
     ) -> Result<Seen, ExtractError> {
         let (expected, within) = (self.at + predicted.step, self.within(width));
-        let angle = self.angles.of_expected(self.first + offset, expected, within).await?;
+        let angle = self
+            .angles
+            .of_expected(self.first + offset, expected, within)
+            .await?;
         let off = nearest(angle - self.at - offset as f64 * width);
         if self.is_on(offset, width, off) {
             return self.look_once(offset, width).await;
         }
-        Ok(Seen { angle, off, on: false })
+        Ok(Seen {
+            angle,
+            off,
+            on: false,
+        })
     }
 
     /// The angle of the next track's first sector, which is at `offset`: read again
@@ -127,11 +148,20 @@ impl Hand {
 
     /// The last track, of which the sector at `on` is: it reaches to the capacity
     /// if the last address is on it.
-    async fn last_track(&mut self, on: u64, angle: f64, width: f64) -> Result<Option<End>, ExtractError> {
+    async fn last_track(
+        &mut self,
+        on: u64,
+        angle: f64,
+        width: f64,
+    ) -> Result<Option<End>, ExtractError> {
         let last = self.capacity - self.first - 1;
         if on == last || self.look(last, width, true).await?.on {
             let next = self.at + (last + 1) as f64 * width;
-            return Ok(Some(End { lbn: self.capacity, next: next.fract(), width }));
+            return Ok(Some(End {
+                lbn: self.capacity,
+                next: next.fract(),
+                width,
+            }));
         }
         Ok(self.between(on, angle, last, width).await?.jump())
     }

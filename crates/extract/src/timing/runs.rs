@@ -64,7 +64,13 @@ impl Runs {
         if self.runs.len() == KEPT {
             self.runs.drain(..KEPT / 2);
         }
-        self.runs.push(Run { first, at, track, tracks, last: track });
+        self.runs.push(Run {
+            first,
+            at,
+            track,
+            tracks,
+            last: track,
+        });
     }
 
     /// Tracks that are no runs.
@@ -76,7 +82,8 @@ impl Runs {
         let (&run, before) = self.runs.split_last()?;
         let period = (2..=PERIOD_MAX.min(before.len() / 2)).find(|&period| {
             let (earlier, last) = before[before.len() - 2 * period..].split_at(period);
-            earlier[0].track.sectors == run.track.sectors && earlier.iter().zip(last).all(|(a, b)| a.like(b))
+            earlier[0].track.sectors == run.track.sectors
+                && earlier.iter().zip(last).all(|(a, b)| a.like(b))
         })?;
         let model = before[before.len() - period];
         let next = before[before.len() - period + 1];
@@ -94,8 +101,16 @@ impl Runs {
 impl Walk {
     /// Skips what is left of the run in hand, if runs repeat; says whether.
     pub(super) async fn run(&mut self) -> Result<bool, ExtractError> {
-        let Some(predicted) = self.runs.predicted() else { return Ok(false) };
-        let Predicted { run, tracks, turn, last, next } = predicted;
+        let Some(predicted) = self.runs.predicted() else {
+            return Ok(false);
+        };
+        let Predicted {
+            run,
+            tracks,
+            turn,
+            last,
+            next,
+        } = predicted;
         let sectors = run.track.sectors;
         let end = run.first + tracks * sectors;
         if self.runs.unlike == Some(run.first) || end >= self.hand.capacity {

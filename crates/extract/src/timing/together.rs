@@ -35,7 +35,11 @@ impl Walk {
         let reads = self.hand.angles.probe().effort().reads;
         let mut confirmed = 0;
         for ahead in self.read_ahead(TIMES * rotation.evictions as usize).await? {
-            let FoundTrack { sectors, width, step } = ahead.track;
+            let FoundTrack {
+                sectors,
+                width,
+                step,
+            } = ahead.track;
             let off = ahead.last - self.hand.at - (sectors - 1) as f64 * width;
             let jump = nearest(ahead.next - self.hand.at - sectors as f64 * width);
             if self.hand.is_elsewhere(off, width) || jump.abs() < self.hand.off_line() {
@@ -45,8 +49,19 @@ impl Walk {
             let expected = self.hand.at + step;
             let off = ahead.next - expected;
             let landed = !self.hand.is_exact(off, width) && !self.hand.is_elsewhere(off, width);
-            let next = if landed { expected.rem_euclid(1.0) } else { ahead.next };
-            self.take(End { lbn: ahead.end, next, width }, Some(ahead.track))?;
+            let next = if landed {
+                expected.rem_euclid(1.0)
+            } else {
+                ahead.next
+            };
+            self.take(
+                End {
+                    lbn: ahead.end,
+                    next,
+                    width,
+                },
+                Some(ahead.track),
+            )?;
             confirmed += 1;
         }
         self.counts.predicted += confirmed;
@@ -62,17 +77,41 @@ impl Walk {
         for track in self.history.following(count) {
             (end, expected) = (end + track.sectors, expected + track.step);
             if end < self.hand.capacity {
-                tracks.push(Ahead { track, end, expected, last: 0.0, next: 0.0 });
+                tracks.push(Ahead {
+                    track,
+                    end,
+                    expected,
+                    last: 0.0,
+                    next: 0.0,
+                });
             }
         }
-        for Ahead { track, end, expected, last, .. } in tracks.iter_mut().rev() {
+        for Ahead {
+            track,
+            end,
+            expected,
+            last,
+            ..
+        } in tracks.iter_mut().rev()
+        {
             let at = *expected - track.step + (track.sectors - 1) as f64 * track.width;
             let within = self.hand.within(track.width);
             *last = self.hand.angles.of_expected(*end - 1, at, within).await?;
         }
-        for Ahead { track, end, expected, next, .. } in tracks.iter_mut().rev() {
+        for Ahead {
+            track,
+            end,
+            expected,
+            next,
+            ..
+        } in tracks.iter_mut().rev()
+        {
             let within = self.hand.within(track.width);
-            *next = self.hand.angles.of_expected(*end, *expected, within).await?;
+            *next = self
+                .hand
+                .angles
+                .of_expected(*end, *expected, within)
+                .await?;
         }
         Ok(tracks)
     }

@@ -39,7 +39,11 @@ struct Line {
 impl Line {
     /// The angle of a sector.
     fn width(&self) -> f64 {
-        if self.on == 0 { 0.0 } else { self.turned / self.on as f64 }
+        if self.on == 0 {
+            0.0
+        } else {
+            self.turned / self.on as f64
+        }
     }
 }
 
@@ -73,7 +77,10 @@ impl Hand {
         let sectors = end.lbn - self.first;
         let turned = nearest(end.next - self.at);
         let usual = sectors as f64 * self.usual;
-        sectors < SHORT && end.lbn < self.capacity && usual > 0.0 && (turned / usual - 1.0).abs() < 0.25
+        sectors < SHORT
+            && end.lbn < self.capacity
+            && usual > 0.0
+            && (turned / usual - 1.0).abs() < 0.25
     }
 
     /// The same, once; nothing where reads that were noticed late make no line.
@@ -104,7 +111,11 @@ impl Hand {
             } else if overlong {
                 self.at = at;
                 let lbn = self.first + skipped;
-                return Ok(Some(End { lbn, next: begins, width: self.usual }));
+                return Ok(Some(End {
+                    lbn,
+                    next: begins,
+                    width: self.usual,
+                }));
             } else {
                 return Ok(Some(end));
             }
@@ -118,12 +129,20 @@ impl Hand {
     async fn drawn(&mut self, start: u64) -> Result<End, ExtractError> {
         let left = self.capacity - self.first;
         let before = start as f64 * self.usual;
-        let mut line = Line { on: start, turned: before, angle: self.at + before };
+        let mut line = Line {
+            on: start,
+            turned: before,
+            angle: self.at + before,
+        };
         for _ in 0..LINES_MAX {
             let next = self.draw_out(&mut line).await?;
             let width = line.width();
             if next >= left {
-                return Ok(End { lbn: self.capacity, next: (self.at + left as f64 * width).fract(), width });
+                return Ok(End {
+                    lbn: self.capacity,
+                    next: (self.at + left as f64 * width).fract(),
+                    width,
+                });
             }
             let end = match self.between(line.on, line.angle, next, width).await? {
                 Between::Jump(end) => return Ok(end),
@@ -138,7 +157,11 @@ impl Hand {
             let on = end.lbn - self.first;
             let expected = width * on as f64;
             let turned = expected + nearest(end.next - self.at - expected);
-            line = Line { on, turned, angle: end.next };
+            line = Line {
+                on,
+                turned,
+                angle: end.next,
+            };
             let bent = line.width() < width * 0.8 || line.width() > width * 1.25;
             // By how much it bends, noise may make of a short line.
             if expected >= 1.0 || bent && (turned - expected).abs() > self.rough() {
@@ -158,18 +181,30 @@ impl Hand {
         while high - low > 1 {
             let middle = low.midpoint(high);
             let seen = self.look(middle, width, true).await?;
-            if seen.off.abs() < width / 3.0 { (low, low_angle) = (middle, seen.angle) } else { high = middle }
+            if seen.off.abs() < width / 3.0 {
+                (low, low_angle) = (middle, seen.angle)
+            } else {
+                high = middle
+            }
         }
         let next = self.angles.of(self.first + high).await?;
         let jumps = nearest(next - low_angle - width).abs() > 1.5 * width;
-        Ok(jumps.then_some(End { lbn: self.first + high, next, width }))
+        Ok(jumps.then_some(End {
+            lbn: self.first + high,
+            next,
+            width,
+        }))
     }
 
     /// Sectors that a line is first drawn out to: where a buffer has read a little ahead,
     /// and about how wide a sector is is known, behind that.
     fn first_step(&self) -> u64 {
         let buffered = self.angles.rotation().evictions > 0 && self.quiet() && self.usual > 0.0;
-        if buffered { (FIRST_STEP / self.usual) as u64 } else { 1 }
+        if buffered {
+            (FIRST_STEP / self.usual) as u64
+        } else {
+            1
+        }
     }
 
     /// Draws the line out to where it ends, at most twice as far at a time: says
@@ -177,7 +212,10 @@ impl Hand {
     async fn draw_out(&mut self, line: &mut Line) -> Result<u64, ExtractError> {
         let left = self.capacity - self.first;
         loop {
-            let next = (2 * line.on).max(self.first_step()).min(left - 1).max(line.on + 1);
+            let next = (2 * line.on)
+                .max(self.first_step())
+                .min(left - 1)
+                .max(line.on + 1);
             if next >= left {
                 return Ok(next);
             }
@@ -185,7 +223,11 @@ impl Hand {
                 return Err(self.no_boundary(line.on));
             }
             let angle = self.angles.of(self.first + next).await?;
-            let width = if line.on == 0 { self.usual } else { line.width() };
+            let width = if line.on == 0 {
+                self.usual
+            } else {
+                line.width()
+            };
             let expected = width * next as f64;
             let off = nearest(angle - self.at - expected);
             if !self.draws_on(next, width, off) {
@@ -198,10 +240,18 @@ impl Hand {
                 if !self.draws_on(next, width, off) {
                     return Ok(next);
                 }
-                *line = Line { on: next, turned: expected + off, angle };
+                *line = Line {
+                    on: next,
+                    turned: expected + off,
+                    angle,
+                };
                 continue;
             }
-            *line = Line { on: next, turned: expected + off, angle };
+            *line = Line {
+                on: next,
+                turned: expected + off,
+                angle,
+            };
         }
     }
 
@@ -217,7 +267,8 @@ impl Hand {
             // Of the very first sector nothing is known but that it is no track.
             return off.abs() < FIRST_SECTOR_MAX;
         }
-        let near = offset <= NEARBY && off.abs() < self.off_line().min(HOLES * width + self.rough());
+        let near =
+            offset <= NEARBY && off.abs() < self.off_line().min(HOLES * width + self.rough());
         near || self.is_on(offset, width, off)
     }
 }

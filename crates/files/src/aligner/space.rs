@@ -23,9 +23,15 @@ impl<'a> Space<'a> {
         let files = files.map(|fragment| fragment.block..fragment.block + fragment.pages);
         let mut used: Vec<Range<u64>> = files.chain(layout.fixed.iter().cloned()).collect();
         used.sort_by_key(|run| run.start);
-        let longest = layout.tracks.tracks_from(Lbn(0)).map(|track| track.sectors.0 / PAGE_SECTORS);
-        let mut space =
-            Space { runs: BTreeMap::new(), tracks: layout.tracks, longest: longest.max().unwrap_or(0) };
+        let longest = layout
+            .tracks
+            .tracks_from(Lbn(0))
+            .map(|track| track.sectors.0 / PAGE_SECTORS);
+        let mut space = Space {
+            runs: BTreeMap::new(),
+            tracks: layout.tracks,
+            longest: longest.max().unwrap_or(0),
+        };
         let pages = layout.pages.min(layout.tracks.capacity().0 / PAGE_SECTORS);
         let mut at = 0;
         for run in used {
@@ -53,8 +59,14 @@ impl<'a> Space<'a> {
     }
 
     fn take(&mut self, run: Range<u64>) {
-        let found = self.runs.range(..=run.start).next_back().map(|(&start, &end)| start..end);
-        let held = found.filter(|held| held.end >= run.end).expect("only free pages are moved to");
+        let found = self
+            .runs
+            .range(..=run.start)
+            .next_back()
+            .map(|(&start, &end)| start..end);
+        let held = found
+            .filter(|held| held.end >= run.end)
+            .expect("only free pages are moved to");
         self.runs.remove(&held.start);
         self.add(held.start..run.start);
         self.add(run.end..held.end);
@@ -62,8 +74,10 @@ impl<'a> Space<'a> {
 
     /// A file goes from its old place to its new one.
     pub(super) fn swap(&mut self, from: &[Fragment], to: &[Fragment]) {
-        to.iter().for_each(|run| self.take(run.block..run.block + run.pages));
-        from.iter().for_each(|run| self.add(run.block..run.block + run.pages));
+        to.iter()
+            .for_each(|run| self.take(run.block..run.block + run.pages));
+        from.iter()
+            .for_each(|run| self.add(run.block..run.block + run.pages));
     }
 
     /// The runs, those that begin nearest to `near` first.
@@ -86,7 +100,10 @@ impl<'a> Space<'a> {
     fn track(&self, page: u64) -> Option<(Range<u64>, u64)> {
         let track = self.tracks.track_at(Lbn(page * PAGE_SECTORS))?;
         let first = track.start.0.div_ceil(PAGE_SECTORS);
-        Some((first..(track.end().0 / PAGE_SECTORS).max(first), track.end().0))
+        Some((
+            first..(track.end().0 / PAGE_SECTORS).max(first),
+            track.end().0,
+        ))
     }
 
     /// So many free pages on one track, whose free pages are as few as may be within the
@@ -98,7 +115,8 @@ impl<'a> Space<'a> {
         let fits = |run: &Range<u64>| run.end - run.start >= pages;
         let in_run = |run: Range<u64>| {
             let gaps = self.gaps(run).filter(fits);
-            gaps.min_by_key(|gap| gap.end - gap.start).map(|gap| gap.start..gap.start + pages)
+            gaps.min_by_key(|gap| gap.end - gap.start)
+                .map(|gap| gap.start..gap.start + pages)
         };
         self.around(near).filter(fits).find_map(in_run)
     }
@@ -133,7 +151,8 @@ impl<'a> Space<'a> {
         if page <= track.start {
             return Some(track.start);
         }
-        self.track(end.div_ceil(PAGE_SECTORS)).map(|(next, _)| next.start)
+        self.track(end.div_ceil(PAGE_SECTORS))
+            .map(|(next, _)| next.start)
     }
 
     /// So many free pages in whole tracks, of several runs: each part begins with a track,
@@ -141,10 +160,16 @@ impl<'a> Space<'a> {
     pub(super) fn whole_tracks(&self, near: u64, pages: u64) -> Option<Vec<Range<u64>>> {
         let (mut parts, mut left) = (Vec::new(), pages);
         for run in self.around(near) {
-            let Some(first) = self.beginning(run.start).filter(|&first| first < run.end) else { continue };
+            let Some(first) = self.beginning(run.start).filter(|&first| first < run.end) else {
+                continue;
+            };
             // What is left over need not end with a track.
             let free = run.end - first;
-            let taken = if free >= left { left } else { self.last_end(first, run.end) - first };
+            let taken = if free >= left {
+                left
+            } else {
+                self.last_end(first, run.end) - first
+            };
             if taken > 0 {
                 left -= taken;
                 parts.push(first..first + taken);
@@ -169,7 +194,9 @@ impl<'a> Space<'a> {
     /// The page behind the last whole one of the track before the one that begins with
     /// `start`, within `end`.
     fn end_before(&self, start: u64, end: u64) -> u64 {
-        let straddles = self.tracks.boundary_from(Lbn(start.saturating_sub(1) * PAGE_SECTORS + 1));
+        let straddles = self
+            .tracks
+            .boundary_from(Lbn(start.saturating_sub(1) * PAGE_SECTORS + 1));
         let shared = straddles.is_some_and(|boundary| boundary.0 < start * PAGE_SECTORS);
         (start - u64::from(shared)).min(end)
     }

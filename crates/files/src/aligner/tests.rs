@@ -7,7 +7,9 @@ use proptest::prelude::*;
 
 fn table(lengths: &[u64]) -> Boundaries {
     let mut builder = Builder::default();
-    lengths.iter().for_each(|&sectors| builder.push(Sectors(sectors)).unwrap());
+    lengths
+        .iter()
+        .for_each(|&sectors| builder.push(Sectors(sectors)).unwrap());
     builder.finish("a test").unwrap()
 }
 
@@ -15,13 +17,22 @@ fn file(path: &str, places: &[(u64, u64)]) -> Laid {
     let mut page = 0;
     let fragments = places.iter().map(|&(block, pages)| {
         page += pages;
-        Fragment { page: page - pages, block, pages }
+        Fragment {
+            page: page - pages,
+            block,
+            pages,
+        }
     });
     Laid::new(path.into(), fragments)
 }
 
 fn plan(files: &[Laid], fixed: &[Range<u64>], tracks: &Boundaries) -> Moves {
-    let layout = Layout { files, fixed, pages: tracks.capacity().0 / PAGE_SECTORS, tracks };
+    let layout = Layout {
+        files,
+        fixed,
+        pages: tracks.capacity().0 / PAGE_SECTORS,
+        tracks,
+    };
     let moves = layout.plan();
     carry_out(&layout, &moves);
     moves
@@ -33,29 +44,47 @@ fn carry_out(layout: &Layout<'_>, moves: &Moves) {
     const FIXED: (usize, u64) = (usize::MAX, 0);
     let mut device: Vec<Option<(usize, u64)>> = vec![None; layout.pages as usize];
     for run in layout.fixed {
-        run.clone().for_each(|page| device[page as usize] = Some(FIXED));
+        run.clone()
+            .for_each(|page| device[page as usize] = Some(FIXED));
     }
     let before = device.iter().flatten().count();
     fn pages(file: &Laid) -> impl Iterator<Item = (u64, u64)> + '_ {
-        file.fragments.iter().flat_map(|f| (0..f.pages).map(move |at| (f.page + at, f.block + at)))
+        file.fragments
+            .iter()
+            .flat_map(|f| (0..f.pages).map(move |at| (f.page + at, f.block + at)))
     }
     let mut stored = 0;
     for (index, file) in layout.files.iter().enumerate() {
         for (page, block) in pages(file) {
-            assert_eq!(device[block as usize].replace((index, page)), None, "the test's own layout");
+            assert_eq!(
+                device[block as usize].replace((index, page)),
+                None,
+                "the test's own layout"
+            );
             stored += 1;
         }
     }
     for one in &moves.moves {
         let pieces = one.pieces();
-        assert_eq!(pieces.iter().map(|piece| piece.pages).sum::<u64>(), one.pages());
+        assert_eq!(
+            pieces.iter().map(|piece| piece.pages).sum::<u64>(),
+            one.pages()
+        );
         // Data are copied first, and the old place is given up when all of it has been.
         for piece in &pieces {
             for at in 0..piece.pages {
                 let held = device[(piece.from + at) as usize];
-                assert_eq!(held, Some((one.file, piece.page + at)), "what is moved is there");
+                assert_eq!(
+                    held,
+                    Some((one.file, piece.page + at)),
+                    "what is moved is there"
+                );
                 let target = &mut device[(piece.to + at) as usize];
-                assert_eq!(target.replace((one.file, piece.page + at)), None, "nothing is written over");
+                assert_eq!(
+                    target.replace((one.file, piece.page + at)),
+                    None,
+                    "nothing is written over"
+                );
             }
         }
         for piece in &pieces {
@@ -68,9 +97,16 @@ fn carry_out(layout: &Layout<'_>, moves: &Moves) {
             assert_eq!(device[block as usize], Some((index, page)));
         }
     }
-    assert_eq!(device.iter().flatten().count(), before + stored, "all is accounted for");
+    assert_eq!(
+        device.iter().flatten().count(),
+        before + stored,
+        "all is accounted for"
+    );
     assert!(moves.is.visits <= moves.was.visits && moves.is.aligned >= moves.was.aligned);
-    assert_eq!((moves.is.files, moves.was.files), (layout.files.len() as u64, layout.files.len() as u64));
+    assert_eq!(
+        (moves.is.files, moves.was.files),
+        (layout.files.len() as u64, layout.files.len() as u64)
+    );
 }
 
 #[test]
@@ -87,7 +123,14 @@ fn a_file_that_crosses_a_boundary_comes_to_lie_on_a_track() {
 fn a_long_file_begins_where_a_track_does() {
     let tracks = table(&[80; 8]);
     let moves = plan(&[file("a", &[(3, 24)])], &[], &tracks);
-    assert_eq!(moves.after[0].fragments, [Fragment { page: 0, block: 30, pages: 24 }]);
+    assert_eq!(
+        moves.after[0].fragments,
+        [Fragment {
+            page: 0,
+            block: 30,
+            pages: 24
+        }]
+    );
     // Without a run that is long enough it has tracks of its own.
     let fixed = [10..11, 30..31, 50..51];
     let moves = plan(&[file("a", &[(2, 8), (12, 8), (71, 8)])], &fixed, &tracks);
@@ -123,10 +166,19 @@ fn tracks_shorter_than_a_page_leave_everything_where_it_is() {
 #[test]
 fn on_a_full_device_nothing_moves_and_a_hole_of_a_files_length_is_enough_for_it() {
     let tracks = table(&[80; 3]);
-    let full = [file("a", &[(0, 7)]), file("b", &[(7, 8)]), file("c", &[(15, 15)])];
+    let full = [
+        file("a", &[(0, 7)]),
+        file("b", &[(7, 8)]),
+        file("c", &[(15, 15)]),
+    ];
     let moves = plan(&full, &[], &tracks);
     assert!(moves.moves.is_empty() && moves.is == moves.was);
-    let nearly = [file("a", &[(0, 7)]), file("b", &[(7, 8)]), file("c", &[(15, 5)]), file("d", &[(20, 2)])];
+    let nearly = [
+        file("a", &[(0, 7)]),
+        file("b", &[(7, 8)]),
+        file("c", &[(15, 5)]),
+        file("d", &[(20, 2)]),
+    ];
     assert_eq!(plan(&nearly, &[], &tracks).is.visits, 4, "each on a track");
 }
 
@@ -145,10 +197,25 @@ fn holes_of_a_file_stay_holes() {
     let tracks = table(&[80; 6]);
     let sparse = Laid::new(
         "a".into(),
-        [Fragment { page: 0, block: 8, pages: 3 }, Fragment { page: 100, block: 18, pages: 3 }],
+        [
+            Fragment {
+                page: 0,
+                block: 8,
+                pages: 3,
+            },
+            Fragment {
+                page: 100,
+                block: 18,
+                pages: 3,
+            },
+        ],
     );
     let moves = plan(&[sparse], &[], &tracks);
-    let pages: Vec<u64> = moves.after[0].fragments.iter().map(|fragment| fragment.page).collect();
+    let pages: Vec<u64> = moves.after[0]
+        .fragments
+        .iter()
+        .map(|fragment| fragment.page)
+        .collect();
     assert_eq!((pages, moves.is.visits), (vec![0, 100], 2));
 }
 
@@ -186,18 +253,39 @@ proptest! {
 
 #[test]
 fn files_of_an_aged_file_system_lie_better_then() {
-    let lengths: Vec<u64> = (0..2000).map(|number| 250 - number / 100 * 3 + number % 3).collect();
+    let lengths: Vec<u64> = (0..2000)
+        .map(|number| 250 - number / 100 * 3 + number % 3)
+        .collect();
     let tracks = table(&lengths);
     for kind in ["ext2", "ext4", "xfs"] {
         let capacity = Sectors(tracks.capacity().0);
-        let site = Site { capacity, seed: Seed(3), stripe: None, tracks: None };
+        let site = Site {
+            capacity,
+            seed: Seed(3),
+            stripe: None,
+            tracks: None,
+        };
         let mut system = make(kind, &Keys::new(), &site).unwrap();
-        crate::age::age(&mut *system, crate::age::profile("desktop").unwrap(), Seed(3)).unwrap();
+        crate::age::age(
+            &mut *system,
+            crate::age::profile("desktop").unwrap(),
+            Seed(3),
+        )
+        .unwrap();
         let (files, fixed) = used(&*system).unwrap();
-        let layout =
-            Layout { files: &files, fixed: &fixed, pages: capacity.0 / PAGE_SECTORS, tracks: &tracks };
+        let layout = Layout {
+            files: &files,
+            fixed: &fixed,
+            pages: capacity.0 / PAGE_SECTORS,
+            tracks: &tracks,
+        };
         let moves = layout.plan();
         carry_out(&layout, &moves);
-        assert!(moves.is.aligned > moves.was.aligned, "{kind}: {:?} {:?}", moves.was, moves.is);
+        assert!(
+            moves.is.aligned > moves.was.aligned,
+            "{kind}: {:?} {:?}",
+            moves.was,
+            moves.is
+        );
     }
 }

@@ -23,7 +23,10 @@ impl Directory {
 
     /// The page that holds `name`, or would.
     pub(super) fn leaf_of(&self, name: &str) -> u64 {
-        self.leaves.range(..=hash(name)).next_back().map_or(0, |(_, &page)| page)
+        self.leaves
+            .range(..=hash(name))
+            .next_back()
+            .map_or(0, |(_, &page)| page)
     }
 
     fn node_of(&self, hash: u32) -> Option<u64> {
@@ -88,8 +91,14 @@ impl Directory {
 
     /// The leaf's upper half, by bytes, moves to a new page (`do_split`).
     fn split(&mut self, name: &str, touched: &mut Vec<PageTouch>) {
-        let Some((&first, &page)) = self.leaves.range(..=hash(name)).next_back() else { return };
-        let next = self.leaves.range((Excluded(first), Unbounded)).next().map(|(&next, _)| next);
+        let Some((&first, &page)) = self.leaves.range(..=hash(name)).next_back() else {
+            return;
+        };
+        let next = self
+            .leaves
+            .range((Excluded(first), Unbounded))
+            .next()
+            .map(|(&next, _)| next);
         let from = (first, Box::from(""));
         let entries: Vec<(u32, u32)> = self
             .entries
@@ -105,8 +114,14 @@ impl Directory {
         });
         // Names of one hash stay together; the names here never collide that often.
         let boundary = middle.and_then(|at| entries[at..].iter().find(|(hash, _)| *hash > first));
-        let Some(&(boundary, _)) = boundary else { return };
-        let moved = entries.iter().filter(|(hash, _)| *hash >= boundary).map(|(_, bytes)| bytes).sum::<u32>();
+        let Some(&(boundary, _)) = boundary else {
+            return;
+        };
+        let moved = entries
+            .iter()
+            .filter(|(hash, _)| *hash >= boundary)
+            .map(|(_, bytes)| bytes)
+            .sum::<u32>();
         let new = self.used.len() as u64;
         self.used.push(moved);
         self.used[page as usize] -= moved;
@@ -119,7 +134,12 @@ impl Directory {
         let new = self.used.len() as u64;
         self.used.push(PAGE);
         touched.extend([PageTouch::Fresh(new), PageTouch::Change(0)]);
-        match self.nodes.range(..=hash).next_back().map(|(&first, &page)| (first, page)) {
+        match self
+            .nodes
+            .range(..=hash)
+            .next_back()
+            .map(|(&first, &page)| (first, page))
+        {
             None => {
                 self.nodes.insert(0, new);
             }

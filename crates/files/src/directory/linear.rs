@@ -27,7 +27,11 @@ impl Directory {
     }
 
     pub(super) fn linear_growth(&self, name: &str) -> Vec<u64> {
-        if self.with_room(name).is_some() { Vec::new() } else { vec![self.used.len() as u64] }
+        if self.with_room(name).is_some() {
+            Vec::new()
+        } else {
+            vec![self.used.len() as u64]
+        }
     }
 
     /// Into the first page with room (`ext2_add_link`); gives the page.

@@ -17,20 +17,30 @@ fn each_page_is_announced_before_it_is_used() {
             let name = name(number);
             let growth = directory.growth(&name);
             for page in &growth {
-                assert!(placed.insert(*page), "{style:?}: page {page} is announced twice");
+                assert!(
+                    placed.insert(*page),
+                    "{style:?}: page {page} is announced twice"
+                );
             }
             let mut touched = Vec::new();
             directory.insert(&name, Object(number), &mut touched);
             directory.look_up(&name, &mut touched);
             let mut fresh = BTreeSet::new();
             for touch in &touched {
-                let (PageTouch::Read(page) | PageTouch::Change(page) | PageTouch::Fresh(page)) = touch;
-                assert!(placed.contains(page), "{style:?}: page {page} was not announced");
+                let (PageTouch::Read(page) | PageTouch::Change(page) | PageTouch::Fresh(page)) =
+                    touch;
+                assert!(
+                    placed.contains(page),
+                    "{style:?}: page {page} was not announced"
+                );
                 if matches!(touch, PageTouch::Fresh(_)) {
                     fresh.insert(*page);
                 }
             }
-            assert!(fresh.is_subset(&growth.iter().copied().collect()), "{style:?}: {touched:?}");
+            assert!(
+                fresh.is_subset(&growth.iter().copied().collect()),
+                "{style:?}: {touched:?}"
+            );
         }
         assert!(directory.used.iter().all(|&used| used <= PAGE), "{style:?}");
     }
@@ -41,14 +51,21 @@ fn a_large_htree_has_two_levels_and_a_small_one_none() {
     let mut directory = Directory::new(Style::Htree);
     let mut touched = Vec::new();
     for number in 0..200_000 {
-        directory.insert(&format!("a-name-of-some-length-{number}"), Object(number), &mut Vec::new());
+        directory.insert(
+            &format!("a-name-of-some-length-{number}"),
+            Object(number),
+            &mut Vec::new(),
+        );
         if number == 10 {
             directory.look_up("a-name-of-some-length-3", &mut touched);
             assert_eq!(touched, [PageTouch::Read(0)]);
         }
     }
     touched.clear();
-    assert_eq!(directory.look_up("a-name-of-some-length-77", &mut touched), Some(Object(77)));
+    assert_eq!(
+        directory.look_up("a-name-of-some-length-77", &mut touched),
+        Some(Object(77))
+    );
     assert_eq!(touched.len(), 3, "root, index page, leaf");
 }
 
@@ -102,7 +119,10 @@ fn a_look_up_that_nobody_watches_ends_where_others_do() {
             watched.insert(&name(number), Object(number), &mut Vec::new());
             other.insert(&name(number), Object(number), &mut Vec::new());
             let sought = name(number.wrapping_mul(7919) % 2_500);
-            assert_eq!(watched.look_up(&sought, &mut Vec::new()), other.look_up_unread(&sought));
+            assert_eq!(
+                watched.look_up(&sought, &mut Vec::new()),
+                other.look_up_unread(&sought)
+            );
             assert_eq!(watched.start, other.start, "{style:?}");
         }
     }

@@ -58,7 +58,10 @@ impl Directory {
     }
 
     fn xfs_leaf(&self, name: &str) -> u64 {
-        self.leaves.range(..=hash(name)).next_back().map_or(LEAVES, |(_, &page)| page)
+        self.leaves
+            .range(..=hash(name))
+            .next_back()
+            .map_or(LEAVES, |(_, &page)| page)
     }
 
     /// Whether `name` still fits where there is one block: entries, and 8 bytes for
@@ -73,16 +76,26 @@ impl Directory {
 
     fn data_page(&self, name: &str) -> usize {
         let needed = entry_bytes(name);
-        self.used.iter().position(|used| used + needed <= PAGE).unwrap_or(self.used.len())
+        self.used
+            .iter()
+            .position(|used| used + needed <= PAGE)
+            .unwrap_or(self.used.len())
     }
 
     pub(super) fn xfs_growth(&self, name: &str, inline: u32) -> Vec<u64> {
         if self.is_inline() {
-            return if self.inline + inline_bytes(name) + 6 <= inline { Vec::new() } else { vec![0] };
+            return if self.inline + inline_bytes(name) + 6 <= inline {
+                Vec::new()
+            } else {
+                vec![0]
+            };
         }
         let mut pages = Vec::new();
         if !self.has_leaves() {
-            if self.block_holds(self.used[0] - HEADER + entry_bytes(name), self.entries.len() + 1) {
+            if self.block_holds(
+                self.used[0] - HEADER + entry_bytes(name),
+                self.entries.len() + 1,
+            ) {
                 return pages;
             }
             pages.push(LEAVES);
@@ -102,20 +115,40 @@ impl Directory {
             return Vec::new();
         }
         let next = LEAVES + self.leaves.len() as u64;
-        if self.leaves.len() == 1 { vec![next, next + 1, FREE] } else { vec![next + 1] }
+        if self.leaves.len() == 1 {
+            vec![next, next + 1, FREE]
+        } else {
+            vec![next + 1]
+        }
     }
 
     fn leaf_entries(&self, name: &str) -> usize {
-        self.leaf_names.range(..=hash(name)).next_back().map_or(0, |(_, &names)| names)
+        self.leaf_names
+            .range(..=hash(name))
+            .next_back()
+            .map_or(0, |(_, &names)| names)
     }
 
     fn leaf_range(&self, name: &str) -> (u32, Option<u32>) {
-        let first = self.leaves.range(..=hash(name)).next_back().map_or(0, |(&first, _)| first);
-        let next = self.leaves.range(first.saturating_add(1)..).next().map(|(&next, _)| next);
+        let first = self
+            .leaves
+            .range(..=hash(name))
+            .next_back()
+            .map_or(0, |(&first, _)| first);
+        let next = self
+            .leaves
+            .range(first.saturating_add(1)..)
+            .next()
+            .map(|(&next, _)| next);
         (first, next)
     }
 
-    pub(super) fn xfs_insert(&mut self, name: &str, inline: u32, touched: &mut Vec<PageTouch>) -> u32 {
+    pub(super) fn xfs_insert(
+        &mut self,
+        name: &str,
+        inline: u32,
+        touched: &mut Vec<PageTouch>,
+    ) -> u32 {
         let growth = self.xfs_growth(name, inline);
         self.inline += inline_bytes(name);
         if self.is_inline() {
@@ -136,7 +169,8 @@ impl Directory {
 
     /// `xfs_dir2_sf_to_block`.
     fn leave_inode(&mut self, name: &str, touched: &mut Vec<PageTouch>) {
-        self.used.push(HEADER + self.data_bytes() + entry_bytes(name));
+        self.used
+            .push(HEADER + self.data_bytes() + entry_bytes(name));
         touched.push(PageTouch::Fresh(0));
     }
 
@@ -185,8 +219,13 @@ impl Directory {
         let new = LEAVES + self.leaves.len() as u64 + 1;
         self.leaves.insert(middle, new);
         let kept = hashes.partition_point(|&hash| hash < middle);
-        self.leaf_names.extend([(first, kept), (middle, hashes.len() - kept)]);
-        touched.extend([PageTouch::Fresh(new), PageTouch::Change(old), PageTouch::Change(LEAVES)]);
+        self.leaf_names
+            .extend([(first, kept), (middle, hashes.len() - kept)]);
+        touched.extend([
+            PageTouch::Fresh(new),
+            PageTouch::Change(old),
+            PageTouch::Change(LEAVES),
+        ]);
     }
 
     pub(super) fn xfs_removed(&mut self, name: &str, slot: Slot, touched: &mut Vec<PageTouch>) {

@@ -66,7 +66,10 @@ impl Indirect {
 
     /// The lowest block on the way that is there: it gets the new address.
     pub(super) fn parent_of_missing(&self, page: u64) -> Option<u64> {
-        path(page).iter().rev().find_map(|key| self.blocks.get(key).copied())
+        path(page)
+            .iter()
+            .rev()
+            .find_map(|key| self.blocks.get(key).copied())
     }
 
     pub(super) fn insert(&mut self, key: Key, block: u64) {
@@ -82,23 +85,37 @@ impl Indirect {
         match missing {
             None => {
                 let first = path.last().map_or(0, |&key| first_page(key));
-                let before = map.before(page).filter(|(last, _)| *last >= first).map(|(_, block)| block);
+                let before = map
+                    .before(page)
+                    .filter(|(last, _)| *last >= first)
+                    .map(|(_, block)| block);
                 before.or_else(|| path.last().and_then(|key| self.blocks.get(key).copied()))
             }
             Some(0) => self.near_top(path[0].0, map),
             Some(at) => {
                 let (level, number) = path[at];
                 let parent = path[at - 1];
-                let first = if level == 1 { (first_page(parent) - DIRECT) / FAN } else { 1 };
-                let sibling = self.blocks.range((level, first)..(level, number)).next_back();
-                sibling.map(|(_, &block)| block).or_else(|| self.blocks.get(&parent).copied())
+                let first = if level == 1 {
+                    (first_page(parent) - DIRECT) / FAN
+                } else {
+                    1
+                };
+                let sibling = self
+                    .blocks
+                    .range((level, first)..(level, number))
+                    .next_back();
+                sibling
+                    .map(|(_, &block)| block)
+                    .or_else(|| self.blocks.get(&parent).copied())
             }
         }
     }
 
     /// The address before the inode's of a first block of `level`.
     fn near_top(&self, level: u8, map: &FileMap) -> Option<u64> {
-        let above = [(2, 0), (1, 0)].into_iter().filter(|&(other, _)| other < level);
+        let above = [(2, 0), (1, 0)]
+            .into_iter()
+            .filter(|&(other, _)| other < level);
         above
             .into_iter()
             .find_map(|key| self.blocks.get(&key).copied())
@@ -107,23 +124,38 @@ impl Indirect {
 
     /// Takes out the blocks that only lead to pages from `page` on.
     pub(super) fn cut(&mut self, page: u64) -> Vec<u64> {
-        let gone: Vec<Key> = self.blocks.keys().copied().filter(|&key| first_page(key) >= page).collect();
-        gone.iter().filter_map(|key| self.blocks.remove(key)).collect()
+        let gone: Vec<Key> = self
+            .blocks
+            .keys()
+            .copied()
+            .filter(|&key| first_page(key) >= page)
+            .collect();
+        gone.iter()
+            .filter_map(|key| self.blocks.remove(key))
+            .collect()
     }
 
     /// The leaf that loses some of its addresses when the file is cut at `page`.
     pub(super) fn leaf_within(&self, page: u64) -> Option<u64> {
         let leaf = leaf(page)?;
-        (first_page((1, leaf)) < page).then(|| self.blocks.get(&(1, leaf)).copied()).flatten()
+        (first_page((1, leaf)) < page)
+            .then(|| self.blocks.get(&(1, leaf)).copied())
+            .flatten()
     }
 
     /// What is read to find the addresses of `pages`.
     pub(super) fn path_blocks(&self, pages: Range<u64>) -> impl Iterator<Item = u64> + '_ {
         let first = leaf(pages.start.max(DIRECT)).unwrap_or(0);
-        let last = if pages.end > DIRECT { leaf(pages.end - 1).map_or(0, |leaf| leaf + 1) } else { 0 };
+        let last = if pages.end > DIRECT {
+            leaf(pages.end - 1).map_or(0, |leaf| leaf + 1)
+        } else {
+            0
+        };
         // Only leaves that are there: holes of terabytes cost nothing.
         let leaves = self.blocks.range((1, first)..(1, last.max(first)));
-        leaves.flat_map(|(&key, _)| path(first_page(key))).filter_map(|key| self.blocks.get(&key).copied())
+        leaves
+            .flat_map(|(&key, _)| path(first_page(key)))
+            .filter_map(|key| self.blocks.get(&key).copied())
     }
 }
 

@@ -38,7 +38,9 @@ pub(super) fn block(
     tracks: Option<&Boundaries>,
     touches: &mut Touches,
 ) -> Result<Range<u64>, FileError> {
-    let Some(pool) = pool else { return new_block(groups, goal, 1, touches) };
+    let Some(pool) = pool else {
+        return new_block(groups, goal, 1, touches);
+    };
     if pool.run.is_empty() || (goal != pool.run.start && goal + 1 != pool.run.start) {
         pool.discard(groups, touches);
         let track = tracks.and_then(|tracks| new_track(groups, goal, tracks, touches));
@@ -110,14 +112,21 @@ fn new_block(
         let start = groups.layout.first_block(group);
         let within = if step == 0 { goal - start } else { 0 };
         let free_blocks = groups.blocks(group, touches);
-        let Some(found) = grab(free_blocks, within) else { continue };
-        let end =
-            free_blocks.runs().run_at(found).map_or(found + 1, |run| run.end.min(found + count.min(free)));
+        let Some(found) = grab(free_blocks, within) else {
+            continue;
+        };
+        let end = free_blocks
+            .runs()
+            .run_at(found)
+            .map_or(found + 1, |run| run.end.min(found + count.min(free)));
         let blocks = start + found..start + end;
         groups.take(blocks.clone(), touches);
         return Ok(blocks);
     }
-    Err(FileError::NoSpace { needed: 1, free: groups.free_blocks })
+    Err(FileError::NoSpace {
+        needed: 1,
+        free: groups.free_blocks,
+    })
 }
 
 /// The goal; else a free block before the next multiple of 64; else the beginning of
@@ -132,7 +141,8 @@ fn grab(free: &FreeBlocks, goal: u64) -> Option<u64> {
         return Some(found);
     }
     let from = if goal == 0 { 0 } else { near };
-    free.run_with_byte(from).or_else(|| runs.first_in(from..u64::MAX))
+    free.run_with_byte(from)
+        .or_else(|| runs.first_in(from..u64::MAX))
 }
 
 #[cfg(test)]

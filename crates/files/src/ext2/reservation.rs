@@ -23,7 +23,11 @@ pub(super) struct Window {
 
 impl Default for Window {
     fn default() -> Window {
-        Window { run: 0..0, size: SIZE, hits: 0 }
+        Window {
+            run: 0..0,
+            size: SIZE,
+            hits: 0,
+        }
     }
 }
 
@@ -46,7 +50,11 @@ impl Windows {
     /// `size` blocks (`find_next_reservable_window`). Where the file's own window is
     /// in the way, the search goes on behind it.
     fn gap(&self, start: u64, last: u64, size: u64) -> Option<u64> {
-        let before = self.all.range(..=start).next_back().map_or(start, |(_, &end)| end.max(start));
+        let before = self
+            .all
+            .range(..=start)
+            .next_back()
+            .map_or(start, |(_, &end)| end.max(start));
         let mut at = before;
         for (&next, &end) in self.all.range(start + 1..) {
             if at > last || at + size <= next {
@@ -73,7 +81,11 @@ impl Search<'_> {
         mut window: Option<&mut Window>,
         touches: &mut Touches,
     ) -> Result<Range<u64>, FileError> {
-        let goal = if goal < self.groups.layout.blocks { goal } else { 0 };
+        let goal = if goal < self.groups.layout.blocks {
+            goal
+        } else {
+            0
+        };
         let first = self.groups.layout.group_of(goal);
         for reserve in [true, false] {
             if !reserve && window.is_none() {
@@ -82,17 +94,24 @@ impl Search<'_> {
             for step in 0..=self.groups.count() {
                 let group = (first + step) % self.groups.count();
                 let free = u64::from(self.groups.counts(group).blocks);
-                let size = window.as_ref().filter(|_| reserve).map_or(0, |window| window.size);
+                let size = window
+                    .as_ref()
+                    .filter(|_| reserve)
+                    .map_or(0, |window| window.size);
                 // With few free blocks: no new window in the goal's group, no blocks of
                 // others.
-                let scarce = if step == 0 { free == 0 } else { free <= size / 2 };
+                let scarce = if step == 0 {
+                    free == 0
+                } else {
+                    free <= size / 2
+                };
                 if scarce {
                     continue;
                 }
                 let within = (step == 0).then_some(goal % BLOCKS_PER_GROUP);
-                let mine = window
-                    .as_deref_mut()
-                    .filter(|window| reserve && !(step == 0 && free < size && window.run.is_empty()));
+                let mine = window.as_deref_mut().filter(|window| {
+                    reserve && !(step == 0 && free < size && window.run.is_empty())
+                });
                 let found = match mine {
                     Some(window) => self.in_window(group, within, count, window, touches),
                     None => self.anywhere(group, within, count, touches),
@@ -103,7 +122,10 @@ impl Search<'_> {
                 }
             }
         }
-        Err(FileError::NoSpace { needed: count, free: self.groups.free_blocks })
+        Err(FileError::NoSpace {
+            needed: count,
+            free: self.groups.free_blocks,
+        })
     }
 
     /// Within the file's window, or a new one (`ext2_try_to_allocate_with_rsv`).
@@ -146,7 +168,12 @@ impl Search<'_> {
 
     /// `try_to_extend_reservation`.
     fn extend(&mut self, window: &mut Window, end: u64) {
-        let next = self.windows.all.range(window.run.start + 1..).next().map_or(u64::MAX, |(&next, _)| next);
+        let next = self
+            .windows
+            .all
+            .range(window.run.start + 1..)
+            .next()
+            .map_or(u64::MAX, |(&next, _)| next);
         window.run.end = end.min(next).max(window.run.end);
         self.windows.all.insert(window.run.start, window.run.end);
     }
@@ -178,7 +205,12 @@ impl Search<'_> {
             let at = self.windows.gap(from, end - 1, window.size);
             self.windows.remove(window);
             let at = at?;
-            let free = self.groups.blocks(group, touches).runs().first_in(at - start..end - start)? + start;
+            let free = self
+                .groups
+                .blocks(group, touches)
+                .runs()
+                .first_in(at - start..end - start)?
+                + start;
             if free < at + window.size {
                 window.run = at..at + window.size;
                 window.hits = 0;

@@ -16,7 +16,11 @@ pub(crate) const ORDER_MAX: u32 = 13;
 
 /// The largest buddy that begins at `at` and ends before `end`.
 pub(crate) fn buddy_at(at: u64, end: u64) -> u32 {
-    let aligned = if at == 0 { ORDER_MAX } else { at.trailing_zeros() };
+    let aligned = if at == 0 {
+        ORDER_MAX
+    } else {
+        at.trailing_zeros()
+    };
     aligned.min((end - at).ilog2()).min(ORDER_MAX)
 }
 
@@ -34,7 +38,10 @@ type Question = (u64, bool);
 
 impl From<Runs> for FreeBlocks {
     fn from(runs: Runs) -> FreeBlocks {
-        FreeBlocks { runs, ..FreeBlocks::default() }
+        FreeBlocks {
+            runs,
+            ..FreeBlocks::default()
+        }
     }
 }
 
@@ -48,7 +55,9 @@ impl FreeBlocks {
     pub(crate) fn run_with_byte(&self, from: u64) -> Option<u64> {
         let bytes = self.bytes.get_or_init(|| {
             let mut bytes = Bits::of(BLOCKS_PER_GROUP / 8);
-            self.runs.iter().for_each(|run| whole_bytes(&run).for_each(|byte| bytes.set(byte)));
+            self.runs
+                .iter()
+                .for_each(|run| whole_bytes(&run).for_each(|byte| bytes.set(byte)));
             bytes
         });
         let byte = bytes.first_from(from.div_ceil(8))?;
@@ -59,9 +68,12 @@ impl FreeBlocks {
     /// (`ext4_mb_simple_scan_group`).
     pub(crate) fn smallest_buddy(&self, order: u32) -> Option<u64> {
         let buddies = self.buddies.get_or_init(|| {
-            let mut buddies: Vec<Bits> =
-                (0..=ORDER_MAX).map(|order| Bits::of(BLOCKS_PER_GROUP >> order)).collect();
-            self.runs.iter().for_each(|run| each_buddy(run, &mut buddies, Bits::set));
+            let mut buddies: Vec<Bits> = (0..=ORDER_MAX)
+                .map(|order| Bits::of(BLOCKS_PER_GROUP >> order))
+                .collect();
+            self.runs
+                .iter()
+                .for_each(|run| each_buddy(run, &mut buddies, Bits::set));
             buddies
         });
         (order..=ORDER_MAX).find_map(|order| {
@@ -76,8 +88,14 @@ impl FreeBlocks {
         question: Question,
         measure: impl Fn(&Runs) -> Option<Range<u64>>,
     ) -> Option<Range<u64>> {
-        let (of, found) = self.measured.get_or_init(|| (question, measure(&self.runs)));
-        if *of == question { found.clone() } else { measure(&self.runs) }
+        let (of, found) = self
+            .measured
+            .get_or_init(|| (question, measure(&self.runs)));
+        if *of == question {
+            found.clone()
+        } else {
+            measure(&self.runs)
+        }
     }
 
     /// Blocks become free.
@@ -106,7 +124,8 @@ impl FreeBlocks {
             if let Some(bytes) = self.bytes.get_mut() {
                 // Nothing changes but in the bytes that the range is in.
                 let (whole, near) = (whole_bytes(&run), range.start / 8..range.end.div_ceil(8));
-                (whole.start.max(near.start)..whole.end.min(near.end)).for_each(|byte| mark(bytes, byte));
+                (whole.start.max(near.start)..whole.end.min(near.end))
+                    .for_each(|byte| mark(bytes, byte));
             }
         }
     }
@@ -138,7 +157,10 @@ struct Bits {
 impl Bits {
     /// For numbers below `end`.
     fn of(end: u64) -> Bits {
-        Bits { words: vec![0; end.div_ceil(64) as usize], count: 0 }
+        Bits {
+            words: vec![0; end.div_ceil(64) as usize],
+            count: 0,
+        }
     }
 
     fn set(&mut self, number: u64) {
@@ -224,7 +246,11 @@ mod tests {
         let free = FreeBlocks::from(Runs::of(385..32_768));
         assert_eq!(free.smallest_buddy(9), Some(512));
         assert_eq!(free.smallest_buddy(4), Some(400));
-        assert_eq!(free.smallest_buddy(7), Some(512), "there are none of 2^7 and 2^8");
+        assert_eq!(
+            free.smallest_buddy(7),
+            Some(512),
+            "there are none of 2^7 and 2^8"
+        );
         assert_eq!(FreeBlocks::from(Runs::of(1..4)).smallest_buddy(2), None);
     }
 }

@@ -44,9 +44,23 @@ pub(crate) struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// For what is `wanted` in a directory of group `near`, where the root is `root`.
-    pub(crate) fn new<X>(wanted: &Wanted<'a, X>, near: u32, root: u32, scheme: Scheme) -> Search<'a> {
-        let &Wanted { kind, parent, name, .. } = wanted;
-        Search { parent, near, top: parent == root, directory: kind == Kind::Directory, name, scheme }
+    pub(crate) fn new<X>(
+        wanted: &Wanted<'a, X>,
+        near: u32,
+        root: u32,
+        scheme: Scheme,
+    ) -> Search<'a> {
+        let &Wanted {
+            kind, parent, name, ..
+        } = wanted;
+        Search {
+            parent,
+            near,
+            top: parent == root,
+            directory: kind == Kind::Directory,
+            name,
+            scheme,
+        }
     }
 }
 
@@ -66,9 +80,14 @@ impl Groups {
         random: &mut Random,
         touches: &mut Touches,
     ) -> Result<u32, FileError> {
-        let full =
-            FileError::NoInode { inodes: u64::from(self.count()) * u64::from(self.layout.inodes_per_group) };
-        let group = if search.directory { self.orlov(search, random) } else { self.near_parent(search) };
+        let full = FileError::NoInode {
+            inodes: u64::from(self.count()) * u64::from(self.layout.inodes_per_group),
+        };
+        let group = if search.directory {
+            self.orlov(search, random)
+        } else {
+            self.near_parent(search)
+        };
         let group = group.ok_or(full)?;
         let within = self.build(group).inodes.first_in(0..u64::MAX);
         let within = within.ok_or(FileError::NoInode { inodes: 0 })?;
@@ -91,7 +110,11 @@ impl Groups {
         let counts = &mut self.counts[group as usize];
         counts.inodes -= 1;
         counts.directories += u32::from(directory);
-        counts.debt = if directory { counts.debt.saturating_add(1) } else { counts.debt.saturating_sub(1) };
+        counts.debt = if directory {
+            counts.debt.saturating_add(1)
+        } else {
+            counts.debt.saturating_sub(1)
+        };
         touches.change(self.layout.inode_bitmap(group));
         self.changed_counts(group, touches);
     }
@@ -122,7 +145,11 @@ impl Groups {
 
     /// Groups that are searched as one.
     fn together(&self, scheme: Scheme) -> u32 {
-        if scheme == Scheme::Ext4 { self.layout.flex } else { 1 }
+        if scheme == Scheme::Ext4 {
+            self.layout.flex
+        } else {
+            1
+        }
     }
 
     fn orlov(&self, search: &Search<'_>, random: &mut Random) -> Option<u32> {
@@ -137,7 +164,8 @@ impl Groups {
             self.spread(from, count, together)
         } else {
             let needs = self.needs(search.scheme, count, together);
-            self.around(near, count).find(|&at| self.suits(at, together, &needs, search.scheme))
+            self.around(near, count)
+                .find(|&at| self.suits(at, together, &needs, search.scheme))
         };
         if let Some(found) = found {
             return self.first_with_inode(found * together, together);
@@ -184,16 +212,25 @@ impl Groups {
             directories_below: directories / count + per_group / 16,
             inodes: (self.free_inodes / count) as i64 - (per_group / 4) as i64,
             blocks: blocks as i64 - (blocks_per_group / 4) as i64,
-            debt_below: if scheme == Scheme::Ext2 { debt } else { u64::MAX },
+            debt_below: if scheme == Scheme::Ext2 {
+                debt
+            } else {
+                u64::MAX
+            },
         }
     }
 
     fn suits(&self, at: u32, together: u32, needs: &Needs, scheme: Scheme) -> bool {
         let sum = self.sum(at * together, together);
         // ext4 wants at least one inode of each group (`min_inodes < 1`).
-        let inodes = if scheme == Scheme::Ext4 { needs.inodes.max(1) } else { needs.inodes };
+        let inodes = if scheme == Scheme::Ext4 {
+            needs.inodes.max(1)
+        } else {
+            needs.inodes
+        };
         sum.inodes > 0
-            && (scheme == Scheme::Ext4 || u64::from(self.counts[at as usize].debt) < needs.debt_below)
+            && (scheme == Scheme::Ext4
+                || u64::from(self.counts[at as usize].debt) < needs.debt_below)
             && sum.directories < needs.directories_below
             && sum.inodes as i64 >= inodes
             && sum.blocks as i64 >= needs.blocks
@@ -225,13 +262,15 @@ impl Groups {
             // The parent's flex group (`find_group_other` with `flex_size > 1`).
             let first = search.near - search.near % self.layout.flex;
             let end = (first + self.layout.flex).min(count);
-            if let Some(group) = (first..end).find(|&group| self.counts[group as usize].inodes > 0) {
+            if let Some(group) = (first..end).find(|&group| self.counts[group as usize].inodes > 0)
+            {
                 return Some(group);
             }
         } else if usable(search.near) {
             return Some(search.near);
         }
-        let mut group = ((u64::from(search.near) + u64::from(search.parent)) % u64::from(count)) as u32;
+        let mut group =
+            ((u64::from(search.near) + u64::from(search.parent)) % u64::from(count)) as u32;
         let mut step = 1;
         while step < count {
             group = (group + step) % count;
@@ -241,6 +280,7 @@ impl Groups {
             step <<= 1;
         }
         let from = (search.near + 1) % count;
-        self.around(from, count).find(|&group| self.counts[group as usize].inodes > 0)
+        self.around(from, count)
+            .find(|&group| self.counts[group as usize].inodes > 0)
     }
 }

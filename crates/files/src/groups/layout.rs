@@ -43,7 +43,10 @@ pub(crate) struct GroupLayout {
 impl GroupLayout {
     /// Errors where the device does not hold the metadata and a little more.
     pub(crate) fn new(make: Make) -> Result<GroupLayout, FileError> {
-        let too_small = |needed| FileError::NoSpace { needed, free: make.blocks };
+        let too_small = |needed| FileError::NoSpace {
+            needed,
+            free: make.blocks,
+        };
         // 2048 blocks: below, mke2fs makes a file system of 1 KiB blocks, or a
         // "floppy" one.
         if make.blocks < 2048 {
@@ -55,7 +58,10 @@ impl GroupLayout {
         let last = layout.blocks % BLOCKS_PER_GROUP;
         let own: u64 = layout.fixed(layout.groups - 1) + layout.table + 2 + 50;
         if last > 0 && last < own && layout.groups > 1 {
-            layout = GroupLayout::sized(Make { blocks: make.blocks - last, ..make });
+            layout = GroupLayout::sized(Make {
+                blocks: make.blocks - last,
+                ..make
+            });
         }
         let metadata: u64 = (0..layout.groups.min(2 * layout.flex))
             .flat_map(|group| layout.metadata(group))
@@ -70,7 +76,8 @@ impl GroupLayout {
     fn sized(make: Make) -> GroupLayout {
         let groups = make.blocks.div_ceil(BLOCKS_PER_GROUP).max(1);
         // As `ext2fs_initialize`: inodes of the whole, by group, to full table blocks.
-        let inodes = (make.blocks * 4096 / make.bytes_per_inode.max(1024)).min(u64::from(u32::MAX) - 16);
+        let inodes =
+            (make.blocks * 4096 / make.bytes_per_inode.max(1024)).min(u64::from(u32::MAX) - 16);
         let per_block = 4096 / make.inode_bytes;
         let by_group = inodes.div_ceil(groups).clamp(16, BLOCKS_PER_GROUP);
         let by_group = by_group.div_ceil(per_block) * per_block;
@@ -141,7 +148,11 @@ impl GroupLayout {
 
     /// Blocks of superblock and descriptors in the group.
     fn fixed(&self, group: u32) -> u64 {
-        if self.has_super(group) { 1 + self.descriptors + self.reserved } else { 0 }
+        if self.has_super(group) {
+            1 + self.descriptors + self.reserved
+        } else {
+            0
+        }
     }
 
     /// The groups whose bitmaps and tables lie together with this one's.
@@ -159,7 +170,10 @@ impl GroupLayout {
     /// The group's place among its fellows, and how many they are.
     fn fellow(&self, group: u32) -> (u64, u64) {
         let flex = self.flex_of(group);
-        (u64::from(group - flex.start), u64::from(flex.end - flex.start))
+        (
+            u64::from(group - flex.start),
+            u64::from(flex.end - flex.start),
+        )
     }
 
     pub(crate) fn block_bitmap(&self, group: u32) -> u64 {
@@ -194,14 +208,25 @@ impl GroupLayout {
         let fixed = start..start + self.fixed(group);
         let (at, fellows) = self.fellow(group);
         let packed = self.packed(group);
-        let here = if at == 0 { packed..packed + fellows * (2 + self.table) } else { start..start };
-        [fixed, here].into_iter().filter(|range| !range.is_empty()).collect()
+        let here = if at == 0 {
+            packed..packed + fellows * (2 + self.table)
+        } else {
+            start..start
+        };
+        [fixed, here]
+            .into_iter()
+            .filter(|range| !range.is_empty())
+            .collect()
     }
 
     /// Blocks of the group that are free in a new file system.
     pub(crate) fn free_blocks(&self, group: u32) -> u64 {
         let metadata = self.metadata(group);
-        self.size(group) - metadata.iter().map(|range| range.end - range.start).sum::<u64>()
+        self.size(group)
+            - metadata
+                .iter()
+                .map(|range| range.end - range.start)
+                .sum::<u64>()
     }
 
     /// Those blocks, by their numbers in the group.

@@ -1,12 +1,25 @@
 use super::*;
 
-const EXT2: Make =
-    Make { blocks: 0, bytes_per_inode: 16_384, inode_bytes: 256, flex: 1, descriptor_bytes: 32 };
-const EXT4: Make = Make { flex: 16, descriptor_bytes: 64, ..EXT2 };
+const EXT2: Make = Make {
+    blocks: 0,
+    bytes_per_inode: 16_384,
+    inode_bytes: 256,
+    flex: 1,
+    descriptor_bytes: 32,
+};
+const EXT4: Make = Make {
+    flex: 16,
+    descriptor_bytes: 64,
+    ..EXT2
+};
 const GIB: u64 = 1 << 18;
 
 fn layout(make: Make, gibibytes: u64) -> GroupLayout {
-    GroupLayout::new(Make { blocks: gibibytes * GIB, ..make }).unwrap()
+    GroupLayout::new(Make {
+        blocks: gibibytes * GIB,
+        ..make
+    })
+    .unwrap()
 }
 
 /// Figures of `mke2fs -t ext2` (1.47.0) on 1 GiB and 3 GiB, as `dumpe2fs` tells them.
@@ -14,12 +27,18 @@ fn layout(make: Make, gibibytes: u64) -> GroupLayout {
 fn ext2_lies_as_mke2fs_has_it() {
     let one = layout(EXT2, 1);
     assert_eq!((one.groups, one.inodes_per_group), (8, 8192));
-    assert_eq!((one.block_bitmap(0), one.inode_bitmap(0), one.inode_block(1)), (65, 66, 67));
+    assert_eq!(
+        (one.block_bitmap(0), one.inode_bitmap(0), one.inode_block(1)),
+        (65, 66, 67)
+    );
     assert_eq!((one.block_bitmap(1), one.inode_bitmap(2)), (32_833, 65_537));
     assert_eq!(one.free_runs(0), Runs::of(579..32_768));
     assert_eq!(one.free_blocks(3), 32_189);
     let three = layout(EXT2, 3);
-    assert_eq!((three.block_bitmap(3), three.inode_block(3 * 8192 + 1)), (98_497, 98_499));
+    assert_eq!(
+        (three.block_bitmap(3), three.inode_block(3 * 8192 + 1)),
+        (98_497, 98_499)
+    );
 }
 
 /// The same of `mke2fs -t ext4` on 3 GiB.
@@ -27,14 +46,23 @@ fn ext2_lies_as_mke2fs_has_it() {
 fn ext4_lies_as_mke2fs_has_it() {
     let three = layout(EXT4, 3);
     assert_eq!((three.block_bitmap(0), three.block_bitmap(3)), (385, 388));
-    assert_eq!((three.inode_bitmap(1), three.inode_block(3 * 8192 + 1)), (402, 1953));
-    assert_eq!((three.free_runs(0), three.free_blocks(2)), (Runs::of(8609..32_768), 32_768));
+    assert_eq!(
+        (three.inode_bitmap(1), three.inode_block(3 * 8192 + 1)),
+        (402, 1953)
+    );
+    assert_eq!(
+        (three.free_runs(0), three.free_blocks(2)),
+        (Runs::of(8609..32_768), 32_768)
+    );
 }
 
 #[test]
 fn four_tebibytes_are_made_without_building_a_group() {
     let groups = Groups::new(layout(EXT4, 4096), false);
-    assert_eq!((groups.count(), groups.built.iter().flatten().count()), (32_768, 0));
+    assert_eq!(
+        (groups.count(), groups.built.iter().flatten().count()),
+        (32_768, 0)
+    );
 }
 
 #[test]
@@ -43,6 +71,12 @@ fn a_device_that_holds_no_more_than_metadata_is_refused() {
         assert!(GroupLayout::new(Make { blocks, ..EXT2 }).is_err());
     }
     assert!(
-        GroupLayout::new(Make { blocks: 2048, bytes_per_inode: 1024, inode_bytes: 4096, ..EXT2 }).is_err()
+        GroupLayout::new(Make {
+            blocks: 2048,
+            bytes_per_inode: 1024,
+            inode_bytes: 4096,
+            ..EXT2
+        })
+        .is_err()
     );
 }

@@ -34,16 +34,27 @@ pub(super) fn regular(groups: &mut Groups, aim: &Aim) -> Option<Range<u64>> {
     {
         return Some(found);
     }
-    let goal = if aim.goal < groups.layout.blocks { aim.goal } else { 0 };
+    let goal = if aim.goal < groups.layout.blocks {
+        aim.goal
+    } else {
+        0
+    };
     let first = groups.layout.group_of(goal);
     let order = aim.pages.ilog2();
     let buddy = aim.pages.is_power_of_two() && (ORDER_MIN..=ORDER_MAX).contains(&order);
-    let criteria = [Criterion::Buddy(order), Criterion::LongRuns, Criterion::Blocks, Criterion::Any];
+    let criteria = [
+        Criterion::Buddy(order),
+        Criterion::LongRuns,
+        Criterion::Blocks,
+        Criterion::Any,
+    ];
     let mut best = None;
     for criterion in &criteria[usize::from(!buddy)..] {
         for step in 0..groups.count() {
             let group = (first + step) % groups.count();
-            if u64::from(groups.counts(group).blocks) == 0 || skipped(groups, group, aim, *criterion) {
+            if u64::from(groups.counts(group).blocks) == 0
+                || skipped(groups, group, aim, *criterion)
+            {
                 continue;
             }
             let whole = matches!(criterion, Criterion::Buddy(_) | Criterion::LongRuns);
@@ -71,7 +82,10 @@ pub(super) fn regular(groups: &mut Groups, aim: &Aim) -> Option<Range<u64>> {
 
 fn longer(best: &mut Option<Range<u64>>, found: Range<u64>) {
     let length = |run: &Range<u64>| run.end - run.start;
-    if best.as_ref().is_none_or(|best| length(&found) > length(best)) {
+    if best
+        .as_ref()
+        .is_none_or(|best| length(&found) > length(best))
+    {
         *best = Some(found);
     }
 }
@@ -119,9 +133,14 @@ fn scan(free: &FreeBlocks, aim: &Aim, criterion: Criterion) -> Option<Found> {
         }
         _ => {
             let skip_short = criterion == Criterion::LongRuns;
-            let found =
-                free.measured((aim.pages, skip_short), |runs| measure(runs, aim.pages, skip_short))?;
-            Some(if found.end - found.start == aim.pages { Found::Enough(found) } else { Found::Best(found) })
+            let found = free.measured((aim.pages, skip_short), |runs| {
+                measure(runs, aim.pages, skip_short)
+            })?;
+            Some(if found.end - found.start == aim.pages {
+                Found::Enough(found)
+            } else {
+                Found::Best(found)
+            })
         }
     }
 }
@@ -174,7 +193,11 @@ mod tests {
         runs.insert(100..140);
         runs.insert(200..208);
         let found = |pages, skip| measure(&runs, pages, skip).unwrap_or(0..0);
-        assert_eq!(found(33, true), 100..133, "36 blocks of whole buddies, 64 before");
+        assert_eq!(
+            found(33, true),
+            100..133,
+            "36 blocks of whole buddies, 64 before"
+        );
         assert_eq!(found(100, false), 0..64);
         assert_eq!(found(100, true), 0..0);
     }

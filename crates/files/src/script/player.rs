@@ -79,10 +79,18 @@ impl<'a> Player<'a> {
     /// The whole script, then a sync.
     pub fn play_all(&mut self, script: &Script) -> Result<Tally, Failed> {
         for (line, step) in script.steps() {
-            self.play(step).map_err(|error| Failed { line: *line, step: step.clone(), error })?;
+            self.play(step).map_err(|error| Failed {
+                line: *line,
+                step: step.clone(),
+                error,
+            })?;
         }
         let last = script.steps().last().map_or(0, |(line, _)| *line);
-        self.play(&Step::Sync).map_err(|error| Failed { line: last, step: Step::Sync, error })?;
+        self.play(&Step::Sync).map_err(|error| Failed {
+            line: last,
+            step: Step::Sync,
+            error,
+        })?;
         Ok(self.tally)
     }
 
@@ -105,7 +113,9 @@ impl<'a> Player<'a> {
         match step {
             Step::MakeDirectory(path) => {
                 let (directory, name) = self.parent(path)?;
-                self.system.make_directory(self.caller, directory, name, &mut self.touches).map(|_| ())
+                self.system
+                    .make_directory(self.caller, directory, name, &mut self.touches)
+                    .map(|_| ())
             }
             Step::Create(path, bytes) => {
                 let file = self.create(path)?;
@@ -129,11 +139,18 @@ impl<'a> Player<'a> {
                 let end = offset.saturating_add(*bytes).min(length);
                 let pages = offset / PAGE_BYTES..end.div_ceil(PAGE_BYTES);
                 self.extents.clear();
-                self.system.read_map(self.caller, file, pages, &mut self.extents, &mut self.touches)
+                self.system.read_map(
+                    self.caller,
+                    file,
+                    pages,
+                    &mut self.extents,
+                    &mut self.touches,
+                )
             }
             Step::Truncate(path, bytes) => {
                 let file = self.find(path)?;
-                self.system.truncate(self.caller, file, Bytes(*bytes), &mut self.touches)?;
+                self.system
+                    .truncate(self.caller, file, Bytes(*bytes), &mut self.touches)?;
                 self.clean(file, bytes.div_ceil(PAGE_BYTES));
                 Ok(())
             }
@@ -145,7 +162,9 @@ impl<'a> Player<'a> {
             }
             Step::Delete(path) => {
                 let (directory, name) = self.parent(path)?;
-                let gone = self.system.remove(self.caller, directory, name, &mut self.touches)?;
+                let gone = self
+                    .system
+                    .remove(self.caller, directory, name, &mut self.touches)?;
                 self.forget(gone);
                 Ok(())
             }
@@ -154,7 +173,8 @@ impl<'a> Player<'a> {
                 let file = self.find(path)?;
                 self.write_back(file)?;
                 let mut plan = SyncPlan::default();
-                self.system.fsync(self.caller, file, &mut plan, &mut self.touches)?;
+                self.system
+                    .fsync(self.caller, file, &mut plan, &mut self.touches)?;
                 self.carry_out(&plan)
             }
             Step::Sync => self.sync(),
@@ -177,8 +197,12 @@ impl<'a> Player<'a> {
     fn rename(&mut self, from: &str, to: &str) -> Result<(), FileError> {
         let (old, name) = self.parent(from)?;
         let (new, new_name) = self.parent(to)?;
-        let replaced = self.system.look_up(self.caller, new, new_name, &mut self.touches).ok();
-        self.system.rename(self.caller, (old, name), (new, new_name), &mut self.touches)?;
+        let replaced = self
+            .system
+            .look_up(self.caller, new, new_name, &mut self.touches)
+            .ok();
+        self.system
+            .rename(self.caller, (old, name), (new, new_name), &mut self.touches)?;
         if let Some(gone) = replaced.filter(|&gone| self.system.attributes(gone).is_err()) {
             self.forget(gone);
         }
@@ -198,14 +222,21 @@ impl<'a> Player<'a> {
 
     fn create(&mut self, path: &str) -> Result<Object, FileError> {
         let (directory, name) = self.parent(path)?;
-        self.system.create(self.caller, directory, name, &mut self.touches)
+        self.system
+            .create(self.caller, directory, name, &mut self.touches)
     }
 
     fn write(&mut self, file: Object, mut offset: u64, bytes: u64) -> Result<(), FileError> {
         let mut left = bytes;
         while left > 0 {
             let length = left.min(WRITE_BYTES);
-            self.system.write(self.caller, file, Bytes(offset), Bytes(length), &mut self.touches)?;
+            self.system.write(
+                self.caller,
+                file,
+                Bytes(offset),
+                Bytes(length),
+                &mut self.touches,
+            )?;
             let end = offset.saturating_add(length);
             self.soil(file, offset / PAGE_BYTES..end.div_ceil(PAGE_BYTES));
             self.tally.bytes_written += length;
@@ -248,14 +279,21 @@ impl<'a> Player<'a> {
     }
 
     fn close_unless_open(&mut self, file: Object) -> Result<(), FileError> {
-        if self.open.contains(&file) { Ok(()) } else { self.close(file) }
+        if self.open.contains(&file) {
+            Ok(())
+        } else {
+            self.close(file)
+        }
     }
 
     fn write_back(&mut self, file: Object) -> Result<(), FileError> {
-        let Some(runs) = self.take_dirty(file) else { return Ok(()) };
+        let Some(runs) = self.take_dirty(file) else {
+            return Ok(());
+        };
         for run in runs.iter() {
             self.extents.clear();
-            self.system.write_back(self.caller, file, run, &mut self.extents, &mut self.touches)?;
+            self.system
+                .write_back(self.caller, file, run, &mut self.extents, &mut self.touches)?;
         }
         Ok(())
     }

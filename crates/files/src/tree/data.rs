@@ -17,7 +17,11 @@ const METADATA_MIN: u64 = 16;
 fn first_new<X>(inode: &Inode<X>, page: u64) -> u64 {
     let mut at = page;
     loop {
-        let piece = inode.map.pieces().get(inode.map.index_from(at)).filter(|piece| piece.page <= at);
+        let piece = inode
+            .map
+            .pieces()
+            .get(inode.map.index_from(at))
+            .filter(|piece| piece.page <= at);
         match (inode.delayed.run_at(at), piece) {
             (Some(run), _) => at = run.end,
             (None, Some(piece)) => at = piece.end(),
@@ -44,7 +48,10 @@ impl<F: Format> Tree<F> {
         let end = offset.saturating_add(length);
         let pages = offset / PAGE_BYTES..end.div_ceil(PAGE_BYTES);
         if pages.end > limit {
-            return Err(FileError::TooLarge { pages: pages.end, limit });
+            return Err(FileError::TooLarge {
+                pages: pages.end,
+                limit,
+            });
         }
         if self.format.delays() {
             self.promise(file, pages)?;
@@ -69,7 +76,10 @@ impl<F: Format> Tree<F> {
         let known: u64 = new
             .iter()
             .flat_map(|gap| {
-                let within = inode.delayed.iter_from(gap.start).take_while(move |run| run.start < gap.end);
+                let within = inode
+                    .delayed
+                    .iter_from(gap.start)
+                    .take_while(move |run| run.start < gap.end);
                 within.map(|run| run.end.min(gap.end) - run.start)
             })
             .sum();
@@ -84,10 +94,19 @@ impl<F: Format> Tree<F> {
             inode.delayed.insert(gap);
         }
         // Only who needs new pages looks ahead.
-        let ahead = if more > 0 { format.ahead(inode, &(first..pages.end)) } else { 0..0 };
+        let ahead = if more > 0 {
+            format.ahead(inode, &(first..pages.end))
+        } else {
+            0..0
+        };
         // What is only likely takes no room that is scarce.
-        if all + 2 * (ahead.end - ahead.start) + METADATA_MIN < free - free / PAGES_A_METADATA_PAGE {
-            inode.map.gaps(ahead).into_iter().for_each(|gap| inode.delayed.insert(gap));
+        if all + 2 * (ahead.end - ahead.start) + METADATA_MIN < free - free / PAGES_A_METADATA_PAGE
+        {
+            inode
+                .map
+                .gaps(ahead)
+                .into_iter()
+                .for_each(|gap| inode.delayed.insert(gap));
         }
         let promised = inode.delayed.total() - before;
         self.promised += promised;
@@ -142,7 +161,12 @@ impl<F: Format> Tree<F> {
         let mut at = pages.start;
         loop {
             let (format, inode) = self.parts(file)?;
-            let Some(run) = inode.delayed.iter_from(at).next().filter(|run| run.start < pages.end) else {
+            let Some(run) = inode
+                .delayed
+                .iter_from(at)
+                .next()
+                .filter(|run| run.start < pages.end)
+            else {
                 return Ok(());
             };
             let run = inode.delayed.run_at(run.start).unwrap_or(run);

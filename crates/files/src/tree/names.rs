@@ -11,8 +11,16 @@ use fullstroke_contract::Object;
 const NAME_MAX: usize = 255;
 
 fn check_name(name: &str) -> Result<(), FileError> {
-    let bad = name.is_empty() || name.len() > NAME_MAX || name.contains('/') || name == "." || name == "..";
-    if bad { Err(FileError::BadName(name.to_owned())) } else { Ok(()) }
+    let bad = name.is_empty()
+        || name.len() > NAME_MAX
+        || name.contains('/')
+        || name == "."
+        || name == "..";
+    if bad {
+        Err(FileError::BadName(name.to_owned()))
+    } else {
+        Ok(())
+    }
 }
 
 impl<F: Format> Tree<F> {
@@ -38,10 +46,17 @@ impl<F: Format> Tree<F> {
 
     /// Pages of the directory become pages of the device.
     fn hand_over(&mut self, directory: Object, mut touched: Vec<PageTouch>, touches: &mut Touches) {
-        if let Some(inode) = self.inodes.get(&directory.0).filter(|_| !touches.are_unread()) {
+        if let Some(inode) = self
+            .inodes
+            .get(&directory.0)
+            .filter(|_| !touches.are_unread())
+        {
             for touch in touched.drain(..) {
-                let (PageTouch::Read(page) | PageTouch::Change(page) | PageTouch::Fresh(page)) = touch;
-                let Some(block) = inode.map.block(page) else { continue };
+                let (PageTouch::Read(page) | PageTouch::Change(page) | PageTouch::Fresh(page)) =
+                    touch;
+                let Some(block) = inode.map.block(page) else {
+                    continue;
+                };
                 match touch {
                     PageTouch::Read(_) => touches.read(block),
                     PageTouch::Change(_) => touches.change(block),
@@ -63,9 +78,11 @@ impl<F: Format> Tree<F> {
         touches: &mut Touches,
     ) -> Result<Object, FileError> {
         check_name(name)?;
-        self.logged(caller, touches, |tree, touches| match tree.find(directory, name, touches)? {
-            Some(_) => Err(FileError::Exists(name.to_owned())),
-            None => tree.make_new(caller, kind, directory, name, touches),
+        self.logged(caller, touches, |tree, touches| {
+            match tree.find(directory, name, touches)? {
+                Some(_) => Err(FileError::Exists(name.to_owned())),
+                None => tree.make_new(caller, kind, directory, name, touches),
+            }
         })
     }
 
@@ -77,8 +94,16 @@ impl<F: Format> Tree<F> {
         name: &str,
         touches: &mut Touches,
     ) -> Result<Object, FileError> {
-        let parent = self.inodes.get(&directory.0).ok_or_else(|| super::missing(directory))?;
-        let wanted = Wanted { kind, parent: directory.0, parent_inode: parent, name };
+        let parent = self
+            .inodes
+            .get(&directory.0)
+            .ok_or_else(|| super::missing(directory))?;
+        let wanted = Wanted {
+            kind,
+            parent: directory.0,
+            parent_inode: parent,
+            name,
+        };
         let (number, extra) = self.format.new_inode(caller, &wanted, touches)?;
         self.adopt(number, kind, directory.0, extra);
         let made = Object(number);
@@ -87,7 +112,9 @@ impl<F: Format> Tree<F> {
             Kind::File => Ok(()),
             Kind::Directory => self.first_page(caller, made, touches),
         };
-        if let Err(error) = named.and_then(|()| self.add_name(caller, directory, name, made, touches)) {
+        if let Err(error) =
+            named.and_then(|()| self.add_name(caller, directory, name, made, touches))
+        {
             self.drop_inode(made, touches);
             return Err(error);
         }
@@ -155,7 +182,12 @@ impl<F: Format> Tree<F> {
         Ok(())
     }
 
-    fn take_name(&mut self, directory: Object, name: &str, touches: &mut Touches) -> Result<(), FileError> {
+    fn take_name(
+        &mut self,
+        directory: Object,
+        name: &str,
+        touches: &mut Touches,
+    ) -> Result<(), FileError> {
         let mut touched = std::mem::take(&mut self.touched);
         if let Some(names) = self.parts(directory)?.1.directory.as_mut() {
             names.remove(name, &mut touched);
@@ -171,8 +203,9 @@ impl<F: Format> Tree<F> {
         name: &str,
         touches: &mut Touches,
     ) -> Result<Object, FileError> {
-        let found =
-            self.find(directory, name, touches)?.ok_or_else(|| FileError::NotFound(name.to_owned()))?;
+        let found = self
+            .find(directory, name, touches)?
+            .ok_or_else(|| FileError::NotFound(name.to_owned()))?;
         self.read_inode(found, touches);
         self.must_be_empty(found, name)?;
         self.take_name(directory, name, touches)?;
@@ -189,7 +222,9 @@ impl<F: Format> Tree<F> {
 
     /// Gives back everything that an object has, and its inode.
     fn drop_inode(&mut self, object: Object, touches: &mut Touches) {
-        let Some(mut inode) = self.inodes.remove(&object.0) else { return };
+        let Some(mut inode) = self.inodes.remove(&object.0) else {
+            return;
+        };
         self.promised -= inode.delayed.total();
         inode.delayed = Default::default();
         self.format.walk(&inode, 0..inode.map.end(), touches);
@@ -209,7 +244,9 @@ impl<F: Format> Tree<F> {
         touches: &mut Touches,
     ) -> Result<(), FileError> {
         check_name(new_name)?;
-        let moved = self.find(from, name, touches)?.ok_or_else(|| FileError::NotFound(name.to_owned()))?;
+        let moved = self
+            .find(from, name, touches)?
+            .ok_or_else(|| FileError::NotFound(name.to_owned()))?;
         let target = self.find(to, new_name, touches)?;
         if target == Some(moved) {
             return Ok(());
@@ -274,6 +311,10 @@ impl<F: Format> Tree<F> {
 
     /// For a new file system: the root's first page.
     pub(crate) fn make_root(&mut self) -> Result<(), FileError> {
-        self.first_page(Caller::default(), Object(self.format.root()), &mut Touches::new())
+        self.first_page(
+            Caller::default(),
+            Object(self.format.root()),
+            &mut Touches::new(),
+        )
     }
 }

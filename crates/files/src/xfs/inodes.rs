@@ -55,13 +55,20 @@ impl Inodes {
 
     /// The pages of all chunks.
     pub(super) fn chunks(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        self.by_page.keys().map(|&page| page..page + self.chunk_pages())
+        self.by_page
+            .keys()
+            .map(|&page| page..page + self.chunk_pages())
     }
 
     /// The page that an inode is on.
     pub(super) fn page(&self, number: u32) -> u64 {
         let (slot, within) = parts(number);
-        let page = self.slots.get(slot).copied().flatten().map_or(0, |chunk| chunk.page);
+        let page = self
+            .slots
+            .get(slot)
+            .copied()
+            .flatten()
+            .map_or(0, |chunk| chunk.page);
         page + within * self.inode_bytes / 4096
     }
 
@@ -83,7 +90,11 @@ impl Inodes {
         directory: bool,
         touches: &mut Touches,
     ) -> Result<u32, FileError> {
-        let group = if directory { self.next_group(space) } else { space.group_of(near) };
+        let group = if directory {
+            self.next_group(space)
+        } else {
+            space.group_of(near)
+        };
         for step in 0..space.count() {
             let group = (group + step) % space.count();
             touches.read(space.header(group, INODES));
@@ -96,7 +107,10 @@ impl Inodes {
                 return Ok(self.take_from(space, page, touches));
             }
         }
-        Err(FileError::NoSpace { needed: self.chunk_pages(), free: space.free() })
+        Err(FileError::NoSpace {
+            needed: self.chunk_pages(),
+            free: space.free(),
+        })
     }
 
     /// `xfs_ialloc_next_ag`.
@@ -110,19 +124,44 @@ impl Inodes {
     fn free_near(&self, space: &Space, group: u32, near: u64) -> Option<u64> {
         let start = u64::from(group) * space.group_pages();
         let end = start + space.group_pages();
-        let behind = self.with_free.range(near.clamp(start, end)..end).next().copied();
-        let before = self.with_free.range(start..near.clamp(start, end)).next_back().copied();
-        [before, behind].into_iter().flatten().min_by_key(|page| page.abs_diff(near))
+        let behind = self
+            .with_free
+            .range(near.clamp(start, end)..end)
+            .next()
+            .copied();
+        let before = self
+            .with_free
+            .range(start..near.clamp(start, end))
+            .next_back()
+            .copied();
+        [before, behind]
+            .into_iter()
+            .flatten()
+            .min_by_key(|page| page.abs_diff(near))
     }
 
     /// A new chunk: behind the group's last one, else near its beginning
     /// (`xfs_ialloc_ag_alloc`).
-    fn grow(&mut self, space: &mut Space, group: u32, touches: &mut Touches) -> Result<u64, FileError> {
+    fn grow(
+        &mut self,
+        space: &mut Space,
+        group: u32,
+        touches: &mut Touches,
+    ) -> Result<u64, FileError> {
         let start = u64::from(group) * space.group_pages();
-        let last = self.by_page.range(start..start + space.group_pages()).next_back();
+        let last = self
+            .by_page
+            .range(start..start + space.group_pages())
+            .next_back();
         let pages = self.chunk_pages();
         let target = last.map_or(start, |(&page, _)| page + pages);
-        let wish = Wish { target, exact: last.is_some(), length: pages, data: false, align: pages };
+        let wish = Wish {
+            target,
+            exact: last.is_some(),
+            length: pages,
+            data: false,
+            align: pages,
+        };
         let run = space.allocate(&wish, touches)?;
         if run.end - run.start < pages {
             let (needed, free) = (pages, space.free());
@@ -130,7 +169,10 @@ impl Inodes {
             return Err(FileError::NoSpace { needed, free });
         }
         let slot = self.vacant.pop_first().unwrap_or(self.slots.len());
-        let chunk = Chunk { page: run.start, free: u64::MAX };
+        let chunk = Chunk {
+            page: run.start,
+            free: u64::MAX,
+        };
         if slot == self.slots.len() {
             self.slots.push(Some(chunk));
         } else {
@@ -145,7 +187,9 @@ impl Inodes {
     /// The first free inode of the chunk at `page`.
     fn take_from(&mut self, space: &Space, page: u64, touches: &mut Touches) -> u32 {
         let slot = self.by_page.get(&page).copied().unwrap_or(0);
-        let Some(chunk) = self.slots.get_mut(slot).and_then(Option::as_mut) else { return 0 };
+        let Some(chunk) = self.slots.get_mut(slot).and_then(Option::as_mut) else {
+            return 0;
+        };
         let within = chunk.free.trailing_zeros();
         chunk.free &= !(1 << within);
         if chunk.free == 0 {
@@ -168,7 +212,9 @@ impl Inodes {
     pub(super) fn give(&mut self, space: &mut Space, number: u32, touches: &mut Touches) {
         let (slot, within) = parts(number);
         let pages = self.chunk_pages();
-        let Some(chunk) = self.slots.get_mut(slot).and_then(Option::as_mut) else { return };
+        let Some(chunk) = self.slots.get_mut(slot).and_then(Option::as_mut) else {
+            return;
+        };
         chunk.free |= 1 << within;
         let Chunk { page, free } = *chunk;
         self.used -= 1;

@@ -48,7 +48,14 @@ impl Space {
             })
             .collect();
         let free = groups.iter().map(Runs::total).sum();
-        Space { groups, group_pages, fixed, pages, free, hidden: Vec::new() }
+        Space {
+            groups,
+            group_pages,
+            fixed,
+            pages,
+            free,
+            hidden: Vec::new(),
+        }
     }
 
     pub(super) fn pages(&self) -> u64 {
@@ -80,7 +87,11 @@ impl Space {
 
     /// The first free run of a group, for the log.
     pub(super) fn hide(&mut self, group: u32, pages: u64) -> Option<Range<u64>> {
-        let run = self.groups.get(group as usize)?.iter().find(|run| run.end - run.start >= pages)?;
+        let run = self
+            .groups
+            .get(group as usize)?
+            .iter()
+            .find(|run| run.end - run.start >= pages)?;
         let area = run.start..run.start + pages;
         self.take(area.clone(), &mut Touches::new());
         self.hidden.push(area.clone());
@@ -95,7 +106,8 @@ impl Space {
     /// The headers and B-trees of the groups that the pages are of are changed.
     pub(super) fn change_free(&self, pages: Range<u64>, touches: &mut Touches) {
         if let Some(last) = pages.end.checked_sub(1) {
-            (self.group_of(pages.start)..=self.group_of(last)).for_each(|group| self.touch(group, touches));
+            (self.group_of(pages.start)..=self.group_of(last))
+                .for_each(|group| self.touch(group, touches));
         }
     }
 
@@ -127,9 +139,19 @@ impl Space {
 
     /// A run of the length asked for, if any group has one; else the longest
     /// (`xfs_bmap_btalloc`).
-    pub(super) fn allocate(&mut self, wish: &Wish, touches: &mut Touches) -> Result<Range<u64>, FileError> {
-        let found = self.continued(wish).or_else(|| self.near(wish)).or_else(|| self.longest(wish));
-        let found = found.ok_or(FileError::NoSpace { needed: wish.length, free: self.free })?;
+    pub(super) fn allocate(
+        &mut self,
+        wish: &Wish,
+        touches: &mut Touches,
+    ) -> Result<Range<u64>, FileError> {
+        let found = self
+            .continued(wish)
+            .or_else(|| self.near(wish))
+            .or_else(|| self.longest(wish));
+        let found = found.ok_or(FileError::NoSpace {
+            needed: wish.length,
+            free: self.free,
+        })?;
         self.take(found.clone(), touches);
         Ok(found)
     }
@@ -145,13 +167,25 @@ impl Space {
 
     /// Nearest to the target in its group, or in the next that has such a run.
     fn near(&self, wish: &Wish) -> Option<Range<u64>> {
-        let target = if wish.target < self.pages { wish.target } else { 0 };
+        let target = if wish.target < self.pages {
+            wish.target
+        } else {
+            0
+        };
         let first = self.group_of(target);
         for step in 0..self.count() {
             let group = (first + step) % self.count();
-            let target = if step == 0 { target } else { u64::from(group) * self.group_pages };
+            let target = if step == 0 {
+                target
+            } else {
+                u64::from(group) * self.group_pages
+            };
             for align in [wish.align.max(1), 1] {
-                let wish = Wish { target, align, ..*wish };
+                let wish = Wish {
+                    target,
+                    align,
+                    ..*wish
+                };
                 if let Some(found) = nearest(&self.groups[group as usize], &wish) {
                     return Some(found);
                 }
@@ -166,11 +200,16 @@ impl Space {
         let first = self.group_of(wish.target.min(self.pages - 1));
         let groups = (0..self.count()).map(|step| (first + step) % self.count());
         let longest = |group: u32| {
-            self.groups[group as usize].iter().max_by_key(|run| (run.end - run.start, u64::MAX - run.start))
+            self.groups[group as usize]
+                .iter()
+                .max_by_key(|run| (run.end - run.start, u64::MAX - run.start))
         };
         let mut best: Option<Range<u64>> = None;
         for run in groups.filter_map(longest) {
-            if best.as_ref().is_none_or(|best| run.end - run.start > best.end - best.start) {
+            if best
+                .as_ref()
+                .is_none_or(|best| run.end - run.start > best.end - best.start)
+            {
                 best = Some(run);
             }
         }
@@ -192,7 +231,9 @@ fn nearest(runs: &Runs, wish: &Wish) -> Option<Range<u64>> {
         best.map(|(least, _)| least)
     };
     // Outwards on both sides, until what follows is farther away than what was found.
-    let at = runs.run_at(wish.target).map_or(wish.target, |run| run.start);
+    let at = runs
+        .run_at(wish.target)
+        .map_or(wish.target, |run| run.start);
     for run in runs.iter_from(at) {
         let beyond = run.start.saturating_sub(wish.target);
         if consider(run).is_some_and(|least| least <= beyond) {
@@ -235,14 +276,31 @@ mod tests {
         let mut runs = Runs::of(100..120);
         runs.insert(200..400);
         runs.insert(900..1000);
-        let wish = |target, length, data| Wish { target, exact: false, length, data, align: 0 };
+        let wish = |target, length, data| Wish {
+            target,
+            exact: false,
+            length,
+            data,
+            align: 0,
+        };
         assert_eq!(nearest(&runs, &wish(250, 10, true)), Some(250..260));
-        assert_eq!(nearest(&runs, &wish(500, 10, false)), Some(390..400), "metadata: at the end before");
-        assert_eq!(nearest(&runs, &wish(500, 10, true)), Some(200..210), "data: at the start");
+        assert_eq!(
+            nearest(&runs, &wish(500, 10, false)),
+            Some(390..400),
+            "metadata: at the end before"
+        );
+        assert_eq!(
+            nearest(&runs, &wish(500, 10, true)),
+            Some(200..210),
+            "data: at the start"
+        );
         assert_eq!(nearest(&runs, &wish(110, 15, true)), Some(100..115));
         assert_eq!(nearest(&runs, &wish(950, 80, true)), Some(900..980));
         assert_eq!(nearest(&runs, &wish(0, 500, true)), None);
-        let aligned = Wish { align: 64, ..wish(100, 32, true) };
+        let aligned = Wish {
+            align: 64,
+            ..wish(100, 32, true)
+        };
         assert_eq!(nearest(&runs, &aligned), Some(256..288));
     }
 }

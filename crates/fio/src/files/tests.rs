@@ -23,17 +23,29 @@ struct Made {
 
 /// Runs it; each call takes a millisecond.
 fn run(program: &mut FioProgram) -> Vec<Made> {
-    let mut due: BTreeSet<(Time, u32)> =
-        (0..program.processes()).map(|process| (Time::ZERO, process)).collect();
+    let mut due: BTreeSet<(Time, u32)> = (0..program.processes())
+        .map(|process| (Time::ZERO, process))
+        .collect();
     let (mut answers, mut waiting) = (BTreeMap::<u32, Answer>::new(), BTreeSet::new());
     let (mut paths, mut made, mut events) = (BTreeMap::new(), Vec::new(), Events::default());
     while let Some((now, process)) = due.pop_first() {
         assert!(made.len() < 100_000);
         let answer = answers.remove(&process);
-        match program.next(Turn { now, process, answer: answer.as_ref(), events: &mut events }) {
+        match program.next(Turn {
+            now,
+            process,
+            answer: answer.as_ref(),
+            events: &mut events,
+        }) {
             Next::Call(call) => {
-                let mut one =
-                    Made { process, kind: call.kind(), path: String::new(), at: 0, bytes: 0, began: now };
+                let mut one = Made {
+                    process,
+                    kind: call.kind(),
+                    path: String::new(),
+                    at: 0,
+                    bytes: 0,
+                    began: now,
+                };
                 let fd = match call {
                     Call::Open { path, fd, .. } => {
                         paths.insert((process, fd), path.to_owned());
@@ -47,7 +59,12 @@ fn run(program: &mut FioProgram) -> Vec<Made> {
                     other => panic!("{other:?}"),
                 };
                 one.path.clone_from(&paths[&(process, fd)]);
-                let answer = Answer { kind: one.kind, began: now, ended: now + CALL, result: Ok(one.bytes) };
+                let answer = Answer {
+                    kind: one.kind,
+                    began: now,
+                    ended: now + CALL,
+                    result: Ok(one.bytes),
+                };
                 answers.insert(process, answer);
                 due.insert((now + CALL, process));
                 made.push(one);
@@ -60,7 +77,11 @@ fn run(program: &mut FioProgram) -> Vec<Made> {
             Next::End => {}
             Next::Fail(message) => panic!("{message}"),
         }
-        due.extend(std::mem::take(&mut waiting).into_iter().map(|process| (now, process)));
+        due.extend(
+            std::mem::take(&mut waiting)
+                .into_iter()
+                .map(|process| (now, process)),
+        );
     }
     assert!(waiting.is_empty(), "{waiting:?}");
     made
@@ -83,17 +104,30 @@ fn paths(made: &[Made]) -> Vec<&str> {
 /// an fsync takes a turn of the files.
 #[test]
 fn four_files_with_an_fsync_for_each_write_are_those_of_fio() {
-    let job =
-        "[w]\ndirectory=d\nrw=randwrite\nbs=4k\nsize=64k\nnrfiles=4\nfsync=1\nend_fsync=1\nfallocate=none\n";
+    let job = "[w]\ndirectory=d\nrw=randwrite\nbs=4k\nsize=64k\nnrfiles=4\nfsync=1\nend_fsync=1\nfallocate=none\n";
     let made = calls(job);
     assert_eq!(paths(&made), ["d/w.0.0", "d/w.0.1", "d/w.0.2", "d/w.0.3"]);
-    assert_eq!((count(&made, CallKind::Write), count(&made, CallKind::Fsync)), (16, 19));
+    assert_eq!(
+        (count(&made, CallKind::Write), count(&made, CallKind::Fsync)),
+        (16, 19)
+    );
     let io = |one: &&Made| matches!(one.kind, CallKind::Write | CallKind::Fsync);
-    let turns: String = made.iter().filter(io).take(16).map(|one| &one.path[6..]).collect();
+    let turns: String = made
+        .iter()
+        .filter(io)
+        .take(16)
+        .map(|one| &one.path[6..])
+        .collect();
     assert_eq!(turns, "0123012301230123");
     for path in paths(&made) {
-        let of = made.iter().filter(|one| one.path == path && one.kind == CallKind::Write);
-        assert_eq!(of.map(|one| one.at).collect::<BTreeSet<_>>(), [0, 4096, 8192, 12288].into(), "{path}");
+        let of = made
+            .iter()
+            .filter(|one| one.path == path && one.kind == CallKind::Write);
+        assert_eq!(
+            of.map(|one| one.at).collect::<BTreeSet<_>>(),
+            [0, 4096, 8192, 12288].into(),
+            "{path}"
+        );
     }
 }
 
@@ -101,20 +135,31 @@ fn four_files_with_an_fsync_for_each_write_are_those_of_fio() {
 fn each_clone_has_files_of_its_own_unless_they_are_named() {
     let job = "[r]\ndirectory=d\nrw=read\nsize=16k\nnumjobs=2\n";
     let mut own = program(job).unwrap();
-    let laid: Vec<String> =
-        own.laid_out().into_iter().filter(|laid| laid.bytes.is_some()).map(|laid| laid.path).collect();
+    let laid: Vec<String> = own
+        .laid_out()
+        .into_iter()
+        .filter(|laid| laid.bytes.is_some())
+        .map(|laid| laid.path)
+        .collect();
     assert_eq!(laid, ["d/r.0.0", "d/r.1.0"]);
     assert_eq!(count(&run(&mut own), CallKind::Read), 8);
-    assert_eq!(paths(&calls(&format!("{job}filename=x:y\n"))), ["d/x", "d/y"]);
+    assert_eq!(
+        paths(&calls(&format!("{job}filename=x:y\n"))),
+        ["d/x", "d/y"]
+    );
 }
 
 #[test]
 fn what_is_only_written_is_laid_out_to_be_overwritten() {
     let files = |more: &str| {
-        let laid = program(&format!("[w]\ndirectory=d\nrw=write\nfilesize=10k\nnrfiles=2\n{more}"))
-            .unwrap()
-            .laid_out();
-        laid.into_iter().filter_map(|laid| laid.bytes).collect::<Vec<Bytes>>()
+        let laid = program(&format!(
+            "[w]\ndirectory=d\nrw=write\nfilesize=10k\nnrfiles=2\n{more}"
+        ))
+        .unwrap()
+        .laid_out();
+        laid.into_iter()
+            .filter_map(|laid| laid.bytes)
+            .collect::<Vec<Bytes>>()
     };
     assert_eq!(files(""), []);
     assert_eq!(files("overwrite=1\n"), [Bytes(10240); 2]);
@@ -123,9 +168,14 @@ fn what_is_only_written_is_laid_out_to_be_overwritten() {
 #[test]
 fn files_are_served_by_turns_one_behind_another_or_at_random() {
     let order = |service: &str| -> String {
-        let job = format!("[r]\ndirectory=d\nrw=read\nsize=64k\nnrfiles=4\nfile_service_type={service}\n");
+        let job = format!(
+            "[r]\ndirectory=d\nrw=read\nsize=64k\nnrfiles=4\nfile_service_type={service}\n"
+        );
         let made = calls(&job);
-        made.iter().filter(|one| one.kind == CallKind::Read).map(|one| &one.path[6..]).collect()
+        made.iter()
+            .filter(|one| one.kind == CallKind::Read)
+            .map(|one| &one.path[6..])
+            .collect()
     };
     assert_eq!(order("roundrobin"), "0123012301230123");
     assert_eq!(order("roundrobin:2"), "0011223300112233");
@@ -139,16 +189,36 @@ fn files_are_served_by_turns_one_behind_another_or_at_random() {
 #[test]
 fn time_pauses_and_stages_are_those_of_jobs_on_a_volume() {
     let made = calls("[r]\nnrfiles=2\nrw=read\nsize=16k\ntime_based\nruntime=1\n");
-    assert!((990..=1000).contains(&count(&made, CallKind::Read)), "{}", count(&made, CallKind::Read));
+    assert!(
+        (990..=1000).contains(&count(&made, CallKind::Read)),
+        "{}",
+        count(&made, CallKind::Read)
+    );
     let made = calls("[r]\ndirectory=d\nrw=read\nsize=16k\nthinktime=9ms\n");
-    let began: Vec<Time> =
-        made.iter().filter(|one| one.kind == CallKind::Read).map(|one| one.began).collect();
-    assert!(began.windows(2).all(|pair| pair[1].since(pair[0]) == Duration::from_millis(10)), "{began:?}");
-    let made =
-        calls("[a]\ndirectory=d\nrw=write\nsize=16k\n[b]\nstonewall\ndirectory=d\nrw=read\nsize=16k\n");
-    let first =
-        made.iter().filter(|one| one.process == 0 && one.kind == CallKind::Write).map(|one| one.began).max();
-    let second = made.iter().filter(|one| one.process == 1).map(|one| one.began).min();
+    let began: Vec<Time> = made
+        .iter()
+        .filter(|one| one.kind == CallKind::Read)
+        .map(|one| one.began)
+        .collect();
+    assert!(
+        began
+            .windows(2)
+            .all(|pair| pair[1].since(pair[0]) == Duration::from_millis(10)),
+        "{began:?}"
+    );
+    let made = calls(
+        "[a]\ndirectory=d\nrw=write\nsize=16k\n[b]\nstonewall\ndirectory=d\nrw=read\nsize=16k\n",
+    );
+    let first = made
+        .iter()
+        .filter(|one| one.process == 0 && one.kind == CallKind::Write)
+        .map(|one| one.began)
+        .max();
+    let second = made
+        .iter()
+        .filter(|one| one.process == 1)
+        .map(|one| one.began)
+        .min();
     assert!(second.unwrap() > first.unwrap());
 }
 
@@ -157,9 +227,19 @@ fn latencies_are_those_of_the_calls() {
     let mut job = program("[r]\ndirectory=d\nrw=read\nsize=1m\nbs=64k\nthread\n").unwrap();
     run(&mut job);
     let report = job.report();
-    let figure = |name: &str| report.figures.iter().find(|(one, _)| *one == name).unwrap().1;
+    let figure = |name: &str| {
+        report
+            .figures
+            .iter()
+            .find(|(one, _)| *one == name)
+            .unwrap()
+            .1
+    };
     // The file is opened once, in a millisecond of its own.
-    assert_eq!((figure("read_clat_ms_mean"), figure("read_iops").round()), (1.0, (16.0f64 / 0.017).round()));
+    assert_eq!(
+        (figure("read_clat_ms_mean"), figure("read_iops").round()),
+        (1.0, (16.0f64 / 0.017).round())
+    );
     assert!(report.text.contains("KiB/s"), "{}", report.text);
     assert!(
         report.notes.iter().any(|note| note.contains("`thread`")) && report.notes.len() == 1,
@@ -184,9 +264,14 @@ fn what_files_cannot_have_is_refused_at_its_line() {
         ("nrfiles=3\n", 1, "size"),
         ("size=1m\nfilename=/dev/sda\n", 4, "filename"),
     ] {
-        let error =
-            program(&format!("[a]\ndirectory=d\n{options}")).err().unwrap_or_else(|| panic!("{options}"));
-        assert_eq!((error.line, error.option.as_str()), (Some(line), option), "{options}: {error}");
+        let error = program(&format!("[a]\ndirectory=d\n{options}"))
+            .err()
+            .unwrap_or_else(|| panic!("{options}"));
+        assert_eq!(
+            (error.line, error.option.as_str()),
+            (Some(line), option),
+            "{options}: {error}"
+        );
     }
     assert!(program("[a]\ndirectory=d\nsize=1m\nioengine=psync\niodepth=4\n").is_ok());
 }
@@ -194,6 +279,8 @@ fn what_files_cannot_have_is_refused_at_its_line() {
 #[test]
 fn a_volume_has_no_several_files() {
     let set = JobSet::parse("a.fio", "[a]\nnrfiles=4\nsize=1m\n", &BTreeMap::new()).unwrap();
-    let error = FioSource::new(&set, Sectors(1 << 20), Seed(1), None).err().unwrap();
+    let error = FioSource::new(&set, Sectors(1 << 20), Seed(1), None)
+        .err()
+        .unwrap();
     assert_eq!((error.line, error.option.as_str()), (Some(2), "nrfiles"));
 }

@@ -54,7 +54,11 @@ impl Gate {
     /// A piece that has just arrived.
     pub(super) fn piece(&mut self, original: u32, extent: Extent) -> Piece {
         self.sequence += 1;
-        Piece { original, extent, sequence: self.sequence }
+        Piece {
+            original,
+            extent,
+            sequence: self.sequence,
+        }
     }
 
     /// Whether a piece that arrives now need not wait for others before it.
@@ -70,13 +74,19 @@ impl Gate {
     /// A flush arrives.
     pub(super) fn close(&mut self, original: u32) {
         self.sequence += 1;
-        self.barriers.push_back(Barrier { original, sequence: self.sequence });
+        self.barriers.push_back(Barrier {
+            original,
+            sequence: self.sequence,
+        });
     }
 
     /// The direction, among those in `which`, whose first piece is not behind a
     /// barrier; if both are, that of the earlier one.
     pub(super) fn first(&self, which: [bool; 2]) -> Option<(usize, Piece)> {
-        let barrier = self.barriers.front().map_or(u64::MAX, |barrier| barrier.sequence);
+        let barrier = self
+            .barriers
+            .front()
+            .map_or(u64::MAX, |barrier| barrier.sequence);
         let candidate = |direction: usize| {
             let piece = *self.pieces[direction].front()?;
             (which[direction] && piece.sequence < barrier).then_some((direction, piece))
@@ -116,7 +126,10 @@ impl Gate {
     /// The flush has completed: what it was.
     pub(super) fn flushed(&mut self) -> u32 {
         self.flushing = false;
-        self.barriers.pop_front().expect("a flush was issued").original
+        self.barriers
+            .pop_front()
+            .expect("a flush was issued")
+            .original
     }
 
     /// Whether a flush waits or is under way.

@@ -9,8 +9,8 @@ use super::request::{Join, Queued, Requests};
 use crate::Clock;
 use crate::elevator::{Context, Elevator};
 use fullstroke_contract::{
-    Below, Completion, Cx, Extent, Gauge, Hints, Node, Operation, Out, Port, Request, RequestId, Stripes,
-    Wake,
+    Below, Completion, Cx, Extent, Gauge, Hints, Node, Operation, Out, Port, Request, RequestId,
+    Stripes, Wake,
 };
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
@@ -94,8 +94,10 @@ impl BlockLayer {
         settings: &Settings,
         stripes: Option<Box<dyn Stripes>>,
     ) -> BlockLayer {
-        let stripe_unit =
-            stripes.as_ref().filter(|_| settings.stripe_aware_merging).map(|stripes| stripes.unit());
+        let stripe_unit = stripes
+            .as_ref()
+            .filter(|_| settings.stripe_aware_merging)
+            .map(|stripes| stripes.unit());
         BlockLayer {
             elevator,
             clock: settings.clock,
@@ -137,7 +139,9 @@ impl BlockLayer {
         let cut = request.operation.transfers() && extent.within(self.limits.capacity);
         let pieces = if cut { self.pieces(extent) } else { 1 };
         let then_flush = self.is_forced_by_flush(&request);
-        let original = self.originals.open(now, request, pieces + u32::from(then_flush));
+        let original = self
+            .originals
+            .open(now, request, pieces + u32::from(then_flush));
         if then_flush {
             self.flushes.begin_forced_write();
         }
@@ -201,10 +205,14 @@ impl BlockLayer {
             self.flushes.wait(self.clock.read(now), piece.original);
             return true;
         }
-        let arrival = Queued { parts: self.originals.part(piece.original), ..arrival };
+        let arrival = Queued {
+            parts: self.originals.part(piece.original),
+            ..arrival
+        };
         let slot = self.requests.keep(arrival);
         self.neighbours.insert(slot, &arrival);
-        self.elevator.add(self.clock.read(now), slot, &self.requests);
+        self.elevator
+            .add(self.clock.read(now), slot, &self.requests);
         self.plug.added(now, self.waiting, arrival.synchronous);
         self.unplug_at(arrival.extent.end());
         self.waiting += 1;
@@ -212,7 +220,9 @@ impl BlockLayer {
     }
 
     fn queued(&self, now: Time, piece: &Piece) -> Queued {
-        let Request { operation, hints, .. } = self.originals.request(piece.original);
+        let Request {
+            operation, hints, ..
+        } = self.originals.request(piece.original);
         Queued {
             extent: piece.extent,
             operation: *operation,
@@ -232,18 +242,30 @@ impl BlockLayer {
     /// join: one that ends where it begins, else one that begins where it ends
     /// (the order of `elv_merge` in Linux's `block/elevator.c`).
     fn join(&mut self, now: Time, piece: &Piece, arrival: &Queued) -> bool {
-        let behind = self.neighbours.ending_at(arrival.extent.start, arrival.operation);
+        let behind = self
+            .neighbours
+            .ending_at(arrival.extent.start, arrival.operation);
         if let Some(slot) = behind.filter(|&slot| self.may_join(slot, arrival, Join::Back)) {
             self.grow(now, slot, piece, arrival, Join::Back);
             let end = self.requests[slot].extent.end();
-            self.coalesce(now, Some(slot), self.neighbours.starting_at(end, arrival.operation));
+            self.coalesce(
+                now,
+                Some(slot),
+                self.neighbours.starting_at(end, arrival.operation),
+            );
             return true;
         }
-        let before = self.neighbours.starting_at(arrival.extent.end(), arrival.operation);
+        let before = self
+            .neighbours
+            .starting_at(arrival.extent.end(), arrival.operation);
         if let Some(slot) = before.filter(|&slot| self.may_join(slot, arrival, Join::Front)) {
             self.grow(now, slot, piece, arrival, Join::Front);
             let start = self.requests[slot].extent.start;
-            self.coalesce(now, self.neighbours.ending_at(start, arrival.operation), Some(slot));
+            self.coalesce(
+                now,
+                self.neighbours.ending_at(start, arrival.operation),
+                Some(slot),
+            );
             return true;
         }
         false
@@ -270,7 +292,14 @@ impl BlockLayer {
             after.parts = self.originals.concatenate(before.parts, part);
         }
         self.replace(slot, &before, after);
-        self.elevator.grown(self.clock.read(now), slot, join, &before, arrival, &self.requests);
+        self.elevator.grown(
+            self.clock.read(now),
+            slot,
+            join,
+            &before,
+            arrival,
+            &self.requests,
+        );
         self.plug.joined(now, arrival.synchronous);
         self.unplug_at(after.extent.end());
     }
@@ -285,7 +314,9 @@ impl BlockLayer {
     /// Makes two waiting requests that have become neighbours one
     /// (`attempt_back_merge` and `attempt_front_merge` of `block/blk-merge.c`).
     fn coalesce(&mut self, now: Time, first: Option<u32>, second: Option<u32>) {
-        let (Some(kept), Some(gone)) = (first, second) else { return };
+        let (Some(kept), Some(gone)) = (first, second) else {
+            return;
+        };
         let second = self.requests[gone];
         if !self.may_join(kept, &second, Join::Coalesce) {
             return;
@@ -296,7 +327,8 @@ impl BlockLayer {
         after.parts = self.originals.concatenate(before.parts, second.parts);
         self.neighbours.remove(gone, &second);
         self.replace(kept, &before, after);
-        self.elevator.coalesced(self.clock.read(now), kept, gone, &self.requests);
+        self.elevator
+            .coalesced(self.clock.read(now), kept, gone, &self.requests);
         self.requests.take(gone);
         self.gate.release(usize::from(second.writes()));
         self.plug.coalesced();
@@ -330,7 +362,10 @@ impl BlockLayer {
                 stripes: self.stripes.as_deref(),
             };
             let Some(slot) = self.elevator.dispatch(self.clock.read(now), &context) else {
-                debug_assert!(self.will_ask_again(now), "an elevator declined, and named no later instant");
+                debug_assert!(
+                    self.will_ask_again(now),
+                    "an elevator declined, and named no later instant"
+                );
                 return;
             };
             self.issue(now, slot, out);
@@ -344,11 +379,21 @@ impl BlockLayer {
         self.issued += 1;
         let Request { origin, hints, .. } = *self.originals.request(original);
         // A write that is forced by a flush carries the hint still.
-        let hints = Hints { force_unit_access: false, ..hints };
+        let hints = Hints {
+            force_unit_access: false,
+            ..hints
+        };
         let operation = Operation::Flush;
         out.issue(
             0,
-            Request { id: FLUSH, origin, operation, extent: Extent::default(), hints, ..Request::default() },
+            Request {
+                id: FLUSH,
+                origin,
+                operation,
+                extent: Extent::default(),
+                hints,
+                ..Request::default()
+            },
         );
     }
 
@@ -357,7 +402,13 @@ impl BlockLayer {
     fn pass_by(&mut self, now: Time, request: Request, out: &mut Out) {
         let original = self.originals.open(now, request, 1);
         self.issued += 1;
-        out.issue(0, Request { id: RequestId(PASSED | u64::from(original)), ..request });
+        out.issue(
+            0,
+            Request {
+                id: RequestId(PASSED | u64::from(original)),
+                ..request
+            },
+        );
     }
 
     fn will_ask_again(&self, now: Time) -> bool {
@@ -368,7 +419,12 @@ impl BlockLayer {
     fn issue(&mut self, now: Time, slot: u32, out: &mut Out) {
         let request = &mut self.requests[slot];
         request.dispatched = self.clock.read(now);
-        let Queued { extent, operation, parts, .. } = *request;
+        let Queued {
+            extent,
+            operation,
+            parts,
+            ..
+        } = *request;
         self.neighbours.remove(slot, &self.requests[slot]);
         self.waiting -= 1;
         self.issued += 1;
@@ -394,10 +450,13 @@ impl BlockLayer {
             return self.flushed(completion, out);
         }
         if completion.id.0 & PASSED != 0 {
-            return self.originals.piece_finished(completion.id.0 as u32, completion, out);
+            return self
+                .originals
+                .piece_finished(completion.id.0 as u32, completion, out);
         }
         let slot = completion.id.0 as u32;
-        self.elevator.completed(self.clock.read(now), slot, &self.requests);
+        self.elevator
+            .completed(self.clock.read(now), slot, &self.requests);
         let request = self.requests.take(slot);
         self.gate.release(usize::from(request.writes()));
         if request.force_unit_access && !self.fua {
@@ -405,7 +464,8 @@ impl BlockLayer {
             let original = self.originals.of(request.parts);
             self.originals.finish(request.parts, completion, out);
             if self.originals.pieces_left(original) == 1 {
-                self.flushes.end_forced_write(self.clock.read(now), original);
+                self.flushes
+                    .end_forced_write(self.clock.read(now), original);
             }
         } else {
             self.originals.finish(request.parts, completion, out);
@@ -433,7 +493,10 @@ impl Node for BlockLayer {
         if request.operation == Operation::Flush && self.flushing == Flushing::Drain {
             let original = self.originals.open(now, request, 1);
             self.gate.close(original);
-        } else if matches!(request.operation, Operation::Standby | Operation::Start | Operation::Answer) {
+        } else if matches!(
+            request.operation,
+            Operation::Standby | Operation::Start | Operation::Answer
+        ) {
             self.pass_by(now, request, out);
         } else {
             self.arrive(now, request);
@@ -470,6 +533,10 @@ impl Node for BlockLayer {
 
     fn gauge(&self) -> Gauge {
         let held = self.originals.len() as u32;
-        Gauge { queue_length: held, idle_since: (held == 0).then_some(self.idle_since), ..Gauge::default() }
+        Gauge {
+            queue_length: held,
+            idle_since: (held == 0).then_some(self.idle_since),
+            ..Gauge::default()
+        }
     }
 }

@@ -28,8 +28,10 @@ impl Neighbours {
 
     pub(super) fn insert(&mut self, slot: u32, request: &Queued) {
         if Neighbours::concern(request) {
-            self.ends.insert(key(request.extent.end(), request.operation), slot);
-            self.starts.insert(key(request.extent.start, request.operation), slot);
+            self.ends
+                .insert(key(request.extent.end(), request.operation), slot);
+            self.starts
+                .insert(key(request.extent.start, request.operation), slot);
         }
     }
 
@@ -76,7 +78,8 @@ impl MergeLimits {
         let Extent { start, sectors } = second.extent;
         let adjacent = first.extent.end() == start;
         let alike = (first.class, first.level) == (second.class, second.level);
-        let apart = self.stripe_unit.is_some_and(|unit| start.0 % unit.0 == 0) || self.ends_track(start);
+        let apart =
+            self.stripe_unit.is_some_and(|unit| start.0 % unit.0 == 0) || self.ends_track(start);
         adjacent
             && alike
             && !apart
@@ -87,15 +90,31 @@ impl MergeLimits {
     /// The first part of `extent`, which is within the capacity, that can be one
     /// request, and what is left behind it.
     pub(super) fn split(&self, extent: Extent) -> (Extent, Extent) {
-        let track = self.tracks.as_ref().and_then(|tracks| tracks.track_at(extent.start));
-        let to_boundary = track.map_or(extent.sectors, |track| Sectors(track.end().0 - extent.start.0));
-        let piece = Extent { sectors: extent.sectors.min(self.sectors_max).min(to_boundary), ..extent };
-        (piece, Extent { start: piece.end(), sectors: extent.sectors - piece.sectors })
+        let track = self
+            .tracks
+            .as_ref()
+            .and_then(|tracks| tracks.track_at(extent.start));
+        let to_boundary = track.map_or(extent.sectors, |track| {
+            Sectors(track.end().0 - extent.start.0)
+        });
+        let piece = Extent {
+            sectors: extent.sectors.min(self.sectors_max).min(to_boundary),
+            ..extent
+        };
+        (
+            piece,
+            Extent {
+                start: piece.end(),
+                sectors: extent.sectors - piece.sectors,
+            },
+        )
     }
 
     /// Whether a track ends before `lbn`, if these are to be honoured.
     pub(super) fn ends_track(&self, lbn: Lbn) -> bool {
-        self.tracks.as_ref().is_some_and(|tracks| lbn.0 >= tracks.capacity().0 || tracks.is_boundary(lbn))
+        self.tracks
+            .as_ref()
+            .is_some_and(|tracks| lbn.0 >= tracks.capacity().0 || tracks.is_boundary(lbn))
     }
 }
 
@@ -122,7 +141,14 @@ impl Chains {
             self.grow();
         }
         if self.links.len() <= slot as usize {
-            self.links.resize(slot as usize + 1, Link { key: 0, before: NONE, behind: NONE });
+            self.links.resize(
+                slot as usize + 1,
+                Link {
+                    key: 0,
+                    before: NONE,
+                    behind: NONE,
+                },
+            );
         }
         self.links[slot as usize].key = key;
         self.push(slot);
@@ -130,7 +156,11 @@ impl Chains {
     }
 
     fn remove(&mut self, slot: u32) {
-        let Link { key, before, behind } = self.links[slot as usize];
+        let Link {
+            key,
+            before,
+            behind,
+        } = self.links[slot as usize];
         match before {
             NONE => {
                 let chain = self.chain(key);

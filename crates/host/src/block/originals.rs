@@ -43,8 +43,16 @@ impl Originals {
 
     /// Remembers a request that was submitted `now` and is cut into `pieces`.
     pub(super) fn open(&mut self, now: Time, request: Request, pieces: u32) -> u32 {
-        let last = Completion { submitted: now, ..Completion::default() };
-        self.originals.keep(Original { request, submitted: now, pieces_left: pieces, last })
+        let last = Completion {
+            submitted: now,
+            ..Completion::default()
+        };
+        self.originals.keep(Original {
+            request,
+            submitted: now,
+            pieces_left: pieces,
+            last,
+        })
     }
 
     /// The request as it was submitted.
@@ -64,7 +72,10 @@ impl Originals {
 
     /// A chain of one piece.
     pub(super) fn part(&mut self, original: u32) -> Chain {
-        let part = self.parts.keep(Part { original, next: NONE });
+        let part = self.parts.keep(Part {
+            original,
+            next: NONE,
+        });
         (part, part)
     }
 
@@ -112,7 +123,12 @@ impl Originals {
         if open.pieces_left > 0 {
             return;
         }
-        let Original { request, submitted, last, .. } = self.originals.take(original);
+        let Original {
+            request,
+            submitted,
+            last,
+            ..
+        } = self.originals.take(original);
         out.complete(last.held_since(submitted, request.id));
     }
 }

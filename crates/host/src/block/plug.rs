@@ -52,9 +52,22 @@ pub(super) struct Plug {
 
 impl Plug {
     pub(super) fn new(settings: &Settings) -> Plug {
-        let Settings { plug, unplug_threshold, unplug_delay, clock, .. } = *settings;
+        let Settings {
+            plug,
+            unplug_threshold,
+            unplug_delay,
+            clock,
+            ..
+        } = *settings;
         let delay = clock.whole(unplug_delay);
-        Plug { kind: plug, threshold: unplug_threshold, delay, clock, due: None, held: 0 }
+        Plug {
+            kind: plug,
+            threshold: unplug_threshold,
+            delay,
+            clock,
+            due: None,
+            held: 0,
+        }
     }
 
     /// A request was added; it found `waiting` others in the elevator.

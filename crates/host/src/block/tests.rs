@@ -6,8 +6,8 @@ use crate::elevator::testing::{CAPACITY, ModelTracks, build, settings};
 use crate::elevator::{Elevator, REGISTRY};
 use fullstroke_contract::registry::find;
 use fullstroke_contract::{
-    Breakdown, Completion, Cx, Effect, Extent, Hints, Node, Operation, Out, Port, PriorityClass, Request,
-    RequestId, Status, Stripes,
+    Breakdown, Completion, Cx, Effect, Extent, Hints, Node, Operation, Out, Port, PriorityClass,
+    Request, RequestId, Status, Stripes,
 };
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
@@ -30,12 +30,20 @@ fn elevator(name: &str) -> Box<dyn Elevator> {
 }
 
 fn unplugged(queue_depth: u32) -> Settings {
-    Settings { plug: Plugging::None, ..settings(queue_depth) }
+    Settings {
+        plug: Plugging::None,
+        ..settings(queue_depth)
+    }
 }
 
 fn plugged_queue() -> Settings {
     let delay = Duration::from_millis(3);
-    Settings { plug: Plugging::Queue, unplug_threshold: 4, unplug_delay: delay, ..settings(8) }
+    Settings {
+        plug: Plugging::Queue,
+        unplug_threshold: 4,
+        unplug_delay: delay,
+        ..settings(8)
+    }
 }
 
 impl Trial {
@@ -45,7 +53,13 @@ impl Trial {
 
     fn over(name: &str, settings: Settings, stripes: Option<Box<dyn Stripes>>) -> Trial {
         let layer = BlockLayer::new(elevator(name), &settings, stripes);
-        Trial { layer, out: Out::new(), now: Time::ZERO, sent: Vec::new(), done: Vec::new() }
+        Trial {
+            layer,
+            out: Out::new(),
+            now: Time::ZERO,
+            sent: Vec::new(),
+            done: Vec::new(),
+        }
     }
 
     fn at(&mut self, now: Time) -> &mut Trial {
@@ -59,22 +73,49 @@ impl Trial {
     }
 
     fn submit(&mut self, id: u64, operation: Operation, start: u64, sectors: u64) -> &mut Trial {
-        let request = Request { operation, extent: Extent::new(start, sectors), ..Request::default() };
-        self.submit_request(Request { id: RequestId(id), origin: id, ..request })
+        let request = Request {
+            operation,
+            extent: Extent::new(start, sectors),
+            ..Request::default()
+        };
+        self.submit_request(Request {
+            id: RequestId(id),
+            origin: id,
+            ..request
+        })
     }
 
     fn submit_request(&mut self, request: Request) -> &mut Trial {
-        self.layer.submit(self.now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
+        self.layer.submit(
+            self.now,
+            Port::FIRST,
+            request,
+            &mut Cx::alone(&mut self.out),
+        );
         self.collect();
         self
     }
 
     /// The device completes what was sent as number `index`.
     fn complete(&mut self, index: usize, submitted: Time, status: Status) -> &mut Trial {
-        let breakdown = Breakdown { transfer: self.now.since(submitted), ..Breakdown::default() };
+        let breakdown = Breakdown {
+            transfer: self.now.since(submitted),
+            ..Breakdown::default()
+        };
         let id = self.sent[index].id;
-        let completion = Completion { id, submitted, finished: self.now, status, breakdown };
-        self.layer.completed(self.now, Port::FIRST, completion, &mut Cx::alone(&mut self.out));
+        let completion = Completion {
+            id,
+            submitted,
+            finished: self.now,
+            status,
+            breakdown,
+        };
+        self.layer.completed(
+            self.now,
+            Port::FIRST,
+            completion,
+            &mut Cx::alone(&mut self.out),
+        );
         self.collect();
         self
     }
@@ -94,7 +135,10 @@ impl Trial {
     }
 
     fn extents(&self) -> Vec<(u64, u64)> {
-        self.sent.iter().map(|request| (request.extent.start.0, request.extent.sectors.0)).collect()
+        self.sent
+            .iter()
+            .map(|request| (request.extent.start.0, request.extent.sectors.0))
+            .collect()
     }
 
     fn ids(&self) -> Vec<u64> {
@@ -117,16 +161,34 @@ fn a_merged_request_completes_each_part_with_its_own_time() {
     let responses: Vec<(u64, Duration, Duration)> = trial
         .done
         .iter()
-        .map(|done| (done.id.0, done.finished.since(done.submitted), done.breakdown.queue))
+        .map(|done| {
+            (
+                done.id.0,
+                done.finished.since(done.submitted),
+                done.breakdown.queue,
+            )
+        })
         .collect();
     let of = Duration::from_millis;
-    assert_eq!(responses, [(70, of(5), of(0)), (73, of(6), of(2)), (71, of(8), of(4)), (72, of(7), of(3))]);
+    assert_eq!(
+        responses,
+        [
+            (70, of(5), of(0)),
+            (73, of(6), of(2)),
+            (71, of(8), of(4)),
+            (72, of(7), of(3))
+        ]
+    );
 }
 
 #[test]
 fn two_waiting_requests_coalesce_when_a_third_closes_the_gap() {
     let mut trial = Trial::new("sstf", unplugged(1));
-    trial.submit(0, Read, 5000, 8).submit(1, Read, 100, 8).submit(2, Read, 116, 8).submit(3, Read, 108, 8);
+    trial
+        .submit(0, Read, 5000, 8)
+        .submit(1, Read, 100, 8)
+        .submit(2, Read, 116, 8)
+        .submit(3, Read, 108, 8);
     trial.at(ms(1)).complete(0, ms(0), Status::Done);
     assert_eq!(trial.extents(), [(5000, 8), (100, 24)]);
     trial.at(ms(2)).complete(1, ms(1), Status::Done);
@@ -136,17 +198,41 @@ fn two_waiting_requests_coalesce_when_a_third_closes_the_gap() {
 #[test]
 fn what_differs_in_kind_or_priority_is_not_merged() {
     let mut trial = Trial::new("sstf", unplugged(1));
-    trial.submit(0, Read, 5000, 8).submit(1, Read, 100, 8).submit(2, Write, 108, 8).submit(3, Discard, 92, 8);
-    let real_time = Hints { class: PriorityClass::RealTime, ..Hints::default() };
-    let forced = Hints { force_unit_access: true, ..Hints::default() };
+    trial
+        .submit(0, Read, 5000, 8)
+        .submit(1, Read, 100, 8)
+        .submit(2, Write, 108, 8)
+        .submit(3, Discard, 92, 8);
+    let real_time = Hints {
+        class: PriorityClass::RealTime,
+        ..Hints::default()
+    };
+    let forced = Hints {
+        force_unit_access: true,
+        ..Hints::default()
+    };
     for (id, operation, start, hints) in [(4, Read, 108, real_time), (5, Write, 116, forced)] {
-        let request = Request { id: RequestId(id), operation, hints, ..Request::default() };
-        trial.submit_request(Request { extent: Extent::new(start, 8), ..request });
+        let request = Request {
+            id: RequestId(id),
+            operation,
+            hints,
+            ..Request::default()
+        };
+        trial.submit_request(Request {
+            extent: Extent::new(start, 8),
+            ..request
+        });
     }
     for index in 0..6 {
-        trial.at(ms(index as u64 + 1)).complete(index, ms(index as u64), Status::Done);
+        trial
+            .at(ms(index as u64 + 1))
+            .complete(index, ms(index as u64), Status::Done);
     }
-    assert!(trial.extents().iter().all(|&(_, sectors)| sectors == 8), "{:?}", trial.extents());
+    assert!(
+        trial.extents().iter().all(|&(_, sectors)| sectors == 8),
+        "{:?}",
+        trial.extents()
+    );
 }
 
 #[test]
@@ -159,19 +245,37 @@ fn a_request_that_is_too_long_is_cut_and_completes_once() {
     assert!(trial.done.is_empty());
     trial.at(ms(3)).complete(2, ms(0), Status::Done);
     assert_eq!((trial.ids(), trial.done[0].status), (vec![7], Status::Lost));
-    assert_eq!((trial.done[0].submitted, trial.done[0].finished), (ms(0), ms(3)));
+    assert_eq!(
+        (trial.done[0].submitted, trial.done[0].finished),
+        (ms(0), ms(3))
+    );
 }
 
 #[test]
 fn merging_ends_at_the_longest_request_and_at_the_end_of_the_device() {
     let mut trial = Trial::new("noop", unplugged(1));
-    trial.submit(0, Read, 0, 8).submit(1, Read, 5000, 1020).submit(2, Read, 6020, 8);
+    trial
+        .submit(0, Read, 0, 8)
+        .submit(1, Read, 5000, 1020)
+        .submit(2, Read, 6020, 8);
     let end = CAPACITY.0;
-    trial.submit(3, Read, end - 8, 8).submit(4, Read, end, 8).submit(5, Read, end + 8, 1 << 40);
+    trial
+        .submit(3, Read, end - 8, 8)
+        .submit(4, Read, end, 8)
+        .submit(5, Read, end + 8, 1 << 40);
     for index in 0..6 {
-        trial.at(ms(index as u64 + 1)).complete(index, ms(index as u64), Status::Done);
+        trial
+            .at(ms(index as u64 + 1))
+            .complete(index, ms(index as u64), Status::Done);
     }
-    let expected = [(0, 8), (5000, 1020), (6020, 8), (end - 8, 8), (end, 8), (end + 8, 1 << 40)];
+    let expected = [
+        (0, 8),
+        (5000, 1020),
+        (6020, 8),
+        (end - 8, 8),
+        (end, 8),
+        (end + 8, 1 << 40),
+    ];
     assert_eq!(trial.extents(), expected);
 }
 
@@ -190,7 +294,10 @@ impl Stripes for Units {
 fn aligned(settings: Settings) -> Trial {
     let trial = Trial::new("noop", settings);
     let tracks = std::sync::Arc::new(Boundaries::of(&ModelTracks, "the model").unwrap());
-    Trial { layer: trial.layer.aligned_to(Some(tracks)), ..trial }
+    Trial {
+        layer: trial.layer.aligned_to(Some(tracks)),
+        ..trial
+    }
 }
 
 #[test]
@@ -199,20 +306,41 @@ fn requests_end_with_tracks_where_they_are_aligned() {
     trial.submit(0, Read, 900, 1300);
     assert_eq!(trial.extents(), [(900, 100), (1000, 1000), (2000, 200)]);
     let mut trial = aligned(unplugged(1));
-    trial.submit(0, Read, 5000, 8).submit(1, Read, 984, 8).submit(2, Read, 992, 8).submit(3, Read, 1000, 8);
+    trial
+        .submit(0, Read, 5000, 8)
+        .submit(1, Read, 984, 8)
+        .submit(2, Read, 992, 8)
+        .submit(3, Read, 1000, 8);
     for index in 0..3 {
-        trial.at(ms(index + 1)).complete(index as usize, ms(index), Status::Done);
+        trial
+            .at(ms(index + 1))
+            .complete(index as usize, ms(index), Status::Done);
     }
-    assert_eq!(trial.extents()[1..], [(984, 16), (1000, 8)], "none is merged across");
+    assert_eq!(
+        trial.extents()[1..],
+        [(984, 16), (1000, 8)],
+        "none is merged across"
+    );
 }
 
 #[test]
 fn the_end_of_a_track_pulls_the_plug() {
     let write = |trial: &mut Trial, id: u64, start: u64| {
-        let hints = Hints { synchronous: false, ..Hints::default() };
-        let request =
-            Request { operation: Write, extent: Extent::new(start, 8), hints, ..Request::default() };
-        trial.submit_request(Request { id: RequestId(id), origin: id, ..request });
+        let hints = Hints {
+            synchronous: false,
+            ..Hints::default()
+        };
+        let request = Request {
+            operation: Write,
+            extent: Extent::new(start, 8),
+            hints,
+            ..Request::default()
+        };
+        trial.submit_request(Request {
+            id: RequestId(id),
+            origin: id,
+            ..request
+        });
     };
     for (make, expected) in [
         (aligned as fn(Settings) -> Trial, vec![(984, 16)]),
@@ -228,13 +356,23 @@ fn the_end_of_a_track_pulls_the_plug() {
 
 #[test]
 fn stripe_aware_merging_keeps_units_apart() {
-    for (stripe_aware_merging, expected) in [(true, vec![(64, 64), (128, 64)]), (false, vec![(64, 128)])] {
-        let settings = Settings { stripe_aware_merging, ..unplugged(1) };
+    for (stripe_aware_merging, expected) in
+        [(true, vec![(64, 64), (128, 64)]), (false, vec![(64, 128)])]
+    {
+        let settings = Settings {
+            stripe_aware_merging,
+            ..unplugged(1)
+        };
         let mut trial = Trial::over("noop", settings, Some(Box::new(Units)));
         trial.submit(0, Read, 5000, 8);
-        trial.submit(1, Read, 64, 32).submit(2, Read, 96, 32).submit(3, Read, 128, 64);
+        trial
+            .submit(1, Read, 64, 32)
+            .submit(2, Read, 96, 32)
+            .submit(3, Read, 128, 64);
         for index in 0..=expected.len() {
-            trial.at(ms(index as u64 + 1)).complete(index, ms(index as u64), Status::Done);
+            trial
+                .at(ms(index as u64 + 1))
+                .complete(index, ms(index as u64), Status::Done);
         }
         assert_eq!(trial.extents()[1..], expected);
     }
@@ -242,14 +380,22 @@ fn stripe_aware_merging_keeps_units_apart() {
 
 #[test]
 fn submitters_wait_for_a_free_request_of_their_direction_in_order() {
-    let mut trial = Trial::new("fifo", Settings { nr_requests: 2, ..unplugged(1) });
+    let mut trial = Trial::new(
+        "fifo",
+        Settings {
+            nr_requests: 2,
+            ..unplugged(1)
+        },
+    );
     for id in 0..5 {
         trial.submit(id, Read, id * 1000, 8);
     }
     trial.submit(5, Write, 90_000, 8);
     assert_eq!(trial.layer.gauge().queue_length, 6);
     for index in 0..6 {
-        trial.at(ms(index as u64 + 1)).complete(index, ms(index as u64), Status::Done);
+        trial
+            .at(ms(index as u64 + 1))
+            .complete(index, ms(index as u64), Status::Done);
     }
     // The write found a free request of its own; the reads 2 to 4 did not.
     assert_eq!(trial.ids(), [0, 1, 5, 2, 3, 4]);
@@ -258,8 +404,18 @@ fn submitters_wait_for_a_free_request_of_their_direction_in_order() {
 
 #[test]
 fn a_waiting_submitter_is_let_in_by_a_merge_that_it_fits() {
-    let mut trial = Trial::new("noop", Settings { nr_requests: 2, ..unplugged(1) });
-    trial.submit(0, Read, 5000, 8).submit(1, Read, 100, 8).submit(2, Read, 9000, 8).submit(3, Read, 9008, 8);
+    let mut trial = Trial::new(
+        "noop",
+        Settings {
+            nr_requests: 2,
+            ..unplugged(1)
+        },
+    );
+    trial
+        .submit(0, Read, 5000, 8)
+        .submit(1, Read, 100, 8)
+        .submit(2, Read, 9000, 8)
+        .submit(3, Read, 9008, 8);
     trial.at(ms(1)).complete(0, ms(0), Status::Done);
     // Request 2 has taken what 0 left free; 3, behind it, has joined it.
     trial.at(ms(2)).complete(1, ms(1), Status::Done);
@@ -269,7 +425,11 @@ fn a_waiting_submitter_is_let_in_by_a_merge_that_it_fits() {
 #[test]
 fn a_flush_drains_and_nothing_passes_it() {
     let mut trial = Trial::new("sstf", unplugged(4));
-    trial.submit(0, Write, 0, 8).submit(1, Write, 5000, 8).submit(2, Flush, 0, 0).submit(3, Read, 64, 8);
+    trial
+        .submit(0, Write, 0, 8)
+        .submit(1, Write, 5000, 8)
+        .submit(2, Flush, 0, 0)
+        .submit(3, Read, 64, 8);
     assert_eq!(trial.sent.len(), 2);
     trial.at(ms(1)).complete(1, ms(0), Status::Done);
     assert_eq!(trial.sent.len(), 2);
@@ -283,20 +443,36 @@ fn a_flush_drains_and_nothing_passes_it() {
 }
 
 fn sequence(queue_depth: u32) -> Settings {
-    Settings { flush: Flushing::Sequence, ..unplugged(queue_depth) }
+    Settings {
+        flush: Flushing::Sequence,
+        ..unplugged(queue_depth)
+    }
 }
 
 /// A write that must be on the medium when it completes.
 fn forced(id: u64, start: u64, sectors: u64) -> Request {
-    let hints = Hints { force_unit_access: true, ..Hints::default() };
+    let hints = Hints {
+        force_unit_access: true,
+        ..Hints::default()
+    };
     let extent = Extent::new(start, sectors);
-    Request { id: RequestId(id), origin: id, operation: Write, extent, hints, ..Request::default() }
+    Request {
+        id: RequestId(id),
+        origin: id,
+        operation: Write,
+        extent,
+        hints,
+        ..Request::default()
+    }
 }
 
 #[test]
 fn a_flush_of_today_makes_nobody_wait() {
     let mut trial = Trial::new("sstf", sequence(4));
-    trial.submit(0, Write, 0, 8).submit(1, Flush, 0, 0).submit(2, Read, 64, 8);
+    trial
+        .submit(0, Write, 0, 8)
+        .submit(1, Flush, 0, 0)
+        .submit(2, Read, 64, 8);
     let operations: Vec<Operation> = trial.sent.iter().map(|request| request.operation).collect();
     assert_eq!(operations, [Write, Flush, Read]);
     trial.at(ms(1)).complete(2, ms(0), Status::Done);
@@ -308,7 +484,11 @@ fn a_flush_of_today_makes_nobody_wait() {
 #[test]
 fn what_stops_the_platters_passes_the_elevator_by() {
     let mut trial = Trial::new("noop", unplugged(1));
-    trial.submit(0, Read, 0, 8).submit(1, Read, 64, 8).submit(2, Standby, 0, 0).submit(3, Start, 0, 0);
+    trial
+        .submit(0, Read, 0, 8)
+        .submit(1, Read, 64, 8)
+        .submit(2, Standby, 0, 0)
+        .submit(3, Start, 0, 0);
     let operations: Vec<Operation> = trial.sent.iter().map(|request| request.operation).collect();
     assert_eq!(operations, [Read, Standby, Start]);
     trial.at(ms(1)).complete(2, ms(0), Status::Done);
@@ -316,7 +496,10 @@ fn what_stops_the_platters_passes_the_elevator_by() {
     assert_eq!(trial.sent.len(), 3, "the read is still with the device");
     trial.at(ms(3)).complete(0, ms(0), Status::Done);
     trial.at(ms(4)).complete(3, ms(3), Status::Done);
-    assert_eq!((trial.ids(), trial.layer.gauge().queue_length), (vec![3, 2, 0, 1], 0));
+    assert_eq!(
+        (trial.ids(), trial.layer.gauge().queue_length),
+        (vec![3, 2, 0, 1], 0)
+    );
 }
 
 #[test]
@@ -330,21 +513,47 @@ fn flushes_that_wait_for_another_become_one() {
     assert_eq!((trial.sent.len(), trial.ids()), (2, vec![0]));
     trial.at(ms(7)).complete(1, ms(3), Status::Lost);
     assert_eq!((trial.sent.len(), trial.ids()), (2, vec![0, 1, 2]));
-    let ends: Vec<(Duration, Status)> =
-        trial.done.iter().map(|done| (done.breakdown.queue, done.status)).collect();
+    let ends: Vec<(Duration, Status)> = trial
+        .done
+        .iter()
+        .map(|done| (done.breakdown.queue, done.status))
+        .collect();
     let of = Duration::from_millis;
-    assert_eq!(ends, [(of(0), Status::Done), (of(2), Status::Lost), (of(1), Status::Lost)]);
+    assert_eq!(
+        ends,
+        [
+            (of(0), Status::Done),
+            (of(2), Status::Lost),
+            (of(1), Status::Lost)
+        ]
+    );
     assert_eq!(trial.layer.gauge().queue_length, 0);
 }
 
 #[test]
 fn a_flush_counts_in_the_depth_and_goes_before_what_waits() {
     for flush in [Flushing::Sequence, Flushing::Drain] {
-        let mut trial = Trial::new("noop", Settings { flush, ..unplugged(1) });
-        trial.submit(0, Read, 5000, 8).submit(1, Read, 100, 8).submit(2, Flush, 0, 0);
+        let mut trial = Trial::new(
+            "noop",
+            Settings {
+                flush,
+                ..unplugged(1)
+            },
+        );
+        trial
+            .submit(0, Read, 5000, 8)
+            .submit(1, Read, 100, 8)
+            .submit(2, Flush, 0, 0);
         assert_eq!(trial.sent.len(), 1);
         trial.at(ms(1)).complete(0, ms(0), Status::Done);
-        assert_eq!(trial.sent[1].operation, if flush == Flushing::Drain { Read } else { Flush });
+        assert_eq!(
+            trial.sent[1].operation,
+            if flush == Flushing::Drain {
+                Read
+            } else {
+                Flush
+            }
+        );
         trial.at(ms(2)).complete(1, ms(1), Status::Done);
         trial.at(ms(3)).complete(2, ms(2), Status::Done);
         assert_eq!((trial.sent.len(), trial.done.len()), (3, 3));
@@ -353,8 +562,18 @@ fn a_flush_counts_in_the_depth_and_goes_before_what_waits() {
 
 #[test]
 fn a_flush_takes_one_of_the_requests_and_gives_it_back() {
-    let mut trial = Trial::new("noop", Settings { nr_requests: 1, ..sequence(4) });
-    trial.submit(0, Flush, 0, 0).submit(1, Write, 0, 8).submit(2, Flush, 0, 0).submit(3, Read, 100, 8);
+    let mut trial = Trial::new(
+        "noop",
+        Settings {
+            nr_requests: 1,
+            ..sequence(4)
+        },
+    );
+    trial
+        .submit(0, Flush, 0, 0)
+        .submit(1, Write, 0, 8)
+        .submit(2, Flush, 0, 0)
+        .submit(3, Read, 100, 8);
     assert_eq!(trial.sent.len(), 2, "the flush and the read");
     trial.at(ms(1)).complete(0, ms(0), Status::Done);
     trial.at(ms(2)).complete(2, ms(1), Status::Done);
@@ -370,12 +589,29 @@ fn a_forced_write_is_the_devices_or_a_write_and_a_flush() {
     trial.at(ms(1)).complete(0, ms(0), Status::Done);
     assert_eq!((trial.sent.len(), trial.ids()), (1, vec![0]));
 
-    let mut trial = Trial::new("noop", Settings { fua: false, ..sequence(4) });
-    trial.submit_request(forced(0, 0, 1100)).submit_request(forced(1, 5000, 8));
-    assert!(trial.sent.iter().all(|request| !request.hints.force_unit_access));
+    let mut trial = Trial::new(
+        "noop",
+        Settings {
+            fua: false,
+            ..sequence(4)
+        },
+    );
+    trial
+        .submit_request(forced(0, 0, 1100))
+        .submit_request(forced(1, 5000, 8));
+    assert!(
+        trial
+            .sent
+            .iter()
+            .all(|request| !request.hints.force_unit_access)
+    );
     trial.at(ms(1)).complete(0, ms(0), Status::Done);
     trial.at(ms(2)).complete(1, ms(0), Status::Done);
-    assert_eq!(trial.sent.len(), 3, "the flush waits for the other forced write, to serve both");
+    assert_eq!(
+        trial.sent.len(),
+        3,
+        "the flush waits for the other forced write, to serve both"
+    );
     trial.at(ms(3)).complete(2, ms(0), Status::Done);
     assert_eq!(trial.sent[3].operation, Flush);
     assert!(trial.done.is_empty());
@@ -386,7 +622,13 @@ fn a_forced_write_is_the_devices_or_a_write_and_a_flush() {
 
 #[test]
 fn a_flush_waits_five_seconds_for_forced_writes_and_no_longer() {
-    let mut trial = Trial::new("noop", Settings { fua: false, ..sequence(4) });
+    let mut trial = Trial::new(
+        "noop",
+        Settings {
+            fua: false,
+            ..sequence(4)
+        },
+    );
     trial.submit_request(forced(0, 0, 8)).submit(1, Flush, 0, 0);
     assert_eq!(trial.sent.len(), 1);
     trial.at(ms(5001)).submit(2, Read, 100, 8);
@@ -395,11 +637,22 @@ fn a_flush_waits_five_seconds_for_forced_writes_and_no_longer() {
 
 #[test]
 fn a_queue_plug_waits_for_the_threshold_or_the_delay() {
-    let asynchronous = Hints { synchronous: false, ..Hints::default() };
+    let asynchronous = Hints {
+        synchronous: false,
+        ..Hints::default()
+    };
     let write = |trial: &mut Trial, id: u64| {
         let extent = Extent::new(id * 1000, 8);
-        let request = Request { operation: Write, extent, hints: asynchronous, ..Request::default() };
-        trial.submit_request(Request { id: RequestId(id), ..request });
+        let request = Request {
+            operation: Write,
+            extent,
+            hints: asynchronous,
+            ..Request::default()
+        };
+        trial.submit_request(Request {
+            id: RequestId(id),
+            ..request
+        });
     };
     let mut trial = Trial::new("noop", plugged_queue());
     (0..3).for_each(|id| write(&mut trial, id));
@@ -416,7 +669,13 @@ fn a_queue_plug_waits_for_the_threshold_or_the_delay() {
 
     // 3 ms are one tick of 4 ms.
     let clock = Clock::new(Some(250)).unwrap();
-    let mut trial = Trial::new("noop", Settings { clock, ..plugged_queue() });
+    let mut trial = Trial::new(
+        "noop",
+        Settings {
+            clock,
+            ..plugged_queue()
+        },
+    );
     trial.at(ms(7));
     write(&mut trial, 0);
     assert_eq!(trial.layer.next_wake().at(), ms(8));
@@ -424,7 +683,13 @@ fn a_queue_plug_waits_for_the_threshold_or_the_delay() {
 
 #[test]
 fn a_submitter_that_must_wait_pulls_the_plug() {
-    let mut trial = Trial::new("fifo", Settings { nr_requests: 2, ..settings(8) });
+    let mut trial = Trial::new(
+        "fifo",
+        Settings {
+            nr_requests: 2,
+            ..settings(8)
+        },
+    );
     trial.submit(0, Read, 100, 8).submit(1, Read, 200, 8);
     assert_eq!(trial.sent.len(), 0);
     trial.submit(2, Read, 300, 8);
@@ -442,13 +707,27 @@ fn who_waits_pulls_the_queue_plug_when_all_of_the_instant_is_there() {
 
 #[test]
 fn a_task_plug_holds_what_comes_in_one_go() {
-    let mut trial = Trial::new("noop", Settings { unplug_threshold: 3, ..settings(8) });
+    let mut trial = Trial::new(
+        "noop",
+        Settings {
+            unplug_threshold: 3,
+            ..settings(8)
+        },
+    );
     trial.submit(0, Write, 100, 8).submit(1, Write, 108, 8);
     assert_eq!(trial.sent.len(), 0);
     trial.at(ms(0));
     assert_eq!(trial.extents(), [(100, 16)]);
-    trial.at(ms(1)).submit(2, Write, 1000, 8).submit(3, Write, 2000, 8).submit(4, Write, 3000, 8);
-    assert_eq!(trial.sent.len(), 4, "as many as the threshold are not held back");
+    trial
+        .at(ms(1))
+        .submit(2, Write, 1000, 8)
+        .submit(3, Write, 2000, 8)
+        .submit(4, Write, 3000, 8);
+    assert_eq!(
+        trial.sent.len(),
+        4,
+        "as many as the threshold are not held back"
+    );
 }
 
 #[test]
@@ -456,10 +735,22 @@ fn hints_of_parts_are_joined() {
     let mut trial = Trial::new("noop", unplugged(1));
     trial.submit(0, Read, 0, 8);
     for (id, start, stripe) in [(1, 100, Some(4)), (2, 108, Some(5))] {
-        let hints = Hints { stripe, process: id, ..Hints::default() };
+        let hints = Hints {
+            stripe,
+            process: id,
+            ..Hints::default()
+        };
         let extent = Extent::new(start, 8);
-        let request = Request { extent, hints, origin: u64::from(id) + 10, ..Request::default() };
-        trial.submit_request(Request { id: RequestId(u64::from(id)), ..request });
+        let request = Request {
+            extent,
+            hints,
+            origin: u64::from(id) + 10,
+            ..Request::default()
+        };
+        trial.submit_request(Request {
+            id: RequestId(u64::from(id)),
+            ..request
+        });
     }
     trial.at(ms(1)).complete(0, ms(0), Status::Done);
     let sent = trial.sent[1];

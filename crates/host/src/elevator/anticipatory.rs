@@ -38,8 +38,7 @@ use serde::Deserialize;
 pub(super) use tests::tunables;
 use waiting::Waiting;
 
-pub(super) const SUMMARY: &str =
-    "Linux 2.6.24's anticipatory: batches of time, with pauses for the process that was served last";
+pub(super) const SUMMARY: &str = "Linux 2.6.24's anticipatory: batches of time, with pauses for the process that was served last";
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -164,8 +163,14 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
     Ok(Box::new(Anticipatory {
         config,
         // `MAXBACK` and `BACK_PENALTY`.
-        back_seek: BackSeek { sectors_max: config.back_seek_max.0 / 512, penalty: 2 },
-        waiting: [Waiting::new(config.write_expire), Waiting::new(config.read_expire)],
+        back_seek: BackSeek {
+            sectors_max: config.back_seek_max.0 / 512,
+            penalty: 2,
+        },
+        waiting: [
+            Waiting::new(config.write_expire),
+            Waiting::new(config.read_expire),
+        ],
         forest: Forest::default(),
         links: Fifos::default(),
         places: Vec::new(),
@@ -191,7 +196,9 @@ impl Anticipatory {
     /// The arm that serves a request: without `per_member_anticipation` there
     /// is one.
     fn arm_of(&mut self, slot: u32, context: &Context<'_>) -> u32 {
-        let arm = context.member_of(context.requests[slot].extent.start).unwrap_or(0);
+        let arm = context
+            .member_of(context.requests[slot].extent.start)
+            .unwrap_or(0);
         if self.arms.len() <= arm as usize {
             self.arms.resize(arm as usize + 1, Arm::default());
         }
@@ -203,7 +210,11 @@ impl Anticipatory {
     fn holds(&mut self, now: Time, arm: u32, candidate: Option<&Queued>) -> bool {
         let arm = &mut self.arms[arm as usize];
         if !arm.waits() && arm.should_wait(now, candidate, &self.config, &mut self.processes) {
-            arm.wait = if arm.completed { Wait::Next } else { Wait::Completion };
+            arm.wait = if arm.completed {
+                Wait::Next
+            } else {
+                Wait::Completion
+            };
         }
         arm.waits()
     }
@@ -222,8 +233,14 @@ impl Anticipatory {
             }
         }
         let Some(cheapest) = self.cheapest(SYNC) else {
-            let held = (0..self.arms.len() as u32).filter(|&arm| self.holds(now, arm, None)).count();
-            return if held > 0 { Choice::Hold } else { Choice::Nothing };
+            let held = (0..self.arms.len() as u32)
+                .filter(|&arm| self.holds(now, arm, None))
+                .count();
+            return if held > 0 {
+                Choice::Hold
+            } else {
+                Choice::Nothing
+            };
         };
         // With one arm the first answer is the answer. With several, holding
         // one back is no reason to leave the others idle.
@@ -235,7 +252,10 @@ impl Anticipatory {
             }
             candidate = match self.forest.next(candidate) {
                 Some(next) => next,
-                None => self.forest.first(&self.waiting[SYNC].sorted).unwrap_or(cheapest),
+                None => self
+                    .forest
+                    .first(&self.waiting[SYNC].sorted)
+                    .unwrap_or(cheapest),
             };
             if context.stripes.is_none() || candidate == cheapest {
                 return Choice::Hold;
@@ -253,7 +273,8 @@ impl Anticipatory {
         if self.batch.kind == SYNC && self.config.antic_expire > Duration::ZERO {
             return self.anticipate(now, context);
         }
-        self.cheapest(self.batch.kind).map_or(Choice::Nothing, Choice::Send)
+        self.cheapest(self.batch.kind)
+            .map_or(Choice::Nothing, Choice::Send)
     }
 
     /// Begins a batch: of the other kind, if both wait. Its first request is the
@@ -279,7 +300,11 @@ impl Anticipatory {
         place.arm = arm;
         let process = (kind == SYNC).then_some(place.process);
         self.processes[place.process].waiting -= 1;
-        self.arms[arm as usize] = Arm { process, here: end, ..Arm::default() };
+        self.arms[arm as usize] = Arm {
+            process,
+            here: end,
+            ..Arm::default()
+        };
         self.batch.sent(kind);
         self.waiting[kind].remove(slot, &mut self.forest, &mut self.links);
         self.waiting[kind].here = end;
@@ -290,7 +315,9 @@ impl Anticipatory {
     /// What is waited for may have come: `as_update_rq`.
     fn interrupt(&mut self, now: Time, request: &Queued) {
         for arm in &mut self.arms {
-            if arm.waits() && !arm.should_wait(now, Some(request), &self.config, &mut self.processes) {
+            if arm.waits()
+                && !arm.should_wait(now, Some(request), &self.config, &mut self.processes)
+            {
                 arm.wait = Wait::Over;
             }
         }
@@ -315,7 +342,15 @@ impl Elevator for Anticipatory {
         self.interrupt(now, request);
     }
 
-    fn grown(&mut self, _: Time, slot: u32, join: Join, _: &Queued, _: &Queued, requests: &Requests) {
+    fn grown(
+        &mut self,
+        _: Time,
+        slot: u32,
+        join: Join,
+        _: &Queued,
+        _: &Queued,
+        requests: &Requests,
+    ) {
         if join == Join::Front {
             let request = &requests[slot];
             self.waiting[usize::from(request.synchronous)].moved(slot, request, &mut self.forest);
@@ -389,7 +424,10 @@ impl Elevator for Anticipatory {
 
     fn next_wake(&self) -> Time {
         let pauses = self.arms.iter().filter(|arm| arm.wait == Wait::Next);
-        pauses.map(|arm| arm.since + self.config.antic_expire).min().unwrap_or(Time::NEVER)
+        pauses
+            .map(|arm| arm.since + self.config.antic_expire)
+            .min()
+            .unwrap_or(Time::NEVER)
     }
 
     fn anticipates(&self) -> bool {

@@ -38,7 +38,9 @@ impl BackSeek {
     pub(super) fn cost(&self, here: u64, address: u64) -> u64 {
         match address.checked_sub(here) {
             Some(onwards) => onwards,
-            None if here - address <= self.sectors_max => (here - address).saturating_mul(self.penalty),
+            None if here - address <= self.sectors_max => {
+                (here - address).saturating_mul(self.penalty)
+            }
             None => FURTHER + address,
         }
     }

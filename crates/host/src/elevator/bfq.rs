@@ -54,8 +54,7 @@ use rate::PeakRate;
 use service::Service;
 use std::collections::BTreeMap;
 
-pub(super) const SUMMARY: &str =
-    "today's bfq: sectors in proportion to weight, budget by budget; favours who starts or paces itself";
+pub(super) const SUMMARY: &str = "today's bfq: sectors in proportion to weight, budget by budget; favours who starts or paces itself";
 
 /// Budgets are of so many sectors before the device has been measured:
 /// `bfq_default_max_budget`.
@@ -112,7 +111,11 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
         queueing: Queueing::default(),
         injection: Injection::default(),
         rate: PeakRate::default(),
-        budget_max: if config.max_budget == 0 { BUDGET_MAX } else { config.max_budget },
+        budget_max: if config.max_budget == 0 {
+            BUDGET_MAX
+        } else {
+            config.max_budget
+        },
         budgets_assigned: 0,
         position: 0,
         last_completion: Time::ZERO,
@@ -154,7 +157,12 @@ impl Bfq {
     /// oldest if it is old enough, else the cheapest (`bfq_find_next_rq`,
     /// `bfq_check_fifo`).
     fn after(&mut self, now: Time, queue: u32, slot: u32) -> Option<u32> {
-        let Queue { sorted, arrived, looked_at_age, .. } = &mut self.queues[queue as usize];
+        let Queue {
+            sorted,
+            arrived,
+            looked_at_age,
+            ..
+        } = &mut self.queues[queue as usize];
         if !std::mem::replace(looked_at_age, true) {
             let aged = |&oldest: &u32| oldest != slot && self.deadlines[oldest as usize] <= now;
             if let Some(oldest) = arrived.front().filter(aged) {
@@ -225,13 +233,22 @@ impl Elevator for Bfq {
         self.arrive(now, slot, requests);
     }
 
-    fn grown(&mut self, _: Time, slot: u32, join: Join, _: &Queued, arrival: &Queued, requests: &Requests) {
+    fn grown(
+        &mut self,
+        _: Time,
+        slot: u32,
+        join: Join,
+        _: &Queued,
+        arrival: &Queued,
+        requests: &Requests,
+    ) {
         let queue = self.holders[slot as usize];
         let held = &mut self.queues[queue as usize];
         held.habits.position = arrival.extent.end().0;
         if join == Join::Front {
             self.forest.remove(&mut held.sorted, slot);
-            self.forest.insert(&mut held.sorted, requests[slot].extent.start.0, slot);
+            self.forest
+                .insert(&mut held.sorted, requests[slot].extent.start.0, slot);
             self.consider_next(queue, slot, requests);
         }
     }
@@ -258,7 +275,9 @@ impl Elevator for Bfq {
         if self.config.strict_guarantees && self.in_driver > 0 {
             return None;
         }
-        let queue = self.select(now, context.requests).or_else(|| self.inject(now, context))?;
+        let queue = self
+            .select(now, context.requests)
+            .or_else(|| self.inject(now, context))?;
         self.send_from(now, queue, context.requests)
     }
 

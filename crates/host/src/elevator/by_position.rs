@@ -21,7 +21,8 @@ pub(super) type Neighbour = (u64, u32);
 
 impl ByPosition {
     pub(super) fn add(&mut self, slot: u32, requests: &Requests) {
-        self.forest.insert(&mut self.tree, requests[slot].extent.start.0, slot);
+        self.forest
+            .insert(&mut self.tree, requests[slot].extent.start.0, slot);
     }
 
     /// A front join has moved the start.
@@ -62,17 +63,23 @@ impl ByPosition {
         requests: &Requests,
         distance: impl Fn(u64, u64) -> u64,
     ) -> Option<u32> {
-        weight.cheapest(&self.forest, &self.tree, requests, |key| distance(self.here, key))
+        weight.cheapest(&self.forest, &self.tree, requests, |key| {
+            distance(self.here, key)
+        })
     }
 
     /// The nearest request that begins here or further on.
     pub(super) fn ahead(&self) -> Option<Neighbour> {
-        self.forest.at_or_after(&self.tree, self.here).map(|slot| self.with_distance(slot))
+        self.forest
+            .at_or_after(&self.tree, self.here)
+            .map(|slot| self.with_distance(slot))
     }
 
     /// The nearest request that begins before here.
     pub(super) fn behind(&self) -> Option<Neighbour> {
-        self.forest.before(&self.tree, self.here).map(|slot| self.with_distance(slot))
+        self.forest
+            .before(&self.tree, self.here)
+            .map(|slot| self.with_distance(slot))
     }
 
     fn with_distance(&self, slot: u32) -> Neighbour {
@@ -106,14 +113,20 @@ pub(super) struct Positional<C> {
 
 impl<C: Choice> Positional<C> {
     pub(super) fn new(weight: Option<QueueWeight>) -> Positional<C> {
-        Positional { weight, ..Positional::default() }
+        Positional {
+            weight,
+            ..Positional::default()
+        }
     }
 
     fn choose(&mut self, requests: &Requests) -> Option<u32> {
-        let Some(weight) = self.weight else { return self.choice.choose(&self.waiting) };
+        let Some(weight) = self.weight else {
+            return self.choice.choose(&self.waiting);
+        };
         let distance = |here, address| self.choice.distance(here, address);
         let slot = self.waiting.cheapest(weight, requests, distance)?;
-        self.choice.went(requests[slot].extent.start < self.waiting.here());
+        self.choice
+            .went(requests[slot].extent.start < self.waiting.here());
         Some(slot)
     }
 }
@@ -123,7 +136,15 @@ impl<C: Choice> Elevator for Positional<C> {
         self.waiting.add(slot, requests);
     }
 
-    fn grown(&mut self, _: Time, slot: u32, join: Join, _: &Queued, _: &Queued, requests: &Requests) {
+    fn grown(
+        &mut self,
+        _: Time,
+        slot: u32,
+        join: Join,
+        _: &Queued,
+        _: &Queued,
+        requests: &Requests,
+    ) {
         self.waiting.grown(slot, join, requests);
     }
 

@@ -21,7 +21,10 @@ impl Choice for CircularScan {
     const STARVES: bool = false;
 
     fn choose(&mut self, waiting: &ByPosition) -> Option<u32> {
-        waiting.ahead().map(|(_, slot)| slot).or_else(|| waiting.lowest())
+        waiting
+            .ahead()
+            .map(|(_, slot)| slot)
+            .or_else(|| waiting.lowest())
     }
 
     fn distance(&self, here: u64, address: u64) -> u64 {
@@ -40,6 +43,9 @@ mod tests {
 
     #[test]
     fn it_returns_to_the_lowest() {
-        assert_eq!(order("c-scan", "{}", &[500, 90, 10, 120, 1300], 100), [120, 500, 1300, 10, 90]);
+        assert_eq!(
+            order("c-scan", "{}", &[500, 90, 10, 120, 1300], 100),
+            [120, 500, 1300, 10, 90]
+        );
     }
 }

@@ -144,7 +144,10 @@ impl Config {
 
     fn check(&self) -> Result<(), ConfigError> {
         let refuse = |key, found, expected: &str| {
-            Err(ConfigError::new(key, format!("found {found}; expected {expected}")))
+            Err(ConfigError::new(
+                key,
+                format!("found {found}; expected {expected}"),
+            ))
         };
         for (key, value) in [
             ("quantum", self.quantum),
@@ -155,9 +158,16 @@ impl Config {
                 return refuse(key, "0", "at least 1");
             }
         }
-        for (key, value) in [("slice_sync", self.slice_sync), ("slice_async", self.slice_async)] {
+        for (key, value) in [
+            ("slice_sync", self.slice_sync),
+            ("slice_async", self.slice_async),
+        ] {
             if value < Duration::from_micros(1) {
-                return refuse(key, &value.to_string(), "a slice of at least 1us, as \"100ms\"");
+                return refuse(
+                    key,
+                    &value.to_string(),
+                    "a slice of at least 1us, as \"100ms\"",
+                );
             }
         }
         Ok(())
@@ -216,14 +226,20 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
     let penalty = u64::from(config.back_seek_penalty);
     Ok(Box::new(Cfq {
         config,
-        back_seek: BackSeek { sectors_max: config.back_seek_max.0 / 512, penalty },
+        back_seek: BackSeek {
+            sectors_max: config.back_seek_max.0 / 512,
+            penalty,
+        },
         queue_weight: QueueWeight::checked(config.queue_weight)?,
         queues: Queues::default(),
         slices: Slices::new(&config, site.clock),
         list: DispatchList::default(),
         places: Vec::new(),
         clock: site.clock,
-        queueing: Queueing { detected, with_device: 0 },
+        queueing: Queueing {
+            detected,
+            with_device: 0,
+        },
         synchronous_in_flight: 0,
         here: 0,
     }))
@@ -239,7 +255,11 @@ impl Cfq {
             let turn = &self.queues[queue];
             let idle_class = turn.class == PriorityClass::Idle;
             let most = if idle_class { 1 } else { self.config.quantum };
-            let enough = if self.queues.busy() > 1 { most } else { most.saturating_mul(4) };
+            let enough = if self.queues.busy() > 1 {
+                most
+            } else {
+                most.saturating_mul(4)
+            };
             if turn.in_flight >= enough || self.must_wait_for_synchronous(queue) {
                 return;
             }
@@ -260,7 +280,9 @@ impl Cfq {
 
     /// `cfq_prio_to_maxrq`: by number, for a write cache takes them in no time.
     fn asynchronous_most(&self, level: u8) -> u32 {
-        self.config.slice_async_rq.saturating_mul(2 * (8 - u32::from(level)))
+        self.config
+            .slice_async_rq
+            .saturating_mul(2 * (8 - u32::from(level)))
     }
 
     /// Chooses up to `most` requests of one queue; says how many.
@@ -268,7 +290,9 @@ impl Cfq {
         self.slices.stop_idling();
         let mut sent = 0;
         while sent < most {
-            let Some(slot) = self.next_of(now, queue, requests) else { break };
+            let Some(slot) = self.next_of(now, queue, requests) else {
+                break;
+            };
             self.slices.sent_for(self.places[slot as usize].process);
             self.choose(slot, queue, requests);
             sent += 1;
@@ -281,20 +305,28 @@ impl Cfq {
     /// slice only, or a queue that is late would go in order of arrival for good.
     fn next_of(&mut self, now: Time, queue: u32, requests: &Requests) -> Option<u32> {
         let turn = &self.queues[queue];
-        let expiry =
-            if turn.synchronous { self.config.fifo_expire_sync } else { self.config.fifo_expire_async };
-        let oldest = turn.arrived.front().filter(|&slot| requests[slot].queued + expiry <= now);
+        let expiry = if turn.synchronous {
+            self.config.fifo_expire_sync
+        } else {
+            self.config.fifo_expire_async
+        };
+        let oldest = turn
+            .arrived
+            .front()
+            .filter(|&slot| requests[slot].queued + expiry <= now);
         let first = self.slices.begins();
-        oldest.filter(|_| first).or_else(|| self.cheapest(queue, requests))
+        oldest
+            .filter(|_| first)
+            .or_else(|| self.cheapest(queue, requests))
     }
 
     fn cheapest(&self, queue: u32, requests: &Requests) -> Option<u32> {
         let (forest, tree) = (&self.queues.sorted, &self.queues[queue].sorted);
         match self.queue_weight {
             None => self.back_seek.cheapest(forest, tree, self.here),
-            Some(weight) => {
-                weight.cheapest(forest, tree, requests, |address| self.back_seek.cost(self.here, address))
-            }
+            Some(weight) => weight.cheapest(forest, tree, requests, |address| {
+                self.back_seek.cost(self.here, address)
+            }),
         }
     }
 
@@ -304,7 +336,8 @@ impl Cfq {
         self.queues[queue].in_flight += 1;
         self.synchronous_in_flight += u32::from(self.queues[queue].synchronous);
         let request = &requests[slot];
-        self.list.push(slot, request.extent.start.0, request.writes());
+        self.list
+            .push(slot, request.extent.start.0, request.writes());
     }
 
     /// While a slice waits for its process at one member: a request of another
@@ -314,7 +347,8 @@ impl Cfq {
         let member = context.member_of(fullstroke_units::Lbn(held))?;
         let elsewhere = |queue: u32| {
             let turn = &self.queues[queue];
-            let may = turn.in_flight < self.config.quantum && !self.must_wait_for_synchronous(queue);
+            let may =
+                turn.in_flight < self.config.quantum && !self.must_wait_for_synchronous(queue);
             let slot = self.cheapest(queue, context.requests).filter(|_| may)?;
             let other = context.member_of(context.requests[slot].extent.start)?;
             (other != member).then_some((slot, queue))
@@ -349,7 +383,12 @@ impl Cfq {
 impl Elevator for Cfq {
     /// Within one queue (`cfq_allow_merge`), and not on the way to the device.
     fn may_join(&self, kept: &Queued, other: &Queued, join: Join) -> bool {
-        let queue = |request: &Queued| (request.synchronous, request.synchronous.then_some(request.process));
+        let queue = |request: &Queued| {
+            (
+                request.synchronous,
+                request.synchronous.then_some(request.process),
+            )
+        };
         queue(kept) == queue(other)
             && !self.list.holds(kept.extent.start.0)
             && (join != Join::Coalesce || !self.list.holds(other.extent.start.0))
@@ -373,9 +412,18 @@ impl Elevator for Cfq {
         self.slices.arrived(now, queue, distance, &mut self.queues);
     }
 
-    fn grown(&mut self, _: Time, slot: u32, join: Join, _: &Queued, _: &Queued, requests: &Requests) {
+    fn grown(
+        &mut self,
+        _: Time,
+        slot: u32,
+        join: Join,
+        _: &Queued,
+        _: &Queued,
+        requests: &Requests,
+    ) {
         if join == Join::Front {
-            self.queues.moved(slot, self.places[slot as usize].queue, &requests[slot]);
+            self.queues
+                .moved(slot, self.places[slot as usize].queue, &requests[slot]);
         }
     }
 

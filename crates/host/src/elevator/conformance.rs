@@ -15,7 +15,10 @@ const EXAMPLE: Entry<Maker> = Entry {
     name: "lcfs",
     summary: worked_example::SUMMARY,
     schema: schema_of::<worked_example::Config>,
-    build: Maker { build: worked_example::build, flush: Flushing::Sequence },
+    build: Maker {
+        build: worked_example::build,
+        flush: Flushing::Sequence,
+    },
 };
 
 fn every() -> impl Iterator<Item = &'static Entry<Maker>> {
@@ -29,10 +32,23 @@ fn classes() -> impl Strategy<Value = PriorityClass> {
 
 /// Processes whose requests often touch each other.
 fn processes() -> impl Strategy<Value = Vec<Process>> {
-    let shape = (0u64..6, prop::sample::select(vec![-8i64, 0, 8, 16, 2000]), 0u64..2, 1u32..12);
-    let times = (0u64..3_000_000, prop::sample::select(vec![0u64, 0, 400_000, 9_000_000]), 1u32..30);
-    let operation =
-        prop::sample::select(vec![Operation::Read, Operation::Read, Operation::Write, Operation::Discard]);
+    let shape = (
+        0u64..6,
+        prop::sample::select(vec![-8i64, 0, 8, 16, 2000]),
+        0u64..2,
+        1u32..12,
+    );
+    let times = (
+        0u64..3_000_000,
+        prop::sample::select(vec![0u64, 0, 400_000, 9_000_000]),
+        1u32..30,
+    );
+    let operation = prop::sample::select(vec![
+        Operation::Read,
+        Operation::Read,
+        Operation::Write,
+        Operation::Discard,
+    ]);
     let kind = (operation, any::<bool>(), classes(), 0u8..8);
     let process = (shape, times, kind).prop_map(
         |(
@@ -60,7 +76,9 @@ fn processes() -> impl Strategy<Value = Vec<Process>> {
 }
 
 fn numbered(mut processes: Vec<Process>) -> Vec<Process> {
-    (1..).zip(&mut processes).for_each(|(number, process)| process.process = number);
+    (1..)
+        .zip(&mut processes)
+        .for_each(|(number, process)| process.process = number);
     processes
 }
 
@@ -80,7 +98,11 @@ fn without_zeros(mut coverage: Coverage) -> Coverage {
 /// Each submitted request has completed once, and what went to the device
 /// covers the same sectors as often.
 fn nothing_is_lost_or_invented(load: &Load, ran: &Ran) -> Result<(), TestCaseError> {
-    let mut done: Vec<(u32, u32)> = ran.done.iter().map(|&(process, number, _)| (process, number)).collect();
+    let mut done: Vec<(u32, u32)> = ran
+        .done
+        .iter()
+        .map(|&(process, number, _)| (process, number))
+        .collect();
     done.sort_unstable();
     let wanted: Vec<(u32, u32)> = load
         .processes
@@ -91,11 +113,21 @@ fn nothing_is_lost_or_invented(load: &Load, ran: &Ran) -> Result<(), TestCaseErr
     let (mut submitted, mut sent) = (Coverage::new(), Coverage::new());
     for process in &load.processes {
         for extent in (0..process.count).map(|number| process.extent(number)) {
-            cover(&mut submitted, process.operation, extent.start.0, extent.sectors.0);
+            cover(
+                &mut submitted,
+                process.operation,
+                extent.start.0,
+                extent.sectors.0,
+            );
         }
     }
     for piece in &ran.sent {
-        cover(&mut sent, piece.operation, piece.extent.start.0, piece.extent.sectors.0);
+        cover(
+            &mut sent,
+            piece.operation,
+            piece.extent.start.0,
+            piece.extent.sectors.0,
+        );
     }
     prop_assert_eq!(without_zeros(sent), without_zeros(submitted));
     Ok(())
@@ -139,8 +171,15 @@ proptest! {
 
 /// Readers that never pause: one sequential, others close to it.
 fn hostile_readers() -> Vec<Process> {
-    let sequential = Process { count: u32::MAX, ..Process::default() };
-    let close = Process { count: u32::MAX, span: 20_000, ..Process::default() };
+    let sequential = Process {
+        count: u32::MAX,
+        ..Process::default()
+    };
+    let close = Process {
+        count: u32::MAX,
+        span: 20_000,
+        ..Process::default()
+    };
     numbered([vec![sequential], vec![close; 7]].concat())
 }
 
@@ -164,14 +203,25 @@ fn no_request_starves_where_the_elevator_promises_it() {
         begins: Time::from_nanos(50_000_000),
         ..Process::default()
     };
-    let writer = Process { operation: Operation::Write, synchronous: false, ..victim };
+    let writer = Process {
+        operation: Operation::Write,
+        synchronous: false,
+        ..victim
+    };
     let end = Time::from_nanos(60_000_000_000);
     for entry in every().filter(|entry| !build(entry, "{}", 1).starves()) {
         for hostile in [hostile_readers(), hostile_writers()] {
             for victim in [victim, writer] {
                 let processes = [&hostile[..], &[victim]].concat();
                 let layer = BlockLayer::new(build(entry, "{}", 1), &settings(1), None);
-                let served = Bench::new(layer, &Load { queue_depth: 1, processes }).serves(99, end);
+                let served = Bench::new(
+                    layer,
+                    &Load {
+                        queue_depth: 1,
+                        processes,
+                    },
+                )
+                .serves(99, end);
                 let kind = (victim.operation, hostile[0].operation);
                 assert!(
                     served,
@@ -189,10 +239,16 @@ fn every_key_has_a_description_and_an_effect() {
         let schema = (entry.schema)();
         let tunables = tunables();
         for key in known_keys(&schema) {
-            let described = schema.get("properties").is_some_and(|all| all[&key]["description"].is_string());
+            let described = schema
+                .get("properties")
+                .is_some_and(|all| all[&key]["description"].is_string());
             assert!(described, "{}: `{key}` has no description", entry.name);
             let tried = tunables.iter().any(|tunable| tunable.key == key);
-            assert!(tried, "{}: no test shows what `{key}` does; add it to `tunables`", entry.name);
+            assert!(
+                tried,
+                "{}: no test shows what `{key}` does; add it to `tunables`",
+                entry.name
+            );
         }
         for tunable in tunables {
             let sent = tunable.values.map(|value| {
@@ -201,7 +257,11 @@ fn every_key_has_a_description_and_an_effect() {
                 run_entry(entry, &serde_json::to_string(&keys).unwrap(), &tunable.load).sent
             });
             let [one, other] = tunable.values;
-            assert_ne!(sent[0], sent[1], "{}: `{}` = {one} and {other} do the same", entry.name, tunable.key);
+            assert_ne!(
+                sent[0], sent[1],
+                "{}: `{}` = {one} and {other} do the same",
+                entry.name, tunable.key
+            );
         }
     }
 }
@@ -211,8 +271,9 @@ fn every_elevator_refuses_keys_that_it_does_not_have() {
     let keys: Keys = serde_json::from_str(r#"{ "no_such_key": 1 }"#).unwrap();
     let site = SITE;
     for entry in every() {
-        let error =
-            (entry.build.build)(&keys, &site).err().unwrap_or_else(|| panic!("{} took it", entry.name));
+        let error = (entry.build.build)(&keys, &site)
+            .err()
+            .unwrap_or_else(|| panic!("{} took it", entry.name));
         assert_eq!(error.key, "no_such_key");
     }
 }

@@ -26,9 +26,10 @@ impl QueueWeight {
     /// Of the key `queue_weight`.
     pub(super) fn checked(weight: Option<u32>) -> Result<Option<QueueWeight>, ConfigError> {
         match weight {
-            Some(weight) if weight > MOST => {
-                Err(ConfigError::new("queue_weight", format!("found {weight}; expected 0 to {MOST}")))
-            }
+            Some(weight) if weight > MOST => Err(ConfigError::new(
+                "queue_weight",
+                format!("found {weight}; expected 0 to {MOST}"),
+            )),
             weight => Ok(weight.map(QueueWeight)),
         }
     }
@@ -48,7 +49,8 @@ impl QueueWeight {
         distance: impl Fn(u64) -> u64,
     ) -> Option<u32> {
         let cost = |slot: u32| self.added(distance(forest.key(slot)), requests[slot].stripe_queue);
-        std::iter::successors(forest.first(tree), |&slot| forest.next(slot)).min_by_key(|&slot| cost(slot))
+        std::iter::successors(forest.first(tree), |&slot| forest.next(slot))
+            .min_by_key(|&slot| cost(slot))
     }
 }
 
@@ -83,7 +85,10 @@ pub(super) fn tunable() -> super::testing::Tunable {
         key: "queue_weight",
         values: ["0", "40"],
         others: "{}",
-        load: Load { queue_depth: 1, processes },
+        load: Load {
+            queue_depth: 1,
+            processes,
+        },
     }
 }
 
@@ -108,8 +113,18 @@ mod tests {
         let others = requests.iter().map(|&(start, queue)| one(start, queue, 1));
         let processes = std::iter::once(one(92, 0, 0)).chain(others).collect();
         let keys = format!(r#"{{ "queue_weight": {weight} }}"#);
-        let sent = run(name, &keys, &Load { queue_depth: 1, processes });
-        sent.iter().skip(1).map(|sent| sent.extent.start.0).collect()
+        let sent = run(
+            name,
+            &keys,
+            &Load {
+                queue_depth: 1,
+                processes,
+            },
+        );
+        sent.iter()
+            .skip(1)
+            .map(|sent| sent.extent.start.0)
+            .collect()
     }
 
     #[test]
@@ -129,10 +144,14 @@ mod tests {
     /// are.
     #[test]
     fn what_cfq_sends_in_one_go_waits_nowhere_else() {
-        let requests: Vec<(u64, u32)> = (0..40).map(|at| (1000 * (at + 1), at as u32 % 2)).collect();
+        let requests: Vec<(u64, u32)> =
+            (0..40).map(|at| (1000 * (at + 1), at as u32 % 2)).collect();
         let elsewhere = |weight| {
             let sent = order("cfq", weight, &requests);
-            sent[..16].iter().filter(|&&start| start / 1000 % 2 == 0).count()
+            sent[..16]
+                .iter()
+                .filter(|&&start| start / 1000 % 2 == 0)
+                .count()
         };
         assert_eq!((elsewhere(0), elsewhere(20)), (8, 0));
     }
@@ -142,7 +161,8 @@ mod tests {
         for name in ["sstf", "scan", "c-scan", "v-r", "cfq"] {
             let entry = find("elevator", REGISTRY, "elevator", name).unwrap();
             let keys = json!({ "queue_weight": 49 });
-            let error = (entry.build.build)(keys.as_object().unwrap(), &crate::elevator::testing::SITE);
+            let error =
+                (entry.build.build)(keys.as_object().unwrap(), &crate::elevator::testing::SITE);
             assert_eq!(error.err().unwrap().key, "queue_weight");
         }
     }

@@ -91,8 +91,16 @@ impl Config {
     /// With expiries as `clock` sees them: `deadline_check_fifo` of
     /// `block/deadline-iosched.c` asks for `time_after`.
     fn at(self, clock: Clock) -> Config {
-        let Config { read_expire, write_expire, .. } = self;
-        Config { read_expire: clock.past(read_expire), write_expire: clock.past(write_expire), ..self }
+        let Config {
+            read_expire,
+            write_expire,
+            ..
+        } = self;
+        Config {
+            read_expire: clock.past(read_expire),
+            write_expire: clock.past(write_expire),
+            ..self
+        }
     }
 }
 
@@ -151,7 +159,10 @@ struct Deadline {
 pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
     let config = read::<Config>(keys)?.at(site.clock);
     if config.fifo_batch == 0 {
-        return Err(ConfigError::new("fifo_batch", "found 0; expected at least 1"));
+        return Err(ConfigError::new(
+            "fifo_batch",
+            "found 0; expected at least 1",
+        ));
     }
     let reference = config.scale_reference;
     if reference.is_some() && !config.scale_expiries {
@@ -165,7 +176,10 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
             "found 0s; expected a latency above it, as \"50ms\"",
         ));
     }
-    let scale = Scale { reference, mean_ns: reference.as_nanos() };
+    let scale = Scale {
+        reference,
+        mean_ns: reference.as_nanos(),
+    };
     Ok(Box::new(Deadline {
         config,
         directions: Default::default(),
@@ -181,7 +195,11 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
 
 impl Deadline {
     fn expiry(&self, direction: usize) -> Duration {
-        let expiry = if direction == READ { self.config.read_expire } else { self.config.write_expire };
+        let expiry = if direction == READ {
+            self.config.read_expire
+        } else {
+            self.config.write_expire
+        };
         self.scale.map_or(expiry, |scale| scale.of(expiry))
     }
 
@@ -203,7 +221,9 @@ impl Deadline {
     /// The direction of a new batch: reads, for somebody waits for them, but after
     /// so many of their batches a write (`dispatch_writes` there).
     fn direction(&mut self) -> usize {
-        let waits = self.directions.map(|direction| !direction.arrived.is_empty());
+        let waits = self
+            .directions
+            .map(|direction| !direction.arrived.is_empty());
         if waits == [true; 2] && self.starved < self.config.writes_starved {
             self.starved += 1;
             return READ;
@@ -219,7 +239,11 @@ impl Deadline {
     /// (`deadline_check_fifo`), else where the last batch of its direction ended.
     fn begin(&mut self, now: Time) -> Option<u32> {
         let index = self.direction();
-        let Direction { sorted, arrived, next } = self.directions[index];
+        let Direction {
+            sorted,
+            arrived,
+            next,
+        } = self.directions[index];
         let oldest = arrived.front()?;
         let expired = self.has_expired(now, index, oldest);
         if let Some(next) = next.filter(|_| !expired) {
@@ -230,7 +254,11 @@ impl Deadline {
         }
         self.batched = 0;
         let from_the_lowest = !expired && !self.config.start_sector_fix;
-        if from_the_lowest { self.forest.first(&sorted) } else { Some(oldest) }
+        if from_the_lowest {
+            self.forest.first(&sorted)
+        } else {
+            Some(oldest)
+        }
     }
 }
 
@@ -241,7 +269,8 @@ impl Elevator for Deadline {
 
     fn add(&mut self, now: Time, slot: u32, requests: &Requests) {
         let direction = &mut self.directions[usize::from(requests[slot].writes())];
-        self.forest.insert(&mut direction.sorted, requests[slot].extent.start.0, slot);
+        self.forest
+            .insert(&mut direction.sorted, requests[slot].extent.start.0, slot);
         self.links.push_back(&mut direction.arrived, slot);
         if self.since.len() <= slot as usize {
             self.since.resize(slot as usize + 1, Time::ZERO);
@@ -249,11 +278,20 @@ impl Elevator for Deadline {
         self.since[slot as usize] = now;
     }
 
-    fn grown(&mut self, _: Time, slot: u32, join: Join, _: &Queued, _: &Queued, requests: &Requests) {
+    fn grown(
+        &mut self,
+        _: Time,
+        slot: u32,
+        join: Join,
+        _: &Queued,
+        _: &Queued,
+        requests: &Requests,
+    ) {
         if join == Join::Front {
             let direction = &mut self.directions[usize::from(requests[slot].writes())];
             self.forest.remove(&mut direction.sorted, slot);
-            self.forest.insert(&mut direction.sorted, requests[slot].extent.start.0, slot);
+            self.forest
+                .insert(&mut direction.sorted, requests[slot].extent.start.0, slot);
         }
     }
 
@@ -281,7 +319,9 @@ impl Elevator for Deadline {
             None => self.begin(now)?,
         };
         let taken = &context.requests[slot];
-        self.directions.iter_mut().for_each(|direction| direction.next = None);
+        self.directions
+            .iter_mut()
+            .for_each(|direction| direction.next = None);
         let direction = &mut self.directions[usize::from(taken.writes())];
         direction.next = self.forest.next(slot);
         self.forest.remove(&mut direction.sorted, slot);

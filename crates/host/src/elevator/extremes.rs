@@ -23,37 +23,85 @@ impl Stripes for Halves {
 }
 
 const EXTREMES: &[(&str, &str)] = &[
-    ("deadline", r#"{ "read_expire": "0s", "write_expire": "0s", "fifo_batch": 1 }"#),
-    ("deadline", r#"{ "writes_starved": 0, "batch_count_fix": false, "start_sector_fix": false }"#),
-    ("mq-deadline", r#"{ "read_expire": "0s", "write_expire": "1ns", "prio_aging_expire": "1ms" }"#),
-    ("v-r", r#"{ "sync_expire": "1ns", "async_expire": "0s", "fifo_batch": 1 }"#),
-    ("deadline", r#"{ "scale_expiries": true, "scale_reference": "1ns" }"#),
+    (
+        "deadline",
+        r#"{ "read_expire": "0s", "write_expire": "0s", "fifo_batch": 1 }"#,
+    ),
+    (
+        "deadline",
+        r#"{ "writes_starved": 0, "batch_count_fix": false, "start_sector_fix": false }"#,
+    ),
+    (
+        "mq-deadline",
+        r#"{ "read_expire": "0s", "write_expire": "1ns", "prio_aging_expire": "1ms" }"#,
+    ),
+    (
+        "v-r",
+        r#"{ "sync_expire": "1ns", "async_expire": "0s", "fifo_batch": 1 }"#,
+    ),
+    (
+        "deadline",
+        r#"{ "scale_expiries": true, "scale_reference": "1ns" }"#,
+    ),
     ("anticipatory", r#"{ "antic_expire": "0s" }"#),
-    ("anticipatory", r#"{ "read_expire": "0s", "write_expire": "0s", "batch_switch_fix": false }"#),
-    ("anticipatory", r#"{ "read_batch_expire": "0s", "write_batch_expire": "0s" }"#),
-    ("anticipatory", r#"{ "antic_expire": "1s", "back_seek_max": 0 }"#),
+    (
+        "anticipatory",
+        r#"{ "read_expire": "0s", "write_expire": "0s", "batch_switch_fix": false }"#,
+    ),
+    (
+        "anticipatory",
+        r#"{ "read_batch_expire": "0s", "write_batch_expire": "0s" }"#,
+    ),
+    (
+        "anticipatory",
+        r#"{ "antic_expire": "1s", "back_seek_max": 0 }"#,
+    ),
     ("cfq", r#"{ "slice_idle": "0s" }"#),
-    ("cfq", r#"{ "quantum": 1, "slice_sync": "1us", "slice_async": "1us" }"#),
-    ("cfq", r#"{ "queueing_detection_bug": true, "fifo_expire_sync": "0s", "fifo_expire_async": "0s" }"#),
-    ("cfq", r#"{ "back_seek_max": 0, "slice_idle": "1s", "slice_async_rq": 1 }"#),
+    (
+        "cfq",
+        r#"{ "quantum": 1, "slice_sync": "1us", "slice_async": "1us" }"#,
+    ),
+    (
+        "cfq",
+        r#"{ "queueing_detection_bug": true, "fifo_expire_sync": "0s", "fifo_expire_async": "0s" }"#,
+    ),
+    (
+        "cfq",
+        r#"{ "back_seek_max": 0, "slice_idle": "1s", "slice_async_rq": 1 }"#,
+    ),
 ];
 
 fn process() -> impl Strategy<Value = Process> {
     use PriorityClass::{BestEffort, Idle, RealTime};
-    let place = (0u64..4, prop::sample::select(vec![0u64, 20_000_000]), 1u32..9, 0u64..12);
-    let kind = (any::<bool>(), prop::sample::select(vec![RealTime, BestEffort, BestEffort, Idle]), 0u8..8);
-    (place, kind).prop_map(|((region, span, outstanding, think_ms), (reads, class, level))| Process {
-        class,
-        level,
-        operation: if reads { Operation::Read } else { Operation::Write },
-        synchronous: reads,
-        start: region * 25_000_000,
-        span,
-        outstanding,
-        think: Duration::from_millis(think_ms),
-        count: 25,
-        ..Process::default()
-    })
+    let place = (
+        0u64..4,
+        prop::sample::select(vec![0u64, 20_000_000]),
+        1u32..9,
+        0u64..12,
+    );
+    let kind = (
+        any::<bool>(),
+        prop::sample::select(vec![RealTime, BestEffort, BestEffort, Idle]),
+        0u8..8,
+    );
+    (place, kind).prop_map(
+        |((region, span, outstanding, think_ms), (reads, class, level))| Process {
+            class,
+            level,
+            operation: if reads {
+                Operation::Read
+            } else {
+                Operation::Write
+            },
+            synchronous: reads,
+            start: region * 25_000_000,
+            span,
+            outstanding,
+            think: Duration::from_millis(think_ms),
+            count: 25,
+            ..Process::default()
+        },
+    )
 }
 
 proptest! {

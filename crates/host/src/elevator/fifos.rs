@@ -27,7 +27,11 @@ struct Link {
 
 impl Default for Fifo {
     fn default() -> Fifo {
-        Fifo { first: NONE, last: NONE, length: 0 }
+        Fifo {
+            first: NONE,
+            last: NONE,
+            length: 0,
+        }
     }
 }
 
@@ -57,13 +61,27 @@ impl Fifos {
     /// Adds `slot`, which is in no list of these, at the end.
     pub fn push_back(&mut self, fifo: &mut Fifo, slot: u32) {
         let before = fifo.last;
-        self.put(fifo, slot, Link { before, behind: NONE });
+        self.put(
+            fifo,
+            slot,
+            Link {
+                before,
+                behind: NONE,
+            },
+        );
     }
 
     /// Adds `slot`, which is in no list of these, at the beginning.
     pub fn push_front(&mut self, fifo: &mut Fifo, slot: u32) {
         let behind = fifo.first;
-        self.put(fifo, slot, Link { before: NONE, behind });
+        self.put(
+            fifo,
+            slot,
+            Link {
+                before: NONE,
+                behind,
+            },
+        );
     }
 
     /// Takes out the slot that came first.
@@ -102,7 +120,13 @@ impl Fifos {
 
     fn put(&mut self, fifo: &mut Fifo, slot: u32, link: Link) {
         if self.links.len() <= slot as usize {
-            self.links.resize(slot as usize + 1, Link { before: NONE, behind: NONE });
+            self.links.resize(
+                slot as usize + 1,
+                Link {
+                    before: NONE,
+                    behind: NONE,
+                },
+            );
         }
         self.links[slot as usize] = link;
         self.join(fifo, link.before, slot);

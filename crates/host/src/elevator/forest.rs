@@ -35,7 +35,10 @@ const LARGER: usize = 1;
 
 impl Default for Tree {
     fn default() -> Tree {
-        Tree { root: NONE, length: 0 }
+        Tree {
+            root: NONE,
+            length: 0,
+        }
     }
 }
 
@@ -55,7 +58,11 @@ impl Forest {
     /// Adds `slot`, which is in no tree of these, behind those of equal key.
     pub fn insert(&mut self, tree: &mut Tree, key: u64, slot: u32) {
         if self.nodes.len() <= slot as usize {
-            let unused = Node { key: 0, parent: NONE, children: [NONE; 2] };
+            let unused = Node {
+                key: 0,
+                parent: NONE,
+                children: [NONE; 2],
+            };
             self.nodes.resize(slot as usize + 1, unused);
         }
         let (mut parent, mut side, mut next) = (NONE, SMALLER, tree.root);
@@ -64,7 +71,11 @@ impl Forest {
             side = usize::from(self.node(next).key <= key);
             next = self.node(next).children[side];
         }
-        self.nodes[slot as usize] = Node { key, parent, children: [NONE; 2] };
+        self.nodes[slot as usize] = Node {
+            key,
+            parent,
+            children: [NONE; 2],
+        };
         match parent {
             NONE => tree.root = slot,
             _ => self.nodes[parent as usize].children[side] = slot,
@@ -80,7 +91,9 @@ impl Forest {
         let single = loop {
             match self.node(slot).children {
                 [NONE, only] | [only, NONE] => break only,
-                [smaller, larger] if priority(smaller) > priority(larger) => self.raise(tree, smaller),
+                [smaller, larger] if priority(smaller) > priority(larger) => {
+                    self.raise(tree, smaller)
+                }
                 [_, larger] => self.raise(tree, larger),
             }
         };
@@ -261,7 +274,8 @@ mod tests {
         let (mut forest, mut tree) = (Forest::default(), Tree::default());
         (0..100_000).for_each(|slot| forest.insert(&mut tree, u64::from(slot), slot));
         let depth = |slot: u32| {
-            let above = |&slot: &u32| Some(forest.node(slot).parent).filter(|&parent| parent != NONE);
+            let above =
+                |&slot: &u32| Some(forest.node(slot).parent).filter(|&parent| parent != NONE);
             std::iter::successors(Some(slot), above).count()
         };
         let deepest = (0..100_000).map(depth).max().unwrap();

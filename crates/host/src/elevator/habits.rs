@@ -27,7 +27,9 @@ impl RecentMean {
 
     /// The mean; 0 before the first sample.
     pub(super) fn mean(&self) -> u64 {
-        (self.total + self.weight / 2).checked_div(self.weight).unwrap_or(0)
+        (self.total + self.weight / 2)
+            .checked_div(self.weight)
+            .unwrap_or(0)
     }
 
     /// Whether there was no sample yet.
@@ -81,7 +83,11 @@ impl Habits {
     /// believed of the second and third, while there is hardly a mean
     /// (`as_update_seekdist`, `cfq_update_io_seektime`).
     pub(super) fn sought(&mut self, sectors: u64) {
-        let slack = if self.seek.weight <= 60 { 2 << 20 } else { 2 << 16 };
+        let slack = if self.seek.weight <= 60 {
+            2 << 20
+        } else {
+            2 << 16
+        };
         self.seek.add(sectors.min(4 * self.seek.mean() + slack));
     }
 
@@ -136,6 +142,10 @@ mod tests {
         (0..20).for_each(|_| habits.sought(0));
         habits.sought(1 << 40);
         // About an eighth of the slack, 131 072 sectors.
-        assert!((16_000..18_000).contains(&habits.seek()), "{}", habits.seek());
+        assert!(
+            (16_000..18_000).contains(&habits.seek()),
+            "{}",
+            habits.seek()
+        );
     }
 }

@@ -72,10 +72,19 @@ struct Kyber {
 pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
     // `ktime_get_ns` of `block/kyber-iosched.c`.
     site.clock.must_be_exact("kyber")?;
-    let Config { read_lat_nsec, write_lat_nsec } = read(keys)?;
-    for (key, target) in [("read_lat_nsec", read_lat_nsec), ("write_lat_nsec", write_lat_nsec)] {
+    let Config {
+        read_lat_nsec,
+        write_lat_nsec,
+    } = read(keys)?;
+    for (key, target) in [
+        ("read_lat_nsec", read_lat_nsec),
+        ("write_lat_nsec", write_lat_nsec),
+    ] {
         if target == 0 {
-            return Err(ConfigError::new(key, "found 0; expected a latency in nanoseconds, as 2000000"));
+            return Err(ConfigError::new(
+                key,
+                "found 0; expected a latency in nanoseconds, as 2000000",
+            ));
         }
     }
     Ok(Box::new(Kyber {
@@ -104,7 +113,8 @@ fn domain_of(request: &Queued) -> usize {
 impl Kyber {
     fn take_in(&mut self, now: Time, slot: u32, requests: &Requests) {
         self.since[slot as usize] = now;
-        self.links.push_back(&mut self.domains[domain_of(&requests[slot])].waiting, slot);
+        self.links
+            .push_back(&mut self.domains[domain_of(&requests[slot])].waiting, slot);
     }
 
     fn release(&mut self, now: Time, slot: u32, requests: &Requests) {
@@ -161,7 +171,8 @@ impl Elevator for Kyber {
 
     fn coalesced(&mut self, now: Time, _: u32, gone: u32, requests: &Requests) {
         if !self.throttle.keeps_out(gone) {
-            self.links.remove(&mut self.domains[domain_of(&requests[gone])].waiting, gone);
+            self.links
+                .remove(&mut self.domains[domain_of(&requests[gone])].waiting, gone);
         }
         self.release(now, gone, requests);
     }
@@ -199,11 +210,24 @@ impl Elevator for Kyber {
 #[cfg(test)]
 pub(super) fn tunables() -> Vec<super::testing::Tunable> {
     use super::testing::{Load, Tunable};
-    let load = || Load { queue_depth: 64, processes: tests::reader_and_writer() };
+    let load = || Load {
+        queue_depth: 64,
+        processes: tests::reader_and_writer(),
+    };
     let values = ["1000", "10000000000"];
     vec![
-        Tunable { key: "read_lat_nsec", values, others: "{}", load: load() },
-        Tunable { key: "write_lat_nsec", values, others: "{}", load: load() },
+        Tunable {
+            key: "read_lat_nsec",
+            values,
+            others: "{}",
+            load: load(),
+        },
+        Tunable {
+            key: "write_lat_nsec",
+            values,
+            others: "{}",
+            load: load(),
+        },
     ]
 }
 
@@ -215,8 +239,18 @@ mod tests {
     use fullstroke_contract::registry::find;
 
     pub(super) fn reader_and_writer() -> Vec<Process> {
-        let reader = Process { span: 90_000_000, outstanding: 32, count: 3000, ..Process::default() };
-        let writer = Process { process: 2, operation: Operation::Write, synchronous: false, ..reader };
+        let reader = Process {
+            span: 90_000_000,
+            outstanding: 32,
+            count: 3000,
+            ..Process::default()
+        };
+        let writer = Process {
+            process: 2,
+            operation: Operation::Write,
+            synchronous: false,
+            ..reader
+        };
         vec![reader, writer]
     }
 
@@ -229,17 +263,32 @@ mod tests {
     #[test]
     fn domains_take_turns_in_batches_of_16_8_and_1() {
         let [reader, writer]: [Process; 2] = reader_and_writer().try_into().unwrap();
-        let discarder = Process { process: 3, operation: Operation::Discard, ..writer };
-        let load = Load { queue_depth: 1, processes: vec![reader, writer, discarder] };
+        let discarder = Process {
+            process: 3,
+            operation: Operation::Discard,
+            ..writer
+        };
+        let load = Load {
+            queue_depth: 1,
+            processes: vec![reader, writer, discarder],
+        };
         let runs = lengths(&run("kyber", "{}", &load));
-        let round = [(Operation::Read, 16), (Operation::Write, 8), (Operation::Discard, 1)];
+        let round = [
+            (Operation::Read, 16),
+            (Operation::Write, 8),
+            (Operation::Discard, 1),
+        ];
         assert_eq!(runs[..6], [round, round].concat());
     }
 
     /// The mean time in ms between a read's submission and its completion, over
     /// the second half of 400 reads one at a time beside a flood of writes.
     fn read_latency_ms(keys: &str) -> f64 {
-        let reader = Process { span: 90_000_000, count: 400, ..Process::default() };
+        let reader = Process {
+            span: 90_000_000,
+            count: 400,
+            ..Process::default()
+        };
         let writer = Process {
             process: 2,
             operation: Operation::Write,
@@ -249,14 +298,23 @@ mod tests {
             ..reader
         };
         let entry = find("elevator", REGISTRY, "elevator", "kyber").unwrap();
-        let load = Load { queue_depth: 64, processes: vec![reader, writer] };
+        let load = Load {
+            queue_depth: 64,
+            processes: vec![reader, writer],
+        };
         let layer = crate::block::BlockLayer::new(
             super::super::testing::build(entry, keys, 64),
             &super::super::testing::settings(64),
             None,
         );
-        let ran = super::super::testing::Bench::new(layer, &load).run(Time::from_nanos(40_000_000_000));
-        let done: Vec<Time> = ran.done.iter().filter(|done| done.0 == 1).map(|done| done.2).collect();
+        let ran =
+            super::super::testing::Bench::new(layer, &load).run(Time::from_nanos(40_000_000_000));
+        let done: Vec<Time> = ran
+            .done
+            .iter()
+            .filter(|done| done.0 == 1)
+            .map(|done| done.2)
+            .collect();
         let half = done.len() / 2;
         done[done.len() - 1].since(done[half]).as_millis_f64() / (done.len() - 1 - half) as f64
     }
@@ -265,8 +323,14 @@ mod tests {
     fn writes_that_have_time_leave_the_device_to_reads() {
         let patient = read_latency_ms(r#"{ "write_lat_nsec": 10000000000 }"#);
         let both_late = read_latency_ms("{}");
-        assert!(patient < 20.0, "one write at a time in front of a read: {patient} ms");
-        assert!(both_late > 100.0, "both miss their targets, nobody is throttled: {both_late} ms");
+        assert!(
+            patient < 20.0,
+            "one write at a time in front of a read: {patient} ms"
+        );
+        assert!(
+            both_late > 100.0,
+            "both miss their targets, nobody is throttled: {both_late} ms"
+        );
     }
 
     #[test]
@@ -288,7 +352,14 @@ mod tests {
             ..flood
         };
         let entry = find("elevator", REGISTRY, "elevator", "kyber").unwrap();
-        let ran = run_entry(entry, "{}", &Load { queue_depth: 1, processes: vec![flood, sync] });
+        let ran = run_entry(
+            entry,
+            "{}",
+            &Load {
+                queue_depth: 1,
+                processes: vec![flood, sync],
+            },
+        );
         // Of 128 requests 96, the first of which has been dispatched.
         assert_eq!(ran.sent.iter().position(|sent| sent.process == 2), Some(96));
     }

@@ -111,7 +111,10 @@ struct MqDeadline {
 pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
     let config = read::<Config>(keys)?.at(site.clock);
     if config.fifo_batch == 0 {
-        return Err(ConfigError::new("fifo_batch", "found 0; expected at least 1"));
+        return Err(ConfigError::new(
+            "fifo_batch",
+            "found 0; expected at least 1",
+        ));
     }
     let async_depth = config.async_depth.unwrap_or(site.nr_requests);
     if async_depth == 0 || async_depth > site.nr_requests {
@@ -144,7 +147,8 @@ impl MqDeadline {
         let request = &requests[slot];
         let direction = direction(request);
         let class = &mut self.classes[request.class as usize];
-        self.forest.insert(&mut class.sorted[direction], request.extent.start.0, slot);
+        self.forest
+            .insert(&mut class.sorted[direction], request.extent.start.0, slot);
         self.links.push_back(&mut class.expiring[direction], slot);
         class.held += 1;
         self.since[slot as usize] = now;
@@ -164,13 +168,20 @@ impl MqDeadline {
     }
 
     fn expiry(&self, direction: usize) -> Duration {
-        if direction == READ { self.config.read_expire } else { self.config.write_expire }
+        if direction == READ {
+            self.config.read_expire
+        } else {
+            self.config.write_expire
+        }
     }
 
     /// The next request of a direction in order of address.
     fn onwards(&self, class: usize, direction: usize) -> Option<u32> {
-        let Class { sorted, positions, .. } = &self.classes[class];
-        self.forest.at_or_after(&sorted[direction], positions[direction])
+        let Class {
+            sorted, positions, ..
+        } = &self.classes[class];
+        self.forest
+            .at_or_after(&sorted[direction], positions[direction])
     }
 
     /// The direction of a new batch, if anything waits (`__dd_dispatch_request` of
@@ -218,7 +229,9 @@ impl MqDeadline {
             return None;
         }
         let lower = [PriorityClass::BestEffort, PriorityClass::Idle];
-        lower.into_iter().find_map(|class| self.choose(now, class as usize, self.config.prio_aging_expire))
+        lower
+            .into_iter()
+            .find_map(|class| self.choose(now, class as usize, self.config.prio_aging_expire))
     }
 }
 
@@ -236,7 +249,15 @@ impl Elevator for MqDeadline {
         }
     }
 
-    fn grown(&mut self, _: Time, slot: u32, join: Join, _: &Queued, _: &Queued, requests: &Requests) {
+    fn grown(
+        &mut self,
+        _: Time,
+        slot: u32,
+        join: Join,
+        _: &Queued,
+        _: &Queued,
+        requests: &Requests,
+    ) {
         if join == Join::Front && !self.throttle.keeps_out(slot) {
             let request = &requests[slot];
             let sorted = &mut self.classes[request.class as usize].sorted[direction(request)];
@@ -284,7 +305,8 @@ impl Elevator for MqDeadline {
         self.batched += 1;
         let class = &mut self.classes[request.class as usize];
         class.positions[direction(request)] = request.extent.start.0;
-        self.links.remove(&mut class.expiring[direction(request)], slot);
+        self.links
+            .remove(&mut class.expiring[direction(request)], slot);
         Some(slot)
     }
 
@@ -301,19 +323,44 @@ impl Elevator for MqDeadline {
 #[cfg(test)]
 pub(super) fn tunables() -> Vec<super::testing::Tunable> {
     use super::testing::{Load, Process, Tunable};
-    let load = |processes| Load { queue_depth: 1, processes };
-    let joining = Process { start: 50_000, stride: -8, outstanding: 8, ..Process::default() };
-    let urgent = Process { process: 3, class: PriorityClass::RealTime, ..tests::scattered(4) };
-    let tunable = |key, values, processes| Tunable { key, values, others: "{}", load: load(processes) };
+    let load = |processes| Load {
+        queue_depth: 1,
+        processes,
+    };
+    let joining = Process {
+        start: 50_000,
+        stride: -8,
+        outstanding: 8,
+        ..Process::default()
+    };
+    let urgent = Process {
+        process: 3,
+        class: PriorityClass::RealTime,
+        ..tests::scattered(4)
+    };
+    let tunable = |key, values, processes| Tunable {
+        key,
+        values,
+        others: "{}",
+        load: load(processes),
+    };
     let both = || vec![tests::scattered(64), tests::writing(tests::scattered(64))];
     let writers = || vec![tests::writing(tests::scattered(32))];
     vec![
-        tunable("read_expire", [r#""1ms""#, r#""10s""#], vec![tests::scattered(8)]),
+        tunable(
+            "read_expire",
+            [r#""1ms""#, r#""10s""#],
+            vec![tests::scattered(8)],
+        ),
         tunable("write_expire", [r#""1ms""#, r#""10s""#], writers()),
         tunable("fifo_batch", ["2", "16"], both()),
         tunable("writes_starved", ["1", "4"], both()),
         tunable("front_merges", ["true", "false"], vec![joining]),
         tunable("async_depth", ["2", "32"], writers()),
-        tunable("prio_aging_expire", [r#""20ms""#, r#""10s""#], vec![urgent, tests::scattered(1)]),
+        tunable(
+            "prio_aging_expire",
+            [r#""20ms""#, r#""10s""#],
+            vec![urgent, tests::scattered(1)],
+        ),
     ]
 }

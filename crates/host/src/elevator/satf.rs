@@ -51,7 +51,10 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
              give it to the members, or let the drives' own queues do it",
         ));
     }
-    Ok(Box::new(Satf { weight: queue_weight.unwrap_or_default(), ..Satf::default() }))
+    Ok(Box::new(Satf {
+        weight: queue_weight.unwrap_or_default(),
+        ..Satf::default()
+    }))
 }
 
 /// Longer than any queue takes, and short enough to be added to.
@@ -69,13 +72,18 @@ impl Satf {
     /// What the queue at another member counts as.
     fn elsewhere(&self, request: &Queued) -> Duration {
         let each_ns = self.weight.as_nanos();
-        Duration::from_nanos(each_ns.saturating_mul(u64::from(request.stripe_queue)).min(LONGEST_NS))
+        Duration::from_nanos(
+            each_ns
+                .saturating_mul(u64::from(request.stripe_queue))
+                .min(LONGEST_NS),
+        )
     }
 
     fn place(&mut self, tracks: &dyn TrackTable, requests: &Requests) {
         while let Some(slot) = self.links.pop_front(&mut self.fresh) {
             let cylinder = tracks.cylinder_of(requests[slot].extent.start);
-            self.forest.insert(&mut self.placed, u64::from(cylinder.0), slot);
+            self.forest
+                .insert(&mut self.placed, u64::from(cylinder.0), slot);
             self.is_placed[slot as usize] = true;
         }
     }
@@ -91,7 +99,9 @@ impl Satf {
         let mut best: Option<(Duration, u32)> = None;
         loop {
             let slot = match (inward, outward) {
-                (Some(inner), outer) if outer.is_none_or(|outer| distance(inner) <= distance(outer)) => {
+                (Some(inner), outer)
+                    if outer.is_none_or(|outer| distance(inner) <= distance(outer)) =>
+                {
                     inward = self.forest.next(inner);
                     inner
                 }
@@ -105,7 +115,8 @@ impl Satf {
                 break;
             }
             let request = &context.requests[slot];
-            let access = tracks.positioning(now, &context.device, request.extent.start, request.writes());
+            let access =
+                tracks.positioning(now, &context.device, request.extent.start, request.writes());
             let cost = access + self.elsewhere(request);
             if best.is_none_or(|(least, _)| cost < least) {
                 best = Some((cost, slot));
@@ -124,7 +135,15 @@ impl Elevator for Satf {
         self.links.push_back(&mut self.fresh, slot);
     }
 
-    fn grown(&mut self, now: Time, slot: u32, join: Join, _: &Queued, _: &Queued, requests: &Requests) {
+    fn grown(
+        &mut self,
+        now: Time,
+        slot: u32,
+        join: Join,
+        _: &Queued,
+        _: &Queued,
+        requests: &Requests,
+    ) {
         if join == Join::Front {
             self.forget(slot);
             self.add(now, slot, requests);
@@ -151,7 +170,10 @@ impl Elevator for Satf {
 #[cfg(test)]
 pub(super) fn tunables() -> Vec<super::testing::Tunable> {
     let weights = [r#""0s""#, r#""1s""#];
-    vec![super::testing::Tunable { values: weights, ..super::coordinated::tunable() }]
+    vec![super::testing::Tunable {
+        values: weights,
+        ..super::coordinated::tunable()
+    }]
 }
 
 #[cfg(test)]
@@ -199,7 +221,10 @@ mod tests {
 
     #[test]
     fn it_refuses_a_volume_of_several_drives() {
-        let site = Site { drive: false, ..SITE };
+        let site = Site {
+            drive: false,
+            ..SITE
+        };
         assert_eq!(build(&Keys::new(), &site).err().unwrap().key, "elevator");
     }
 }

@@ -25,7 +25,11 @@ impl Choice for Scan {
 
     fn choose(&mut self, waiting: &ByPosition) -> Option<u32> {
         let (ahead, behind) = (waiting.ahead(), waiting.behind());
-        let (first, other) = if self.downwards { (behind, ahead) } else { (ahead, behind) };
+        let (first, other) = if self.downwards {
+            (behind, ahead)
+        } else {
+            (ahead, behind)
+        };
         self.downwards ^= first.is_none();
         first.or(other).map(|(_, slot)| slot)
     }
@@ -51,6 +55,9 @@ mod tests {
 
     #[test]
     fn it_turns_where_nothing_is_left() {
-        assert_eq!(order("scan", "{}", &[500, 90, 10, 120, 1300], 100), [120, 500, 1300, 90, 10]);
+        assert_eq!(
+            order("scan", "{}", &[500, 90, 10, 120, 1300], 100),
+            [120, 500, 1300, 90, 10]
+        );
     }
 }

@@ -16,8 +16,13 @@ use std::sync::Arc;
 pub(crate) const CAPACITY: Sectors = Sectors(100_000_000);
 
 /// Where an elevator stands that is built and not tried.
-pub(crate) const SITE: Site =
-    Site { queue_depth: 1, nr_requests: 128, capacity: CAPACITY, drive: true, clock: Clock::EXACT };
+pub(crate) const SITE: Site = Site {
+    queue_depth: 1,
+    nr_requests: 128,
+    capacity: CAPACITY,
+    drive: true,
+    clock: Clock::EXACT,
+};
 
 /// One key of an elevator, two values of it, and a load under which they must
 /// lead to different orders or times.
@@ -91,17 +96,36 @@ impl Process {
         }
         let offset = match self.span {
             0 => i64::from(number) * self.stride,
-            span => ((scramble(u64::from(self.process) << 32 | u64::from(number)) % span) & !7) as i64,
+            span => {
+                ((scramble(u64::from(self.process) << 32 | u64::from(number)) % span) & !7) as i64
+            }
         };
-        Extent::new(self.start.saturating_add_signed(offset) % (CAPACITY.0 - self.sectors), self.sectors)
+        Extent::new(
+            self.start.saturating_add_signed(offset) % (CAPACITY.0 - self.sectors),
+            self.sectors,
+        )
     }
 
     fn request(&self, number: u32) -> Request {
-        let Process { process, class, level, synchronous, stripe_queue, .. } = *self;
+        let Process {
+            process,
+            class,
+            level,
+            synchronous,
+            stripe_queue,
+            ..
+        } = *self;
         Request {
             operation: self.operation,
             extent: self.extent(number),
-            hints: Hints { process, class, level, synchronous, stripe_queue, ..Hints::default() },
+            hints: Hints {
+                process,
+                class,
+                level,
+                synchronous,
+                stripe_queue,
+                ..Hints::default()
+            },
             ..Request::default()
         }
     }
@@ -137,7 +161,12 @@ pub(crate) struct Ran {
 
 /// What `name` with these keys (a JSON object) sends under a load.
 pub(crate) fn run(name: &str, keys: &str, load: &Load) -> Vec<Sent> {
-    run_entry(find("elevator", REGISTRY, "elevator", name).unwrap(), keys, load).sent
+    run_entry(
+        find("elevator", REGISTRY, "elevator", name).unwrap(),
+        keys,
+        load,
+    )
+    .sent
 }
 
 /// The starts of the requests that `name` sends, in order, if a first one ends
@@ -152,8 +181,15 @@ pub(crate) fn order(name: &str, keys: &str, starts: &[u64], here: u64) -> Vec<u6
     };
     let first = one(here - 8, 0);
     let others = starts.iter().map(|&start| one(start, 1));
-    let load = Load { queue_depth: 1, processes: std::iter::once(first).chain(others).collect() };
-    run(name, keys, &load).iter().skip(1).map(|sent| sent.extent.start.0).collect()
+    let load = Load {
+        queue_depth: 1,
+        processes: std::iter::once(first).chain(others).collect(),
+    };
+    run(name, keys, &load)
+        .iter()
+        .skip(1)
+        .map(|sent| sent.extent.start.0)
+        .collect()
 }
 
 /// A whole run of an elevator with these keys.
@@ -163,9 +199,16 @@ pub(crate) fn run_entry(entry: &Entry<Maker>, keys: &str, load: &Load) -> Ran {
 
 /// The same where a flush does this to other requests.
 pub(crate) fn run_flushing(entry: &Entry<Maker>, keys: &str, load: &Load, flush: Flushing) -> Ran {
-    let settings = Settings { flush, ..settings(load.queue_depth) };
+    let settings = Settings {
+        flush,
+        ..settings(load.queue_depth)
+    };
     let layer = BlockLayer::new(build(entry, keys, load.queue_depth), &settings, None);
-    Bench { flush, ..Bench::new(layer, load) }.run(Time::NEVER)
+    Bench {
+        flush,
+        ..Bench::new(layer, load)
+    }
+    .run(Time::NEVER)
 }
 
 /// An elevator for the model device, with these keys.
@@ -181,7 +224,11 @@ pub(crate) fn build_at(
     queue_depth: u32,
 ) -> Box<dyn Elevator> {
     let keys: Keys = serde_json::from_str(keys).unwrap();
-    let site = Site { queue_depth, clock, ..SITE };
+    let site = Site {
+        queue_depth,
+        clock,
+        ..SITE
+    };
     (entry.build.build)(&keys, &site).unwrap_or_else(|error| panic!("{}: {error}", entry.name))
 }
 
@@ -221,7 +268,12 @@ impl TrackTable for ModelTracks {
     }
     fn track_at(&self, lbn: Lbn) -> Track {
         let first = Lbn(lbn.0 / TRACK * TRACK);
-        Track { first, sectors: Sectors(TRACK), cylinder: self.cylinder_of(lbn), surface: 0 }
+        Track {
+            first,
+            sectors: Sectors(TRACK),
+            cylinder: self.cylinder_of(lbn),
+            surface: 0,
+        }
     }
     fn cylinder_of(&self, lbn: Lbn) -> Cylinder {
         Cylinder((lbn.0.min(CAPACITY.0 - 1) / TRACK) as u32)
@@ -302,11 +354,20 @@ impl Bench {
     pub(crate) fn run(mut self, end: Time) -> Ran {
         let mut out = Out::new();
         loop {
-            let arrival = self.arrivals.keys().next().map_or(Time::NEVER, |&(at, _)| at);
+            let arrival = self
+                .arrivals
+                .keys()
+                .next()
+                .map_or(Time::NEVER, |&(at, _)| at);
             let device = self.serving.map_or(Time::NEVER, |(_, _, until)| until);
             let wake = self.layer.next_wake().at();
             let now = arrival.min(device).min(wake);
-            let served = |process| self.ran.done.last().is_some_and(|&(done, ..)| done == process);
+            let served = |process| {
+                self.ran
+                    .done
+                    .last()
+                    .is_some_and(|&(done, ..)| done == process)
+            };
             if now == Time::NEVER || now > end || self.awaited.is_some_and(served) {
                 break;
             }
@@ -314,21 +375,35 @@ impl Bench {
                 self.submit(now, &mut out);
             } else if wake == now {
                 let gauges = self.gauges();
-                self.layer.wake(now, &mut Cx { below: Below::new(&gauges, &self.tables), out: &mut out });
+                self.layer.wake(
+                    now,
+                    &mut Cx {
+                        below: Below::new(&gauges, &self.tables),
+                        out: &mut out,
+                    },
+                );
             } else {
                 self.serve(now, &mut out);
             }
             self.collect(now, &mut out);
         }
         if end == Time::NEVER {
-            assert_eq!(self.layer.gauge().queue_length, 0, "the layer has lost a request");
+            assert_eq!(
+                self.layer.gauge().queue_length,
+                0,
+                "the layer has lost a request"
+            );
         }
         self.ran
     }
 
     fn gauges(&self) -> [Gauge; 1] {
         let head = ModelTracks.cylinder_of(Lbn(self.head));
-        [Gauge { queue_length: self.device.len() as u32, head, ..Gauge::default() }]
+        [Gauge {
+            queue_length: self.device.len() as u32,
+            head,
+            ..Gauge::default()
+        }]
     }
 
     fn plan(&mut self, index: usize, at: Time) {
@@ -345,35 +420,57 @@ impl Bench {
         let number = self.open_number(index);
         self.open.insert(id, (index, number));
         self.ran.submitted += 1;
-        let request = Request { id: RequestId(id), origin: id, ..self.processes[index].request(number) };
+        let request = Request {
+            id: RequestId(id),
+            origin: id,
+            ..self.processes[index].request(number)
+        };
         let gauges = self.gauges();
         self.layer.submit(
             now,
             Port::FIRST,
             request,
-            &mut Cx { below: Below::new(&gauges, &self.tables), out },
+            &mut Cx {
+                below: Below::new(&gauges, &self.tables),
+                out,
+            },
         );
     }
 
     /// Requests of one process arrive in the order of their numbers.
     fn open_number(&self, index: usize) -> u32 {
-        let ahead = self.arrivals.values().filter(|&&other| other == index).count() as u32;
+        let ahead = self
+            .arrivals
+            .values()
+            .filter(|&&other| other == index)
+            .count() as u32;
         self.next_number[index] - 1 - ahead
     }
 
     fn serve(&mut self, now: Time, out: &mut Out) {
         let (request, since, _) = self.serving.take().unwrap();
         let (_, submitted) = self.device.pop_front().unwrap();
-        let breakdown =
-            Breakdown { queue: since.since(submitted), transfer: now.since(since), ..Breakdown::default() };
-        let completion =
-            Completion { id: request.id, submitted, finished: now, status: Status::Done, breakdown };
+        let breakdown = Breakdown {
+            queue: since.since(submitted),
+            transfer: now.since(since),
+            ..Breakdown::default()
+        };
+        let completion = Completion {
+            id: request.id,
+            submitted,
+            finished: now,
+            status: Status::Done,
+            breakdown,
+        };
         let gauges = self.gauges();
         self.layer.completed(
             now,
             Port::FIRST,
             completion,
-            &mut Cx { below: Below::new(&gauges, &self.tables), out },
+            &mut Cx {
+                below: Below::new(&gauges, &self.tables),
+                out,
+            },
         );
         self.start(now);
     }
@@ -383,7 +480,11 @@ impl Bench {
             let distance = self.head.abs_diff(request.extent.start.0);
             let transfer = Duration::from_micros(5) * request.extent.sectors.0;
             self.head = request.extent.end().0;
-            self.serving = Some((request, now, now + Duration::from_micros(200) + seek(distance) + transfer));
+            self.serving = Some((
+                request,
+                now,
+                now + Duration::from_micros(200) + seek(distance) + transfer,
+            ));
         }
     }
 
@@ -391,20 +492,39 @@ impl Bench {
     /// has the device to itself, everything before it has completed, and nothing
     /// behind it has begun.
     fn check_order(&self, request: &Request) {
-        assert!(self.device.len() < self.queue_depth as usize, "more than the depth");
+        assert!(
+            self.device.len() < self.queue_depth as usize,
+            "more than the depth"
+        );
         if self.flush == Flushing::Sequence {
-            let another = self.device.iter().any(|(other, _)| other.operation == Operation::Flush);
-            assert!(request.operation != Operation::Flush || !another, "two flushes at once");
+            let another = self
+                .device
+                .iter()
+                .any(|(other, _)| other.operation == Operation::Flush);
+            assert!(
+                request.operation != Operation::Flush || !another,
+                "two flushes at once"
+            );
             return;
         }
         if request.operation == Operation::Flush {
             assert!(self.device.is_empty(), "a flush met requests in the device");
-            assert!(self.open.range(..request.origin).next().is_none(), "a flush passed a request");
+            assert!(
+                self.open.range(..request.origin).next().is_none(),
+                "a flush passed a request"
+            );
             let behind = self.ran.submitted as u64 - request.origin;
-            assert_eq!(self.open.range(request.origin..).count() as u64, behind, "a request passed a flush");
+            assert_eq!(
+                self.open.range(request.origin..).count() as u64,
+                behind,
+                "a request passed a flush"
+            );
         } else {
             let flushing = |(other, _): &(Request, Time)| other.operation == Operation::Flush;
-            assert!(!self.device.iter().any(flushing), "a request was sent while a flush was under way");
+            assert!(
+                !self.device.iter().any(flushing),
+                "a request was sent while a flush was under way"
+            );
         }
     }
 
@@ -414,13 +534,27 @@ impl Bench {
                 Effect::Issue { request, .. } => {
                     self.check_order(&request);
                     self.device.push_back((request, now));
-                    let Request { extent, operation, hints, .. } = request;
-                    self.ran.sent.push(Sent { at: now, extent, operation, process: hints.process });
+                    let Request {
+                        extent,
+                        operation,
+                        hints,
+                        ..
+                    } = request;
+                    self.ran.sent.push(Sent {
+                        at: now,
+                        extent,
+                        operation,
+                        process: hints.process,
+                    });
                 }
                 Effect::Complete { completion, .. } => {
-                    let (index, number) = self.open.remove(&completion.id.0).expect("completed once");
+                    let (index, number) =
+                        self.open.remove(&completion.id.0).expect("completed once");
                     let process = self.processes[index];
-                    assert_eq!(completion.breakdown.response(), now.since(completion.submitted));
+                    assert_eq!(
+                        completion.breakdown.response(),
+                        now.since(completion.submitted)
+                    );
                     self.ran.done.push((process.process, number, now));
                     self.plan(index, now + process.think);
                 }

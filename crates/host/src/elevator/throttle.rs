@@ -37,7 +37,13 @@ impl Throttle {
     /// At most `limit` requests inside; at least 1.
     pub(super) fn new(limit: u32) -> Throttle {
         let (outside, links) = (Fifo::default(), Fifos::default());
-        Throttle { limit, inside: 0, outside, links, standings: Vec::new() }
+        Throttle {
+            limit,
+            inside: 0,
+            outside,
+            links,
+            standings: Vec::new(),
+        }
     }
 
     /// A request has come, and `counts` or not. Whether the elevator may have it

@@ -65,8 +65,18 @@ impl Config {
     /// With expiries as `clock` sees them, compared as in `deadline`, of which his
     /// patch is a copy; none stays none.
     fn at(self, clock: Clock) -> Config {
-        let past = |expire| if expire == Duration::ZERO { expire } else { clock.past(expire) };
-        Config { sync_expire: past(self.sync_expire), async_expire: past(self.async_expire), ..self }
+        let past = |expire| {
+            if expire == Duration::ZERO {
+                expire
+            } else {
+                clock.past(expire)
+            }
+        };
+        Config {
+            sync_expire: past(self.sync_expire),
+            async_expire: past(self.async_expire),
+            ..self
+        }
     }
 }
 
@@ -87,7 +97,10 @@ struct Vr {
 pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
     let config = read::<Config>(keys)?.at(site.clock);
     if config.fifo_batch == 0 {
-        return Err(ConfigError::new("fifo_batch", "found 0; expected at least 1"));
+        return Err(ConfigError::new(
+            "fifo_batch",
+            "found 0; expected at least 1",
+        ));
     }
     Ok(Box::new(Vr {
         weight: QueueWeight::checked(config.queue_weight)?,
@@ -103,7 +116,11 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
 
 impl Vr {
     fn expiry(&self, synchronous: bool) -> Duration {
-        if synchronous { self.config.sync_expire } else { self.config.async_expire }
+        if synchronous {
+            self.config.sync_expire
+        } else {
+            self.config.async_expire
+        }
     }
 
     fn deadline(&self, slot: u32) -> Time {
@@ -113,13 +130,19 @@ impl Vr {
     /// The request whose deadline has passed for longest.
     fn expired(&self, now: Time) -> Option<u32> {
         let fronts = self.expiring.iter().filter_map(Fifo::front);
-        fronts.min_by_key(|&slot| self.deadline(slot)).filter(|&slot| self.deadline(slot) <= now)
+        fronts
+            .min_by_key(|&slot| self.deadline(slot))
+            .filter(|&slot| self.deadline(slot) <= now)
     }
 
     /// The nearest request, as `rev_penalty` sees it.
     fn nearest(&self) -> Option<u32> {
         let (ahead, behind) = (self.waiting.ahead(), self.waiting.behind());
-        let (onwards, back) = if self.downwards { (behind, ahead) } else { (ahead, behind) };
+        let (onwards, back) = if self.downwards {
+            (behind, ahead)
+        } else {
+            (ahead, behind)
+        };
         let turns = |onwards: &Neighbour, back: &Neighbour| {
             let penalty = u64::from(self.config.rev_penalty);
             penalty > 0 && back.0.saturating_mul(penalty) < onwards.0
@@ -133,7 +156,10 @@ impl Vr {
     /// How far it is from `here` to an address, as `rev_penalty` sees it.
     fn distance(&self, here: u64, address: u64) -> u64 {
         let distance = address.abs_diff(here);
-        match ((address < here) != self.downwards, u64::from(self.config.rev_penalty)) {
+        match (
+            (address < here) != self.downwards,
+            u64::from(self.config.rev_penalty),
+        ) {
             (false, _) => distance,
             (true, 0) => FURTHER + distance,
             (true, penalty) => distance.saturating_mul(penalty),
@@ -144,9 +170,9 @@ impl Vr {
     fn next(&self, requests: &Requests) -> Option<u32> {
         match self.weight {
             None => self.nearest(),
-            Some(weight) => {
-                self.waiting.cheapest(weight, requests, |here, address| self.distance(here, address))
-            }
+            Some(weight) => self.waiting.cheapest(weight, requests, |here, address| {
+                self.distance(here, address)
+            }),
         }
     }
 
@@ -163,12 +189,25 @@ impl Elevator for Vr {
         if self.deadlines.len() <= slot as usize {
             self.deadlines.resize(slot as usize + 1, Time::NEVER);
         }
-        self.deadlines[slot as usize] = if expiry == Duration::ZERO { Time::NEVER } else { now + expiry };
-        self.links.push_back(&mut self.expiring[usize::from(synchronous)], slot);
+        self.deadlines[slot as usize] = if expiry == Duration::ZERO {
+            Time::NEVER
+        } else {
+            now + expiry
+        };
+        self.links
+            .push_back(&mut self.expiring[usize::from(synchronous)], slot);
         self.waiting.add(slot, requests);
     }
 
-    fn grown(&mut self, _: Time, slot: u32, join: Join, _: &Queued, _: &Queued, requests: &Requests) {
+    fn grown(
+        &mut self,
+        _: Time,
+        slot: u32,
+        join: Join,
+        _: &Queued,
+        _: &Queued,
+        requests: &Requests,
+    ) {
         self.waiting.grown(slot, join, requests);
     }
 
@@ -208,12 +247,40 @@ impl Elevator for Vr {
 pub(super) fn tunables() -> Vec<super::testing::Tunable> {
     use super::testing::{Load, Process, Tunable};
     use fullstroke_contract::Operation;
-    let crowd = |process| Process { process, outstanding: 8, span: 40_000, count: 400, ..Process::default() };
-    let far = Process { process: 9, start: 90_000_000, count: 1, ..Process::default() };
-    let far_write = Process { operation: Operation::Write, synchronous: false, ..far };
-    let load = |last| Load { queue_depth: 1, processes: vec![crowd(1), crowd(2), last] };
-    let scattered = Process { process: 1, outstanding: 8, span: 90_000_000, ..Process::default() };
-    let tunable = |key, values, last| Tunable { key, values, others: "{}", load: load(last) };
+    let crowd = |process| Process {
+        process,
+        outstanding: 8,
+        span: 40_000,
+        count: 400,
+        ..Process::default()
+    };
+    let far = Process {
+        process: 9,
+        start: 90_000_000,
+        count: 1,
+        ..Process::default()
+    };
+    let far_write = Process {
+        operation: Operation::Write,
+        synchronous: false,
+        ..far
+    };
+    let load = |last| Load {
+        queue_depth: 1,
+        processes: vec![crowd(1), crowd(2), last],
+    };
+    let scattered = Process {
+        process: 1,
+        outstanding: 8,
+        span: 90_000_000,
+        ..Process::default()
+    };
+    let tunable = |key, values, last| Tunable {
+        key,
+        values,
+        others: "{}",
+        load: load(last),
+    };
     vec![
         tunable("sync_expire", [r#""20ms""#, r#""10s""#], far),
         tunable("async_expire", [r#""20ms""#, r#""10s""#], far_write),
@@ -227,7 +294,10 @@ pub(super) fn tunables() -> Vec<super::testing::Tunable> {
             key: "rev_penalty",
             values: ["1", "10"],
             others: "{}",
-            load: Load { queue_depth: 1, processes: vec![scattered] },
+            load: Load {
+                queue_depth: 1,
+                processes: vec![scattered],
+            },
         },
         super::coordinated::tunable(),
     ]
@@ -241,7 +311,14 @@ mod tests {
 
     #[test]
     fn a_penalty_of_1_is_sstf_and_of_0_is_scan() {
-        let at = |penalty: u32| order("v-r", &format!(r#"{{ "rev_penalty": {penalty} }}"#), &STARTS, 100);
+        let at = |penalty: u32| {
+            order(
+                "v-r",
+                &format!(r#"{{ "rev_penalty": {penalty} }}"#),
+                &STARTS,
+                100,
+            )
+        };
         assert_eq!(at(1), order("sstf", "{}", &STARTS, 100));
         assert_eq!(at(0), order("scan", "{}", &STARTS, 100));
         // At 128, 38 sectors back to 90 are less than 372 on to 500, nine times
@@ -258,16 +335,37 @@ mod tests {
                 let starts: Vec<u64> = STARTS.iter().map(|at| at + 7 * start).collect();
                 let keys = |more: &str| format!(r#"{{ "rev_penalty": {penalty}{more} }}"#);
                 let weighed = order("v-r", &keys(r#", "queue_weight": 16"#), &starts, 101);
-                assert_eq!(weighed, order("v-r", &keys(""), &starts, 101), "{penalty} {start}");
+                assert_eq!(
+                    weighed,
+                    order("v-r", &keys(""), &starts, 101),
+                    "{penalty} {start}"
+                );
             }
         }
     }
 
     /// When the request at 90 000 000 is sent, counted in requests.
     fn turn_of_the_far_one(keys: &str) -> usize {
-        let near = Process { outstanding: 8, span: 40_000, count: 200, ..Process::default() };
-        let far = Process { process: 9, start: 90_000_000, count: 1, ..Process::default() };
-        let sent = run("v-r", keys, &Load { queue_depth: 1, processes: vec![near, far] });
+        let near = Process {
+            outstanding: 8,
+            span: 40_000,
+            count: 200,
+            ..Process::default()
+        };
+        let far = Process {
+            process: 9,
+            start: 90_000_000,
+            count: 1,
+            ..Process::default()
+        };
+        let sent = run(
+            "v-r",
+            keys,
+            &Load {
+                queue_depth: 1,
+                processes: vec![near, far],
+            },
+        );
         sent.iter().position(|sent| sent.process == 9).unwrap()
     }
 

@@ -62,15 +62,17 @@ enum Event {
 impl Stack {
     fn new(guests: usize, memory: (u64, &str, &str)) -> Stack {
         let (pages, replacement, write_back) = memory;
-        let keys =
-            json!({ "size": pages * PAGE_BYTES, "replacement": replacement, "write_back": write_back });
+        let keys = json!({ "size": pages * PAGE_BYTES, "replacement": replacement, "write_back": write_back });
         let keys = MemoryKeys::read(keys.as_object().unwrap()).unwrap();
         let paged = |capacity| -> Box<dyn Node> {
             let cache = Cache::new(&keys, Default::default()).unwrap();
             Box::new(PagedDevice::new(cache, Sectors(capacity)))
         };
         let all = SECTORS * guests as u64;
-        let pushed = PushedKeys { size: Bytes(80 * PAGE_BYTES), replacement: Policy::Name("lru".into()) };
+        let pushed = PushedKeys {
+            size: Bytes(80 * PAGE_BYTES),
+            replacement: Policy::Name("lru".into()),
+        };
         let mut nodes: Vec<Box<dyn Node>> = (0..guests).map(|_| paged(SECTORS)).collect();
         if guests > 1 {
             nodes.push(paged(all));
@@ -79,7 +81,13 @@ impl Stack {
         let none = || vec![0; (PAGES * guests as u64) as usize];
         Stack {
             guests,
-            layers: nodes.into_iter().map(|node| Layer { node, issued: Slots::default() }).collect(),
+            layers: nodes
+                .into_iter()
+                .map(|node| Layer {
+                    node,
+                    issued: Slots::default(),
+                })
+                .collect(),
             now: Time::ZERO,
             device: BTreeMap::new(),
             count: 0,
@@ -107,15 +115,21 @@ impl Stack {
             let cx = &mut Cx::alone(&mut out);
             let layer = match event {
                 Event::Submit(layer, request) => {
-                    self.layers[layer].node.submit(self.now, Port::FIRST, request, cx);
+                    self.layers[layer]
+                        .node
+                        .submit(self.now, Port::FIRST, request, cx);
                     layer
                 }
                 Event::Completed(layer, completion) => {
-                    self.layers[layer].node.completed(self.now, Port::FIRST, completion, cx);
+                    self.layers[layer]
+                        .node
+                        .completed(self.now, Port::FIRST, completion, cx);
                     layer
                 }
                 Event::Noticed(layer, notice) => {
-                    self.layers[layer].node.noticed(self.now, Port::FIRST, notice, cx);
+                    self.layers[layer]
+                        .node
+                        .noticed(self.now, Port::FIRST, notice, cx);
                     layer
                 }
             };
@@ -126,20 +140,37 @@ impl Stack {
     fn follow(&mut self, layer: usize, mut out: Out, events: &mut VecDeque<Event>) {
         for effect in out.drain() {
             match effect {
-                Effect::Issue { request, .. } if layer + 1 == self.layers.len() => self.begin(request),
+                Effect::Issue { request, .. } if layer + 1 == self.layers.len() => {
+                    self.begin(request)
+                }
                 Effect::Issue { request, .. } => {
-                    let below = if layer < self.guests { self.guests } else { layer + 1 };
+                    let below = if layer < self.guests {
+                        self.guests
+                    } else {
+                        layer + 1
+                    };
                     let slot = self.layers[below].issued.keep((layer, request.id));
                     let start = request.extent.start.0 + self.region(layer);
                     let extent = Extent::new(start, request.extent.sectors.0);
                     if request.operation == Operation::Write {
-                        let carried = pages(extent).map(|page| (page, self.written[page])).collect();
+                        let carried = pages(extent)
+                            .map(|page| (page, self.written[page]))
+                            .collect();
                         self.passes.insert((below, slot), carried);
                     }
                     let id = RequestId(u64::from(slot));
-                    events.push_back(Event::Submit(below, Request { id, extent, ..request }));
+                    events.push_back(Event::Submit(
+                        below,
+                        Request {
+                            id,
+                            extent,
+                            ..request
+                        },
+                    ));
                 }
-                Effect::Complete { completion, .. } if layer < self.guests => self.ended(layer, completion),
+                Effect::Complete { completion, .. } if layer < self.guests => {
+                    self.ended(layer, completion)
+                }
                 Effect::Complete { completion, .. } => {
                     // A write may fail on its way, behind a read of the same page.
                     let carried = self.passes.remove(&(layer, completion.id.0 as u32));
@@ -159,7 +190,11 @@ impl Stack {
 
     /// Where a layer's addresses begin in those of the layer below.
     fn region(&self, layer: usize) -> u64 {
-        if layer < self.guests { layer as u64 * SECTORS } else { 0 }
+        if layer < self.guests {
+            layer as u64 * SECTORS
+        } else {
+            0
+        }
     }
 
     /// PULL reaches the layer above: of guests each for what is its own, or the first for any.
@@ -169,13 +204,21 @@ impl Stack {
             return;
         }
         match notice.signal.extent() {
-            None => events.push_back(Event::Noticed((self.count % self.guests as u64) as usize, notice)),
+            None => events.push_back(Event::Noticed(
+                (self.count % self.guests as u64) as usize,
+                notice,
+            )),
             Some(extent) => {
                 for guest in 0..self.guests {
                     let first = self.region(guest);
-                    let (from, to) = (extent.start.0.max(first), extent.end().0.min(first + SECTORS));
+                    let (from, to) = (
+                        extent.start.0.max(first),
+                        extent.end().0.min(first + SECTORS),
+                    );
                     if from < to {
-                        let signal = notice.signal.at_extent(Extent::new(from - first, to - from));
+                        let signal = notice
+                            .signal
+                            .at_extent(Extent::new(from - first, to - from));
                         events.push_back(Event::Noticed(guest, Notice { signal, ..notice }));
                     }
                 }
@@ -188,19 +231,26 @@ impl Stack {
         let number = self.count;
         self.count += 1;
         if request.operation == Operation::Write {
-            for (_, other) in self.device.iter().filter(|(_, other)| other.operation == Operation::Write) {
-                let apart =
-                    other.extent.end() <= request.extent.start || request.extent.end() <= other.extent.start;
+            for (_, other) in self
+                .device
+                .iter()
+                .filter(|(_, other)| other.operation == Operation::Write)
+            {
+                let apart = other.extent.end() <= request.extent.start
+                    || request.extent.end() <= other.extent.start;
                 assert!(
                     apart,
                     "two writes of a page at once, which may end in any order: {other:?}, {request:?}"
                 );
             }
-            let carried = pages(request.extent).map(|page| (page, self.written[page])).collect();
+            let carried = pages(request.extent)
+                .map(|page| (page, self.written[page]))
+                .collect();
             self.carries.insert(number, carried);
         }
         let service = self.service_us[number as usize % self.service_us.len()];
-        self.device.insert((self.now + Duration::from_micros(service), number), request);
+        self.device
+            .insert((self.now + Duration::from_micros(service), number), request);
     }
 
     /// The device has done with a request, or not.
@@ -208,8 +258,16 @@ impl Stack {
         let fails = self.fails[number as usize % self.fails.len()];
         self.failures += u64::from(fails);
         for (page, version) in self.carries.remove(&number).into_iter().flatten() {
-            let reached = if fails { &mut self.failed } else { &mut self.durable };
-            assert!(reached[page] <= version, "page {page}: {version} over {}", reached[page]);
+            let reached = if fails {
+                &mut self.failed
+            } else {
+                &mut self.durable
+            };
+            assert!(
+                reached[page] <= version,
+                "page {page}: {version} over {}",
+                reached[page]
+            );
             reached[page] = version;
         }
         let status = if fails { Status::Lost } else { Status::Done };
@@ -222,10 +280,18 @@ impl Stack {
         let id = completion.id.0;
         self.done.push(id);
         let done = completion.status == Status::Done;
-        for (page, version) in self.writes.remove(&id).into_iter().flatten().filter(|_| done) {
+        for (page, version) in self
+            .writes
+            .remove(&id)
+            .into_iter()
+            .flatten()
+            .filter(|_| done)
+        {
             self.acknowledged[page] = self.acknowledged[page].max(version);
         }
-        let Some((_, promised)) = self.flushes.remove(&id) else { return };
+        let Some((_, promised)) = self.flushes.remove(&id) else {
+            return;
+        };
         let own = guest * PAGES as usize..(guest + 1) * PAGES as usize;
         for page in own {
             if !done {
@@ -248,13 +314,27 @@ impl Stack {
             true => Extent::new(page * PAGE_SECTORS, count.min(PAGES - page) * PAGE_SECTORS),
             false => Extent::default(),
         };
-        let hints = Hints { process: 1 + guest as u32, ..Hints::default() };
-        let request =
-            Request { id: RequestId(id), origin: id, operation, extent, hints, ..Request::default() };
+        let hints = Hints {
+            process: 1 + guest as u32,
+            ..Hints::default()
+        };
+        let request = Request {
+            id: RequestId(id),
+            origin: id,
+            operation,
+            extent,
+            hints,
+            ..Request::default()
+        };
         if operation == Operation::Write {
             let below = Extent::new(extent.start.0 + self.region(guest), extent.sectors.0);
             pages(below).for_each(|page| self.written[page] += 1);
-            self.writes.insert(id, pages(below).map(|page| (page, self.written[page])).collect());
+            self.writes.insert(
+                id,
+                pages(below)
+                    .map(|page| (page, self.written[page]))
+                    .collect(),
+            );
         }
         if operation == Operation::Flush {
             self.flushes.insert(id, (guest, self.acknowledged.clone()));
@@ -265,9 +345,16 @@ impl Stack {
     /// Lets everything happen until `until`.
     fn run(&mut self, until: Time) {
         loop {
-            let ends = self.device.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at);
-            let wakes =
-                self.layers.iter().map(|layer| layer.node.next_wake().at()).min().unwrap_or(Time::NEVER);
+            let ends = self
+                .device
+                .first_key_value()
+                .map_or(Time::NEVER, |((at, _), _)| *at);
+            let wakes = self
+                .layers
+                .iter()
+                .map(|layer| layer.node.next_wake().at())
+                .min()
+                .unwrap_or(Time::NEVER);
             if ends.min(wakes) > until {
                 self.now = self.now.max(until);
                 return;
@@ -277,7 +364,9 @@ impl Stack {
                 for layer in 0..self.layers.len() {
                     if self.layers[layer].node.next_wake().at() <= self.now {
                         let (mut out, mut events) = (Out::new(), VecDeque::new());
-                        self.layers[layer].node.wake(self.now, &mut Cx::alone(&mut out));
+                        self.layers[layer]
+                            .node
+                            .wake(self.now, &mut Cx::alone(&mut out));
                         self.follow(layer, out, &mut events);
                         events.into_iter().for_each(|event| self.happen(event));
                     }
@@ -306,8 +395,7 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = (Step, u64)> {
-    let operation =
-        prop_oneof![3 => Just(Operation::Read), 5 => Just(Operation::Write), 1 => Just(Operation::Flush)];
+    let operation = prop_oneof![3 => Just(Operation::Read), 5 => Just(Operation::Write), 1 => Just(Operation::Flush)];
     let ask = (0usize..2, operation, 0..PAGES, 1u64..24);
     let step = prop_oneof![
         8 => ask.prop_map(|(guest, operation, page, count)| Step::Ask(guest, operation, page, count)),
@@ -371,15 +459,23 @@ proptest! {
 #[test]
 fn everybody_who_flushes_is_told_once_of_what_could_not_be_written() {
     let mut stack = Stack::new(2, (64, "lru2", "today"));
-    stack.fails = vec![true, false, false, false, false, false, false, false, false, false, false, false];
+    stack.fails = vec![
+        true, false, false, false, false, false, false, false, false, false, false, false,
+    ];
     stack.submit(0, 0, Operation::Write, 3, 1);
-    stack.say(Signal::Pull { extent: None, sectors: Sectors(8) });
+    stack.say(Signal::Pull {
+        extent: None,
+        sectors: Sectors(8),
+    });
     stack.run(stack.now + Duration::from_secs(1));
     assert_eq!((stack.failed[3], stack.durable[3]), (1, 0));
     for (id, guest) in [(1, 1), (2, 0), (3, 0), (4, 1)] {
         stack.submit(id, guest, Operation::Flush, 0, 0);
         stack.run(stack.now + Duration::from_secs(1));
     }
-    assert_eq!(stack.told[3], 1, "also the one that has flushed behind another");
+    assert_eq!(
+        stack.told[3], 1,
+        "also the one that has flushed behind another"
+    );
     assert_eq!((stack.done, stack.failures), (vec![0, 1, 2, 3, 4], 1));
 }

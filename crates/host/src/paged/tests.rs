@@ -51,7 +51,10 @@ impl Trial {
         Trial {
             layer: PagedDevice::new(cache, CAPACITY),
             pushed: PushedBlocks::new(
-                &PushedKeys { size: Bytes(80 * PAGE_BYTES), replacement: Policy::Name("lru".into()) },
+                &PushedKeys {
+                    size: Bytes(80 * PAGE_BYTES),
+                    replacement: Policy::Name("lru".into()),
+                },
                 CAPACITY,
             )
             .unwrap(),
@@ -80,7 +83,9 @@ impl Trial {
             match effect {
                 Effect::Issue { request, .. } => self.issued_above.push_back(request),
                 Effect::Complete { completion, .. } => {
-                    for (page, version) in self.writes.remove(&completion.id.0).into_iter().flatten() {
+                    for (page, version) in
+                        self.writes.remove(&completion.id.0).into_iter().flatten()
+                    {
                         self.acknowledged[page] = self.acknowledged[page].max(version);
                     }
                     self.done.push(completion);
@@ -89,13 +94,20 @@ impl Trial {
             }
         }
         while let Some(request) = self.issued_above.pop_front() {
-            self.below(|pushed, now, cx| pushed.submit(now, Port::FIRST, request, cx), Some(request.extent));
+            self.below(
+                |pushed, now, cx| pushed.submit(now, Port::FIRST, request, cx),
+                Some(request.extent),
+            );
         }
     }
 
     /// Something happens to the blocks below the layer. Where they answer at once, it is
     /// with something that they keep.
-    fn below(&mut self, event: impl FnOnce(&mut PushedBlocks, Time, &mut Cx<'_>), asked: Option<Extent>) {
+    fn below(
+        &mut self,
+        event: impl FnOnce(&mut PushedBlocks, Time, &mut Cx<'_>),
+        asked: Option<Extent>,
+    ) {
         let mut out = Out::new();
         event(&mut self.pushed, self.now, &mut Cx::alone(&mut out));
         for effect in out.drain() {
@@ -106,11 +118,18 @@ impl Trial {
                     let service = self.service_us[self.issued.len() % self.service_us.len()];
                     if request.operation == Operation::Write {
                         let pages = pages(request.extent);
-                        self.carries.insert(number, pages.map(|page| (page, self.written[page])).collect());
+                        self.carries.insert(
+                            number,
+                            pages.map(|page| (page, self.written[page])).collect(),
+                        );
                     }
-                    if request.origin == Request::BACKGROUND && request.operation == Operation::Read {
+                    if request.origin == Request::BACKGROUND && request.operation == Operation::Read
+                    {
                         let pages = pages(request.extent);
-                        self.fetches.insert(number, pages.map(|page| (page, self.durable[page])).collect());
+                        self.fetches.insert(
+                            number,
+                            pages.map(|page| (page, self.durable[page])).collect(),
+                        );
                     }
                     let ends = self.now + Duration::from_micros(service);
                     self.device.insert((ends, number), (self.now, request));
@@ -127,10 +146,20 @@ impl Trial {
                             );
                         }
                     }
-                    self.layer.completed(self.now, Port::FIRST, completion, &mut Cx::alone(&mut self.out));
+                    self.layer.completed(
+                        self.now,
+                        Port::FIRST,
+                        completion,
+                        &mut Cx::alone(&mut self.out),
+                    );
                 }
                 Effect::Notice { notice, .. } => {
-                    self.layer.noticed(self.now, Port::FIRST, notice, &mut Cx::alone(&mut self.out));
+                    self.layer.noticed(
+                        self.now,
+                        Port::FIRST,
+                        notice,
+                        &mut Cx::alone(&mut self.out),
+                    );
                 }
             }
         }
@@ -138,27 +167,54 @@ impl Trial {
     }
 
     fn submit(&mut self, id: u64, operation: Operation, start: u64, sectors: u64, direct: bool) {
-        let hints = Hints { direct, process: 1 + (id % 3) as u32, ..Hints::default() };
+        let hints = Hints {
+            direct,
+            process: 1 + (id % 3) as u32,
+            ..Hints::default()
+        };
         self.submit_with(id, operation, start, sectors, hints);
     }
 
-    fn submit_with(&mut self, id: u64, operation: Operation, start: u64, sectors: u64, hints: Hints) {
+    fn submit_with(
+        &mut self,
+        id: u64,
+        operation: Operation,
+        start: u64,
+        sectors: u64,
+        hints: Hints,
+    ) {
         let extent = Extent::new(start, sectors);
-        let request =
-            Request { id: RequestId(id), origin: id, operation, extent, hints, ..Request::default() };
+        let request = Request {
+            id: RequestId(id),
+            origin: id,
+            operation,
+            extent,
+            hints,
+            ..Request::default()
+        };
         if operation == Operation::Write && extent.within(CAPACITY) {
             pages(extent).for_each(|page| self.written[page] += 1);
-            let written = pages(extent).map(|page| (page, self.written[page])).collect();
+            let written = pages(extent)
+                .map(|page| (page, self.written[page]))
+                .collect();
             self.writes.insert(id, written);
         }
-        self.layer.submit(self.now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
+        self.layer.submit(
+            self.now,
+            Port::FIRST,
+            request,
+            &mut Cx::alone(&mut self.out),
+        );
         self.collect();
     }
 
     /// Lets everything happen until `until`.
     fn run(&mut self, until: Time) {
         loop {
-            let ends = self.device.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at);
+            let ends = self
+                .device
+                .first_key_value()
+                .map_or(Time::NEVER, |((at, _), _)| *at);
             let wakes = self.layer.next_wake().at();
             if ends.min(wakes) > until {
                 self.now = self.now.max(until);
@@ -171,13 +227,25 @@ impl Trial {
                 for (page, version) in self.carries.remove(&number).into_iter().flatten() {
                     self.durable[page] = self.durable[page].max(version);
                 }
-                let breakdown = Breakdown { transfer: at.since(submitted), ..Breakdown::default() };
+                let breakdown = Breakdown {
+                    transfer: at.since(submitted),
+                    ..Breakdown::default()
+                };
                 let status = Status::Done;
                 for (page, version) in self.fetches.remove(&number).into_iter().flatten() {
                     self.kept[page] = version;
                 }
-                let completion = Completion { id: request.id, submitted, finished: at, status, breakdown };
-                self.below(|pushed, now, cx| pushed.completed(now, Port::FIRST, completion, cx), None);
+                let completion = Completion {
+                    id: request.id,
+                    submitted,
+                    finished: at,
+                    status,
+                    breakdown,
+                };
+                self.below(
+                    |pushed, now, cx| pushed.completed(now, Port::FIRST, completion, cx),
+                    None,
+                );
             }
             self.collect();
         }
@@ -189,14 +257,23 @@ impl Trial {
 
     /// Storage asks for what is dirty: of an extent, or any.
     fn pull(&mut self, extent: Option<Extent>, sectors: u64) {
-        let notice = Notice::new(Signal::Pull { extent, sectors: Sectors(sectors) });
-        self.below(|pushed, now, cx| pushed.noticed(now, Port::FIRST, notice, cx), None);
+        let notice = Notice::new(Signal::Pull {
+            extent,
+            sectors: Sectors(sectors),
+        });
+        self.below(
+            |pushed, now, cx| pushed.noticed(now, Port::FIRST, notice, cx),
+            None,
+        );
     }
 
     /// Storage offers what it has.
     fn push(&mut self, start: u64, sectors: u64) {
         let notice = Notice::new(Signal::Push(Extent::new(start, sectors)));
-        self.below(|pushed, now, cx| pushed.noticed(now, Port::FIRST, notice, cx), None);
+        self.below(
+            |pushed, now, cx| pushed.noticed(now, Port::FIRST, notice, cx),
+            None,
+        );
     }
 
     /// What the pushed blocks have counted.
@@ -204,7 +281,10 @@ impl Trial {
         let mut counters = Counters::default();
         self.pushed.count(self.now, &mut counters);
         let readings = counters.layers.iter().flat_map(|layer| &layer.readings);
-        readings.filter(|reading| reading.name == name).map(|reading| reading.value).sum()
+        readings
+            .filter(|reading| reading.name == name)
+            .map(|reading| reading.value)
+            .sum()
     }
 
     fn took_us(&self, id: u64) -> Option<u64> {
@@ -242,9 +322,21 @@ fn a_stream_is_read_ahead() {
         trial.submit(3 * page, Operation::Read, page * 8, 8, false);
         trial.pass(5);
     }
-    let reads: Vec<u64> = trial.issued.iter().map(|request| request.extent.sectors.0 / 8).collect();
-    assert!(reads.len() < 12 && reads.iter().max() >= Some(&32), "{reads:?}");
-    assert!(trial.issued.iter().all(|request| request.operation == Operation::Read));
+    let reads: Vec<u64> = trial
+        .issued
+        .iter()
+        .map(|request| request.extent.sectors.0 / 8)
+        .collect();
+    assert!(
+        reads.len() < 12 && reads.iter().max() >= Some(&32),
+        "{reads:?}"
+    );
+    assert!(
+        trial
+            .issued
+            .iter()
+            .all(|request| request.operation == Operation::Read)
+    );
 }
 
 #[test]
@@ -254,14 +346,25 @@ fn a_write_is_done_at_once_and_goes_down_when_it_is_old_or_asked_for() {
     assert_eq!((trial.took_us(0), trial.issued.len()), (Some(0), 0));
     trial.pass(20_000);
     assert!(trial.issued.is_empty());
-    assert!(!trial.layer.next_wake().is_work(), "rounds of write-back keep no run alive");
+    assert!(
+        !trial.layer.next_wake().is_work(),
+        "rounds of write-back keep no run alive"
+    );
     trial.pass(20_000);
-    let Request { operation, extent, .. } = trial.issued[0];
-    assert_eq!((operation, extent), (Operation::Write, Extent::new(160, 16)));
+    let Request {
+        operation, extent, ..
+    } = trial.issued[0];
+    assert_eq!(
+        (operation, extent),
+        (Operation::Write, Extent::new(160, 16))
+    );
     trial.submit(1, Operation::Write, 8, 8, false);
     trial.submit(2, Operation::Flush, 0, 0, false);
     trial.pass(10);
-    let operations: Vec<Operation> = trial.issued[1..].iter().map(|request| request.operation).collect();
+    let operations: Vec<Operation> = trial.issued[1..]
+        .iter()
+        .map(|request| request.operation)
+        .collect();
     assert_eq!(operations, [Operation::Write, Operation::Flush]);
     assert_eq!(trial.took_us(2), Some(2000));
 }
@@ -292,8 +395,13 @@ fn a_pull_of_addresses_writes_their_dirty_pages_and_a_pull_of_any_as_many_as_the
     trial.issued.clear();
     trial.pull(Some(Extent::new(100, 200)), 200);
     let written = |trial: &mut Trial| {
-        let writes = trial.issued.drain(..).filter(|request| request.operation == Operation::Write);
-        writes.map(|request| request.extent.start.0).collect::<Vec<_>>()
+        let writes = trial
+            .issued
+            .drain(..)
+            .filter(|request| request.operation == Operation::Write);
+        writes
+            .map(|request| request.extent.start.0)
+            .collect::<Vec<_>>()
     };
     assert_eq!(written(&mut trial), [160], "dirty and wanted, no other");
     trial.pull(Some(Extent::new(100, 200)), 200);
@@ -311,29 +419,50 @@ fn a_pull_of_addresses_writes_their_dirty_pages_and_a_pull_of_any_as_many_as_the
 fn what_is_pulled_and_not_dirty_here_is_asked_of_whoever_is_above() {
     let mut trial = Trial::new(small());
     trial.submit(0, Operation::Write, 160, 16, false);
-    let any = |sectors| Signal::Pull { extent: None, sectors: Sectors(sectors) };
+    let any = |sectors| Signal::Pull {
+        extent: None,
+        sectors: Sectors(sectors),
+    };
     trial.pull(None, 8);
     assert!(trial.noticed.is_empty(), "there was enough");
     trial.pull(None, 100);
     assert_eq!(trial.noticed, [any(92)]);
     trial.pull(None, 100);
-    assert_eq!(trial.noticed[1..], [any(100)], "what is being written is not asked for again");
+    assert_eq!(
+        trial.noticed[1..],
+        [any(100)],
+        "what is being written is not asked for again"
+    );
     let extent = Some(Extent::new(160, 8));
     trial.pull(extent, 8);
-    assert_eq!(trial.noticed[2..], [Signal::Pull { extent, sectors: Sectors(8) }], "it may be newer there");
+    assert_eq!(
+        trial.noticed[2..],
+        [Signal::Pull {
+            extent,
+            sectors: Sectors(8)
+        }],
+        "it may be newer there"
+    );
 }
 
 #[test]
 fn what_is_written_for_a_pull_goes_on_down_and_is_behind_what_was_there_before() {
     let mut trial = Trial::new(small());
-    let pulled = Hints { pulled: true, synchronous: false, ..Hints::default() };
+    let pulled = Hints {
+        pulled: true,
+        synchronous: false,
+        ..Hints::default()
+    };
     trial.submit_with(0, Operation::Write, 80, 16, pulled);
     trial.submit(1, Operation::Write, 400, 8, false);
     let writes = |trial: &Trial| -> Vec<Extent> {
         assert!(trial.issued.iter().all(|request| request.hints.pulled));
         trial.issued.iter().map(|request| request.extent).collect()
     };
-    assert_eq!((trial.took_us(0), writes(&trial)), (Some(0), vec![Extent::new(80, 16)]));
+    assert_eq!(
+        (trial.took_us(0), writes(&trial)),
+        (Some(0), vec![Extent::new(80, 16)])
+    );
     // One page of it again, which is still being written.
     trial.submit_with(2, Operation::Write, 88, 8, pulled);
     assert_eq!((trial.took_us(2), trial.issued.len()), (Some(0), 1));
@@ -354,9 +483,18 @@ fn what_was_pushed_is_found_between_page_cache_and_device() {
     trial.submit(2, Operation::Read, 72, 8, true);
     trial.submit(3, Operation::Read, 0, 8, false);
     trial.pass(10);
-    assert_eq!((trial.took_us(1), trial.took_us(2), trial.took_us(3)), (Some(0), Some(1000), Some(1000)));
+    assert_eq!(
+        (trial.took_us(1), trial.took_us(2), trial.took_us(3)),
+        (Some(0), Some(1000), Some(1000))
+    );
     let page = PAGE_BYTES as f64 / 1e6;
-    assert_eq!((trial.reading("pushed_hits"), trial.reading("pushed_used_mb")), (1.0, 3.0 * page));
+    assert_eq!(
+        (
+            trial.reading("pushed_hits"),
+            trial.reading("pushed_used_mb")
+        ),
+        (1.0, 3.0 * page)
+    );
     assert_eq!(trial.reading("pushed_fetched_mb"), 9.0 * page);
 }
 
@@ -375,7 +513,10 @@ fn a_write_makes_what_was_pushed_invalid_and_is_not_fetched_over() {
     trial.issued.clear();
     trial.submit(1, Operation::Write, 400, 8, true);
     trial.push(320, 160);
-    let fetched: Vec<Extent> = trial.issued[1..].iter().map(|request| request.extent).collect();
+    let fetched: Vec<Extent> = trial.issued[1..]
+        .iter()
+        .map(|request| request.extent)
+        .collect();
     assert_eq!(fetched, [Extent::new(320, 80), Extent::new(408, 72)]);
     // What is written while it is being fetched is not kept.
     trial.submit(2, Operation::Write, 328, 8, true);
@@ -389,7 +530,11 @@ fn a_write_makes_what_was_pushed_invalid_and_is_not_fetched_over() {
 fn a_push_of_more_than_there_is_room_for_is_fetched_in_part() {
     let mut trial = Trial::new(small());
     trial.push(0, 3200);
-    let fetched: u64 = trial.issued.iter().map(|request| request.extent.sectors.0).sum();
+    let fetched: u64 = trial
+        .issued
+        .iter()
+        .map(|request| request.extent.sectors.0)
+        .sum();
     assert_eq!(fetched, 80 * PAGE_SECTORS);
     trial.push(9000, 80);
     trial.push(CAPACITY.0 - 2, 1 << 40);
@@ -464,12 +609,23 @@ proptest! {
 
 /// Of each flush that has ended: what had been acknowledged when it came is there.
 fn check(trial: &Trial, flushed: &mut BTreeMap<u64, Vec<u32>>) -> Result<(), TestCaseError> {
-    let ended: Vec<u64> =
-        trial.done.iter().map(|done| done.id.0).filter(|id| flushed.contains_key(id)).collect();
+    let ended: Vec<u64> = trial
+        .done
+        .iter()
+        .map(|done| done.id.0)
+        .filter(|id| flushed.contains_key(id))
+        .collect();
     for id in ended {
         let wanted = flushed.remove(&id).unwrap_or_default();
         for (page, (durable, wanted)) in trial.durable.iter().zip(&wanted).enumerate() {
-            prop_assert!(durable >= wanted, "flush {}: page {} is at {} of {}", id, page, durable, wanted);
+            prop_assert!(
+                durable >= wanted,
+                "flush {}: page {} is at {} of {}",
+                id,
+                page,
+                durable,
+                wanted
+            );
         }
     }
     Ok(())

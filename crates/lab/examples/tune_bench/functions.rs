@@ -20,12 +20,19 @@ impl Noisy {
     pub fn new(means: Vec<f64>, batches: usize, own: f64, seed: u64) -> Noisy {
         let mut random = Seed(seed).stream("bursts");
         let bursts = (0..batches).map(|_| 3.0 * random.normal()).collect();
-        Noisy { means, bursts, own, seed }
+        Noisy {
+            means,
+            bursts,
+            own,
+            seed,
+        }
     }
 
     pub fn values(&self, point: usize, batches: Range<usize>) -> Vec<f64> {
         let own = |batch: usize| Seed(self.seed).stream(&format!("{point} {batch}")).normal();
-        batches.map(|batch| self.means[point] + self.bursts[batch] + self.own * own(batch)).collect()
+        batches
+            .map(|batch| self.means[point] + self.bursts[batch] + self.own * own(batch))
+            .collect()
     }
 
     pub fn best(&self) -> usize {

@@ -27,12 +27,14 @@ fn answer(line: &str) -> Result<Value, Box<dyn std::error::Error>> {
         ["race", function, sample, seed] => race(function, sample.parse()?, seed.parse()?),
         ["values", function, seed, point, from, to] => {
             let (function, _) = made_up(function, seed.parse()?)?;
-            Ok(json!(function.values(point.parse()?, from.parse()?..to.parse()?)))
+            Ok(json!(
+                function.values(point.parse()?, from.parse()?..to.parse()?)
+            ))
         }
-        _ => {
-            Err(format!("{line:?}: expected race FUNCTION SAMPLE SEED or values FUNCTION SEED POINT FROM TO")
-                .into())
-        }
+        _ => Err(format!(
+            "{line:?}: expected race FUNCTION SAMPLE SEED or values FUNCTION SEED POINT FROM TO"
+        )
+        .into()),
     }
 }
 
@@ -45,20 +47,35 @@ fn made_up(name: &str, seed: u64) -> Result<(Noisy, Vec<Vary>), Box<dyn std::err
         }
         "valley" => {
             let key = |(key, values): (&str, usize)| format!("{key}=1..{values}");
-            (valley(seed), ["a", "b", "c"].into_iter().zip(VALLEY).map(key).collect())
+            (
+                valley(seed),
+                ["a", "b", "c"].into_iter().zip(VALLEY).map(key).collect(),
+            )
         }
         _ => return Err(format!("function {name:?}: expected unordered or valley").into()),
     };
-    Ok((function, keys.iter().map(|key| key.parse()).collect::<Result<_, _>>()?))
+    Ok((
+        function,
+        keys.iter()
+            .map(|key| key.parse())
+            .collect::<Result<_, _>>()?,
+    ))
 }
 
 fn race(name: &str, sample: usize, seed: u64) -> Result<Value, Box<dyn std::error::Error>> {
     let (function, keys) = made_up(name, seed)?;
     let number = |point: &[usize]| {
-        point.iter().zip(&keys).fold(0, |number, (value, key)| number * key.values().len() + value)
+        point.iter().zip(&keys).fold(0, |number, (value, key)| {
+            number * key.values().len() + value
+        })
     };
-    let rules =
-        RaceRules { batches: BATCHES, first: 8, confidence: 0.95, more_is_better: false, candidates: 200 };
+    let rules = RaceRules {
+        batches: BATCHES,
+        first: 8,
+        confidence: 0.95,
+        more_is_better: false,
+        candidates: 200,
+    };
     let random = &mut Seed(seed).stream("tune");
     let mut tuner = Tuner::new(Space::new(&keys), rules, sample, random, Box::new(|_| true));
     loop {
@@ -70,6 +87,9 @@ fn race(name: &str, sample: usize, seed: u64) -> Result<Value, Box<dyn std::erro
             break;
         }
     }
-    let found = tuner.race().leader().map(|leader| number(tuner.point(leader)));
+    let found = tuner
+        .race()
+        .leader()
+        .map(|leader| number(tuner.point(leader)));
     Ok(json!({ "found": found, "best": function.best(), "told": tuner.race().told() }))
 }

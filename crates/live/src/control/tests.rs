@@ -20,8 +20,13 @@ struct Served {
 impl Served {
     fn new() -> Served {
         let (folder, server) = (tempfile::tempdir().unwrap(), Answering::repeating());
-        let socket = ControlSocket::open(&folder.path().join("control"), server.handle.clone()).unwrap();
-        Served { folder, socket: Some(socket), _server: server }
+        let socket =
+            ControlSocket::open(&folder.path().join("control"), server.handle.clone()).unwrap();
+        Served {
+            folder,
+            socket: Some(socket),
+            _server: server,
+        }
     }
 
     fn path(&self) -> PathBuf {
@@ -30,7 +35,9 @@ impl Served {
 
     fn call(&self) -> UnixStream {
         let stream = UnixStream::connect(self.path()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
         stream
     }
 }
@@ -65,11 +72,22 @@ fn a_question_over_the_socket_reaches_the_server_and_its_answer_comes_back() {
     };
     for question in [
         restore,
-        ControlRequest::Fail { export: None, drive: "3".into() },
-        ControlRequest::Scrub { export: None, repair: false },
+        ControlRequest::Fail {
+            export: None,
+            drive: "3".into(),
+        },
+        ControlRequest::Scrub {
+            export: None,
+            repair: false,
+        },
     ] {
         let answer = ask(&served.path(), &question).unwrap();
-        assert_eq!(answer, ControlResponse::Done { message: format!("{question:?}") });
+        assert_eq!(
+            answer,
+            ControlResponse::Done {
+                message: format!("{question:?}")
+            }
+        );
     }
 }
 
@@ -77,7 +95,13 @@ fn a_question_over_the_socket_reaches_the_server_and_its_answer_comes_back() {
 fn one_caller_may_ask_many_questions_at_once() {
     let served = Served::new();
     let mut stream = served.call();
-    stream.write_all("{\"ask\":\"scrub\"}\n\n  \r\n{\"ask\":\"status\"}\n".repeat(50).as_bytes()).unwrap();
+    stream
+        .write_all(
+            "{\"ask\":\"scrub\"}\n\n  \r\n{\"ask\":\"status\"}\n"
+                .repeat(50)
+                .as_bytes(),
+        )
+        .unwrap();
     let mut answers = BufReader::new(stream);
     for _ in 0..50 {
         assert!(line(&mut answers).contains(r#""answer":"done""#));
@@ -105,7 +129,10 @@ fn what_is_no_question_is_refused_with_what_was_expected_and_the_next_is_answere
     let mut answers = BufReader::new(stream);
     for _ in wrong {
         let refused = message(&line(&mut answers));
-        assert!(refused.contains("not a question") && refused.contains(r#"{"ask":"status"}"#), "{refused}");
+        assert!(
+            refused.contains("not a question") && refused.contains(r#"{"ask":"status"}"#),
+            "{refused}"
+        );
     }
     assert!(line(&mut answers).contains(r#""answer":"status""#));
 }
@@ -144,7 +171,10 @@ fn whoever_is_silent_longest_makes_room_for_who_asks() {
         line(&mut BufReader::new(stream));
     }
     for _ in 0..3 {
-        assert!(matches!(ask(&served.path(), &ControlRequest::Status), Ok(ControlResponse::Status(_))));
+        assert!(matches!(
+            ask(&served.path(), &ControlRequest::Status),
+            Ok(ControlResponse::Status(_))
+        ));
     }
     // Which of the first that is depends on when each one's thread had gone on behind its answer.
     let ended = |stream: &mut UnixStream| {
@@ -153,10 +183,16 @@ fn whoever_is_silent_longest_makes_room_for_who_asks() {
         stream.set_nonblocking(false).unwrap();
         ended
     };
-    assert!(silent[..PEERS_MAX / 2].iter_mut().any(ended), "one of the first of them hears the end");
+    assert!(
+        silent[..PEERS_MAX / 2].iter_mut().any(ended),
+        "one of the first of them hears the end"
+    );
     let last = silent.last_mut().unwrap();
     last.write_all(b"{\"ask\":\"status\"}\n").unwrap();
-    assert!(line(&mut BufReader::new(last)).contains(r#""answer":"status""#), "the last is still there");
+    assert!(
+        line(&mut BufReader::new(last)).contains(r#""answer":"status""#),
+        "the last is still there"
+    );
 }
 
 #[test]
@@ -164,14 +200,18 @@ fn who_is_being_answered_is_not_cut_off_and_the_next_is_turned_away() {
     let folder = tempfile::tempdir().unwrap();
     let server = Answering::with(|_| {
         thread::sleep(Duration::from_millis(300));
-        ControlResponse::Done { message: "slow".into() }
+        ControlResponse::Done {
+            message: "slow".into(),
+        }
     });
     let path = folder.path().join("control");
     let _socket = ControlSocket::open(&path, server.handle.clone()).unwrap();
     let busy: Vec<_> = (0..PEERS_MAX)
         .map(|_| {
             let path = path.clone();
-            thread::spawn(move || ask_within(&path, &ControlRequest::Status, Duration::from_secs(60)))
+            thread::spawn(move || {
+                ask_within(&path, &ControlRequest::Status, Duration::from_secs(60))
+            })
         })
         .collect();
     thread::sleep(Duration::from_millis(150));
@@ -181,7 +221,10 @@ fn who_is_being_answered_is_not_cut_off_and_the_next_is_turned_away() {
         "{answer:?}"
     );
     for thread in busy {
-        assert!(matches!(thread.join().unwrap(), Ok(ControlResponse::Done { .. })));
+        assert!(matches!(
+            thread.join().unwrap(),
+            Ok(ControlResponse::Done { .. })
+        ));
     }
 }
 
@@ -191,7 +234,11 @@ fn dropping_the_socket_cuts_callers_off_and_removes_the_file() {
     let mut silent = served.call();
     silent.write_all(b"{\"ask\":").unwrap();
     served.socket = None;
-    assert_eq!(silent.read(&mut [0; 16]).unwrap_or(0), 0, "the caller hears the end");
+    assert_eq!(
+        silent.read(&mut [0; 16]).unwrap_or(0),
+        0,
+        "the caller hears the end"
+    );
     assert!(!served.path().exists());
     let error = ask(&served.path(), &ControlRequest::Status).unwrap_err();
     assert!(matches!(error, ControlError::Unreachable { .. }));
@@ -209,11 +256,17 @@ fn a_stale_socket_file_is_taken_over_and_a_live_one_is_not() {
     let served = Served::new();
     let other = Answering::repeating();
     let taken = ControlSocket::open(&served.path(), other.handle.clone());
-    assert_eq!(taken.err().map(|error| error.kind()), Some(io::ErrorKind::AddrInUse));
+    assert_eq!(
+        taken.err().map(|error| error.kind()),
+        Some(io::ErrorKind::AddrInUse)
+    );
     let stale = served.folder.path().join("stale");
     drop(UnixListener::bind(&stale).unwrap());
     let _socket = ControlSocket::open(&stale, other.handle.clone()).unwrap();
-    assert!(matches!(ask(&stale, &ControlRequest::Status), Ok(ControlResponse::Status(_))));
+    assert!(matches!(
+        ask(&stale, &ControlRequest::Status),
+        Ok(ControlResponse::Status(_))
+    ));
     let file = served.folder.path().join("file");
     fs::write(&file, "mine").unwrap();
     assert!(ControlSocket::open(&file, other.handle.clone()).is_err());
@@ -240,12 +293,16 @@ fn a_server_that_is_no_control_socket_is_told_from_one() {
     for hangs_up in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let path = somebody(folder.path(), b"NBDMAGICIHAVEOPT\x00\x03", hangs_up);
-        let error = ask_within(&path, &ControlRequest::Status, short).unwrap_err().to_string();
+        let error = ask_within(&path, &ControlRequest::Status, short)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("NBD") && error.contains("other"), "{error}");
     }
     let folder = tempfile::tempdir().unwrap();
     let path = somebody(folder.path(), b"220 mail.example ESMTP\r\n", true);
-    let error = ask_within(&path, &ControlRequest::Status, short).unwrap_err().to_string();
+    let error = ask_within(&path, &ControlRequest::Status, short)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("`220 mail.example ESMTP`"), "{error}");
 }
 

@@ -38,11 +38,18 @@ fn world(volume: &str) -> World {
     fs::write(folder.path().join("disk.toml"), DISK).unwrap();
     let file = folder.path().join("volume.toml");
     fs::write(&file, format!("seed = 7\n[volume]\n{volume}")).unwrap();
-    let stack =
-        Stack::load_for_clients(&file, &Overrides::default()).unwrap_or_else(|error| panic!("{error}"));
+    let stack = Stack::load_for_clients(&file, &Overrides::default())
+        .unwrap_or_else(|error| panic!("{error}"));
     let service = stack.serve().unwrap_or_else(|error| panic!("{error}"));
-    let (store, _) = Store::open(service.shape, &Location::Memory, "0123", Opening::default()).unwrap();
-    World::new("volume".into(), service.summary.layout, Machine::new(service.graph), store, None)
+    let (store, _) =
+        Store::open(service.shape, &Location::Memory, "0123", Opening::default()).unwrap();
+    World::new(
+        "volume".into(),
+        service.summary.layout,
+        Machine::new(service.graph),
+        store,
+        None,
+    )
 }
 
 /// Lets the layers go on until nothing is left to do in them.
@@ -73,7 +80,11 @@ fn a_member_that_is_whole_in_the_layers_only_is_filled_after_all() {
     world.restore(Time::ZERO, &[3], None, true).unwrap();
     run_layers(&mut world);
     carry(&mut world);
-    assert!(world.store.status().iter().all(MemberStatus::is_alive), "{:?}", world.store.status());
+    assert!(
+        world.store.status().iter().all(MemberStatus::is_alive),
+        "{:?}",
+        world.store.status()
+    );
     // Had one of the two another state, it would refuse.
     check_agreement(&mut world);
 }
@@ -91,7 +102,11 @@ fn check_agreement(world: &mut World) {
 
 fn drives(world: &World) -> Vec<Vec<usize>> {
     let graph = world.machine.graph();
-    graph.drive_names().filter_map(|name| graph.drive_path(name)).map(<[usize]>::to_vec).collect()
+    graph
+        .drive_names()
+        .filter_map(|name| graph.drive_path(name))
+        .map(<[usize]>::to_vec)
+        .collect()
 }
 
 fn all_alive(world: &World) -> bool {

@@ -28,20 +28,41 @@ pub(super) fn parse(text: &str) -> Families {
     let mut families = Families::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
-        let (name, help) = line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' ')).expect(line);
+        let (name, help) = line
+            .strip_prefix("# HELP ")
+            .and_then(|rest| rest.split_once(' '))
+            .expect(line);
         assert!(is_name(name) && !help.is_empty(), "{line}");
-        let kind = lines.next().and_then(|line| line.strip_prefix(&format!("# TYPE {name} "))).expect(name);
-        assert!(["counter", "gauge", "histogram", "summary"].contains(&kind), "{kind}");
-        let mut family = Family { kind: kind.to_owned(), samples: Vec::new() };
+        let kind = lines
+            .next()
+            .and_then(|line| line.strip_prefix(&format!("# TYPE {name} ")))
+            .expect(name);
+        assert!(
+            ["counter", "gauge", "histogram", "summary"].contains(&kind),
+            "{kind}"
+        );
+        let mut family = Family {
+            kind: kind.to_owned(),
+            samples: Vec::new(),
+        };
         while let Some(line) = lines.next_if(|line| !line.starts_with('#')) {
             let sample = sample(line);
-            assert!(suffixes(kind).iter().any(|suffix| format!("{name}{suffix}") == sample.name), "{line}");
-            let twin = |other: &Sample| (&other.name, &other.labels) == (&sample.name, &sample.labels);
+            assert!(
+                suffixes(kind)
+                    .iter()
+                    .any(|suffix| format!("{name}{suffix}") == sample.name),
+                "{line}"
+            );
+            let twin =
+                |other: &Sample| (&other.name, &other.labels) == (&sample.name, &sample.labels);
             assert!(!family.samples.iter().any(twin), "twice: {line}");
             family.samples.push(sample);
         }
         check(name, &family);
-        assert!(families.insert(name.to_owned(), family).is_none(), "twice: {name}");
+        assert!(
+            families.insert(name.to_owned(), family).is_none(),
+            "twice: {name}"
+        );
     }
     families
 }
@@ -56,7 +77,9 @@ fn suffixes(kind: &str) -> &'static [&'static str] {
 
 fn is_name(name: &str) -> bool {
     let letters = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    !name.is_empty() && !name.starts_with(|letter: char| letter.is_ascii_digit()) && name.chars().all(letters)
+    !name.is_empty()
+        && !name.starts_with(|letter: char| letter.is_ascii_digit())
+        && name.chars().all(letters)
 }
 
 fn sample(line: &str) -> Sample {
@@ -82,7 +105,11 @@ fn sample(line: &str) -> Sample {
     }
     let value = rest.strip_prefix(' ').expect(line);
     assert!(!value.contains(' '), "{line}");
-    Sample { name: name.to_owned(), labels, value: number(value) }
+    Sample {
+        name: name.to_owned(),
+        labels,
+        value: number(value),
+    }
 }
 
 /// A label's value, and what follows its closing quote.
@@ -109,7 +136,11 @@ fn number(text: &str) -> f64 {
         "-Inf" => f64::NEG_INFINITY,
         "NaN" => f64::NAN,
         text => {
-            assert!(text.chars().all(|letter| letter.is_ascii_digit() || "+-.eE".contains(letter)), "{text}");
+            assert!(
+                text.chars()
+                    .all(|letter| letter.is_ascii_digit() || "+-.eE".contains(letter)),
+                "{text}"
+            );
             text.parse().expect(text)
         }
     }
@@ -137,15 +168,28 @@ fn check_distribution(name: &str, family: &Family, suffix: &str, bound: &str) {
             "_count" => drop(counts.insert(labels, sample.value)),
             part => {
                 assert_eq!(part, suffix);
-                series.entry(labels).or_default().push((at.expect(bound), sample.value));
+                series
+                    .entry(labels)
+                    .or_default()
+                    .push((at.expect(bound), sample.value));
             }
         }
     }
-    assert!(series.keys().eq(sums.keys()) && series.keys().eq(counts.keys()), "{name}");
+    assert!(
+        series.keys().eq(sums.keys()) && series.keys().eq(counts.keys()),
+        "{name}"
+    );
     for (labels, points) in series {
-        assert!(points.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1), "{name} {labels:?}: {points:?}");
+        assert!(
+            points.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1),
+            "{name} {labels:?}: {points:?}"
+        );
         if bound == "le" {
-            assert_eq!(points.last(), Some(&(f64::INFINITY, counts[&labels])), "{name} {labels:?}");
+            assert_eq!(
+                points.last(),
+                Some(&(f64::INFINITY, counts[&labels])),
+                "{name} {labels:?}"
+            );
         }
     }
 }

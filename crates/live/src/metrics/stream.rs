@@ -15,7 +15,8 @@ pub(super) const EVERY: Duration = Duration::from_millis(150);
 /// For a watcher to take an event.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
-const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n\
+const HEAD: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n\
     Connection: close\r\n\r\n";
 
 /// The latest status, which all who watch share.
@@ -28,7 +29,11 @@ pub(super) struct Latest {
 impl Latest {
     /// Asks `server` once in `every` at most.
     pub(super) fn new(server: ServerHandle, every: Duration) -> Latest {
-        Latest { server, every, kept: Mutex::new(None) }
+        Latest {
+            server,
+            every,
+            kept: Mutex::new(None),
+        }
     }
 
     /// An event; `None` if the server has ended.
@@ -37,7 +42,9 @@ impl Latest {
         if let Some((_, event)) = kept.as_ref().filter(|(at, _)| at.elapsed() < self.every) {
             return Some(Arc::clone(event));
         }
-        let ControlResponse::Status(status) = self.server.ask(ControlRequest::Status) else { return None };
+        let ControlResponse::Status(status) = self.server.ask(ControlRequest::Status) else {
+            return None;
+        };
         // JSON on one line: a line break within a text is escaped there.
         let json = serde_json::to_string(&status).ok()?;
         let event: Arc<str> = format!("data: {json}\n\n").into();
@@ -54,7 +61,10 @@ pub(super) fn serve(peer: &Peer, latest: &Latest, patience: Duration) {
     // Whoever only watches makes room for who asks.
     peer.awaits_request();
     while let Some(event) = latest.event() {
-        if peer.write_by(Instant::now() + patience, event.as_bytes()).is_err() {
+        if peer
+            .write_by(Instant::now() + patience, event.as_bytes())
+            .is_err()
+        {
             return;
         }
         thread::sleep(latest.every);

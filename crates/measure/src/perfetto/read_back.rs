@@ -83,7 +83,9 @@ impl Trace {
         let mut ended = BTreeSet::new();
         let mut now = 0;
         for (field, packet) in fields(file) {
-            let (1, Value::Bytes(packet)) = (field, packet) else { panic!("field {field} of a trace") };
+            let (1, Value::Bytes(packet)) = (field, packet) else {
+                panic!("field {field} of a trace")
+            };
             let mut at = None;
             for (field, value) in fields(packet) {
                 match (field, value) {
@@ -101,7 +103,10 @@ impl Trace {
             }
         }
         assert!(open.is_empty(), "slices without an end: {open:?}");
-        assert!(trace.flows.keys().all(|flow| ended.contains(flow)), "flows without an end");
+        assert!(
+            trace.flows.keys().all(|flow| ended.contains(flow)),
+            "flows without an end"
+        );
         trace
     }
 
@@ -113,10 +118,13 @@ impl Trace {
                 (2, Value::Bytes(bytes)) => name = text(bytes),
                 (5, Value::Number(number)) => parent = Some(number),
                 (3, Value::Bytes(bytes)) => {
-                    let name = fields(bytes).into_iter().find_map(|(field, value)| match (field, value) {
-                        (6, Value::Bytes(bytes)) => Some(text(bytes)),
-                        _ => None,
-                    });
+                    let name =
+                        fields(bytes)
+                            .into_iter()
+                            .find_map(|(field, value)| match (field, value) {
+                                (6, Value::Bytes(bytes)) => Some(text(bytes)),
+                                _ => None,
+                            });
                     process = Some(name.expect("a process has a name"));
                 }
                 (8, Value::Bytes(_)) => {}
@@ -131,7 +139,13 @@ impl Trace {
         assert!(new && id > 0, "two tracks have the number {id}");
     }
 
-    fn event(&mut self, at: u64, event: &[u8], open: &mut BTreeMap<u64, Read>, ended: &mut BTreeSet<u64>) {
+    fn event(
+        &mut self,
+        at: u64,
+        event: &[u8],
+        open: &mut BTreeMap<u64, Read>,
+        ended: &mut BTreeSet<u64>,
+    ) {
         let (mut kind, mut track, mut count, mut name) = (0, 0, 0, String::new());
         let (mut notes, mut flows, mut ends) = (BTreeMap::new(), Vec::new(), Vec::new());
         for (field, value) in fields(event) {
@@ -157,7 +171,10 @@ impl Trace {
                 (field, _) => panic!("field {field} of an event"),
             }
         }
-        assert!(self.tracks.contains_key(&track), "track {track} is not described");
+        assert!(
+            self.tracks.contains_key(&track),
+            "track {track} is not described"
+        );
         for flow in flows.iter().chain(&ends) {
             assert!(!ended.contains(flow), "flow {flow} goes on after its end");
             *self.flows.entry(*flow).or_default() += 1;
@@ -165,11 +182,25 @@ impl Trace {
         ended.extend(ends);
         match kind {
             1 => {
-                let before = open.insert(track, Read { track, name, begin: at, end: at, notes });
-                assert!(before.is_none(), "slices overlap on track {track}: {before:?}");
+                let before = open.insert(
+                    track,
+                    Read {
+                        track,
+                        name,
+                        begin: at,
+                        end: at,
+                        notes,
+                    },
+                );
+                assert!(
+                    before.is_none(),
+                    "slices overlap on track {track}: {before:?}"
+                );
             }
             2 => {
-                let slice = open.remove(&track).expect("a slice ends that did not begin");
+                let slice = open
+                    .remove(&track)
+                    .expect("a slice ends that did not begin");
                 self.slices.push(Read { end: at, ..slice });
             }
             4 => self.counters.push((track, at, count)),
@@ -179,7 +210,9 @@ impl Trace {
 
     /// Slices on tracks whose names `wanted` accepts.
     pub(crate) fn on(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &Read> {
-        self.slices.iter().filter(move |slice| wanted(&self.tracks[&slice.track].1))
+        self.slices
+            .iter()
+            .filter(move |slice| wanted(&self.tracks[&slice.track].1))
     }
 }
 

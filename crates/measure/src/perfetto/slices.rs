@@ -27,38 +27,66 @@ pub(super) struct Shown {
 impl Shown {
     /// Of a run, as far as `to`; its processes are called after `name`, where there are others.
     pub(super) fn add(&mut self, name: Option<&str>, run: &PerfettoRun, to: Time) {
-        let PerfettoRun { trace, workloads, drives } = run;
+        let PerfettoRun {
+            trace,
+            workloads,
+            drives,
+        } = run;
         self.prefix = name.map_or_else(String::new, |name| format!("{name}: "));
         let requests = self.add_requests(trace, workloads, to);
         let mut by_server: BTreeMap<Server, Vec<&Served>> = BTreeMap::new();
-        for served in trace.served.iter().filter(|served| served.completion.finished <= to) {
+        for served in trace
+            .served
+            .iter()
+            .filter(|served| served.completion.finished <= to)
+        {
             by_server.entry(served.server).or_default().push(served);
             self.requests += 1;
         }
-        let processes: Vec<u64> =
-            drives.iter().map(|name| self.add_process(&format!("drive {name}"))).collect();
-        let several = |drive| by_server.keys().any(|server| server.drive == drive && server.arm.is_some());
+        let processes: Vec<u64> = drives
+            .iter()
+            .map(|name| self.add_process(&format!("drive {name}")))
+            .collect();
+        let several = |drive| {
+            by_server
+                .keys()
+                .any(|server| server.drive == drive && server.arm.is_some())
+        };
         for (server, served) in &by_server {
-            let Some(&process) = processes.get(server.drive) else { continue };
+            let Some(&process) = processes.get(server.drive) else {
+                continue;
+            };
             self.add_served(process, *server, served, several(server.drive), &requests);
         }
         self.add_depths(trace, &processes, to);
     }
 
     /// The requests of workloads; their slices by origin.
-    fn add_requests(&mut self, trace: &PerfettoTrace, names: &[String], to: Time) -> HashMap<u64, usize> {
+    fn add_requests(
+        &mut self,
+        trace: &PerfettoTrace,
+        names: &[String],
+        to: Time,
+    ) -> HashMap<u64, usize> {
         let mut by_workload: BTreeMap<u16, Vec<&Finished>> = BTreeMap::new();
         let within = |finished: &&Finished| finished.completion.finished <= to;
         for finished in trace.requests.iter().filter(within) {
-            by_workload.entry(finished.workload).or_default().push(finished);
+            by_workload
+                .entry(finished.workload)
+                .or_default()
+                .push(finished);
         }
         let mut slices = HashMap::new();
         for (workload, requests) in &mut by_workload {
-            let name = names.get(usize::from(*workload)).map(|name| format!("workload {name}"));
+            let name = names
+                .get(usize::from(*workload))
+                .map(|name| format!("workload {name}"));
             let process = self.add_process(name.as_deref().unwrap_or("workload"));
             self.requests += requests.len();
             requests.sort_by_key(|finished| (finished.arrived, finished.origin));
-            let spans = requests.iter().map(|finished| (finished.arrived, finished.completion.finished));
+            let spans = requests
+                .iter()
+                .map(|finished| (finished.arrived, finished.completion.finished));
             let lanes = self.add_lanes(process, spans, |lane| format!("requests, slot {lane}"));
             for (finished, track) in requests.iter().zip(lanes) {
                 slices.insert(finished.origin, self.slices.len());
@@ -68,7 +96,12 @@ impl Shown {
         if !trace.under_way.is_empty() {
             let process = self.add_process("requests");
             let id = self.add_track(process, "under way".into(), true);
-            self.counters.extend(under_way(trace, to).map(|(at, value)| Counter { track: id, at, value }));
+            self.counters
+                .extend(under_way(trace, to).map(|(at, value)| Counter {
+                    track: id,
+                    at,
+                    value,
+                }));
         }
         slices
     }
@@ -87,7 +120,11 @@ impl Shown {
             let mut order: Vec<usize> = (0..served.len()).collect();
             order.sort_by_key(|&index| (served[index].completion.submitted, index));
             let spans = order.iter().map(|&index| {
-                let Completion { submitted, finished, .. } = served[index].completion;
+                let Completion {
+                    submitted,
+                    finished,
+                    ..
+                } = served[index].completion;
                 (submitted, finished)
             });
             let lanes = self.add_lanes(process, spans, |lane| format!("slot {lane}"));
@@ -99,9 +136,21 @@ impl Shown {
         let mut first_parts = vec![None; served.len()];
         if server.arm.is_some() || !several {
             let number = server.arm.map_or_else(String::new, |arm| format!(" {arm}"));
-            self.add_service(process, &format!("arm{number}"), served, moves_arm, &mut first_parts);
+            self.add_service(
+                process,
+                &format!("arm{number}"),
+                served,
+                moves_arm,
+                &mut first_parts,
+            );
             let buffered = |served: &Served| !moves_arm(served);
-            self.add_service(process, &format!("buffer{number}"), served, buffered, &mut first_parts);
+            self.add_service(
+                process,
+                &format!("buffer{number}"),
+                served,
+                buffered,
+                &mut first_parts,
+            );
         }
         for (index, served) in served.iter().enumerate() {
             let request = requests.get(&served.given.origin).copied();
@@ -119,11 +168,20 @@ impl Shown {
         first_parts: &mut [Option<usize>],
     ) {
         let lasts = |served: &Served| began(served) < served.completion.finished;
-        let mut order: Vec<usize> =
-            (0..served.len()).filter(|&index| by_it(served[index]) && lasts(served[index])).collect();
+        let mut order: Vec<usize> = (0..served.len())
+            .filter(|&index| by_it(served[index]) && lasts(served[index]))
+            .collect();
         order.sort_by_key(|&index| (began(served[index]), index));
-        let spans = order.iter().map(|&index| (began(served[index]), served[index].completion.finished));
-        let beside = |lane| if lane == 0 { name.to_owned() } else { format!("{name}, beside it {lane}") };
+        let spans = order
+            .iter()
+            .map(|&index| (began(served[index]), served[index].completion.finished));
+        let beside = |lane| {
+            if lane == 0 {
+                name.to_owned()
+            } else {
+                format!("{name}, beside it {lane}")
+            }
+        };
         let lanes = self.add_lanes(process, spans, beside);
         for (index, track) in order.into_iter().zip(lanes) {
             first_parts[index] = Some(self.slices.len());
@@ -135,7 +193,9 @@ impl Shown {
     fn add_flow(&mut self, slices: [Option<usize>; 3]) {
         let lasts = |&slice: &usize| self.slices[slice].begin < self.slices[slice].end;
         let mut slices: Vec<usize> = slices.into_iter().flatten().filter(lasts).collect();
-        let Some(last) = slices.pop().filter(|_| !slices.is_empty()) else { return };
+        let Some(last) = slices.pop().filter(|_| !slices.is_empty()) else {
+            return;
+        };
         self.next_flow += 1;
         for slice in slices {
             self.slices[slice].flows.push(self.next_flow);
@@ -145,10 +205,23 @@ impl Shown {
 
     fn add_depths(&mut self, trace: &PerfettoTrace, processes: &[u64], to: Time) {
         let mut tracks = HashMap::new();
-        for &Depth { at, drive, requests } in &trace.depths {
-            let Some(&process) = processes.get(drive).filter(|_| at <= to) else { continue };
-            let track = *tracks.entry(drive).or_insert_with(|| self.add_track(process, "queue".into(), true));
-            self.counters.push(Counter { track, at, value: requests.into() });
+        for &Depth {
+            at,
+            drive,
+            requests,
+        } in &trace.depths
+        {
+            let Some(&process) = processes.get(drive).filter(|_| at <= to) else {
+                continue;
+            };
+            let track = *tracks
+                .entry(drive)
+                .or_insert_with(|| self.add_track(process, "queue".into(), true));
+            self.counters.push(Counter {
+                track,
+                at,
+                value: requests.into(),
+            });
         }
     }
 
@@ -186,21 +259,32 @@ impl Shown {
 
     fn add_process(&mut self, name: &str) -> u64 {
         self.next_id += 1;
-        self.processes.push(Process { id: self.next_id, name: format!("{}{name}", self.prefix) });
+        self.processes.push(Process {
+            id: self.next_id,
+            name: format!("{}{name}", self.prefix),
+        });
         self.next_id
     }
 
     fn add_track(&mut self, process: u64, name: String, counter: bool) -> u64 {
         self.next_id += 1;
-        self.tracks.push(Track { id: self.next_id, process, name, counter });
+        self.tracks.push(Track {
+            id: self.next_id,
+            process,
+            name,
+            counter,
+        });
         self.next_id
     }
 }
 
 /// How many requests are under way, whenever that changes within the window.
 fn under_way(trace: &PerfettoTrace, to: Time) -> impl Iterator<Item = (Time, i64)> {
-    let mut steps: Vec<(Time, i64)> =
-        trace.under_way.iter().flat_map(|&(begin, end)| [(begin, 1), (end, -1)]).collect();
+    let mut steps: Vec<(Time, i64)> = trace
+        .under_way
+        .iter()
+        .flat_map(|&(begin, end)| [(begin, 1), (end, -1)])
+        .collect();
     steps.sort_unstable();
     let mut value = 0;
     let mut values: Vec<(Time, i64)> = Vec::new();
@@ -212,61 +296,130 @@ fn under_way(trace: &PerfettoTrace, to: Time) -> impl Iterator<Item = (Time, i64
         }
     }
     let from = trace.window.from;
-    values.into_iter().filter(move |(at, _)| (from..=to).contains(at))
+    values
+        .into_iter()
+        .filter(move |(at, _)| (from..=to).contains(at))
 }
 
 fn request_slice(finished: &Finished, track: u64) -> Slice {
-    let Finished { origin, operation, extent, completion, .. } = finished;
+    let Finished {
+        origin,
+        operation,
+        extent,
+        completion,
+        ..
+    } = finished;
     let mut notes = about(*origin, *operation, *extent);
     notes.push(("process", Note::Number(finished.process.into())));
     notes.extend(times(&completion.breakdown));
-    Slice { track, begin: finished.arrived, end: completion.finished, level: 0, notes, ..named(*operation) }
+    Slice {
+        track,
+        begin: finished.arrived,
+        end: completion.finished,
+        level: 0,
+        notes,
+        ..named(*operation)
+    }
 }
 
 /// A request in a drive, from when it came until it was answered.
 fn residence(served: &Served, track: u64) -> Slice {
-    let Served { given, completion, .. } = served;
+    let Served {
+        given, completion, ..
+    } = served;
     let mut notes = about(given.origin, given.operation, given.extent);
     notes.extend(times(&completion.breakdown));
-    let Completion { submitted, finished, .. } = *completion;
-    Slice { track, begin: submitted, end: finished, level: 1, notes, ..named(given.operation) }
+    let Completion {
+        submitted,
+        finished,
+        ..
+    } = *completion;
+    Slice {
+        track,
+        begin: submitted,
+        end: finished,
+        level: 1,
+        notes,
+        ..named(given.operation)
+    }
 }
 
 /// What the arm did for a request, in the order in which it does it. What it
 /// does again between the tracks of one request is within its part.
 fn parts(served: &Served, track: u64) -> impl Iterator<Item = Slice> {
-    let Served { given, completion, .. } = *served;
-    let Breakdown { overhead, seek, rotation, transfer, seek_cylinders, .. } = completion.breakdown;
-    let moves = if seek_cylinders == 0 { "head switch" } else { "seek" };
-    let parts = [("overhead", overhead), (moves, seek), ("rotation", rotation), ("transfer", transfer)];
+    let Served {
+        given, completion, ..
+    } = *served;
+    let Breakdown {
+        overhead,
+        seek,
+        rotation,
+        transfer,
+        seek_cylinders,
+        ..
+    } = completion.breakdown;
+    let moves = if seek_cylinders == 0 {
+        "head switch"
+    } else {
+        "seek"
+    };
+    let parts = [
+        ("overhead", overhead),
+        (moves, seek),
+        ("rotation", rotation),
+        ("transfer", transfer),
+    ];
     let mut begin = began(served);
-    parts.into_iter().filter(|(_, lasts)| *lasts > Duration::ZERO).map(move |(name, lasts)| {
-        let mut notes = about(given.origin, given.operation, given.extent);
-        if name == "seek" {
-            notes.push(("cylinders", Note::Number(seek_cylinders.into())));
-        }
-        let end = begin + lasts;
-        let slice = Slice { track, begin, end, name, level: 2, notes, ..Slice::default() };
-        begin = end;
-        slice
-    })
+    parts
+        .into_iter()
+        .filter(|(_, lasts)| *lasts > Duration::ZERO)
+        .map(move |(name, lasts)| {
+            let mut notes = about(given.origin, given.operation, given.extent);
+            if name == "seek" {
+                notes.push(("cylinders", Note::Number(seek_cylinders.into())));
+            }
+            let end = begin + lasts;
+            let slice = Slice {
+                track,
+                begin,
+                end,
+                name,
+                level: 2,
+                notes,
+                ..Slice::default()
+            };
+            begin = end;
+            slice
+        })
 }
 
 /// When the drive took the request up.
 fn began(served: &Served) -> Time {
-    let Completion { submitted, breakdown, .. } = served.completion;
+    let Completion {
+        submitted,
+        breakdown,
+        ..
+    } = served.completion;
     submitted + breakdown.queue + breakdown.parity
 }
 
 /// Whether the medium had a part in it. Otherwise it was answered by buffer and
 /// electronics.
 fn moves_arm(served: &Served) -> bool {
-    let Breakdown { seek, rotation, transfer, .. } = served.completion.breakdown;
+    let Breakdown {
+        seek,
+        rotation,
+        transfer,
+        ..
+    } = served.completion.breakdown;
     seek + rotation + transfer > Duration::ZERO
 }
 
 fn named(operation: Operation) -> Slice {
-    Slice { name: operation.name(), ..Slice::default() }
+    Slice {
+        name: operation.name(),
+        ..Slice::default()
+    }
 }
 
 fn about(origin: u64, operation: Operation, extent: Extent) -> Vec<(&'static str, Note)> {

@@ -41,7 +41,13 @@ fn run_of(window: PerfettoWindow, drives: &[Vec<Asked>]) -> (PerfettoRun, Vec<Fi
                 ..Breakdown::default()
             };
             let id = RequestId(number as u64);
-            let completion = Completion { id, submitted, finished: free, breakdown, ..Completion::default() };
+            let completion = Completion {
+                id,
+                submitted,
+                finished: free,
+                breakdown,
+                ..Completion::default()
+            };
             events.push((submitted, 1, drive, completion));
             events.push((free, 0, drive, completion));
         }
@@ -53,7 +59,16 @@ fn run_of(window: PerfettoWindow, drives: &[Vec<Asked>]) -> (PerfettoRun, Vec<Fi
         let origin = completion.id.0 * drives.len() as u64 + drive as u64;
         let extent = Extent::new(origin, 8);
         if begins == 1 {
-            trace.drive_io(at, drive, &Request { id: completion.id, origin, extent, ..Request::default() });
+            trace.drive_io(
+                at,
+                drive,
+                &Request {
+                    id: completion.id,
+                    origin,
+                    extent,
+                    ..Request::default()
+                },
+            );
             continue;
         }
         trace.drive_done(drive, &completion);
@@ -124,10 +139,20 @@ proptest! {
 
 #[test]
 fn a_trace_is_cut_where_it_would_become_too_long() {
-    let window = PerfettoWindow { requests: 4, ..PerfettoWindow::default() };
+    let window = PerfettoWindow {
+        requests: 4,
+        ..PerfettoWindow::default()
+    };
     let (file, all) = trace(window, &[vec![(10, 0, [1, 2, 3, 4]); 10]]);
-    assert_eq!((file.requests, file.cut), (4, Some(all[1].completion.finished)));
-    let whole = trace(PerfettoWindow::default(), &[vec![(10, 0, [1, 2, 3, 4]); 10]]).0;
+    assert_eq!(
+        (file.requests, file.cut),
+        (4, Some(all[1].completion.finished))
+    );
+    let whole = trace(
+        PerfettoWindow::default(),
+        &[vec![(10, 0, [1, 2, 3, 4]); 10]],
+    )
+    .0;
     assert_eq!((whole.requests, whole.cut), (20, None));
     assert_eq!(Trace::read(&whole.bytes).flows.len(), 10);
 }
@@ -136,12 +161,20 @@ fn a_trace_is_cut_where_it_would_become_too_long() {
 fn requests_that_overlap_in_a_drive_take_slots_of_their_own() {
     let (file, _) = trace(PerfettoWindow::default(), &[vec![(0, 0, [0, 5, 5, 5]); 3]]);
     let read = Trace::read(&file.bytes);
-    let names: Vec<&str> = read.tracks.values().map(|(_, name)| name.as_str()).collect();
+    let names: Vec<&str> = read
+        .tracks
+        .values()
+        .map(|(_, name)| name.as_str())
+        .collect();
     for name in ["slot 0", "slot 1", "slot 2", "arm", "queue", "under way"] {
         assert!(names.contains(&name), "{name}: {names:?}");
     }
-    let depths: Vec<u64> =
-        read.counters.iter().map(|(_, _, value)| *value).filter(|depth| *depth > 2).collect();
+    let depths: Vec<u64> = read
+        .counters
+        .iter()
+        .map(|(_, _, value)| *value)
+        .filter(|depth| *depth > 2)
+        .collect();
     assert_eq!(depths, [3, 3]);
 }
 
@@ -149,7 +182,10 @@ fn requests_that_overlap_in_a_drive_take_slots_of_their_own() {
 fn of_several_runs_none_shows_more_than_the_one_that_was_cut_first() {
     let whole = PerfettoWindow::default();
     let asked = |count: usize| vec![vec![(10, 0, [1, 2, 3, 4]); count]];
-    let (long, short) = (run(whole.shared_by(1000), &asked(40)), run(whole.shared_by(2), &asked(40)));
+    let (long, short) = (
+        run(whole.shared_by(1000), &asked(40)),
+        run(whole.shared_by(2), &asked(40)),
+    );
     let (long_alone, short_alone) = (PerfettoFile::of(&long), PerfettoFile::of(&short));
     assert_eq!((long_alone.requests, short_alone.requests), (20, 80));
     let both = PerfettoFile::of_all(&[(Some("a"), &long), (Some("b"), &short)]);
@@ -158,10 +194,18 @@ fn of_several_runs_none_shows_more_than_the_one_that_was_cut_first() {
     let names: Vec<&str> = read.processes.values().map(String::as_str).collect();
     assert_eq!(
         names,
-        ["a: workload", "a: requests", "a: drive 0", "b: workload", "b: requests", "b: drive 0"]
+        [
+            "a: workload",
+            "a: requests",
+            "a: drive 0",
+            "b: workload",
+            "b: requests",
+            "b: drive 0"
+        ]
     );
     let cut = both.cut.unwrap().as_nanos();
     assert!(
-        read.slices.iter().all(|slice| slice.end <= cut) && read.counters.iter().all(|(_, at, _)| *at <= cut)
+        read.slices.iter().all(|slice| slice.end <= cut)
+            && read.counters.iter().all(|(_, at, _)| *at <= cut)
     );
 }

@@ -101,12 +101,23 @@ pub(super) fn write(shown: &Shown) -> Vec<u8> {
         let mut process = Message::default();
         process.number(process::PID, *id).text(process::NAME, name);
         let mut track = Message::default();
-        track.number(descriptor::UUID, *id).message(descriptor::PROCESS, &process);
+        track
+            .number(descriptor::UUID, *id)
+            .message(descriptor::PROCESS, &process);
         file.packet(None, packet::TRACK_DESCRIPTOR, &track);
     }
-    for Track { id, process, name, counter } in &shown.tracks {
+    for Track {
+        id,
+        process,
+        name,
+        counter,
+    } in &shown.tracks
+    {
         let mut track = Message::default();
-        track.number(descriptor::UUID, *id).number(descriptor::PARENT, *process).text(descriptor::NAME, name);
+        track
+            .number(descriptor::UUID, *id)
+            .number(descriptor::PARENT, *process)
+            .text(descriptor::NAME, name);
         if *counter {
             track.message(descriptor::COUNTER, &Message::default());
         }
@@ -132,12 +143,18 @@ fn in_order(shown: &Shown) -> Vec<(Time, What<'_>)> {
     let mut events = Vec::with_capacity(2 * shown.slices.len() + shown.counters.len());
     for (index, slice) in shown.slices.iter().enumerate() {
         let lasts = slice.begin < slice.end;
-        let (begins, ends) =
-            if lasts { ((2, slice.level, 0, 0), (0, 0, 0, 0)) } else { ((1, 0, index, 0), (1, 0, index, 1)) };
+        let (begins, ends) = if lasts {
+            ((2, slice.level, 0, 0), (0, 0, 0, 0))
+        } else {
+            ((1, 0, index, 0), (1, 0, index, 1))
+        };
         events.push((slice.begin, begins, What::Begins(slice)));
         events.push((slice.end, ends, What::Ends(slice)));
     }
-    let counts = shown.counters.iter().map(|counter| (counter.at, (3, 0, 0, 0), What::Counts(counter)));
+    let counts = shown
+        .counters
+        .iter()
+        .map(|counter| (counter.at, (3, 0, 0, 0), What::Counts(counter)));
     events.extend(counts);
     events.sort_by_key(|(at, rank, _)| (*at, *rank));
     events.into_iter().map(|(at, _, what)| (at, what)).collect()
@@ -148,7 +165,9 @@ impl What<'_> {
         let mut message = Message::default();
         match self {
             What::Begins(slice) => {
-                message.number(event::TYPE, event::SLICE_BEGIN).number(event::TRACK, slice.track);
+                message
+                    .number(event::TYPE, event::SLICE_BEGIN)
+                    .number(event::TRACK, slice.track);
                 message.text(event::NAME, slice.name);
                 for (name, note) in &slice.notes {
                     let mut annotation = Message::default();
@@ -159,14 +178,24 @@ impl What<'_> {
                     };
                     message.message(event::ANNOTATION, &annotation);
                 }
-                slice.flows.iter().for_each(|flow| _ = message.fixed(event::FLOW, *flow));
-                slice.flow_ends.iter().for_each(|flow| _ = message.fixed(event::FLOW_ENDS, *flow));
+                slice
+                    .flows
+                    .iter()
+                    .for_each(|flow| _ = message.fixed(event::FLOW, *flow));
+                slice
+                    .flow_ends
+                    .iter()
+                    .for_each(|flow| _ = message.fixed(event::FLOW_ENDS, *flow));
             }
             What::Ends(slice) => {
-                message.number(event::TYPE, event::SLICE_END).number(event::TRACK, slice.track);
+                message
+                    .number(event::TYPE, event::SLICE_END)
+                    .number(event::TRACK, slice.track);
             }
             What::Counts(counter) => {
-                message.number(event::TYPE, event::COUNTER).number(event::TRACK, counter.track);
+                message
+                    .number(event::TYPE, event::COUNTER)
+                    .number(event::TRACK, counter.track);
                 // A negative number is written as its 64 bits.
                 message.number(event::COUNTER_VALUE, counter.value as u64);
             }
@@ -185,7 +214,9 @@ impl Message {
         if let Some(at) = at {
             packet.number(packet::TIMESTAMP, at.as_nanos());
         }
-        packet.number(packet::SEQUENCE, SEQUENCE).message(field, content);
+        packet
+            .number(packet::SEQUENCE, SEQUENCE)
+            .message(field, content);
         self.message(PACKET, &packet);
     }
 
@@ -207,7 +238,10 @@ impl Message {
     }
 
     fn bytes(&mut self, field: u32, bytes: &[u8]) -> &mut Message {
-        self.key(field, 2).varint(bytes.len() as u64).0.extend(bytes);
+        self.key(field, 2)
+            .varint(bytes.len() as u64)
+            .0
+            .extend(bytes);
         self
     }
 

@@ -60,9 +60,20 @@ impl Cache {
 
     /// PUSH: storage says that pages are worth having. Those that are not held come,
     /// as far as there is room, to such a place; answers how many.
-    pub fn push(&mut self, now: Time, run: Run, place: Place, arrival: Arrival, out: &mut Out) -> u64 {
+    pub fn push(
+        &mut self,
+        now: Time,
+        run: Run,
+        place: Place,
+        arrival: Arrival,
+        out: &mut Out,
+    ) -> u64 {
         let flags = flag::FRESH | flag::PUSHED;
-        let flags = if arrival == Arrival::ToRead { flags | flag::READING } else { flags };
+        let flags = if arrival == Arrival::ToRead {
+            flags | flag::READING
+        } else {
+            flags
+        };
         let (mut at, mut pushed) = (run.first, 0);
         while at < run.end() {
             if let Some(slot) = self.pages.look(run.object, at) {
@@ -77,7 +88,12 @@ impl Cache {
             let gap = Run::new(run.object, at, came);
             if arrival == Arrival::ToRead {
                 let id = self.device.begin(gap, false);
-                out.reads.push(Io { id, run: gap, why: Why::Push, ticket: None });
+                out.reads.push(Io {
+                    id,
+                    run: gap,
+                    why: Why::Push,
+                    ticket: None,
+                });
             }
             pushed += came;
             at += came;
@@ -106,7 +122,14 @@ impl Cache {
     /// many.
     pub fn pull(&mut self, now: Time, run: Run, out: &mut Out) -> u64 {
         let (mut desk, _) = self.desk(now, out);
-        let wrote = desk.write_run(run, Bounds { most: u64::MAX, nonblocking: false, why: Why::Pull });
+        let wrote = desk.write_run(
+            run,
+            Bounds {
+                most: u64::MAX,
+                nonblocking: false,
+                why: Why::Pull,
+            },
+        );
         desk.settle(run.object);
         self.settle(now, out);
         wrote.pages
@@ -121,7 +144,11 @@ impl Cache {
             while left > 0
                 && let Some((object, _)) = desk.oldest(queue)
             {
-                let bounds = Bounds { most: left, nonblocking: false, why: Why::Pull };
+                let bounds = Bounds {
+                    most: left,
+                    nonblocking: false,
+                    why: Why::Pull,
+                };
                 let wrote = desk.write_object(object, bounds).pages;
                 desk.settle(object);
                 left -= wrote;

@@ -12,10 +12,21 @@ use fullstroke_units::Time;
 
 impl Cache {
     /// Reads bytes of an open file; what lies behind its end is not read.
-    pub fn read(&mut self, now: Time, file: FileId, access: Access, ticket: Ticket, out: &mut Out) -> Answer {
+    pub fn read(
+        &mut self,
+        now: Time,
+        file: FileId,
+        access: Access,
+        ticket: Ticket,
+        out: &mut Out,
+    ) -> Answer {
         let object = self.files[file.0].object;
         let bytes = access.bytes.min(access.size.saturating_sub(access.offset));
-        let (first, end) = if bytes > 0 { pages_of(access.offset, bytes) } else { (0, 0) };
+        let (first, end) = if bytes > 0 {
+            pages_of(access.offset, bytes)
+        } else {
+            (0, 0)
+        };
         if end > first {
             self.read_ahead.begins(file.0, access.offset, bytes);
         }
@@ -25,7 +36,11 @@ impl Cache {
             bytes,
             size: access.size.div_ceil(crate::run::PAGE_BYTES),
             cuts: access.cuts,
-            again: if self.read_ahead.watches() { first } else { Plan::NEVER },
+            again: if self.read_ahead.watches() {
+                first
+            } else {
+                Plan::NEVER
+            },
             ..Operation::new(ticket, Kind::Read, Run::new(object, first, end - first))
         };
         self.begin(now, operation, out)
@@ -66,7 +81,9 @@ impl Cache {
     /// What there is at the page that a read is at, and up to which page it is the
     /// same.
     fn look(&self, read: &Operation, slot: Option<u32>) -> (Found, u64) {
-        let Some(slot) = slot else { return (Found::Absent, read.next + 1) };
+        let Some(slot) = slot else {
+            return (Found::Absent, read.next + 1);
+        };
         let stretch = self.pages.get(slot);
         let end = stretch.end().min(read.end);
         match stretch.marked() {
@@ -77,7 +94,14 @@ impl Cache {
         }
     }
 
-    fn ask(&mut self, now: Time, read: &mut Operation, found: Found, slot: Option<u32>, out: &mut Out) {
+    fn ask(
+        &mut self,
+        now: Time,
+        read: &mut Operation,
+        found: Found,
+        slot: Option<u32>,
+        out: &mut Out,
+    ) {
         let Some(file) = read.file else { return };
         if let (Found::Marked, Some(slot)) = (found, slot) {
             self.pages.set_mark(slot, None);
@@ -120,9 +144,19 @@ impl Cache {
                 at = self.pages.get(slot).end();
                 continue;
             }
-            let gap = Run::new(read.object, at, self.pages.next_held(read.object, at).min(end) - at);
+            let gap = Run::new(
+                read.object,
+                at,
+                self.pages.next_held(read.object, at).min(end) - at,
+            );
             let fetched = self.fetch(now, read, gap, out);
-            self.mark(Run { pages: fetched, ..gap }, window.mark);
+            self.mark(
+                Run {
+                    pages: fetched,
+                    ..gap
+                },
+                window.mark,
+            );
             if fetched < gap.pages {
                 return;
             }
@@ -141,7 +175,10 @@ impl Cache {
     /// Has pages read that are not held, as far as there is room; answers how many.
     fn fetch(&mut self, now: Time, read: &Operation, run: Run, out: &mut Out) -> u64 {
         // Those that the read wants itself, and those that are read beside.
-        let asked = Run { pages: read.end.clamp(run.first, run.end()) - run.first, ..run };
+        let asked = Run {
+            pages: read.end.clamp(run.first, run.end()) - run.first,
+            ..run
+        };
         let flags = flag::READING | flag::FRESH;
         let mut came = self.admit(now, asked, flags, Place::Usual, out);
         self.counters.misses += came;
@@ -153,9 +190,18 @@ impl Cache {
         }
         if came > 0 {
             let run = Run { pages: came, ..run };
-            let why = if asked.pages > 0 { Why::Read } else { Why::ReadAhead };
+            let why = if asked.pages > 0 {
+                Why::Read
+            } else {
+                Why::ReadAhead
+            };
             let id = self.device.begin(run, false);
-            out.reads.push(Io { id, run, why, ticket: Some(read.ticket) });
+            out.reads.push(Io {
+                id,
+                run,
+                why,
+                ticket: Some(read.ticket),
+            });
         }
         came
     }
@@ -163,9 +209,18 @@ impl Cache {
     /// Has the page read that a read is at, or without read-ahead all that it still
     /// wants in one piece.
     fn fetch_alone(&mut self, now: Time, read: &Operation, out: &mut Out) -> u64 {
-        let end = if read.file.is_some() { read.next + 1 } else { read.end };
+        let end = if read.file.is_some() {
+            read.next + 1
+        } else {
+            read.end
+        };
         let to = self.pages.next_held(read.object, read.next).min(end);
-        self.fetch(now, read, Run::new(read.object, read.next, to - read.next), out)
+        self.fetch(
+            now,
+            read,
+            Run::new(read.object, read.next, to - read.next),
+            out,
+        )
     }
 
     /// The page is being read, or goes as soon as its I/O has ended.
@@ -198,7 +253,9 @@ impl Cache {
         // A read that goes on in the page that the last one ended in is no new use.
         let again = read.next == read.first
             && !stretch.is(flag::FRESH)
-            && read.file.is_some_and(|file| self.files[file].last_page == read.next);
+            && read
+                .file
+                .is_some_and(|file| self.files[file].last_page == read.next);
         let from = read.next + u64::from(again);
         if from < to && !self.use_more(slot, from, to) {
             let rest = to < stretch.end();
@@ -226,7 +283,9 @@ impl Cache {
     /// what was used last, and was used for the same, it becomes part of the same,
     /// without being cut off first.
     fn use_more(&mut self, slot: u32, from: u64, to: u64) -> bool {
-        let Some(streak) = self.streak else { return false };
+        let Some(streak) = self.streak else {
+            return false;
+        };
         let (stretch, pages) = (*self.pages.get(slot), to - from);
         if pages >= u64::from(stretch.pages) {
             return false;
@@ -256,7 +315,8 @@ impl Cache {
             self.count_used(&stretch, u64::from(stretch.pages));
             self.pages.change(slot, 0, flag::UNUSED);
         }
-        self.replacement.used(&mut self.pages, slot, stretch.is(flag::FRESH));
+        self.replacement
+            .used(&mut self.pages, slot, stretch.is(flag::FRESH));
     }
 
     fn count_used(&mut self, stretch: &Stretch, pages: u64) {

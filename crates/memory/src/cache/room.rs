@@ -26,7 +26,9 @@ impl Cache {
             if self.evict_aside(wanted - free) {
                 continue;
             }
-            let Some(slot) = self.replacement.victim(&mut self.pages, wanted - free) else { return free };
+            let Some(slot) = self.replacement.victim(&mut self.pages, wanted - free) else {
+                return free;
+            };
             let victim = *self.pages.get(slot);
             if victim.is(flag::DIRTY | flag::BUSY) {
                 aside += u64::from(victim.pages);
@@ -44,12 +46,18 @@ impl Cache {
     /// Lets a page go that was chosen before and can go now: the oldest such, which
     /// have come to the old end of the list.
     fn evict_aside(&mut self, most: u64) -> bool {
-        let Some(slot) = self.pages.oldest(ASIDE) else { return false };
+        let Some(slot) = self.pages.oldest(ASIDE) else {
+            return false;
+        };
         let stretch = *self.pages.get(slot);
         if stretch.is(flag::DIRTY | flag::BUSY) {
             return false;
         }
-        let slot = self.pages.cut(slot, stretch.first, stretch.first + most.min(u64::from(stretch.pages)));
+        let slot = self.pages.cut(
+            slot,
+            stretch.first,
+            stretch.first + most.min(u64::from(stretch.pages)),
+        );
         self.pages.unlink(slot);
         self.counters.evicted_dirty += u64::from(self.pages.get(slot).pages);
         self.evict(slot);
@@ -84,7 +92,11 @@ impl Cache {
         if write_back.pressed(&mut desk) && !victim.is(flag::WRITING) {
             desk.write_run(
                 victim.run(),
-                crate::desk::Bounds { most: u64::MAX, nonblocking: true, why: Why::Reclaim },
+                crate::desk::Bounds {
+                    most: u64::MAX,
+                    nonblocking: true,
+                    why: Why::Reclaim,
+                },
             );
             desk.settle(victim.object);
         }
@@ -100,7 +112,10 @@ impl Cache {
         {
             let stretch = *self.pages.get(slot);
             at = stretch.end();
-            if stretch.first < run.end() && stretch.list == ASIDE && !stretch.is(flag::DIRTY | flag::BUSY) {
+            if stretch.first < run.end()
+                && stretch.list == ASIDE
+                && !stretch.is(flag::DIRTY | flag::BUSY)
+            {
                 self.pages.unlink(slot);
                 self.pages.push_oldest(ASIDE, slot);
             }
@@ -127,7 +142,11 @@ impl Cache {
             }
             desk.write_run(
                 stretch.run(),
-                crate::desk::Bounds { most: u64::MAX, nonblocking: true, why: Why::Reclaim },
+                crate::desk::Bounds {
+                    most: u64::MAX,
+                    nonblocking: true,
+                    why: Why::Reclaim,
+                },
             );
             desk.settle(stretch.object);
         }
@@ -135,12 +154,22 @@ impl Cache {
 
     /// Brings pages that are not held into memory, with such flags, as many of the
     /// run's as there is room for. Answers how many.
-    pub(super) fn admit(&mut self, now: Time, run: Run, flags: u16, place: Place, out: &mut Out) -> u64 {
+    pub(super) fn admit(
+        &mut self,
+        now: Time,
+        run: Run,
+        flags: u16,
+        place: Place,
+        out: &mut Out,
+    ) -> u64 {
         let mut at = run.first;
         while at < run.end() {
             let rest = Run::new(run.object, at, (run.end() - at).min(self.limit));
             let free = self.limit - self.pages.held().pages;
-            let step = self.replacement.wanted(&self.pages, rest, free).clamp(1, rest.pages);
+            let step = self
+                .replacement
+                .wanted(&self.pages, rest, free)
+                .clamp(1, rest.pages);
             let step = self.make_room(now, step, out).min(step);
             if step == 0 {
                 break;

@@ -13,20 +13,39 @@ impl Cache {
     /// Writes what is dirty of an object, and ends when it is on the device: what
     /// was dirty when it was called, and may be more (`filemap_write_and_wait`).
     pub fn fsync(&mut self, now: Time, object: Object, ticket: Ticket, out: &mut Out) -> Answer {
-        self.begin(now, Operation::new(ticket, Kind::Sync, Run::new(object, 0, u64::MAX)), out)
+        self.begin(
+            now,
+            Operation::new(ticket, Kind::Sync, Run::new(object, 0, u64::MAX)),
+            out,
+        )
     }
 
     /// The same of all objects, in the order of their numbers.
     pub fn sync(&mut self, now: Time, ticket: Ticket, out: &mut Out) -> Answer {
-        self.begin(now, Operation::new(ticket, Kind::SyncAll, Run::new(Object(0), 0, u64::MAX)), out)
+        self.begin(
+            now,
+            Operation::new(ticket, Kind::SyncAll, Run::new(Object(0), 0, u64::MAX)),
+            out,
+        )
     }
 
     /// What O_DIRECT needs before the device is read or written beside the cache:
     /// what is dirty of the run is written first, and for a write the run is
     /// dropped (`generic_file_direct_write`). After a write,
     /// [`invalidate`](Cache::invalidate) drops what has been read in the meantime.
-    pub fn direct(&mut self, now: Time, run: Run, write: bool, ticket: Ticket, out: &mut Out) -> Answer {
-        self.begin(now, Operation::new(ticket, Kind::Direct { drop: write }, run), out)
+    pub fn direct(
+        &mut self,
+        now: Time,
+        run: Run,
+        write: bool,
+        ticket: Ticket,
+        out: &mut Out,
+    ) -> Answer {
+        self.begin(
+            now,
+            Operation::new(ticket, Kind::Direct { drop: write }, run),
+            out,
+        )
     }
 
     pub(super) fn go_on_syncing(&mut self, now: Time, sync: &mut Operation, out: &mut Out) -> bool {
@@ -76,8 +95,15 @@ impl Cache {
             let request = self.device.request_pages();
             let (mut desk, write_back) = self.desk(now, out);
             let run = desk.extended(run, sync.end.min(page.saturating_add(request)));
-            let wrote =
-                desk.write_for(run, Bounds { most: request, nonblocking: false, why: Why::Sync }, ticket);
+            let wrote = desk.write_for(
+                run,
+                Bounds {
+                    most: request,
+                    nonblocking: false,
+                    why: Why::Sync,
+                },
+                ticket,
+            );
             if write_back.fsync_cleans() {
                 desk.settle(sync.object);
             }
@@ -90,7 +116,9 @@ impl Cache {
         if sync.kind != Kind::SyncAll {
             return false;
         }
-        let Some(after) = sync.object.0.checked_add(1) else { return false };
+        let Some(after) = sync.object.0.checked_add(1) else {
+            return false;
+        };
         match self.pages.dirty_object_from(Object(after)) {
             Some(object) => {
                 (sync.object, sync.next) = (object, 0);
@@ -110,7 +138,11 @@ impl Cache {
                 (sync.next, sync.wait) = (page, Wait::Written(page));
                 return false;
             }
-            let after = sync.object.0.checked_add(1).filter(|_| sync.kind == Kind::SyncAll);
+            let after = sync
+                .object
+                .0
+                .checked_add(1)
+                .filter(|_| sync.kind == Kind::SyncAll);
             match after.and_then(|after| self.pages.writing_object_from(Object(after))) {
                 Some(object) => (sync.object, sync.next) = (object, 0),
                 None => return true,

@@ -64,7 +64,9 @@ impl World {
             write_back: policy(write_back::REGISTRY[choice.2].name, None),
         };
         let mut cache = Cache::new(&keys, queue).unwrap();
-        let files = (0..2 * OBJECTS).map(|file| cache.open(Object(file % OBJECTS))).collect();
+        let files = (0..2 * OBJECTS)
+            .map(|file| cache.open(Object(file % OBJECTS)))
+            .collect();
         World {
             cache,
             now: Time::ZERO,
@@ -84,7 +86,8 @@ impl World {
     fn state(&self) -> State {
         let pages = &self.cache.pages;
         let lists = (0..LISTS as u8).flat_map(|list| {
-            std::iter::successors(pages.oldest(list), |&slot| pages.newer(slot)).map(move |slot| (list, slot))
+            std::iter::successors(pages.oldest(list), |&slot| pages.newer(slot))
+                .map(move |slot| (list, slot))
         });
         let mut state = State::new();
         for (list, slot) in lists {
@@ -103,29 +106,53 @@ impl World {
     /// After each call.
     fn check(&mut self, called: Called) {
         let state = self.state();
-        let (before, out) = (std::mem::take(&mut self.before), std::mem::take(&mut self.out));
+        let (before, out) = (
+            std::mem::take(&mut self.before),
+            std::mem::take(&mut self.out),
+        );
         let held = self.cache.pages.held();
         let count = |flag: u16| state.values().filter(|&&flags| flags & flag != 0).count() as u64;
-        assert_eq!(held.pages, state.len() as u64, "each page that is held is in a list");
-        assert!(held.pages <= self.cache.limit, "{} of {} pages", held.pages, self.cache.limit);
+        assert_eq!(
+            held.pages,
+            state.len() as u64,
+            "each page that is held is in a list"
+        );
+        assert!(
+            held.pages <= self.cache.limit,
+            "{} of {} pages",
+            held.pages,
+            self.cache.limit
+        );
         assert_eq!(
             (held.dirty, held.writing, held.reading),
-            (count(flag::DIRTY), count(flag::WRITING), count(flag::READING))
+            (
+                count(flag::DIRTY),
+                count(flag::WRITING),
+                count(flag::READING)
+            )
         );
-        let ended =
-            |object: u32, page: u64| matches!(called, Called::Ended(run) if run.holds(Object(object), page));
+        let ended = |object: u32, page: u64| matches!(called, Called::Ended(run) if run.holds(Object(object), page));
         let written: Vec<(u32, u64)> = out.writes.iter().flat_map(pages).collect();
         for (place, &page) in written.iter().enumerate() {
             let was = before.get(&page).copied().unwrap_or(0);
-            assert!(was & flag::WRITING == 0 || ended(page.0, page.1), "{page:?} is written twice at a time");
-            assert!(!written[..place].contains(&page), "{page:?} is written twice in a call");
+            assert!(
+                was & flag::WRITING == 0 || ended(page.0, page.1),
+                "{page:?} is written twice at a time"
+            );
+            assert!(
+                !written[..place].contains(&page),
+                "{page:?} is written twice in a call"
+            );
             assert!(state[&page] & flag::WRITING != 0);
         }
         for (page, was) in before {
             let now = state.get(&page).copied();
             let dropped = now.is_none_or(|now| now & flag::DIRTY == 0);
             let saved = written.contains(&page) || ended(page.0, page.1);
-            assert!(was & flag::DIRTY == 0 || !dropped || saved, "{page:?} was dirty and is not written");
+            assert!(
+                was & flag::DIRTY == 0 || !dropped || saved,
+                "{page:?} was dirty and is not written"
+            );
             let gone = now.is_none();
             assert!(
                 was & flag::BUSY == 0 || !gone || ended(page.0, page.1),
@@ -137,17 +164,33 @@ impl World {
         for (ios, flag) in [(&self.reads, flag::READING), (&self.writes, flag::WRITING)] {
             let mut under_way: Vec<(u32, u64)> = ios.iter().flat_map(pages).collect();
             under_way.sort_unstable();
-            let flagged: Vec<(u32, u64)> =
-                state.iter().filter(|(_, flags)| **flags & flag != 0).map(|(&page, _)| page).collect();
-            assert_eq!(flagged, under_way, "what is under I/O is what was asked for");
+            let flagged: Vec<(u32, u64)> = state
+                .iter()
+                .filter(|(_, flags)| **flags & flag != 0)
+                .map(|(&page, _)| page)
+                .collect();
+            assert_eq!(
+                flagged, under_way,
+                "what is under I/O is what was asked for"
+            );
         }
         for woken in &out.woken {
-            let place = self.waiting.iter().position(|&ticket| ticket == woken.ticket);
+            let place = self
+                .waiting
+                .iter()
+                .position(|&ticket| ticket == woken.ticket);
             self.waiting.remove(place.expect("who is woken has waited"));
         }
         assert_eq!(self.waiting.len(), self.cache.waiting.len());
-        let gauges = Gauges { stretches: 0, ..self.cache.gauges() };
-        self.log.push(format!("{:?} {out:?} {gauges:?} {:?}", self.now, self.cache.counters()));
+        let gauges = Gauges {
+            stretches: 0,
+            ..self.cache.gauges()
+        };
+        self.log.push(format!(
+            "{:?} {out:?} {gauges:?} {:?}",
+            self.now,
+            self.cache.counters()
+        ));
         if self.plain {
             self.cache.streak = None;
         }
@@ -178,10 +221,22 @@ impl World {
         }
         let which = which as usize % all;
         let is_read = which < self.reads.len();
-        let ios = if is_read { &mut self.reads } else { &mut self.writes };
-        let place = if is_read { which } else { which - (all - ios.len()) };
+        let ios = if is_read {
+            &mut self.reads
+        } else {
+            &mut self.writes
+        };
+        let place = if is_read {
+            which
+        } else {
+            which - (all - ios.len())
+        };
         let io = &mut ios[place];
-        let pages = if part.is_multiple_of(3) { 1 + part % io.run.pages } else { io.run.pages };
+        let pages = if part.is_multiple_of(3) {
+            1 + part % io.run.pages
+        } else {
+            io.run.pages
+        };
         let run = Run { pages, ..io.run };
         let id = io.id;
         io.run = Run::new(run.object, run.end(), io.run.pages - pages);
@@ -189,9 +244,11 @@ impl World {
             ios.remove(place);
         }
         if is_read {
-            self.cache.read_done(self.now, id, run, Status::Done, &mut self.out);
+            self.cache
+                .read_done(self.now, id, run, Status::Done, &mut self.out);
         } else {
-            self.cache.written(self.now, id, run, Status::Done, &mut self.out);
+            self.cache
+                .written(self.now, id, run, Status::Done, &mut self.out);
         }
         self.check(Called::Ended(run));
     }
@@ -214,7 +271,9 @@ impl World {
                 self.answered(ticket, answer);
             }
             6..=11 => {
-                let answer = self.cache.write(now, id, access, step == 6, ticket, &mut self.out);
+                let answer = self
+                    .cache
+                    .write(now, id, access, step == 6, ticket, &mut self.out);
                 let size = &mut self.sizes[file % OBJECTS as usize];
                 *size = (*size).max(access.offset + access.bytes);
                 self.answered(ticket, answer);
@@ -242,7 +301,11 @@ impl World {
             }
             16 => {
                 let place = [Place::Usual, Place::Hot, Place::Cold][at as usize % 3];
-                let arrival = if bytes % 2 == 0 { Arrival::Here } else { Arrival::ToRead };
+                let arrival = if bytes % 2 == 0 {
+                    Arrival::Here
+                } else {
+                    Arrival::ToRead
+                };
                 self.cache.push(now, run, place, arrival, &mut self.out);
                 self.check(Called::Plain);
             }
@@ -300,7 +363,10 @@ impl World {
         );
         let counters = self.cache.counters();
         assert!(counters.ahead_used + counters.ahead_wasted <= counters.ahead);
-        assert!(counters.misses + counters.late <= counters.read + 300 * 4, "{counters:?}");
+        assert!(
+            counters.misses + counters.late <= counters.read + 300 * 4,
+            "{counters:?}"
+        );
     }
 }
 
@@ -310,8 +376,15 @@ fn pages(io: &Io) -> impl Iterator<Item = (u32, u64)> {
 }
 
 fn steps() -> impl Strategy<Value = Vec<(u8, usize, u64, u64)>> {
-    let bytes = prop_oneof![Just(PAGE_BYTES), 1u64..3 * PAGE_BYTES, 1u64..60 * PAGE_BYTES];
-    prop::collection::vec((0u8..28, 0..2 * OBJECTS as usize, 0u64..1500, bytes), 1..120)
+    let bytes = prop_oneof![
+        Just(PAGE_BYTES),
+        1u64..3 * PAGE_BYTES,
+        1u64..60 * PAGE_BYTES
+    ];
+    prop::collection::vec(
+        (0u8..28, 0..2 * OBJECTS as usize, 0u64..1500, bytes),
+        1..120,
+    )
 }
 
 proptest! {
@@ -338,7 +411,11 @@ proptest! {
 #[test]
 fn every_policy_takes_part() {
     assert_eq!(
-        (replacement::REGISTRY.len() + 3, read_ahead::REGISTRY.len(), write_back::REGISTRY.len()),
+        (
+            replacement::REGISTRY.len() + 3,
+            read_ahead::REGISTRY.len(),
+            write_back::REGISTRY.len()
+        ),
         (8, 5, 4)
     );
 }
@@ -355,23 +432,52 @@ fn a_read_is_a_miss_then_a_hit() {
     let asked = cache.read(Time::ZERO, file, access, Ticket(1), &mut out);
     assert_eq!(asked, Answer::Waits);
     let read = out.reads[0];
-    assert_eq!((read.run, read.ticket), (Run::new(Object(1), 0, 4), Some(Ticket(1))));
+    assert_eq!(
+        (read.run, read.ticket),
+        (Run::new(Object(1), 0, 4), Some(Ticket(1)))
+    );
     out.clear();
     cache.read_done(Time::ZERO, read.id, read.run, Status::Done, &mut out);
-    assert_eq!(out.woken, [crate::Woken { ticket: Ticket(1), status: Status::Done }]);
-    assert_eq!(cache.read(Time::ZERO, file, access, Ticket(2), &mut out), Answer::Done);
+    assert_eq!(
+        out.woken,
+        [crate::Woken {
+            ticket: Ticket(1),
+            status: Status::Done
+        }]
+    );
+    assert_eq!(
+        cache.read(Time::ZERO, file, access, Ticket(2), &mut out),
+        Answer::Done
+    );
     let counters = cache.counters();
-    assert_eq!((counters.read, counters.misses, counters.hits, counters.ahead), (2, 1, 1, 3));
+    assert_eq!(
+        (
+            counters.read,
+            counters.misses,
+            counters.hits,
+            counters.ahead
+        ),
+        (2, 1, 1, 3)
+    );
 }
 
 #[test]
 fn who_waits_for_a_page_that_cannot_be_read_is_told() {
     let (mut cache, mut out) = (cache(1000), Out::default());
     let run = Run::new(Object::DEVICE, 7, 1);
-    assert_eq!(cache.read_run(Time::ZERO, run, Ticket(1), &mut out), Answer::Waits);
+    assert_eq!(
+        cache.read_run(Time::ZERO, run, Ticket(1), &mut out),
+        Answer::Waits
+    );
     let read = out.reads[0];
     cache.read_done(Time::ZERO, read.id, read.run, Status::Lost, &mut out);
-    assert_eq!(out.woken, [crate::Woken { ticket: Ticket(1), status: Status::Lost }]);
+    assert_eq!(
+        out.woken,
+        [crate::Woken {
+            ticket: Ticket(1),
+            status: Status::Lost
+        }]
+    );
     assert!(!cache.holds(run));
 }
 
@@ -379,12 +485,24 @@ fn who_waits_for_a_page_that_cannot_be_read_is_told() {
 fn fsync_tells_of_pages_that_could_not_be_written() {
     let (mut cache, mut out) = (cache(1000), Out::default());
     let run = Run::new(Object(1), 7, 3);
-    assert_eq!(cache.write_run(Time::ZERO, run, Ticket(1), &mut out), Answer::Done);
-    assert_eq!(cache.fsync(Time::ZERO, Object(1), Ticket(2), &mut out), Answer::Waits);
+    assert_eq!(
+        cache.write_run(Time::ZERO, run, Ticket(1), &mut out),
+        Answer::Done
+    );
+    assert_eq!(
+        cache.fsync(Time::ZERO, Object(1), Ticket(2), &mut out),
+        Answer::Waits
+    );
     let write = out.writes[0];
     assert_eq!(write.run, run);
     cache.written(Time::ZERO, write.id, write.run, Status::Lost, &mut out);
-    assert_eq!(out.woken, [crate::Woken { ticket: Ticket(2), status: Status::Lost }]);
+    assert_eq!(
+        out.woken,
+        [crate::Woken {
+            ticket: Ticket(2),
+            status: Status::Lost
+        }]
+    );
     assert_eq!(cache.counters().lost, 3);
 }
 
@@ -395,7 +513,10 @@ fn a_write_of_part_of_a_page_reads_it_first_where_the_file_has_more_of_it() {
     let write = |offset: u64, bytes: u64| Access::new(offset, bytes, 10 * PAGE_BYTES);
     // From the middle of page 0 to the middle of page 2: both ends are read.
     let access = write(2000, 2 * PAGE_BYTES);
-    assert_eq!(cache.write(Time::ZERO, file, access, false, Ticket(1), &mut out), Answer::Waits);
+    assert_eq!(
+        cache.write(Time::ZERO, file, access, false, Ticket(1), &mut out),
+        Answer::Waits
+    );
     assert_eq!(out.reads[0].run, Run::new(Object(1), 0, 1));
     let read = out.reads[0];
     out.clear();
@@ -405,7 +526,10 @@ fn a_write_of_part_of_a_page_reads_it_first_where_the_file_has_more_of_it() {
     // Behind the end of the file there is nothing to read.
     out.clear();
     let access = write(10 * PAGE_BYTES, 100);
-    assert_eq!(cache.write(Time::ZERO, file, access, false, Ticket(2), &mut out), Answer::Done);
+    assert_eq!(
+        cache.write(Time::ZERO, file, access, false, Ticket(2), &mut out),
+        Answer::Done
+    );
     assert_eq!(cache.counters().filled, 2);
 }
 
@@ -414,15 +538,34 @@ fn storage_pulls_what_is_dirty_and_pushes_what_is_absent() {
     let (mut cache, mut out) = (cache(1000), Out::default());
     for (object, first) in [(2, 10), (1, 0)] {
         let run = Run::new(Object(object), first, 5);
-        assert_eq!(cache.write_run(Time::from_nanos(first), run, Ticket(0), &mut out), Answer::Done);
+        assert_eq!(
+            cache.write_run(Time::from_nanos(first), run, Ticket(0), &mut out),
+            Answer::Done
+        );
     }
-    assert_eq!(cache.pull(Time::ZERO, Run::new(Object(1), 3, 100), &mut out), 2);
+    assert_eq!(
+        cache.pull(Time::ZERO, Run::new(Object(1), 3, 100), &mut out),
+        2
+    );
     // Object 2 has been dirty for longer.
     assert_eq!(cache.pull_any(Time::ZERO, 7, &mut out), 7);
     let runs: Vec<Run> = out.writes.iter().map(|io| io.run).collect();
-    assert_eq!(runs, [Run::new(Object(1), 3, 2), Run::new(Object(2), 10, 5), Run::new(Object(1), 0, 2)]);
+    assert_eq!(
+        runs,
+        [
+            Run::new(Object(1), 3, 2),
+            Run::new(Object(2), 10, 5),
+            Run::new(Object(1), 0, 2)
+        ]
+    );
     assert_eq!(cache.pull_any(Time::ZERO, 7, &mut out), 1);
-    let pushed = cache.push(Time::ZERO, Run::new(Object(1), 0, 20), Place::Cold, Arrival::Here, &mut out);
+    let pushed = cache.push(
+        Time::ZERO,
+        Run::new(Object(1), 0, 20),
+        Place::Cold,
+        Arrival::Here,
+        &mut out,
+    );
     assert_eq!((pushed, out.reads.len()), (15, 0));
     assert!(cache.holds(Run::new(Object(1), 0, 20)));
 }
@@ -455,18 +598,39 @@ fn kept_of_both(replacement: &str, plain: bool) -> Vec<bool> {
     let (mut cache, mut out) = (Cache::new(&keys, Queue::default()).unwrap(), Out::default());
     let (now, size) = (Time::ZERO, 100 * PAGE_BYTES);
     let file = cache.open(Object(1));
-    cache.push(now, Run::new(Object(1), 0, 100), Place::Usual, Arrival::Here, &mut out);
+    cache.push(
+        now,
+        Run::new(Object(1), 0, 100),
+        Place::Usual,
+        Arrival::Here,
+        &mut out,
+    );
     for page in 0..60 {
         let access = Access::new(page * PAGE_BYTES, PAGE_BYTES, size);
-        assert_eq!(cache.read(now, file, access, Ticket(0), &mut out), Answer::Done);
+        assert_eq!(
+            cache.read(now, file, access, Ticket(0), &mut out),
+            Answer::Done
+        );
         if page % 3 == 0 {
-            cache.push(now, Run::new(Object(2), page, 1), Place::Usual, Arrival::Here, &mut out);
+            cache.push(
+                now,
+                Run::new(Object(2), page, 1),
+                Place::Usual,
+                Arrival::Here,
+                &mut out,
+            );
         }
         if plain {
             cache.streak = None;
         }
     }
-    cache.push(now, Run::new(Object(3), 0, 160), Place::Usual, Arrival::Here, &mut out);
+    cache.push(
+        now,
+        Run::new(Object(3), 0, 160),
+        Place::Usual,
+        Arrival::Here,
+        &mut out,
+    );
     (1..3)
         .flat_map(|object| (0..100).map(move |page| Run::new(Object(object), page, 1)))
         .map(|run| cache.holds(run))
@@ -478,6 +642,10 @@ fn reads_in_order_do_not_overtake_what_comes_in_between() {
     for entry in replacement::REGISTRY {
         let kept = kept_of_both(entry.name, false);
         assert_eq!(kept, kept_of_both(entry.name, true), "{}", entry.name);
-        assert!(kept.contains(&true) && kept.contains(&false), "{}", entry.name);
+        assert!(
+            kept.contains(&true) && kept.contains(&false),
+            "{}",
+            entry.name
+        );
     }
 }

@@ -69,9 +69,10 @@ impl News {
     fn lets_go_on(&self, operation: &Operation, room: bool) -> bool {
         match operation.wait {
             Wait::Nothing => true,
-            Wait::Page(page) | Wait::Written(page) => {
-                self.ended.iter().any(|run| run.holds(operation.object, page))
-            }
+            Wait::Page(page) | Wait::Written(page) => self
+                .ended
+                .iter()
+                .any(|run| run.holds(operation.object, page)),
             Wait::Until(time) => self.now >= time,
             Wait::Congestion(time) => self.cleared || self.now >= time,
             Wait::Room => room,
@@ -92,7 +93,10 @@ pub(super) struct Alarm {
 
 impl Default for Alarm {
     fn default() -> Alarm {
-        Alarm { until: Time::NEVER, room: false }
+        Alarm {
+            until: Time::NEVER,
+            room: false,
+        }
     }
 }
 
@@ -103,7 +107,11 @@ impl Alarm {
     }
 
     fn is_raised_by(&self, news: &News, room: bool) -> bool {
-        self.room && room || news.cleared || news.freed || !news.ended.is_empty() || news.now >= self.until
+        self.room && room
+            || news.cleared
+            || news.freed
+            || !news.ended.is_empty()
+            || news.now >= self.until
     }
 }
 
@@ -194,15 +202,22 @@ impl Cache {
         let over = match operation.kind {
             Kind::Read => self.go_on_reading(now, operation, out),
             Kind::Write { .. } => self.go_on_writing(now, operation, out),
-            Kind::Sync | Kind::SyncAll | Kind::Direct { .. } => self.go_on_syncing(now, operation, out),
+            Kind::Sync | Kind::SyncAll | Kind::Direct { .. } => {
+                self.go_on_syncing(now, operation, out)
+            }
         };
-        debug_assert_eq!(over, operation.wait == Wait::Nothing, "it waits for something, or is over");
+        debug_assert_eq!(
+            over,
+            operation.wait == Wait::Nothing,
+            "it waits for something, or is over"
+        );
         over
     }
 
     fn finish(&mut self, operation: &Operation) {
         if let (Kind::Read, Some(file)) = (operation.kind, operation.file) {
-            self.read_ahead.ended(file, operation.offset, operation.bytes);
+            self.read_ahead
+                .ended(file, operation.offset, operation.bytes);
             if operation.end > operation.first {
                 self.files[file].last_page = operation.end - 1;
             }
@@ -218,7 +233,8 @@ impl Cache {
             freed: std::mem::take(&mut self.freed),
             ended: std::mem::take(&mut self.ended),
         };
-        let any = self.alarm.is_raised_by(&news, !self.device.full()) && self.resume_those_of(&news, out);
+        let any =
+            self.alarm.is_raised_by(&news, !self.device.full()) && self.resume_those_of(&news, out);
         #[cfg(test)]
         self.assert_nobody_waits_in_vain(now);
         self.ended = news.ended;
@@ -242,7 +258,10 @@ impl Cache {
                 self.finish(&operation);
                 self.operations.take(slot);
                 self.waiting.remove(at);
-                out.woken.push(Woken { ticket: operation.ticket, status: operation.status });
+                out.woken.push(Woken {
+                    ticket: operation.ticket,
+                    status: operation.status,
+                });
             } else {
                 self.alarm.set(operation.wait);
                 self.operations[slot] = operation;
@@ -258,7 +277,9 @@ impl Cache {
         for &slot in &self.waiting {
             let operation = &self.operations[slot];
             let has = |page: u64, flag: u16| {
-                self.pages.look(operation.object, page).is_some_and(|slot| self.pages.get(slot).is(flag))
+                self.pages
+                    .look(operation.object, page)
+                    .is_some_and(|slot| self.pages.get(slot).is(flag))
             };
             let waits = match operation.wait {
                 Wait::Nothing => false,
@@ -296,6 +317,9 @@ impl Cache {
     pub(super) fn wanted(&self) -> u64 {
         let waits = |operation: &Operation| matches!(operation.wait, Wait::Memory(_));
         let operations = self.waiting.iter().map(|&slot| &self.operations[slot]);
-        operations.filter(|operation| waits(operation)).map(|operation| operation.end - operation.next).sum()
+        operations
+            .filter(|operation| waits(operation))
+            .map(|operation| operation.end - operation.next)
+            .sum()
     }
 }

@@ -25,14 +25,25 @@ impl Cache {
         out: &mut Out,
     ) -> Answer {
         let object = self.files[file.0].object;
-        let (first, end) = if access.bytes > 0 { pages_of(access.offset, access.bytes) } else { (0, 0) };
+        let (first, end) = if access.bytes > 0 {
+            pages_of(access.offset, access.bytes)
+        } else {
+            (0, 0)
+        };
         let operation = Operation {
             file: Some(file.0),
             offset: access.offset,
             bytes: access.bytes,
             size: access.size,
-            dirtier: Dirtier { file: file.0, written: 0 },
-            ..Operation::new(ticket, Kind::Write { durable }, Run::new(object, first, end - first))
+            dirtier: Dirtier {
+                file: file.0,
+                written: 0,
+            },
+            ..Operation::new(
+                ticket,
+                Kind::Write { durable },
+                Run::new(object, first, end - first),
+            )
         };
         self.begin(now, operation, out)
     }
@@ -42,10 +53,23 @@ impl Cache {
     pub fn write_run(&mut self, now: Time, run: Run, ticket: Ticket, out: &mut Out) -> Answer {
         let write = Operation::new(ticket, Kind::Write { durable: false }, run);
         let (offset, bytes) = (run.first * PAGE_BYTES, run.pages * PAGE_BYTES);
-        self.begin(now, Operation { offset, bytes, ..write }, out)
+        self.begin(
+            now,
+            Operation {
+                offset,
+                bytes,
+                ..write
+            },
+            out,
+        )
     }
 
-    pub(super) fn go_on_writing(&mut self, now: Time, write: &mut Operation, out: &mut Out) -> bool {
+    pub(super) fn go_on_writing(
+        &mut self,
+        now: Time,
+        write: &mut Operation,
+        out: &mut Out,
+    ) -> bool {
         loop {
             if write.balancing && !self.balance(now, write, out) {
                 return false;
@@ -99,7 +123,9 @@ impl Cache {
 
     /// Writes the next pages that are alike, or answers no if it has to wait.
     fn write_some(&mut self, now: Time, write: &mut Operation, out: &mut Out) -> bool {
-        let allowance = write.file.map_or(u64::MAX, |file| self.write_back.allowance(file));
+        let allowance = write
+            .file
+            .map_or(u64::MAX, |file| self.write_back.allowance(file));
         let most = write.next.saturating_add(allowance).min(write.end);
         let (pages, newly) = match self.pages.find(write.object, write.next) {
             Some(slot) => {
@@ -115,7 +141,14 @@ impl Cache {
                 let to = stretch.end().min(most);
                 let slot = self.pages.cut(slot, write.next, to);
                 self.dirty_pages(slot);
-                (to - write.next, if stretch.is(flag::DIRTY) { 0 } else { to - write.next })
+                (
+                    to - write.next,
+                    if stretch.is(flag::DIRTY) {
+                        0
+                    } else {
+                        to - write.next
+                    },
+                )
             }
             None => match self.write_new(now, write, most, out) {
                 0 => return false,
@@ -137,7 +170,11 @@ impl Cache {
 
     /// What was set aside, and is dirty, does not stand before what can go.
     fn keep_aside_in_order(&mut self, object: Object, page: u64) {
-        if let Some(slot) = self.pages.look(object, page).filter(|&slot| self.pages.get(slot).list == ASIDE) {
+        if let Some(slot) = self
+            .pages
+            .look(object, page)
+            .filter(|&slot| self.pages.get(slot).list == ASIDE)
+        {
             self.pages.unlink(slot);
             self.pages.push_newest(ASIDE, slot);
         }
@@ -155,7 +192,9 @@ impl Cache {
         }
         let run = Run::new(write.object, write.next, to - write.next);
         let came = self.admit(now, run, flag::DIRTY | flag::FRESH, Place::Written, out);
-        self.each(Run { pages: came, ..run }, flag::FRESH, |cache, slot| cache.used(slot));
+        self.each(Run { pages: came, ..run }, flag::FRESH, |cache, slot| {
+            cache.used(slot)
+        });
         if came == 0 {
             self.wait_for_memory(now, write);
         }
@@ -185,7 +224,12 @@ impl Cache {
         }
         self.counters.filled += 1;
         let id = self.device.begin(run, false);
-        out.reads.push(Io { id, run, why: Why::Fill, ticket: Some(write.ticket) });
+        out.reads.push(Io {
+            id,
+            run,
+            why: Why::Fill,
+            ticket: Some(write.ticket),
+        });
         write.wait = Wait::Page(write.next);
         0
     }

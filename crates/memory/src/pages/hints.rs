@@ -18,7 +18,10 @@ pub(super) struct Hints {
 
 impl Default for Hints {
     fn default() -> Hints {
-        Hints { slots: vec![NONE; 1 << LEAST_BITS], bits: LEAST_BITS }
+        Hints {
+            slots: vec![NONE; 1 << LEAST_BITS],
+            bits: LEAST_BITS,
+        }
     }
 }
 

@@ -40,7 +40,13 @@ struct Node {
 }
 
 impl Node {
-    const EMPTY: Node = Node { keys: [0; FAN_OUT], values: [NONE; FAN_OUT], len: 0, left: NONE, right: NONE };
+    const EMPTY: Node = Node {
+        keys: [0; FAN_OUT],
+        values: [NONE; FAN_OUT],
+        len: 0,
+        left: NONE,
+        right: NONE,
+    };
 
     fn keys(&self) -> &[Key] {
         &self.keys[..self.len]
@@ -80,7 +86,13 @@ pub(crate) struct Index {
 
 impl Default for Index {
     fn default() -> Index {
-        Index { nodes: vec![Node::EMPTY], free: Vec::new(), root: 0, height: 0, len: 0 }
+        Index {
+            nodes: vec![Node::EMPTY],
+            free: Vec::new(),
+            root: 0,
+            height: 0,
+            len: 0,
+        }
     }
 }
 
@@ -107,7 +119,10 @@ impl Index {
         let entry = |node: &Node, at: usize| (node.keys[at], node.values[at]);
         let before = match behind {
             0 if node.left == NONE => None,
-            0 => self.nodes.get(node.left as usize).map(|left| entry(left, left.len - 1).1),
+            0 => self
+                .nodes
+                .get(node.left as usize)
+                .map(|left| entry(left, left.len - 1).1),
             _ => Some(entry(node, behind - 1).1),
         };
         let after = match node.right {
@@ -136,8 +151,13 @@ impl Index {
     /// Adds an entry; there is none of that key.
     pub fn insert(&mut self, key: Key, value: u32) {
         let (leaf, path) = self.descend(key);
-        let at = self.nodes[leaf as usize].keys().partition_point(|&other| other < key);
-        debug_assert!(self.nodes[leaf as usize].keys().get(at) != Some(&key), "two entries of one key");
+        let at = self.nodes[leaf as usize]
+            .keys()
+            .partition_point(|&other| other < key);
+        debug_assert!(
+            self.nodes[leaf as usize].keys().get(at) != Some(&key),
+            "two entries of one key"
+        );
         self.len += 1;
         self.insert_into(leaf, at, key, value, &path, true);
     }
@@ -192,20 +212,31 @@ impl Index {
     }
 
     fn position(&self, leaf: u32, key: Key) -> usize {
-        self.nodes[leaf as usize].keys().binary_search(&key).expect("the entry is there")
+        self.nodes[leaf as usize]
+            .keys()
+            .binary_search(&key)
+            .expect("the entry is there")
     }
 
     fn child(&self, node: u32, key: Key) -> usize {
-        self.nodes[node as usize].keys().partition_point(|&bound| bound <= key).saturating_sub(1)
+        self.nodes[node as usize]
+            .keys()
+            .partition_point(|&bound| bound <= key)
+            .saturating_sub(1)
     }
 
     #[inline]
     fn leaf(&self, key: Key) -> u32 {
-        (0..self.height).fold(self.root, |node, _| self.nodes[node as usize].values[self.child(node, key)])
+        (0..self.height).fold(self.root, |node, _| {
+            self.nodes[node as usize].values[self.child(node, key)]
+        })
     }
 
     fn descend(&self, key: Key) -> (u32, Path) {
-        let mut path = Path { steps: [(NONE, 0); LEVELS], len: self.height };
+        let mut path = Path {
+            steps: [(NONE, 0); LEVELS],
+            len: self.height,
+        };
         let mut node = self.root;
         for step in &mut path.steps[..self.height] {
             *step = (node, self.child(node, key));
@@ -233,7 +264,10 @@ impl Index {
             0 => self.raise(node, right, bound),
             above => {
                 let (parent, child) = path.steps[above - 1];
-                let path = Path { len: above - 1, ..*path };
+                let path = Path {
+                    len: above - 1,
+                    ..*path
+                };
                 self.insert_into(parent, child + 1, bound, right, &path, false);
             }
         }
@@ -248,8 +282,10 @@ impl Index {
             self.nodes.len() as u32 - 1
         });
         let keep = if at == FAN_OUT { FAN_OUT } else { FAN_OUT / 2 };
-        let [left_node, right_node] =
-            self.nodes.get_disjoint_mut([node as usize, right as usize]).expect("two nodes");
+        let [left_node, right_node] = self
+            .nodes
+            .get_disjoint_mut([node as usize, right as usize])
+            .expect("two nodes");
         *right_node = Node::EMPTY;
         right_node.len = FAN_OUT - keep;
         right_node.keys[..FAN_OUT - keep].copy_from_slice(&left_node.keys[keep..]);
@@ -327,11 +363,15 @@ impl Index {
 
     /// Makes one node of two neighbouring children, if they fit.
     fn join(&mut self, parent: u32, child: usize, leaves: bool) {
-        let (left, right) =
-            (self.nodes[parent as usize].values[child], self.nodes[parent as usize].values[child + 1]);
+        let (left, right) = (
+            self.nodes[parent as usize].values[child],
+            self.nodes[parent as usize].values[child + 1],
+        );
         let bound = self.nodes[parent as usize].keys[child + 1];
-        let [left_node, right_node] =
-            self.nodes.get_disjoint_mut([left as usize, right as usize]).expect("two nodes");
+        let [left_node, right_node] = self
+            .nodes
+            .get_disjoint_mut([left as usize, right as usize])
+            .expect("two nodes");
         let (kept, moved) = (left_node.len, right_node.len);
         if kept + moved > FAN_OUT {
             return;
@@ -361,11 +401,17 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn agree(index: &Index, model: &BTreeMap<Key, u32>, at: Key) -> Result<(), TestCaseError> {
-        let before = model.range(..=at).next_back().map(|(&key, &slot)| (key, slot));
+        let before = model
+            .range(..=at)
+            .next_back()
+            .map(|(&key, &slot)| (key, slot));
         let after = model.range(at..).next().map(|(&key, &slot)| (key, slot));
         prop_assert_eq!(index.at_or_before(at), before);
         prop_assert_eq!(index.at_or_after(at), after);
-        let behind = model.range(at + 1..).next().map(|(&key, &slot)| (key, slot));
+        let behind = model
+            .range(at + 1..)
+            .next()
+            .map(|(&key, &slot)| (key, slot));
         prop_assert_eq!(index.around(at), (before.map(|(_, slot)| slot), behind));
         prop_assert_eq!(index.len(), model.len());
         Ok(())
@@ -419,8 +465,14 @@ mod tests {
         let mut index = Index::default();
         for round in 0..3 {
             (0..32_000).for_each(|page| index.insert(key(Object(round), page), 0));
-            assert!(index.nodes() < 1100, "{} nodes for 1000 full leaves", index.nodes());
-            (0..32_000).rev().for_each(|page| index.remove(key(Object(round), page)));
+            assert!(
+                index.nodes() < 1100,
+                "{} nodes for 1000 full leaves",
+                index.nodes()
+            );
+            (0..32_000)
+                .rev()
+                .for_each(|page| index.remove(key(Object(round), page)));
             assert!(index.nodes() <= 2, "{} nodes for nothing", index.nodes());
         }
         assert!(index.nodes.len() < 1100);

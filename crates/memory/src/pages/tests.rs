@@ -19,7 +19,9 @@ fn listed(pages: &Pages, list: u8) -> Vec<(u64, u16)> {
 }
 
 fn plain(pages: &Pages) -> Plain {
-    Plain { lists: [listed(pages, 0), listed(pages, 1)] }
+    Plain {
+        lists: [listed(pages, 0), listed(pages, 1)],
+    }
 }
 
 const OBJECT: Object = Object(7);
@@ -38,15 +40,26 @@ fn addresses_agree(pages: &Pages, model: &Plain, at: u64) -> Result<(), TestCase
     prop_assert_eq!(pages.next_hole(OBJECT, at, 9), hole);
     // Asked again, around the same gap.
     for page in at.saturating_sub(3)..at + 3 {
-        let next = held.iter().map(|&(other, _)| other).find(|&other| other >= page);
+        let next = held
+            .iter()
+            .map(|&(other, _)| other)
+            .find(|&other| other >= page);
         prop_assert_eq!(pages.next_held(OBJECT, page), next.unwrap_or(u64::MAX));
         prop_assert_eq!(pages.look(OBJECT, page).is_some(), is_held(page));
     }
     prop_assert_eq!(pages.next_held(Object(OBJECT.0 + 1), at), u64::MAX);
-    let before = (0..at).rev().take(9).take_while(|&page| is_held(page)).count() as u64;
+    let before = (0..at)
+        .rev()
+        .take(9)
+        .take_while(|&page| is_held(page))
+        .count() as u64;
     prop_assert_eq!(pages.held_before(OBJECT, at, 9), before);
-    let dirty = held.iter().find(|&&(page, flags)| page >= at && flags & flag::DIRTY != 0);
-    let found = pages.dirty_from(OBJECT, at).map(|slot| pages.get(slot).first.max(at));
+    let dirty = held
+        .iter()
+        .find(|&&(page, flags)| page >= at && flags & flag::DIRTY != 0);
+    let found = pages
+        .dirty_from(OBJECT, at)
+        .map(|slot| pages.get(slot).first.max(at));
     prop_assert_eq!(found, dirty.map(|&(page, _)| page));
     let count = |flag: u16| held.iter().filter(|&&(_, flags)| flags & flag != 0).count() as u64;
     let expected = Held {
@@ -61,10 +74,19 @@ fn addresses_agree(pages: &Pages, model: &Plain, at: u64) -> Result<(), TestCase
 
 /// One change of the pages `first..first + count` that are held, each on its own
 /// in the model.
-fn change(pages: &mut Pages, model: &mut Plain, first: u64, count: u64, flags: (u16, u16), to: Option<u8>) {
+fn change(
+    pages: &mut Pages,
+    model: &mut Plain,
+    first: u64,
+    count: u64,
+    flags: (u16, u16),
+    to: Option<u8>,
+) {
     let mut at = first;
     while at < first + count {
-        let Some(slot) = pages.from(OBJECT, at) else { break };
+        let Some(slot) = pages.from(OBJECT, at) else {
+            break;
+        };
         let stretch = *pages.get(slot);
         let (from, end) = (stretch.first.max(at), stretch.end().min(first + count));
         if from >= end {
@@ -81,7 +103,10 @@ fn change(pages: &mut Pages, model: &mut Plain, first: u64, count: u64, flags: (
     }
     for page in first..first + count {
         for list in 0..2 {
-            let Some(place) = model.lists[list].iter().position(|&(other, _)| other == page) else {
+            let Some(place) = model.lists[list]
+                .iter()
+                .position(|&(other, _)| other == page)
+            else {
                 continue;
             };
             let entry = &mut model.lists[list][place];
@@ -154,7 +179,13 @@ fn a_mark_stays_on_its_page() {
     pages.push_newest(0, slot);
     pages.set_mark(slot, Some(20));
     let middle = pages.cut(slot, 15, 25);
-    assert_eq!((pages.get(slot).marked(), pages.get(middle).marked()), (None, Some(20)));
+    assert_eq!(
+        (pages.get(slot).marked(), pages.get(middle).marked()),
+        (None, Some(20))
+    );
     let whole = pages.join(middle);
-    assert_eq!((pages.get(whole).pages, pages.get(whole).marked()), (32, Some(20)));
+    assert_eq!(
+        (pages.get(whole).pages, pages.get(whole).marked()),
+        (32, Some(20))
+    );
 }

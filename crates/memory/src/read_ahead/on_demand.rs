@@ -6,14 +6,17 @@
 //!
 //! Left out: congestion of the device's queue, which puts windows off.
 
-use super::{Ask, Found, Plan, ReadAhead, initial_size, next_size, pages_of, read_ahead_kb, state_of};
+use super::{
+    Ask, Found, Plan, ReadAhead, initial_size, next_size, pages_of, read_ahead_kb, state_of,
+};
 use crate::run::PAGE_BYTES;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) const SUMMARY: &str = "Linux 2.6.23's: a window on a sequential miss, the next at a marked page";
+pub(super) const SUMMARY: &str =
+    "Linux 2.6.23's: a window on a sequential miss, the next at a marked page";
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,7 +44,10 @@ struct OnDemand {
 
 pub(super) fn build(keys: &Keys) -> Result<Box<dyn ReadAhead>, ConfigError> {
     let Config { read_ahead_kb } = read(keys)?;
-    Ok(Box::new(OnDemand { most: pages_of(read_ahead_kb)?, files: Vec::new() }))
+    Ok(Box::new(OnDemand {
+        most: pages_of(read_ahead_kb)?,
+        files: Vec::new(),
+    }))
 }
 
 impl State {
@@ -74,7 +80,10 @@ impl ReadAhead for OnDemand {
             return;
         }
         let index = ask.index;
-        let expected = [state.start + state.size - state.async_size, state.start + state.size];
+        let expected = [
+            state.start + state.size - state.async_size,
+            state.start + state.size,
+        ];
         if index != 0 && expected.contains(&index) {
             // The expected call: the window is pushed forward and grows.
             state.start += state.size;
@@ -93,7 +102,11 @@ impl ReadAhead for OnDemand {
         } else if state.follows(index) || ask.wanted > most {
             state.start = index;
             state.size = initial_size(ask.wanted, most);
-            state.async_size = if state.size > ask.wanted { state.size - ask.wanted } else { state.size };
+            state.async_size = if state.size > ask.wanted {
+                state.size - ask.wanted
+            } else {
+                state.size
+            };
         } else {
             // A small read somewhere: as it is, and the window stays.
             plan.read(index, ask.wanted, None);
@@ -117,7 +130,13 @@ mod tests {
         // initial: 1 page <= 32 / 32, fourfold; 4 is not below 32 / 16: twofold.
         let mut reader = Reader::new("on-demand", 1000);
         reader.reads((0..33).map(|page| (page, 1)));
-        reader.expect(&[(0, 0, 4, 1), (1, 4, 8, 4), (4, 12, 16, 12), (12, 28, 32, 28), (28, 60, 32, 60)]);
+        reader.expect(&[
+            (0, 0, 4, 1),
+            (1, 4, 8, 4),
+            (4, 12, 16, 12),
+            (12, 28, 32, 28),
+            (28, 60, 32, 60),
+        ]);
     }
 
     #[test]
@@ -133,7 +152,11 @@ mod tests {
         // 64 > 32: the window is its own mark's, which the reader comes upon at once.
         let mut reader = Reader::new("on-demand", 1000);
         reader.reads([(100, 64)]);
-        reader.expect(&[(100, 100, 32, 100), (100, 132, 32, 132), (132, 164, 32, 164)]);
+        reader.expect(&[
+            (100, 100, 32, 100),
+            (100, 132, 32, 132),
+            (132, 164, 32, 164),
+        ]);
     }
 
     #[test]
@@ -177,6 +200,11 @@ mod tests {
     fn a_window_that_is_clipped_goes_on_from_where_it_was_cut() {
         let mut reader = Reader::new("on-demand", 1000).clipped_at(10);
         reader.reads((0..12).map(|page| (page, 1)));
-        reader.expect(&[(0, 0, 4, 1), (1, 4, 6, 4), (4, 10, 10, 10), (10, 20, 10, 20)]);
+        reader.expect(&[
+            (0, 0, 4, 1),
+            (1, 4, 6, 4),
+            (4, 10, 10, 10),
+            (10, 20, 10, 20),
+        ]);
     }
 }

@@ -31,10 +31,22 @@ impl Reader {
     }
 
     pub fn with(name: &str, keys: &[(&str, Value)], size: u64) -> Reader {
-        let keys: Keys = keys.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-        let mut policy = (find("read_ahead", REGISTRY, "read_ahead", name).unwrap().build)(&keys).unwrap();
+        let keys: Keys = keys
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), value.clone()))
+            .collect();
+        let mut policy = (find("read_ahead", REGISTRY, "read_ahead", name)
+            .unwrap()
+            .build)(&keys)
+        .unwrap();
         policy.opened(0);
-        Reader { policy, pages: Pages::default(), size, every: None, opened: Vec::new() }
+        Reader {
+            policy,
+            pages: Pages::default(),
+            size,
+            every: None,
+            opened: Vec::new(),
+        }
     }
 
     pub fn clipped_at(mut self, multiples: u64) -> Reader {
@@ -60,7 +72,8 @@ impl Reader {
     /// Reads pages: first, how many.
     pub fn reads(&mut self, reads: impl IntoIterator<Item = (u64, u64)>) {
         for (first, count) in reads {
-            self.policy.begins(0, first * PAGE_BYTES, count * PAGE_BYTES);
+            self.policy
+                .begins(0, first * PAGE_BYTES, count * PAGE_BYTES);
             let mut again = first;
             for index in first..first + count {
                 // A page that was absent is there afterwards, and may be the marked one.
@@ -87,8 +100,9 @@ impl Reader {
         }
         let mut plan = Plan::default();
         plan.clear();
-        let cuts =
-            self.every.map_or(Cuts::NONE, |every| Cuts::of((index / every + 1..).map(|at| at * every)));
+        let cuts = self.every.map_or(Cuts::NONE, |every| {
+            Cuts::of((index / every + 1..).map(|at| at * every))
+        });
         let ask = Ask {
             file: 0,
             object: OBJECT,
@@ -105,7 +119,8 @@ impl Reader {
             *again = plan.again;
         }
         for window in plan.windows() {
-            self.opened.push((index, window.first, window.pages, window.mark.unwrap_or(0)));
+            self.opened
+                .push((index, window.first, window.pages, window.mark.unwrap_or(0)));
             self.hold(window.first, window.pages, window.mark);
         }
         self.hold(index, 1, None);
@@ -119,6 +134,9 @@ impl Reader {
     /// Windows, in order.
     #[track_caller]
     pub fn expect(&self, table: &[Opened]) {
-        assert_eq!(self.opened, table, "(at, first, pages, mark): obtained, expected");
+        assert_eq!(
+            self.opened, table,
+            "(at, first, pages, mark): obtained, expected"
+        );
     }
 }

@@ -7,7 +7,9 @@
 //! Left out: mapped files, `MADV_HUGEPAGE`, cgroups that are congested, the extra
 //! pages of folios that reach over the end of a window.
 
-use super::{Ask, Found, Plan, ReadAhead, initial_size, next_size, pages_of, read_ahead_kb, state_of};
+use super::{
+    Ask, Found, Plan, ReadAhead, initial_size, next_size, pages_of, read_ahead_kb, state_of,
+};
 use crate::run::PAGE_BYTES;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
@@ -65,19 +67,32 @@ struct Today {
 }
 
 pub(super) fn build(keys: &Keys) -> Result<Box<dyn ReadAhead>, ConfigError> {
-    let Config { read_ahead_kb, max_sectors_kb, large_folios } = read(keys)?;
+    let Config {
+        read_ahead_kb,
+        max_sectors_kb,
+        large_folios,
+    } = read(keys)?;
     if max_sectors_kb < 4 {
         let message = format!("found {max_sectors_kb}; expected at least 4, a page");
         return Err(ConfigError::new("max_sectors_kb", message));
     }
     let most = pages_of(read_ahead_kb)?;
-    Ok(Box::new(Today { most, request: max_sectors_kb / 4, large_folios, files: Vec::new() }))
+    Ok(Box::new(Today {
+        most,
+        request: max_sectors_kb / 4,
+        large_folios,
+        files: Vec::new(),
+    }))
 }
 
 impl Today {
     /// `ractl_max_pages`.
     fn most_for(&self, wanted: u64) -> u64 {
-        if wanted > self.most && self.request > self.most { wanted.min(self.request) } else { self.most }
+        if wanted > self.most && self.request > self.most {
+            wanted.min(self.request)
+        } else {
+            self.most
+        }
     }
 
     /// `page_cache_sync_ra`: a page is missing.
@@ -85,11 +100,17 @@ impl Today {
         let (index, wanted, most) = (ask.index, ask.wanted, self.most_for(ask.wanted));
         let state = state_of(&mut self.files, ask.file);
         // prev_pos is behind the last byte: a page that is left out is in sequence too.
-        let follows = state.previous.is_some_and(|byte| index.wrapping_sub(byte / PAGE_BYTES) <= 1);
+        let follows = state
+            .previous
+            .is_some_and(|byte| index.wrapping_sub(byte / PAGE_BYTES) <= 1);
         if index == 0 || wanted > most || follows {
             state.start = index;
             state.size = initial_size(wanted, most);
-            state.async_size = if state.size > wanted { state.size - wanted } else { state.size / 2 };
+            state.async_size = if state.size > wanted {
+                state.size - wanted
+            } else {
+                state.size / 2
+            };
         } else {
             let held = ask.pages.held_before(ask.object, index, most);
             if held <= wanted {
@@ -137,9 +158,17 @@ impl Today {
         let state = state_of(&mut self.files, ask.file);
         state.size = ask.clipped(state.start, state.size);
         state.async_size = state.async_size.min(state.size);
-        state.order = if large_folios { state.order.min(ORDER_MOST).min(state.size.ilog2()) } else { 0 };
+        state.order = if large_folios {
+            state.order.min(ORDER_MOST).min(state.size.ilog2())
+        } else {
+            0
+        };
         let mark = state.start + state.size - state.async_size;
-        plan.read(state.start, state.size, (state.async_size > 0).then_some(mark));
+        plan.read(
+            state.start,
+            state.size,
+            (state.async_size > 0).then_some(mark),
+        );
     }
 }
 
@@ -194,7 +223,13 @@ mod tests {
         let keys = [("large_folios", serde_json::json!(false))];
         let mut reader = Reader::with("today", &keys, 1000);
         reader.reads((0..29).map(|page| (page, 1)));
-        reader.expect(&[(0, 0, 4, 1), (1, 4, 8, 4), (4, 12, 16, 12), (12, 28, 32, 28), (28, 60, 32, 60)]);
+        reader.expect(&[
+            (0, 0, 4, 1),
+            (1, 4, 8, 4),
+            (4, 12, 16, 12),
+            (12, 28, 32, 28),
+            (28, 60, 32, 60),
+        ]);
     }
 
     #[test]

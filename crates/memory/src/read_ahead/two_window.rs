@@ -5,7 +5,9 @@
 //!
 //! Left out: congestion of the device's queue, which puts windows off.
 
-use super::{Ask, Found, Plan, ReadAhead, initial_size, next_size, pages_of, read_ahead_kb, state_of};
+use super::{
+    Ask, Found, Plan, ReadAhead, initial_size, next_size, pages_of, read_ahead_kb, state_of,
+};
 use crate::run::Run;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
@@ -52,12 +54,19 @@ struct TwoWindow {
 
 pub(super) fn build(keys: &Keys) -> Result<Box<dyn ReadAhead>, ConfigError> {
     let Config { read_ahead_kb } = read(keys)?;
-    Ok(Box::new(TwoWindow { most: pages_of(read_ahead_kb)?, files: Vec::new() }))
+    Ok(Box::new(TwoWindow {
+        most: pages_of(read_ahead_kb)?,
+        files: Vec::new(),
+    }))
 }
 
 impl State {
     fn off(&mut self) {
-        *self = State { previous: self.previous, miss: self.miss, ..State::default() };
+        *self = State {
+            previous: self.previous,
+            miss: self.miss,
+            ..State::default()
+        };
     }
 
     /// `blockable_page_cache_readahead` and `check_ra_success`: whether read-ahead
@@ -107,7 +116,9 @@ impl State {
             wanted -= 1;
             index += u64::from(wanted > 0);
         }
-        let sequential = self.previous.map_or(index == 0, |previous| index == previous + 1);
+        let sequential = self
+            .previous
+            .map_or(index == 0, |previous| index == previous + 1);
         let size = wanted.min(most);
         self.previous = Some(index);
         if size == 0 || self.in_cache {
@@ -136,7 +147,8 @@ impl State {
     /// taken care of.
     fn go_on(&mut self, ask: &Ask<'_>, plan: &mut Plan, most: u64, last: u64) -> u64 {
         // What lies behind the window ahead is not taken care of.
-        let within = |state: &State| last.min((state.ahead_start + state.ahead_size).saturating_sub(1));
+        let within =
+            |state: &State| last.min((state.ahead_start + state.ahead_size).saturating_sub(1));
         if self.ahead_start == 0 && !self.look_ahead(ask, plan, most, false) {
             return within(self);
         }
@@ -163,8 +175,9 @@ impl ReadAhead for TwoWindow {
         if ask.due {
             plan.again = state.advance(ask, plan, most).max(ask.index + 1);
         }
-        let read =
-            |window: &super::Window| window.first <= ask.index && ask.index < window.first + window.pages;
+        let read = |window: &super::Window| {
+            window.first <= ask.index && ask.index < window.first + window.pages
+        };
         if ask.found == Found::Absent && !plan.windows().iter().any(read) {
             // handle_ra_miss: it was read ahead, and lost.
             (state.miss, state.in_cache, state.hits) = (true, false, 0);
@@ -182,7 +195,13 @@ mod tests {
         // its predecessor is entered.
         let mut reader = Reader::new("two-window", 1000);
         reader.reads((0..30).map(|page| (page, 1)));
-        reader.expect(&[(0, 0, 4, 0), (1, 4, 8, 0), (4, 12, 16, 0), (12, 28, 32, 0), (28, 60, 32, 0)]);
+        reader.expect(&[
+            (0, 0, 4, 0),
+            (1, 4, 8, 0),
+            (4, 12, 16, 0),
+            (12, 28, 32, 0),
+            (28, 60, 32, 0),
+        ]);
     }
 
     #[test]

@@ -16,7 +16,8 @@ use fullstroke_contract::registry::{Keys, read};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) const SUMMARY: &str = "Linux 2.4's: with a page that must be waited for, then piece by piece";
+pub(super) const SUMMARY: &str =
+    "Linux 2.4's: with a page that must be waited for, then piece by piece";
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -56,12 +57,20 @@ struct V24 {
 }
 
 pub(super) fn build(keys: &Keys) -> Result<Box<dyn ReadAhead>, ConfigError> {
-    let Config { max_readahead, min_readahead } = read(keys)?;
+    let Config {
+        max_readahead,
+        min_readahead,
+    } = read(keys)?;
     if min_readahead > max_readahead {
-        let message = format!("found {min_readahead}; expected at most max_readahead ({max_readahead})");
+        let message =
+            format!("found {min_readahead}; expected at most max_readahead ({max_readahead})");
         return Err(ConfigError::new("min_readahead", message));
     }
-    Ok(Box::new(V24 { most: max_readahead, least: min_readahead, files: Vec::new() }))
+    Ok(Box::new(V24 {
+        most: max_readahead,
+        least: min_readahead,
+        files: Vec::new(),
+    }))
 }
 
 impl State {
@@ -125,7 +134,11 @@ impl State {
             return 0;
         }
         let ahead = most.min(ask.size.saturating_sub(last + 1));
-        if ahead == 0 { 0 } else { ask.clipped(last + 1, ahead) }
+        if ahead == 0 {
+            0
+        } else {
+            ask.clipped(last + 1, ahead)
+        }
     }
 
     fn done(&mut self, last: u64, ahead: u64, most: u64) {
@@ -161,7 +174,11 @@ impl ReadAhead for V24 {
             return;
         }
         let needed = within / PAGE_BYTES + 1;
-        state.most = state.most.max(needed).max(if state.in_sequence { least } else { 0 }).min(most);
+        state.most = state
+            .most
+            .max(needed)
+            .max(if state.in_sequence { least } else { 0 })
+            .min(most);
     }
 
     fn ask(&mut self, ask: &Ask<'_>, plan: &mut Plan) {

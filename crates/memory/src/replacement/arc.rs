@@ -10,7 +10,8 @@ use crate::run::Run;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, Object};
 
-pub(super) const SUMMARY: &str = "ARC: recency and frequency, balanced by what would have been a hit";
+pub(super) const SUMMARY: &str =
+    "ARC: recency and frequency, balanced by what would have been a hit";
 
 const T1: u8 = 0;
 const T2: u8 = 1;
@@ -29,7 +30,12 @@ struct Arc {
 
 pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Replacement>, ConfigError> {
     let NoKeys {} = read(keys)?;
-    Ok(Box::new(Arc { limit: site.limit, target: 0, ghosts: Ghosts::default(), coming: None }))
+    Ok(Box::new(Arc {
+        limit: site.limit,
+        target: 0,
+        ghosts: Ghosts::default(),
+        coming: None,
+    }))
 }
 
 impl Arc {
@@ -48,7 +54,8 @@ impl Arc {
         let (t1, t2) = (pages.pages_in(T1), pages.pages_in(T2));
         self.ghosts.trim(B1, self.limit.saturating_sub(t1));
         let others = t1 + t2 + self.ghosts.pages_in(B1);
-        self.ghosts.trim(B2, (2 * self.limit).saturating_sub(others));
+        self.ghosts
+            .trim(B2, (2 * self.limit).saturating_sub(others));
     }
 }
 
@@ -71,7 +78,12 @@ impl Replacement for Arc {
 
     fn admitted(&mut self, pages: &mut Pages, slot: u32, place: Place) {
         let again = self.coming.take().is_some();
-        put(pages, slot, if again || place == Place::Hot { T2 } else { T1 }, place);
+        put(
+            pages,
+            slot,
+            if again || place == Place::Hot { T2 } else { T1 },
+            place,
+        );
         self.trim(pages);
     }
 
@@ -92,18 +104,26 @@ impl Replacement for Arc {
         let t1 = pages.pages_in(T1);
         let from_b2 = matches!(self.coming, Some((_, _, B2)));
         let from_t1 = t1 > self.target || (from_b2 && t1 == self.target);
-        let (first, second) = if t1 > 0 && from_t1 { (T1, T2) } else { (T2, T1) };
+        let (first, second) = if t1 > 0 && from_t1 {
+            (T1, T2)
+        } else {
+            (T2, T1)
+        };
         take_oldest(pages, first, 1).or_else(|| take_oldest(pages, second, 1))
     }
 
     fn evicted(&mut self, _: &Pages, gone: &Stretch) {
         debug_assert_ne!(gone.origin, NOWHERE);
-        self.ghosts.remember(gone, if gone.origin == T1 { B1 } else { B2 });
+        self.ghosts
+            .remember(gone, if gone.origin == T1 { B1 } else { B2 });
     }
 
     fn forgotten(&mut self, run: Run) {
         self.ghosts.forget(run);
-        if self.coming.is_some_and(|(object, page, _)| run.holds(object, page)) {
+        if self
+            .coming
+            .is_some_and(|(object, page, _)| run.holds(object, page))
+        {
             self.coming = None;
         }
     }
@@ -183,7 +203,11 @@ pub(super) mod plain {
             let once = first && self.t1.contains(&page);
             self.t1.retain(|&other| other != page);
             self.t2.retain(|&other| other != page);
-            if once { self.t1.push_back(page) } else { self.t2.push_back(page) }
+            if once {
+                self.t1.push_back(page)
+            } else {
+                self.t2.push_back(page)
+            }
         }
     }
 }

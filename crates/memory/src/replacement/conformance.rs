@@ -24,17 +24,27 @@ pub trait Plain {
 const OBJECT: Object = Object(3);
 
 fn build(name: &str, keys: &Keys, limit: u64) -> Box<dyn Replacement> {
-    (find("replacement", REGISTRY, "replacement", name).unwrap().build)(keys, &Site { limit }).unwrap()
+    (find("replacement", REGISTRY, "replacement", name)
+        .unwrap()
+        .build)(keys, &Site { limit })
+    .unwrap()
 }
 
 fn model(name: &str, kernel: &'static str, limit: usize) -> Box<dyn Plain> {
     match name {
         "lru" => Box::<lru::plain::Model>::default(),
         "2q" => Box::new(two_q::plain::Model::new(limit)),
-        "arc" => Box::new(arc::plain::Model { c: limit, ..Default::default() }),
+        "arc" => Box::new(arc::plain::Model {
+            c: limit,
+            ..Default::default()
+        }),
         "s3fifo" => {
             let small_most = (limit / 10).max(1);
-            Box::new(s3fifo::plain::Model { small_most, main_most: limit - small_most, ..Default::default() })
+            Box::new(s3fifo::plain::Model {
+                small_most,
+                main_most: limit - small_most,
+                ..Default::default()
+            })
         }
         "lru2" => Box::new(lru2::plain::Model::new(kernel)),
         other => panic!("`{other}` has no plain model"),
@@ -52,13 +62,20 @@ struct Bench {
 
 impl Bench {
     fn new(policy: Box<dyn Replacement>, limit: u64) -> Bench {
-        Bench { pages: Pages::default(), policy, limit, gone: Vec::new(), seconds: 0 }
+        Bench {
+            pages: Pages::default(),
+            policy,
+            limit,
+            gone: Vec::new(),
+            seconds: 0,
+        }
     }
 
     /// The next second begins.
     fn tick(&mut self) {
         self.seconds += 1;
-        self.policy.at(Time::ZERO + Duration::from_secs(self.seconds), &self.pages);
+        self.policy
+            .at(Time::ZERO + Duration::from_secs(self.seconds), &self.pages);
     }
 
     /// As the cache does it: run by run.
@@ -81,11 +98,17 @@ impl Bench {
 
     fn bring(&mut self, first: u64, count: u64) {
         let free = self.limit - self.pages.held().pages;
-        let count = self.policy.wanted(&self.pages, Run::new(OBJECT, first, count), free).min(self.limit);
+        let count = self
+            .policy
+            .wanted(&self.pages, Run::new(OBJECT, first, count), free)
+            .min(self.limit);
         assert!(count > 0);
         while self.limit - self.pages.held().pages < count {
             let most = count - (self.limit - self.pages.held().pages);
-            let slot = self.policy.victim(&mut self.pages, most).expect("full memory has a victim");
+            let slot = self
+                .policy
+                .victim(&mut self.pages, most)
+                .expect("full memory has a victim");
             let gone = self.pages.remove(slot);
             assert!(u64::from(gone.pages) <= most);
             self.gone.extend(gone.first..gone.end());
@@ -99,14 +122,22 @@ impl Bench {
 
 /// The same accesses to the model, page by page within each run that comes at
 /// once.
-fn follow(model: &mut dyn Plain, bench: &mut Bench, first: u64, count: u64) -> Result<(), TestCaseError> {
+fn follow(
+    model: &mut dyn Plain,
+    bench: &mut Bench,
+    first: u64,
+    count: u64,
+) -> Result<(), TestCaseError> {
     for page in first..first + count {
         let held = bench.pages.look(OBJECT, page).is_some();
         let full = bench.pages.held().pages == bench.limit;
         bench.gone.clear();
         bench.tick();
         model.at(bench.seconds);
-        let fresh = bench.pages.look(OBJECT, page).is_none_or(|slot| bench.pages.get(slot).is(flag::PUSHED));
+        let fresh = bench
+            .pages
+            .look(OBJECT, page)
+            .is_none_or(|slot| bench.pages.get(slot).is(flag::PUSHED));
         bench.access(page, 1);
         let gone = if held { None } else { model.come(page, full) };
         model.used(page, fresh);
@@ -123,10 +154,17 @@ fn accesses() -> impl Strategy<Value = Vec<(u64, u64)>> {
 
 fn cases() -> Vec<(&'static str, Keys, &'static str)> {
     let kernels = ["2.4", "2.6", "3.0", "today"];
-    let lru2 =
-        kernels.map(|kernel| ("lru2", Keys::from_iter([("kernel".to_owned(), json!(kernel))]), kernel));
-    let others =
-        REGISTRY.iter().filter(|entry| entry.name != "lru2").map(|entry| (entry.name, Keys::new(), ""));
+    let lru2 = kernels.map(|kernel| {
+        (
+            "lru2",
+            Keys::from_iter([("kernel".to_owned(), json!(kernel))]),
+            kernel,
+        )
+    });
+    let others = REGISTRY
+        .iter()
+        .filter(|entry| entry.name != "lru2")
+        .map(|entry| (entry.name, Keys::new(), ""));
     others.chain(lru2).collect()
 }
 
@@ -183,11 +221,15 @@ fn every_policy_keeps_hot_pages_from_a_scan_but_lru() {
             bench.access(100_000 + round * 90, 90);
         }
         (0..300).for_each(|window| bench.access(1_000_000 + window * 32, 32));
-        let kept = (0..100).filter(|&page| bench.pages.look(OBJECT, page).is_some()).count();
+        let kept = (0..100)
+            .filter(|&page| bench.pages.look(OBJECT, page).is_some())
+            .count();
         match name {
             "lru" => assert_eq!(kept, 0),
             // Active pages become inactive as quickly as inactive ones go.
-            "lru2" if kernel == "2.6" || kernel == "2.4" => assert!(kept < 100, "{name} {kernel}: {kept}"),
+            "lru2" if kernel == "2.6" || kernel == "2.4" => {
+                assert!(kept < 100, "{name} {kernel}: {kept}")
+            }
             _ => assert_eq!(kept, 100, "{name} {kernel}"),
         }
     }

@@ -19,11 +19,17 @@ impl Ghosts {
 
     /// Forgets what is remembered of these pages.
     pub fn forget(&mut self, run: Run) {
-        while let Some(slot) =
-            self.0.from(run.object, run.first).filter(|&slot| self.0.get(slot).first < run.end())
+        while let Some(slot) = self
+            .0
+            .from(run.object, run.first)
+            .filter(|&slot| self.0.get(slot).first < run.end())
         {
             let stretch = *self.0.get(slot);
-            let slot = self.0.cut(slot, stretch.first.max(run.first), stretch.end().min(run.end()));
+            let slot = self.0.cut(
+                slot,
+                stretch.first.max(run.first),
+                stretch.end().min(run.end()),
+            );
             self.0.unlink(slot);
             self.0.remove(slot);
         }
@@ -32,7 +38,9 @@ impl Ghosts {
     /// Forgets the oldest pages of a list, down to `most`.
     pub fn trim(&mut self, list: u8, most: u64) {
         while self.0.pages_in(list) > most {
-            let Some(slot) = self.0.oldest(list) else { return };
+            let Some(slot) = self.0.oldest(list) else {
+                return;
+            };
             let stretch = *self.0.get(slot);
             let surplus = self.0.pages_in(list) - most;
             let to = stretch.end().min(stretch.first + surplus);
@@ -45,7 +53,11 @@ impl Ghosts {
     /// The list that remembers the first page of a run, and how many of the run's
     /// pages, from there on, are the same in this.
     pub fn of(&self, run: Run) -> (Option<u8>, u64) {
-        match self.0.from(run.object, run.first).map(|slot| self.0.get(slot)) {
+        match self
+            .0
+            .from(run.object, run.first)
+            .map(|slot| self.0.get(slot))
+        {
             Some(ghost) if ghost.first <= run.first => {
                 (Some(ghost.list), ghost.end().min(run.end()) - run.first)
             }

@@ -39,7 +39,8 @@ use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) const SUMMARY: &str = "Linux's inactive and active lists: a page must be used twice to be kept";
+pub(super) const SUMMARY: &str =
+    "Linux's inactive and active lists: a page must be used twice to be kept";
 
 const INACTIVE: u8 = 0;
 const ACTIVE: u8 = 1;
@@ -224,7 +225,11 @@ impl Replacement for Lru2 {
             // Pages that went later are nearer: all of them are soon if the first is.
             Some(distance) => {
                 self.soon = distance <= active;
-                if self.soon { alike } else { alike.min(distance - active) }
+                if self.soon {
+                    alike
+                } else {
+                    alike.min(distance - active)
+                }
             }
         }
     }
@@ -238,7 +243,16 @@ impl Replacement for Lru2 {
             self.came_back = true;
         }
         self.shadows.forget(run);
-        put(pages, slot, if soon || place == Place::Hot { ACTIVE } else { INACTIVE }, place);
+        put(
+            pages,
+            slot,
+            if soon || place == Place::Hot {
+                ACTIVE
+            } else {
+                INACTIVE
+            },
+            place,
+        );
     }
 
     fn used(&mut self, pages: &mut Pages, slot: u32, _first: bool) {
@@ -317,7 +331,8 @@ impl Shadows {
         let before = self.gone.newest(Self::LIST);
         self.gone.push_newest(Self::LIST, slot);
         let follows = before.is_some_and(|before| {
-            self.ages[before as usize] + u64::from(self.gone.get(before).pages) == self.ages[slot as usize]
+            self.ages[before as usize] + u64::from(self.gone.get(before).pages)
+                == self.ages[slot as usize]
         });
         if follows {
             self.gone.join(slot);
@@ -349,7 +364,9 @@ impl Shadows {
     /// When the first page of the run went, and how many of the run's pages are
     /// the same in having gone, one after the other, or not.
     fn of(&self, run: Run) -> (Option<u64>, u64) {
-        let Some(slot) = self.gone.from(run.object, run.first) else { return (None, run.pages) };
+        let Some(slot) = self.gone.from(run.object, run.first) else {
+            return (None, run.pages);
+        };
         let stretch = self.gone.get(slot);
         if stretch.first > run.first {
             return (None, stretch.first.min(run.end()) - run.first);
@@ -361,8 +378,10 @@ impl Shadows {
     }
 
     fn forget(&mut self, run: Run) {
-        while let Some(slot) =
-            self.gone.from(run.object, run.first).filter(|&slot| self.gone.get(slot).first < run.end())
+        while let Some(slot) = self
+            .gone
+            .from(run.object, run.first)
+            .filter(|&slot| self.gone.get(slot).first < run.end())
         {
             let (stretch, age) = (*self.gone.get(slot), self.ages[slot as usize]);
             let (from, to) = (stretch.first.max(run.first), stretch.end().min(run.end()));
@@ -402,7 +421,10 @@ pub(super) mod plain {
 
     impl Model {
         pub fn new(kernel: &'static str) -> Model {
-            Model { kernel, ..Model::default() }
+            Model {
+                kernel,
+                ..Model::default()
+            }
         }
 
         fn deactivate(&mut self, most: usize) {
@@ -473,7 +495,10 @@ pub(super) mod plain {
 
         fn come(&mut self, page: u64, full: bool) -> Option<u64> {
             let soon = self.kernel == "today"
-                && self.ages.get(&page).is_some_and(|age| self.clock - age <= self.seen_active);
+                && self
+                    .ages
+                    .get(&page)
+                    .is_some_and(|age| self.clock - age <= self.seen_active);
             let gone = if full { self.evict() } else { None };
             self.ages.remove(&page);
             if soon {
@@ -490,7 +515,9 @@ pub(super) mod plain {
             if let Some(entry) = self.active.iter_mut().find(|(other, _)| *other == page) {
                 entry.1 = true;
             }
-            let Some(at) = self.inactive.iter().position(|&(other, _)| other == page) else { return };
+            let Some(at) = self.inactive.iter().position(|&(other, _)| other == page) else {
+                return;
+            };
             if self.inactive[at].1 {
                 self.inactive.remove(at);
                 self.active.push_back((page, false));
@@ -518,14 +545,20 @@ mod tests {
     impl Lists {
         fn new() -> Lists {
             let policy = build(&Keys::new(), &Site { limit: LIMIT }).unwrap();
-            Lists { pages: Pages::default(), policy }
+            Lists {
+                pages: Pages::default(),
+                policy,
+            }
         }
 
         fn come(&mut self, page: u64, place: Place) -> u32 {
             let run = Run::new(Object(1), page, 1);
             self.policy.wanted(&self.pages, run, LIMIT);
             if self.pages.held().pages == LIMIT {
-                let slot = self.policy.victim(&mut self.pages, 1).expect("a page can go");
+                let slot = self
+                    .policy
+                    .victim(&mut self.pages, 1)
+                    .expect("a page can go");
                 let gone = self.pages.remove(slot);
                 self.policy.evicted(&self.pages, &gone);
             }
@@ -565,7 +598,10 @@ mod tests {
         for (place, list) in [(Place::Usual, ACTIVE), (Place::Written, INACTIVE)] {
             let mut lists = Lists::full();
             lists.come(1000, Place::Usual);
-            assert!(lists.pages.look(Object(1), 60).is_none(), "the oldest inactive page has gone");
+            assert!(
+                lists.pages.look(Object(1), 60).is_none(),
+                "the oldest inactive page has gone"
+            );
             assert_eq!(lists.come(60, place), u32::from(list), "{place:?}");
         }
     }
@@ -576,10 +612,16 @@ mod tests {
         lists.use_once(0);
         // A round: the inactive list is short, and the oldest active pages go there.
         lists.come(1000, Place::Usual);
-        assert_eq!([lists.list_of(0), lists.list_of(1)], [u32::from(INACTIVE); 2]);
+        assert_eq!(
+            [lists.list_of(0), lists.list_of(1)],
+            [u32::from(INACTIVE); 2]
+        );
         lists.use_once(0);
         lists.use_once(1);
-        assert_eq!([lists.list_of(0), lists.list_of(1)], [u32::from(ACTIVE), u32::from(INACTIVE)]);
+        assert_eq!(
+            [lists.list_of(0), lists.list_of(1)],
+            [u32::from(ACTIVE), u32::from(INACTIVE)]
+        );
     }
 
     #[test]

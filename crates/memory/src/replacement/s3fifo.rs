@@ -12,7 +12,8 @@ use fullstroke_contract::registry::{Keys, read};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) const SUMMARY: &str = "S3-FIFO: a small FIFO before the main one, and a memory of what left it";
+pub(super) const SUMMARY: &str =
+    "S3-FIFO: a small FIFO before the main one, and a memory of what left it";
 
 const SMALL: u8 = 0;
 const MAIN: u8 = 1;
@@ -48,7 +49,12 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Replacement>, Co
     }
     let small = (site.limit * small_percent / 100).max(1);
     let main = site.limit.saturating_sub(small).max(1);
-    Ok(Box::new(S3Fifo { small, main, ghosts: Ghosts::default(), again: false }))
+    Ok(Box::new(S3Fifo {
+        small,
+        main,
+        ghosts: Ghosts::default(),
+        again: false,
+    }))
 }
 
 impl S3Fifo {
@@ -76,7 +82,11 @@ impl Replacement for S3Fifo {
 
     fn admitted(&mut self, pages: &mut Pages, slot: u32, place: Place) {
         self.ghosts.forget(pages.get(slot).run());
-        let list = if self.again || place == Place::Hot { MAIN } else { SMALL };
+        let list = if self.again || place == Place::Hot {
+            MAIN
+        } else {
+            SMALL
+        };
         pages.set_note(slot, 0);
         put(pages, slot, list, place);
     }
@@ -105,7 +115,11 @@ impl Replacement for S3Fifo {
                 return take_oldest(
                     pages,
                     SMALL,
-                    most.min((pages.pages_in(SMALL) + 1).saturating_sub(self.small).max(1)),
+                    most.min(
+                        (pages.pages_in(SMALL) + 1)
+                            .saturating_sub(self.small)
+                            .max(1),
+                    ),
                 );
             }
             let slot = pages.cut(slot, stretch.first, stretch.first + 1);

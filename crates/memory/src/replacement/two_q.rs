@@ -11,7 +11,8 @@ use fullstroke_contract::registry::{Keys, read};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) const SUMMARY: &str = "2Q: a page must be asked for again after it has left a FIFO to be kept";
+pub(super) const SUMMARY: &str =
+    "2Q: a page must be asked for again after it has left a FIFO to be kept";
 
 const A1_IN: u8 = 0;
 const A_M: u8 = 1;
@@ -48,7 +49,10 @@ struct TwoQ {
 }
 
 pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Replacement>, ConfigError> {
-    let Config { in_percent, out_percent } = read(keys)?;
+    let Config {
+        in_percent,
+        out_percent,
+    } = read(keys)?;
     if in_percent > 100 {
         let message = format!("found {in_percent}; expected a percentage, 0 to 100");
         return Err(ConfigError::new("in_percent", message));
@@ -75,7 +79,11 @@ impl Replacement for TwoQ {
 
     fn admitted(&mut self, pages: &mut Pages, slot: u32, place: Place) {
         let run = pages.get(slot).run();
-        let list = if self.again || place == Place::Hot { A_M } else { A1_IN };
+        let list = if self.again || place == Place::Hot {
+            A_M
+        } else {
+            A1_IN
+        };
         self.out.forget(run);
         put(pages, slot, list, place);
     }
@@ -132,7 +140,13 @@ pub(super) mod plain {
     impl Model {
         pub fn new(limit: usize) -> Model {
             let empty = VecDeque::new;
-            Model { a1_in: empty(), a1_out: empty(), a_m: empty(), in_most: limit / 4, out_most: limit / 2 }
+            Model {
+                a1_in: empty(),
+                a1_out: empty(),
+                a_m: empty(),
+                in_most: limit / 4,
+                out_most: limit / 2,
+            }
         }
 
         fn reclaim(&mut self) -> Option<u64> {

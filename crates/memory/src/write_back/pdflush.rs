@@ -83,7 +83,11 @@ impl Pdflush {
     pub fn new(knobs: Knobs, limit: u64) -> Pdflush {
         // get_dirty_limits, with nothing mapped.
         let dirty = knobs.dirty.clamp(5, 50);
-        let background = if knobs.background >= dirty { dirty / 2 } else { knobs.background };
+        let background = if knobs.background >= dirty {
+            dirty / 2
+        } else {
+            knobs.background
+        };
         let never = knobs.writeback == Duration::ZERO;
         Pdflush {
             knobs,
@@ -95,7 +99,11 @@ impl Pdflush {
             exceeded: false,
             periodic: None,
             background: None,
-            next_periodic: if never { Time::NEVER } else { Time::ZERO + knobs.writeback },
+            next_periodic: if never {
+                Time::NEVER
+            } else {
+                Time::ZERO + knobs.writeback
+            },
         }
     }
 
@@ -107,23 +115,36 @@ impl Pdflush {
     fn run_periodic(&mut self, desk: &mut Desk<'_>) {
         if self.next_periodic + self.knobs.writeback < desk.now && self.periodic.is_none() {
             // The timer went on while nothing was dirty, and nothing was looked for.
-            let late = desk.now.since(self.next_periodic).as_nanos() / self.knobs.writeback.as_nanos();
+            let late =
+                desk.now.since(self.next_periodic).as_nanos() / self.knobs.writeback.as_nanos();
             self.next_periodic += self.knobs.writeback * late;
         }
         if self.periodic.is_none() && desk.now >= self.next_periodic {
-            let expired = desk.now.as_nanos().checked_sub(self.knobs.expire.as_nanos());
+            let expired = desk
+                .now
+                .as_nanos()
+                .checked_sub(self.knobs.expire.as_nanos());
             match expired {
                 Some(expired) => {
                     let dirtied = Time::from_nanos(expired);
                     let left = desk.held().dirty;
-                    self.periodic = Some(Job { until: Time::ZERO, dirtied, left, begun: desk.now });
+                    self.periodic = Some(Job {
+                        until: Time::ZERO,
+                        dirtied,
+                        left,
+                        begun: desk.now,
+                    });
                 }
                 None => self.next_periodic += self.knobs.writeback,
             }
         }
         let Some(mut job) = self.periodic else { return };
         while job.left > 0 && ready(&job, desk) {
-            let bounds = Bounds { most: TURN, nonblocking: true, why: Why::Periodic };
+            let bounds = Bounds {
+                most: TURN,
+                nonblocking: true,
+                why: Why::Periodic,
+            };
             let wrote = desk.round(bounds, job.dirtied, Left::First);
             job.left = job.left.saturating_sub(wrote.pages);
             if wrote.stopped {
@@ -140,13 +161,19 @@ impl Pdflush {
 
     /// `background_writeout`.
     fn run_background(&mut self, desk: &mut Desk<'_>) {
-        let Some(mut job) = self.background else { return };
+        let Some(mut job) = self.background else {
+            return;
+        };
         while ready(&job, desk) {
             if desk.held().dirty < self.background_limit.max(1) {
                 self.background = None;
                 return;
             }
-            let bounds = Bounds { most: TURN, nonblocking: true, why: Why::Background };
+            let bounds = Bounds {
+                most: TURN,
+                nonblocking: true,
+                why: Why::Background,
+            };
             let wrote = desk.round(bounds, desk.now, Left::AsNew);
             if wrote.stopped {
                 job.until = desk.now + CONGESTION_WAIT;
@@ -167,13 +194,22 @@ fn ready(job: &Job, desk: &Desk<'_>) -> bool {
 
 impl WriteBack for Pdflush {
     fn allowance(&self, _: u32) -> u64 {
-        let allowance = if self.exceeded { EXCEEDED_ALLOWANCE } else { self.allowance };
+        let allowance = if self.exceeded {
+            EXCEEDED_ALLOWANCE
+        } else {
+            self.allowance
+        };
         allowance.saturating_sub(self.dirtied).max(1)
     }
 
     fn dirtied(&mut self, _: u32, pages: u64, _: u64) -> bool {
         self.dirtied += pages;
-        let due = self.dirtied >= if self.exceeded { EXCEEDED_ALLOWANCE } else { self.allowance };
+        let due = self.dirtied
+            >= if self.exceeded {
+                EXCEEDED_ALLOWANCE
+            } else {
+                self.allowance
+            };
         if due {
             self.dirtied = 0;
         }
@@ -186,18 +222,31 @@ impl WriteBack for Pdflush {
         let mut stopped = false;
         if self.over(desk) && dirtier.written < chunk {
             self.exceeded = true;
-            let bounds = Bounds { most: chunk - dirtier.written, nonblocking: false, why: Why::Throttled };
+            let bounds = Bounds {
+                most: chunk - dirtier.written,
+                nonblocking: false,
+                why: Why::Throttled,
+            };
             let wrote = desk.round(bounds, desk.now, Left::AsNew);
             dirtier.written += wrote.pages;
             stopped = wrote.stopped;
         }
         if self.over(desk) && dirtier.written < chunk {
-            return if stopped { Verdict::Room } else { Verdict::Congestion(desk.now + CONGESTION_WAIT) };
+            return if stopped {
+                Verdict::Room
+            } else {
+                Verdict::Congestion(desk.now + CONGESTION_WAIT)
+            };
         }
         self.exceeded = self.over(desk);
         if desk.held().dirty > self.background_limit && self.background.is_none() {
             let (until, dirtied) = (Time::ZERO, Time::NEVER);
-            self.background = Some(Job { until, dirtied, left: u64::MAX, begun: desk.now });
+            self.background = Some(Job {
+                until,
+                dirtied,
+                left: u64::MAX,
+                begun: desk.now,
+            });
         }
         Verdict::Go
     }

@@ -65,7 +65,8 @@ impl World {
         if end <= wake {
             self.ends.pop_front();
             let io = self.queue.pop_front().unwrap();
-            self.cache.written(self.now, io.id, io.run, Status::Done, &mut self.out);
+            self.cache
+                .written(self.now, io.id, io.run, Status::Done, &mut self.out);
         } else {
             self.cache.wake(self.now, &mut self.out);
         }
@@ -81,7 +82,9 @@ impl World {
     fn write(&mut self, file: FileId, first: u64, pages: u64) {
         let access = Access::new(first * PAGE_BYTES, pages * PAGE_BYTES, 0);
         self.out.woken.clear();
-        let answer = self.cache.write(self.now, file, access, false, Ticket(first), &mut self.out);
+        let answer = self
+            .cache
+            .write(self.now, file, access, false, Ticket(first), &mut self.out);
         self.take();
         while answer == Answer::Waits && self.out.woken.is_empty() {
             assert!(self.step(Time::NEVER), "the writer waits for ever");
@@ -89,8 +92,15 @@ impl World {
     }
 
     fn runs(&self) -> Vec<(f64, u32, u64, u64, Why)> {
-        let row =
-            |&(at, io): &(Time, Io)| (at.as_secs_f64(), io.run.object.0, io.run.first, io.run.pages, io.why);
+        let row = |&(at, io): &(Time, Io)| {
+            (
+                at.as_secs_f64(),
+                io.run.object.0,
+                io.run.first,
+                io.run.pages,
+                io.why,
+            )
+        };
         self.asked.iter().map(row).collect()
     }
 }
@@ -115,7 +125,11 @@ fn what_is_dirty_for_30_seconds_is_written_at_the_next_look() {
         world.run_to(at(60));
         // pdflush looks at multiples of 5 s; the flusher every 5 s since the first
         // page was dirty.
-        let (first, second) = if write_back == "today" { (32.0, 42.0) } else { (35.0, 40.0) };
+        let (first, second) = if write_back == "today" {
+            (32.0, 42.0)
+        } else {
+            (35.0, 40.0)
+        };
         assert_eq!(
             world.runs(),
             [
@@ -198,18 +212,32 @@ fn written_in_20_seconds(write_back: &str) -> (u64, u64, f64) {
         let copied = world.now + Duration::from_micros(16);
         world.run_to(copied);
     }
-    (page, world.dirty_most, world.cache.counters().throttled.as_secs_f64())
+    (
+        page,
+        world.dirty_most,
+        world.cache.counters().throttled.as_secs_f64(),
+    )
 }
 
 #[test]
 fn a_writer_is_slowed_down_to_what_the_device_writes() {
     // The memory that may be dirty, and how much more it becomes before the writer asks
     // the next time.
-    for (write_back, most, slack) in [("2.6.17", 4000, 512), ("2.6.23", 1000, 512), ("today", 2000, 256)] {
+    for (write_back, most, slack) in [
+        ("2.6.17", 4000, 512),
+        ("2.6.23", 1000, 512),
+        ("today", 2000, 256),
+    ] {
         let (pages, dirty, throttled) = written_in_20_seconds(write_back);
-        assert!(dirty <= most + slack, "{write_back}: {dirty} pages were dirty");
+        assert!(
+            dirty <= most + slack,
+            "{write_back}: {dirty} pages were dirty"
+        );
         let rate = (pages as f64 - most as f64) / 20.0;
-        assert!((9_000.0..11_000.0).contains(&rate), "{write_back}: {rate} pages a second");
+        assert!(
+            (9_000.0..11_000.0).contains(&rate),
+            "{write_back}: {rate} pages a second"
+        );
         assert!(throttled > 10.0, "{write_back}: {throttled} s");
     }
 }
@@ -220,12 +248,17 @@ fn what_fsync_has_cleaned_is_as_old_as_it_was_with_today() {
     let file = world.cache.open(Object(1));
     world.write(file, 0, 10);
     world.run_to(at(10));
-    let _ = world.cache.fsync(world.now, Object(1), Ticket(0), &mut world.out);
+    let _ = world
+        .cache
+        .fsync(world.now, Object(1), Ticket(0), &mut world.out);
     world.take();
     world.run_to(at(12));
     world.write(file, 20, 5);
     world.run_to(at(40));
-    assert_eq!(world.runs(), [(10.0, 1, 0, 10, Why::Sync), (30.0, 1, 20, 5, Why::Periodic)]);
+    assert_eq!(
+        world.runs(),
+        [(10.0, 1, 0, 10, Why::Sync), (30.0, 1, 20, 5, Why::Periodic)]
+    );
 }
 
 #[test]
@@ -236,6 +269,10 @@ fn a_flush_of_what_is_old_takes_what_becomes_dirty_meanwhile_with_today() {
     world.run_to(at(30) + Duration::from_millis(500));
     world.write(file, 5000, 1);
     world.run_to(at(60));
-    let late = world.asked.iter().find(|(_, io)| io.run.first == 5000).map(|&(when, _)| when);
+    let late = world
+        .asked
+        .iter()
+        .find(|(_, io)| io.run.first == 5000)
+        .map(|&(when, _)| when);
     assert!(late.is_some_and(|when| when < at(32)), "{late:?}");
 }

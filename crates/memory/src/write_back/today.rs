@@ -28,8 +28,7 @@ use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) const SUMMARY: &str =
-    "a flusher from 10 % on, and pauses for the writers so that they stay below 20 %, since Linux 3.2";
+pub(super) const SUMMARY: &str = "a flusher from 10 % on, and pauses for the writers so that they stay below 20 %, since Linux 3.2";
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -92,7 +91,11 @@ struct Writer {
 impl Default for Writer {
     fn default() -> Writer {
         // 128 KiB.
-        Writer { dirtied: 0, allowance: 32, paused: 0 }
+        Writer {
+            dirtied: 0,
+            allowance: 32,
+            paused: 0,
+        }
     }
 }
 
@@ -147,7 +150,11 @@ pub(super) fn build(keys: &Keys, limit: u64) -> Result<Box<dyn WriteBack>, Confi
         expire: config.dirty_expire,
         writeback: config.dirty_writeback,
         // domain_dirty_limits.
-        background_limit: if background_limit >= dirty_limit { dirty_limit / 2 } else { background_limit },
+        background_limit: if background_limit >= dirty_limit {
+            dirty_limit / 2
+        } else {
+            background_limit
+        },
         dirty_limit,
         writers: Vec::new(),
         exceeded: false,
@@ -192,18 +199,39 @@ impl Rates {
     }
 
     /// `wb_update_dirty_ratelimit`.
-    fn update_limit(&mut self, elapsed: u64, dirtied: u64, dirty: u64, setpoint: u64, pos_ratio: i64) {
+    fn update_limit(
+        &mut self,
+        elapsed: u64,
+        dirtied: u64,
+        dirty: u64,
+        setpoint: u64,
+        pos_ratio: i64,
+    ) {
         let dirty_rate = (dirtied - self.dirtied) * HZ / elapsed;
         let task = ((self.limit as i64 * pos_ratio) / ONE) as u64 + 1;
         let balanced = (task * self.write_average / (dirty_rate | 1)).min(self.write_average);
-        let (least, most) = (self.balanced.min(balanced).min(task), self.balanced.max(balanced).max(task));
-        let step =
-            if dirty < setpoint { least.saturating_sub(self.limit) } else { self.limit.saturating_sub(most) };
+        let (least, most) = (
+            self.balanced.min(balanced).min(task),
+            self.balanced.max(balanced).max(task),
+        );
+        let step = if dirty < setpoint {
+            least.saturating_sub(self.limit)
+        } else {
+            self.limit.saturating_sub(most)
+        };
         // Slower as it comes near.
         let shift = self.limit / (2 * step + 1);
-        let step = if shift < 64 { (step >> shift).div_ceil(8) } else { 0 };
-        self.limit =
-            if self.limit < balanced { self.limit + step } else { self.limit.saturating_sub(step) }.max(1);
+        let step = if shift < 64 {
+            (step >> shift).div_ceil(8)
+        } else {
+            0
+        };
+        self.limit = if self.limit < balanced {
+            self.limit + step
+        } else {
+            self.limit.saturating_sub(step)
+        }
+        .max(1);
         self.balanced = balanced;
     }
 }
@@ -233,7 +261,11 @@ impl Today {
         // A line that is 1 at the setpoint and falls to 0 in 8 seconds of writing.
         let span = (8 * self.rates.write_average as i64).max(4);
         let zero = setpoint + span;
-        let ratio = if dirty < zero - span / 4 { ratio * (zero - dirty) / (span | 1) } else { ratio / 4 };
+        let ratio = if dirty < zero - span / 4 {
+            ratio * (zero - dirty) / (span | 1)
+        } else {
+            ratio / 4
+        };
         // The device is not to run dry.
         let reserve = limit / 2;
         match dirty {
@@ -256,7 +288,8 @@ impl Today {
         if !quiet {
             if let Some(pos_ratio) = pos_ratio {
                 let dirty = desk.held().dirty + desk.held().writing;
-                self.rates.update_limit(elapsed, dirtied, dirty, self.setpoint(), pos_ratio);
+                self.rates
+                    .update_limit(elapsed, dirtied, dirty, self.setpoint(), pos_ratio);
             }
             self.rates.update_writing(elapsed, written);
         }
@@ -299,7 +332,14 @@ impl Today {
             pause = longest;
             pages = task * pause / HZ_POW;
         }
-        (if pages >= POLL_PAGES { 1 + pause / 2 } else { pause }, pages)
+        (
+            if pages >= POLL_PAGES {
+                1 + pause / 2
+            } else {
+                pause
+            },
+            pages,
+        )
     }
 
     fn over_background(&self, desk: &Desk<'_>) -> bool {
@@ -310,7 +350,11 @@ impl Today {
     /// next.
     fn next_work(&mut self, desk: &Desk<'_>) -> Option<Work> {
         if self.over_background(desk) {
-            return Some(Work { why: Why::Background, until: Time::NEVER, left: u64::MAX });
+            return Some(Work {
+                why: Why::Background,
+                until: Time::NEVER,
+                left: u64::MAX,
+            });
         }
         if desk.dirty.are_none() || self.writeback == Duration::ZERO {
             self.next_periodic = Time::NEVER;
@@ -327,12 +371,18 @@ impl Today {
         let expired = desk.now.as_nanos().checked_sub(self.expire.as_nanos())?;
         // get_nr_dirty_pages adds the inodes in use to the dirty pages, of which a host has
         // more than pages become dirty meanwhile: it ends where nothing so old is left.
-        Some(Work { why: Why::Periodic, until: Time::from_nanos(expired), left: u64::MAX })
+        Some(Work {
+            why: Why::Periodic,
+            until: Time::from_nanos(expired),
+            left: u64::MAX,
+        })
     }
 
     /// `writeback_chunk_size`.
     fn turn_pages(&self, left: u64) -> u64 {
-        let pages = (self.rates.write_average / 2).min(self.dirty_limit / 8).min(left);
+        let pages = (self.rates.write_average / 2)
+            .min(self.dirty_limit / 8)
+            .min(left);
         (pages + TURN_LEAST) / TURN_LEAST * TURN_LEAST
     }
 
@@ -346,11 +396,17 @@ impl Today {
             if self.turn.is_none() && !self.next_turn(work, desk) {
                 return true;
             }
-            let Some((object, left)) = self.turn else { return true };
+            let Some((object, left)) = self.turn else {
+                return true;
+            };
             if desk.full() {
                 return false;
             }
-            let bounds = Bounds { most: left, nonblocking: false, why: work.why };
+            let bounds = Bounds {
+                most: left,
+                nonblocking: false,
+                why: work.why,
+            };
             let wrote = desk.write_object(object, bounds);
             work.left = work.left.saturating_sub(wrote.pages);
             let left = left - wrote.pages;
@@ -362,7 +418,10 @@ impl Today {
             self.requeue(object, left, desk);
             self.update(desk, None);
             // All of what is left is being written already.
-            if wrote.pages == 0 && desk.dirty.is_empty(Queue::Io) && desk.dirty.is_empty(Queue::More) {
+            if wrote.pages == 0
+                && desk.dirty.is_empty(Queue::Io)
+                && desk.dirty.is_empty(Queue::More)
+            {
                 return true;
             }
         }
@@ -373,9 +432,12 @@ impl Today {
         if desk.dirty.is_empty(Queue::Io) {
             desk.dirty.splice(Queue::More, Queue::Io, Time::NEVER);
             // Not what is dirtied, or begins anew, while the work goes on.
-            desk.dirty.splice(Queue::Dirty, Queue::Io, work.until.min(desk.now));
+            desk.dirty
+                .splice(Queue::Dirty, Queue::Io, work.until.min(desk.now));
         }
-        let next = desk.oldest(Queue::Io).map(|(object, _)| (object, self.turn_pages(work.left)));
+        let next = desk
+            .oldest(Queue::Io)
+            .map(|(object, _)| (object, self.turn_pages(work.left)));
         self.turn = next;
         next.is_some()
     }
@@ -395,14 +457,21 @@ impl Today {
 
 /// `dirty_poll_interval`: about the root of what may be dirtied before the limit.
 fn poll_interval(dirty: u64, limit: u64) -> u64 {
-    if limit > dirty { 1 << ((limit - dirty).ilog2() / 2) } else { 1 }
+    if limit > dirty {
+        1 << ((limit - dirty).ilog2() / 2)
+    } else {
+        1
+    }
 }
 
 impl WriteBack for Today {
     fn allowance(&self, file: u32) -> u64 {
         let writer = self.writers.get(file as usize).copied().unwrap_or_default();
-        let allowance =
-            if self.exceeded { writer.allowance.min(EXCEEDED_ALLOWANCE) } else { writer.allowance };
+        let allowance = if self.exceeded {
+            writer.allowance.min(EXCEEDED_ALLOWANCE)
+        } else {
+            writer.allowance
+        };
         allowance.saturating_sub(writer.dirtied).max(1)
     }
 
@@ -413,8 +482,11 @@ impl WriteBack for Today {
         }
         let writer = &mut self.writers[file as usize];
         writer.dirtied += newly;
-        let allowance =
-            if self.exceeded { writer.allowance.min(EXCEEDED_ALLOWANCE) } else { writer.allowance };
+        let allowance = if self.exceeded {
+            writer.allowance.min(EXCEEDED_ALLOWANCE)
+        } else {
+            writer.allowance
+        };
         writer.dirtied >= allowance
     }
 
@@ -424,8 +496,11 @@ impl WriteBack for Today {
         let file = dirtier.file as usize;
         if dirty <= self.freerun() {
             self.exceeded = false;
-            self.writers[file] =
-                Writer { dirtied: 0, allowance: poll_interval(dirty, self.dirty_limit), paused: now };
+            self.writers[file] = Writer {
+                dirtied: 0,
+                allowance: poll_interval(dirty, self.dirty_limit),
+                paused: now,
+            };
             return Verdict::Go;
         }
         self.exceeded = dirty > self.dirty_limit;
@@ -437,7 +512,11 @@ impl WriteBack for Today {
         let writer = &mut self.writers[file];
         let after = |pause: u64| desk.now + Duration::from_millis(pause);
         if task == 0 {
-            *writer = Writer { dirtied: 0, allowance, paused: now + longest };
+            *writer = Writer {
+                dirtied: 0,
+                allowance,
+                paused: now + longest,
+            };
             return Verdict::Again(after(longest));
         }
         let period = HZ * writer.dirtied / task;
@@ -454,7 +533,11 @@ impl WriteBack for Today {
             return Verdict::Go;
         }
         let pause = (pause as u64).min(longest);
-        *writer = Writer { dirtied: 0, allowance, paused: now + pause };
+        *writer = Writer {
+            dirtied: 0,
+            allowance,
+            paused: now + pause,
+        };
         Verdict::Pause(after(pause))
     }
 
@@ -468,7 +551,9 @@ impl WriteBack for Today {
             let mut work = match self.work.take() {
                 Some(work) => work,
                 None => {
-                    let Some(work) = self.next_work(desk) else { return };
+                    let Some(work) = self.next_work(desk) else {
+                        return;
+                    };
                     self.begun = milliseconds(desk.now);
                     work
                 }
@@ -485,7 +570,11 @@ impl WriteBack for Today {
     }
 
     fn next_wake(&self, _: Held, _: bool) -> Time {
-        if self.work.is_some() { Time::NEVER } else { self.next_periodic }
+        if self.work.is_some() {
+            Time::NEVER
+        } else {
+            self.next_periodic
+        }
     }
 
     fn fsync_cleans(&self) -> bool {
@@ -497,7 +586,11 @@ impl WriteBack for Today {
         // shrink_folio_list leaves dirty pages to the flusher, which it wakes
         // (wakeup_flusher_threads, for all that is dirty).
         if self.work.is_none() {
-            self.work = Some(Work { why: Why::Reclaim, until: Time::NEVER, left: desk.held().dirty });
+            self.work = Some(Work {
+                why: Why::Reclaim,
+                until: Time::NEVER,
+                left: desk.held().dirty,
+            });
         }
         false
     }

@@ -48,6 +48,10 @@ impl ClientError {
         found: impl fmt::Display,
         expected: &'static str,
     ) -> ClientError {
-        ClientError::Protocol { what, found: found.to_string(), expected }
+        ClientError::Protocol {
+            what,
+            found: found.to_string(),
+            expected,
+        }
     }
 }

@@ -44,7 +44,11 @@ pub fn list(mut stream: impl Read + Write) -> Result<Vec<(String, String)>, Clie
         let mut fields = Fields::new(&data);
         let name = fields.u32().and_then(|length| fields.take(length as usize));
         let (option_reply::SERVER, Some(name)) = (kind, name) else {
-            return Err(ClientError::protocol("reply to LIST", kind, "the name of an export"));
+            return Err(ClientError::protocol(
+                "reply to LIST",
+                kind,
+                "the name of an export",
+            ));
         };
         exports.push((text(name), text(fields.rest())));
     }
@@ -54,7 +58,10 @@ pub fn list(mut stream: impl Read + Write) -> Result<Vec<(String, String)>, Clie
 }
 
 /// Shakes hands and opens an export.
-pub(super) fn open<S: Read + Write>(stream: &mut S, options: &Options) -> Result<Properties, ClientError> {
+pub(super) fn open<S: Read + Write>(
+    stream: &mut S,
+    options: &Options,
+) -> Result<Properties, ClientError> {
     greet(stream)?;
     let structured = options.structured || options.status;
     if structured {
@@ -62,8 +69,13 @@ pub(super) fn open<S: Read + Write>(stream: &mut S, options: &Options) -> Result
         none_but_end(stream, option::STRUCTURED_REPLY)?;
     }
     let status = options.status && select_allocation(stream, &options.export)?;
-    let mut properties =
-        Properties { size_bytes: 0, features: Features::empty(), structured, status, block_bytes: None };
+    let mut properties = Properties {
+        size_bytes: 0,
+        features: Features::empty(),
+        structured,
+        status,
+        block_bytes: None,
+    };
     match options.opening {
         Opening::Go => go(stream, &options.export, &mut properties)?,
         Opening::ExportName => export_name(stream, &options.export, &mut properties)?,
@@ -77,7 +89,12 @@ fn greet<S: Read + Write>(stream: &mut S) -> Result<(), ClientError> {
     stream::expect("greeting", stream::u64(stream)?, wire::OPTION, expected)?;
     let flags = u32::from(stream::u16(stream)?);
     let wanted = wire::FIXED_NEWSTYLE | wire::NO_ZEROES;
-    stream::expect("handshake flags", (flags & wanted).into(), wanted.into(), "fixed newstyle, no zeroes")?;
+    stream::expect(
+        "handshake flags",
+        (flags & wanted).into(),
+        wanted.into(),
+        "fixed newstyle, no zeroes",
+    )?;
     stream.write_all(&wanted.to_be_bytes())?;
     Ok(())
 }
@@ -95,7 +112,12 @@ fn send(stream: &mut impl Write, option: u32, data: &[u8]) -> Result<(), ClientE
 
 /// One reply: its type and data; nothing if it was the last, a success.
 fn reply(stream: &mut impl Read, option: u32) -> Result<Option<(u32, Vec<u8>)>, ClientError> {
-    stream::expect("magic of a reply", stream::u64(stream)?, wire::OPTION_REPLY, "0x3e889045565a9")?;
+    stream::expect(
+        "magic of a reply",
+        stream::u64(stream)?,
+        wire::OPTION_REPLY,
+        "0x3e889045565a9",
+    )?;
     stream::expect(
         "option of a reply",
         stream::u32(stream)?.into(),
@@ -106,7 +128,11 @@ fn reply(stream: &mut impl Read, option: u32) -> Result<Option<(u32, Vec<u8>)>, 
     let length = stream::u32(stream)?;
     let data = stream::bytes(stream, "reply to an option", length, REPLY_BYTES_MAX)?;
     if kind & option_reply::ERROR != 0 {
-        return Err(ClientError::Refused { option, kind, message: text(&data) });
+        return Err(ClientError::Refused {
+            option,
+            kind,
+            message: text(&data),
+        });
     }
     Ok((kind != option_reply::ACK).then_some((kind, data)))
 }
@@ -114,7 +140,11 @@ fn reply(stream: &mut impl Read, option: u32) -> Result<Option<(u32, Vec<u8>)>, 
 fn none_but_end(stream: &mut impl Read, option: u32) -> Result<(), ClientError> {
     match reply(stream, option)? {
         None => Ok(()),
-        Some((kind, _)) => Err(ClientError::protocol("type of a reply", kind, "an acknowledgement")),
+        Some((kind, _)) => Err(ClientError::protocol(
+            "type of a reply",
+            kind,
+            "an acknowledgement",
+        )),
     }
 }
 
@@ -131,7 +161,11 @@ fn select_allocation<S: Read + Write>(stream: &mut S, export: &str) -> Result<bo
     Ok(selected)
 }
 
-fn go<S: Read + Write>(stream: &mut S, export: &str, properties: &mut Properties) -> Result<(), ClientError> {
+fn go<S: Read + Write>(
+    stream: &mut S,
+    export: &str,
+    properties: &mut Properties,
+) -> Result<(), ClientError> {
     let mut data = string(export);
     data.extend(1u16.to_be_bytes());
     data.extend(info::BLOCK_SIZE.to_be_bytes());
@@ -144,14 +178,24 @@ fn go<S: Read + Write>(stream: &mut S, export: &str, properties: &mut Properties
             Some(info::BLOCK_SIZE) => {
                 let sizes = (fields.u32(), fields.u32(), fields.u32());
                 properties.block_bytes = match sizes {
-                    (Some(least), Some(preferred), Some(greatest)) => Some([least, preferred, greatest]),
+                    (Some(least), Some(preferred), Some(greatest)) => {
+                        Some([least, preferred, greatest])
+                    }
                     _ => None,
                 };
             }
             _ => {}
         }
     }
-    if told { Ok(()) } else { Err(ClientError::protocol("reply to GO", "no size", "size and flags")) }
+    if told {
+        Ok(())
+    } else {
+        Err(ClientError::protocol(
+            "reply to GO",
+            "no size",
+            "size and flags",
+        ))
+    }
 }
 
 fn export_name<S: Read + Write>(

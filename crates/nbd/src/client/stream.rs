@@ -3,7 +3,9 @@
 use super::ClientError;
 use std::io::Read;
 
-pub(super) fn array<const COUNT: usize>(stream: &mut impl Read) -> Result<[u8; COUNT], ClientError> {
+pub(super) fn array<const COUNT: usize>(
+    stream: &mut impl Read,
+) -> Result<[u8; COUNT], ClientError> {
     let mut bytes = [0; COUNT];
     stream.read_exact(&mut bytes)?;
     Ok(bytes)
@@ -50,6 +52,10 @@ pub(super) fn expect(
     if found == wanted {
         Ok(())
     } else {
-        Err(ClientError::protocol(what, format_args!("{found:#x}"), expected))
+        Err(ClientError::protocol(
+            what,
+            format_args!("{found:#x}"),
+            expected,
+        ))
     }
 }

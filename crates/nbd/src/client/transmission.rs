@@ -53,7 +53,11 @@ impl fmt::Display for Failure {
         if let Some(offset) = self.offset_bytes {
             write!(out, " at byte {offset}")?;
         }
-        if self.message.is_empty() { Ok(()) } else { write!(out, ": {}", self.message) }
+        if self.message.is_empty() {
+            Ok(())
+        } else {
+            write!(out, ": {}", self.message)
+        }
     }
 }
 
@@ -74,8 +78,19 @@ impl<S: Read + Write> Client<S> {
     ) -> Result<u64, ClientError> {
         let cookie = self.next_cookie;
         self.next_cookie += 1;
-        self.send(command.to_wire(), flags, cookie, offset_bytes, length_bytes, payload)?;
-        let room = if command == Command::Read { length_bytes.min(PAYLOAD_BYTES_MAX) } else { 0 };
+        self.send(
+            command.to_wire(),
+            flags,
+            cookie,
+            offset_bytes,
+            length_bytes,
+            payload,
+        )?;
+        let room = if command == Command::Read {
+            length_bytes.min(PAYLOAD_BYTES_MAX)
+        } else {
+            0
+        };
         let answer = Answer {
             cookie,
             result: Ok(()),
@@ -83,7 +98,13 @@ impl<S: Read + Write> Client<S> {
             extents: Vec::new(),
             content_chunks: 0,
         };
-        let pending = Pending { command, offset_bytes, length_bytes, covered_bytes: 0, answer };
+        let pending = Pending {
+            command,
+            offset_bytes,
+            length_bytes,
+            covered_bytes: 0,
+            answer,
+        };
         self.pending.insert(cookie, pending);
         Ok(cookie)
     }
@@ -120,7 +141,14 @@ impl<S: Read + Write> Client<S> {
     /// # Errors
     /// The stream failed.
     pub fn disconnect(mut self) -> Result<S, ClientError> {
-        self.send(wire::command::DISCONNECT, CommandFlags::empty(), 0, 0, 0, &[])?;
+        self.send(
+            wire::command::DISCONNECT,
+            CommandFlags::empty(),
+            0,
+            0,
+            0,
+            &[],
+        )?;
         Ok(self.stream)
     }
 
@@ -153,12 +181,19 @@ impl<S: Read + Write> Client<S> {
     fn simple(&mut self) -> Result<u64, ClientError> {
         let error = stream::u32(&mut self.stream)?;
         let cookie = stream::u64(&mut self.stream)?;
-        let pending = self.pending.get_mut(&cookie).ok_or_else(|| unknown(cookie))?;
+        let pending = self
+            .pending
+            .get_mut(&cookie)
+            .ok_or_else(|| unknown(cookie))?;
         if error != 0 {
             pending.fail(error, None, String::new());
         } else if pending.command == Command::Read {
             if self.properties.structured {
-                return Err(ClientError::protocol("answer to a read", "a simple one", "one in chunks"));
+                return Err(ClientError::protocol(
+                    "answer to a read",
+                    "a simple one",
+                    "one in chunks",
+                ));
             }
             self.stream.read_exact(&mut pending.answer.data)?;
             pending.covered_bytes = pending.length_bytes.into();
@@ -173,7 +208,10 @@ impl<S: Read + Write> Client<S> {
         let cookie = stream::u64(&mut self.stream)?;
         let length = stream::u32(&mut self.stream)?;
         let payload = stream::bytes(&mut self.stream, "chunk", length, CHUNK_BYTES_MAX)?;
-        let pending = self.pending.get_mut(&cookie).ok_or_else(|| unknown(cookie))?;
+        let pending = self
+            .pending
+            .get_mut(&cookie)
+            .ok_or_else(|| unknown(cookie))?;
         let mut fields = Fields::new(&payload);
         let taken = match kind {
             chunk::NONE => Some(()),
@@ -185,7 +223,11 @@ impl<S: Read + Write> Client<S> {
         };
         if taken.is_none() || !fields.rest().is_empty() {
             let found = format_args!("type {kind} of {length} bytes");
-            return Err(ClientError::protocol("chunk", found, "one that answers the request"));
+            return Err(ClientError::protocol(
+                "chunk",
+                found,
+                "one that answers the request",
+            ));
         }
         Ok((cookie, flags & chunk::DONE != 0))
     }
@@ -198,7 +240,11 @@ fn unknown(cookie: u64) -> ClientError {
 impl Pending {
     fn fail(&mut self, error: u32, offset_bytes: Option<u64>, message: String) {
         if self.answer.result.is_ok() {
-            self.answer.result = Err(Failure { code: ErrorCode::from_wire(error), offset_bytes, message });
+            self.answer.result = Err(Failure {
+                code: ErrorCode::from_wire(error),
+                offset_bytes,
+                message,
+            });
         }
     }
 
@@ -231,7 +277,10 @@ impl Pending {
         while !fields.rest().is_empty() {
             let length_bytes = fields.u32()?;
             let state = Allocation::from_bits_truncate(fields.u32()?);
-            self.answer.extents.push(StatusExtent { length_bytes, state });
+            self.answer.extents.push(StatusExtent {
+                length_bytes,
+                state,
+            });
         }
         (!self.answer.extents.is_empty()).then_some(())
     }
@@ -240,7 +289,11 @@ impl Pending {
         let error = fields.u32()?;
         let length = fields.u16()?;
         let message = String::from_utf8_lossy(fields.take(length.into())?).into_owned();
-        let offset = if kind == chunk::ERROR_OFFSET { Some(fields.u64()?) } else { None };
+        let offset = if kind == chunk::ERROR_OFFSET {
+            Some(fields.u64()?)
+        } else {
+            None
+        };
         self.fail(error, offset, message);
         // Errors of a later day may have more fields.
         fields.take(fields.rest().len()).map(|_| ())
@@ -248,12 +301,24 @@ impl Pending {
 
     /// The answer, if nothing of it is missing.
     fn finish(self) -> Result<Answer, ClientError> {
-        let whole = self.command != Command::Read || self.covered_bytes == u64::from(self.length_bytes);
+        let whole =
+            self.command != Command::Read || self.covered_bytes == u64::from(self.length_bytes);
         if self.answer.result.is_ok() && !whole {
             let found = format_args!("{} bytes", self.covered_bytes);
-            return Err(ClientError::protocol("answer to a read", found, "as many bytes as were asked for"));
+            return Err(ClientError::protocol(
+                "answer to a read",
+                found,
+                "as many bytes as were asked for",
+            ));
         }
-        let data = if self.answer.result.is_ok() { self.answer.data } else { Vec::new() };
-        Ok(Answer { data, ..self.answer })
+        let data = if self.answer.result.is_ok() {
+            self.answer.data
+        } else {
+            Vec::new()
+        };
+        Ok(Answer {
+            data,
+            ..self.answer
+        })
     }
 }

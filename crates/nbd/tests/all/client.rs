@@ -11,12 +11,25 @@ fn connect(options: &Options) -> Result<Client<Loopback>, ClientError> {
 
 /// Every way in which a session can be opened.
 fn ways() -> Vec<Options> {
-    let options = Options { export: "disk".into(), ..Options::default() };
+    let options = Options {
+        export: "disk".into(),
+        ..Options::default()
+    };
     vec![
         options.clone(),
-        Options { opening: Opening::ExportName, ..options.clone() },
-        Options { structured: true, ..options.clone() },
-        Options { status: true, opening: Opening::ExportName, ..options },
+        Options {
+            opening: Opening::ExportName,
+            ..options.clone()
+        },
+        Options {
+            structured: true,
+            ..options.clone()
+        },
+        Options {
+            status: true,
+            opening: Opening::ExportName,
+            ..options
+        },
     ]
 }
 
@@ -26,9 +39,16 @@ fn an_export_is_opened_in_every_way_with_the_same_properties() {
         let mut client = connect(&options).unwrap();
         let properties = *client.properties();
         assert_eq!(properties.size_bytes, DISK_BYTES);
-        assert!(properties.features.contains(Features::FLUSH | Features::ROTATIONAL));
+        assert!(
+            properties
+                .features
+                .contains(Features::FLUSH | Features::ROTATIONAL)
+        );
         assert_eq!(properties.status, options.status);
-        assert_eq!(properties.block_bytes.is_some(), options.opening == Opening::Go);
+        assert_eq!(
+            properties.block_bytes.is_some(),
+            options.opening == Opening::Go
+        );
         client.flush().unwrap();
         assert!(client.disconnect().unwrap().server.connection.has_ended());
     }
@@ -37,20 +57,33 @@ fn an_export_is_opened_in_every_way_with_the_same_properties() {
 #[test]
 fn exports_are_listed() {
     let exports = client::list(Loopback::new(Server::new())).unwrap();
-    let names: Vec<(&str, &str)> =
-        exports.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let names: Vec<(&str, &str)> = exports
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
     assert_eq!(names, [("disk", "a disk in memory"), ("archive", "")]);
 }
 
 #[test]
 fn an_export_that_does_not_exist_is_refused_with_the_servers_words() {
-    match connect(&Options { export: "disc".into(), ..Options::default() }) {
-        Err(ClientError::Refused { kind: 0x8000_0006, message, .. }) => {
+    match connect(&Options {
+        export: "disc".into(),
+        ..Options::default()
+    }) {
+        Err(ClientError::Refused {
+            kind: 0x8000_0006,
+            message,
+            ..
+        }) => {
             assert!(message.contains("no such export"))
         }
         other => panic!("{other:?}"),
     }
-    let old = Options { export: "disc".into(), opening: Opening::ExportName, ..Options::default() };
+    let old = Options {
+        export: "disc".into(),
+        opening: Opening::ExportName,
+        ..Options::default()
+    };
     assert!(matches!(connect(&old), Err(ClientError::Stream(_))));
 }
 
@@ -59,7 +92,10 @@ fn a_refused_request_fails_and_the_next_one_is_served() {
     for options in ways() {
         let mut client = connect(&options).unwrap();
         match client.write(DISK_BYTES, &[1; 512], CommandFlags::empty()) {
-            Err(ClientError::Failed { command: Command::Write, failure }) => {
+            Err(ClientError::Failed {
+                command: Command::Write,
+                failure,
+            }) => {
                 assert_eq!(failure.code, ErrorCode::NoSpace);
                 assert_eq!(failure.message.is_empty(), !client.properties().structured);
             }
@@ -71,34 +107,77 @@ fn a_refused_request_fails_and_the_next_one_is_served() {
 
 #[test]
 fn several_requests_are_in_flight_at_a_time() {
-    let mut client = connect(&Options { structured: true, ..Options::default() }).unwrap();
-    let write = client.submit(Command::Write, 512, 512, CommandFlags::FORCE_UNIT_ACCESS, &[5; 512]).unwrap();
-    let whole = client.submit(Command::Read, 0, 1536, CommandFlags::DO_NOT_FRAGMENT, &[]).unwrap();
-    let parts = client.submit(Command::Read, 0, 1536, CommandFlags::empty(), &[]).unwrap();
+    let mut client = connect(&Options {
+        structured: true,
+        ..Options::default()
+    })
+    .unwrap();
+    let write = client
+        .submit(
+            Command::Write,
+            512,
+            512,
+            CommandFlags::FORCE_UNIT_ACCESS,
+            &[5; 512],
+        )
+        .unwrap();
+    let whole = client
+        .submit(Command::Read, 0, 1536, CommandFlags::DO_NOT_FRAGMENT, &[])
+        .unwrap();
+    let parts = client
+        .submit(Command::Read, 0, 1536, CommandFlags::empty(), &[])
+        .unwrap();
     assert_eq!(client.in_flight(), 3);
     let answers = [(); 3].map(|()| client.receive().unwrap());
-    assert_eq!(answers.each_ref().map(|answer| answer.cookie), [write, whole, parts]);
-    assert_eq!(answers.each_ref().map(|answer| answer.content_chunks), [0, 1, 3]);
+    assert_eq!(
+        answers.each_ref().map(|answer| answer.cookie),
+        [write, whole, parts]
+    );
+    assert_eq!(
+        answers.each_ref().map(|answer| answer.content_chunks),
+        [0, 1, 3]
+    );
     assert_eq!(answers[1].data, answers[2].data);
     assert_eq!(answers[1].data[512..1024], [5; 512]);
 }
 
 #[test]
 fn the_status_of_a_range_tells_holes_from_data() {
-    let mut client = connect(&Options { status: true, ..Options::default() }).unwrap();
-    client.write(512, &[5; 1024], CommandFlags::empty()).unwrap();
+    let mut client = connect(&Options {
+        status: true,
+        ..Options::default()
+    })
+    .unwrap();
+    client
+        .write(512, &[5; 1024], CommandFlags::empty())
+        .unwrap();
     let extents = client.status(0, 2048, CommandFlags::empty()).unwrap();
-    let states: Vec<bool> = extents.iter().map(|extent| extent.state.contains(Allocation::HOLE)).collect();
+    let states: Vec<bool> = extents
+        .iter()
+        .map(|extent| extent.state.contains(Allocation::HOLE))
+        .collect();
     assert_eq!(states, [true, false, false, true]);
-    assert_eq!(client.status(512, 2048, CommandFlags::ONE_EXTENT).unwrap().len(), 1);
+    assert_eq!(
+        client
+            .status(512, 2048, CommandFlags::ONE_EXTENT)
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[test]
 fn a_stream_that_is_not_nbd_is_told_from_one_that_ends() {
     let stream = std::io::Cursor::new(b"SSH-2.0-OpenSSH_9.2p1".to_vec());
-    assert!(matches!(Client::connect(stream, &Options::default()), Err(ClientError::Protocol { .. })));
+    assert!(matches!(
+        Client::connect(stream, &Options::default()),
+        Err(ClientError::Protocol { .. })
+    ));
     let stream = std::io::Cursor::new(b"NBDMAGIC".to_vec());
-    assert!(matches!(Client::connect(stream, &Options::default()), Err(ClientError::Stream(_))));
+    assert!(matches!(
+        Client::connect(stream, &Options::default()),
+        Err(ClientError::Stream(_))
+    ));
 }
 
 proptest! {
@@ -165,7 +244,10 @@ impl std::io::Read for OneWay {
 
 impl std::io::Write for OneWay {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.left = self.left.checked_sub(bytes.len()).expect("the client sent more than it was asked to");
+        self.left = self
+            .left
+            .checked_sub(bytes.len())
+            .expect("the client sent more than it was asked to");
         Ok(bytes.len())
     }
 

@@ -43,7 +43,12 @@ fn an_export_name_is_answered_with_size_flags_and_padding_unless_that_was_declin
         let sent = server.talk(&option(1, b"disk"));
         assert_eq!(
             sent,
-            [&DISK_BYTES.to_be_bytes()[..], &DISK_FLAGS.to_be_bytes(), &vec![0; padding]].concat()
+            [
+                &DISK_BYTES.to_be_bytes()[..],
+                &DISK_FLAGS.to_be_bytes(),
+                &vec![0; padding]
+            ]
+            .concat()
         );
         assert_eq!(server.events, [Event::Opened { export: 0 }]);
     }
@@ -54,7 +59,11 @@ fn an_export_name_that_is_not_offered_closes_the_connection() {
     for name in [&b"disc"[..], b"\xff", &[b'a'; 20_000]] {
         let mut server = greeted();
         assert_eq!(server.talk(&option(1, name)), []);
-        assert!(matches!(server.error, Some(ProtocolError::UnknownExport { .. })), "{:?}", server.error);
+        assert!(
+            matches!(server.error, Some(ProtocolError::UnknownExport { .. })),
+            "{:?}",
+            server.error
+        );
         assert!(server.connection.has_ended());
         assert!(server.connection.space().is_empty());
     }
@@ -64,8 +73,12 @@ fn an_export_name_that_is_not_offered_closes_the_connection() {
 fn go_tells_what_was_asked_for_and_opens() {
     let mut server = greeted();
     let sent = server.talk(&option(7, &information("", &[3, 1, 2, 3, 77])));
-    let block_size =
-        [&[0, 3][..], &512u32.to_be_bytes(), &4096u32.to_be_bytes(), &(32u32 << 20).to_be_bytes()];
+    let block_size = [
+        &[0, 3][..],
+        &512u32.to_be_bytes(),
+        &4096u32.to_be_bytes(),
+        &(32u32 << 20).to_be_bytes(),
+    ];
     let wanted = [
         option_reply(7, 3, &export_info(DISK_BYTES, DISK_FLAGS)),
         option_reply(7, 3, b"\0\x01disk"),
@@ -81,10 +94,16 @@ fn go_tells_what_was_asked_for_and_opens() {
 fn info_tells_the_same_and_opens_nothing() {
     let mut server = greeted();
     let sent = server.talk(&option(6, &information("archive", &[])));
-    let wanted = [option_reply(6, 3, &export_info(DISK_BYTES / 2, 0b11)), option_reply(6, ACK, &[])];
+    let wanted = [
+        option_reply(6, 3, &export_info(DISK_BYTES / 2, 0b11)),
+        option_reply(6, ACK, &[]),
+    ];
     assert_eq!(sent, wanted.concat());
     assert_eq!(server.events, []);
-    assert_eq!(kind(&server.talk(&option(7, &information("nothing", &[])))), UNKNOWN);
+    assert_eq!(
+        kind(&server.talk(&option(7, &information("nothing", &[])))),
+        UNKNOWN
+    );
     assert_eq!(server.events, []);
 }
 
@@ -93,7 +112,11 @@ fn unfragmented_reads_are_offered_once_replies_are_structured() {
     let mut server = greeted();
     assert_eq!(server.talk(&option(8, &[])), option_reply(8, ACK, &[]));
     let sent = server.talk(&option(7, &information("disk", &[])));
-    assert!(sent.starts_with(&option_reply(7, 3, &export_info(DISK_BYTES, DISK_FLAGS_STRUCTURED))));
+    assert!(sent.starts_with(&option_reply(
+        7,
+        3,
+        &export_info(DISK_BYTES, DISK_FLAGS_STRUCTURED)
+    )));
 }
 
 #[test]
@@ -122,8 +145,19 @@ fn an_abort_is_acknowledged_and_is_the_last_event() {
 fn options_that_are_not_known_here_are_refused_and_haggling_goes_on() {
     let mut server = greeted();
     // STARTTLS, extended headers, and what nobody knows; long ones too.
-    for (number, data) in [(5, 0), (11, 0), (4, 9), (12_345, 100), (0, 20_000), (5, 20_000)] {
-        assert_eq!(kind(&server.talk(&option(number, &vec![7; data]))), UNSUPPORTED, "option {number}");
+    for (number, data) in [
+        (5, 0),
+        (11, 0),
+        (4, 9),
+        (12_345, 100),
+        (0, 20_000),
+        (5, 20_000),
+    ] {
+        assert_eq!(
+            kind(&server.talk(&option(number, &vec![7; data]))),
+            UNSUPPORTED,
+            "option {number}"
+        );
     }
     server.talk(&option(7, &information("disk", &[])));
     assert_eq!(server.events, [Event::Opened { export: 0 }]);
@@ -154,7 +188,11 @@ fn malformed_options_are_refused_as_invalid() {
             server.talk(&option(8, &[]));
         }
         for (number, data) in &cases {
-            assert_eq!(kind(&server.talk(&option(*number, data))), INVALID, "option {number} of {data:?}");
+            assert_eq!(
+                kind(&server.talk(&option(*number, data))),
+                INVALID,
+                "option {number} of {data:?}"
+            );
         }
         assert_eq!((server.events, server.error), (vec![], None));
     }
@@ -175,14 +213,33 @@ fn known_options_beyond_the_limit_are_too_big_and_are_skipped() {
 fn contexts_are_listed_by_name_and_by_namespace() {
     let mut server = greeted();
     server.talk(&option(8, &[]));
-    let listed = [option_reply(9, 4, b"\0\0\0\0base:allocation"), option_reply(9, ACK, &[])].concat();
-    for queries in [&[][..], &["base:"], &["base:allocation"], &["x-y:z", "base:"]] {
-        assert_eq!(server.talk(&option(9, &contexts("disk", queries))), listed, "{queries:?}");
+    let listed = [
+        option_reply(9, 4, b"\0\0\0\0base:allocation"),
+        option_reply(9, ACK, &[]),
+    ]
+    .concat();
+    for queries in [
+        &[][..],
+        &["base:"],
+        &["base:allocation"],
+        &["x-y:z", "base:"],
+    ] {
+        assert_eq!(
+            server.talk(&option(9, &contexts("disk", queries))),
+            listed,
+            "{queries:?}"
+        );
     }
     for queries in [&["base:other"][..], &["qemu:"]] {
-        assert_eq!(server.talk(&option(9, &contexts("disk", queries))), option_reply(9, ACK, &[]));
+        assert_eq!(
+            server.talk(&option(9, &contexts("disk", queries))),
+            option_reply(9, ACK, &[])
+        );
     }
-    assert_eq!(kind(&server.talk(&option(9, &contexts("disc", &[])))), UNKNOWN);
+    assert_eq!(
+        kind(&server.talk(&option(9, &contexts("disc", &[])))),
+        UNKNOWN
+    );
 }
 
 #[test]
@@ -194,14 +251,35 @@ fn the_last_selection_of_contexts_counts_if_it_was_for_the_export_that_is_opened
         (vec![select("disk", &["base:"])], false),
         (vec![select("disk", &[])], false),
         (vec![select("archive", &["base:allocation"])], false),
-        (vec![select("disk", &["base:allocation"]), select("disk", &[])], false),
-        (vec![select("disk", &["base:allocation"]), select("disc", &["base:allocation"])], false),
-        (vec![select("disk", &["base:allocation"]), option(10, &[0; 20_000])], false),
+        (
+            vec![select("disk", &["base:allocation"]), select("disk", &[])],
+            false,
+        ),
+        (
+            vec![
+                select("disk", &["base:allocation"]),
+                select("disc", &["base:allocation"]),
+            ],
+            false,
+        ),
+        (
+            vec![
+                select("disk", &["base:allocation"]),
+                option(10, &[0; 20_000]),
+            ],
+            false,
+        ),
     ];
     for (options, selected) in cases {
         let mut server = greeted();
-        server
-            .talk(&[&option(8, &[])[..], &options.concat(), &option(7, &information("disk", &[]))].concat());
+        server.talk(
+            &[
+                &option(8, &[])[..],
+                &options.concat(),
+                &option(7, &information("disk", &[])),
+            ]
+            .concat(),
+        );
         let sent = server.talk(&request(0, 7, 1, 0, 512));
         let kind = u16::from_be_bytes([sent[6], sent[7]]);
         assert_eq!(kind == 5, selected, "{options:?}");
@@ -212,7 +290,13 @@ fn the_last_selection_of_contexts_counts_if_it_was_for_the_export_that_is_opened
 fn client_flags_that_were_not_offered_close_the_connection() {
     let mut server = Server::new();
     server.talk(&[0, 0, 0, 7]);
-    assert_eq!(server.error, Some(ProtocolError::ClientFlags { found: 7, offered: 3 }));
+    assert_eq!(
+        server.error,
+        Some(ProtocolError::ClientFlags {
+            found: 7,
+            offered: 3
+        })
+    );
 }
 
 #[test]
@@ -220,27 +304,48 @@ fn what_is_no_option_closes_the_connection_and_the_error_says_where() {
     let mut server = greeted();
     server.talk(&option(3, &[]));
     server.talk(&[0x25; 16]);
-    assert_eq!(server.error, Some(ProtocolError::OptionMagic { position: 20, found: 0x2525_2525_2525_2525 }));
-    assert_eq!(server.connection.next_event(), Err(server.error.clone().unwrap()));
+    assert_eq!(
+        server.error,
+        Some(ProtocolError::OptionMagic {
+            position: 20,
+            found: 0x2525_2525_2525_2525
+        })
+    );
+    assert_eq!(
+        server.connection.next_event(),
+        Err(server.error.clone().unwrap())
+    );
 }
 
 #[test]
 fn haggling_without_end_closes_the_connection() {
     let mut server = greeted();
     server.take(&option(8, &[]).repeat(1025));
-    assert_eq!(server.error, Some(ProtocolError::TooManyOptions { limit: 1024 }));
+    assert_eq!(
+        server.error,
+        Some(ProtocolError::TooManyOptions { limit: 1024 })
+    );
     assert_eq!(server.sent(), option_reply(8, ACK, &[]).repeat(1024));
 
     let mut server = greeted();
     server.take(&option(4711, &[0; 300_000]).repeat(4));
-    assert!(matches!(server.error, Some(ProtocolError::HandshakeTooLong { limit: 1_048_576, .. })));
+    assert!(matches!(
+        server.error,
+        Some(ProtocolError::HandshakeTooLong {
+            limit: 1_048_576,
+            ..
+        })
+    ));
 }
 
 #[test]
 fn an_option_longer_than_the_whole_handshake_may_be_is_not_waited_for() {
     let mut server = greeted();
     server.take(b"IHAVEOPT\0\0\0\x03\xff\xff\xff\xff");
-    assert!(matches!(server.error, Some(ProtocolError::HandshakeTooLong { .. })));
+    assert!(matches!(
+        server.error,
+        Some(ProtocolError::HandshakeTooLong { .. })
+    ));
 }
 
 /// A server that was greeted and can do TLS; what is encrypted is not its
@@ -267,11 +372,18 @@ fn where_tls_is_required_every_option_before_it_is_refused_but_an_abort() {
         (12_345, vec![1]),
         (7, vec![0; 20_000]),
     ] {
-        assert_eq!(kind(&server.talk(&option(number, &data))), TLS_REQUIRED, "option {number}");
+        assert_eq!(
+            kind(&server.talk(&option(number, &data))),
+            TLS_REQUIRED,
+            "option {number}"
+        );
     }
     assert_eq!(kind(&server.talk(&option(5, &[]))), ACK);
     server.talk(&option(7, &information("disk", &[])));
-    assert_eq!(server.events, [Event::StartTls, Event::Opened { export: 0 }]);
+    assert_eq!(
+        server.events,
+        [Event::StartTls, Event::Opened { export: 0 }]
+    );
 
     let mut server = encrypting(Encryption::Required);
     assert_eq!(server.talk(&option(2, &[])), option_reply(2, ACK, &[]));
@@ -280,7 +392,10 @@ fn where_tls_is_required_every_option_before_it_is_refused_but_an_abort() {
     for name in [&b"disk"[..], &[b'a'; 20_000]] {
         let mut server = encrypting(Encryption::Required);
         assert_eq!(server.talk(&option(1, name)), []);
-        assert_eq!((server.events, server.error), (vec![], Some(ProtocolError::TlsRequired)));
+        assert_eq!(
+            (server.events, server.error),
+            (vec![], Some(ProtocolError::TlsRequired))
+        );
     }
 }
 
@@ -304,14 +419,23 @@ fn what_was_agreed_on_in_the_clear_does_not_hold_under_tls() {
     server.talk(&option(10, &contexts("disk", &["base:allocation"])));
     server.talk(&option(5, &[]));
     // Contexts need structured replies, which nobody has asked for under TLS.
-    assert_eq!(kind(&server.talk(&option(10, &contexts("disk", &["base:allocation"])))), INVALID);
+    assert_eq!(
+        kind(&server.talk(&option(10, &contexts("disk", &["base:allocation"])))),
+        INVALID
+    );
     let sent = server.talk(&option(7, &information("disk", &[])));
-    assert_eq!(sent[..32], option_reply(7, 3, &export_info(DISK_BYTES, DISK_FLAGS))[..]);
+    assert_eq!(
+        sent[..32],
+        option_reply(7, 3, &export_info(DISK_BYTES, DISK_FLAGS))[..]
+    );
 }
 
 #[test]
 fn what_comes_in_the_clear_behind_the_beginning_of_tls_closes_the_connection() {
     let mut server = encrypting(Encryption::Offered);
     server.talk(&[option(5, &[]), option(8, &[])].concat());
-    assert_eq!((server.events, server.error), (vec![], Some(ProtocolError::AheadOfTls { position: 20 })));
+    assert_eq!(
+        (server.events, server.error),
+        (vec![], Some(ProtocolError::AheadOfTls { position: 20 }))
+    );
 }

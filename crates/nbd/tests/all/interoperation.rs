@@ -34,7 +34,10 @@ impl Service {
     }
 
     fn address(&self, export: &str) -> String {
-        format!("nbd+unix:///{export}?socket={}", self.path("socket").display())
+        format!(
+            "nbd+unix:///{export}?socket={}",
+            self.path("socket").display()
+        )
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -81,7 +84,9 @@ fn run(program: &str, arguments: &[&str]) -> Option<Output> {
 #[test]
 fn nbdinfo_sees_size_flags_blocks_and_contexts() {
     let service = Service::start();
-    let Some(output) = run("nbdinfo", &["--list", "--json", &service.address("")]) else { return };
+    let Some(output) = run("nbdinfo", &["--list", "--json", &service.address("")]) else {
+        return;
+    };
     let text = String::from_utf8_lossy(&output.stdout);
     for wanted in [
         "\"protocol\": \"newstyle-fixed\"",
@@ -104,7 +109,9 @@ fn nbdinfo_sees_size_flags_blocks_and_contexts() {
 #[test]
 fn nbdcopy_brings_a_file_there_and_back() {
     let service = Service::start();
-    let mut content: Vec<u8> = (0..DISK_BYTES).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect();
+    let mut content: Vec<u8> = (0..DISK_BYTES)
+        .map(|at| (at.wrapping_mul(at) >> 7) as u8)
+        .collect();
     content[100_000..600_000].fill(0);
     let (there, back) = (service.path("there"), service.path("back"));
     std::fs::write(&there, &content).unwrap();
@@ -113,9 +120,17 @@ fn nbdcopy_brings_a_file_there_and_back() {
         return;
     }
     run("nbdcopy", &[&address, back.to_str().unwrap()]);
-    assert!(std::fs::read(&back).unwrap() == content, "what came back differs");
-    let Some(map) = run("nbdinfo", &["--map", &address]) else { return };
-    assert!(String::from_utf8_lossy(&map.stdout).contains("hole,zero"), "{map:?}");
+    assert!(
+        std::fs::read(&back).unwrap() == content,
+        "what came back differs"
+    );
+    let Some(map) = run("nbdinfo", &["--map", &address]) else {
+        return;
+    };
+    assert!(
+        String::from_utf8_lossy(&map.stdout).contains("hole,zero"),
+        "{map:?}"
+    );
 }
 
 #[test]
@@ -136,11 +151,21 @@ fn qemu_io_writes_zeroes_trims_flushes_and_reads_back() {
     let mut arguments = vec!["-f", "raw"];
     arguments.extend(commands.iter().flat_map(|command| ["-c", command]));
     arguments.push(&address);
-    let Some(output) = run("qemu-io", &arguments) else { return };
+    let Some(output) = run("qemu-io", &arguments) else {
+        return;
+    };
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(!text.contains("failed") && !text.contains("error"), "{text}");
-    let Some(map) = run("qemu-img", &["map", "--output=json", "-f", "raw", &address]) else { return };
-    assert!(String::from_utf8_lossy(&map.stdout).contains("\"zero\": true"), "{map:?}");
+    assert!(
+        !text.contains("failed") && !text.contains("error"),
+        "{text}"
+    );
+    let Some(map) = run("qemu-img", &["map", "--output=json", "-f", "raw", &address]) else {
+        return;
+    };
+    assert!(
+        String::from_utf8_lossy(&map.stdout).contains("\"zero\": true"),
+        "{map:?}"
+    );
 }
 
 #[test]

@@ -32,9 +32,11 @@ fn handshake() -> impl Strategy<Value = Vec<u8>> {
         Just(option(7, &information("archive", &[]))),
         Just(option(1, b"disk")),
     ];
-    (0u32..4, prop::collection::vec(haggling, 0..6), opening).prop_map(|(flags, haggling, opening)| {
-        [&flags.to_be_bytes()[..], &haggling.concat(), &opening].concat()
-    })
+    (0u32..4, prop::collection::vec(haggling, 0..6), opening).prop_map(
+        |(flags, haggling, opening)| {
+            [&flags.to_be_bytes()[..], &haggling.concat(), &opening].concat()
+        },
+    )
 }
 
 fn transmitted() -> impl Strategy<Value = Vec<u8>> {
@@ -42,16 +44,18 @@ fn transmitted() -> impl Strategy<Value = Vec<u8>> {
     let flags = prop_oneof![3 => Just(0u16), 1 => 0u16..40];
     let sectors = prop_oneof![4 => 0u64..2048, 1 => 2040u64..3000];
     let lengths = prop_oneof![6 => 0u32..32, 1 => 32u32..300];
-    (commands, flags, any::<u64>(), sectors, lengths).prop_map(|(command, flags, cookie, sector, sectors)| {
-        // A disconnect would hide what follows.
-        let command = if command == 2 { 3 } else { command };
-        let length = sectors * SECTOR_BYTES as u32;
-        let mut bytes = request(flags, command, cookie, sector * SECTOR_BYTES as u64, length);
-        if command == 1 {
-            bytes.resize(bytes.len() + length as usize, cookie as u8);
-        }
-        bytes
-    })
+    (commands, flags, any::<u64>(), sectors, lengths).prop_map(
+        |(command, flags, cookie, sector, sectors)| {
+            // A disconnect would hide what follows.
+            let command = if command == 2 { 3 } else { command };
+            let length = sectors * SECTOR_BYTES as u32;
+            let mut bytes = request(flags, command, cookie, sector * SECTOR_BYTES as u64, length);
+            if command == 1 {
+                bytes.resize(bytes.len() + length as usize, cookie as u8);
+            }
+            bytes
+        },
+    )
 }
 
 /// Lets a server take the bytes in pieces of these lengths, again and again,
@@ -123,7 +127,10 @@ fn a_stream_cut_into_single_bytes_gives_the_same_as_a_whole_one() {
     .concat();
     let (whole, whole_sent) = in_pieces(&bytes, &[usize::MAX]);
     let (cut, cut_sent) = in_pieces(&bytes, &[1]);
-    assert_eq!((whole.events.len(), &whole.events, whole_sent), (5, &cut.events, cut_sent));
+    assert_eq!(
+        (whole.events.len(), &whole.events, whole_sent),
+        (5, &cut.events, cut_sent)
+    );
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use crate::common::*;
 use fullstroke_nbd::{
-    Allocation, Command, CommandFlags, Connection, ErrorCode, Event, Limits, Piece, ProtocolError, Request,
-    StatusExtent,
+    Allocation, Command, CommandFlags, Connection, ErrorCode, Event, Limits, Piece, ProtocolError,
+    Request, StatusExtent,
 };
 
 const READ: u16 = 0;
@@ -29,11 +29,21 @@ const DONE: u16 = 1;
 
 /// A chunk of data at an offset.
 fn data(flags: u16, cookie: u64, offset: u64, bytes: &[u8]) -> Vec<u8> {
-    chunk(flags, 1, cookie, &[&offset.to_be_bytes()[..], bytes].concat())
+    chunk(
+        flags,
+        1,
+        cookie,
+        &[&offset.to_be_bytes()[..], bytes].concat(),
+    )
 }
 
 fn hole(flags: u16, cookie: u64, offset: u64, length: u32) -> Vec<u8> {
-    chunk(flags, 2, cookie, &[&offset.to_be_bytes()[..], &length.to_be_bytes()].concat())
+    chunk(
+        flags,
+        2,
+        cookie,
+        &[&offset.to_be_bytes()[..], &length.to_be_bytes()].concat(),
+    )
 }
 
 /// The request of the only event.
@@ -66,13 +76,21 @@ fn every_command_without_data_is_answered_in_the_negotiated_form() {
         (0, FLUSH, 0, 0),
         (FUA, TRIM, 512, 1024),
         (0, CACHE, 0, 4096),
-        (NO_HOLE | FAST_ZERO | FUA, WRITE_ZEROES, 0, DISK_BYTES as u32),
+        (
+            NO_HOLE | FAST_ZERO | FUA,
+            WRITE_ZEROES,
+            0,
+            DISK_BYTES as u32,
+        ),
         (FUA, FLUSH, 0, 0),
     ];
     for (flags, command, offset, length) in commands {
         let bytes = request(flags, command, 1 << 63, offset, length);
         assert_eq!(opened("disk", false).talk(&bytes), simple(0, 1 << 63));
-        assert_eq!(opened("disk", true).talk(&bytes), chunk(DONE, 0, 1 << 63, &[]));
+        assert_eq!(
+            opened("disk", true).talk(&bytes),
+            chunk(DONE, 0, 1 << 63, &[])
+        );
     }
 }
 
@@ -87,7 +105,13 @@ fn flags_are_told_with_the_request() {
         length_bytes: 512,
         flags: CommandFlags::FORCE_UNIT_ACCESS,
     };
-    assert_eq!(server.events, [Event::Request { request, payload: vec![9; 512] }]);
+    assert_eq!(
+        server.events,
+        [Event::Request {
+            request,
+            payload: vec![9; 512]
+        }]
+    );
 }
 
 #[test]
@@ -95,7 +119,12 @@ fn holes_travel_as_holes_where_replies_are_structured() {
     let mut server = opened("disk", true);
     server.talk(&write(1, 512, &[0xab; 512]));
     let sent = server.talk(&request(0, READ, 2, 0, 1536));
-    let wanted = [hole(0, 2, 0, 512), data(0, 2, 512, &[0xab; 512]), hole(DONE, 2, 1024, 512)].concat();
+    let wanted = [
+        hole(0, 2, 0, 512),
+        data(0, 2, 512, &[0xab; 512]),
+        hole(DONE, 2, 1024, 512),
+    ]
+    .concat();
     assert_eq!(sent, wanted);
 }
 
@@ -111,12 +140,26 @@ fn a_read_that_must_not_be_fragmented_comes_in_one_chunk_with_its_zeroes() {
 #[test]
 fn status_is_cut_to_the_range_and_to_one_extent_where_that_is_wanted() {
     let extents = |extents: &[(u32, u32)]| {
-        let fields = extents.iter().flat_map(|&(length, state)| [length, state]).flat_map(u32::to_be_bytes);
-        chunk(DONE, 5, 4, &[0, 0, 0, 1].into_iter().chain(fields).collect::<Vec<u8>>())
+        let fields = extents
+            .iter()
+            .flat_map(|&(length, state)| [length, state])
+            .flat_map(u32::to_be_bytes);
+        chunk(
+            DONE,
+            5,
+            4,
+            &[0, 0, 0, 1].into_iter().chain(fields).collect::<Vec<u8>>(),
+        )
     };
-    let told =
-        [(512, Allocation::empty()), (0, Allocation::HOLE), (9999, Allocation::HOLE | Allocation::ZERO)];
-    let told = told.map(|(length_bytes, state)| StatusExtent { length_bytes, state });
+    let told = [
+        (512, Allocation::empty()),
+        (0, Allocation::HOLE),
+        (9999, Allocation::HOLE | Allocation::ZERO),
+    ];
+    let told = told.map(|(length_bytes, state)| StatusExtent {
+        length_bytes,
+        state,
+    });
     for (flags, wanted) in [(0, &[(512, 0), (1536, 3)][..]), (REQ_ONE, &[(512, 0)])] {
         let mut connection = waiting(true, &request(flags, BLOCK_STATUS, 4, 0, 2048));
         let request = only_request(&mut connection);
@@ -135,12 +178,18 @@ fn errors_carry_code_message_and_place() {
     let mut connection = waiting(true, &bytes);
     let failed = only_request(&mut connection);
     connection.reply_error(&failed, ErrorCode::InputOutput, "sector 1");
-    assert_eq!(connection.output(), chunk(DONE, 0x8001, 5, b"\0\0\0\x05\0\x08sector 1"));
+    assert_eq!(
+        connection.output(),
+        chunk(DONE, 0x8001, 5, b"\0\0\0\x05\0\x08sector 1")
+    );
 
     let mut connection = waiting(true, &bytes);
     let failed = only_request(&mut connection);
     connection.reply_error_at(&failed, ErrorCode::InputOutput, 1024, "worn");
-    assert_eq!(connection.output(), chunk(DONE, 0x8002, 5, b"\0\0\0\x05\0\x04worn\0\0\0\0\0\0\x04\0"));
+    assert_eq!(
+        connection.output(),
+        chunk(DONE, 0x8002, 5, b"\0\0\0\x05\0\x04worn\0\0\0\0\0\0\x04\0")
+    );
 
     let mut connection = waiting(false, &bytes);
     let failed = only_request(&mut connection);
@@ -163,7 +212,12 @@ fn data_read_in_place_is_sent_and_a_failure_takes_it_back() {
             false => ([simple(0, 5), vec![1; 512]].concat(), simple(5, 5)),
             true => (
                 data(DONE, 5, 512, &[1; 512]),
-                chunk(DONE, 0x8001, 5, b"\0\0\0\x05\0\x1athe data could not be read"),
+                chunk(
+                    DONE,
+                    0x8001,
+                    5,
+                    b"\0\0\0\x05\0\x1athe data could not be read",
+                ),
             ),
         };
         assert_eq!(connection.output(), [good, bad].concat());
@@ -194,7 +248,10 @@ fn invalid_requests_are_answered_with_the_error_of_the_protocol_and_are_no_event
         (request(0, WRITE_ZEROES, 1, end - 512, 1024), ENOSPC),
         (write(1, end - 512, &[1; 1024]), ENOSPC),
         (write(1, 100, &[1; 512]), EINVAL),
-        ([request(NO_HOLE, WRITE, 1, 0, 512), vec![1; 512]].concat(), EINVAL),
+        (
+            [request(NO_HOLE, WRITE, 1, 0, 512), vec![1; 512]].concat(),
+            EINVAL,
+        ),
         (write(1, 0, &vec![1; (32 << 20) + 512]), EINVAL),
     ];
     for (bytes, code) in cases {
@@ -211,16 +268,27 @@ fn invalid_requests_are_answered_with_the_error_of_the_protocol_and_are_no_event
 fn a_refusal_says_what_was_found_and_what_was_expected() {
     let sent = opened("disk", true).talk(&request(0, READ, 1, 1, 512));
     let text = String::from_utf8_lossy(&sent[26..]).into_owned();
-    assert_eq!(text, "offset: found 512 bytes at 1; expected multiples of 512");
+    assert_eq!(
+        text,
+        "offset: found 512 bytes at 1; expected multiples of 512"
+    );
 }
 
 #[test]
 fn what_would_change_a_read_only_export_is_not_permitted() {
-    for bytes in [write(1, 0, &[1; 512]), request(0, TRIM, 1, 0, 512), request(0, WRITE_ZEROES, 1, 0, 512)] {
+    for bytes in [
+        write(1, 0, &[1; 512]),
+        request(0, TRIM, 1, 0, 512),
+        request(0, WRITE_ZEROES, 1, 0, 512),
+    ] {
         assert_eq!(opened("archive", false).talk(&bytes), simple(EPERM, 1));
     }
     // Neither are flags and commands that it does not offer.
-    for bytes in [request(FUA, READ, 1, 0, 512), request(0, FLUSH, 1, 0, 0), request(0, CACHE, 1, 0, 512)] {
+    for bytes in [
+        request(FUA, READ, 1, 0, 512),
+        request(0, FLUSH, 1, 0, 0),
+        request(0, CACHE, 1, 0, 512),
+    ] {
         assert_eq!(opened("archive", false).talk(&bytes), simple(EINVAL, 1));
     }
 }
@@ -229,9 +297,15 @@ fn what_would_change_a_read_only_export_is_not_permitted() {
 fn requests_of_no_bytes_are_answered_at_once() {
     for command in [READ, WRITE, TRIM, CACHE, WRITE_ZEROES] {
         let mut server = opened("disk", false);
-        assert_eq!(server.talk(&request(0, command, 6, DISK_BYTES, 0)), simple(0, 6));
+        assert_eq!(
+            server.talk(&request(0, command, 6, DISK_BYTES, 0)),
+            simple(0, 6)
+        );
         assert_eq!(server.events, []);
-        assert_eq!(opened("disk", true).talk(&request(0, command, 6, 0, 0)), chunk(DONE, 0, 6, &[]));
+        assert_eq!(
+            opened("disk", true).talk(&request(0, command, 6, 0, 0)),
+            chunk(DONE, 0, 6, &[])
+        );
     }
     let sent = opened("disk", true).talk(&request(0, BLOCK_STATUS, 6, 0, 0));
     assert_eq!(sent[6..8], [0x80, 1], "extents of no bytes do not exist");
@@ -239,12 +313,21 @@ fn requests_of_no_bytes_are_answered_at_once() {
 
 #[test]
 fn answers_may_come_in_any_order() {
-    let mut connection = waiting(false, &[request(0, READ, 1, 0, 512), request(0, FLUSH, 2, 0, 0)].concat());
+    let mut connection = waiting(
+        false,
+        &[request(0, READ, 1, 0, 512), request(0, FLUSH, 2, 0, 0)].concat(),
+    );
     let (read, flush) = (only_request(&mut connection), only_request(&mut connection));
     assert_eq!(connection.in_flight(), 2);
     connection.reply_done(&flush);
-    connection.reply_read_pieces(&read, [Piece::Data(&[7; 500]), Piece::Hole { length_bytes: 12 }]);
-    assert_eq!(connection.output(), [simple(0, 2), simple(0, 1), vec![7; 500], vec![0; 12]].concat());
+    connection.reply_read_pieces(
+        &read,
+        [Piece::Data(&[7; 500]), Piece::Hole { length_bytes: 12 }],
+    );
+    assert_eq!(
+        connection.output(),
+        [simple(0, 2), simple(0, 1), vec![7; 500], vec![0; 12]].concat()
+    );
 }
 
 #[test]
@@ -264,14 +347,26 @@ fn what_is_no_request_closes_the_connection_and_the_error_says_where() {
     server.talk(&write(1, 0, &[5; 65_536]));
     server.talk(&[1; 28]);
     let position = 4 + 20 + 28 + 65_536;
-    assert_eq!(server.error, Some(ProtocolError::RequestMagic { position, found: 0x0101_0101 }));
+    assert_eq!(
+        server.error,
+        Some(ProtocolError::RequestMagic {
+            position,
+            found: 0x0101_0101
+        })
+    );
 }
 
 #[test]
 fn a_payload_beyond_all_measure_closes_the_connection() {
     let mut server = opened("disk", false);
     server.talk(&request(0, WRITE, 1, 0, (64 << 20) + 512));
-    assert!(matches!(server.error, Some(ProtocolError::PayloadTooLong { limit: 67_108_864, .. })));
+    assert!(matches!(
+        server.error,
+        Some(ProtocolError::PayloadTooLong {
+            limit: 67_108_864,
+            ..
+        })
+    ));
 }
 
 #[test]
@@ -290,7 +385,11 @@ fn a_long_payload_is_read_to_its_place() {
 
 #[test]
 fn a_connection_pauses_at_each_of_its_limits_and_goes_on_below() {
-    let limits = Limits { requests: 2, payload_bytes: 8192, output_bytes: 4096 };
+    let limits = Limits {
+        requests: 2,
+        payload_bytes: 8192,
+        output_bytes: 4096,
+    };
     let open = || {
         let mut server = Server::over(Connection::with_limits(exports(), limits));
         server.talk(&[&CLIENT_FLAGS[..], &option(1, b"disk")].concat());
@@ -337,7 +436,10 @@ fn a_second_answer_to_a_request_is_a_mistake_of_the_driver() {
 
 #[test]
 fn a_request_for_which_there_is_no_room_waits_where_it_is() {
-    for (message, bytes) in [(request(0, READ, 1, 0, 4096), 4096), (write(1, 0, &[3; 4096]), 4096)] {
+    for (message, bytes) in [
+        (request(0, READ, 1, 0, 4096), 4096),
+        (write(1, 0, &[3; 4096]), 4096),
+    ] {
         let mut connection = waiting(false, &[]);
         connection.set_room(4095);
         let space = connection.space();
@@ -348,7 +450,12 @@ fn a_request_for_which_there_is_no_room_waits_where_it_is() {
         assert_eq!((connection.in_flight(), connection.held_bytes()), (0, 0));
         connection.set_room(4096);
         assert!(!connection.lacks_room() && !connection.is_paused());
-        let Ok(Some(Event::Request { request, .. })) = connection.next_event() else { panic!("no request") };
-        assert_eq!((request.payload_bytes(), connection.held_bytes()), (bytes, bytes));
+        let Ok(Some(Event::Request { request, .. })) = connection.next_event() else {
+            panic!("no request")
+        };
+        assert_eq!(
+            (request.payload_bytes(), connection.held_bytes()),
+            (bytes, bytes)
+        );
     }
 }

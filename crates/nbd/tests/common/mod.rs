@@ -4,8 +4,8 @@
 #![allow(dead_code)]
 
 use fullstroke_nbd::{
-    Allocation, Command, Connection, Event, Export, Exports, Features, Piece, ProtocolError, Request,
-    StatusExtent,
+    Allocation, Command, Connection, Event, Export, Exports, Features, Piece, ProtocolError,
+    Request, StatusExtent,
 };
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -45,7 +45,12 @@ impl Server {
     }
 
     pub fn over(connection: Connection) -> Server {
-        Server { connection, bytes: vec![0; DISK_BYTES as usize], events: Vec::new(), error: None }
+        Server {
+            connection,
+            bytes: vec![0; DISK_BYTES as usize],
+            events: Vec::new(),
+            error: None,
+        }
     }
 
     /// Takes bytes in as they fit and carries out what they ask for.
@@ -98,17 +103,28 @@ impl Server {
         let range = from..from + request.length_bytes as usize;
         match request.command {
             Command::Read => {
-                let pieces = self.bytes[range].chunks(SECTOR_BYTES).map(|sector| match is_zero(sector) {
-                    true => Piece::Hole { length_bytes: sector.len() as u32 },
-                    false => Piece::Data(sector),
-                });
+                let pieces =
+                    self.bytes[range]
+                        .chunks(SECTOR_BYTES)
+                        .map(|sector| match is_zero(sector) {
+                            true => Piece::Hole {
+                                length_bytes: sector.len() as u32,
+                            },
+                            false => Piece::Data(sector),
+                        });
                 return self.connection.reply_read_pieces(request, pieces);
             }
             Command::BlockStatus => {
-                let extents = self.bytes[range].chunks(SECTOR_BYTES).map(|sector| StatusExtent {
-                    length_bytes: sector.len() as u32,
-                    state: if is_zero(sector) { Allocation::all() } else { Allocation::empty() },
-                });
+                let extents = self.bytes[range]
+                    .chunks(SECTOR_BYTES)
+                    .map(|sector| StatusExtent {
+                        length_bytes: sector.len() as u32,
+                        state: if is_zero(sector) {
+                            Allocation::all()
+                        } else {
+                            Allocation::empty()
+                        },
+                    });
                 return self.connection.reply_status(request, extents);
             }
             Command::Write => self.bytes[range].copy_from_slice(payload),
@@ -132,7 +148,10 @@ pub struct Loopback {
 
 impl Loopback {
     pub fn new(server: Server) -> Loopback {
-        Loopback { server, sent: VecDeque::new() }
+        Loopback {
+            server,
+            sent: VecDeque::new(),
+        }
     }
 }
 
@@ -243,7 +262,12 @@ pub fn opened(name: &str, structured: bool) -> Server {
     }
     bytes.extend(option(7, &information(name, &[])));
     server.talk(&bytes);
-    assert!(matches!(server.events[..], [Event::Opened { .. }]), "{:?} {:?}", server.events, server.error);
+    assert!(
+        matches!(server.events[..], [Event::Opened { .. }]),
+        "{:?} {:?}",
+        server.events,
+        server.error
+    );
     server.events.clear();
     server
 }

@@ -10,7 +10,10 @@ fn keys(value: &Value) -> Keys {
 }
 
 fn refused(value: Value, site: &Site) -> String {
-    build(&keys(&value), site).err().map(|error| error.to_string()).unwrap()
+    build(&keys(&value), site)
+        .err()
+        .map(|error| error.to_string())
+        .unwrap()
 }
 
 #[test]
@@ -18,7 +21,10 @@ fn what_cannot_be_is_refused_at_its_key() {
     assert!(refused(json!({ "margin": "17ms" }), &site()).contains("margin"));
     assert!(refused(json!({ "overhead": "1s" }), &site()).contains("overhead"));
     assert!(refused(json!({ "margn": "1ms" }), &site()).contains("margn"));
-    let volume = Site { drive: Err("several drives".into()), ..site() };
+    let volume = Site {
+        drive: Err("several drives".into()),
+        ..site()
+    };
     assert!(refused(json!({}), &volume).contains("several drives"));
 }
 
@@ -26,14 +32,23 @@ fn what_cannot_be_is_refused_at_its_key() {
 fn goes_down(watch: &mut Watch, now_ns: u64, lbn: u64) -> Vec<Extent> {
     let mut out = Out::new();
     let gauges = [Gauge::default()];
-    let mut cx = Cx { below: Below::new(&gauges, &[None]), out: &mut out };
+    let mut cx = Cx {
+        below: Below::new(&gauges, &[None]),
+        out: &mut out,
+    };
     let now = Time::from_nanos(now_ns);
-    let request = Request { id: RequestId(lbn), extent: Extent::new(lbn, 1), ..Request::default() };
+    let request = Request {
+        id: RequestId(lbn),
+        extent: Extent::new(lbn, 1),
+        ..Request::default()
+    };
     watch.submit(now, Port::FIRST, request, &mut cx);
     let mut issued = Vec::new();
     let effects: Vec<Effect> = out.drain().collect();
     for effect in effects {
-        let Effect::Issue { request, .. } = effect else { continue };
+        let Effect::Issue { request, .. } = effect else {
+            continue;
+        };
         issued.push(request.extent);
         let done = Completion {
             id: request.id,
@@ -42,7 +57,10 @@ fn goes_down(watch: &mut Watch, now_ns: u64, lbn: u64) -> Vec<Extent> {
             status: Status::Done,
             breakdown: Default::default(),
         };
-        let mut cx = Cx { below: Below::new(&gauges, &[None]), out: &mut out };
+        let mut cx = Cx {
+            below: Below::new(&gauges, &[None]),
+            out: &mut out,
+        };
         watch.completed(now, Port::FIRST, done, &mut cx);
         out.drain().for_each(drop);
     }
@@ -85,11 +103,25 @@ proptest! {
 #[test]
 fn a_request_that_is_not_alone_is_left_alone() {
     let mut free = build(&Keys::new(), &site()).unwrap();
-    let request = Request { extent: Extent::new(70, 1), ..Request::default() };
+    let request = Request {
+        extent: Extent::new(70, 1),
+        ..Request::default()
+    };
     let seen = |inside, queue_length| {
-        let arm = Gauge { queue_length, ..Gauge::default() };
-        Seen { now: Time::ZERO, inside, arm, standing: 0 }
+        let arm = Gauge {
+            queue_length,
+            ..Gauge::default()
+        };
+        Seen {
+            now: Time::ZERO,
+            inside,
+            arm,
+            standing: 0,
+        }
     };
     assert!(!free.arrived(seen(2, 0), &request) && !free.arrived(seen(1, 1), &request));
-    assert!(free.arrived(seen(1, 0), &request), "70 sectors pass before it");
+    assert!(
+        free.arrived(seen(1, 0), &request),
+        "70 sectors pass before it"
+    );
 }

@@ -24,7 +24,10 @@ struct Trial {
 
 impl Trial {
     fn new(keys: Value, depth: u64) -> Trial {
-        let site = Site { members: Ok(Sectors(depth)), ..site() };
+        let site = Site {
+            members: Ok(Sectors(depth)),
+            ..site()
+        };
         Trial {
             scrub: build(keys.as_object().unwrap(), &site).unwrap(),
             service: Duration::from_millis(10),
@@ -37,7 +40,12 @@ impl Trial {
     }
 
     fn seen(&self, now: Time) -> Seen {
-        Seen { now, inside: self.inside.len() as u32, arm: Gauge::default(), standing: self.standing }
+        Seen {
+            now,
+            inside: self.inside.len() as u32,
+            arm: Gauge::default(),
+            standing: self.standing,
+        }
     }
 
     /// Requests come at these ms and stay 30.
@@ -51,17 +59,25 @@ impl Trial {
             while let Some(place) = self.reads.iter().position(|(ends, _)| *ends <= at(now)) {
                 let (_, own) = self.reads.remove(place);
                 let within = |lbn: &u64| (own.extent.start.0..own.extent.end().0).contains(lbn);
-                let status = if self.wrong.iter().any(within) { Status::Differs } else { Status::Done };
+                let status = if self.wrong.iter().any(within) {
+                    Status::Differs
+                } else {
+                    Status::Done
+                };
                 self.scrub.served(self.seen(at(now)), &own, status);
             }
             if requests.contains(&now) {
                 self.inside.push(at(now + 30));
-                assert!(!self.scrub.arrived(self.seen(at(now)), &request), "nobody is held");
+                assert!(
+                    !self.scrub.arrived(self.seen(at(now)), &request),
+                    "nobody is held"
+                );
             }
             // Reads follow each other by a nanosecond, which is none here.
             let then = at(now) + GAP;
             if self.scrub.next_look() <= then {
-                self.scrub.look(self.seen(then), &mut |signal| panic!("{signal:?}"));
+                self.scrub
+                    .look(self.seen(then), &mut |signal| panic!("{signal:?}"));
                 while let Some(own) = self.scrub.next_request(self.seen(then)) {
                     assert!(own.members && own.verify && own.operation == Operation::Read);
                     self.reads.push((at(now) + self.service, own));
@@ -76,13 +92,19 @@ impl Trial {
     }
 
     fn reading(&self, name: &str) -> Option<f64> {
-        self.scrub.readings().into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+        self.scrub
+            .readings()
+            .into_iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value)
     }
 }
 
 fn keys(more: Value) -> Value {
     let mut keys = json!({ "wait": "50ms", "at_a_time": "4KiB" });
-    keys.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    keys.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     keys
 }
 
@@ -90,9 +112,21 @@ fn keys(more: Value) -> Value {
 fn a_quiet_array_is_read_from_end_to_end_once() {
     let mut trial = Trial::new(keys(json!({})), 36);
     trial.run(0..1000, &[]);
-    let places: Vec<_> =
-        trial.begun.iter().map(|(ms, own)| (*ms, own.extent.start.0, own.extent.sectors.0)).collect();
-    assert_eq!(places, [(50, 0, 8), (60, 8, 8), (70, 16, 8), (80, 24, 8), (90, 32, 4)]);
+    let places: Vec<_> = trial
+        .begun
+        .iter()
+        .map(|(ms, own)| (*ms, own.extent.start.0, own.extent.sectors.0))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            (50, 0, 8),
+            (60, 8, 8),
+            (70, 16, 8),
+            (80, 24, 8),
+            (90, 32, 4)
+        ]
+    );
     assert_eq!(trial.reading("scrub_passes"), Some(1.0));
     let hours = trial.reading("scrub_pass_h").unwrap();
     assert!((hours * 3600.0 - 0.05).abs() < 1e-9, "{hours}");
@@ -102,8 +136,19 @@ fn a_quiet_array_is_read_from_end_to_end_once() {
 fn it_pauses_for_whoever_comes_until_nothing_has_come_for_a_time() {
     let mut trial = Trial::new(keys(json!({})), 8000);
     trial.run(0..300, &[75, 140]);
-    assert_eq!(trial.times(), [50, 60, 70, 125, 135, 190, 200, 210, 220, 230, 240, 250, 260, 270, 280, 290]);
-    assert_eq!((trial.reading("scrub_met"), trial.reading("scrub_met_ms_mean")), (Some(2.0), Some(5.0)));
+    assert_eq!(
+        trial.times(),
+        [
+            50, 60, 70, 125, 135, 190, 200, 210, 220, 230, 240, 250, 260, 270, 280, 290
+        ]
+    );
+    assert_eq!(
+        (
+            trial.reading("scrub_met"),
+            trial.reading("scrub_met_ms_mean")
+        ),
+        (Some(2.0), Some(5.0))
+    );
 }
 
 #[test]
@@ -144,8 +189,21 @@ fn what_cannot_be_is_refused_at_its_key() {
         (json!({ "rate": 0 }), "rate"),
         (json!({ "every": "0s" }), "every"),
     ] {
-        assert_eq!(build(keys.as_object().unwrap(), &site()).err().unwrap().key, key, "{keys}");
+        assert_eq!(
+            build(keys.as_object().unwrap(), &site()).err().unwrap().key,
+            key,
+            "{keys}"
+        );
     }
-    let closed = Site { members: Err("a controller stands before them"), ..site() };
-    assert!(build(&Keys::new(), &closed).err().unwrap().to_string().contains("a controller"));
+    let closed = Site {
+        members: Err("a controller stands before them"),
+        ..site()
+    };
+    assert!(
+        build(&Keys::new(), &closed)
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("a controller")
+    );
 }

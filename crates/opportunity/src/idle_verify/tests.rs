@@ -66,10 +66,15 @@ impl Trial {
             match effect {
                 Effect::Issue { request, .. } => {
                     let service = self.service_us[self.issued as usize % self.service_us.len()];
-                    let carried = sectors(request.extent).map(|at| self.meant[at]).collect::<Vec<_>>();
+                    let carried = sectors(request.extent)
+                        .map(|at| self.meant[at])
+                        .collect::<Vec<_>>();
                     if request.operation == Operation::Write {
                         for at in sectors(request.extent) {
-                            assert!(self.meant[at] >= self.sent[at], "sector {at}: older over newer");
+                            assert!(
+                                self.meant[at] >= self.sent[at],
+                                "sector {at}: older over newer"
+                            );
                             self.sent[at] = self.meant[at];
                         }
                     }
@@ -122,14 +127,27 @@ impl Trial {
             self.writing.insert(id, extent);
             sectors(extent).for_each(|at| self.meant[at] = id as u32 + 1);
         }
-        let request = Request { id: RequestId(id), operation, extent, ..Request::default() };
-        self.watch.submit(self.now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
+        let request = Request {
+            id: RequestId(id),
+            operation,
+            extent,
+            ..Request::default()
+        };
+        self.watch.submit(
+            self.now,
+            Port::FIRST,
+            request,
+            &mut Cx::alone(&mut self.out),
+        );
         self.collect();
     }
 
     fn run(&mut self, until: Time) {
         loop {
-            let ends = self.device.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at);
+            let ends = self
+                .device
+                .first_key_value()
+                .map_or(Time::NEVER, |((at, _), _)| *at);
             let wakes = self.watch.next_wake().at();
             if ends.min(wakes) > until || ends.min(wakes) == Time::NEVER {
                 self.now = self.now.max(until);
@@ -143,13 +161,25 @@ impl Trial {
                 let mut status = Status::Done;
                 if request.operation == Operation::Write {
                     self.apply(extent, &carried);
-                } else if request.hints.verify && sectors(extent).any(|at| self.holds[at] != self.sent[at]) {
+                } else if request.hints.verify
+                    && sectors(extent).any(|at| self.holds[at] != self.sent[at])
+                {
                     status = Status::Differs;
                 }
                 let breakdown = Breakdown::default();
-                let completion =
-                    Completion { id, submitted: self.now, finished: self.now, status, breakdown };
-                self.watch.completed(self.now, Port::FIRST, completion, &mut Cx::alone(&mut self.out));
+                let completion = Completion {
+                    id,
+                    submitted: self.now,
+                    finished: self.now,
+                    status,
+                    breakdown,
+                };
+                self.watch.completed(
+                    self.now,
+                    Port::FIRST,
+                    completion,
+                    &mut Cx::alone(&mut self.out),
+                );
             }
             self.collect();
         }
@@ -163,7 +193,10 @@ impl Trial {
         let mut counters = Counters::default();
         self.watch.count(self.now, &mut counters);
         let readings = counters.layers.iter().flat_map(|layer| &layer.readings);
-        readings.filter(|reading| reading.name == name).map(|reading| reading.value).sum()
+        readings
+            .filter(|reading| reading.name == name)
+            .map(|reading| reading.value)
+            .sum()
     }
 
     /// In sectors.
@@ -187,8 +220,15 @@ fn what_was_written_is_read_again_when_nothing_has_come_for_a_time() {
     trial.pass(100);
     assert_eq!(trial.issued, 1);
     trial.pass(100);
-    assert_eq!((trial.issued, trial.sectors_of("verify_verified_mb")), (2, 8));
-    assert_eq!(trial.watch.next_wake(), Wake::Chore(Time::NEVER), "nothing is left to verify");
+    assert_eq!(
+        (trial.issued, trial.sectors_of("verify_verified_mb")),
+        (2, 8)
+    );
+    assert_eq!(
+        trial.watch.next_wake(),
+        Wake::Chore(Time::NEVER),
+        "nothing is left to verify"
+    );
     assert_eq!(trial.done, 1, "nobody above hears of it");
 }
 
@@ -201,7 +241,13 @@ fn what_differs_is_written_again_until_it_does_not() {
         trial.pass(1000);
         assert_eq!(trial.holds[..8], [1; 8], "{fault:?}");
         assert_eq!(trial.reading("verify_found"), 2.0);
-        assert_eq!((trial.sectors_of("verify_mended_mb"), trial.sectors_of("verify_verified_mb")), (16, 8));
+        assert_eq!(
+            (
+                trial.sectors_of("verify_mended_mb"),
+                trial.sectors_of("verify_verified_mb")
+            ),
+            (16, 8)
+        );
     }
 }
 
@@ -229,10 +275,17 @@ fn what_a_misdirected_write_has_struck_is_found_once_something_differs() {
         assert_eq!(trial.holds[..8], [holds; 8], "{doubt}");
         assert_eq!(trial.holds[SECTORS - 21..][..8], [2; 8], "{doubt}");
         assert_eq!(
-            (trial.sectors_of("verify_doubted_mb"), trial.sectors_of("verify_verified_mb")),
+            (
+                trial.sectors_of("verify_doubted_mb"),
+                trial.sectors_of("verify_verified_mb")
+            ),
             (doubted, 16)
         );
-        assert_eq!(trial.watch.next_wake(), Wake::Chore(Time::NEVER), "{doubt}: nothing is left to verify");
+        assert_eq!(
+            trial.watch.next_wake(),
+            Wake::Chore(Time::NEVER),
+            "{doubt}: nothing is left to verify"
+        );
     }
 }
 
@@ -255,24 +308,40 @@ fn what_was_struck_by_a_write_that_nobody_has_seen_is_found_only_if_such_make_do
 #[test]
 fn what_was_verified_is_kept_as_long_as_there_is_room() {
     let faults = vec![Fault::None, Fault::None, Fault::None, Fault::Misdirected];
-    let mut trial = Trial::new(json!({ "keep": "12KiB", "at_a_time": "4KiB" }), faults, vec![1000]);
+    let mut trial = Trial::new(
+        json!({ "keep": "12KiB", "at_a_time": "4KiB" }),
+        faults,
+        vec![1000],
+    );
     for (id, start) in [(0, 0), (1, 8), (2, 16), (3, SECTORS as u64 - 13)] {
         write(&mut trial, id, start, 8);
         trial.pass(1000);
     }
-    assert_eq!(trial.holds[8..16], [2; 8], "the strike is found, for its place was kept");
-    assert_eq!(trial.sectors_of("verify_doubted_mb"), 24, "all but the first, which has made room");
+    assert_eq!(
+        trial.holds[8..16],
+        [2; 8],
+        "the strike is found, for its place was kept"
+    );
+    assert_eq!(
+        trial.sectors_of("verify_doubted_mb"),
+        24,
+        "all but the first, which has made room"
+    );
 }
 
 #[test]
 fn when_no_more_can_be_kept_the_oldest_are_forgotten_or_verified_first() {
-    let keys = |when_full: &str| json!({ "keep": "8KiB", "at_a_time": "4KiB", "when_full": when_full });
+    let keys =
+        |when_full: &str| json!({ "keep": "8KiB", "at_a_time": "4KiB", "when_full": when_full });
     let mut trial = Trial::new(keys("forget"), vec![Fault::None], vec![1000]);
     (0..6).for_each(|step| {
         write(&mut trial, step, 8 * step, 8);
         trial.pass(2);
     });
-    assert_eq!((trial.sectors_of("verify_forgotten_mb"), trial.issued), (32, 6));
+    assert_eq!(
+        (trial.sectors_of("verify_forgotten_mb"), trial.issued),
+        (32, 6)
+    );
     trial.pass(1000);
     assert_eq!(trial.sectors_of("verify_verified_mb"), 16);
     let mut trial = Trial::new(keys("verify"), vec![Fault::None], vec![1000]);
@@ -281,7 +350,11 @@ fn when_no_more_can_be_kept_the_oldest_are_forgotten_or_verified_first() {
         trial.pass(2);
     });
     trial.pass(50);
-    assert_eq!(trial.sectors_of("verify_verified_mb"), 32, "without an idle period");
+    assert_eq!(
+        trial.sectors_of("verify_verified_mb"),
+        32,
+        "without an idle period"
+    );
     trial.pass(1000);
     assert_eq!(trial.sectors_of("verify_verified_mb"), 48);
 }
@@ -296,10 +369,23 @@ fn what_cannot_be_is_refused_at_its_key() {
         (json!({ "when_full": "wait" }), "when_full"),
         (json!({ "doubt": "always" }), "doubt"),
     ] {
-        assert_eq!(build(keys.as_object().unwrap(), &site()).err().unwrap().key, key, "{keys}");
+        assert_eq!(
+            build(keys.as_object().unwrap(), &site()).err().unwrap().key,
+            key,
+            "{keys}"
+        );
     }
-    let unverifiable = Site { unverifiable: Some("there are copies"), ..site() };
-    assert!(build(&Keys::new(), &unverifiable).err().unwrap().to_string().contains("there are copies"));
+    let unverifiable = Site {
+        unverifiable: Some("there are copies"),
+        ..site()
+    };
+    assert!(
+        build(&Keys::new(), &unverifiable)
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("there are copies")
+    );
 }
 
 fn fault() -> impl Strategy<Value = Fault> {
@@ -361,7 +447,11 @@ proptest! {
 #[test]
 fn it_sends_no_signals() {
     let mut verify = build(&Keys::new(), &site()).unwrap();
-    let seen =
-        Seen { now: Time::ZERO + Duration::from_secs(1), inside: 0, arm: Gauge::default(), standing: 0 };
+    let seen = Seen {
+        now: Time::ZERO + Duration::from_secs(1),
+        inside: 0,
+        arm: Gauge::default(),
+        standing: 0,
+    };
     verify.look(seen, &mut |signal: Signal| panic!("{signal:?}"));
 }

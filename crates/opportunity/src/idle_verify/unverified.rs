@@ -20,7 +20,12 @@ impl Extents {
     /// Takes out what overlaps; answers how much.
     pub fn remove(&mut self, gone: Extent) -> Sectors {
         let before = self.sectors();
-        self.0 = self.0.iter().flat_map(|extent| without(*extent, gone)).flatten().collect();
+        self.0 = self
+            .0
+            .iter()
+            .flat_map(|extent| without(*extent, gone))
+            .flatten()
+            .collect();
         Sectors(before.0 - self.sectors().0)
     }
 }
@@ -35,8 +40,16 @@ impl IntoIterator for Extents {
 
 /// What an extent has before and behind another.
 fn without(extent: Extent, gone: Extent) -> [Option<Extent>; 2] {
-    let piece = |start: Lbn, end: Lbn| (start < end).then(|| Extent { start, sectors: end.since(start) });
-    [piece(extent.start, extent.end().min(gone.start)), piece(extent.start.max(gone.end()), extent.end())]
+    let piece = |start: Lbn, end: Lbn| {
+        (start < end).then(|| Extent {
+            start,
+            sectors: end.since(start),
+        })
+    };
+    [
+        piece(extent.start, extent.end().min(gone.start)),
+        piece(extent.start.max(gone.end()), extent.end()),
+    ]
 }
 
 /// What was written and not verified.
@@ -100,7 +113,9 @@ impl Unverified {
 
     fn overlapping(&self, gone: Extent) -> Option<u64> {
         let before = self.places.range(..gone.end().0).next_back();
-        before.filter(|(_, (end, _))| *end > gone.start.0).map(|(start, _)| *start)
+        before
+            .filter(|(_, (end, _))| *end > gone.start.0)
+            .map(|(start, _)| *start)
     }
 
     /// Takes the oldest out, so much of it at most.
@@ -112,14 +127,19 @@ impl Unverified {
         }
         let rest = Extent::new(start + most.0, extent.sectors.0 - most.0);
         self.put(rest, age);
-        Some(Extent { sectors: most, ..extent })
+        Some(Extent {
+            sectors: most,
+            ..extent
+        })
     }
 
     /// Forgets the oldest until no more than `keep` is left; answers how much.
     pub fn forget_beyond(&mut self, keep: Sectors) -> Sectors {
         let mut forgotten = Sectors::ZERO;
         while self.sectors > keep.0 {
-            let Some(gone) = self.take_oldest(Sectors(self.sectors - keep.0)) else { break };
+            let Some(gone) = self.take_oldest(Sectors(self.sectors - keep.0)) else {
+                break;
+            };
             forgotten += gone.sectors;
         }
         forgotten

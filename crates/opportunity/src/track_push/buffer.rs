@@ -40,12 +40,24 @@ pub(super) struct Buffer {
 
 impl Buffer {
     pub fn new(most: usize, window: usize) -> Buffer {
-        Buffer { most, window, tick: 0, tracks: BTreeMap::new(), order: BTreeMap::new() }
+        Buffer {
+            most,
+            window,
+            tick: 0,
+            tracks: BTreeMap::new(),
+            order: BTreeMap::new(),
+        }
     }
 
     /// Sectors `start..end` of a track are read, and `found` is false from now on if the
     /// track was not here. Answers which had to go for it.
-    pub fn read(&mut self, extent: Extent, start: u64, end: u64, found: &mut bool) -> Option<Track> {
+    pub fn read(
+        &mut self,
+        extent: Extent,
+        start: u64,
+        end: u64,
+        found: &mut bool,
+    ) -> Option<Track> {
         self.tick += 1;
         let tick = self.tick;
         let first = extent.start.0;
@@ -53,14 +65,36 @@ impl Buffer {
         let comes_over = start == first && self.ends_at(first);
         let (track, came) = match self.take(first) {
             Some(track) => (track, false),
-            None => (Track { extent, hits: 0, in_order: 0, last: u64::MAX, in_window: false, tick }, true),
+            None => (
+                Track {
+                    extent,
+                    hits: 0,
+                    in_order: 0,
+                    last: u64::MAX,
+                    in_window: false,
+                    tick,
+                },
+                true,
+            ),
         };
         *found &= !came;
-        let gone = (came && self.tracks.len() >= self.most).then(|| self.oldest()).flatten();
+        let gone = (came && self.tracks.len() >= self.most)
+            .then(|| self.oldest())
+            .flatten();
         let gone = gone.and_then(|oldest| self.take(oldest));
         let in_order = track.in_order + u32::from(track.last == start || comes_over);
         let hits = track.hits + u32::from(!came);
-        self.tracks.insert(first, Track { hits, in_order, last: end, in_window: false, tick, ..track });
+        self.tracks.insert(
+            first,
+            Track {
+                hits,
+                in_order,
+                last: end,
+                in_window: false,
+                tick,
+                ..track
+            },
+        );
         self.order.insert(tick, first);
         gone
     }
@@ -86,7 +120,9 @@ impl Buffer {
     pub fn enter_window(&mut self) -> Option<Track> {
         let room = self.most - self.tracks.len();
         let near = self.order.values().take(self.window.saturating_sub(room));
-        let first = *near.into_iter().find(|first| !self.tracks[*first].in_window)?;
+        let first = *near
+            .into_iter()
+            .find(|first| !self.tracks[*first].in_window)?;
         let track = self.tracks.get_mut(&first)?;
         track.in_window = true;
         Some(*track)

@@ -37,7 +37,10 @@ impl Offered {
 impl Fetches {
     /// Of so many offers at most; the oldest are forgotten.
     pub fn new(most: usize) -> Fetches {
-        Fetches { most, offered: VecDeque::new() }
+        Fetches {
+            most,
+            offered: VecDeque::new(),
+        }
     }
 
     pub fn offered(&mut self, track: Extent) {
@@ -45,12 +48,17 @@ impl Fetches {
         if self.offered.len() >= self.most {
             self.offered.pop_front();
         }
-        self.offered.push_back(Offered { track, next: track.start.0 });
+        self.offered.push_back(Offered {
+            track,
+            next: track.start.0,
+        });
     }
 
     /// Whether a read fetches (the next piece of) something that was offered.
     pub fn takes(&mut self, read: Extent) -> bool {
-        let Some(offered) = self.offered.iter_mut().find(|offered| offered.takes(read)) else { return false };
+        let Some(offered) = self.offered.iter_mut().find(|offered| offered.takes(read)) else {
+            return false;
+        };
         offered.next = read.end().0;
         true
     }

@@ -22,7 +22,13 @@ struct Reads {
 
 impl Recent {
     pub fn new(seconds: u64) -> Recent {
-        Recent { seconds, second: 0, running: Reads::default(), over: VecDeque::new(), sum: Reads::default() }
+        Recent {
+            seconds,
+            second: 0,
+            running: Reads::default(),
+            over: VecDeque::new(),
+            sum: Reads::default(),
+        }
     }
 
     /// It is so late.
@@ -36,7 +42,11 @@ impl Recent {
         self.sum.found += ended.found;
         self.over.push_back((self.second, ended));
         self.second = second;
-        while let Some(&(_, gone)) = self.over.front().filter(|(then, _)| then + self.seconds < second) {
+        while let Some(&(_, gone)) = self
+            .over
+            .front()
+            .filter(|(then, _)| then + self.seconds < second)
+        {
             self.over.pop_front();
             self.sum.all -= gone.all;
             self.sum.found -= gone.found;
@@ -51,6 +61,10 @@ impl Recent {
 
     /// Of the seconds that are over; 0 if nothing was read.
     pub fn hit_ratio(&self) -> f64 {
-        if self.sum.all == 0 { 0.0 } else { self.sum.found as f64 / self.sum.all as f64 }
+        if self.sum.all == 0 {
+            0.0
+        } else {
+            self.sum.found as f64 / self.sum.all as f64
+        }
     }
 }

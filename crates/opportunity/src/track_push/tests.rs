@@ -16,7 +16,11 @@ struct Trial {
 
 impl Trial {
     fn new(keys: Value) -> Trial {
-        Trial { push: build(keys.as_object().unwrap(), &site()).unwrap(), now: at(0), offered: Vec::new() }
+        Trial {
+            push: build(keys.as_object().unwrap(), &site()).unwrap(),
+            now: at(0),
+            offered: Vec::new(),
+        }
     }
 
     /// Tracks 50 and 51 are read again and again for a while, which makes hits.
@@ -31,10 +35,20 @@ impl Trial {
 
     /// Answers whether it has to wait.
     fn request(&mut self, operation: Operation, start: u64, sectors: u64) -> bool {
-        let request = Request { operation, extent: Extent::new(start, sectors), ..Request::default() };
-        let waits = self
-            .push
-            .arrived(Seen { now: self.now, inside: 1, arm: Gauge::default(), standing: 0 }, &request);
+        let request = Request {
+            operation,
+            extent: Extent::new(start, sectors),
+            ..Request::default()
+        };
+        let waits = self.push.arrived(
+            Seen {
+                now: self.now,
+                inside: 1,
+                arm: Gauge::default(),
+                standing: 0,
+            },
+            &request,
+        );
         self.look();
         waits
     }
@@ -47,7 +61,12 @@ impl Trial {
         if self.push.next_look() <= self.now {
             let offered = &mut self.offered;
             self.push.look(
-                Seen { now: self.now, inside: 1, arm: Gauge::default(), standing: 0 },
+                Seen {
+                    now: self.now,
+                    inside: 1,
+                    arm: Gauge::default(),
+                    standing: 0,
+                },
                 &mut |signal| match signal {
                     Signal::Push(track) => offered.push(track.start.0 / 80),
                     other => panic!("{other:?}"),
@@ -68,7 +87,11 @@ fn a_track_in_use_is_offered_as_it_comes_near_its_end() {
     trial.read(3 * 80 + 40, 8);
     trial.read(3 * 80 + 8, 8);
     trial.read(10 * 80, 8);
-    assert_eq!(trial.offered, [50], "with three of four, the oldest goes before two others come");
+    assert_eq!(
+        trial.offered,
+        [50],
+        "with three of four, the oldest goes before two others come"
+    );
     trial.read(11 * 80, 8);
     assert_eq!(trial.offered, [50, 3]);
     trial.read(12 * 80, 8);
@@ -99,11 +122,19 @@ fn a_track_is_given_up_once_it_was_fetched_and_fetching_is_no_use_of_it() {
     trial.read(50 * 80, 48);
     trial.read(50 * 80 + 48, 32);
     trial.read(5 * 80, 8);
-    assert_eq!(trial.offered, [50, 3], "three are there, and the oldest stands in the window");
+    assert_eq!(
+        trial.offered,
+        [50, 3],
+        "three are there, and the oldest stands in the window"
+    );
     trial.read(50 * 80, 8);
     trial.read(3 * 80 + 1, 72);
     trial.read(6 * 80, 8);
-    assert_eq!(trial.offered, [50, 3, 4], "50 came anew, and has had no hit");
+    assert_eq!(
+        trial.offered,
+        [50, 3, 4],
+        "50 came anew, and has had no hit"
+    );
 }
 
 #[test]
@@ -143,7 +174,10 @@ fn a_request_that_would_evict_waits_until_the_track_was_fetched() {
     assert!(trial.read(13 * 80, 8));
     assert!(trial.read(14 * 80, 8), "others wait as well");
     assert!(trial.push.holding());
-    assert!(!trial.read(50 * 80, 80), "what fetches the track does not wait");
+    assert!(
+        !trial.read(50 * 80, 80),
+        "what fetches the track does not wait"
+    );
     assert!(!trial.push.holding());
     assert_eq!(trial.offered, [50]);
 }
@@ -152,7 +186,10 @@ fn a_request_that_would_evict_waits_until_the_track_was_fetched() {
 fn nobody_waits_for_long_where_nobody_fetches() {
     let mut trial = Trial::warm(four("blocking"));
     (10..14).for_each(|track| _ = trial.read(track * 80, 8));
-    assert_eq!(trial.push.next_look(), trial.now + Duration::from_millis(100));
+    assert_eq!(
+        trial.push.next_look(),
+        trial.now + Duration::from_millis(100)
+    );
     trial.now = trial.push.next_look();
     trial.look();
     assert!(!trial.push.holding());
@@ -166,14 +203,20 @@ fn what_came_nearest_to_the_thresholds_is_told() {
     assert!(trial.offered.is_empty());
     let readings = trial.push.readings();
     let of = |name: &str| readings.iter().find(|reading| reading.0 == name).unwrap().1;
-    assert_eq!((of("track_hits_max"), of("track_hit_share_max")), (11.0, 0.9));
+    assert_eq!(
+        (of("track_hits_max"), of("track_hit_share_max")),
+        (11.0, 0.9)
+    );
 }
 
 #[test]
 fn thresholds_that_never_hold_are_refused() {
     for (keys, key) in [
         (json!({ "tracks": 0 }), "tracks"),
-        (json!({ "tracks": 4, "transfer_window": 5 }), "transfer_window"),
+        (
+            json!({ "tracks": 4, "transfer_window": 5 }),
+            "transfer_window",
+        ),
         (json!({ "transfer_window": 0 }), "transfer_window"),
         (json!({ "hit_ratio": 1.5 }), "hit_ratio"),
         (json!({ "hit_ratio": 0.0 }), "hit_ratio"),
@@ -185,7 +228,10 @@ fn thresholds_that_never_hold_are_refused() {
         let error = build(keys.as_object().unwrap(), &site()).err().unwrap();
         assert_eq!(error.key, key, "{keys}");
     }
-    let nowhere = Site { tracks: Err("they change drives".into()), ..site() };
+    let nowhere = Site {
+        tracks: Err("they change drives".into()),
+        ..site()
+    };
     let error = build(&Keys::new(), &nowhere).err().unwrap();
     assert!(error.to_string().contains("they change drives"), "{error}");
 }

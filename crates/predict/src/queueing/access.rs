@@ -58,8 +58,10 @@ impl Arm {
         let geometry = mechanics.geometry();
         let boxes = boxes(geometry, used.clamp(1, geometry.capacity().0));
         let curve = Curve::new(mechanics, config.head_switch_ms / 1000.0);
-        let pairs =
-            boxes.iter().enumerate().flat_map(|(one, from)| boxes[..=one].iter().map(move |to| (from, to)));
+        let pairs = boxes
+            .iter()
+            .enumerate()
+            .flat_map(|(one, from)| boxes[..=one].iter().map(move |to| (from, to)));
         Arm {
             seeks: pairs.map(|(from, to)| curve.between(from, to)).collect(),
             boxes,
@@ -89,7 +91,11 @@ impl Arm {
             sector.mean += weight * turn;
             sector.square += weight * turn * turn;
         }
-        Placed { arm: self, seek: self.seek(&weighed), sector }
+        Placed {
+            arm: self,
+            seek: self.seek(&weighed),
+            sector,
+        }
     }
 
     /// From one place to another, both independent.
@@ -111,16 +117,26 @@ impl Arm {
     /// The boxes that are gone to, ascending, with their shares.
     fn weighed<'a>(&'a self, places: &'a [f64]) -> impl Iterator<Item = (f64, usize)> + 'a {
         let weigh = |(index, piece): (usize, &Piece)| {
-            (places.get(piece.part).copied().unwrap_or(0.0) * piece.share, index)
+            (
+                places.get(piece.part).copied().unwrap_or(0.0) * piece.share,
+                index,
+            )
         };
-        self.boxes.iter().enumerate().map(weigh).filter(|(weight, _)| *weight > 0.0)
+        self.boxes
+            .iter()
+            .enumerate()
+            .map(weigh)
+            .filter(|(weight, _)| *weight > 0.0)
     }
 
     /// Rotational latency and transfer of what covers so much of a revolution. Heads that may begin
     /// anywhere in it need a revolution if they land inside, and else wait for its beginning.
     fn passing(&self, covered: Moments, zero_latency: bool) -> (Moments, Moments) {
         let turn = self.revolution_s;
-        let transfer = Moments { mean: turn * covered.mean, square: turn * turn * covered.square };
+        let transfer = Moments {
+            mean: turn * covered.mean,
+            square: turn * turn * covered.square,
+        };
         let free = 1.0 - covered.mean.min(1.0);
         let rotation = match zero_latency {
             // Inside with probability 1 - free, and then what is not covered passes for nothing.
@@ -128,7 +144,10 @@ impl Arm {
                 mean: turn * (free * free / 2.0 + (1.0 - free) * free),
                 square: turn * turn * (free.powi(3) / 3.0 + (1.0 - free) * free * free),
             },
-            false => Moments { mean: turn / 2.0, square: turn * turn / 3.0 },
+            false => Moments {
+                mean: turn / 2.0,
+                square: turn * turn / 3.0,
+            },
         };
         (rotation, transfer)
     }
@@ -147,10 +166,17 @@ impl Placed<'_> {
     pub(super) fn access(&self, sectors: Moments, write: bool) -> Access {
         let Placed { arm, seek, sector } = self;
         let settle_s = if write { arm.write_settle_s } else { 0.0 };
-        let covered = Moments { mean: sectors.mean * sector.mean, square: sectors.square * sector.square };
+        let covered = Moments {
+            mean: sectors.mean * sector.mean,
+            square: sectors.square * sector.square,
+        };
         let (rotation, transfer) = arm.passing(covered, arm.zero_latency[usize::from(write)]);
         let seek = Moments::varied((seek.mean + settle_s).max(0.0), seek.variance());
-        Access { seek, rotation, transfer }
+        Access {
+            seek,
+            rotation,
+            transfer,
+        }
     }
 }
 
@@ -159,7 +185,10 @@ fn boxes(geometry: &Geometry, used: u64) -> Vec<Piece> {
     let mut boxes = Vec::new();
     let edge = |part: usize| (u128::from(used) * part as u128 / PLACES as u128) as u64;
     for zone in geometry.zones() {
-        let (first, end) = (zone.first_lbn.0, (zone.first_lbn.0 + zone.sectors.0).min(used));
+        let (first, end) = (
+            zone.first_lbn.0,
+            (zone.first_lbn.0 + zone.sectors.0).min(used),
+        );
         for part in 0..PLACES {
             let (from, to) = (edge(part).max(first), edge(part + 1).min(end));
             if from >= to {
@@ -206,8 +235,9 @@ impl Curve {
         for distance in 0..=geometry.cylinders() {
             let alone = mechanics.seek_table().time(distance).as_nanos();
             let switched = alone.max(switch);
-            let mean =
-                |one: u64, other: u64| (one as f64 / surfaces + other as f64 * (1.0 - 1.0 / surfaces)) as u64;
+            let mean = |one: u64, other: u64| {
+                (one as f64 / surfaces + other as f64 * (1.0 - 1.0 / surfaces)) as u64
+            };
             let value = mean(alone, switched);
             let square = mean(alone * alone / SQUARE, switched * switched / SQUARE);
             push(&mut first, &mut last, value, distance == 0);
@@ -233,7 +263,9 @@ fn push(sums: &mut Vec<u64>, last: &mut [u64; 2], value: u64, middle: bool) {
     let next = if middle {
         value
     } else {
-        here.wrapping_mul(2).wrapping_sub(before).wrapping_add(value.wrapping_mul(2))
+        here.wrapping_mul(2)
+            .wrapping_sub(before)
+            .wrapping_add(value.wrapping_mul(2))
     };
     *last = [here, next];
     sums.push(next);
@@ -289,18 +321,29 @@ pub(crate) mod tests {
             let position = mechanics.geometry().locate(Lbn(lbn));
             // The time between two accesses makes rotation independent of what was before.
             now += Duration::from_nanos(random.below(8_333_333));
-            let access = mechanics.access(&mut head, now, Lbn(lbn), Sectors(sectors), &position, write);
+            let access =
+                mechanics.access(&mut head, now, Lbn(lbn), Sectors(sectors), &position, write);
             now += access.duration();
             let seek = access.seek.as_secs_f64();
-            let each = [seek, seek * seek, access.rotation.as_secs_f64(), access.transfer.as_secs_f64()];
-            sums.iter_mut().zip(each).for_each(|(sum, each)| *sum += each);
+            let each = [
+                seek,
+                seek * seek,
+                access.rotation.as_secs_f64(),
+                access.transfer.as_secs_f64(),
+            ];
+            sums.iter_mut()
+                .zip(each)
+                .for_each(|(sum, each)| *sum += each);
             count += 1.0;
         }
         sums.map(|sum| sum / count)
     }
 
     fn close(found: f64, expected: f64, within: f64, what: &str) {
-        assert!((found / expected - 1.0).abs() < within, "{what}: {found}, carried out {expected}");
+        assert!(
+            (found / expected - 1.0).abs() < within,
+            "{what}: {found}, carried out {expected}"
+        );
     }
 
     #[test]
@@ -308,7 +351,8 @@ pub(crate) mod tests {
         let model = model("moments", None);
         let used = model.config().capacity_sectors.0;
         for (part, write) in [(used, false), (used / 3, true)] {
-            let found = Arm::new(&model, part).access(&[1.0 / 64.0; PLACES], Moments::of(8.0), write);
+            let found =
+                Arm::new(&model, part).access(&[1.0 / 64.0; PLACES], Moments::of(8.0), write);
             let [seek, square, rotation, transfer] = carried_out(&model, part, 8, write, |_| true);
             close(found.seek.mean, seek, 0.01, "seek");
             close(found.seek.square, square, 0.02, "its square");
@@ -326,7 +370,8 @@ pub(crate) mod tests {
         (places[3], places[60]) = (0.5, 0.5);
         let part = |lbn: u64| (lbn * PLACES as u64 / used) as usize;
         let found = Arm::new(&model, used).access(&places, Moments::of(64.0), false);
-        let [seek, square, ..] = carried_out(&model, used, 64, false, |lbn| [3, 60].contains(&part(lbn)));
+        let [seek, square, ..] =
+            carried_out(&model, used, 64, false, |lbn| [3, 60].contains(&part(lbn)));
         // Requests that cross a track move the arm once more.
         close(found.seek.mean, seek, 0.02, "seek");
         close(found.seek.square, square, 0.03, "its square");
@@ -340,7 +385,8 @@ pub(crate) mod tests {
         assert!((rotation.mean + transfer.mean - turn).abs() < 1e-12);
         let (rotation, _) = arm.passing(Moments::of(0.0), true);
         assert!(
-            (rotation.mean - turn / 2.0).abs() < 1e-12 && (rotation.square - turn * turn / 3.0).abs() < 1e-12
+            (rotation.mean - turn / 2.0).abs() < 1e-12
+                && (rotation.square - turn * turn / 3.0).abs() < 1e-12
         );
     }
 }

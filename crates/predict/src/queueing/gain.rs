@@ -4,7 +4,9 @@
 use super::access::Arm;
 use super::load::PLACES;
 use super::moments::Moments;
-use fullstroke_contract::{ConfigError, Cx, Effect, Extent, Node, Out, Port, Request, RequestId, Wake};
+use fullstroke_contract::{
+    ConfigError, Cx, Effect, Extent, Node, Out, Port, Request, RequestId, Wake,
+};
 use fullstroke_drive::{Drive, DriveConfig, Model};
 use fullstroke_units::{Random, Sectors, Seed, Time};
 
@@ -46,19 +48,35 @@ impl QueueGain {
         let depth = config.queue.depth as usize;
         let bare = Model::new(config)?;
         let used = bare.mechanics().geometry().capacity().0;
-        let one =
-            Arm::new(&bare, used).access(&[1.0 / PLACES as f64; PLACES], Moments::of(LENGTH as f64), false);
+        let one = Arm::new(&bare, used).access(
+            &[1.0 / PLACES as f64; PLACES],
+            Moments::of(LENGTH as f64),
+            false,
+        );
         let mut found = vec![(1.0, (1.0, 1.0))];
-        for &outstanding in DEPTHS.iter().skip(1).filter(|&&outstanding| outstanding <= depth) {
+        for &outstanding in DEPTHS
+            .iter()
+            .skip(1)
+            .filter(|&&outstanding| outstanding <= depth)
+        {
             let access = kept_full(&bare, used, outstanding as u64)?;
-            let positioning =
-                Moments::varied(access.mean - one.transfer.mean, access.variance() - one.transfer.variance());
+            let positioning = Moments::varied(
+                access.mean - one.transfer.mean,
+                access.variance() - one.transfer.variance(),
+            );
             let alone = one.positioning();
-            let factors = (positioning.mean / alone.mean, positioning.variance() / alone.variance());
+            let factors = (
+                positioning.mean / alone.mean,
+                positioning.variance() / alone.variance(),
+            );
             found.push((outstanding as f64, factors));
         }
         let last = found[found.len() - 1].0 as usize;
-        Ok(QueueGain { factors: (1..=last).map(|count| between(&found, count as f64)).collect() })
+        Ok(QueueGain {
+            factors: (1..=last)
+                .map(|count| between(&found, count as f64))
+                .collect(),
+        })
     }
 
     /// Positioning of one of `count`, where one alone takes `alone`.
@@ -75,10 +93,20 @@ impl QueueGain {
 
 /// Along the logarithm of the number.
 fn between(found: &[(f64, (f64, f64))], count: f64) -> (f64, f64) {
-    let above = found.iter().position(|(at, _)| *at >= count).unwrap_or(found.len() - 1);
+    let above = found
+        .iter()
+        .position(|(at, _)| *at >= count)
+        .unwrap_or(found.len() - 1);
     let ((from, low), (to, high)) = (found[above.saturating_sub(1)], found[above]);
-    let part = if to > from { (count / from).ln() / (to / from).ln() } else { 1.0 };
-    (low.0 + part * (high.0 - low.0), low.1 + part * (high.1 - low.1))
+    let part = if to > from {
+        (count / from).ln() / (to / from).ln()
+    } else {
+        1.0
+    };
+    (
+        low.0 + part * (high.0 - low.0),
+        low.1 + part * (high.1 - low.1),
+    )
 }
 
 /// What an access takes while so many are always outstanding.
@@ -115,10 +143,18 @@ struct Full {
 impl Full {
     fn send(&mut self, now: Time) {
         let start = self.random.below(self.places) * LENGTH;
-        let extent = Extent { start: fullstroke_units::Lbn(start), sectors: Sectors(LENGTH) };
-        let request = Request { id: RequestId(self.sent), extent, ..Request::default() };
+        let extent = Extent {
+            start: fullstroke_units::Lbn(start),
+            sectors: Sectors(LENGTH),
+        };
+        let request = Request {
+            id: RequestId(self.sent),
+            extent,
+            ..Request::default()
+        };
         self.sent += 1;
-        self.drive.submit(now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
+        self.drive
+            .submit(now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
     }
 
     /// When the next request ends.
@@ -144,8 +180,14 @@ mod tests {
     use fullstroke_drive::QueueConfig;
 
     fn curve(discipline: &str) -> QueueGain {
-        let queue = QueueConfig { discipline: discipline.to_owned(), ..QueueConfig::default() };
-        let config = DriveConfig { queue, ..model("curve", Some(4)).config().clone() };
+        let queue = QueueConfig {
+            discipline: discipline.to_owned(),
+            ..QueueConfig::default()
+        };
+        let config = DriveConfig {
+            queue,
+            ..model("curve", Some(4)).config().clone()
+        };
         QueueGain::new(&Model::new(config).unwrap()).unwrap()
     }
 
@@ -153,18 +195,38 @@ mod tests {
     fn a_queue_that_chooses_by_access_time_gains_most_and_one_in_order_nothing() {
         let [satf, sstf, fcfs] = ["satf", "sstf", "fcfs"].map(curve);
         for count in [4, 16, 32] {
-            assert!(satf.factor(count) < sstf.factor(count) && sstf.factor(count) < 0.95, "{count}");
-            assert!((fcfs.factor(count) - 1.0).abs() < 0.03, "{}", fcfs.factor(count));
+            assert!(
+                satf.factor(count) < sstf.factor(count) && sstf.factor(count) < 0.95,
+                "{count}"
+            );
+            assert!(
+                (fcfs.factor(count) - 1.0).abs() < 0.03,
+                "{}",
+                fcfs.factor(count)
+            );
         }
-        assert!(satf.factor(32) < 0.4 && satf.factor(1) == 1.0 && satf.factor(100) == satf.factor(32));
+        assert!(
+            satf.factor(32) < 0.4 && satf.factor(1) == 1.0 && satf.factor(100) == satf.factor(32)
+        );
         let alone = Moments::varied(0.012, 1e-5);
         assert!(satf.positioning(alone, 8).mean < satf.positioning(alone, 2).mean);
     }
 
     #[test]
     fn a_drive_that_takes_one_command_at_a_time_gains_nothing() {
-        let queue = QueueConfig { depth: 1, ..QueueConfig::default() };
-        let config = DriveConfig { queue, ..model("one", Some(4)).config().clone() };
-        assert_eq!(QueueGain::new(&Model::new(config).unwrap()).unwrap().factor(32), 1.0);
+        let queue = QueueConfig {
+            depth: 1,
+            ..QueueConfig::default()
+        };
+        let config = DriveConfig {
+            queue,
+            ..model("one", Some(4)).config().clone()
+        };
+        assert_eq!(
+            QueueGain::new(&Model::new(config).unwrap())
+                .unwrap()
+                .factor(32),
+            1.0
+        );
     }
 }

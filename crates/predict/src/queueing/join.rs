@@ -22,7 +22,10 @@ impl Apart {
         let scv = service.scv();
         let common = shared * (1.0 + alike * scv) / (1.0 + scv);
         let variance = (1.0 - alike) * service.variance() + (1.0 - common) * wait.variance();
-        Apart { mean: service.mean + wait.mean, variance: variance.max(0.0) }
+        Apart {
+            mean: service.mean + wait.mean,
+            variance: variance.max(0.0),
+        }
     }
 
     /// The mean of the last of so many parts.
@@ -49,8 +52,13 @@ fn harmonic(number: usize) -> f64 {
 /// The mean of the largest of so many standard normal numbers (Blom 1958, α = 0.375 + 0.1 / n,
 /// within 0.3 % up to 32).
 fn normal(of: usize) -> f64 {
-    const EXACT: [f64; 9] = [0.0, 0.0, 0.56419, 0.84628, 1.02938, 1.16296, 1.26721, 1.35218, 1.42360];
-    EXACT.get(of).copied().unwrap_or_else(|| quantile((of as f64 - 0.375) / (of as f64 + 0.25)))
+    const EXACT: [f64; 9] = [
+        0.0, 0.0, 0.56419, 0.84628, 1.02938, 1.16296, 1.26721, 1.35218, 1.42360,
+    ];
+    EXACT
+        .get(of)
+        .copied()
+        .unwrap_or_else(|| quantile((of as f64 - 0.375) / (of as f64 + 0.25)))
 }
 
 /// Of the standard normal distribution, for probabilities above a half (Abramowitz and Stegun
@@ -78,16 +86,34 @@ mod tests {
         for busy in [0.0, 0.1, 0.3, 0.5, 0.7, 0.9] {
             // M/M/1: waits are 0, or exponential with the mean of a response.
             let response = 1.0 / (1.0 - busy);
-            let wait = Moments { mean: busy * response, square: 2.0 * busy * response * response };
+            let wait = Moments {
+                mean: busy * response,
+                square: 2.0 * busy * response * response,
+            };
             for of in [2, 4, 8, 16] {
                 let found = Apart::new(Moments::varied(1.0, 1.0), 0.0, wait, 1.0).last_s(of);
                 let expected = nelson_tantawi(of, busy);
-                assert!((found / expected - 1.0).abs() < 0.06, "{of} {busy}: {found} {expected}");
+                assert!(
+                    (found / expected - 1.0).abs() < 0.06,
+                    "{of} {busy}: {found} {expected}"
+                );
             }
         }
-        assert_eq!(Apart::new(Moments::varied(2.0, 4.0), 0.0, Moments::of(1.0), 1.0).last_s(1), 3.0);
+        assert_eq!(
+            Apart::new(Moments::varied(2.0, 4.0), 0.0, Moments::of(1.0), 1.0).last_s(1),
+            3.0
+        );
         // Copies that do the same at the same time end at the same time.
-        assert_eq!(Apart::new(Moments::varied(2.0, 4.0), 1.0, Moments::varied(1.0, 1.0), 1.0).last_s(2), 3.0);
+        assert_eq!(
+            Apart::new(
+                Moments::varied(2.0, 4.0),
+                1.0,
+                Moments::varied(1.0, 1.0),
+                1.0
+            )
+            .last_s(2),
+            3.0
+        );
     }
 
     #[test]
@@ -95,9 +121,17 @@ mod tests {
         let mut random = Seed(2).stream("join");
         for of in [2, 5, 8, 12, 24] {
             let trials = 40_000;
-            let largest = |_| (0..of).map(|_| random.normal()).fold(f64::NEG_INFINITY, f64::max);
+            let largest = |_| {
+                (0..of)
+                    .map(|_| random.normal())
+                    .fold(f64::NEG_INFINITY, f64::max)
+            };
             let mean = (0..trials).map(largest).sum::<f64>() / f64::from(trials);
-            assert!((normal(of) - mean).abs() < 0.02, "{of}: {} {mean}", normal(of));
+            assert!(
+                (normal(of) - mean).abs() < 0.02,
+                "{of}: {} {mean}",
+                normal(of)
+            );
         }
     }
 
@@ -120,10 +154,21 @@ mod tests {
             sum += last;
         }
         let all = f64::from(requests) * servers as f64;
-        let wait = Moments { mean: wait.mean / all, square: wait.square / all };
-        let found =
-            Apart::new(Moments::varied(service, service * service / 12.0), 0.0, wait, 1.0).last_s(servers);
+        let wait = Moments {
+            mean: wait.mean / all,
+            square: wait.square / all,
+        };
+        let found = Apart::new(
+            Moments::varied(service, service * service / 12.0),
+            0.0,
+            wait,
+            1.0,
+        )
+        .last_s(servers);
         let simulated = sum / f64::from(requests);
-        assert!((found / simulated - 1.0).abs() < 0.05, "{found} {simulated}");
+        assert!(
+            (found / simulated - 1.0).abs() < 0.05,
+            "{found} {simulated}"
+        );
     }
 }

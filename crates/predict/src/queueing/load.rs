@@ -127,7 +127,11 @@ impl LoadGatherer {
         }
         self.counts.add(self.window.1);
         let requests = self.requests as f64;
-        let places: Vec<f64> = self.places.iter().map(|&count| count as f64 / requests).collect();
+        let places: Vec<f64> = self
+            .places
+            .iter()
+            .map(|&count| count as f64 / requests)
+            .collect();
         let independent = mean_distance(&places) * self.capacity as f64;
         Some(Load {
             requests: self.requests,
@@ -157,7 +161,10 @@ impl Squares {
     }
 
     fn dispersion(&self, windows: f64) -> f64 {
-        let moments = Moments { mean: self.sum / windows, square: self.squares / windows };
+        let moments = Moments {
+            mean: self.sum / windows,
+            square: self.squares / windows,
+        };
         moments.variance() / moments.mean
     }
 }
@@ -190,7 +197,12 @@ mod tests {
         for _ in 0..requests {
             at_s += random.exponential(Duration::from_millis(10)).as_secs_f64();
             let start = random.below(CAPACITY / 8) * 8;
-            gatherer.add(Arrival { at_s, start, sectors: 8, write: random.chance(0.25) });
+            gatherer.add(Arrival {
+                at_s,
+                start,
+                sectors: 8,
+                write: random.chance(0.25),
+            });
         }
         gatherer.finish().unwrap()
     }
@@ -198,11 +210,16 @@ mod tests {
     #[test]
     fn independent_requests_of_a_poisson_process_are_known_as_such() {
         let load = random(50_000);
-        assert!((load.rate_per_s() / 100.0 - 1.0).abs() < 0.02, "{}", load.rate_per_s());
+        assert!(
+            (load.rate_per_s() / 100.0 - 1.0).abs() < 0.02,
+            "{}",
+            load.rate_per_s()
+        );
         assert!((load.dispersion - 1.0).abs() < 0.05, "{}", load.dispersion);
         assert!((load.locality - 1.0).abs() < 0.02, "{}", load.locality);
         assert!(load.sequential < 1e-3);
-        let writes = load.kept.iter().filter(|kept| kept.write).count() as f64 / load.kept.len() as f64;
+        let writes =
+            load.kept.iter().filter(|kept| kept.write).count() as f64 / load.kept.len() as f64;
         assert!((KEPT..=2 * KEPT).contains(&load.kept.len()) && (writes - 0.25).abs() < 0.1);
         assert!((load.places.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     }
@@ -213,7 +230,12 @@ mod tests {
         for index in 0..10_000u64 {
             // A hundred at once every ten seconds, one behind the other.
             let at_s = 10.0 * (index / 100) as f64 + 1.0;
-            gatherer.add(Arrival { at_s, start: index * 64, sectors: 64, write: false });
+            gatherer.add(Arrival {
+                at_s,
+                start: index * 64,
+                sectors: 64,
+                write: false,
+            });
         }
         let load = gatherer.finish().unwrap();
         assert_eq!(load.sequential, 1.0);
@@ -232,7 +254,14 @@ mod tests {
     fn nothing_can_be_said_of_nothing_and_of_what_comes_at_once() {
         assert_eq!(LoadGatherer::new(CAPACITY, 0.1).finish(), None);
         let mut gatherer = LoadGatherer::new(CAPACITY, 0.1);
-        (0..3).for_each(|start| gatherer.add(Arrival { at_s: 0.0, start, sectors: 1, write: false }));
+        (0..3).for_each(|start| {
+            gatherer.add(Arrival {
+                at_s: 0.0,
+                start,
+                sectors: 1,
+                write: false,
+            })
+        });
         assert_eq!(gatherer.finish(), None);
     }
 }

@@ -12,12 +12,18 @@ pub struct Moments {
 impl Moments {
     /// Of what never varies.
     pub fn of(value: f64) -> Moments {
-        Moments { mean: value, square: value * value }
+        Moments {
+            mean: value,
+            square: value * value,
+        }
     }
 
     /// By mean and variance.
     pub fn varied(mean: f64, variance: f64) -> Moments {
-        Moments { mean, square: mean * mean + variance }
+        Moments {
+            mean,
+            square: mean * mean + variance,
+        }
     }
 
     /// Never below 0, whatever was rounded.
@@ -27,7 +33,11 @@ impl Moments {
 
     /// Variance over the square of the mean; 0 of nothing.
     pub fn scv(&self) -> f64 {
-        if self.mean > 0.0 { self.variance() / (self.mean * self.mean) } else { 0.0 }
+        if self.mean > 0.0 {
+            self.variance() / (self.mean * self.mean)
+        } else {
+            0.0
+        }
     }
 
     /// The sum with what is independent of it.
@@ -54,7 +64,10 @@ impl Moments {
             sum.square += part * square;
         }
         if weight > 0.0 {
-            Moments { mean: sum.mean / weight, square: sum.square / weight }
+            Moments {
+                mean: sum.mean / weight,
+                square: sum.square / weight,
+            }
         } else {
             Moments::default()
         }

@@ -59,7 +59,12 @@ struct Leaf {
 /// The plans of the requests that a load has kept, on a volume of this shape.
 pub fn plans(load: &Load, shape: &mut Shape, in_step: bool) -> Planned {
     let copies = copies(shape);
-    let mut planned = Planned { drives: drives(shape), in_step, copies, ..Planned::default() };
+    let mut planned = Planned {
+        drives: drives(shape),
+        in_step,
+        copies,
+        ..Planned::default()
+    };
     let mut touched = Touched::new(planned.drives);
     let mut lengths = [Lengths::default(); 3];
     let (mut leaves, mut spare) = (Vec::new(), Vec::new());
@@ -69,7 +74,10 @@ pub fn plans(load: &Load, shape: &mut Shape, in_step: bool) -> Planned {
             planned.refused += 1;
             continue;
         }
-        let mut shapes = Shapes { write: arrival.write, phases: Vec::new() };
+        let mut shapes = Shapes {
+            write: arrival.write,
+            phases: Vec::new(),
+        };
         for leaf in &leaves {
             let kind = kind(leaf, &leaves);
             if shapes.phases.len() <= leaf.phase {
@@ -104,13 +112,20 @@ impl Lengths {
 
     fn moments(&self) -> Moments {
         let count = self.count.max(1.0);
-        Moments { mean: self.sum.mean / count, square: self.sum.square / count }
+        Moments {
+            mean: self.sum.mean / count,
+            square: self.sum.square / count,
+        }
     }
 }
 
 fn request(arrival: &Arrival) -> Request {
     Request {
-        operation: if arrival.write { Operation::Write } else { Operation::Read },
+        operation: if arrival.write {
+            Operation::Write
+        } else {
+            Operation::Read
+        },
         extent: Extent::new(arrival.start, arrival.sectors),
         ..Request::default()
     }
@@ -132,10 +147,18 @@ fn kind(leaf: &Leaf, leaves: &[Leaf]) -> usize {
 
 /// How many members a write of one sector goes to that does not read before.
 fn copies(shape: &mut Shape) -> usize {
-    let write = Request { operation: Operation::Write, extent: Extent::new(0, 1), ..Request::default() };
+    let write = Request {
+        operation: Operation::Write,
+        extent: Extent::new(0, 1),
+        ..Request::default()
+    };
     let mut leaves = Vec::new();
     let planned = flatten(shape, &write, 0, 0, &mut leaves, &mut Vec::new());
-    if planned.is_some() && leaves.iter().all(|leaf| leaf.write) { leaves.len() } else { 1 }
+    if planned.is_some() && leaves.iter().all(|leaf| leaf.write) {
+        leaves.len()
+    } else {
+        1
+    }
 }
 
 /// Which drives requests reach, alone and together.
@@ -190,13 +213,21 @@ impl Touched {
                 }
             }
         }
-        if pairs > 0.0 { (either / pairs, one / pairs) } else { (0.0, 0.0) }
+        if pairs > 0.0 {
+            (either / pairs, one / pairs)
+        } else {
+            (0.0, 0.0)
+        }
     }
 
     fn uneven(&self) -> f64 {
         let all: u32 = self.accesses.iter().sum();
         let most = self.accesses.iter().max().copied().unwrap_or(0);
-        if all > 0 { f64::from(most) * self.drives as f64 / f64::from(all) } else { 1.0 }
+        if all > 0 {
+            f64::from(most) * self.drives as f64 / f64::from(all)
+        } else {
+            1.0
+        }
     }
 }
 
@@ -221,7 +252,12 @@ fn flatten(
     let (layout, members) = match shape {
         Shape::Drive(capacity) => {
             let write = request.operation == Operation::Write;
-            leaves.push(Leaf { phase, drive: first, write, extent: request.extent });
+            leaves.push(Leaf {
+                phase,
+                drive: first,
+                write,
+                extent: request.extent,
+            });
             return request.extent.within(*capacity).then_some(phase + 1);
         }
         Shape::Volume { layout, members } => (layout, members),
@@ -236,7 +272,14 @@ fn flatten(
         for io in plan.ios().iter().filter(|io| io.second_phase == second) {
             let before: usize = members[..io.member as usize].iter().map(drives).sum();
             let member = members.get_mut(io.member as usize)?;
-            end = end.max(flatten(member, &member_request(io), begin, first + before, leaves, spare)?);
+            end = end.max(flatten(
+                member,
+                &member_request(io),
+                begin,
+                first + before,
+                leaves,
+                spare,
+            )?);
         }
         begin = end;
     }
@@ -245,8 +288,15 @@ fn flatten(
 }
 
 fn member_request(io: &MemberIo) -> Request {
-    let extent = Extent { start: Lbn(io.extent.start.0), sectors: io.extent.sectors };
-    Request { operation: io.operation, extent, ..Request::default() }
+    let extent = Extent {
+        start: Lbn(io.extent.start.0),
+        sectors: io.extent.sectors,
+    };
+    Request {
+        operation: io.operation,
+        extent,
+        ..Request::default()
+    }
 }
 
 #[cfg(test)]
@@ -266,11 +316,19 @@ pub(crate) mod tests {
         }
         let capacity = Sectors(1 << 30);
         let layout = (entry.build)(&keys, &vec![capacity; drives]).unwrap();
-        Shape::Volume { layout, members: (0..drives).map(|_| Shape::Drive(capacity)).collect() }
+        Shape::Volume {
+            layout,
+            members: (0..drives).map(|_| Shape::Drive(capacity)).collect(),
+        }
     }
 
     fn load(start: u64, sectors: u64, write: bool) -> Load {
-        let kept = vec![Arrival { at_s: 0.0, start, sectors, write }];
+        let kept = vec![Arrival {
+            at_s: 0.0,
+            start,
+            sectors,
+            write,
+        }];
         Load {
             requests: 1,
             duration_s: 1.0,
@@ -284,12 +342,18 @@ pub(crate) mod tests {
     }
 
     fn phases(mut shape: Shape, start: u64, sectors: u64, write: bool) -> Vec<[u32; 3]> {
-        plans(&load(start, sectors, write), &mut shape, true).requests.remove(0).phases
+        plans(&load(start, sectors, write), &mut shape, true)
+            .requests
+            .remove(0)
+            .phases
     }
 
     #[test]
     fn a_small_write_of_raid_five_reads_two_members_and_writes_back_to_both() {
-        assert_eq!(phases(shape("raid5", 5), 8, 8, true), [[2, 0, 0], [0, 0, 2]]);
+        assert_eq!(
+            phases(shape("raid5", 5), 8, 8, true),
+            [[2, 0, 0], [0, 0, 2]]
+        );
         assert_eq!(phases(shape("raid5", 5), 8, 8, false), [[1, 0, 0]]);
         // A whole row is written without reading.
         assert_eq!(phases(shape("raid5", 5), 0, 512, true), [[0, 5, 0]]);
@@ -303,8 +367,13 @@ pub(crate) mod tests {
 
     #[test]
     fn a_small_write_of_a_stripe_over_raid_five_arrays_keeps_its_phases() {
-        let Shape::Volume { layout, .. } = shape("raid0", 2) else { unreachable!("it is a volume") };
-        let nested = Shape::Volume { layout, members: vec![shape("raid5", 5), shape("raid5", 5)] };
+        let Shape::Volume { layout, .. } = shape("raid0", 2) else {
+            unreachable!("it is a volume")
+        };
+        let nested = Shape::Volume {
+            layout,
+            members: vec![shape("raid5", 5), shape("raid5", 5)],
+        };
         assert_eq!(phases(nested, 8, 8, true), [[2, 0, 0], [0, 0, 2]]);
     }
 
@@ -312,15 +381,28 @@ pub(crate) mod tests {
     fn mirrored_writes_move_both_arms_and_others_some() {
         let of = |layout, write| plans(&load(8, 8, write), &mut shape(layout, 4), true);
         let mirrored = of("raid1", true);
-        assert_eq!((mirrored.copies, mirrored.arms_together, mirrored.arrivals_shared), (4, 1.0, 1.0));
+        assert_eq!(
+            (
+                mirrored.copies,
+                mirrored.arms_together,
+                mirrored.arrivals_shared
+            ),
+            (4, 1.0, 1.0)
+        );
         let read = of("raid1", false);
-        assert_eq!((read.copies, read.arms_together, read.uneven), (4, 0.0, 4.0));
+        assert_eq!(
+            (read.copies, read.arms_together, read.uneven),
+            (4, 0.0, 4.0)
+        );
         assert_eq!(of("raid5", true).copies, 1);
     }
 
     #[test]
     fn what_lies_beyond_the_volume_is_refused() {
         let planned = plans(&load(1 << 40, 8, false), &mut shape("raid0", 2), true);
-        assert_eq!((planned.refused, planned.requests.len(), planned.drives), (1, 0, 2));
+        assert_eq!(
+            (planned.refused, planned.requests.len(), planned.drives),
+            (1, 0, 2)
+        );
     }
 }

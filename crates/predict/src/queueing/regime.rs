@@ -19,22 +19,42 @@ pub struct Bound {
 
 /// Every bound.
 pub const REGIME: [Bound; 7] = [
-    Bound { name: "utilisation", least: None, most: 0.5, of: |_, queues| queues.utilisation },
+    Bound {
+        name: "utilisation",
+        least: None,
+        most: 0.5,
+        of: |_, queues| queues.utilisation,
+    },
     Bound {
         name: "requests outstanding a drive",
         least: None,
         most: 1.0,
         of: |_, queues| queues.outstanding_each,
     },
-    Bound { name: "busiest drive over the mean one", least: None, most: 1.5, of: |_, queues| queues.uneven },
-    Bound { name: "mean size in KiB", least: None, most: 64.0, of: |load, _| load.sectors / 2.0 },
+    Bound {
+        name: "busiest drive over the mean one",
+        least: None,
+        most: 1.5,
+        of: |_, queues| queues.uneven,
+    },
+    Bound {
+        name: "mean size in KiB",
+        least: None,
+        most: 64.0,
+        of: |load, _| load.sectors / 2.0,
+    },
     Bound {
         name: "variance of arrivals over Poisson's",
         least: Some(0.8),
         most: 1.25,
         of: |load, _| load.dispersion,
     },
-    Bound { name: "share that is sequential", least: None, most: 0.02, of: |load, _| load.sequential },
+    Bound {
+        name: "share that is sequential",
+        least: None,
+        most: 0.02,
+        of: |load, _| load.sequential,
+    },
     Bound {
         name: "distance between requests over independent ones'",
         least: Some(0.9),

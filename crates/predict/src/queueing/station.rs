@@ -30,7 +30,11 @@ pub struct Waiting {
 impl Waiting {
     /// Mean time before service, at arrivals of `rate` a second.
     pub fn wait_s(&self, rate: f64) -> f64 {
-        if rate > 0.0 { (self.number / rate - self.service.mean).max(0.0) } else { 0.0 }
+        if rate > 0.0 {
+            (self.number / rate - self.service.mean).max(0.0)
+        } else {
+            0.0
+        }
     }
 }
 
@@ -38,7 +42,11 @@ impl Waiting {
 /// chosen of `n` takes `chosen(n)`. `None` if more arrive than can be served.
 pub fn waiting(rate: f64, first: Moments, chosen: impl Fn(usize) -> Moments) -> Option<Waiting> {
     if rate <= 0.0 {
-        return Some(Waiting { number: 0.0, busy: 0.0, service: first });
+        return Some(Waiting {
+            number: 0.0,
+            busy: 0.0,
+            service: first,
+        });
     }
     if rate * chosen(STATES).mean >= 1.0 {
         return None;
@@ -59,9 +67,18 @@ pub fn waiting(rate: f64, first: Moments, chosen: impl Fn(usize) -> Moments) -> 
         }
     }
     let total: f64 = chain.probabilities.iter().sum();
-    let number = chain.probabilities.iter().enumerate().map(|(state, each)| state as f64 * each).sum::<f64>();
+    let number = chain
+        .probabilities
+        .iter()
+        .enumerate()
+        .map(|(state, each)| state as f64 * each)
+        .sum::<f64>();
     let service = Moments::mixed(served.into_iter());
-    Some(Waiting { number: number / total, busy: (rate * service.mean).min(1.0), service })
+    Some(Waiting {
+        number: number / total,
+        busy: (rate * service.mean).min(1.0),
+        service,
+    })
 }
 
 /// The states from 0 on, not normalised, and what is needed for the next.
@@ -74,7 +91,10 @@ struct Chain {
 
 impl Chain {
     fn new(rate: f64, first: Moments) -> Chain {
-        Chain { probabilities: vec![1.0], more: vec![More::new(rate, first)] }
+        Chain {
+            probabilities: vec![1.0],
+            more: vec![More::new(rate, first)],
+        }
     }
 
     /// The next state, whose service is `service`. As often as the chain falls to the state before
@@ -112,7 +132,13 @@ impl More {
         let shape = 1.0 / service.scv().max(1e-6);
         let load = rate * service.mean / shape;
         let none = (-shape * load.ln_1p()).exp();
-        More { last: (none, 0.0), shape, part: load / (1.0 + load), none, tails: vec![1.0 - none] }
+        More {
+            last: (none, 0.0),
+            shape,
+            part: load / (1.0 + load),
+            none,
+            tails: vec![1.0 - none],
+        }
     }
 
     /// The probability of more than `count`.
@@ -148,7 +174,10 @@ mod tests {
                 let found = waiting(rate, service, |_| service).unwrap();
                 let response = found.number / rate;
                 let expected = closed(rate, service);
-                assert!((response / expected - 1.0).abs() < 1e-4, "{scv} {busy}: {response} {expected}");
+                assert!(
+                    (response / expected - 1.0).abs() < 1e-4,
+                    "{scv} {busy}: {response} {expected}"
+                );
                 assert!((found.busy - busy).abs() < 1e-9);
                 assert!((found.wait_s(rate) - (expected - 0.01)).abs() < 1e-5);
             }
@@ -181,7 +210,12 @@ mod tests {
             }
             last = now;
         }
-        assert!((area / now / found.number - 1.0).abs() < 0.02, "{} {}", area / now, found.number);
+        assert!(
+            (area / now / found.number - 1.0).abs() < 0.02,
+            "{} {}",
+            area / now,
+            found.number
+        );
     }
 
     #[test]
@@ -190,6 +224,13 @@ mod tests {
         assert_eq!(waiting(100.0, service, |_| service), None);
         assert_eq!(waiting(0.0, service, |_| service).unwrap().number, 0.0);
         // What gains by its queue carries more.
-        assert!(waiting(105.0, service, |of| if of > 4 { Moments::of(0.007) } else { service }).is_some());
+        assert!(
+            waiting(105.0, service, |of| if of > 4 {
+                Moments::of(0.007)
+            } else {
+                service
+            })
+            .is_some()
+        );
     }
 }

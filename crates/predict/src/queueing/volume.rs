@@ -57,15 +57,22 @@ impl DriveTables {
     /// What the drive has that the model has not.
     pub fn unlike(&self) -> Vec<&'static str> {
         let buffer = self.config.buffer.as_ref();
-        let few = buffer.is_some_and(|buffer| buffer.write_back && buffer.write_segments < WRITE_SEGMENTS);
+        let few = buffer
+            .is_some_and(|buffer| buffer.write_back && buffer.write_segments < WRITE_SEGMENTS);
         let whole = buffer.is_some_and(|buffer| buffer.read_ahead == ReadAhead::WholeTrack);
         let reasons = [
             (self.config.actuators > 1, "the drives have several arms"),
-            (self.config.spin_down.is_some(), "the drives stop by themselves"),
+            (
+                self.config.spin_down.is_some(),
+                "the drives stop by themselves",
+            ),
             (few, "the drives' buffers hold few writes"),
             (whole, "the drives read whole tracks"),
         ];
-        reasons.into_iter().filter_map(|(is, reason)| is.then_some(reason)).collect()
+        reasons
+            .into_iter()
+            .filter_map(|(is, reason)| is.then_some(reason))
+            .collect()
     }
 
     /// What the drive's queue gains.
@@ -75,14 +82,22 @@ impl DriveTables {
 
     /// The buffer, where it answers writes.
     fn write_back(&self) -> Option<&BufferConfig> {
-        self.config.buffer.as_ref().filter(|buffer| buffer.write_back)
+        self.config
+            .buffer
+            .as_ref()
+            .filter(|buffer| buffer.write_back)
     }
 
     /// Before the arm moves for a read or a write that finds it idle, and one that waited.
     fn overheads_s(&self, write: bool) -> [f64; 2] {
         let electronics = &self.config.electronics;
-        let more = if write { electronics.write_miss } else { electronics.read_miss };
-        let overhead = self.config.command_overhead_ms + (more.after_read_ms + more.after_write_ms) / 2.0;
+        let more = if write {
+            electronics.write_miss
+        } else {
+            electronics.read_miss
+        };
+        let overhead =
+            self.config.command_overhead_ms + (more.after_read_ms + more.after_write_ms) / 2.0;
         [overhead, overhead.min(self.config.queued_overhead_ms)].map(|ms| ms / 1000.0)
     }
 
@@ -105,8 +120,11 @@ impl DriveTables {
     /// A write that the buffer takes.
     fn taken_s(&self, sectors: f64) -> f64 {
         let electronics = &self.config.electronics;
-        let overhead = electronics.hit_overhead_ms.unwrap_or(self.config.command_overhead_ms);
-        let more = (electronics.write_hit.after_read_ms + electronics.write_hit.after_write_ms) / 2.0;
+        let overhead = electronics
+            .hit_overhead_ms
+            .unwrap_or(self.config.command_overhead_ms);
+        let more =
+            (electronics.write_hit.after_read_ms + electronics.write_hit.after_write_ms) / 2.0;
         let bus = electronics.data_preparation_ms + sectors * electronics.bus_write_ms_per_sector;
         (overhead + more + bus + electronics.write_completion_ms) / 1000.0
     }
@@ -116,10 +134,16 @@ impl DriveTables {
 pub fn queues(load: &Load, planned: &Planned, drive: &DriveTables) -> Option<Queues> {
     let members = Members::new(load, planned, drive);
     let answered = match drive.write_back() {
-        Some(buffer) if members.rates[WRITE] + members.rates[BACK] > 0.0 => members.buffered(buffer)?,
+        Some(buffer) if members.rates[WRITE] + members.rates[BACK] > 0.0 => {
+            members.buffered(buffer)?
+        }
         _ => members.through()?,
     };
-    let sum: f64 = planned.requests.iter().map(|shapes| members.response_s(shapes, &answered)).sum();
+    let sum: f64 = planned
+        .requests
+        .iter()
+        .map(|shapes| members.response_s(shapes, &answered))
+        .sum();
     let response_s = sum / planned.requests.len().max(1) as f64;
     Some(Queues {
         response_s,
@@ -183,7 +207,9 @@ impl<'a> Members<'a> {
     fn chosen(&self, kind: usize, count: usize, overhead_s: f64) -> Moments {
         let access = &self.accesses[kind];
         let positioning = self.drive.gain.positioning(access.positioning(), count);
-        positioning.plus(access.transfer).plus(Moments::of(overhead_s))
+        positioning
+            .plus(access.transfer)
+            .plus(Moments::of(overhead_s))
     }
 
     /// One that finds the arm idle. A write back waits for its sector: of the parts of a request one
@@ -193,7 +219,10 @@ impl<'a> Members<'a> {
         if kind != BACK {
             return self.chosen(kind, 1, overhead);
         }
-        Moments::varied(self.drive.arm.revolution_s() - self.lag_s() / 2.0, (self.lag_s() / 2.0).powi(2))
+        Moments::varied(
+            self.drive.arm.revolution_s() - self.lag_s() / 2.0,
+            (self.lag_s() / 2.0).powi(2),
+        )
     }
 
     /// How long the first of two reads waits for the other, modulo a revolution.
@@ -202,7 +231,13 @@ impl<'a> Members<'a> {
             return 0.0;
         }
         let read = self.chosen(READ, 1, 0.0);
-        let apart = 2.0 * (Apart { mean: read.mean, variance: read.variance() }.last_s(2) - read.mean);
+        let apart = 2.0
+            * (Apart {
+                mean: read.mean,
+                variance: read.variance(),
+            }
+            .last_s(2)
+                - read.mean);
         let half = self.drive.arm.revolution_s() / 2.0;
         half * (1.0 - (-apart / half).exp())
     }
@@ -211,14 +246,19 @@ impl<'a> Members<'a> {
     fn through(&self) -> Option<Answered> {
         let rate = self.rate();
         let first = self.mixed(|kind| self.first(kind));
-        let chosen =
-            |count| self.mixed(|kind| self.chosen(kind, count, self.drive.overheads_s(kind != READ)[1]));
+        let chosen = |count| {
+            self.mixed(|kind| self.chosen(kind, count, self.drive.overheads_s(kind != READ)[1]))
+        };
         let queue = waiting(rate, first, chosen)?;
         let shortened = self.shortened(&queue);
         let alone = (1.0 - queue.busy) * (-rate * self.lag_s()).exp();
         Some(Answered {
-            responses: [READ, WRITE, BACK].map(|kind| self.response(kind, &queue, rate, shortened, 0.0)),
-            undisturbed: (self.drive.arm.revolution_s() + self.drive.completion_s(true), alone),
+            responses: [READ, WRITE, BACK]
+                .map(|kind| self.response(kind, &queue, rate, shortened, 0.0)),
+            undisturbed: (
+                self.drive.arm.revolution_s() + self.drive.completion_s(true),
+                alone,
+            ),
             busy: queue.busy,
             shortened,
             rests: rate * (1.0 - queue.busy),
@@ -227,35 +267,61 @@ impl<'a> Members<'a> {
 
     /// By how much the queue's choice has shortened positioning, of all that was served.
     fn shortened(&self, queue: &Waiting) -> f64 {
-        let fresh =
-            |kind: usize| if kind == BACK { Moments::default() } else { self.accesses[kind].positioning() };
+        let fresh = |kind: usize| {
+            if kind == BACK {
+                Moments::default()
+            } else {
+                self.accesses[kind].positioning()
+            }
+        };
         let positioning = self.mixed(fresh).mean;
         let rest = self.mixed(|kind| self.chosen(kind, 1, 0.0)).mean
             - self.mixed(|kind| self.accesses[kind].positioning()).mean;
-        let overhead = self.mixed(|kind| Moments::of(self.drive.overhead_s(kind != READ, queue.busy)));
+        let overhead =
+            self.mixed(|kind| Moments::of(self.drive.overhead_s(kind != READ, queue.busy)));
         if positioning > 0.0 && self.rates[BACK] == 0.0 {
             ((queue.service.mean - rest - overhead.mean) / positioning).clamp(0.0, 1.0)
         } else {
-            self.drive.gain.factor((queue.number - queue.busy).round().max(1.0) as usize)
+            self.drive
+                .gain
+                .factor((queue.number - queue.busy).round().max(1.0) as usize)
         }
     }
 
     /// Of an access that waits in `queue`, and then for `behind`; the wait of those that wait is taken to be exponential. A
     /// write back that finds the arm elsewhere is one of those.
-    fn response(&self, kind: usize, queue: &Waiting, rate: f64, shortened: f64, behind: f64) -> Apart {
+    fn response(
+        &self,
+        kind: usize,
+        queue: &Waiting,
+        rate: f64,
+        shortened: f64,
+        behind: f64,
+    ) -> Apart {
         let busy = queue.busy.max(f64::MIN_POSITIVE);
         let waits = if kind == BACK { 1.0 } else { busy };
         let waited_s = self.in_turn(queue) * queue.wait_s(rate) / busy;
-        let (wait, variance) = (waits * waited_s, waits * (2.0 - waits) * waited_s * waited_s);
+        let (wait, variance) = (
+            waits * waited_s,
+            waits * (2.0 - waits) * waited_s * waited_s,
+        );
         let access = &self.accesses[kind];
         let positioning = access.positioning();
         let overhead =
             self.drive.overhead_s(kind != READ, queue.busy) + self.drive.completion_s(kind != READ);
-        let service = Moments::varied(positioning.mean * shortened, positioning.variance() * shortened)
-            .plus(access.transfer)
-            .plus(Moments::of(overhead));
+        let service = Moments::varied(
+            positioning.mean * shortened,
+            positioning.variance() * shortened,
+        )
+        .plus(access.transfer)
+        .plus(Moments::of(overhead));
         let wait = Moments::varied(wait, variance).plus(Moments::varied(behind, behind * behind));
-        Apart::new(service, self.alike(kind, service), wait, self.planned.arrivals_shared)
+        Apart::new(
+            service,
+            self.alike(kind, service),
+            wait,
+            self.planned.arrivals_shared,
+        )
     }
 
     /// How much of what makes a service vary is common to the parts of a request: their arms may have
@@ -282,7 +348,8 @@ impl<'a> Members<'a> {
         let turns = self.rates[READ] / rate;
         let varied = 1.0 - turns * (1.0 - 1.0 / self.planned.copies as f64);
         let scv = queue.service.scv();
-        let light = 2.0 * (1.0 - queue.busy) * (1.0 - varied).powi(2) / (3.0 * queue.busy * (varied + scv));
+        let light =
+            2.0 * (1.0 - queue.busy) * (1.0 - varied).powi(2) / (3.0 * queue.busy * (varied + scv));
         (varied + scv) / (1.0 + scv) * (-light).exp()
     }
 
@@ -292,7 +359,11 @@ impl<'a> Members<'a> {
         let [reads, fresh, back] = self.rates;
         let writes = fresh + back;
         let delay_s = buffer.destage_delay.as_secs_f64();
-        let kept = if buffer.destage_discipline.is_some() { (1.0 + writes * delay_s) as usize } else { 1 };
+        let kept = if buffer.destage_discipline.is_some() {
+            (1.0 + writes * delay_s) as usize
+        } else {
+            1
+        };
         let chosen = |count| self.chosen(READ, count, self.drive.overheads_s(false)[1]);
         let queue = waiting(reads, self.first(READ), chosen)?;
         // What was just read is written back from where the heads are, unless something comes between:
@@ -311,10 +382,17 @@ impl<'a> Members<'a> {
         if busy >= 1.0 {
             return None;
         }
-        let of_reads = if reads > 0.0 { self.alone_shortened(&queue) } else { 1.0 };
+        let of_reads = if reads > 0.0 {
+            self.alone_shortened(&queue)
+        } else {
+            1.0
+        };
         let behind = writes * destage.square / 2.0 / (1.0 - queue.busy);
         let read = self.response(READ, &queue, reads, of_reads, behind);
-        let taken = |kind: usize| Apart { mean: self.drive.taken_s(self.sectors[kind]), variance: 0.0 };
+        let taken = |kind: usize| Apart {
+            mean: self.drive.taken_s(self.sectors[kind]),
+            variance: 0.0,
+        };
         Some(Answered {
             responses: [read, taken(WRITE), taken(BACK)],
             undisturbed: (self.drive.taken_s(self.sectors[BACK]), alone),
@@ -327,12 +405,17 @@ impl<'a> Members<'a> {
     fn alone_shortened(&self, queue: &Waiting) -> f64 {
         let access = &self.accesses[READ];
         let overhead = self.drive.overhead_s(false, queue.busy);
-        ((queue.service.mean - access.transfer.mean - overhead) / access.positioning().mean).clamp(0.0, 1.0)
+        ((queue.service.mean - access.transfer.mean - overhead) / access.positioning().mean)
+            .clamp(0.0, 1.0)
     }
 
     /// Of a request: phase by phase the last of its accesses.
     fn response_s(&self, shapes: &Shapes, answered: &Answered) -> f64 {
-        shapes.phases.iter().map(|phase| self.phase_s(phase, answered)).sum()
+        shapes
+            .phases
+            .iter()
+            .map(|phase| self.phase_s(phase, answered))
+            .sum()
     }
 
     fn phase_s(&self, phase: &[u32; 3], answered: &Answered) -> f64 {
@@ -348,8 +431,11 @@ impl<'a> Members<'a> {
         if back > 0 {
             let (alone_s, alone) = answered.undisturbed;
             let all_alone = alone.powi(back as i32);
-            let disturbed =
-                if all_alone < 1.0 { back as f64 * (1.0 - alone) / (1.0 - all_alone) } else { 1.0 };
+            let disturbed = if all_alone < 1.0 {
+                back as f64 * (1.0 - alone) / (1.0 - all_alone)
+            } else {
+                1.0
+            };
             let of = disturbed.floor().max(1.0) as usize;
             let part = disturbed - of as f64;
             let other = (1.0 - part) * largest(BACK, of) + part * largest(BACK, of + 1);
@@ -373,7 +459,11 @@ impl<'a> Members<'a> {
         for kind in [READ, WRITE, BACK] {
             let access = &self.accesses[kind];
             let shortened = answered.shortened;
-            let alone = if kind == BACK { answered.undisturbed.1 } else { 0.0 };
+            let alone = if kind == BACK {
+                answered.undisturbed.1
+            } else {
+                0.0
+            };
             let seek = (1.0 - alone) * access.seek.mean * shortened;
             let turn = self.drive.arm.revolution_s() - access.transfer.mean;
             let rotation = (1.0 - alone) * access.rotation.mean * shortened + alone * turn;
@@ -395,7 +485,8 @@ impl<'a> Members<'a> {
         let mut above = idle_w;
         for state in [power.idle_b, power.idle_c].into_iter().flatten() {
             each += idle * behind(state.after_ms) * (state.w - above);
-            each += answered.rests * behind(state.after_ms) * state.wake_ms / 1000.0 * (seek_w - idle_w);
+            each += answered.rests * behind(state.after_ms) * state.wake_ms / 1000.0
+                * (seek_w - idle_w);
             above = state.w;
         }
         Some(self.planned.drives as f64 * each)
@@ -404,7 +495,9 @@ impl<'a> Members<'a> {
     /// How long a drive that is left alone reads on behind a read, on average: until the next access, which
     /// where it is to be written back comes as soon as the last read of its request has ended.
     fn ahead_s(&self, rate: f64, read: Apart) -> f64 {
-        let Some(buffer) = &self.drive.config.buffer else { return 0.0 };
+        let Some(buffer) = &self.drive.config.buffer else {
+            return 0.0;
+        };
         let whole = match buffer.read_ahead {
             ReadAhead::None => return 0.0,
             ReadAhead::Segment => {
@@ -413,11 +506,21 @@ impl<'a> Members<'a> {
             }
             _ => self.drive.arm.revolution_s() / 2.0,
         };
-        let until_next = |most: f64| if rate > 0.0 { (1.0 - (-rate * most).exp()) / rate } else { most };
+        let until_next = |most: f64| {
+            if rate > 0.0 {
+                (1.0 - (-rate * most).exp()) / rate
+            } else {
+                most
+            }
+        };
         let (mut reads, mut sum) = (0.0, 0.0);
         for shapes in &self.planned.requests {
             for (index, phase) in shapes.phases.iter().enumerate() {
-                let back = shapes.phases.get(index + 1).map_or(0, |next| next[BACK]).min(phase[READ]);
+                let back = shapes
+                    .phases
+                    .get(index + 1)
+                    .map_or(0, |next| next[BACK])
+                    .min(phase[READ]);
                 let waits = read.last_s(phase[READ] as usize) - read.mean;
                 reads += f64::from(phase[READ]);
                 sum += f64::from(back) * until_next(whole.min(waits));

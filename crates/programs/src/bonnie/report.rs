@@ -13,7 +13,8 @@ pub(super) fn of(plan: &Plan, outcomes: &[Outcome]) -> Report {
     let _ = write!(text, "         {:>4}", plan.size >> 20);
     for phase in Phase::ALL {
         let outcome = outcomes.iter().find(|outcome| outcome.phase == phase);
-        let Some((rate, outcome)) = outcome.and_then(|outcome| Some((rate(outcome)?, outcome))) else {
+        let Some((rate, outcome)) = outcome.and_then(|outcome| Some((rate(outcome)?, outcome)))
+        else {
             text.push_str("           ");
             continue;
         };
@@ -26,9 +27,20 @@ pub(super) fn of(plan: &Plan, outcomes: &[Outcome]) -> Report {
     text.push('\n');
     let figures = outcomes.iter().filter_map(|outcome| {
         let rate = rate(outcome)?;
-        Some((name(outcome.phase), if outcome.phase == Phase::Seek { rate } else { rate / 1e6 }))
+        Some((
+            name(outcome.phase),
+            if outcome.phase == Phase::Seek {
+                rate
+            } else {
+                rate / 1e6
+            },
+        ))
     });
-    Report { figures: figures.collect(), text, notes: Vec::new() }
+    Report {
+        figures: figures.collect(),
+        text,
+        notes: Vec::new(),
+    }
 }
 
 /// Bytes or seeks a second; what took no time has none.

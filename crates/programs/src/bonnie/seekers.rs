@@ -76,7 +76,12 @@ impl Seekers {
         let began = self.all.iter().map(|seeker| seeker.began).min()??;
         let ended: Option<Vec<Time>> = self.all.iter().map(|seeker| seeker.ended).collect();
         let took = ended?.into_iter().max()?.saturating_since(began);
-        Some(Outcome { phase: Phase::Seek, done: self.seeks, took, computed: self.computed })
+        Some(Outcome {
+            phase: Phase::Seek,
+            done: self.seeks,
+            took,
+            computed: self.computed,
+        })
     }
 
     pub fn next<'a>(&'a mut self, plan: &'a Plan, turn: Turn<'_>) -> Next<'a> {
@@ -85,7 +90,11 @@ impl Seekers {
             Step::Open if !self.opened => Next::Wait,
             Step::Open => {
                 seeker.step = Step::Ticket;
-                Next::Call(Call::Open { path: &plan.path, fd: FD, how: How::WRITE })
+                Next::Call(Call::Open {
+                    path: &plan.path,
+                    fd: FD,
+                    how: How::WRITE,
+                })
             }
             Step::Ticket if !self.going => Next::Wait,
             Step::Ticket => {
@@ -93,20 +102,35 @@ impl Seekers {
                 if self.tickets == 0 {
                     let fsync = plan.flavour == Flavour::PlusPlus;
                     seeker.step = Step::Close;
-                    return if fsync { Next::Call(Call::Fsync { fd: FD }) } else { seeker.close() };
+                    return if fsync {
+                        Next::Call(Call::Fsync { fd: FD })
+                    } else {
+                        seeker.close()
+                    };
                 }
                 self.tickets -= 1;
                 seeker.to = seeker.draws.below(plan.size / plan.chunk) * plan.chunk;
                 seeker.step = Step::Read;
-                Next::Call(Call::Seek { fd: FD, to: seeker.to })
+                Next::Call(Call::Seek {
+                    fd: FD,
+                    to: seeker.to,
+                })
             }
             Step::Read => {
                 seeker.step = Step::Compute;
-                Next::Call(Call::Read { fd: FD, at: None, bytes: plan.chunk })
+                Next::Call(Call::Read {
+                    fd: FD,
+                    at: None,
+                    bytes: plan.chunk,
+                })
             }
             Step::Compute => {
                 seeker.seeks += 1;
-                seeker.step = if seeker.seeks % UPDATE == 1 { Step::Back } else { Step::Ticket };
+                seeker.step = if seeker.seeks % UPDATE == 1 {
+                    Step::Back
+                } else {
+                    Step::Ticket
+                };
                 self.computed += plan.cpu_chunk;
                 match plan.cpu_chunk {
                     Duration::ZERO => self.next(plan, turn),
@@ -115,11 +139,18 @@ impl Seekers {
             }
             Step::Back => {
                 seeker.step = Step::Write;
-                Next::Call(Call::Seek { fd: FD, to: seeker.to })
+                Next::Call(Call::Seek {
+                    fd: FD,
+                    to: seeker.to,
+                })
             }
             Step::Write => {
                 seeker.step = Step::Ticket;
-                Next::Call(Call::Write { fd: FD, at: None, bytes: plan.chunk })
+                Next::Call(Call::Write {
+                    fd: FD,
+                    at: None,
+                    bytes: plan.chunk,
+                })
             }
             Step::Close => seeker.close(),
             Step::End => {

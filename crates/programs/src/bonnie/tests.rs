@@ -8,11 +8,19 @@ fn run(value: Value) -> Result<Plain, String> {
 }
 
 fn count(plain: &Plain, what: &str) -> usize {
-    plain.calls.iter().filter(|(_, call)| call.starts_with(what)).count()
+    plain
+        .calls
+        .iter()
+        .filter(|(_, call)| call.starts_with(what))
+        .count()
 }
 
 fn figure(plain: &Plain, name: &str) -> f64 {
-    let found = plain.report.figures.iter().find(|(known, _)| *known == name);
+    let found = plain
+        .report
+        .figures
+        .iter()
+        .find(|(known, _)| *known == name);
     found.unwrap_or_else(|| panic!("{name}")).1
 }
 
@@ -22,16 +30,25 @@ fn brays_bonnie_writes_three_times_and_reads_three_times_and_seeks() {
     // 128 chunks; at most the first seek and every tenth of each of three processes write.
     let seeks_written = plain.written - 3 * (2 << 20);
     assert_eq!(seeks_written % (16 << 10), 0);
-    assert!((30..=33).contains(&(seeks_written / (16 << 10))), "{seeks_written}");
+    assert!(
+        (30..=33).contains(&(seeks_written / (16 << 10))),
+        "{seeks_written}"
+    );
     assert_eq!(plain.read, 3 * (2 << 20) + 300 * (16 << 10));
     // 512 buffers of characters each way; 128 chunks, and the end of the file twice.
     assert_eq!(count(&plain, "Read"), 512 + 2 * 129 + 300);
     assert_eq!(count(&plain, "Fsync"), 0);
-    assert_eq!(plain.computed.as_nanos(), 2 * (2 << 20) * 20 + 5_000_000_000);
+    assert_eq!(
+        plain.computed.as_nanos(),
+        2 * (2 << 20) * 20 + 5_000_000_000
+    );
     assert!(plain.files.is_empty());
     assert_eq!(plain.report.figures.len(), 6);
     let names: Vec<&str> = plain.report.figures.iter().map(|figure| figure.0).collect();
-    assert_eq!(names[..3], ["putc_mb_per_s", "rewrite_mb_per_s", "write_mb_per_s"]);
+    assert_eq!(
+        names[..3],
+        ["putc_mb_per_s", "rewrite_mb_per_s", "write_mb_per_s"]
+    );
     // 16 KiB a microsecond, but for opening and closing.
     assert!((figure(&plain, "write_mb_per_s") / 16_384.0 - 1.0).abs() < 0.02);
 }
@@ -44,7 +61,8 @@ fn bonnie_plus_plus_ends_each_phase_with_an_fsync_and_counts_its_chunks() {
     // As under strace: 256 chunks a phase, three phases and five seekers that end.
     assert_eq!(count(&plain, "Fsync"), 3 + 5);
     assert_eq!(count(&plain, "Read"), 2 * 256 + 8192);
-    let processes: std::collections::BTreeSet<u32> = plain.calls.iter().map(|call| call.0).collect();
+    let processes: std::collections::BTreeSet<u32> =
+        plain.calls.iter().map(|call| call.0).collect();
     assert_eq!(processes.len(), 6);
 }
 

@@ -16,14 +16,24 @@ pub(super) fn of(config: &Config, spans: &[&[(Time, Time)]]) -> Report {
         .map(|kind| {
             let at = config.kinds.iter().position(|known| known == kind)?;
             // IOzone's "children see throughput": the sum of their rates.
-            spans.iter().map(|spans| rate(config.size.0, spans.get(at)?)).sum()
+            spans
+                .iter()
+                .map(|spans| rate(config.size.0, spans.get(at)?))
+                .sum()
         })
         .collect();
     for (kind, rate) in Kind::ALL.iter().zip(&rates) {
-        report.figures.extend(rate.map(|rate| (name(*kind), rate / 1e6)));
+        report
+            .figures
+            .extend(rate.map(|rate| (name(*kind), rate / 1e6)));
     }
     if spans.len() == 1 {
-        let _ = write!(report.text, "{HEAD}{:>8}{:>8}", config.size.0 / 1024, config.record.0 / 1024);
+        let _ = write!(
+            report.text,
+            "{HEAD}{:>8}{:>8}",
+            config.size.0 / 1024,
+            config.record.0 / 1024
+        );
         for rate in &rates {
             let text = rate.map_or_else(String::new, |rate| format!("{:.0}", rate / 1024.0));
             let _ = write!(report.text, "{text:>9}");

@@ -11,21 +11,40 @@ fn run(value: Value) -> Result<Plain, String> {
 
 /// Records in the order in which they were sought, 4 KiB each.
 fn sought(plain: &Plain) -> Vec<u64> {
-    let seeks = plain.calls.iter().filter_map(|call| call.1.split("to: ").nth(1));
-    seeks.map(|to| to.trim_end_matches(" }").parse::<u64>().unwrap() / 4096).collect()
+    let seeks = plain
+        .calls
+        .iter()
+        .filter_map(|call| call.1.split("to: ").nth(1));
+    seeks
+        .map(|to| to.trim_end_matches(" }").parse::<u64>().unwrap() / 4096)
+        .collect()
 }
 
 fn count(plain: &Plain, what: &str) -> usize {
-    plain.calls.iter().filter(|(_, call)| call.starts_with(what)).count()
+    plain
+        .calls
+        .iter()
+        .filter(|(_, call)| call.starts_with(what))
+        .count()
 }
 
 #[test]
 fn every_kind_moves_the_file_once_and_has_its_figure() {
     let plain = run(json!({})).unwrap();
-    assert_eq!((plain.written, plain.read), (4 * (512 << 10), 5 * (512 << 10)));
+    assert_eq!(
+        (plain.written, plain.read),
+        (4 * (512 << 10), 5 * (512 << 10))
+    );
     assert_eq!(plain.report.figures.len(), 9);
     assert!(plain.files.is_empty());
-    let row: Vec<&str> = plain.report.text.lines().last().unwrap().split_whitespace().collect();
+    let row: Vec<&str> = plain
+        .report
+        .text
+        .lines()
+        .last()
+        .unwrap()
+        .split_whitespace()
+        .collect();
     assert_eq!((row.len(), row[0], row[1]), (11, "512", "4"));
     // 4 KiB a microsecond, and one more to seek.
     assert_eq!(row[2], "4000000");
@@ -34,10 +53,17 @@ fn every_kind_moves_the_file_once_and_has_its_figure() {
 
 #[test]
 fn records_are_sought_in_the_order_of_their_kind() {
-    let of = |kind: &str| sought(&run(json!({ "size": "80KiB", "kinds": [kind], "stride": 7 })).unwrap());
+    let of = |kind: &str| {
+        sought(&run(json!({ "size": "80KiB", "kinds": [kind], "stride": 7 })).unwrap())
+    };
     assert_eq!(of("backward-read"), (0..20).rev().collect::<Vec<u64>>());
     assert_eq!(of("record-rewrite"), [0; 20]);
-    assert_eq!(of("strided-read"), [0, 7, 14, 1, 8, 15, 2, 9, 16, 3, 10, 17, 4, 11, 18, 5, 12, 19, 6, 13]);
+    assert_eq!(
+        of("strided-read"),
+        [
+            0, 7, 14, 1, 8, 15, 2, 9, 16, 3, 10, 17, 4, 11, 18, 5, 12, 19, 6, 13
+        ]
+    );
     let mut random = of("random-read");
     assert_ne!(random, (0..20).collect::<Vec<u64>>());
     random.sort_unstable();
@@ -55,19 +81,51 @@ fn what_counts_is_said_by_its_keys() {
     let close = rate(json!({ "size": "40KiB", "kinds": ["write"], "close": true }));
     assert!((close * 12.0 - 40_960.0).abs() < 1e-6, "{close}");
     let flags = run(json!({ "kinds": ["write", "read"], "direct": true, "sync": true })).unwrap();
-    assert_eq!(flags.calls.iter().filter(|call| call.1.contains("direct: true")).count(), 2);
-    assert_eq!(flags.calls.iter().filter(|call| call.1.contains("durable: true")).count(), 1);
+    assert_eq!(
+        flags
+            .calls
+            .iter()
+            .filter(|call| call.1.contains("direct: true"))
+            .count(),
+        2
+    );
+    assert_eq!(
+        flags
+            .calls
+            .iter()
+            .filter(|call| call.1.contains("durable: true"))
+            .count(),
+        1
+    );
 }
 
 #[test]
 fn processes_begin_each_kind_together_on_files_of_their_own() {
     let plain = run(json!({ "processes": 3, "kinds": ["write", "read"] })).unwrap();
-    let last_write = plain.calls.iter().rposition(|call| call.1.starts_with("Write")).unwrap();
-    let first_read = plain.calls.iter().position(|call| call.1.starts_with("Read")).unwrap();
+    let last_write = plain
+        .calls
+        .iter()
+        .rposition(|call| call.1.starts_with("Write"))
+        .unwrap();
+    let first_read = plain
+        .calls
+        .iter()
+        .position(|call| call.1.starts_with("Read"))
+        .unwrap();
     assert!(last_write < first_read);
     assert_eq!(count(&plain, "Open"), 6);
-    assert!(plain.calls.iter().any(|call| call.0 == 2 && call.1.contains("iozone.tmp.DUMMY.2")));
-    assert!(plain.report.text.contains("Children see throughput for  3 initial writers"));
+    assert!(
+        plain
+            .calls
+            .iter()
+            .any(|call| call.0 == 2 && call.1.contains("iozone.tmp.DUMMY.2"))
+    );
+    assert!(
+        plain
+            .report
+            .text
+            .contains("Children see throughput for  3 initial writers")
+    );
 }
 
 #[test]

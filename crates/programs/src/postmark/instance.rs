@@ -137,19 +137,28 @@ impl Instance {
     pub fn laid_out(&self) -> Vec<Laid> {
         let places = self.site.runs.iter().flat_map(|run| &run.locations);
         let tops = std::iter::once(self.site.top.clone());
-        let mut paths: Vec<String> =
-            tops.chain(places.map(|place| format!("{}{}", self.site.top, place.path))).collect();
-        paths.iter_mut().for_each(|path| path.truncate(path.trim_end_matches('/').len()));
+        let mut paths: Vec<String> = tops
+            .chain(places.map(|place| format!("{}{}", self.site.top, place.path)))
+            .collect();
+        paths
+            .iter_mut()
+            .for_each(|path| path.truncate(path.trim_end_matches('/').len()));
         paths.retain(|path| !path.is_empty());
         paths.sort();
         paths.dedup();
-        paths.into_iter().map(|path| Laid { path, bytes: None }).collect()
+        paths
+            .into_iter()
+            .map(|path| Laid { path, bytes: None })
+            .collect()
     }
 
     pub fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
         if let Some(Err(error)) = turn.answer.map(|answer| &answer.result) {
             let (number, run) = (self.site.number, self.run + 1);
-            return Next::Fail(format!("instance {number}, run {run}, at `{}`: {error}", self.path));
+            return Next::Fail(format!(
+                "instance {number}, run {run}, at `{}`: {error}",
+                self.path
+            ));
         }
         if let Some(outcome) = self.outcomes.last_mut() {
             outcome.now = turn.now;
@@ -206,8 +215,16 @@ impl Instance {
             Part::MakeDirectory => Call::MakeDirectory { path },
             Part::Remove => Call::Remove { path },
             Part::Open(how) => Call::Open { path, fd: FD, how },
-            Part::Read(bytes) => Call::Read { fd: FD, at: None, bytes },
-            Part::Write(bytes) => Call::Write { fd: FD, at: None, bytes },
+            Part::Read(bytes) => Call::Read {
+                fd: FD,
+                at: None,
+                bytes,
+            },
+            Part::Write(bytes) => Call::Write {
+                fd: FD,
+                at: None,
+                bytes,
+            },
             Part::Close => Call::Close { fd: FD },
         }
     }
@@ -221,7 +238,11 @@ impl Instance {
                 Phase::Directories(made + 1)
             }
             Phase::Directories(_) => {
-                *self.outcome() = Outcome { began: now, now, ..Outcome::default() };
+                *self.outcome() = Outcome {
+                    began: now,
+                    now,
+                    ..Outcome::default()
+                };
                 Phase::Pool(0)
             }
             Phase::Pool(tried) if tried < self.settings().number => {
@@ -275,11 +296,16 @@ impl Instance {
 
     fn transact(&mut self, half: Half, now: Time) -> Phase {
         let settings = self.settings();
-        let (all, bias_read, bias_create) = (settings.transactions, settings.bias_read, settings.bias_create);
+        let (all, bias_read, bias_create) = (
+            settings.transactions,
+            settings.bias_read,
+            settings.bias_create,
+        );
         match half {
             Half::ReadOrAppend => {
                 let outcome = self.outcome();
-                outcome.out_of_files = outcome.transactions < all && outcome.created == outcome.deleted;
+                outcome.out_of_files =
+                    outcome.transactions < all && outcome.created == outcome.deleted;
                 if outcome.transactions == all || outcome.out_of_files {
                     outcome.transactions_ended = Some(now);
                     return Phase::Deleting(0);
@@ -288,7 +314,11 @@ impl Instance {
                 if let Some(bias) = bias_read {
                     let reads = self.draws.below(10) < bias;
                     let entry = self.table.any(&mut self.draws);
-                    if reads { self.read(entry) } else { self.append(entry) }
+                    if reads {
+                        self.read(entry)
+                    } else {
+                        self.append(entry)
+                    }
                 }
                 Phase::Transactions(Half::CreateOrDelete)
             }
@@ -322,9 +352,16 @@ impl Instance {
         let size = settings.size_low + self.draws.below(settings.size_high - settings.size_low);
         let how = match settings.buffering {
             true => How::CREATE,
-            false => How { create: true, ..How::WRITE },
+            false => How {
+                create: true,
+                ..How::WRITE
+            },
         };
-        let file = File { number, directory, size };
+        let file = File {
+            number,
+            directory,
+            size,
+        };
         *self.table.get_mut(entry) = file;
         self.set_path(file);
         self.write(how, size);
@@ -339,7 +376,10 @@ impl Instance {
         let bytes = self.draws.below(longest - file.size) + 1;
         let how = match self.settings().buffering {
             true => How::APPEND,
-            false => How { append: true, ..How::WRITE },
+            false => How {
+                append: true,
+                ..How::WRITE
+            },
         };
         self.table.get_mut(entry).size += bytes;
         self.outcome().appended += 1;
@@ -396,14 +436,20 @@ impl Instance {
         let locations = &self.site.runs[self.run].locations;
         let mut place = 0;
         if locations.len() > 1 {
-            let mut drawn = self.draws.below(locations.iter().map(|location| location.weight).sum());
+            let mut drawn = self
+                .draws
+                .below(locations.iter().map(|location| location.weight).sum());
             while drawn >= locations[place].weight {
                 drawn -= locations[place].weight;
                 place += 1;
             }
         }
         let subdirectories = self.subdirectories();
-        let within = if subdirectories > 1 { self.draws.below(subdirectories) } else { 0 };
+        let within = if subdirectories > 1 {
+            self.draws.below(subdirectories)
+        } else {
+            0
+        };
         place as u32 * subdirectories + within
     }
 
@@ -417,12 +463,16 @@ impl Instance {
 
     /// The path of a subdirectory, or of a location with `/` behind.
     fn set_directory(&mut self, directory: u32) {
-        let Instance { site, path, run, .. } = self;
+        let Instance {
+            site, path, run, ..
+        } = self;
         let settings = &site.runs[*run];
         let subdirectories = settings.subdirectories.max(1);
         path.clear();
         path.push_str(&site.top);
-        let location = settings.locations.get((directory / subdirectories) as usize);
+        let location = settings
+            .locations
+            .get((directory / subdirectories) as usize);
         if let Some(location) = location.filter(|location| !location.path.is_empty()) {
             path.push_str(&location.path);
             path.push('/');

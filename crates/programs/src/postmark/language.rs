@@ -1,8 +1,8 @@
 //! PostMark's configuration language, as 1.51 reads it: a command a line.
 
 use super::settings::{
-    FILES_MAX, LOCATIONS_MAX, Location, SIZE_MAX, SUBDIRECTORIES_MAX, Settings, Style, TRANSACTIONS_MAX,
-    bias, location, whole, within,
+    FILES_MAX, LOCATIONS_MAX, Location, SIZE_MAX, SUBDIRECTORIES_MAX, Settings, Style,
+    TRANSACTIONS_MAX, bias, location, whole, within,
 };
 use crate::program::ProgramError;
 use fullstroke_contract::registry::nearest;
@@ -51,8 +51,14 @@ impl Passed {
             }
         };
         say(self.shows, "Lines `show` and `help` print nothing here");
-        say(self.shells, "Lines beginning with `!` are commands of a shell, which is not there");
-        say(self.outputs, "Files named behind `run` are not written; the report is here");
+        say(
+            self.shells,
+            "Lines beginning with `!` are commands of a shell, which is not there",
+        );
+        say(
+            self.outputs,
+            "Files named behind `run` are not written; the report is here",
+        );
         say(self.after_quit, "Lines behind `quit` are not read");
         if runs == 0 {
             notes.push("The configuration has no `run`; its settings are run once.".into());
@@ -81,18 +87,25 @@ pub(super) fn parse(text: &str) -> Result<Configuration, ProgramError> {
             ["run", ..] => {
                 passed.outputs += u64::from(words.len() > 1);
                 if configuration.runs.len() == RUNS_MAX {
-                    return Err(at(format!("found one `run` more; expected at most {RUNS_MAX}")));
+                    return Err(at(format!(
+                        "found one `run` more; expected at most {RUNS_MAX}"
+                    )));
                 }
                 configuration.runs.push(settings.clone());
             }
             ["load", ..] => {
-                return Err(at("found `load`; expected the other file's lines in its place".into()));
+                return Err(at(
+                    "found `load`; expected the other file's lines in its place".into(),
+                ));
             }
             ["set", ref what @ ..] => set(&mut settings, what).map_err(at)?,
             _ => {
                 let near = nearest(words[0], COMMANDS);
                 let known = COMMANDS.join(", ");
-                return Err(at(format!("found `{}`{near}; expected one of {known}", words[0])));
+                return Err(at(format!(
+                    "found `{}`{near}; expected one of {known}",
+                    words[0]
+                )));
             }
         }
     }
@@ -110,15 +123,24 @@ fn set(settings: &mut Settings, words: &[&str]) -> Result<(), String> {
         ["size", low, high] => size(settings, low, high)?,
         ["number", word] => settings.number = within(whole(word)?, 1, FILES_MAX)?,
         ["seed", word] => settings.seed = within(whole(word)?, 1, i32::MAX as u64)?,
-        ["transactions", word] => settings.transactions = within(whole(word)?, 1, TRANSACTIONS_MAX)?,
-        ["subdirectories", word] => settings.subdirectories = within(whole(word)?, 1, SUBDIRECTORIES_MAX)?,
+        ["transactions", word] => {
+            settings.transactions = within(whole(word)?, 1, TRANSACTIONS_MAX)?
+        }
+        ["subdirectories", word] => {
+            settings.subdirectories = within(whole(word)?, 1, SUBDIRECTORIES_MAX)?
+        }
         ["read", word] => settings.read = within(whole(word)?, 1, SIZE_MAX)?,
         ["write", word] => settings.write = within(whole(word)?, 1, SIZE_MAX)?,
-        ["buffering", word] => settings.buffering = one_of(word, &[("true", true), ("false", false)])?,
+        ["buffering", word] => {
+            settings.buffering = one_of(word, &[("true", true), ("false", false)])?
+        }
         ["bias", "read", word] => settings.bias_read = tenths(word)?,
         ["bias", "create", word] => settings.bias_create = tenths(word)?,
         ["report", word] => {
-            settings.style = one_of(word, &[("verbose", Style::Verbose), ("terse", Style::Terse)])?;
+            settings.style = one_of(
+                word,
+                &[("verbose", Style::Verbose), ("terse", Style::Terse)],
+            )?;
         }
         ["location", ref words @ ..] if !words.is_empty() => place(&mut settings.locations, words)?,
         _ => return Err(unknown(words)),
@@ -127,24 +149,35 @@ fn set(settings: &mut Settings, words: &[&str]) -> Result<(), String> {
 }
 
 fn size(settings: &mut Settings, low: &str, high: &str) -> Result<(), String> {
-    let (low, high) = (within(whole(low)?, 1, SIZE_MAX)?, within(whole(high)?, 1, SIZE_MAX)?);
+    let (low, high) = (
+        within(whole(low)?, 1, SIZE_MAX)?,
+        within(whole(high)?, 1, SIZE_MAX)?,
+    );
     if high < low {
-        return Err(format!("found sizes from {low} to {high}; expected the lower bound first"));
+        return Err(format!(
+            "found sizes from {low} to {high}; expected the lower bound first"
+        ));
     }
     (settings.size_low, settings.size_high) = (low, high);
     Ok(())
 }
 
 fn tenths(word: &str) -> Result<Option<u32>, String> {
-    let number = word.parse().map_err(|_| format!("found `{word}`; expected 0 to 10, or -1 for neither"))?;
+    let number = word
+        .parse()
+        .map_err(|_| format!("found `{word}`; expected 0 to 10, or -1 for neither"))?;
     bias(number)
 }
 
 fn one_of<T: Copy>(word: &str, known: &[(&str, T)]) -> Result<T, String> {
-    known.iter().find(|(name, _)| *name == word).map(|(_, value)| *value).ok_or_else(|| {
-        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        format!("found `{word}`; expected {}", names.join(" or "))
-    })
+    known
+        .iter()
+        .find(|(name, _)| *name == word)
+        .map(|(_, value)| *value)
+        .ok_or_else(|| {
+            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            format!("found `{word}`; expected {}", names.join(" or "))
+        })
 }
 
 /// `PATH` alone, `+PATH` besides the others, `-PATH` no longer.
@@ -153,13 +186,16 @@ fn place(locations: &mut Vec<Location>, words: &[&str]) -> Result<(), String> {
     let with = |path: &str| location(&[&[path], rest].concat());
     if let Some(path) = first.strip_prefix('+') {
         if locations.len() == LOCATIONS_MAX {
-            return Err(format!("found one location more; expected at most {LOCATIONS_MAX}"));
+            return Err(format!(
+                "found one location more; expected at most {LOCATIONS_MAX}"
+            ));
         }
         locations.push(with(path)?);
     } else if let Some(path) = first.strip_prefix('-') {
         let gone = location(&[path])?.path;
         let at = locations.iter().position(|one| one.path == gone);
-        locations.remove(at.ok_or_else(|| format!("found `-{path}`; expected one of the locations"))?);
+        locations
+            .remove(at.ok_or_else(|| format!("found `-{path}`; expected one of the locations"))?);
     } else {
         *locations = vec![with(first)?];
     }
@@ -173,9 +209,16 @@ fn unknown(words: &[&str]) -> String {
         [] => String::new(),
     };
     if SETTINGS.contains(&found.as_str()) {
-        return format!("found `set {}`; expected `set {found}` and its value", words.join(" "));
+        return format!(
+            "found `set {}`; expected `set {found}` and its value",
+            words.join(" ")
+        );
     }
-    format!("found `set {found}`{}; expected one of {}", nearest(&found, SETTINGS), SETTINGS.join(", "))
+    format!(
+        "found `set {found}`{}; expected one of {}",
+        nearest(&found, SETTINGS),
+        SETTINGS.join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -197,8 +240,14 @@ mod tests {
             transactions: 15_000,
             subdirectories: 100,
             locations: vec![
-                Location { path: "b/c".into(), weight: 3 },
-                Location { path: "d".into(), weight: 1 },
+                Location {
+                    path: "b/c".into(),
+                    weight: 3,
+                },
+                Location {
+                    path: "d".into(),
+                    weight: 1,
+                },
             ],
             read: 4096,
             write: 8192,
@@ -208,7 +257,10 @@ mod tests {
             seed: 9,
             style: Style::Terse,
         };
-        let second = Settings { number: 5, ..first.clone() };
+        let second = Settings {
+            number: 5,
+            ..first.clone()
+        };
         assert_eq!(configuration.runs, [first, second]);
         assert_eq!(configuration.notes.len(), 3, "{:?}", configuration.notes);
     }
@@ -216,20 +268,47 @@ mod tests {
     #[test]
     fn without_a_run_the_settings_are_run_once_and_that_is_said() {
         let configuration = parse("# only\n\nset size 512\n").unwrap();
-        assert_eq!(configuration.runs, [Settings { size_low: 512, size_high: 512, ..Settings::default() }]);
+        assert_eq!(
+            configuration.runs,
+            [Settings {
+                size_low: 512,
+                size_high: 512,
+                ..Settings::default()
+            }]
+        );
         assert!(configuration.notes[0].contains("no `run`"));
     }
 
     #[test]
     fn what_cannot_be_names_its_line_what_was_found_and_what_was_expected() {
         for (text, found, expected) in [
-            ("run\nsett size 1\n", "line 2: found `sett` (did you mean `set`?)", "expected one of set"),
-            ("set sise 1 2\n", "found `set sise` (did you mean `size`?)", "expected one of"),
-            ("set size 10 5\n", "found sizes from 10 to 5", "lower bound first"),
+            (
+                "run\nsett size 1\n",
+                "line 2: found `sett` (did you mean `set`?)",
+                "expected one of set",
+            ),
+            (
+                "set sise 1 2\n",
+                "found `set sise` (did you mean `size`?)",
+                "expected one of",
+            ),
+            (
+                "set size 10 5\n",
+                "found sizes from 10 to 5",
+                "lower bound first",
+            ),
             ("set size 0\n", "found 0", "1 to 1073741823"),
-            ("set size 1 9999999999\n", "found 9999999999", "1 to 1073741823"),
+            (
+                "set size 1 9999999999\n",
+                "found 9999999999",
+                "1 to 1073741823",
+            ),
             ("set number 0\n", "found 0", "expected 1 to 10000000"),
-            ("set number 20000000\n", "found 20000000", "expected 1 to 10000000"),
+            (
+                "set number 20000000\n",
+                "found 20000000",
+                "expected 1 to 10000000",
+            ),
             ("set number\n", "found `set number`", "and its value"),
             ("set number ten\n", "found `ten`", "a whole number"),
             ("set transactions 0\n", "found 0", "1 to"),
@@ -243,7 +322,10 @@ mod tests {
             ("load other\n", "found `load`", "the other file's lines"),
         ] {
             let error = parse(text).unwrap_err().to_string();
-            assert!(error.contains(found) && error.contains(expected), "{text:?}: {error}");
+            assert!(
+                error.contains(found) && error.contains(expected),
+                "{text:?}: {error}"
+            );
         }
     }
 

@@ -11,7 +11,10 @@ const MEGABYTE: f64 = 1_048_576.0;
 
 /// Figures of the last run, reports of all.
 pub(super) fn of(runs: &[Settings], notes: &[String], instances: &[Instance]) -> Report {
-    let mut report = Report { notes: notes.to_vec(), ..Report::default() };
+    let mut report = Report {
+        notes: notes.to_vec(),
+        ..Report::default()
+    };
     for instance in instances {
         for (settings, outcome) in runs.iter().zip(instance.outcomes()) {
             if instances.len() > 1 {
@@ -31,7 +34,11 @@ pub(super) fn of(runs: &[Settings], notes: &[String], instances: &[Instance]) ->
         .collect();
     report.figures = figures(&latest);
     let sum = |count: fn(&Outcome) -> u32| -> u64 {
-        instances.iter().flat_map(Instance::outcomes).map(|outcome| u64::from(count(outcome))).sum()
+        instances
+            .iter()
+            .flat_map(Instance::outcomes)
+            .map(|outcome| u64::from(count(outcome)))
+            .sum()
     };
     for (count, note) in [
         (
@@ -57,7 +64,9 @@ pub(super) fn of(runs: &[Settings], notes: &[String], instances: &[Instance]) ->
 /// Seconds from one instant to another, as far as the run has come.
 fn seconds(from: Option<Time>, to: Option<Time>, outcome: &Outcome) -> f64 {
     let from = from.unwrap_or(outcome.now);
-    to.unwrap_or(outcome.now).saturating_since(from).as_secs_f64()
+    to.unwrap_or(outcome.now)
+        .saturating_since(from)
+        .as_secs_f64()
 }
 
 fn whole(outcome: &Outcome) -> f64 {
@@ -90,20 +99,35 @@ fn figures(outcomes: &[&Outcome]) -> Vec<(&'static str, f64)> {
             figures.push((name, rates.iter().sum::<f64>() / rates.len() as f64));
         }
     };
-    mean("transactions_per_s", |o| (f64::from(o.transactions), mixed(o)));
+    mean("transactions_per_s", |o| {
+        (f64::from(o.transactions), mixed(o))
+    });
     mean("created_per_s", |o| (f64::from(o.created), whole(o)));
-    mean("created_alone_per_s", |o| (f64::from(o.created_alone), pool(o)));
-    mean("created_mixed_per_s", |o| (f64::from(o.created - o.created_alone), mixed(o)));
+    mean("created_alone_per_s", |o| {
+        (f64::from(o.created_alone), pool(o))
+    });
+    mean("created_mixed_per_s", |o| {
+        (f64::from(o.created - o.created_alone), mixed(o))
+    });
     mean("read_per_s", |o| (f64::from(o.read), mixed(o)));
     mean("appended_per_s", |o| (f64::from(o.appended), mixed(o)));
     mean("deleted_per_s", |o| (f64::from(o.deleted), whole(o)));
-    mean("deleted_alone_per_s", |o| (f64::from(o.deleted_alone), last(o)));
-    mean("deleted_mixed_per_s", |o| (f64::from(o.deleted - o.deleted_alone), mixed(o)));
+    mean("deleted_alone_per_s", |o| {
+        (f64::from(o.deleted_alone), last(o))
+    });
+    mean("deleted_mixed_per_s", |o| {
+        (f64::from(o.deleted - o.deleted_alone), mixed(o))
+    });
     mean("read_mb_per_s", |o| (o.bytes_read as f64 / 1e6, whole(o)));
-    mean("written_mb_per_s", |o| (o.bytes_written as f64 / 1e6, whole(o)));
+    mean("written_mb_per_s", |o| {
+        (o.bytes_written as f64 / 1e6, whole(o))
+    });
     mean("elapsed_s", |o| (whole(o), 1.0));
     mean("transactions_s", |o| (mixed(o), 1.0));
-    let total: f64 = outcomes.iter().map(|o| f64::from(o.transactions) / mixed(o)).sum();
+    let total: f64 = outcomes
+        .iter()
+        .map(|o| f64::from(o.transactions) / mixed(o))
+        .sum();
     if total.is_finite() && total > 0.0 {
         figures.push(("transactions_per_s_total", total));
     }
@@ -145,26 +169,61 @@ struct Times {
 fn verbose(text: &mut String, outcome: &Outcome, times: &Times) {
     let rate = |count: u32, seconds: u64| u64::from(count) / seconds;
     let mut line = |tabs: usize, words: String| _ = writeln!(text, "{}{words}", "\t".repeat(tabs));
-    let counted =
-        |name: &str, count, seconds| format!("{count} {name} ({} per second)", rate(count, seconds));
-    let phase =
-        |name: &str, count, seconds| format!("{name}: {count} files ({} per second)", rate(count, seconds));
+    let counted = |name: &str, count, seconds| {
+        format!("{count} {name} ({} per second)", rate(count, seconds))
+    };
+    let phase = |name: &str, count, seconds| {
+        format!(
+            "{name}: {count} files ({} per second)",
+            rate(count, seconds)
+        )
+    };
     let data = |name: &str, bytes: u64| {
-        format!("{} {name} ({} per second)", scaled(bytes as f64), scaled(bytes as f64 / times.all as f64))
+        format!(
+            "{} {name} ({} per second)",
+            scaled(bytes as f64),
+            scaled(bytes as f64 / times.all as f64)
+        )
     };
     line(0, "Time:".into());
     line(1, format!("{} seconds total", times.all));
     let done = rate(outcome.transactions, times.mixed);
-    line(1, format!("{} seconds of transactions ({done} per second)", times.mixed));
+    line(
+        1,
+        format!(
+            "{} seconds of transactions ({done} per second)",
+            times.mixed
+        ),
+    );
     line(0, "\nFiles:".into());
     line(1, counted("created", outcome.created, times.all));
-    line(2, phase("Creation alone", outcome.created_alone, times.pool));
-    line(2, phase("Mixed with transactions", outcome.created - outcome.created_alone, times.mixed));
+    line(
+        2,
+        phase("Creation alone", outcome.created_alone, times.pool),
+    );
+    line(
+        2,
+        phase(
+            "Mixed with transactions",
+            outcome.created - outcome.created_alone,
+            times.mixed,
+        ),
+    );
     line(1, counted("read", outcome.read, times.mixed));
     line(1, counted("appended", outcome.appended, times.mixed));
     line(1, counted("deleted", outcome.deleted, times.all));
-    line(2, phase("Deletion alone", outcome.deleted_alone, times.last));
-    line(2, phase("Mixed with transactions", outcome.deleted - outcome.deleted_alone, times.mixed));
+    line(
+        2,
+        phase("Deletion alone", outcome.deleted_alone, times.last),
+    );
+    line(
+        2,
+        phase(
+            "Mixed with transactions",
+            outcome.deleted - outcome.deleted_alone,
+            times.mixed,
+        ),
+    );
     line(0, "\nData:".into());
     line(1, data("read", outcome.bytes_read));
     line(1, data("written", outcome.bytes_written));
@@ -188,7 +247,10 @@ fn terse(text: &mut String, outcome: &Outcome, times: &Times) {
         outcome.bytes_read as f64 / times.all as f64,
         outcome.bytes_written as f64 / times.all as f64,
     ];
-    let numbers: Vec<String> = numbers.iter().map(|number| format!("{number:.2}")).collect();
+    let numbers: Vec<String> = numbers
+        .iter()
+        .map(|number| format!("{number:.2}"))
+        .collect();
     _ = writeln!(text, "{} {} {}", times.all, times.mixed, numbers.join(" "));
 }
 

@@ -86,7 +86,9 @@ pub(super) fn bias(found: i64) -> Result<Option<u32>, String> {
     match found {
         -1 => Ok(None),
         0..=10 => Ok(Some(found as u32)),
-        _ => Err(format!("found {found}; expected 0 to 10, or -1 for neither")),
+        _ => Err(format!(
+            "found {found}; expected 0 to 10, or -1 for neither"
+        )),
     }
 }
 
@@ -95,16 +97,30 @@ pub(super) fn location(words: &[&str]) -> Result<Location, String> {
     let (path, weight) = match *words {
         [path] => (path, 1),
         [path, weight] => (path, within(whole(weight)?, 1, WEIGHT_MAX)?),
-        _ => return Err(format!("found {} words; expected a directory, and its weight", words.len())),
+        _ => {
+            return Err(format!(
+                "found {} words; expected a directory, and its weight",
+                words.len()
+            ));
+        }
     };
-    let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    let parts: Vec<&str> = path
+        .split('/')
+        .filter(|part| !matches!(*part, "" | "."))
+        .collect();
     if parts.contains(&"..") {
-        return Err(format!("found `{path}`; expected a directory from the root on, without `..`"));
+        return Err(format!(
+            "found `{path}`; expected a directory from the root on, without `..`"
+        ));
     }
-    Ok(Location { path: parts.join("/"), weight })
+    Ok(Location {
+        path: parts.join("/"),
+        weight,
+    })
 }
 
 /// A whole number.
 pub(super) fn whole(word: &str) -> Result<u64, String> {
-    word.parse().map_err(|_| format!("found `{word}`; expected a whole number"))
+    word.parse()
+        .map_err(|_| format!("found `{word}`; expected a whole number"))
 }

@@ -27,7 +27,12 @@ pub(super) struct Table {
 
 impl Table {
     pub fn new(files: u32) -> Table {
-        Table { files: Vec::new(), entries: files * 2, behind_last: 0, free_from: 0 }
+        Table {
+            files: Vec::new(),
+            entries: files * 2,
+            behind_last: 0,
+            free_from: 0,
+        }
     }
 
     pub fn entries(&self) -> u32 {
@@ -46,7 +51,8 @@ impl Table {
     /// An entry for a new file, if there is one.
     pub fn take(&mut self) -> Option<u32> {
         if self.behind_last == self.entries || self.get(self.behind_last).size > 0 {
-            self.behind_last = (self.free_from..self.entries).find(|&entry| self.get(entry).size == 0)?;
+            self.behind_last =
+                (self.free_from..self.entries).find(|&entry| self.get(entry).size == 0)?;
             self.free_from = self.behind_last + 1;
         }
         let entry = self.behind_last;
@@ -84,14 +90,21 @@ mod tests {
         let (mut plain, mut last) = ([0u32; 100], 0usize);
         let mut draws = Mersenne::new(3);
         for number in 1..5000 {
-            let free =
-                if last < 100 && plain[last] == 0 { Some(last) } else { plain.iter().position(|&n| n == 0) };
+            let free = if last < 100 && plain[last] == 0 {
+                Some(last)
+            } else {
+                plain.iter().position(|&n| n == 0)
+            };
             // As many are created as there is room, then deleted down to a few.
             if draws.below(10) < if number / 500 % 2 == 0 { 7 } else { 3 } {
                 assert_eq!(table.take().map(|entry| entry as usize), free, "{number}");
                 if let Some(free) = free {
                     (plain[free], last) = (number, free + 1);
-                    *table.get_mut(free as u32) = File { number, directory: 0, size: 1 };
+                    *table.get_mut(free as u32) = File {
+                        number,
+                        directory: 0,
+                        size: 1,
+                    };
                 }
             } else if plain.iter().any(|&n| n > 0) {
                 let entry = table.any(&mut draws);

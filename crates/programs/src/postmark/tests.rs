@@ -10,7 +10,11 @@ fn run(value: Value, text: Option<&str>) -> Result<Plain, String> {
 }
 
 fn figure(plain: &Plain, name: &str) -> f64 {
-    let found = plain.report.figures.iter().find(|(known, _)| *known == name);
+    let found = plain
+        .report
+        .figures
+        .iter()
+        .find(|(known, _)| *known == name);
     found.unwrap_or_else(|| panic!("{name}")).1
 }
 
@@ -19,7 +23,10 @@ fn operations(plain: &Plain) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (_, call) in &plain.calls {
         let path = call.split('"').nth(1).unwrap_or_default();
-        let bytes = call.split("bytes: ").nth(1).map(|rest| rest.trim_end_matches(" }"));
+        let bytes = call
+            .split("bytes: ")
+            .nth(1)
+            .map(|rest| rest.trim_end_matches(" }"));
         match call.split(' ').next() {
             Some("Open") if call.contains("append: true") => lines.push(format!("append {path}")),
             Some("Open") if call.contains("create: true") => lines.push(format!("create {path}")),
@@ -35,23 +42,26 @@ fn operations(plain: &Plain) -> Vec<String> {
 
 #[test]
 fn its_calls_are_those_of_postmark_itself() {
-    for (buffering, strace) in
-        [(true, include_str!("strace/buffered.txt")), (false, include_str!("strace/unbuffered.txt"))]
-    {
+    for (buffering, strace) in [
+        (true, include_str!("strace/buffered.txt")),
+        (false, include_str!("strace/unbuffered.txt")),
+    ] {
         let text = format!(
             "set number 15\nset transactions 30\nset size 500 20000\nset subdirectories 3\nset read 6000\n\
              set write 5000\nset seed 7\nset buffering {buffering}\nrun\n"
         );
         let plain = run(json!({ "draws": "file" }), Some(&text)).unwrap();
-        let expected: Vec<&str> = strace.lines().filter(|line| !line.starts_with('#')).collect();
+        let expected: Vec<&str> = strace
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .collect();
         assert_eq!(operations(&plain), expected, "buffering {buffering}");
     }
 }
 
 #[test]
 fn its_report_is_that_of_postmark_itself() {
-    let text =
-        "set number 15\nset transactions 30\nset size 500 20000\nset subdirectories 3\nset seed 7\nrun\n";
+    let text = "set number 15\nset transactions 30\nset size 500 20000\nset subdirectories 3\nset seed 7\nrun\n";
     let plain = run(json!({ "draws": "file" }), Some(text)).unwrap();
     // All within the first second, as on a machine of today.
     assert_eq!(
@@ -71,7 +81,11 @@ fn its_report_is_that_of_postmark_itself() {
 
 #[test]
 fn nothing_is_left_and_bytes_and_transactions_are_what_is_said() {
-    let plain = run(json!({ "number": 100, "transactions": 1000, "subdirectories": 5 }), None).unwrap();
+    let plain = run(
+        json!({ "number": 100, "transactions": 1000, "subdirectories": 5 }),
+        None,
+    )
+    .unwrap();
     assert!(plain.files.is_empty() && plain.directories.is_empty());
     assert_eq!(plain.transactions, 1000);
     // Each call takes 1 µs.
@@ -85,7 +99,8 @@ fn nothing_is_left_and_bytes_and_transactions_are_what_is_said() {
 
 #[test]
 fn instances_have_directories_and_draws_of_their_own_unless_the_file_says_all() {
-    let value = |draws: &str| json!({ "number": 20, "transactions": 40, "instances": 3, "draws": draws });
+    let value =
+        |draws: &str| json!({ "number": 20, "transactions": 40, "instances": 3, "draws": draws });
     let of = |plain: &Plain, process| -> Vec<String> {
         let top = format!("postmark{process}/");
         let own = plain.calls.iter().filter(|call| call.0 == process);
@@ -105,28 +120,50 @@ fn instances_have_directories_and_draws_of_their_own_unless_the_file_says_all() 
 
 #[test]
 fn locations_are_drawn_by_weight() {
-    let text =
-        "set location a 1\nset location +b/c 3\nset number 4000\nset size 1\nset bias create -1\nrun\n";
+    let text = "set location a 1\nset location +b/c 3\nset number 4000\nset size 1\nset bias create -1\nrun\n";
     let plain = run(json!({}), Some(text)).unwrap();
     let created = |path: &str| {
         let path = format!("\"{path}/");
-        plain.calls.iter().filter(|call| call.1.contains("create: true") && call.1.contains(&path)).count()
+        plain
+            .calls
+            .iter()
+            .filter(|call| call.1.contains("create: true") && call.1.contains(&path))
+            .count()
     };
     assert_eq!(created("a") + created("b/c"), 4000);
     assert!((900..1100).contains(&created("a")), "{}", created("a"));
-    assert!(plain.report.notes.iter().any(|note| note.contains("appends drew")), "{:?}", plain.report.notes);
+    assert!(
+        plain
+            .report
+            .notes
+            .iter()
+            .any(|note| note.contains("appends drew")),
+        "{:?}",
+        plain.report.notes
+    );
 }
 
 #[test]
 fn a_pool_that_is_used_up_ends_the_run_and_one_that_is_full_takes_no_more() {
     let value = json!({ "number": 10, "transactions": 1000, "bias_create": 0 });
     let plain = run(value, None).unwrap();
-    assert_eq!((plain.transactions, plain.report.text.as_str()), (10, "out of files!\n"));
-    assert!(plain.report.notes[0].contains("no files left"), "{:?}", plain.report.notes);
+    assert_eq!(
+        (plain.transactions, plain.report.text.as_str()),
+        (10, "out of files!\n")
+    );
+    assert!(
+        plain.report.notes[0].contains("no files left"),
+        "{:?}",
+        plain.report.notes
+    );
     let value = json!({ "number": 10, "transactions": 1000, "bias_create": 10, "bias_read": 10 });
     let plain = run(value, None).unwrap();
     assert_eq!(plain.transactions, 1000);
-    assert!(plain.report.notes[0].starts_with("990 creations"), "{:?}", plain.report.notes);
+    assert!(
+        plain.report.notes[0].starts_with("990 creations"),
+        "{:?}",
+        plain.report.notes
+    );
 }
 
 #[test]
@@ -142,28 +179,61 @@ fn several_runs_go_one_after_another_and_keys_rule_each() {
 fn keys_that_cannot_be_are_named() {
     for (value, key, found) in [
         (json!({ "number": 0 }), "number", "found 0"),
-        (json!({ "size_low": "1MiB" }), "size_low", "found sizes from 1048576 to 10000"),
-        (json!({ "size_high": 100 }), "size_high", "found sizes from 500 to 100"),
-        (json!({ "size_high": "2GiB" }), "size_high", "found 2147483648"),
+        (
+            json!({ "size_low": "1MiB" }),
+            "size_low",
+            "found sizes from 1048576 to 10000",
+        ),
+        (
+            json!({ "size_high": 100 }),
+            "size_high",
+            "found sizes from 500 to 100",
+        ),
+        (
+            json!({ "size_high": "2GiB" }),
+            "size_high",
+            "found 2147483648",
+        ),
         (json!({ "bias_read": 11 }), "bias_read", "found 11"),
         (json!({ "instances": 0 }), "instances", "found 0"),
-        (json!({ "instances": 30, "number": 1_000_000 }), "instances", "at most 10000000 files"),
-        (json!({ "location": ["a/../b"] }), "location", "without `..`"),
+        (
+            json!({ "instances": 30, "number": 1_000_000 }),
+            "instances",
+            "at most 10000000 files",
+        ),
+        (
+            json!({ "location": ["a/../b"] }),
+            "location",
+            "without `..`",
+        ),
         (json!({ "stdio": 0 }), "stdio", "found 0"),
         (json!({ "transactions": 0 }), "transactions", "found 0"),
     ] {
         let error = run(value, None).err().expect(key);
-        assert!(error.contains(&format!("`{key}`")) && error.contains(found), "{key}: {error}");
+        assert!(
+            error.contains(&format!("`{key}`")) && error.contains(found),
+            "{key}: {error}"
+        );
     }
 }
 
 #[test]
 fn a_call_that_fails_ends_it_and_names_the_file() {
-    let entry = REGISTRY.iter().find(|entry| entry.name == "postmark").unwrap();
-    let mut program = Kind::recipe(entry, &keys(json!({})), None).unwrap().program(fullstroke_units::Seed(1));
+    let entry = REGISTRY
+        .iter()
+        .find(|entry| entry.name == "postmark")
+        .unwrap();
+    let mut program = Kind::recipe(entry, &keys(json!({})), None)
+        .unwrap()
+        .program(fullstroke_units::Seed(1));
     let mut events = crate::Events::default();
     let mut turn = |answer: Option<&crate::Answer>| {
-        let turn = crate::Turn { now: fullstroke_units::Time::ZERO, process: 0, answer, events: &mut events };
+        let turn = crate::Turn {
+            now: fullstroke_units::Time::ZERO,
+            process: 0,
+            answer,
+            events: &mut events,
+        };
         format!("{:?}", program.next(turn))
     };
     assert!(turn(None).contains("Open"));
@@ -174,7 +244,10 @@ fn a_call_that_fails_ends_it_and_names_the_file() {
         result: Err(crate::CallError::Device),
     };
     let failed = turn(Some(&answer));
-    assert!(failed.contains("instance 0") && failed.contains("`1`"), "{failed}");
+    assert!(
+        failed.contains("instance 0") && failed.contains("`1`"),
+        "{failed}"
+    );
 }
 
 proptest! {

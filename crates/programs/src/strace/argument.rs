@@ -10,7 +10,9 @@ pub(super) fn next_mark(text: &str, from: usize) -> Option<(usize, u8)> {
     while let Some(&byte) = bytes.get(at) {
         match byte {
             b'"' => at = end_of_string(bytes, at)?,
-            b'/' if bytes.get(at + 1) == Some(&b'*') => at += 2 + text.get(at + 2..)?.find("*/")? + 1,
+            b'/' if bytes.get(at + 1) == Some(&b'*') => {
+                at += 2 + text.get(at + 2..)?.find("*/")? + 1
+            }
             b'<' if names_descriptor(bytes, at) => at = end_of_path(bytes, at)?,
             b'(' | b'[' | b'{' => depth += 1,
             b')' | b']' | b'}' if depth > 0 => depth -= 1,
@@ -45,7 +47,10 @@ fn names_descriptor(bytes: &[u8], at: usize) -> bool {
 fn end_of_path(bytes: &[u8], at: usize) -> Option<usize> {
     let ends = |index: &usize| {
         bytes[*index] == b'>'
-            && matches!(bytes.get(index + 1), None | Some(b',' | b')' | b' ' | b']' | b'}' | b'('))
+            && matches!(
+                bytes.get(index + 1),
+                None | Some(b',' | b')' | b' ' | b']' | b'}' | b'(')
+            )
     };
     (at + 1..bytes.len()).find(ends)
 }
@@ -87,7 +92,10 @@ impl<'t> Arguments<'t> {
         };
         match number {
             "AT_FDCWD" => Some((AT_FDCWD, path)),
-            _ => Some((number.parse().ok().filter(|&number: &i32| number >= 0)?, path)),
+            _ => Some((
+                number.parse().ok().filter(|&number: &i32| number >= 0)?,
+                path,
+            )),
         }
     }
 }
@@ -96,9 +104,14 @@ impl<'t> Arguments<'t> {
 pub(super) const AT_FDCWD: i32 = -100;
 
 pub(super) fn number(text: &str) -> Option<i64> {
-    let text = text.strip_prefix('[').and_then(|text| text.split([']', ' ']).next()).unwrap_or(text);
+    let text = text
+        .strip_prefix('[')
+        .and_then(|text| text.split([']', ' ']).next())
+        .unwrap_or(text);
     if let Some(digits) = text.strip_prefix("0x") {
-        return u64::from_str_radix(digits, 16).ok().map(|value| value as i64);
+        return u64::from_str_radix(digits, 16)
+            .ok()
+            .map(|value| value as i64);
     }
     match text.strip_prefix('0').filter(|digits| !digits.is_empty()) {
         Some(digits) => i64::from_str_radix(digits, 8).ok(),
@@ -108,9 +121,15 @@ pub(super) fn number(text: &str) -> Option<i64> {
 
 /// A quoted string without its escapes. Bytes that are no UTF-8 become `U+FFFD`.
 pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
-    let end = text.starts_with('"').then(|| end_of_string(text.as_bytes(), 0))??;
+    let end = text
+        .starts_with('"')
+        .then(|| end_of_string(text.as_bytes(), 0))??;
     let inner = &text[1..end];
-    Some(if inner.contains('\\') { Cow::Owned(unescaped(inner)) } else { Cow::Borrowed(inner) })
+    Some(if inner.contains('\\') {
+        Cow::Owned(unescaped(inner))
+    } else {
+        Cow::Borrowed(inner)
+    })
 }
 
 fn unescaped(text: &str) -> String {
@@ -137,10 +156,20 @@ fn unescaped(text: &str) -> String {
 }
 
 /// Up to `most` digits behind `first`.
-fn digits(bytes: &mut std::iter::Peekable<std::str::Bytes<'_>>, first: u8, radix: u32, most: usize) -> u8 {
+fn digits(
+    bytes: &mut std::iter::Peekable<std::str::Bytes<'_>>,
+    first: u8,
+    radix: u32,
+    most: usize,
+) -> u8 {
     let mut value = u32::from(first);
     for _ in 0..most {
-        let Some(digit) = bytes.peek().and_then(|byte| char::from(*byte).to_digit(radix)) else { break };
+        let Some(digit) = bytes
+            .peek()
+            .and_then(|byte| char::from(*byte).to_digit(radix))
+        else {
+            break;
+        };
         bytes.next();
         value = value * radix + digit;
     }
@@ -149,7 +178,9 @@ fn digits(bytes: &mut std::iter::Peekable<std::str::Bytes<'_>>, first: u8, radix
 
 /// Whether `flags`, joined by `|`, has `flag`.
 pub(super) fn has(flags: &str, flag: &str) -> bool {
-    flags.split(['|', '{', '}', ',', '=', ' ']).any(|one| one == flag)
+    flags
+        .split(['|', '{', '}', ',', '=', ' '])
+        .any(|one| one == flag)
 }
 
 /// The number behind `name=` in a structure.
@@ -166,8 +197,7 @@ mod tests {
 
     #[test]
     fn arguments_stand_at_their_places() {
-        let text =
-            "AT_FDCWD</tmp/x, y>, \"a, \\\"b\\\"\\n\\101\"..., {st_mode=S_IFREG|0644, st_size=42, ...}, 0x10";
+        let text = "AT_FDCWD</tmp/x, y>, \"a, \\\"b\\\"\\n\\101\"..., {st_mode=S_IFREG|0644, st_size=42, ...}, 0x10";
         let arguments = Arguments(text);
         assert_eq!(arguments.descriptor(0), Some((AT_FDCWD, Some("/tmp/x, y"))));
         assert_eq!(arguments.string(1).unwrap(), "a, \"b\"\nA");

@@ -46,7 +46,12 @@ struct At<'t> {
 impl Recorder {
     /// What a call that is no fork comes to.
     pub fn carry_out(&mut self, process: ProcessId, begin: Begin, call: &Ended<'_>) -> Outcome {
-        let at = At { process, begin, arguments: Arguments(call.arguments), end: End::of(call) };
+        let at = At {
+            process,
+            begin,
+            arguments: Arguments(call.arguments),
+            end: End::of(call),
+        };
         let done = match call.name {
             "open" => self.open_call(at, None, 0, Some(1)),
             "creat" => self.open_call(at, None, 0, None),
@@ -75,9 +80,8 @@ impl Recorder {
             "stat" | "stat64" | "lstat" | "lstat64" | "access" | "readlink" | "execve" => {
                 self.stat(at, call.name, None, 0)
             }
-            "newfstatat" | "fstatat64" | "statx" | "faccessat" | "faccessat2" | "readlinkat" | "execveat" => {
-                self.stat(at, call.name, Some(0), 1)
-            }
+            "newfstatat" | "fstatat64" | "statx" | "faccessat" | "faccessat2" | "readlinkat"
+            | "execveat" => self.stat(at, call.name, Some(0), 1),
             "fstat" | "fstat64" => self.known_length(at),
             "getdents" | "getdents64" => self.list(at),
             "mmap" | "mmap2" => self.map(at),
@@ -102,7 +106,11 @@ impl Recorder {
         place: usize,
     ) -> Result<PathId, Option<Outcome>> {
         let text = at.arguments.string(place).ok_or(None)?;
-        let base = if text.starts_with('/') { String::new() } else { self.base(at, directory)? };
+        let base = if text.starts_with('/') {
+            String::new()
+        } else {
+            self.base(at, directory)?
+        };
         match joined(&base, &text).filter(|path| self.inside(path)) {
             Some(path) => Ok(self.files.path(&path)),
             None => {
@@ -132,8 +140,13 @@ impl Recorder {
                 Ok(self.files.text(directory).to_owned())
             }
             Some(descriptor) => {
-                let open = self.descriptor(at.process, descriptor).ok_or(Some(Outcome::Noted))?;
-                let name = self.files.name(self.opens[open as usize].file).ok_or(None)?;
+                let open = self
+                    .descriptor(at.process, descriptor)
+                    .ok_or(Some(Outcome::Noted))?;
+                let name = self
+                    .files
+                    .name(self.opens[open as usize].file)
+                    .ok_or(None)?;
                 Ok(self.files.text(name).to_owned())
             }
         }
@@ -141,7 +154,10 @@ impl Recorder {
 
     /// The open file of an argument; `None` if it is none.
     fn opened(&mut self, at: At<'_>, place: usize) -> Option<u32> {
-        let descriptor = at.arguments.descriptor(place).filter(|(number, _)| *number != AT_FDCWD)?;
+        let descriptor = at
+            .arguments
+            .descriptor(place)
+            .filter(|(number, _)| *number != AT_FDCWD)?;
         self.descriptor(at.process, descriptor)
     }
 
@@ -173,11 +189,23 @@ impl Recorder {
         let End::Good(number) = at.end else {
             let exclusive = at.end == End::Taken && how.exclusive;
             return (at.end == End::Missing || exclusive).then(|| {
-                let how = How { create: exclusive, exclusive, ..How::READ };
+                let how = How {
+                    create: exclusive,
+                    exclusive,
+                    ..How::READ
+                };
                 if exclusive {
                     self.files.there(path);
                 }
-                self.missed(at, path, Step::Open { path, fd: FAILED, flags: Flags::new(how) })
+                self.missed(
+                    at,
+                    path,
+                    Step::Open {
+                        path,
+                        fd: FAILED,
+                        flags: Flags::new(how),
+                    },
+                )
             });
         };
         let number = i32::try_from(number).ok()?;
@@ -195,8 +223,18 @@ impl Recorder {
             (false, false) => &[Touch::Uses(path)],
         };
         let open = self.open(at.process, file, how);
-        let (played, how) = (self.files.played(path), How { create: how.create || made, ..how });
-        let step = Step::Open { path: played, fd: open + 1, flags: Flags::new(how) };
+        let (played, how) = (
+            self.files.played(path),
+            How {
+                create: how.create || made,
+                ..how
+            },
+        );
+        let step = Step::Open {
+            path: played,
+            fd: open + 1,
+            flags: Flags::new(how),
+        };
         let outcome = self.play(at.process, at.begin, step, false, touches);
         self.enter(at.process, number, open, has(flags, "O_CLOEXEC"));
         Some(outcome)
@@ -208,7 +246,11 @@ impl Recorder {
         let path = self.files.path(text.trim_start_matches('/'));
         let file = self.files.made(path, false);
         let open = self.open(at.process, file, how);
-        let step = Step::Open { path, fd: open + 1, flags: Flags::new(How::CREATE) };
+        let step = Step::Open {
+            path,
+            fd: open + 1,
+            flags: Flags::new(How::CREATE),
+        };
         self.play(at.process, at.begin, step, false, &[Touch::Uses(directory)]);
         self.enter(at.process, number, open, true);
         self.files.removed(path);
@@ -218,14 +260,19 @@ impl Recorder {
     fn close_call(&mut self, at: At<'_>) -> Option<Outcome> {
         let (number, _) = at.arguments.descriptor(0)?;
         // What was no file is closed too.
-        Some(if self.close(at.process, number) { Outcome::Played } else { Outcome::Noted })
+        Some(if self.close(at.process, number) {
+            Outcome::Played
+        } else {
+            Outcome::Noted
+        })
     }
 
     /// Where a transfer of `done` bytes lies: at an argument, or at the position, which
     /// goes on.
     fn transferred(&mut self, at: At<'_>, open: u32, offset: Option<usize>, done: u64) -> u64 {
-        let said =
-            offset.and_then(|place| at.arguments.number(place)).and_then(|from| u64::try_from(from).ok());
+        let said = offset
+            .and_then(|place| at.arguments.number(place))
+            .and_then(|from| u64::try_from(from).ok());
         let one = &mut self.opens[open as usize];
         match said {
             Some(from) => from,
@@ -239,7 +286,9 @@ impl Recorder {
 
     fn read(&mut self, at: At<'_>, place: usize, offset: Option<usize>) -> Option<Outcome> {
         let End::Good(done) = at.end else { return None };
-        let Some(open) = self.opened(at, place) else { return Some(Outcome::Noted) };
+        let Some(open) = self.opened(at, place) else {
+            return Some(Outcome::Noted);
+        };
         let from = self.transferred(at, open, offset, done);
         let file = self.file(open);
         if done > 0 {
@@ -249,16 +298,29 @@ impl Recorder {
             return None;
         }
         // A vector's length is not known; what was asked for ends with the file.
-        let asked = at.arguments.number(2).and_then(|asked| u64::try_from(asked).ok());
+        let asked = at
+            .arguments
+            .number(2)
+            .and_then(|asked| u64::try_from(asked).ok());
         let vector = at.arguments.get(1).starts_with('[');
-        let bytes = if vector { done } else { asked.unwrap_or(done).max(done).min(ONCE_MAX) };
-        let step = Step::Read { fd: open + 1, at: from, bytes };
+        let bytes = if vector {
+            done
+        } else {
+            asked.unwrap_or(done).max(done).min(ONCE_MAX)
+        };
+        let step = Step::Read {
+            fd: open + 1,
+            at: from,
+            bytes,
+        };
         Some(self.play(at.process, at.begin, step, false, &[Touch::Reads(file)]))
     }
 
     fn write(&mut self, at: At<'_>, place: usize, offset: Option<usize>) -> Option<Outcome> {
         let End::Good(done) = at.end else { return None };
-        let Some(open) = self.opened(at, place) else { return Some(Outcome::Noted) };
+        let Some(open) = self.opened(at, place) else {
+            return Some(Outcome::Noted);
+        };
         Some(self.written(at, open, offset, done))
     }
 
@@ -269,9 +331,19 @@ impl Recorder {
             return Outcome::Skipped;
         }
         let (step, end) = if self.opens[open as usize].how.append {
-            (Step::Append { fd, bytes: done }, self.files.length(file).saturating_add(done))
+            (
+                Step::Append { fd, bytes: done },
+                self.files.length(file).saturating_add(done),
+            )
         } else {
-            (Step::Write { fd, at: from, bytes: done }, from.saturating_add(done))
+            (
+                Step::Write {
+                    fd,
+                    at: from,
+                    bytes: done,
+                },
+                from.saturating_add(done),
+            )
         };
         self.files.written(file, end);
         if self.opens[open as usize].how.append {
@@ -294,7 +366,11 @@ impl Recorder {
                 self.files.reaches(file, first.saturating_add(done));
             }
             if self.at_hand(at.process, at.begin, open) {
-                let step = Step::Read { fd: open + 1, at: first, bytes: done };
+                let step = Step::Read {
+                    fd: open + 1,
+                    at: first,
+                    bytes: done,
+                };
                 self.play(at.process, at.begin, step, false, &[Touch::Reads(file)]);
             }
         }
@@ -306,7 +382,9 @@ impl Recorder {
 
     fn seek(&mut self, at: At<'_>) -> Option<Outcome> {
         let End::Good(to) = at.end else { return None };
-        let Some(open) = self.opened(at, 0) else { return Some(Outcome::Noted) };
+        let Some(open) = self.opened(at, 0) else {
+            return Some(Outcome::Noted);
+        };
         self.opens[open as usize].position = to;
         if at.arguments.get(2) == "SEEK_END" {
             let beyond = at.arguments.number(1).unwrap_or(0);
@@ -320,9 +398,18 @@ impl Recorder {
 
     fn fsync(&mut self, at: At<'_>) -> Option<Outcome> {
         let End::Good(_) = at.end else { return None };
-        let Some(open) = self.opened(at, 0) else { return Some(Outcome::Noted) };
-        self.at_hand(at.process, at.begin, open)
-            .then(|| self.play(at.process, at.begin, Step::Fsync { fd: open + 1 }, false, &[]))
+        let Some(open) = self.opened(at, 0) else {
+            return Some(Outcome::Noted);
+        };
+        self.at_hand(at.process, at.begin, open).then(|| {
+            self.play(
+                at.process,
+                at.begin,
+                Step::Fsync { fd: open + 1 },
+                false,
+                &[],
+            )
+        })
     }
 
     fn truncate(&mut self, at: At<'_>) -> Option<Outcome> {
@@ -335,7 +422,10 @@ impl Recorder {
             End::Good(_) => {
                 let file = self.files.there(path);
                 self.files.resized(file, bytes);
-                let step = Step::Truncate { path: self.files.played(path), bytes };
+                let step = Step::Truncate {
+                    path: self.files.played(path),
+                    bytes,
+                };
                 let touches = [Touch::Uses(path), Touch::Writes(file)];
                 Some(self.play(at.process, at.begin, step, false, &touches))
             }
@@ -347,24 +437,37 @@ impl Recorder {
     fn resize(&mut self, at: At<'_>) -> Option<Outcome> {
         let End::Good(_) = at.end else { return None };
         let bytes = u64::try_from(at.arguments.number(1)?).ok()?;
-        let Some(open) = self.opened(at, 0) else { return Some(Outcome::Noted) };
+        let Some(open) = self.opened(at, 0) else {
+            return Some(Outcome::Noted);
+        };
         self.resized(at, open, bytes)
     }
 
     fn resized(&mut self, at: At<'_>, open: u32, bytes: u64) -> Option<Outcome> {
         let file = self.file(open);
         self.files.resized(file, bytes);
-        let step = Step::Resize { fd: open + 1, bytes };
+        let step = Step::Resize {
+            fd: open + 1,
+            bytes,
+        };
         self.at_hand(at.process, at.begin, open)
             .then(|| self.play(at.process, at.begin, step, false, &[Touch::Writes(file)]))
     }
 
     /// An allocation that lengthens the file does that here.
     fn allocate(&mut self, at: At<'_>) -> Option<Outcome> {
-        let (End::Good(_), "0") = (at.end, at.arguments.get(1)) else { return None };
-        let part = |place| at.arguments.number(place).and_then(|bytes| u64::try_from(bytes).ok());
+        let (End::Good(_), "0") = (at.end, at.arguments.get(1)) else {
+            return None;
+        };
+        let part = |place| {
+            at.arguments
+                .number(place)
+                .and_then(|bytes| u64::try_from(bytes).ok())
+        };
         let end = part(2)?.checked_add(part(3)?)?;
-        let Some(open) = self.opened(at, 0) else { return Some(Outcome::Noted) };
+        let Some(open) = self.opened(at, 0) else {
+            return Some(Outcome::Noted);
+        };
         self.counts.allocated += 1;
         if end <= self.files.length(self.file(open)) {
             return Some(Outcome::Noted);
@@ -372,7 +475,12 @@ impl Recorder {
         self.resized(at, open, end)
     }
 
-    fn make_directory(&mut self, at: At<'_>, directory: Option<usize>, place: usize) -> Option<Outcome> {
+    fn make_directory(
+        &mut self,
+        at: At<'_>,
+        directory: Option<usize>,
+        place: usize,
+    ) -> Option<Outcome> {
         let path = match self.path(at, directory, place) {
             Ok(path) => path,
             Err(outcome) => return outcome,
@@ -400,7 +508,9 @@ impl Recorder {
         };
         match at.end {
             End::Good(_) => {
-                let Some(step) = self.files.removed(path) else { return Some(Outcome::Noted) };
+                let Some(step) = self.files.removed(path) else {
+                    return Some(Outcome::Noted);
+                };
                 Some(self.play(at.process, at.begin, step, false, &changes(step)))
             }
             End::Missing => Some(self.missed(at, path, Step::Remove { path })),
@@ -448,11 +558,23 @@ impl Recorder {
         };
         self.files.linked(from, to);
         self.counts.linked += 1;
-        self.play(at.process, at.begin, Step::Nothing, false, &[Touch::Uses(from), Touch::Changes(to)]);
+        self.play(
+            at.process,
+            at.begin,
+            Step::Nothing,
+            false,
+            &[Touch::Uses(from), Touch::Changes(to)],
+        );
         None
     }
 
-    fn stat(&mut self, at: At<'_>, name: &str, directory: Option<usize>, place: usize) -> Option<Outcome> {
+    fn stat(
+        &mut self,
+        at: At<'_>,
+        name: &str,
+        directory: Option<usize>,
+        place: usize,
+    ) -> Option<Outcome> {
         if at.arguments.get(place) == "\"\"" {
             return self.known_length(at);
         }
@@ -473,7 +595,9 @@ impl Recorder {
             End::Failed if name.starts_with("readlink") => _ = self.files.there(path),
             End::Taken | End::Failed => return None,
         }
-        let step = Step::Stat { path: self.files.played(path) };
+        let step = Step::Stat {
+            path: self.files.played(path),
+        };
         let outcome = self.play(at.process, at.begin, step, false, &[Touch::Uses(path)]);
         if executes {
             self.executed(at.process);
@@ -483,7 +607,11 @@ impl Recorder {
 
     /// What `struct stat` says.
     fn learn(&mut self, file: FileId, arguments: Arguments<'_>) {
-        let Some(from) = arguments.0.find("{st").filter(|_| arguments.0.contains("_mode=S_IF")) else {
+        let Some(from) = arguments
+            .0
+            .find("{st")
+            .filter(|_| arguments.0.contains("_mode=S_IF"))
+        else {
             return;
         };
         let text = &arguments.0[from..];
@@ -500,16 +628,25 @@ impl Recorder {
     /// Another program has other memory, and not the descriptors that are closed for it.
     fn executed(&mut self, process: ProcessId) {
         let entries = &self.table(process).entries;
-        let numbers: Vec<i32> =
-            entries.iter().filter(|(_, entry)| entry.closes_on_exec).map(|(&number, _)| number).collect();
-        numbers.into_iter().for_each(|number| _ = self.close(process, number));
+        let numbers: Vec<i32> = entries
+            .iter()
+            .filter(|(_, entry)| entry.closes_on_exec)
+            .map(|(&number, _)| number)
+            .collect();
+        numbers
+            .into_iter()
+            .for_each(|number| _ = self.close(process, number));
     }
 
     /// `fstat(2)`: no disk is asked.
     fn known_length(&mut self, at: At<'_>) -> Option<Outcome> {
         let End::Good(_) = at.end else { return None };
         let (number, _) = at.arguments.descriptor(0)?;
-        let open = self.table(at.process).entries.get(&number).map(|entry| entry.open);
+        let open = self
+            .table(at.process)
+            .entries
+            .get(&number)
+            .map(|entry| entry.open);
         if let Some(open) = open {
             let file = self.file(open);
             self.learn(file, at.arguments);
@@ -520,13 +657,21 @@ impl Recorder {
     /// The first of several calls asks for all that there is.
     fn list(&mut self, at: At<'_>) -> Option<Outcome> {
         let End::Good(_) = at.end else { return None };
-        let Some(open) = self.opened(at, 0) else { return Some(Outcome::Noted) };
+        let Some(open) = self.opened(at, 0) else {
+            return Some(Outcome::Noted);
+        };
         let file = self.file(open);
         self.files.is_directory(file);
         let again = std::mem::replace(&mut self.opens[open as usize].position, 1) > 0;
         let path = self.files.name(file).filter(|_| !again);
         Some(path.map_or(Outcome::Noted, |path| {
-            self.play(at.process, at.begin, Step::List { path }, false, &[Touch::Uses(path)])
+            self.play(
+                at.process,
+                at.begin,
+                Step::List { path },
+                false,
+                &[Touch::Uses(path)],
+            )
         }))
     }
 
@@ -534,7 +679,11 @@ impl Recorder {
         let (number, _) = at.arguments.descriptor(4)?;
         self.table(at.process).entries.get(&number)?;
         self.counts.mapped.0 += 1;
-        let bytes = at.arguments.number(1).and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
+        let bytes = at
+            .arguments
+            .number(1)
+            .and_then(|bytes| u64::try_from(bytes).ok())
+            .unwrap_or(0);
         self.counts.mapped.1 = self.counts.mapped.1.saturating_add(bytes);
         Some(Outcome::Noted)
     }
@@ -549,7 +698,9 @@ impl Recorder {
                 let file = self.files.there(path);
                 self.files.is_directory(file);
                 self.table(at.process).directory = path;
-                let step = Step::Stat { path: self.files.played(path) };
+                let step = Step::Stat {
+                    path: self.files.played(path),
+                };
                 Some(self.play(at.process, at.begin, step, false, &[Touch::Uses(path)]))
             }
             End::Missing => Some(self.missed(at, path, Step::Stat { path })),
@@ -559,7 +710,10 @@ impl Recorder {
 
     fn change_to_open(&mut self, at: At<'_>) -> Option<Outcome> {
         let End::Good(_) = at.end else { return None };
-        if let Some(path) = self.opened(at, 0).and_then(|open| self.files.name(self.file(open))) {
+        if let Some(path) = self
+            .opened(at, 0)
+            .and_then(|open| self.files.name(self.file(open)))
+        {
             self.table(at.process).directory = path;
         }
         Some(Outcome::Noted)
@@ -569,7 +723,11 @@ impl Recorder {
         let End::Good(new) = at.end else { return None };
         let new = i32::try_from(new).ok()?;
         let (old, _) = at.arguments.descriptor(0)?;
-        let open = self.table(at.process).entries.get(&old).map(|entry| entry.open);
+        let open = self
+            .table(at.process)
+            .entries
+            .get(&old)
+            .map(|entry| entry.open);
         match open {
             _ if old == new => {}
             Some(open) => self.enter(at.process, new, open, closes_on_exec),
@@ -587,7 +745,9 @@ impl Recorder {
                 let (number, _) = at.arguments.descriptor(0)?;
                 let closes = has(at.arguments.get(2), "FD_CLOEXEC");
                 let entry = self.table(at.process).entries.get_mut(&number);
-                entry.into_iter().for_each(|entry| entry.closes_on_exec = closes);
+                entry
+                    .into_iter()
+                    .for_each(|entry| entry.closes_on_exec = closes);
                 Some(Outcome::Noted)
             }
             _ => None,
@@ -600,7 +760,8 @@ impl Recorder {
             number(digits.split([',', '}']).next()?)
         };
         let pid = value.filter(|&pid| pid > 0).or_else(told)?;
-        self.waited_for(at.process, u32::try_from(pid).ok()?).then_some(Outcome::Waited)
+        self.waited_for(at.process, u32::try_from(pid).ok()?)
+            .then_some(Outcome::Waited)
     }
 }
 

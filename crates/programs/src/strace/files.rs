@@ -74,9 +74,19 @@ pub(super) fn joined(base: &str, path: &str) -> Option<String> {
 impl Files {
     pub fn new() -> Files {
         let root: Arc<str> = Arc::from("");
-        let mut files = Files { ids: HashMap::new(), names: Vec::new(), files: Vec::new(), appeared: 0 };
+        let mut files = Files {
+            ids: HashMap::new(),
+            names: Vec::new(),
+            files: Vec::new(),
+            appeared: 0,
+        };
         files.ids.insert(root.clone(), ROOT);
-        files.names.push(Name { text: root, parent: ROOT, children: Vec::new(), state: State::Unknown });
+        files.names.push(Name {
+            text: root,
+            parent: ROOT,
+            children: Vec::new(),
+            state: State::Unknown,
+        });
         files.insert(ROOT, None, true);
         files
     }
@@ -89,12 +99,20 @@ impl Files {
         // From the root on, as each needs its parent.
         let (mut parent, mut end) = (ROOT, 0);
         loop {
-            end = text[end..].find('/').map_or(text.len(), |length| end + length);
+            end = text[end..]
+                .find('/')
+                .map_or(text.len(), |length| end + length);
             let known = self.ids.get(&text[..end]).copied();
             parent = known.unwrap_or_else(|| {
-                let (id, text): (_, Arc<str>) = (self.names.len() as PathId, Arc::from(&text[..end]));
+                let (id, text): (_, Arc<str>) =
+                    (self.names.len() as PathId, Arc::from(&text[..end]));
                 self.ids.insert(text.clone(), id);
-                self.names.push(Name { text, parent, children: Vec::new(), state: State::Unknown });
+                self.names.push(Name {
+                    text,
+                    parent,
+                    children: Vec::new(),
+                    state: State::Unknown,
+                });
                 self.names[parent as usize].children.push(id);
                 id
             });
@@ -166,7 +184,9 @@ impl Files {
     /// What it was called before the recording: its directory may have been renamed.
     fn origin(&mut self, path: PathId) -> Option<PathId> {
         let parent = self.parent(path);
-        let State::There(directory) = self.names[parent as usize].state else { return None };
+        let State::There(directory) = self.names[parent as usize].state else {
+            return None;
+        };
         if parent == ROOT {
             return Some(path);
         }
@@ -243,7 +263,10 @@ impl Files {
         file.perhaps_new &= !file.fresh && file.length > 0;
         let at = file.names.iter().position(|&name| name == path)?;
         file.names.remove(at);
-        let next = file.names.first().map_or(Step::Remove { path }, |&to| Step::Rename { from: path, to });
+        let next = file
+            .names
+            .first()
+            .map_or(Step::Remove { path }, |&to| Step::Rename { from: path, to });
         (at == 0).then_some(next)
     }
 
@@ -260,13 +283,19 @@ impl Files {
         self.names[to as usize].state = State::There(file);
         let one = &mut self.files[file as usize];
         let first = one.names.first() == Some(&from);
-        one.names.iter_mut().filter(|name| **name == from).for_each(|name| *name = to);
+        one.names
+            .iter_mut()
+            .filter(|name| **name == from)
+            .for_each(|name| *name = to);
         if one.directory {
             self.moved(from, to);
         }
         // What is replaced has to go only if nothing comes in its place.
         let makes_room = replaced.filter(|step| !first || matches!(step, Step::Rename { .. }));
-        makes_room.into_iter().chain(first.then_some(Step::Rename { from, to })).collect()
+        makes_room
+            .into_iter()
+            .chain(first.then_some(Step::Rename { from, to }))
+            .collect()
     }
 
     /// What was in a directory is in another.
@@ -276,13 +305,18 @@ impl Files {
             for path in self.names[from as usize].children.clone() {
                 let text = self.text(path);
                 let name = text.rsplit_once('/').map_or(text, |(_, name)| name);
-                let Some(text) = joined(&to, name) else { continue };
+                let Some(text) = joined(&to, name) else {
+                    continue;
+                };
                 if let State::There(file) = self.names[path as usize].state {
                     let new = self.path(&text);
                     self.names[path as usize].state = State::Gone;
                     self.names[new as usize].state = State::There(file);
                     let names = &mut self.files[file as usize].names;
-                    names.iter_mut().filter(|name| **name == path).for_each(|name| *name = new);
+                    names
+                        .iter_mut()
+                        .filter(|name| **name == path)
+                        .for_each(|name| *name = new);
                 }
                 directories.push((path, text));
             }
@@ -326,12 +360,17 @@ impl Files {
     /// What was there before.
     pub fn laid(&self) -> Vec<Laid> {
         let mut parents = vec![false; self.names.len()];
-        self.names.iter().for_each(|name| parents[name.parent as usize] = true);
+        self.names
+            .iter()
+            .for_each(|name| parents[name.parent as usize] = true);
         let laid = |file: &File| {
             let origin = file.origin.filter(|_| !file.perhaps_new)?;
             let directory = file.directory || parents[origin as usize];
             let bytes = (!directory).then_some(Bytes(file.initial));
-            Some(Laid { path: self.text(origin).to_owned(), bytes })
+            Some(Laid {
+                path: self.text(origin).to_owned(),
+                bytes,
+            })
         };
         self.files.iter().filter_map(laid).collect()
     }
@@ -356,9 +395,16 @@ mod tests {
         files.reaches(file, 10);
         files.written(file, 4096);
         files.missing(gone);
-        let laid: Vec<_> =
-            files.laid().into_iter().map(|laid| (laid.path, laid.bytes.map(|bytes| bytes.0))).collect();
-        let expected = [("home", None), ("home/old", Some(832)), ("home/log", Some(10))];
+        let laid: Vec<_> = files
+            .laid()
+            .into_iter()
+            .map(|laid| (laid.path, laid.bytes.map(|bytes| bytes.0)))
+            .collect();
+        let expected = [
+            ("home", None),
+            ("home/old", Some(832)),
+            ("home/log", Some(10)),
+        ];
         assert_eq!(laid, expected.map(|(path, bytes)| (path.to_owned(), bytes)));
     }
 
@@ -381,7 +427,13 @@ mod tests {
         files.opened(temporary, true, true);
         files.linked(temporary, name);
         assert_eq!(files.played(name), temporary);
-        assert_eq!(files.removed(temporary), Some(Step::Rename { from: temporary, to: name }));
+        assert_eq!(
+            files.removed(temporary),
+            Some(Step::Rename {
+                from: temporary,
+                to: name
+            })
+        );
         assert_eq!(files.played(name), name);
         assert_eq!(files.removed(name), Some(Step::Remove { path: name }));
     }
@@ -400,7 +452,16 @@ mod tests {
         assert_eq!(files.renamed(third, other), [Step::Remove { path: other }]);
         let to = second;
         files.opened(to, true, true);
-        let moves = [Step::Rename { from: first, to: other }, Step::Rename { from: to, to: first }];
+        let moves = [
+            Step::Rename {
+                from: first,
+                to: other,
+            },
+            Step::Rename {
+                from: to,
+                to: first,
+            },
+        ];
         assert_eq!(files.renamed(to, first), moves);
         assert_eq!(files.removed(other), Some(Step::Remove { path: other }));
     }

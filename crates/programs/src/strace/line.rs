@@ -65,13 +65,22 @@ pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, String> {
     }
     let (pid, text) = process(text)?;
     let (at, of_day, text) = time(text)?;
-    Ok(Some(Line { pid, at, of_day, event: event(text)? }))
+    Ok(Some(Line {
+        pid,
+        at,
+        of_day,
+        event: event(text)?,
+    }))
 }
 
 /// `[pid  8028] ` or `8028  ` before the time.
 fn process(text: &str) -> Result<(Option<u32>, &str), String> {
     let number = |digits: &str| {
-        digits.trim().parse().map(Some).map_err(|_| format!("found `{}`; expected a pid", excerpt(digits)))
+        digits
+            .trim()
+            .parse()
+            .map(Some)
+            .map_err(|_| format!("found `{}`; expected a pid", excerpt(digits)))
     };
     if let Some(rest) = text.strip_prefix("[pid ") {
         let (digits, rest) = rest.split_once(']').ok_or("found `[pid` without `]`")?;
@@ -79,7 +88,9 @@ fn process(text: &str) -> Result<(Option<u32>, &str), String> {
     }
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     match text.as_bytes().get(digits) {
-        Some(b' ' | b'\t') if digits > 0 => Ok((number(&text[..digits])?, text[digits..].trim_start())),
+        Some(b' ' | b'\t') if digits > 0 => {
+            Ok((number(&text[..digits])?, text[digits..].trim_start()))
+        }
         _ => Ok((None, text)),
     }
 }
@@ -96,11 +107,16 @@ fn time(text: &str) -> Result<(u64, bool, &str), String> {
     let nanos = nanoseconds(fraction).ok_or_else(wanted)?;
     let mut rest = rest.trim_start();
     // `-r` beside `-ttt`.
-    if let Some((_, behind)) = rest.strip_prefix("(+").and_then(|rest| rest.split_once(')')) {
+    if let Some((_, behind)) = rest
+        .strip_prefix("(+")
+        .and_then(|rest| rest.split_once(')'))
+    {
         rest = behind.trim_start();
     }
     if whole.contains(':') {
-        let mut parts = whole.split(':').map(|part| part.parse::<u64>().ok().filter(|&part| part < 100));
+        let mut parts = whole
+            .split(':')
+            .map(|part| part.parse::<u64>().ok().filter(|&part| part < 100));
         let mut part = || parts.next().flatten().ok_or_else(wanted);
         let seconds = (part()? * 60 + part()?) * 60 + part()?;
         return Ok((seconds * 1_000_000_000 + nanos, true, rest));
@@ -136,7 +152,11 @@ fn event(text: &str) -> Result<Event<'_>, String> {
         return Ok(if over { Event::Exit } else { Event::Nothing });
     }
     if let Some(rest) = text.strip_prefix("--- ") {
-        return Ok(if rest.starts_with("SIGCHLD ") { child(rest) } else { Event::Nothing });
+        return Ok(if rest.starts_with("SIGCHLD ") {
+            child(rest)
+        } else {
+            Event::Nothing
+        });
     }
     if let Some(rest) = text.strip_prefix("<... ") {
         let (name, rest) = rest
@@ -147,9 +167,15 @@ fn event(text: &str) -> Result<Event<'_>, String> {
         }
         return Ok(Event::Resumed { name, rest });
     }
-    let name = text.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
+    let name = text
+        .bytes()
+        .take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+        .count();
     if name == 0 || text.as_bytes().get(name) != Some(&b'(') {
-        return Err(format!("found `{}`; expected a call, `NAME(...) = ...`", excerpt(text)));
+        return Err(format!(
+            "found `{}`; expected a call, `NAME(...) = ...`",
+            excerpt(text)
+        ));
     }
     let (name, rest) = (&text[..name], &text[name + 1..]);
     for mark in ["<unfinished ...>", "<detached ...>"] {
@@ -179,19 +205,33 @@ pub(super) fn ended<'t>(name: &'t str, text: &'t str) -> Result<Ended<'t>, Strin
         match next_mark(text, at) {
             Some((index, b')')) => break index,
             Some((index, _)) => at = index + 1,
-            None => return Err(format!("found no `)` behind `{name}(`; the line is cut off")),
+            None => {
+                return Err(format!(
+                    "found no `)` behind `{name}(`; the line is cut off"
+                ));
+            }
         }
     };
     let arguments = &text[..close];
     let result = text[close + 1..].trim();
-    let result = result
-        .strip_prefix('=')
-        .map(str::trim)
-        .ok_or_else(|| format!("found `{}` behind `{name}(...)`; expected `= RESULT`", excerpt(result)))?;
+    let result = result.strip_prefix('=').map(str::trim).ok_or_else(|| {
+        format!(
+            "found `{}` behind `{name}(...)`; expected `= RESULT`",
+            excerpt(result)
+        )
+    })?;
     let (result, took) = duration(result);
-    let (value, rest) = value(result)
-        .ok_or_else(|| format!("found `{}` as what `{name}` returned; expected a number", excerpt(result)))?;
-    let error = rest.trim_start().split([' ', '(']).next().filter(|word| word.starts_with('E'));
+    let (value, rest) = value(result).ok_or_else(|| {
+        format!(
+            "found `{}` as what `{name}` returned; expected a number",
+            excerpt(result)
+        )
+    })?;
+    let error = rest
+        .trim_start()
+        .split([' ', '('])
+        .next()
+        .filter(|word| word.starts_with('E'));
     if took.is_none() && value.is_some() {
         return Err(format!(
             "found no duration at the end of `{name}(...) = {}`; expected `<0.000123>`: record with \
@@ -199,15 +239,26 @@ pub(super) fn ended<'t>(name: &'t str, text: &'t str) -> Result<Ended<'t>, Strin
             excerpt(result)
         ));
     }
-    Ok(Ended { name, arguments, value, error, took: took.unwrap_or(0) })
+    Ok(Ended {
+        name,
+        arguments,
+        value,
+        error,
+        took: took.unwrap_or(0),
+    })
 }
 
 /// `<0.000123>` at the end.
 fn duration(result: &str) -> (&str, Option<u64>) {
-    let parts = result.strip_suffix('>').and_then(|rest| rest.rsplit_once('<'));
+    let parts = result
+        .strip_suffix('>')
+        .and_then(|rest| rest.rsplit_once('<'));
     let took = parts.and_then(|(_, span)| {
         let (whole, fraction) = span.split_once('.')?;
-        let seconds = whole.parse::<u64>().ok().filter(|&seconds| seconds < SECONDS_MAX)?;
+        let seconds = whole
+            .parse::<u64>()
+            .ok()
+            .filter(|&seconds| seconds < SECONDS_MAX)?;
         Some(seconds * 1_000_000_000 + nanoseconds(fraction)?)
     });
     match (parts, took) {
@@ -227,14 +278,20 @@ fn value(result: &str) -> Option<(Option<i64>, &str)> {
         return Some((Some(value as i64), &rest[end..]));
     }
     let sign = usize::from(result.starts_with('-'));
-    let end = sign + result[sign..].bytes().take_while(u8::is_ascii_digit).count();
+    let end = sign
+        + result[sign..]
+            .bytes()
+            .take_while(u8::is_ascii_digit)
+            .count();
     Some((Some(result[..end].parse().ok()?), &result[end..]))
 }
 
 /// The beginning of a text, for messages.
 pub(super) fn excerpt(text: &str) -> &str {
     const CHARACTERS: usize = 60;
-    text.char_indices().nth(CHARACTERS).map_or(text, |(end, _)| &text[..end])
+    text.char_indices()
+        .nth(CHARACTERS)
+        .map_or(text, |(end, _)| &text[..end])
 }
 
 #[cfg(test)]
@@ -260,25 +317,38 @@ mod tests {
         ] {
             let text = format!("{prefix}{body}");
             let line = line(&text).unwrap().unwrap();
-            assert_eq!((line.pid, line.at), (pid, 1_795_364_131_190_063_000), "{text}");
+            assert_eq!(
+                (line.pid, line.at),
+                (pid, 1_795_364_131_190_063_000),
+                "{text}"
+            );
             let ended = call(&text);
             assert_eq!((ended.value, ended.took), (Some(3), 8000));
             assert_eq!(ended.arguments, "AT_FDCWD, \"/a\", O_RDONLY");
         }
-        let of_day = line("8006 16:07:27.672463 sync() = 0 <0.5>").unwrap().unwrap();
+        let of_day = line("8006 16:07:27.672463 sync() = 0 <0.5>")
+            .unwrap()
+            .unwrap();
         assert!(of_day.of_day);
-        assert_eq!(of_day.at, (16 * 3600 + 7 * 60 + 27) * 1_000_000_000 + 672_463_000);
+        assert_eq!(
+            of_day.at,
+            (16 * 3600 + 7 * 60 + 27) * 1_000_000_000 + 672_463_000
+        );
     }
 
     #[test]
     fn brackets_within_strings_paths_and_structures_end_no_call() {
         let text = "1795364131.1 write(1</tmp/a),b>, \"\\\")\\\\\"..., 20) = 20 <0.1>";
         assert_eq!(call(text).value, Some(20));
-        let text = "1795364131.1 execve(\"/bin/ls\", [\"ls\", \"(\"], 0x7f /* 35 vars ) */) = 0 <0.1>";
+        let text =
+            "1795364131.1 execve(\"/bin/ls\", [\"ls\", \"(\"], 0x7f /* 35 vars ) */) = 0 <0.1>";
         assert_eq!(call(text).name, "execve");
         let text = "1795364131.1 read(3<TCP:[127.0.0.1:80->127.0.0.1:9]>, \"\", 5) = -1 EAGAIN (Resource \
                     temporarily unavailable) <0.1>";
-        assert_eq!((call(text).value, call(text).error), (Some(-1), Some("EAGAIN")));
+        assert_eq!(
+            (call(text).value, call(text).error),
+            (Some(-1), Some("EAGAIN"))
+        );
         assert_eq!(call("1795364131.1 exit_group(0) = ?").value, None);
         assert_eq!(
             call("1795364131.1 pause() = ? ERESTARTNOHAND (To be) <0.1>").error,
@@ -290,18 +360,27 @@ mod tests {
     fn what_is_no_call_is_told_apart() {
         let event = |text: &'static str| line(text).unwrap().map(|line| line.event);
         assert_eq!(event("strace: Process 8028 attached"), None);
-        assert_eq!(event("7 1795364131.1 +++ exited with 0 +++"), Some(Event::Exit));
+        assert_eq!(
+            event("7 1795364131.1 +++ exited with 0 +++"),
+            Some(Event::Exit)
+        );
         assert_eq!(
             event("7 1795364131.1 --- SIGCHLD {si_signo=SIGCHLD, si_pid=8028, si_uid=0} ---"),
             Some(Event::Child(8028))
         );
         assert_eq!(
             event("7 1795364131.1 wait4(-1,  <unfinished ...>"),
-            Some(Event::Unfinished { name: "wait4", arguments: "-1,  " })
+            Some(Event::Unfinished {
+                name: "wait4",
+                arguments: "-1,  "
+            })
         );
         assert_eq!(
             event("7 1795364131.1 <... vfork resumed>) = 7997 <0.002798>"),
-            Some(Event::Resumed { name: "vfork", rest: ") = 7997 <0.002798>" })
+            Some(Event::Resumed {
+                name: "vfork",
+                rest: ") = 7997 <0.002798>"
+            })
         );
     }
 

@@ -33,7 +33,10 @@ pub(super) fn notes(counts: &Counts, appeared: u64) -> Vec<String> {
             notes.push(format!("{count} {sentence}"));
         }
     };
-    say(counts.outside, "calls on paths outside, or under /proc, /sys and /dev, take their recorded time");
+    say(
+        counts.outside,
+        "calls on paths outside, or under /proc, /sys and /dev, take their recorded time",
+    );
     say(
         counts.elsewhere,
         "calls on pipes, sockets, devices, or on what was opened before the recording take their recorded time",
@@ -47,12 +50,18 @@ pub(super) fn notes(counts: &Counts, appeared: u64) -> Vec<String> {
         counts.opened_again,
         "opens more than recorded: descriptors that were inherited or belong to another thread",
     );
-    say(counts.nameless, "calls on inherited descriptors of files that have no name any more are left out");
+    say(
+        counts.nameless,
+        "calls on inherited descriptors of files that have no name any more are left out",
+    );
     say(
         counts.linked,
         "second names (hard links) are none here: files go by the first one that they have left",
     );
-    say(counts.allocated, "fallocate set the length, and allocated nothing");
+    say(
+        counts.allocated,
+        "fallocate set the length, and allocated nothing",
+    );
     say(
         appeared,
         "files were missing and then there, and nobody was seen to make them: their first open makes them",
@@ -62,15 +71,25 @@ pub(super) fn notes(counts: &Counts, appeared: u64) -> Vec<String> {
 }
 
 fn skipped(counts: &Counts) -> Option<String> {
-    let mut names: Vec<(u64, &str)> =
-        counts.skipped.iter().map(|(name, &count)| (count, name.as_str())).collect();
+    let mut names: Vec<(u64, &str)> = counts
+        .skipped
+        .iter()
+        .map(|(name, &count)| (count, name.as_str()))
+        .collect();
     names.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
     let rest: u64 = names.iter().skip(NAMES_MAX).map(|(count, _)| count).sum();
-    let mut list: Vec<String> =
-        names.iter().take(NAMES_MAX).map(|(count, name)| format!("{count} {name}")).collect();
+    let mut list: Vec<String> = names
+        .iter()
+        .take(NAMES_MAX)
+        .map(|(count, name)| format!("{count} {name}"))
+        .collect();
     if rest > 0 {
         list.push(format!("{rest} others"));
     }
-    (!list.is_empty())
-        .then(|| format!("no calls on files, and take their recorded time: {}", list.join(", ")))
+    (!list.is_empty()).then(|| {
+        format!(
+            "no calls on files, and take their recorded time: {}",
+            list.join(", ")
+        )
+    })
 }

@@ -50,13 +50,20 @@ impl Order {
                 Touch::Uses(path) => self.changes(files, path, &mut found),
                 Touch::Changes(path) => {
                     self.changes(files, path, &mut found);
-                    found.extend(self.names.get(&path).into_iter().flat_map(|name| name.used.values()));
+                    found.extend(
+                        self.names
+                            .get(&path)
+                            .into_iter()
+                            .flat_map(|name| name.used.values()),
+                    );
                 }
                 Touch::Reads(file) => found.extend(self.written.get(&file)),
                 Touch::Writes(_) => {}
             }
         }
-        let others = found.into_iter().filter(|stamp| stamp.place.lane != lane && stamp.line < line);
+        let others = found
+            .into_iter()
+            .filter(|stamp| stamp.place.lane != lane && stamp.line < line);
         others.map(|stamp| stamp.place).collect()
     }
 
@@ -75,7 +82,13 @@ impl Order {
                 Touch::Uses(path) => self.used(path, stamp),
                 Touch::Changes(path) => {
                     self.used(files.parent(path), stamp);
-                    self.names.insert(path, Name { changed: Some(stamp), used: BTreeMap::new() });
+                    self.names.insert(
+                        path,
+                        Name {
+                            changed: Some(stamp),
+                            used: BTreeMap::new(),
+                        },
+                    );
                 }
                 Touch::Reads(_) => {}
                 Touch::Writes(file) => _ = self.written.insert(file, stamp),
@@ -84,6 +97,10 @@ impl Order {
     }
 
     fn used(&mut self, path: PathId, stamp: Stamp) {
-        self.names.entry(path).or_default().used.insert(stamp.place.lane, stamp);
+        self.names
+            .entry(path)
+            .or_default()
+            .used
+            .insert(stamp.place.lane, stamp);
     }
 }

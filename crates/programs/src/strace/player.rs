@@ -67,7 +67,11 @@ impl Player {
         self.took += answer.took();
         match (&answer.result, record.fails) {
             (Err(error), _) if is_the_end(error) => {
-                return Err(format!("line {}: {} did not succeed: {error}", record.line, answer.kind.name()));
+                return Err(format!(
+                    "line {}: {} did not succeed: {error}",
+                    record.line,
+                    answer.kind.name()
+                ));
             }
             (Err(error), false) => {
                 let first = || (0, format!("line {}: {error}", record.line));
@@ -120,7 +124,8 @@ fn is_the_end(error: &CallError) -> bool {
     use FileError::{NoInode, NoSpace, OneFile, TooLarge};
     matches!(
         error,
-        CallError::Device | CallError::File(NoSpace { .. } | NoInode { .. } | TooLarge { .. } | OneFile(_))
+        CallError::Device
+            | CallError::File(NoSpace { .. } | NoInode { .. } | TooLarge { .. } | OneFile(_))
     )
 }
 
@@ -166,7 +171,10 @@ impl Program for Player {
             return Next::Call(Call::Close { fd: Fd(FAILED) });
         }
         let recording = self.recording.clone();
-        if recording.lanes[lane].after.is_some_and(|place| !self.has_come(place)) {
+        if recording.lanes[lane]
+            .after
+            .is_some_and(|place| !self.has_come(place))
+        {
             return self.wait(lane);
         }
         while let Some(record) = recording.lanes[lane].records.get(self.lanes[lane].at) {
@@ -212,29 +220,61 @@ impl Program for Player {
             ));
         }
         if self.succeeded > 0 {
-            notes.push(format!("{} calls failed in the recording and succeeded here", self.succeeded));
+            notes.push(format!(
+                "{} calls failed in the recording and succeeded here",
+                self.succeeded
+            ));
         }
         if self.lost > 0 {
-            notes.push(format!("{} calls on what could not be opened here are left out", self.lost));
+            notes.push(format!(
+                "{} calls on what could not be opened here are left out",
+                self.lost
+            ));
         }
-        Report { figures, text: String::new(), notes }
+        Report {
+            figures,
+            text: String::new(),
+            notes,
+        }
     }
 }
 
 fn call(paths: &[Arc<str>], step: Step) -> Call<'_> {
     let text = |path: u32| &*paths[path as usize];
     match step {
-        Step::Open { path, fd, flags } => Call::Open { path: text(path), fd: Fd(fd), how: flags.how() },
+        Step::Open { path, fd, flags } => Call::Open {
+            path: text(path),
+            fd: Fd(fd),
+            how: flags.how(),
+        },
         Step::Close { fd } => Call::Close { fd: Fd(fd) },
-        Step::Read { fd, at, bytes } => Call::Read { fd: Fd(fd), at: Some(at), bytes },
-        Step::Write { fd, at, bytes } => Call::Write { fd: Fd(fd), at: Some(at), bytes },
-        Step::Append { fd, bytes } => Call::Write { fd: Fd(fd), at: None, bytes },
+        Step::Read { fd, at, bytes } => Call::Read {
+            fd: Fd(fd),
+            at: Some(at),
+            bytes,
+        },
+        Step::Write { fd, at, bytes } => Call::Write {
+            fd: Fd(fd),
+            at: Some(at),
+            bytes,
+        },
+        Step::Append { fd, bytes } => Call::Write {
+            fd: Fd(fd),
+            at: None,
+            bytes,
+        },
         Step::Fsync { fd } => Call::Fsync { fd: Fd(fd) },
-        Step::Truncate { path, bytes } => Call::Truncate { path: text(path), bytes },
+        Step::Truncate { path, bytes } => Call::Truncate {
+            path: text(path),
+            bytes,
+        },
         Step::Resize { fd, bytes } => Call::Resize { fd: Fd(fd), bytes },
         Step::MakeDirectory { path } => Call::MakeDirectory { path: text(path) },
         Step::Remove { path } => Call::Remove { path: text(path) },
-        Step::Rename { from, to } => Call::Rename { from: text(from), to: text(to) },
+        Step::Rename { from, to } => Call::Rename {
+            from: text(from),
+            to: text(to),
+        },
         Step::Stat { path } => Call::Stat { path: text(path) },
         Step::List { path } => Call::List { path: text(path) },
         Step::Sync | Step::Nothing | Step::After(_) => Call::Sync,

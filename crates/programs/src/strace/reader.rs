@@ -24,12 +24,17 @@ pub(super) struct Options {
 /// # Errors
 /// The line that cannot be read.
 pub(super) fn read(text: &str, options: Options) -> Result<Recording, ProgramError> {
-    let mut reader = Reader { recorder: Recorder::new(&options.directory, &options.under), days: 0 };
+    let mut reader = Reader {
+        recorder: Recorder::new(&options.directory, &options.under),
+        days: 0,
+    };
     let mut broken: Option<String> = None;
     for (index, raw) in text.lines().enumerate() {
         let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
         reader.recorder.line = number;
-        let Some(whole) = mended(raw, &mut broken) else { continue };
+        let Some(whole) = mended(raw, &mut broken) else {
+            continue;
+        };
         match line(&whole).and_then(|line| line.map_or(Ok(()), |line| reader.line(&line))) {
             Ok(()) => {}
             Err(_) if options.skip_unknown_lines => reader.recorder.counts.unread_lines += 1,
@@ -67,12 +72,16 @@ impl Reader {
     fn line(&mut self, line: &Line<'_>) -> Result<(), String> {
         let at = self.time(line);
         let process = self.process(line.pid, at);
-        let begin = Begin { at, line: self.recorder.line };
+        let begin = Begin {
+            at,
+            line: self.recorder.line,
+        };
         match line.event {
             Event::Call(call) => {
                 self.recorder.begin(process, at);
                 if forks(call.name) {
-                    self.recorder.pends(process, call.name, call.arguments, begin);
+                    self.recorder
+                        .pends(process, call.name, call.arguments, begin);
                 }
                 self.finish_call(process, begin, &call);
             }
@@ -124,10 +133,14 @@ impl Reader {
 
     fn resumed(&mut self, process: ProcessId, name: &str, rest: &str) -> Result<(), String> {
         // A recording may begin within a call.
-        let Some(pending) = self.recorder.pending(process) else { return Ok(()) };
+        let Some(pending) = self.recorder.pending(process) else {
+            return Ok(());
+        };
         if pending.name != name {
-            let message =
-                format!("found that `{name}` goes on; expected `{}`, which had begun", pending.name);
+            let message = format!(
+                "found that `{name}` goes on; expected `{}`, which had begun",
+                pending.name
+            );
             self.recorder.settled(process);
             return Err(message);
         }
@@ -149,10 +162,16 @@ impl Reader {
             self.recorder.carry_out(process, begin, call)
         };
         self.recorder.settled(process);
-        let interrupted = call.error.is_some_and(|error| error.starts_with("ERESTART") || error == "EINTR");
+        let interrupted = call
+            .error
+            .is_some_and(|error| error.starts_with("ERESTART") || error == "EINTR");
         let recorder = &mut self.recorder;
         if outcome == Outcome::Skipped {
-            *recorder.counts.skipped.entry(skipped_name(call, interrupted)).or_default() += 1;
+            *recorder
+                .counts
+                .skipped
+                .entry(skipped_name(call, interrupted))
+                .or_default() += 1;
         }
         if outcome == Outcome::Played {
             recorder.calls += 1;

@@ -142,7 +142,10 @@ impl Recorder {
             alive: BTreeSet::new(),
             unnamed: None,
             forking: BTreeSet::new(),
-            tables: vec![Table { directory, ..Table::default() }],
+            tables: vec![Table {
+                directory,
+                ..Table::default()
+            }],
             opens: Vec::new(),
             free_opens: Vec::new(),
             counts: Counts::default(),
@@ -156,7 +159,10 @@ impl Recorder {
 
     /// The only process that is not over.
     pub fn alone(&self) -> Option<ProcessId> {
-        self.alive.first().copied().filter(|_| self.alive.len() == 1)
+        self.alive
+            .first()
+            .copied()
+            .filter(|_| self.alive.len() == 1)
     }
 
     /// A process that has begun to fork, and whose child has not been seen: the last.
@@ -172,7 +178,11 @@ impl Recorder {
             self.forking.insert((begin.line, process));
         }
         let (name, arguments) = (name.to_owned(), arguments.to_owned());
-        self.processes[process].pending = Some(Pending { name, arguments, begin });
+        self.processes[process].pending = Some(Pending {
+            name,
+            arguments,
+            begin,
+        });
     }
 
     /// The call of a process that has begun.
@@ -197,9 +207,11 @@ impl Recorder {
         let process = self.processes.len();
         let (lane, table, since) = match parent {
             Some(parent) => self.inherited(parent),
-            None => {
-                (self.new_lane(None), self.new_table(self.tables[0].clone()), self.first_at.unwrap_or(at))
-            }
+            None => (
+                self.new_lane(None),
+                self.new_table(self.tables[0].clone()),
+                self.first_at.unwrap_or(at),
+            ),
         };
         if let Some(parent) = parent {
             self.settles_fork(parent);
@@ -233,7 +245,15 @@ impl Recorder {
         let since = pending.map_or(self.last_at, |pending| pending.begin.at);
         let lane = match self.processes[parent].free.pop() {
             Some(lane) => {
-                self.append(lane, Record { own: 0, line: self.line, fails: false, step: Step::After(place) });
+                self.append(
+                    lane,
+                    Record {
+                        own: 0,
+                        line: self.line,
+                        fails: false,
+                        step: Step::After(place),
+                    },
+                );
                 lane
             }
             None => self.new_lane(Some(place)),
@@ -244,12 +264,17 @@ impl Recorder {
             return (lane, table, since);
         }
         let copy = self.tables[table].clone();
-        copy.entries.values().for_each(|entry| self.opens[entry.open as usize].entries += 1);
+        copy.entries
+            .values()
+            .for_each(|entry| self.opens[entry.open as usize].entries += 1);
         (lane, self.new_table(copy), since)
     }
 
     fn new_lane(&mut self, after: Option<Place>) -> u32 {
-        self.lanes.push(Lane { after, records: Vec::new() });
+        self.lanes.push(Lane {
+            after,
+            records: Vec::new(),
+        });
         self.known.push(BTreeMap::new());
         (self.lanes.len() - 1) as u32
     }
@@ -266,7 +291,10 @@ impl Recorder {
 
     /// How far a lane has come.
     fn place(&self, lane: u32) -> Place {
-        Place { lane, records: self.lanes[lane as usize].records.len() as u32 }
+        Place {
+            lane,
+            records: self.lanes[lane as usize].records.len() as u32,
+        }
     }
 
     fn append(&mut self, lane: u32, record: Record) {
@@ -276,7 +304,9 @@ impl Recorder {
     /// A call begins: the time since the last one was the process's own.
     pub fn begin(&mut self, process: ProcessId, at: u64) {
         let process = &mut self.processes[process];
-        process.own = process.own.saturating_add(at.saturating_sub(process.last_end));
+        process.own = process
+            .own
+            .saturating_add(at.saturating_sub(process.last_end));
         process.last_end = process.last_end.max(at);
         process.interrupted = 0;
     }
@@ -286,14 +316,21 @@ impl Recorder {
         let place = self.place(self.processes[parent].lane);
         let one = &mut self.processes[child];
         let lane = &mut self.lanes[one.lane as usize];
-        if one.parent.is_some() || lane.after.is_some() || one.born_line < begin.line || child == parent {
+        if one.parent.is_some()
+            || lane.after.is_some()
+            || one.born_line < begin.line
+            || child == parent
+        {
             return;
         }
         one.parent = Some(parent);
         lane.after = Some(place);
         // What it had of its own was counted from the recording's beginning.
         let waited = begin.at.saturating_sub(self.first_at.unwrap_or(begin.at));
-        let own = lane.records.first_mut().map_or(&mut one.own, |record| &mut record.own);
+        let own = lane
+            .records
+            .first_mut()
+            .map_or(&mut one.own, |record| &mut record.own);
         *own = own.saturating_sub(waited);
     }
 
@@ -304,7 +341,9 @@ impl Recorder {
             self.after(process, place);
             return true;
         }
-        let Some(child) = self.ended.remove(&pid).filter(|&child| child != process) else { return false };
+        let Some(child) = self.ended.remove(&pid).filter(|&child| child != process) else {
+            return false;
+        };
         let lane = self.processes[child].lane;
         self.after(process, self.place(lane));
         let free = std::mem::take(&mut self.processes[child].free);
@@ -334,7 +373,15 @@ impl Recorder {
     fn push(&mut self, process: ProcessId, step: Step, fails: bool) {
         let own = std::mem::take(&mut self.processes[process].own);
         let lane = self.processes[process].lane;
-        self.append(lane, Record { own, line: self.line, fails, step });
+        self.append(
+            lane,
+            Record {
+                own,
+                line: self.line,
+                fails,
+                step,
+            },
+        );
     }
 
     /// A call that is carried out, after what it depends on.
@@ -368,7 +415,13 @@ impl Recorder {
 
     /// A new open file, in the lane of its process, under the lowest number.
     pub fn open(&mut self, process: ProcessId, file: FileId, how: How) -> u32 {
-        let open = Open { file, position: 0, how, entries: 0, lanes: vec![self.processes[process].lane] };
+        let open = Open {
+            file,
+            position: 0,
+            how,
+            entries: 0,
+            lanes: vec![self.processes[process].lane],
+        };
         match self.free_opens.pop() {
             Some(number) => {
                 self.opens[number as usize] = open;
@@ -385,15 +438,27 @@ impl Recorder {
     pub fn enter(&mut self, process: ProcessId, number: i32, open: u32, closes_on_exec: bool) {
         self.opens[open as usize].entries += 1;
         self.close(process, number);
-        self.table(process).entries.insert(number, Entry { open, closes_on_exec });
+        self.table(process).entries.insert(
+            number,
+            Entry {
+                open,
+                closes_on_exec,
+            },
+        );
     }
 
     /// The open file behind `number`; `-y` names those that were opened before.
-    pub fn descriptor(&mut self, process: ProcessId, (number, path): (i32, Option<&str>)) -> Option<u32> {
+    pub fn descriptor(
+        &mut self,
+        process: ProcessId,
+        (number, path): (i32, Option<&str>),
+    ) -> Option<u32> {
         if let Some(entry) = self.table(process).entries.get(&number) {
             return Some(entry.open);
         }
-        let text = path.filter(|path| path.starts_with('/')).and_then(|path| joined("", path));
+        let text = path
+            .filter(|path| path.starts_with('/'))
+            .and_then(|path| joined("", path));
         let Some(text) = text.filter(|text| self.inside(text)) else {
             self.counts.elsewhere += 1;
             return None;
@@ -413,14 +478,23 @@ impl Recorder {
         if one.lanes.contains(&lane) {
             return true;
         }
-        let how = How { create: false, exclusive: false, truncate: false, ..one.how };
+        let how = How {
+            create: false,
+            exclusive: false,
+            truncate: false,
+            ..one.how
+        };
         let Some(path) = self.files.name(one.file) else {
             self.counts.nameless += 1;
             return false;
         };
         self.opens[open as usize].lanes.push(lane);
         self.counts.opened_again += 1;
-        let step = Step::Open { path, fd: open + 1, flags: Flags::new(how) };
+        let step = Step::Open {
+            path,
+            fd: open + 1,
+            flags: Flags::new(how),
+        };
         self.play(process, begin, step, false, &[Touch::Uses(path)]);
         true
     }
@@ -428,9 +502,14 @@ impl Recorder {
     /// `number` stands for nothing more. Whether it had.
     pub fn close(&mut self, process: ProcessId, number: i32) -> bool {
         let table = self.processes[process].table;
-        let Some(Entry { open, .. }) = self.tables[table].entries.remove(&number) else { return false };
+        let Some(Entry { open, .. }) = self.tables[table].entries.remove(&number) else {
+            return false;
+        };
         self.opens[open as usize].entries -= 1;
-        let elsewhere = self.tables[table].entries.values().any(|entry| entry.open == open);
+        let elsewhere = self.tables[table]
+            .entries
+            .values()
+            .any(|entry| entry.open == open);
         if !elsewhere {
             self.close_lanes(process, open);
         }
@@ -439,7 +518,12 @@ impl Recorder {
             for lane in left {
                 self.append(
                     lane,
-                    Record { own: 0, line: self.line, fails: false, step: Step::Close { fd: open + 1 } },
+                    Record {
+                        own: 0,
+                        line: self.line,
+                        fails: false,
+                        step: Step::Close { fd: open + 1 },
+                    },
                 );
             }
             self.free_opens.push(open);
@@ -464,7 +548,9 @@ impl Recorder {
         self.tables[table].users = self.tables[table].users.saturating_sub(1);
         if self.tables[table].users == 0 {
             let numbers: Vec<i32> = self.tables[table].entries.keys().copied().collect();
-            numbers.into_iter().for_each(|number| _ = self.close(process, number));
+            numbers
+                .into_iter()
+                .for_each(|number| _ = self.close(process, number));
         }
         self.settled(process);
         let one = &mut self.processes[process];
@@ -496,7 +582,10 @@ impl Recorder {
     /// A fork has ended. Until a child of `vfork` has become another program, or is
     /// over, its parent waits.
     pub fn forked(&mut self, parent: ProcessId, call: &Ended<'_>) -> Outcome {
-        let child = call.value.and_then(|value| u32::try_from(value).ok()).filter(|&pid| pid > 0);
+        let child = call
+            .value
+            .and_then(|value| u32::try_from(value).ok())
+            .filter(|&pid| pid > 0);
         let (Some(pid), Some(pending)) = (child, &self.processes[parent].pending) else {
             return Outcome::Skipped;
         };

@@ -121,8 +121,20 @@ pub(super) struct Flags(u8);
 
 impl Flags {
     pub fn new(how: How) -> Flags {
-        let bits = [how.write, how.create, how.exclusive, how.truncate, how.append, how.direct, how.durable];
-        Flags(bits.iter().enumerate().fold(0, |all, (place, &bit)| all | (u8::from(bit) << place)))
+        let bits = [
+            how.write,
+            how.create,
+            how.exclusive,
+            how.truncate,
+            how.append,
+            how.direct,
+            how.durable,
+        ];
+        Flags(
+            bits.iter()
+                .enumerate()
+                .fold(0, |all, (place, &bit)| all | (u8::from(bit) << place)),
+        )
     }
 
     pub fn how(self) -> How {

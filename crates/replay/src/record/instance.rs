@@ -11,8 +11,13 @@ pub(super) struct Instance {
 
 /// What is recorded: a request's arrival, its way to the driver, and its completion, for devices with a
 /// queue of requests and for those that pass bios on (md, dm).
-const EVENTS: [&str; 5] =
-    ["block_bio_queue", "block_rq_requeue", "block_rq_issue", "block_rq_complete", "block_bio_complete"];
+const EVENTS: [&str; 5] = [
+    "block_bio_queue",
+    "block_rq_requeue",
+    "block_rq_issue",
+    "block_rq_complete",
+    "block_bio_complete",
+];
 
 /// `MINORBITS` of `linux/kdev_t.h`.
 const MINOR_BITS: u32 = 20;
@@ -46,7 +51,10 @@ impl Instance {
         instance.set("trace_clock", "mono")?;
         for event in EVENTS {
             let number = u64::from(major) << MINOR_BITS | u64::from(minor);
-            instance.set(&format!("events/block/{event}/filter"), &format!("dev == {number}"))?;
+            instance.set(
+                &format!("events/block/{event}/filter"),
+                &format!("dev == {number}"),
+            )?;
             instance.set(&format!("events/block/{event}/enable"), "1")?;
         }
         Ok(instance)
@@ -63,14 +71,18 @@ impl Instance {
 
     /// What waits to be read.
     pub(super) fn fill(&self) -> Fill {
-        let Ok(processors) = fs::read_dir(self.folder.join("per_cpu")) else { return Fill::default() };
-        let stats =
-            processors.filter_map(|processor| fs::read_to_string(processor.ok()?.path().join("stats")).ok());
-        stats.map(|text| fill_of(&text)).fold(Fill::default(), |all, one| Fill {
-            entries: all.entries + one.entries,
-            bytes_max: all.bytes_max.max(one.bytes_max),
-            lost: all.lost + one.lost,
-        })
+        let Ok(processors) = fs::read_dir(self.folder.join("per_cpu")) else {
+            return Fill::default();
+        };
+        let stats = processors
+            .filter_map(|processor| fs::read_to_string(processor.ok()?.path().join("stats")).ok());
+        stats
+            .map(|text| fill_of(&text))
+            .fold(Fill::default(), |all, one| Fill {
+                entries: all.entries + one.entries,
+                bytes_max: all.bytes_max.max(one.bytes_max),
+                lost: all.lost + one.lost,
+            })
     }
 
     fn set(&self, name: &str, value: &str) -> Result<(), String> {
@@ -103,8 +115,11 @@ fn tracefs() -> Option<PathBuf> {
 /// One processor's.
 fn fill_of(stats: &str) -> Fill {
     let value = |name: &str| {
-        let line = stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
+        let line = stats
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|value| value.trim().parse::<u64>().ok())
+            .unwrap_or(0)
     };
     Fill {
         entries: value("entries"),
@@ -121,6 +136,13 @@ mod tests {
     fn the_kernels_counts_are_understood() {
         let text = "entries: 33202\noverrun: 3\ncommit overrun: 0\nbytes: 2268540\noldest event ts: 63213.178983\n\
                     now ts: 89578.325020\ndropped events: 4\nread events: 0\n";
-        assert_eq!(fill_of(text), Fill { entries: 33_202, bytes_max: 2_268_540, lost: 7 });
+        assert_eq!(
+            fill_of(text),
+            Fill {
+                entries: 33_202,
+                bytes_max: 2_268_540,
+                lost: 7
+            }
+        );
     }
 }

@@ -54,7 +54,10 @@ impl Pipe {
         counts: Arc<Mutex<Counts>>,
     ) -> Result<Pipe, String> {
         let path = instance.pipe();
-        let opened = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&path);
+        let opened = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits() as i32)
+            .open(&path);
         let file = opened.map_err(|error| format!("`{}`: {error}", path.display()))?;
         let now = Instant::now();
         Ok(Pipe {
@@ -77,7 +80,8 @@ impl Pipe {
     /// Looks at the clock, at the word to stop, and at how full the buffer is.
     fn look_around(&mut self) -> io::Result<()> {
         let now = Instant::now();
-        let is_over = self.until.is_some_and(|until| now >= until) || self.stop.load(Ordering::Relaxed);
+        let is_over =
+            self.until.is_some_and(|until| now >= until) || self.stop.load(Ordering::Relaxed);
         if is_over && self.ended.is_none() {
             self.instance.end().map_err(io::Error::other)?;
             self.ended = Some(now);
@@ -91,10 +95,16 @@ impl Pipe {
 
     fn measure(&self) {
         let fill = self.instance.fill();
-        let Ok(mut counts) = self.counts.lock() else { return };
+        let Ok(mut counts) = self.counts.lock() else {
+            return;
+        };
         counts.high_water_bytes = counts.high_water_bytes.max(fill.bytes_max);
         counts.lost = fill.lost;
-        counts.seconds = self.ended.unwrap_or_else(Instant::now).duration_since(self.began).as_secs_f64();
+        counts.seconds = self
+            .ended
+            .unwrap_or_else(Instant::now)
+            .duration_since(self.began)
+            .as_secs_f64();
     }
 
     /// Reads on until there is a line, or nothing more to come; `false` then.
@@ -110,7 +120,10 @@ impl Pipe {
                     continue;
                 }
                 Err(error)
-                    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                    ) => {}
                 Err(error) => return Err(error),
             }
             self.release(0);
@@ -129,11 +142,17 @@ impl Pipe {
 
     fn take_lines(&mut self, length: usize) {
         self.part.extend_from_slice(&self.raw[..length]);
-        let whole = self.part.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let whole = self
+            .part
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1);
         let lines: Vec<u8> = self.part.drain(..whole).collect();
         let mut events = 0;
         for line in lines.split(|byte| *byte == b'\n') {
-            let Some(event) = translated(&String::from_utf8_lossy(line)) else { continue };
+            let Some(event) = translated(&String::from_utf8_lossy(line)) else {
+                continue;
+            };
             events += 1;
             take(&mut self.held, event);
             self.release(HELD);
@@ -160,8 +179,9 @@ fn take(held: &mut VecDeque<Event>, event: Event) {
     if !event.is_rejection {
         return held.push_back(event);
     }
-    let is_arrival =
-        |one: &Event| one.action == 'Q' && (one.process, &one.extent) == (event.process, &event.extent);
+    let is_arrival = |one: &Event| {
+        one.action == 'Q' && (one.process, &one.extent) == (event.process, &event.extent)
+    };
     if let Some(arrival) = held.iter().rposition(is_arrival) {
         held.remove(arrival);
     }
@@ -218,11 +238,21 @@ fn translated(line: &str) -> Option<Event> {
     let words: Vec<&str> = request.split_whitespace().collect();
     let (device, flags) = (words.first()?, words.get(1)?);
     let plus = words.iter().position(|word| *word == "+")?;
-    let extent = format!("{} + {}", words.get(plus.checked_sub(1)?)?, words.get(plus + 1)?);
+    let extent = format!(
+        "{} + {}",
+        words.get(plus.checked_sub(1)?)?,
+        words.get(plus + 1)?
+    );
     // EAGAIN, for which bios that must not wait are ended.
     let is_rejection = name == "bio_complete" && words.last() == Some(&"[-11]");
     let line = format!("{device} {processor} {time} {process} {action} {flags} {extent}");
-    Some(Event { action, process, extent, is_rejection, line })
+    Some(Event {
+        action,
+        process,
+        extent,
+        is_rejection,
+        line,
+    })
 }
 
 #[cfg(test)]
@@ -242,7 +272,11 @@ CPU:1 [LOST 12 EVENTS]
 
     #[test]
     fn events_are_said_in_the_block_tracers_words() {
-        let lines: Vec<String> = LINES.lines().filter_map(translated).map(|event| event.line).collect();
+        let lines: Vec<String> = LINES
+            .lines()
+            .filter_map(translated)
+            .map(|event| event.line)
+            .collect();
         let expected = [
             "7,2 1 89621.109300 6815 Q RS 0 + 128",
             "7,2 1 89621.109310 6815 D RS 0 + 128",
@@ -253,7 +287,8 @@ CPU:1 [LOST 12 EVENTS]
         assert_eq!(lines, expected);
         let text = lines.join("\n").into_bytes();
         let bytes = Box::new(io::Cursor::new(text));
-        let mut reader = TraceReader::open_read("events", bytes, &Options::for_format("blkparse")).unwrap();
+        let mut reader =
+            TraceReader::open_read("events", bytes, &Options::for_format("blkparse")).unwrap();
         let first = reader.next().unwrap().unwrap();
         assert_eq!((first.process, first.extent.sectors.0), (6815, 128));
         assert_eq!(first.service().unwrap(), Duration::from_micros(319));
@@ -275,7 +310,10 @@ CPU:1 [LOST 12 EVENTS]
         ] {
             take(&mut held, translated(&event).unwrap());
         }
-        let left: Vec<(char, u32)> = held.iter().map(|event| (event.action, event.process)).collect();
+        let left: Vec<(char, u32)> = held
+            .iter()
+            .map(|event| (event.action, event.process))
+            .collect();
         assert_eq!(left, [('Q', 1), ('Q', 2), ('C', 1)]);
     }
 }

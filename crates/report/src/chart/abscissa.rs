@@ -38,14 +38,27 @@ impl<'a> Abscissa<'a> {
 
     /// Below `bottom`, with the name of the axis at `middle`.
     pub(crate) fn draw(&self, svg: &mut Markup, bottom: f64, middle: f64, name: &str) {
-        let marks = self.names.iter().map(|(_, at)| format!("M{} {}v5", short(*at), short(bottom)));
+        let marks = self
+            .names
+            .iter()
+            .map(|(_, at)| format!("M{} {}v5", short(*at), short(bottom)));
         path(svg, &marks.collect::<String>(), "rule");
         for ((name, at), row) in self.names.iter().zip(&self.rows) {
             if let Some(row) = row {
-                label(svg, (within(name, *at), bottom + 18.0 + ROW * *row as f64), "middle", name);
+                label(
+                    svg,
+                    (within(name, *at), bottom + 18.0 + ROW * *row as f64),
+                    "middle",
+                    name,
+                );
             }
         }
-        label(svg, (middle, bottom + self.height() - 8.0), "middle name", name);
+        label(
+            svg,
+            (middle, bottom + self.height() - 8.0),
+            "middle name",
+            name,
+        );
     }
 }
 
@@ -68,16 +81,28 @@ mod tests {
     fn names_below_the_abscissa_never_cover_each_other() {
         let names: Vec<String> = (0..40).map(|number| format!("name of {number}")).collect();
         let place = |number: usize| 90.0 + 16.0 * number as f64;
-        let abscissa =
-            Abscissa::new(names.iter().enumerate().map(|(number, name)| (name.as_str(), place(number))));
+        let abscissa = Abscissa::new(
+            names
+                .iter()
+                .enumerate()
+                .map(|(number, name)| (name.as_str(), place(number))),
+        );
         for row in 0..ROWS {
             let spans: Vec<(f64, f64)> = (0..40)
                 .filter(|&number| abscissa.rows[number] == Some(row))
                 .map(|number| (place(number), half(&names[number])))
                 .collect();
             assert!(spans.len() > 2);
-            assert!(spans.windows(2).all(|two| two[0].0 + two[0].1 < two[1].0 - two[1].1), "{spans:?}");
+            assert!(
+                spans
+                    .windows(2)
+                    .all(|two| two[0].0 + two[0].1 < two[1].0 - two[1].1),
+                "{spans:?}"
+            );
         }
-        assert_eq!(Abscissa::new([("1", 100.0), ("2", 400.0)].into_iter()).rows, [Some(0), Some(0)]);
+        assert_eq!(
+            Abscissa::new([("1", 100.0), ("2", 400.0)].into_iter()).rows,
+            [Some(0), Some(0)]
+        );
     }
 }

@@ -18,9 +18,20 @@ pub(crate) fn bars(id: &str, title: &str, axis: &str, bars: &[Bar]) -> Drawing {
     let largest = bars.iter().map(reach).fold(0.0, f64::max);
     let bottom = TOP + ROW * bars.len() as f64;
     let scale = Axis::linear((0.0, largest), (LEFT, RIGHT));
-    let each = bars.iter().map(|(name, value, _)| format!("{name}: {}", number(*value)));
-    let description = format!("A bar for each candidate. {}.", each.collect::<Vec<_>>().join("; "));
-    let shown = Figure { id, title, description: &description, height: bottom + 44.0, legend: Vec::new() };
+    let each = bars
+        .iter()
+        .map(|(name, value, _)| format!("{name}: {}", number(*value)));
+    let description = format!(
+        "A bar for each candidate. {}.",
+        each.collect::<Vec<_>>().join("; ")
+    );
+    let shown = Figure {
+        id,
+        title,
+        description: &description,
+        height: bottom + 44.0,
+        legend: Vec::new(),
+    };
     Drawing::of(shown, |svg| {
         horizontal(svg, &scale, (TOP, bottom), axis);
         for (row, bar) in bars.iter().enumerate() {
@@ -32,7 +43,12 @@ pub(crate) fn bars(id: &str, title: &str, axis: &str, bars: &[Bar]) -> Drawing {
 fn draw(svg: &mut Markup, scale: &Axis, top: f64, (name, value, half_width): &Bar) {
     let middle = top + ROW / 2.0;
     label(svg, (LEFT - 8.0, middle + 4.0), "end", &fitting(name));
-    rectangle(svg, (LEFT, top + 5.0), (scale.at(*value) - LEFT, ROW - 10.0), "bar");
+    rectangle(
+        svg,
+        (LEFT, top + 5.0),
+        (scale.at(*value) - LEFT, ROW - 10.0),
+        "bar",
+    );
     let mut end = scale.at(*value);
     if let Some(half_width) = half_width {
         let (from, to) = (scale.at(value - half_width), scale.at(value + half_width));

@@ -16,28 +16,41 @@ const ROW: f64 = 28.0;
 /// What a report calls a difference, the sign for it, and what it means.
 const SIGNS: [(&str, &str, &str); 4] = [
     ("significant", "●", "significant"),
-    ("consistent", "◆", "of one sign in nearly all batches of requests"),
+    (
+        "consistent",
+        "◆",
+        "of one sign in nearly all batches of requests",
+    ),
     ("not-significant", "○", "not significant: it may be chance"),
     ("unknown", "?", "nothing can be said of it"),
 ];
 
 /// The sign for what a report calls a difference.
 pub(crate) fn sign(significance: &str) -> &'static str {
-    SIGNS.iter().find(|(name, ..)| *name == significance).map_or("?", |(_, sign, _)| sign)
+    SIGNS
+        .iter()
+        .find(|(name, ..)| *name == significance)
+        .map_or("?", |(_, sign, _)| sign)
 }
 
 /// Those of a ranking that have a difference; nothing if none has.
 pub(crate) fn differences(markup: &mut Markup, by: &str, candidates: &[Candidate<'_>]) {
-    let difference = |candidate: &Candidate<'_>| float(candidate.ranked, "difference_to_best.value");
-    let shown: Vec<&Candidate<'_>> =
-        candidates.iter().filter(|candidate| difference(candidate).is_some()).collect();
+    let difference =
+        |candidate: &Candidate<'_>| float(candidate.ranked, "difference_to_best.value");
+    let shown: Vec<&Candidate<'_>> = candidates
+        .iter()
+        .filter(|candidate| difference(candidate).is_some())
+        .collect();
     if shown.is_empty() {
         return;
     }
-    let half_width = |candidate: &Candidate<'_>| float(candidate.ranked, "difference_to_best.half_width");
+    let half_width =
+        |candidate: &Candidate<'_>| float(candidate.ranked, "difference_to_best.half_width");
     let ends = |candidate: &&Candidate<'_>| {
-        let (value, half_width) =
-            (difference(candidate).unwrap_or(0.0), half_width(candidate).unwrap_or(0.0));
+        let (value, half_width) = (
+            difference(candidate).unwrap_or(0.0),
+            half_width(candidate).unwrap_or(0.0),
+        );
         [value - half_width, value + half_width]
     };
     let all: Vec<f64> = shown.iter().flat_map(ends).chain([0.0]).collect();
@@ -74,9 +87,18 @@ pub(crate) fn differences(markup: &mut Markup, by: &str, candidates: &[Candidate
         for (row, candidate) in shown.iter().enumerate() {
             let middle = TOP + ROW * (row as f64 + 0.5);
             let value = difference(candidate).unwrap_or(0.0);
-            label(svg, (LEFT - 8.0, middle + 4.0), "end", &fitting(&candidate.label));
+            label(
+                svg,
+                (LEFT - 8.0, middle + 4.0),
+                "end",
+                &fitting(&candidate.label),
+            );
             if let Some(half_width) = half_width(candidate) {
-                whisker(svg, (scale.at(value - half_width), scale.at(value + half_width)), middle);
+                whisker(
+                    svg,
+                    (scale.at(value - half_width), scale.at(value + half_width)),
+                    middle,
+                );
             }
             let sign = sign(text(candidate.ranked, "difference_to_best.significance"));
             label(svg, (scale.at(value), middle + 5.0), "middle sign", sign);

@@ -3,8 +3,8 @@
 use crate::candidate::Candidate;
 use crate::markup::Markup;
 use crate::svg::{
-    Axis, Figure, Key, Mark, WIDTH, figure, horizontal, label, line, name_upwards, path, plain, polyline,
-    short,
+    Axis, Figure, Key, Mark, WIDTH, figure, horizontal, label, line, name_upwards, path, plain,
+    polyline, short,
 };
 use crate::value::{float, list, text};
 use serde_json::Value;
@@ -47,7 +47,10 @@ pub(crate) fn offsets(markup: &mut Markup, order: usize, candidate: &Candidate<'
 pub(crate) fn queues(markup: &mut Markup, order: usize, candidate: &Candidate<'_>) {
     let series = Series {
         id: format!("queues-{order}"),
-        title: format!("{}: requests in the drives when another came", candidate.label),
+        title: format!(
+            "{}: requests in the drives when another came",
+            candidate.label
+        ),
         unit: "requests",
         axis: "requests",
         band: ["", "ahead_max"],
@@ -62,14 +65,31 @@ impl Series<'_> {
         let timeline = &candidate.report["timeline"];
         let drives = list(timeline, "drives");
         let shown = &drives[..drives.len().min(DRIVES)];
-        let Some(column_s) = float(timeline, "column_s").filter(|_| !shown.is_empty()) else { return };
-        let columns = shown.iter().map(|drive| list(drive, "requests").len()).max().unwrap_or(0);
+        let Some(column_s) = float(timeline, "column_s").filter(|_| !shown.is_empty()) else {
+            return;
+        };
+        let columns = shown
+            .iter()
+            .map(|drive| list(drive, "requests").len())
+            .max()
+            .unwrap_or(0);
         let seconds = column_s * columns as f64;
-        let most = shown.iter().flat_map(|drive| numbers(drive, self.band[1])).fold(0.0, f64::max);
+        let most = shown
+            .iter()
+            .flat_map(|drive| numbers(drive, self.band[1]))
+            .fold(0.0, f64::max);
         let bottom = TOP + (STRIP + GAP) * shown.len() as f64 - GAP;
         let legend = [
-            Key { class: "band".to_owned(), name: self.legend[0].to_owned(), mark: Mark::Area },
-            Key { class: "series-0".to_owned(), name: self.legend[1].to_owned(), mark: Mark::Line },
+            Key {
+                class: "band".to_owned(),
+                name: self.legend[0].to_owned(),
+                mark: Mark::Area,
+            },
+            Key {
+                class: "series-0".to_owned(),
+                name: self.legend[1].to_owned(),
+                mark: Mark::Line,
+            },
         ];
         let each = shown.iter().map(|drive| {
             let most = numbers(drive, self.band[1]).fold(0.0, f64::max);
@@ -80,8 +100,10 @@ impl Series<'_> {
                 self.unit
             )
         });
-        let description =
-            format!("A strip for each drive over time. {}.", each.collect::<Vec<_>>().join("; "));
+        let description = format!(
+            "A strip for each drive over time. {}.",
+            each.collect::<Vec<_>>().join("; ")
+        );
         let frame = Figure {
             id: &self.id,
             title: &self.title,
@@ -121,8 +143,14 @@ impl Series<'_> {
         let least: Vec<f64> = numbers(drive, self.band[0]).collect();
         let width = time.at(column_s) - time.at(0.0);
         let mut way = String::new();
-        for (column, most) in numbers(drive, self.band[1]).enumerate().filter(|(_, most)| !most.is_nan()) {
-            let (upper, lower) = (scale.at(most), scale.at(least.get(column).copied().unwrap_or(0.0)));
+        for (column, most) in numbers(drive, self.band[1])
+            .enumerate()
+            .filter(|(_, most)| !most.is_nan())
+        {
+            let (upper, lower) = (
+                scale.at(most),
+                scale.at(least.get(column).copied().unwrap_or(0.0)),
+            );
             let (left, height) = (middle(column) - width / 2.0, (lower - upper).max(1.0));
             way.push_str(&format!(
                 "M{} {}h{}v{}h-{}z",
@@ -134,13 +162,16 @@ impl Series<'_> {
             ));
         }
         path(svg, &way, "band");
-        let points =
-            numbers(drive, self.line).enumerate().map(|(column, value)| (middle(column), scale.at(value)));
+        let points = numbers(drive, self.line)
+            .enumerate()
+            .map(|(column, value)| (middle(column), scale.at(value)));
         polyline(svg, points, "series-0");
     }
 }
 
 /// A list of a drive; what is no number is not one.
 fn numbers<'a>(drive: &'a Value, key: &str) -> impl Iterator<Item = f64> + 'a {
-    list(drive, key).iter().map(|value| value.as_f64().unwrap_or(f64::NAN))
+    list(drive, key)
+        .iter()
+        .map(|value| value.as_f64().unwrap_or(f64::NAN))
 }

@@ -4,7 +4,8 @@
 use crate::candidate::Candidate;
 use crate::markup::Markup;
 use crate::svg::{
-    Axis, Drawing, Figure, Key, Mark, WIDTH, horizontal, label, line, name_upwards, path, plain, short,
+    Axis, Drawing, Figure, Key, Mark, WIDTH, horizontal, label, line, name_upwards, path, plain,
+    short,
 };
 use crate::value::{float, list, text};
 use fullstroke_measure::number;
@@ -24,9 +25,10 @@ const MANY: u64 = 100;
 
 /// The map of one candidate, the `order`-th of its page.
 pub(crate) fn heat(markup: &mut Markup, order: usize, candidate: &Candidate<'_>) {
-    let (Some(map), Some(column_s)) =
-        (heat_map(order, candidate), float(&candidate.report["timeline"], "column_s"))
-    else {
+    let (Some(map), Some(column_s)) = (
+        heat_map(order, candidate),
+        float(&candidate.report["timeline"], "column_s"),
+    ) else {
         return;
     };
     map.show(markup);
@@ -40,23 +42,44 @@ pub(crate) fn heat(markup: &mut Markup, order: usize, candidate: &Candidate<'_>)
 /// The map alone; none if no request was seen.
 pub(crate) fn heat_map(order: usize, candidate: &Candidate<'_>) -> Option<Drawing> {
     let timeline = &candidate.report["timeline"];
-    let cells: Vec<Cell> = list(timeline, "cells").iter().filter_map(Cell::read).collect();
-    let bounds: Vec<f64> = list(timeline, "rows_ms").iter().filter_map(Value::as_f64).collect();
+    let cells: Vec<Cell> = list(timeline, "cells")
+        .iter()
+        .filter_map(Cell::read)
+        .collect();
+    let bounds: Vec<f64> = list(timeline, "rows_ms")
+        .iter()
+        .filter_map(Value::as_f64)
+        .collect();
     let (column_s, span) = (float(timeline, "column_s")?, Span::of(&cells, &bounds)?);
-    let causes: Vec<&Value> =
-        list(timeline, "causes_ms").iter().filter(|cause| float(cause, "mean_ms") > Some(0.0)).collect();
+    let causes: Vec<&Value> = list(timeline, "causes_ms")
+        .iter()
+        .filter(|cause| float(cause, "mean_ms") > Some(0.0))
+        .collect();
     let legend: Vec<Key> = causes
         .iter()
         .filter(|cause| cells.iter().any(|cell| cell.cause == text(cause, "cause")))
         .map(|cause| {
             let name = text(cause, "cause");
-            Key { class: format!("cause-{name}"), name: name.to_owned(), mark: Mark::Area }
+            Key {
+                class: format!("cause-{name}"),
+                name: name.to_owned(),
+                mark: Mark::Area,
+            }
         })
         .collect();
-    let (id, title) = (format!("heat-{order}"), format!("{}: response times by cause", candidate.label));
+    let (id, title) = (
+        format!("heat-{order}"),
+        format!("{}: response times by cause", candidate.label),
+    );
     let description = described(&causes);
     let bottom = TOP + ROW * (span.rows.1 - span.rows.0) as f64;
-    let frame = Figure { id: &id, title: &title, description: &description, height: bottom + 44.0, legend };
+    let frame = Figure {
+        id: &id,
+        title: &title,
+        description: &description,
+        height: bottom + 44.0,
+        legend,
+    };
     let seconds = column_s * span.columns as f64;
     Some(Drawing::of(frame, |svg| {
         rows(svg, &bounds, &span, bottom);
@@ -103,7 +126,11 @@ impl Span {
         let most = cells.iter().map(|cell| cell.row).max()?.min(bounds.len());
         let decades = || (0..bounds.len()).filter(|&row| power(bounds[row]).is_some());
         let below = |row: usize| decades().rev().find(|decade| *decade <= row).unwrap_or(0);
-        let above = |row: usize| decades().find(|decade| *decade > row).unwrap_or(bounds.len());
+        let above = |row: usize| {
+            decades()
+                .find(|decade| *decade > row)
+                .unwrap_or(bounds.len())
+        };
         let (mut from, mut to) = (below(least), above(most));
         while to - from < ROWS_MIN && to < bounds.len() {
             to = above(to);
@@ -111,7 +138,10 @@ impl Span {
         while to - from < ROWS_MIN && from > 0 {
             from = below(from - 1);
         }
-        Some(Span { columns, rows: (from, to) })
+        Some(Span {
+            columns,
+            rows: (from, to),
+        })
     }
 }
 
@@ -123,7 +153,11 @@ fn power(ms: f64) -> Option<f64> {
 
 fn described(causes: &[&Value]) -> String {
     let each = causes.iter().map(|cause| {
-        format!("{} {} ms", text(cause, "cause"), number(float(cause, "mean_ms").unwrap_or(f64::NAN)))
+        format!(
+            "{} {} ms",
+            text(cause, "cause"),
+            number(float(cause, "mean_ms").unwrap_or(f64::NAN))
+        )
     });
     format!(
         "A map of time of arrival against response time. Of the mean response time went into {}.",
@@ -133,7 +167,12 @@ fn described(causes: &[&Value]) -> String {
 
 /// A rule and a number where a row begins at a power of ten, and the axis' name.
 fn rows(svg: &mut Markup, bounds: &[f64], span: &Span, bottom: f64) {
-    for (row, &bound) in bounds.iter().enumerate().take(span.rows.1 + 1).skip(span.rows.0) {
+    for (row, &bound) in bounds
+        .iter()
+        .enumerate()
+        .take(span.rows.1 + 1)
+        .skip(span.rows.0)
+    {
         if let Some(power) = power(bound) {
             let y = bottom - ROW * (row - span.rows.0) as f64;
             line(svg, (LEFT, y), (RIGHT, y), "rule");
@@ -144,7 +183,12 @@ fn rows(svg: &mut Markup, bounds: &[f64], span: &Span, bottom: f64) {
 }
 
 /// The cells of each look as one path, neighbours in a row as one area.
-fn ways<'a>(cells: &[Cell<'a>], span: &Span, width: f64, bottom: f64) -> BTreeMap<(&'a str, u8), String> {
+fn ways<'a>(
+    cells: &[Cell<'a>],
+    span: &Span,
+    width: f64,
+    bottom: f64,
+) -> BTreeMap<(&'a str, u8), String> {
     let look = |cell: &Cell<'a>| {
         let level = match cell.requests {
             requests if requests >= MANY => 3,
@@ -153,15 +197,26 @@ fn ways<'a>(cells: &[Cell<'a>], span: &Span, width: f64, bottom: f64) -> BTreeMa
         };
         (cell.cause, level)
     };
-    let mut places: Vec<_> = cells.iter().map(|cell| (look(cell), cell.row, cell.column)).collect();
+    let mut places: Vec<_> = cells
+        .iter()
+        .map(|cell| (look(cell), cell.row, cell.column))
+        .collect();
     places.sort_unstable();
     let mut ways: BTreeMap<(&str, u8), String> = BTreeMap::new();
-    let next = |one: &(_, usize, usize), other: &(_, usize, usize)| (one.0, one.1, one.2 + 1) == *other;
+    let next =
+        |one: &(_, usize, usize), other: &(_, usize, usize)| (one.0, one.1, one.2 + 1) == *other;
     for run in places.chunk_by(next) {
         let (look, row, column) = run[0];
-        let (x, y) = (LEFT + width * column as f64, bottom - ROW * (row - span.rows.0 + 1) as f64);
+        let (x, y) = (
+            LEFT + width * column as f64,
+            bottom - ROW * (row - span.rows.0 + 1) as f64,
+        );
         let wide = short(width * run.len() as f64);
-        ways.entry(look).or_default().push_str(&format!("M{} {}h{wide}v{ROW}h-{wide}z", short(x), short(y)));
+        ways.entry(look).or_default().push_str(&format!(
+            "M{} {}h{wide}v{ROW}h-{wide}z",
+            short(x),
+            short(y)
+        ));
     }
     ways
 }
@@ -173,9 +228,20 @@ mod tests {
     #[test]
     fn rows_are_whole_decades_with_room_for_the_name_of_the_axis() {
         let bounds: Vec<f64> = (0..42)
-            .map(|row| if row == 0 { 0.0 } else { 0.01 * 10f64.powf(f64::from(row - 1) / 6.0) })
+            .map(|row| {
+                if row == 0 {
+                    0.0
+                } else {
+                    0.01 * 10f64.powf(f64::from(row - 1) / 6.0)
+                }
+            })
             .collect();
-        let cell = |row| Cell { column: 0, row, requests: 1, cause: "seek" };
+        let cell = |row| Cell {
+            column: 0,
+            row,
+            requests: 1,
+            cause: "seek",
+        };
         for (rows, span) in [
             ((15, 15), (13, 25)),
             ((0, 0), (0, 13)),
@@ -183,7 +249,13 @@ mod tests {
             ((14, 29), (13, 31)),
             ((18, 19), (13, 25)),
         ] {
-            assert_eq!(Span::of(&[cell(rows.0), cell(rows.1)], &bounds).unwrap().rows, span, "{rows:?}");
+            assert_eq!(
+                Span::of(&[cell(rows.0), cell(rows.1)], &bounds)
+                    .unwrap()
+                    .rows,
+                span,
+                "{rows:?}"
+            );
         }
         assert!(Span::of(&[], &bounds).is_none());
     }

@@ -17,7 +17,9 @@ const ARM: f64 = 4.5;
 
 /// The chart and, folded, its numbers.
 pub(crate) fn lines(markup: &mut Markup, id: &str, drawn: &Value) {
-    let Some(chart) = line_chart(id, drawn) else { return };
+    let Some(chart) = line_chart(id, drawn) else {
+        return;
+    };
     chart.show(markup);
     if !text(drawn, "caption").is_empty() {
         markup.element("p", &[("class", "note")], text(drawn, "caption"));
@@ -27,7 +29,10 @@ pub(crate) fn lines(markup: &mut Markup, id: &str, drawn: &Value) {
         let note = format!("{} lines more are in the table.", all.len() - LINES);
         markup.element("p", &[("class", "note")], &note);
     }
-    let names: Vec<&str> = list(drawn, "ticks").iter().map(|tick| text(tick, "name")).collect();
+    let names: Vec<&str> = list(drawn, "ticks")
+        .iter()
+        .map(|tick| text(tick, "name"))
+        .collect();
     markup.within("details", &[], |markup| {
         markup.element("summary", &[], "Its numbers");
         numbers(markup, drawn, &names, all);
@@ -38,7 +43,10 @@ pub(crate) fn lines(markup: &mut Markup, id: &str, drawn: &Value) {
 pub(crate) fn line_chart(id: &str, drawn: &Value) -> Option<Drawing> {
     let ticks = list(drawn, "ticks");
     let places: Vec<f64> = ticks.iter().filter_map(|tick| float(tick, "at")).collect();
-    let (low, high) = (float(drawn, "ordinate.low")?, float(drawn, "ordinate.high")?);
+    let (low, high) = (
+        float(drawn, "ordinate.low")?,
+        float(drawn, "ordinate.high")?,
+    );
     if places.is_empty() || places.len() < ticks.len() {
         return None;
     }
@@ -50,7 +58,12 @@ pub(crate) fn line_chart(id: &str, drawn: &Value) -> Option<Drawing> {
     let names: Vec<&str> = ticks.iter().map(|tick| text(tick, "name")).collect();
     let all = list(drawn, "lines");
     let shown = &all[..all.len().min(LINES)];
-    let abscissa = Abscissa::new(names.iter().zip(&places).map(|(name, place)| (*name, x.at(*place))));
+    let abscissa = Abscissa::new(
+        names
+            .iter()
+            .zip(&places)
+            .map(|(name, place)| (*name, x.at(*place))),
+    );
     let legend = legend(shown);
     let frame = Figure {
         id,
@@ -78,7 +91,12 @@ fn one(svg: &mut Markup, order: usize, points: &[Value], places: &[f64], (x, y):
     let firm = format!("series-{order} firm");
     for ((at, value), (_, half_width)) in of("value").zip(of("ci_half_width")) {
         if let (Some(value), Some(half_width)) = (value, half_width) {
-            line(svg, (at, y.at(value - half_width)), (at, y.at(value + half_width)), &firm);
+            line(
+                svg,
+                (at, y.at(value - half_width)),
+                (at, y.at(value + half_width)),
+                &firm,
+            );
         }
     }
     for (at, value) in of("published") {
@@ -90,7 +108,11 @@ fn one(svg: &mut Markup, order: usize, points: &[Value], places: &[f64], (x, y):
 
 fn cross(svg: &mut Markup, (x, y): (f64, f64), class: &str) {
     let [left, right, top, bottom] = [x - ARM, x + ARM, y - ARM, y + ARM].map(short);
-    path(svg, &format!("M{left} {top}L{right} {bottom}M{left} {bottom}L{right} {top}"), class);
+    path(
+        svg,
+        &format!("M{left} {top}L{right} {bottom}M{left} {bottom}L{right} {top}"),
+        class,
+    );
 }
 
 fn name_of(line: &Value) -> &str {
@@ -101,7 +123,9 @@ fn name_of(line: &Value) -> &str {
 }
 
 fn is_published(line: &Value) -> bool {
-    list(line, "points").iter().any(|point| float(point, "published").is_some())
+    list(line, "points")
+        .iter()
+        .any(|point| float(point, "published").is_some())
 }
 
 fn legend(lines: &[Value]) -> Vec<Key> {
@@ -112,14 +136,22 @@ fn legend(lines: &[Value]) -> Vec<Key> {
     };
     let mut legend: Vec<Key> = lines.iter().enumerate().map(line).collect();
     if lines.iter().any(is_published) {
-        legend.push(Key { class: String::new(), name: "published".to_owned(), mark: Mark::Sign("×") });
+        legend.push(Key {
+            class: String::new(),
+            name: "published".to_owned(),
+            mark: Mark::Sign("×"),
+        });
     }
     legend
 }
 
 fn description(drawn: &Value, lines: &[Value]) -> String {
     let names: Vec<&str> = lines.iter().map(name_of).collect();
-    let crosses = if lines.iter().any(is_published) { " Crosses are what was published." } else { "" };
+    let crosses = if lines.iter().any(is_published) {
+        " Crosses are what was published."
+    } else {
+        ""
+    };
     format!(
         "{} over {}: {}.{crosses} The table below has the numbers.",
         text(drawn, "y"),
@@ -130,25 +162,44 @@ fn description(drawn: &Value, lines: &[Value]) -> String {
 
 /// A row for each value of the abscissa.
 fn numbers(markup: &mut Markup, drawn: &Value, names: &[&str], lines: &[Value]) {
-    const KEYS: [(&str, &str); 3] = [("value", ""), ("ci_half_width", " ±"), ("published", ", published")];
+    const KEYS: [(&str, &str); 3] = [
+        ("value", ""),
+        ("ci_half_width", " ±"),
+        ("published", ", published"),
+    ];
     let mut headings: Vec<(String, String)> = Vec::new();
     for (order, line) in lines.iter().enumerate() {
-        headings
-            .extend(KEYS.map(|(key, what)| (format!("{}{what}", name_of(line)), format!("{order}.{key}"))));
+        headings.extend(
+            KEYS.map(|(key, what)| (format!("{}{what}", name_of(line)), format!("{order}.{key}"))),
+        );
     }
-    let columns: Vec<Column<'_>> =
-        headings.iter().map(|(heading, path)| column(heading, path, Shown::Plain)).collect();
+    let columns: Vec<Column<'_>> = headings
+        .iter()
+        .map(|(heading, path)| column(heading, path, Shown::Plain))
+        .collect();
     let row = |place: usize| -> Value {
         let cells = lines.iter().enumerate().map(|(order, line)| {
-            (order.to_string(), list(line, "points").get(place).cloned().unwrap_or_default())
+            (
+                order.to_string(),
+                list(line, "points").get(place).cloned().unwrap_or_default(),
+            )
         });
         json!(cells.collect::<Map<String, Value>>())
     };
     let rows: Vec<Value> = (0..names.len()).map(row).collect();
-    let named: Vec<(String, &Value)> = names.iter().map(|name| (*name).to_owned()).zip(&rows).collect();
+    let named: Vec<(String, &Value)> = names
+        .iter()
+        .map(|name| (*name).to_owned())
+        .zip(&rows)
+        .collect();
     table(
         markup,
-        &format!("{}: {} by {}", text(drawn, "title"), text(drawn, "y"), text(drawn, "x")),
+        &format!(
+            "{}: {} by {}",
+            text(drawn, "title"),
+            text(drawn, "y"),
+            text(drawn, "x")
+        ),
         &columns,
         &named,
     );

@@ -14,15 +14,24 @@ const TOP: f64 = 10.0;
 const BOTTOM: f64 = 290.0;
 
 /// The shares that the axis names.
-const NAMED: [(f64, &str); 6] =
-    [(0.0, "0"), (0.5, "50"), (0.9, "90"), (0.99, "99"), (0.999, "99.9"), (0.9999, "99.99")];
+const NAMED: [(f64, &str); 6] = [
+    (0.0, "0"),
+    (0.5, "50"),
+    (0.9, "90"),
+    (0.99, "99"),
+    (0.999, "99.9"),
+    (0.9999, "99.99"),
+];
 
 /// All candidates that have a curve, the first ones if they are many.
 pub(crate) fn percentiles(markup: &mut Markup, candidates: &[Candidate<'_>]) {
     let curve = |candidate: &Candidate<'_>| -> Vec<(f64, f64)> {
         let points = list(&candidate.report["timeline"], "percentiles").iter();
         let point = |point: &Value| Some((float(point, "share")?, float(point, "response_ms")?));
-        points.filter_map(point).filter(|(_, ms)| *ms > 0.0).collect()
+        points
+            .filter_map(point)
+            .filter(|(_, ms)| *ms > 0.0)
+            .collect()
     };
     let curves: Vec<(&str, Vec<(f64, f64)>)> = candidates
         .iter()
@@ -30,8 +39,15 @@ pub(crate) fn percentiles(markup: &mut Markup, candidates: &[Candidate<'_>]) {
         .filter(|(_, points)| !points.is_empty())
         .take(LINES)
         .collect();
-    let times = || curves.iter().flat_map(|(_, points)| points.iter().map(|(_, ms)| *ms));
-    let (least, most) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
+    let times = || {
+        curves
+            .iter()
+            .flat_map(|(_, points)| points.iter().map(|(_, ms)| *ms))
+    };
+    let (least, most) = (
+        times().fold(f64::INFINITY, f64::min),
+        times().fold(0.0, f64::max),
+    );
     if curves.is_empty() {
         return;
     }
@@ -51,9 +67,16 @@ pub(crate) fn percentiles(markup: &mut Markup, candidates: &[Candidate<'_>]) {
         found.map_or_else(|| "-".to_owned(), |(_, ms)| number(*ms))
     };
     let each = curves.iter().map(|(name, points)| {
-        format!("{name}: half within {} ms, 99 % within {} ms", at(points, 0.5), at(points, 0.99))
+        format!(
+            "{name}: half within {} ms, 99 % within {} ms",
+            at(points, 0.5),
+            at(points, 0.99)
+        )
     });
-    let description = format!("A curve for each candidate. {}.", each.collect::<Vec<_>>().join("; "));
+    let description = format!(
+        "A curve for each candidate. {}.",
+        each.collect::<Vec<_>>().join("; ")
+    );
     let frame = Figure {
         id: "percentiles",
         title: "How many requests are done within which time",
@@ -68,9 +91,16 @@ pub(crate) fn percentiles(markup: &mut Markup, candidates: &[Candidate<'_>]) {
             line(svg, (x, TOP), (x, BOTTOM), "rule");
             label(svg, (x, BOTTOM + 16.0), "middle", name);
         }
-        label(svg, ((LEFT + RIGHT) / 2.0, BOTTOM + 34.0), "middle name", "requests done (%)");
+        label(
+            svg,
+            ((LEFT + RIGHT) / 2.0, BOTTOM + 34.0),
+            "middle name",
+            "requests done (%)",
+        );
         for (order, (_, points)) in curves.iter().enumerate() {
-            let way = points.iter().map(|(share, ms)| (x.at(nines(*share)), y.at(*ms)));
+            let way = points
+                .iter()
+                .map(|(share, ms)| (x.at(nines(*share)), y.at(*ms)));
             polyline(svg, way, &format!("series-{order}"));
         }
     });

@@ -29,22 +29,35 @@ impl Number {
     fn new(by: &str, candidates: &[Candidate<'_>]) -> Number {
         if saw_the_same(candidates) {
             let of = |candidate: &Candidate<'_>| float(candidate.ranked, "value");
-            return Number { axis: axis(by), words: words(by), of };
+            return Number {
+                axis: axis(by),
+                words: words(by),
+                of,
+            };
         }
         let of = |candidate: &Candidate<'_>| match &candidate.ranked["difference_to_best"] {
             Value::Null => Some(0.0),
             difference => float(difference, "value"),
         };
-        Number { axis: axis(by), words: format!("{}, less that of the best", words(by)), of }
+        Number {
+            axis: axis(by),
+            words: format!("{}, less that of the best", words(by)),
+            of,
+        }
     }
 }
 
 /// A figure for each key that was varied.
 pub(crate) fn sensitivity(markup: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
     let number = Number::new(text(answer, "by"), candidates);
-    let keys = candidates.first().map(|first| varied(first.ranked)).unwrap_or_default();
+    let keys = candidates
+        .first()
+        .map(|first| varied(first.ranked))
+        .unwrap_or_default();
     for (order, (key, _)) in keys.iter().enumerate() {
-        let given = answer["varied"][key].as_array().map_or(&[][..], Vec::as_slice);
+        let given = answer["varied"][key]
+            .as_array()
+            .map_or(&[][..], Vec::as_slice);
         one(markup, order, &number, (key, given), candidates);
     }
 }
@@ -66,12 +79,22 @@ fn one(
         return;
     }
     let shown = &lines[..lines.len().min(LINES)];
-    let points = || shown.iter().flat_map(|(_, points)| points.iter().flatten()).copied();
+    let points = || {
+        shown
+            .iter()
+            .flat_map(|(_, points)| points.iter().flatten())
+            .copied()
+    };
     let (least, most) = (points().fold(0.0, f64::min), points().fold(0.0, f64::max));
     let step = (RIGHT - LEFT) / values.len() as f64;
     let x = |place: usize| LEFT + step * (place as f64 + 0.5);
     let names: Vec<String> = values.iter().map(|value| fitting(value)).collect();
-    let abscissa = Abscissa::new(names.iter().enumerate().map(|(place, name)| (name.as_str(), x(place))));
+    let abscissa = Abscissa::new(
+        names
+            .iter()
+            .enumerate()
+            .map(|(place, name)| (name.as_str(), x(place))),
+    );
     let y = Axis::linear((least * 1.05, most * 1.05), (BOTTOM, TOP));
     let legend: Vec<Key> = shown
         .iter()
@@ -106,12 +129,16 @@ fn one(
         abscissa.draw(svg, BOTTOM, (LEFT + RIGHT) / 2.0, key);
         for (order, (_, points)) in shown.iter().enumerate() {
             let way = points.iter().enumerate();
-            let way = way.map(|(place, value)| (x(place), value.map_or(f64::NAN, |value| y.at(value))));
+            let way =
+                way.map(|(place, value)| (x(place), value.map_or(f64::NAN, |value| y.at(value))));
             polyline(svg, way, &format!("series-{order}"));
         }
     });
     if lines.len() > shown.len() {
-        let note = format!("{} lines more are in the table of candidates.", lines.len() - shown.len());
+        let note = format!(
+            "{} lines more are in the table of candidates.",
+            lines.len() - shown.len()
+        );
         markup.element("p", &[("class", "note")], &note);
     }
 }
@@ -119,22 +146,36 @@ fn one(
 /// The values of a key: numbers by size, else in the order in which they were given.
 fn values_of<'a>(key: &str, given: &'a [Value], candidates: &[Candidate<'a>]) -> Vec<&'a str> {
     let of = |candidate: &Candidate<'a>| {
-        let own = varied(candidate.ranked).into_iter().find(|(own, _)| *own == key);
+        let own = varied(candidate.ranked)
+            .into_iter()
+            .find(|(own, _)| *own == key);
         own.map(|(_, value)| value)
     };
     let known: HashSet<&str> = candidates.iter().filter_map(of).collect();
-    let given = given.iter().filter_map(Value::as_str).filter(|value| known.contains(value));
+    let given = given
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|value| known.contains(value));
     let mut values: Vec<&str> = Vec::new();
     let mut seen = HashSet::new();
-    values.extend(given.chain(candidates.iter().filter_map(of)).filter(|value| seen.insert(*value)));
+    values.extend(
+        given
+            .chain(candidates.iter().filter_map(of))
+            .filter(|value| seen.insert(*value)),
+    );
     sorted(&values).unwrap_or(values)
 }
 
 /// By size, if all are numbers of one kind.
 fn sorted<'a>(values: &[&'a str]) -> Option<Vec<&'a str>> {
-    let sizes = |read: &Read| -> Option<Vec<f64>> { values.iter().map(|value| read(value)).collect() };
-    let mut sized: Vec<(f64, &str)> =
-        READ.iter().find_map(sizes)?.into_iter().zip(values.iter().copied()).collect();
+    let sizes =
+        |read: &Read| -> Option<Vec<f64>> { values.iter().map(|value| read(value)).collect() };
+    let mut sized: Vec<(f64, &str)> = READ
+        .iter()
+        .find_map(sizes)?
+        .into_iter()
+        .zip(values.iter().copied())
+        .collect();
     sized.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     Some(sized.into_iter().map(|(_, value)| value).collect())
 }
@@ -166,10 +207,13 @@ fn lines(key: &str, values: &[&str], number: &Number, candidates: &[Candidate<'_
             }
         }
         let Some(place) = place else { continue };
-        let index = lines.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
-            lines.push((name, vec![None; values.len()]));
-            lines.len() - 1
-        });
+        let index = lines
+            .iter()
+            .position(|(known, _)| *known == name)
+            .unwrap_or_else(|| {
+                lines.push((name, vec![None; values.len()]));
+                lines.len() - 1
+            });
         lines[index].1[place] = (number.of)(candidate);
     }
     lines
@@ -184,7 +228,10 @@ mod tests {
     #[test]
     fn values_stand_by_size_and_words_in_the_order_in_which_they_were_given() {
         for (given, drawn) in [
-            (&["90s", "20min", "1h", "2h"][..], &["90s", "20min", "1h", "2h"][..]),
+            (
+                &["90s", "20min", "1h", "2h"][..],
+                &["90s", "20min", "1h", "2h"][..],
+            ),
             (&["5/2", "2/1", "25/12"], &["2/1", "25/12", "5/2"]),
             (&["2Mbit/s", "800kbit/s"], &["800kbit/s", "2Mbit/s"]),
             (&["1MiB", "64K", "512"], &["512", "64K", "1MiB"]),
@@ -195,7 +242,8 @@ mod tests {
                 .iter()
                 .rev()
                 .map(|value| json!({ "name": "a", "varied": { "key": value }, "value": 1.0, "report": {} }));
-            let answer = json!({ "varied": { "key": given }, "candidates": each.collect::<Vec<_>>() });
+            let answer =
+                json!({ "varied": { "key": given }, "candidates": each.collect::<Vec<_>>() });
             let given = answer["varied"]["key"].as_array().unwrap();
             assert_eq!(values_of("key", given, &candidates(&answer)), drawn);
         }

@@ -31,10 +31,13 @@ pub(super) fn build(keys: &Keys, segments: u32) -> Result<Box<dyn XorDiscipline>
     let Config { threshold } = read(keys)?;
     match threshold {
         Some(found) if found > segments => {
-            let message = format!("found {found}; expected at most the number of segments, {segments}");
+            let message =
+                format!("found {found}; expected at most the number of segments, {segments}");
             Err(ConfigError::new("threshold", message))
         }
-        _ => Ok(Box::new(Conditional { threshold: threshold.unwrap_or(segments / 2) })),
+        _ => Ok(Box::new(Conditional {
+            threshold: threshold.unwrap_or(segments / 2),
+        })),
     }
 }
 

@@ -9,7 +9,8 @@ use fullstroke_units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) const SUMMARY: &str = "shortest access time first, among the commands for which segments are free";
+pub(super) const SUMMARY: &str =
+    "shortest access time first, among the commands for which segments are free";
 
 /// It has no keys.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -26,7 +26,9 @@ struct Xpwq {
 
 pub(super) fn build(keys: &Keys, segments: u32) -> Result<Box<dyn XorDiscipline>, ConfigError> {
     let Config { max_xpw } = read(keys)?;
-    Ok(Box::new(Xpwq { max_xpw: max_xpw.unwrap_or(u64::from(segments.saturating_sub(4))) }))
+    Ok(Box::new(Xpwq {
+        max_xpw: max_xpw.unwrap_or(u64::from(segments.saturating_sub(4))),
+    }))
 }
 
 impl XorDiscipline for Xpwq {

@@ -38,7 +38,9 @@ pub(super) fn build(keys: &Keys, _segments: u32) -> Result<Box<dyn XorDiscipline
         let message = format!("found {delta_ms}; expected milliseconds, 0 to 1000000");
         return Err(ConfigError::new("delta_ms", message));
     }
-    Ok(Box::new(Xpwt { delta: Duration::from_millis_f64(delta_ms) }))
+    Ok(Box::new(Xpwt {
+        delta: Duration::from_millis_f64(delta_ms),
+    }))
 }
 
 impl XorDiscipline for Xpwt {

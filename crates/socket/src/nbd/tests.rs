@@ -36,7 +36,12 @@ fn served() -> Served {
     let exports = Arc::new(Exports::new(vec![Export::new("", SIZE)]).unwrap());
     let (passed, asked) = channel();
     let server = NbdServer::open(listeners, exports, Arc::new(Passed(passed))).unwrap();
-    Served { _folder: folder, path, server: Some(server), asked }
+    Served {
+        _folder: folder,
+        path,
+        server: Some(server),
+        asked,
+    }
 }
 
 fn connect(path: &Path) -> Client<UnixStream> {
@@ -59,7 +64,14 @@ fn who_takes_no_answers_holds_nobody_up() {
     let mut slow = connect(&served.path);
     for number in 0..7 {
         let length = MIB as u32;
-        slow.submit(Command::Read, number * MIB as u64, length, CommandFlags::empty(), &[]).unwrap();
+        slow.submit(
+            Command::Read,
+            number * MIB as u64,
+            length,
+            CommandFlags::empty(),
+            &[],
+        )
+        .unwrap();
     }
     let began = Instant::now();
     for _ in 0..7 {
@@ -97,7 +109,10 @@ fn answers_of_many_threads_at_a_time_arrive_whole_and_once() {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 while !ended.load(Ordering::Relaxed) {
-                    let next = asked.lock().unwrap().recv_timeout(Duration::from_millis(20));
+                    let next = asked
+                        .lock()
+                        .unwrap()
+                        .recv_timeout(Duration::from_millis(20));
                     if let Ok((client, request)) = next {
                         answer(&client, &request);
                     }
@@ -109,8 +124,15 @@ fn answers_of_many_threads_at_a_time_arrive_whole_and_once() {
         while received < REQUESTS {
             while submitted < REQUESTS && client.in_flight() < 100 {
                 let at = submitted % 60 * MIB as u64;
-                let cookie =
-                    client.submit(Command::Read, at, length(submitted), CommandFlags::empty(), &[]).unwrap();
+                let cookie = client
+                    .submit(
+                        Command::Read,
+                        at,
+                        length(submitted),
+                        CommandFlags::empty(),
+                        &[],
+                    )
+                    .unwrap();
                 sizes.insert(cookie, (length(submitted), at / MIB as u64));
                 submitted += 1;
             }
@@ -118,7 +140,9 @@ fn answers_of_many_threads_at_a_time_arrive_whole_and_once() {
                 thread::sleep(Duration::from_millis(20));
             }
             let answer = client.receive().unwrap();
-            let (length, number) = sizes.remove(&answer.cookie).expect("it was asked for, and once");
+            let (length, number) = sizes
+                .remove(&answer.cookie)
+                .expect("it was asked for, and once");
             assert_eq!(answer.data.len(), length as usize);
             assert!(answer.data.iter().all(|&byte| u64::from(byte) == number));
             received += 1;
@@ -132,7 +156,15 @@ fn answers_of_many_threads_at_a_time_arrive_whole_and_once() {
 fn what_was_asked_for_is_answered_after_the_input_ends() {
     let mut served = served();
     let mut client = connect(&served.path);
-    client.submit(Command::Read, 3 * MIB as u64, 512, CommandFlags::empty(), &[]).unwrap();
+    client
+        .submit(
+            Command::Read,
+            3 * MIB as u64,
+            512,
+            CommandFlags::empty(),
+            &[],
+        )
+        .unwrap();
     let (asker, request) = served.asked.recv().unwrap();
     served.server.as_ref().unwrap().end_input();
     answer(&asker, &request);
@@ -147,10 +179,19 @@ fn as_much_as_a_client_may_have_under_way_and_no_more_is_taken() {
     let served = served();
     let mut client = connect(&served.path);
     for _ in 0..LIMITS.requests + 40 {
-        client.submit(Command::Read, 0, 512, CommandFlags::empty(), &[]).unwrap();
+        client
+            .submit(Command::Read, 0, 512, CommandFlags::empty(), &[])
+            .unwrap();
     }
-    let mut taken: Vec<_> = (0..LIMITS.requests).map(|_| served.asked.recv().unwrap()).collect();
-    assert!(served.asked.recv_timeout(Duration::from_millis(30)).is_err());
+    let mut taken: Vec<_> = (0..LIMITS.requests)
+        .map(|_| served.asked.recv().unwrap())
+        .collect();
+    assert!(
+        served
+            .asked
+            .recv_timeout(Duration::from_millis(30))
+            .is_err()
+    );
     for _ in 0..LIMITS.requests + 40 {
         let (asker, request) = taken.pop().unwrap_or_else(|| served.asked.recv().unwrap());
         answer(&asker, &request);
@@ -162,7 +203,9 @@ fn as_much_as_a_client_may_have_under_way_and_no_more_is_taken() {
 fn who_hangs_up_is_forgotten() {
     let served = served();
     let mut client = connect(&served.path);
-    client.submit(Command::Read, 0, 512, CommandFlags::empty(), &[]).unwrap();
+    client
+        .submit(Command::Read, 0, 512, CommandFlags::empty(), &[])
+        .unwrap();
     let (asker, request) = served.asked.recv().unwrap();
     drop(client);
     answer(&asker, &request);

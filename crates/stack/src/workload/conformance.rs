@@ -20,7 +20,11 @@ fn example(kind: &Entry<Kind>) -> Keys {
 }
 
 fn read(kind: &Entry<Kind>, keys: &Keys) -> Result<Box<dyn Workload>, WorkloadError> {
-    read_workload(kind, keys, &PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../.."))
+    read_workload(
+        kind,
+        keys,
+        &PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../.."),
+    )
 }
 
 /// The first requests and their times, if each takes a millisecond.
@@ -36,7 +40,12 @@ fn requests(mut source: Box<dyn Source>, count: usize) -> Vec<(Time, Request)> {
         if due <= landing {
             source.wake(now, &mut Cx::alone(&mut out));
         } else if let Some((_, id)) = flying.pop_front() {
-            let completion = Completion { id, submitted: now, finished: now, ..Completion::default() };
+            let completion = Completion {
+                id,
+                submitted: now,
+                finished: now,
+                ..Completion::default()
+            };
             source.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
         }
         for request in out.requests() {
@@ -58,7 +67,11 @@ fn a_seed_repeats_the_requests_and_all_lie_on_the_volume() {
         let first = || requests(workload.source(CAPACITY, Seed(3)).unwrap(), 500);
         assert!(first() == first() && first().len() >= 100, "{}", kind.name);
         for (_, request) in first() {
-            assert!(request.extent.end().0 <= CAPACITY.0, "{}: {request:?}", kind.name);
+            assert!(
+                request.extent.end().0 <= CAPACITY.0,
+                "{}: {request:?}",
+                kind.name
+            );
         }
     }
 }
@@ -72,11 +85,21 @@ fn an_unknown_key_is_refused_in_the_keys_and_in_the_tables_within_them() {
     for kind in every() {
         let mut keys = example(kind);
         keys.insert("unheard_of".into(), 1.into());
-        assert!(refused(kind, &keys).starts_with("`unheard_of`: unknown key"), "{}", kind.name);
+        assert!(
+            refused(kind, &keys).starts_with("`unheard_of`: unknown key"),
+            "{}",
+            kind.name
+        );
         for (table, _) in kind.build.tables {
             for (value, at) in [
-                (serde_json::json!({ "unheard_of": 1 }), format!("`{table}.unheard_of`: unknown key")),
-                (serde_json::json!([{ "unheard_of": 1 }]), format!("`{table}[0].unheard_of`: unknown key")),
+                (
+                    serde_json::json!({ "unheard_of": 1 }),
+                    format!("`{table}.unheard_of`: unknown key"),
+                ),
+                (
+                    serde_json::json!([{ "unheard_of": 1 }]),
+                    format!("`{table}[0].unheard_of`: unknown key"),
+                ),
             ] {
                 let mut keys = example(kind);
                 keys.insert((*table).into(), value);

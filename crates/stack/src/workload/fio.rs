@@ -52,16 +52,26 @@ fn read_job_file(keys: &Keys, folder: &Path) -> Result<Box<dyn Workload>, Worklo
     };
     let environment = std::env::vars_os().filter_map(text_only).collect();
     let jobs = JobSet::parse(&file, &text, &environment).map_err(at_its_line)?;
-    Ok(Box::new(JobFile { jobs, requests: config.requests, file }))
+    Ok(Box::new(JobFile {
+        jobs,
+        requests: config.requests,
+        file,
+    }))
 }
 
 fn at_its_line(error: FioError) -> StackError {
-    StackError { file: error.file, line: error.line, key: error.option, message: error.message }
+    StackError {
+        file: error.file,
+        line: error.line,
+        key: error.option,
+        message: error.message,
+    }
 }
 
 impl Workload for JobFile {
     fn source(&self, capacity: Sectors, seed: Seed) -> Result<Box<dyn Source>, WorkloadError> {
-        let source = FioSource::new(&self.jobs, capacity, seed, self.requests).map_err(at_its_line)?;
+        let source =
+            FioSource::new(&self.jobs, capacity, seed, self.requests).map_err(at_its_line)?;
         Ok(Box::new(source))
     }
 
@@ -72,7 +82,11 @@ impl Workload for JobFile {
         }
         let program = FioProgram::new(&self.jobs, seed, self.requests);
         let program = program.map_err(|error| ConfigError::new("workload", error.to_string()))?;
-        Ok(Some(StartedAs { kind: ENTRY.name, file: Some(self.file.clone()), program: Box::new(program) }))
+        Ok(Some(StartedAs {
+            kind: ENTRY.name,
+            file: Some(self.file.clone()),
+            program: Box::new(program),
+        }))
     }
 
     /// What counts is what the file says.

@@ -16,7 +16,12 @@ pub(super) fn entries() -> impl Iterator<Item = Entry<Kind>> {
         name: entry.name,
         summary: entry.summary,
         schema: entry.schema,
-        build: Kind { read: Read::Program(entry), tables: &[], alone: false, example: entry.build.example },
+        build: Kind {
+            read: Read::Program(entry),
+            tables: &[],
+            alone: false,
+            example: entry.build.example,
+        },
     })
 }
 
@@ -41,8 +46,13 @@ pub(super) fn read(
     keys: &Keys,
     folder: &Path,
 ) -> Result<Box<dyn Workload>, WorkloadError> {
-    let named = entry.build.file.and_then(|key| Some((key, keys.get(key)?.as_str()?)));
-    let text = named.map(|(_, name)| read_text(&folder.join(name))).transpose()?;
+    let named = entry
+        .build
+        .file
+        .and_then(|key| Some((key, keys.get(key)?.as_str()?)));
+    let text = named
+        .map(|(_, name)| read_text(&folder.join(name)))
+        .transpose()?;
     let recipe = fullstroke_programs::Kind::recipe(entry, keys, text.as_deref());
     let recipe = recipe.map_err(|error| match (error, named) {
         (ProgramError::Key(error), _) => WorkloadError::Key(error),
@@ -57,13 +67,21 @@ pub(super) fn read(
         path: folder.join(name).display().to_string(),
         digest: short(&text),
     });
-    Ok(Box::new(Described { kind: entry.name, recipe, file }))
+    Ok(Box::new(Described {
+        kind: entry.name,
+        recipe,
+        file,
+    }))
 }
 
 fn read_text(path: &Path) -> Result<String, WorkloadError> {
     let bytes = std::fs::read(path);
-    let bytes = bytes
-        .map_err(|error| StackError::whole(path.display().to_string(), format!("cannot be read: {error}")))?;
+    let bytes = bytes.map_err(|error| {
+        StackError::whole(
+            path.display().to_string(),
+            format!("cannot be read: {error}"),
+        )
+    })?;
     // Names in a recording may be in any encoding.
     Ok(String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
@@ -71,17 +89,29 @@ fn read_text(path: &Path) -> Result<String, WorkloadError> {
 
 /// Sixteen hexadecimal digits of a text.
 fn short(text: &str) -> String {
-    Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(text)
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 impl Workload for Described {
     fn source(&self, _: Sectors, _: Seed) -> Result<Box<dyn Source>, WorkloadError> {
-        Err(ConfigError::new("kind", "a program works on files: say which in [host.files]").into())
+        Err(ConfigError::new(
+            "kind",
+            "a program works on files: say which in [host.files]",
+        )
+        .into())
     }
 
     fn program(&self, seed: Seed) -> Result<Option<StartedAs>, ConfigError> {
         let file = self.file.as_ref().map(|file| file.path.clone());
-        Ok(Some(StartedAs { kind: self.kind, file, program: self.recipe.program(seed) }))
+        Ok(Some(StartedAs {
+            kind: self.kind,
+            file,
+            program: self.recipe.program(seed),
+        }))
     }
 
     /// What counts is what the file says.

@@ -13,7 +13,10 @@ pub(super) const ENTRY: Entry<Kind> = Entry {
     schema: schema_of::<StreamsConfig>,
     build: Kind {
         read: Read::Itself(|keys, _| Ok(Box::new(read::<StreamsConfig>(keys)?))),
-        tables: &[("variation", schema_of::<VariationConfig>), ("bit_rates", schema_of::<WeightedBitRate>)],
+        tables: &[
+            ("variation", schema_of::<VariationConfig>),
+            ("bit_rates", schema_of::<WeightedBitRate>),
+        ],
         alone: true,
         example: "streams = 20\nbit_rate = \"2Mbit/s\"\nduration = \"10s\"",
     },

@@ -4,8 +4,8 @@ use super::{Kind, Read, Workload, WorkloadError};
 use crate::StackError;
 use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
 use fullstroke_contract::{
-    Completion, ConfigError, Counters, Cx, Hints, LayerReadings, Node, Operation, Out, Port, Request,
-    RequestId, Source, SourceError, Wake,
+    Completion, ConfigError, Counters, Cx, Hints, LayerReadings, Node, Operation, Out, Port,
+    Request, RequestId, Source, SourceError, Wake,
 };
 use fullstroke_trace::{Beyond, Options, Record, TraceReader};
 use fullstroke_units::{Duration, Sectors, Seed, Time};
@@ -108,7 +108,11 @@ impl TraceConfig {
     }
 
     fn rules(&self) -> Rules {
-        let unsaid = if self.outstanding.is_some() { Pace::Closed } else { Pace::Timing };
+        let unsaid = if self.outstanding.is_some() {
+            Pace::Closed
+        } else {
+            Pace::Timing
+        };
         Rules {
             pace: self.pace.unwrap_or(unsaid),
             scale: self.time_scale,
@@ -123,11 +127,15 @@ impl TraceConfig {
         let pace = self.rules().pace;
         let name = pace.name();
         if self.outstanding == Some(0) {
-            return Err(ConfigError::new("outstanding", "found 0; expected at least 1, or leave it out"));
+            return Err(ConfigError::new(
+                "outstanding",
+                "found 0; expected at least 1, or leave it out",
+            ));
         }
         if self.outstanding.is_some() && matches!(pace, Pace::Timing | Pace::Load) {
-            let message =
-                format!("a replay with pace = \"{name}\" has no limit; leave it out, or say another pace");
+            let message = format!(
+                "a replay with pace = \"{name}\" has no limit; leave it out, or say another pace"
+            );
             return Err(ConfigError::new("outstanding", message));
         }
         if self.outstanding.is_none() && pace == Pace::Closed {
@@ -145,7 +153,8 @@ impl TraceConfig {
             return Err(ConfigError::new("time_scale", message));
         }
         if self.batch > Duration::ZERO && matches!(pace, Pace::AsFast | Pace::Closed) {
-            let message = format!("pace = \"{name}\" issues without regard to time; leave this out");
+            let message =
+                format!("pace = \"{name}\" issues without regard to time; leave this out");
             return Err(ConfigError::new("batch", message));
         }
         Ok(())
@@ -161,7 +170,10 @@ struct Trace {
 fn read_trace(keys: &Keys, folder: &Path) -> Result<Box<dyn Workload>, WorkloadError> {
     let config: TraceConfig = read(keys)?;
     config.check()?;
-    Ok(Box::new(Trace { file: folder.join(&config.path), config }))
+    Ok(Box::new(Trace {
+        file: folder.join(&config.path),
+        config,
+    }))
 }
 
 impl Trace {
@@ -183,18 +195,38 @@ impl Trace {
 /// From the first arrival of each part to that of the next; the last ends behind the last arrival.
 /// Parts in which nothing arrives are left out.
 pub(crate) fn parts_of(arrivals: &[Duration], parts: usize) -> Vec<[Duration; 2]> {
-    let Some(&last) = arrivals.last() else { return Vec::new() };
+    let Some(&last) = arrivals.last() else {
+        return Vec::new();
+    };
     let end = last + Duration::from_nanos(1);
-    let begin = |part: usize| arrivals.get(part * arrivals.len() / parts).copied().unwrap_or(end);
-    let each = (0..parts).map(|part| [begin(part), if part + 1 == parts { end } else { begin(part + 1) }]);
+    let begin = |part: usize| {
+        arrivals
+            .get(part * arrivals.len() / parts)
+            .copied()
+            .unwrap_or(end)
+    };
+    let each = (0..parts).map(|part| {
+        [
+            begin(part),
+            if part + 1 == parts {
+                end
+            } else {
+                begin(part + 1)
+            },
+        ]
+    });
     each.filter(|[from, to]| from < to).collect()
 }
 
 impl Workload for Trace {
     /// The file is read as the run proceeds.
     fn source(&self, capacity: Sectors, _: Seed) -> Result<Box<dyn Source>, WorkloadError> {
-        let options = Options { capacity: Some(capacity), ..self.config.options() };
-        let reader = TraceReader::open(&self.file, &options).map_err(|error| StackError::trace(&error))?;
+        let options = Options {
+            capacity: Some(capacity),
+            ..self.config.options()
+        };
+        let reader =
+            TraceReader::open(&self.file, &options).map_err(|error| StackError::trace(&error))?;
         let dispatcher = Dispatcher::new(self.config.rules());
         let mut replay = Replay {
             reader,
@@ -202,9 +234,15 @@ impl Workload for Trace {
             left: self.config.requests.unwrap_or(u64::MAX),
             limit: self.config.requests,
             pace: self.config.rules().pace,
-            dispatcher: if self.config.pace.is_some() { dispatcher.counting() } else { dispatcher },
+            dispatcher: if self.config.pace.is_some() {
+                dispatcher.counting()
+            } else {
+                dispatcher
+            },
         };
-        replay.advance(Time::ZERO).map_err(|error| StackError::trace(&error))?;
+        replay
+            .advance(Time::ZERO)
+            .map_err(|error| StackError::trace(&error))?;
         Ok(Box::new(replay))
     }
 
@@ -237,9 +275,17 @@ impl Replay {
         self.next = None;
         if self.left > 0 {
             self.left -= 1;
-            self.next = self.reader.next().map_err(|error| SourceError(error.to_string()))?;
+            self.next = self
+                .reader
+                .next()
+                .map_err(|error| SourceError(error.to_string()))?;
         }
-        let Some(Record { arrival, completed, .. }) = self.next else { return Ok(()) };
+        let Some(Record {
+            arrival, completed, ..
+        }) = self.next
+        else {
+            return Ok(());
+        };
         let offered = self.dispatcher.offer(now, Traced { arrival, completed });
         offered.map_err(|error| SourceError(format!("{}: {error}", self.reader.file())))
     }
@@ -254,7 +300,10 @@ impl Replay {
                 id: RequestId(self.dispatcher.issued()),
                 operation: record.operation,
                 extent: record.extent,
-                hints: Hints { process: record.process, ..Hints::default() },
+                hints: Hints {
+                    process: record.process,
+                    ..Hints::default()
+                },
                 ..Request::default()
             };
             out.issue(0, request);
@@ -287,10 +336,15 @@ impl Node for Replay {
 
     fn count(&self, _: Time, counters: &mut Counters) {
         counters.skipped_rows += self.reader.skipped();
-        self.reader.notes().into_iter().for_each(|note| counters.note(note));
-        counters
-            .layers
-            .extend(self.dispatcher.conformity().map(|conformity| readings(self.pace, conformity)));
+        self.reader
+            .notes()
+            .into_iter()
+            .for_each(|note| counters.note(note));
+        counters.layers.extend(
+            self.dispatcher
+                .conformity()
+                .map(|conformity| readings(self.pace, conformity)),
+        );
     }
 }
 
@@ -350,9 +404,13 @@ mod tests {
     /// Issues everything on a device that takes `takes_ms` for each request, one after the other;
     /// arrivals in ms, and what is reported.
     fn replayed(keys: &str, takes_ms: u64) -> (Vec<u64>, Vec<Reading>) {
-        let mut source = source("pairs.csv", PAIRS, keys).unwrap_or_else(|error| panic!("{error:?}"));
-        let (mut out, mut times, mut flying) =
-            (Out::new(), Vec::new(), VecDeque::<(Time, Time, RequestId)>::new());
+        let mut source =
+            source("pairs.csv", PAIRS, keys).unwrap_or_else(|error| panic!("{error:?}"));
+        let (mut out, mut times, mut flying) = (
+            Out::new(),
+            Vec::new(),
+            VecDeque::<(Time, Time, RequestId)>::new(),
+        );
         loop {
             let due = source.next_wake().at();
             let landing = flying.front().map_or(Time::NEVER, |&(at, ..)| at);
@@ -363,7 +421,12 @@ mod tests {
             if due <= landing {
                 source.wake(now, &mut Cx::alone(&mut out));
             } else if let Some((finished, submitted, id)) = flying.pop_front() {
-                let completion = Completion { id, submitted, finished, ..Completion::default() };
+                let completion = Completion {
+                    id,
+                    submitted,
+                    finished,
+                    ..Completion::default()
+                };
                 source.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
             }
             for request in out.requests() {
@@ -374,11 +437,22 @@ mod tests {
         }
         let mut counters = Counters::default();
         source.count(Time::ZERO, &mut counters);
-        (times, counters.layers.pop().map(|layer| layer.readings).unwrap_or_default())
+        (
+            times,
+            counters
+                .layers
+                .pop()
+                .map(|layer| layer.readings)
+                .unwrap_or_default(),
+        )
     }
 
     fn reading(readings: &[Reading], name: &str) -> f64 {
-        readings.iter().find(|reading| reading.name == name).unwrap().value
+        readings
+            .iter()
+            .find(|reading| reading.name == name)
+            .unwrap()
+            .value
     }
 
     #[test]
@@ -408,7 +482,10 @@ mod tests {
     #[test]
     fn without_a_pace_nothing_is_reported_of_it() {
         assert_eq!(replayed("", 20), (vec![0, 0, 10, 10, 20, 20], vec![]));
-        assert_eq!(replayed("outstanding = 1", 20), (vec![0, 20, 40, 60, 80, 100], vec![]));
+        assert_eq!(
+            replayed("outstanding = 1", 20),
+            (vec![0, 20, 40, 60, 80, 100], vec![])
+        );
     }
 
     #[test]
@@ -421,18 +498,34 @@ mod tests {
             ("time_scale = 0.0", "time_scale"),
             ("pace = \"as-fast\"\nbatch = \"1ms\"", "batch"),
         ] {
-            let Err(WorkloadError::Key(error)) = source("pairs.csv", PAIRS, keys) else { panic!("{keys}") };
-            assert!(error.to_string().starts_with(&format!("`{key}`: ")), "{keys}: {error}");
+            let Err(WorkloadError::Key(error)) = source("pairs.csv", PAIRS, keys) else {
+                panic!("{keys}")
+            };
+            assert!(
+                error.to_string().starts_with(&format!("`{key}`: ")),
+                "{keys}: {error}"
+            );
         }
     }
 
     #[test]
     fn a_load_needs_completions_and_names_the_request_that_has_none() {
-        let Err(WorkloadError::File(error)) = source("late.disksim", UNKNOWN, "pace = \"load\"") else {
+        let Err(WorkloadError::File(error)) = source("late.disksim", UNKNOWN, "pace = \"load\"")
+        else {
             panic!("a trace without completions has no load")
         };
         let error = error.to_string();
-        assert!(error.contains("late.disksim: request 1 has no known completion"), "{error}");
-        assert!(source("late.disksim", UNKNOWN, "pace = \"as-fast\"\noutstanding = 2").is_ok());
+        assert!(
+            error.contains("late.disksim: request 1 has no known completion"),
+            "{error}"
+        );
+        assert!(
+            source(
+                "late.disksim",
+                UNKNOWN,
+                "pace = \"as-fast\"\noutstanding = 2"
+            )
+            .is_ok()
+        );
     }
 }

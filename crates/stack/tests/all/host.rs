@@ -15,8 +15,7 @@ read_share = 0.7
 size = "4KiB"
 arrivals = { process = "poisson", rate_per_s = 1000 }
 "#;
-const RAID5: &str =
-    "[volume]\nlayout = \"raid5\"\nchunk = \"64KiB\"\ndrives = 5\ndrive = \"seagate-cheetah-9lp\"\n";
+const RAID5: &str = "[volume]\nlayout = \"raid5\"\nchunk = \"64KiB\"\ndrives = 5\ndrive = \"seagate-cheetah-9lp\"\n";
 const RAID1: &str = "[volume]\nlayout = \"raid1\"\ndrives = 2\ndrive = \"seagate-cheetah-9lp\"\n";
 const DRIVE: &str = "[volume]\ndrive = \"seagate-cheetah-9lp\"\n";
 
@@ -38,7 +37,10 @@ struct Total {
 impl Observer for Total {
     fn finished(&mut self, finished: &Finished) {
         let completion = &finished.completion;
-        assert_eq!(completion.breakdown.response(), completion.finished.since(completion.submitted));
+        assert_eq!(
+            completion.breakdown.response(),
+            completion.finished.since(completion.submitted)
+        );
         self.response += completion.finished.since(finished.arrived);
     }
 }
@@ -65,10 +67,17 @@ fn refused(host: &str, volume: &str) -> String {
 fn every_elevator_completes_a_run_above_a_volume_and_above_its_members() {
     for entry in fullstroke_host::elevator::REGISTRY {
         let name = entry.name;
-        run(&format!("[host]\nelevator = \"{name}\"\nqueue_depth = 4"), DRIVE);
-        run(&format!("[host.members]\nelevator = \"{name}\"\nqueue_depth = 2"), RAID5);
+        run(
+            &format!("[host]\nelevator = \"{name}\"\nqueue_depth = 4"),
+            DRIVE,
+        );
+        run(
+            &format!("[host.members]\nelevator = \"{name}\"\nqueue_depth = 2"),
+            RAID5,
+        );
         if name != "satf" {
-            let two = format!("[host]\nelevator = \"{name}\"\n[host.members]\nelevator = \"{name}\"");
+            let two =
+                format!("[host]\nelevator = \"{name}\"\n[host.members]\nelevator = \"{name}\"");
             run(&two, RAID5);
         }
     }
@@ -77,9 +86,18 @@ fn every_elevator_completes_a_run_above_a_volume_and_above_its_members() {
 #[test]
 fn a_drive_of_first_come_first_served_gains_from_a_better_elevator() {
     let drive = format!("{DRIVE}drive_settings = {{ queue = {{ discipline = \"fcfs\" }} }}\n");
-    let mean = |elevator: &str| run(&format!("[host]\nelevator = \"{elevator}\"\nqueue_depth = 1"), &drive).1;
+    let mean = |elevator: &str| {
+        run(
+            &format!("[host]\nelevator = \"{elevator}\"\nqueue_depth = 1"),
+            &drive,
+        )
+        .1
+    };
     let [noop, sstf, satf] = ["noop", "sstf", "satf"].map(mean);
-    assert!(satf < sstf && sstf < noop, "satf {satf:?}, sstf {sstf:?}, noop {noop:?}");
+    assert!(
+        satf < sstf && sstf < noop,
+        "satf {satf:?}, sstf {sstf:?}, noop {noop:?}"
+    );
 }
 
 #[test]
@@ -94,18 +112,33 @@ fn a_mirror_sees_the_arms_of_its_members_through_their_hosts() {
 #[test]
 fn a_wrong_key_is_refused_at_its_line() {
     let message = refused("[host]\nelevator = \"v-r\"\nfifo_batches = 3", RAID5);
-    assert!(message.contains("stack.toml:11: `host.fifo_batches`"), "{message}");
+    assert!(
+        message.contains("stack.toml:11: `host.fifo_batches`"),
+        "{message}"
+    );
     assert!(message.contains("did you mean `fifo_batch`"), "{message}");
     let message = refused("[host.members]\nelevator = \"v-r\"\nfifo_batch = 0", RAID5);
-    assert!(message.contains("stack.toml:11: `host.members.fifo_batch`"), "{message}");
+    assert!(
+        message.contains("stack.toml:11: `host.members.fifo_batch`"),
+        "{message}"
+    );
 }
 
 #[test]
 fn an_elevator_that_does_not_suit_the_volume_is_refused() {
     let message = refused("[host]\nelevator = \"satf\"", RAID5);
-    assert!(message.contains("`host.elevator`") && message.contains("single drive"), "{message}");
+    assert!(
+        message.contains("`host.elevator`") && message.contains("single drive"),
+        "{message}"
+    );
     let message = refused("[host.members]\nelevator = \"noop\"", DRIVE);
-    assert!(message.contains("`host.members`") && message.contains("no members"), "{message}");
-    let message = refused("[host]\nelevator = \"noop\"\nstripe_aware_merging = true", RAID1);
+    assert!(
+        message.contains("`host.members`") && message.contains("no members"),
+        "{message}"
+    );
+    let message = refused(
+        "[host]\nelevator = \"noop\"\nstripe_aware_merging = true",
+        RAID1,
+    );
     assert!(message.contains("`host.stripe_aware_merging`"), "{message}");
 }

@@ -33,7 +33,10 @@ struct Total(Duration);
 impl Observer for Total {
     fn finished(&mut self, finished: &Finished) {
         let completion = &finished.completion;
-        assert_eq!(completion.breakdown.response(), completion.finished.since(completion.submitted));
+        assert_eq!(
+            completion.breakdown.response(),
+            completion.finished.since(completion.submitted)
+        );
         self.0 += completion.finished.since(finished.arrived);
     }
 }
@@ -48,16 +51,27 @@ fn run(text: &str) -> (Outcome, Duration) {
 
 /// What links and controllers counted; volumes count as well.
 fn links(outcome: &Outcome) -> Vec<&LayerReadings> {
-    outcome.counters.layers.iter().filter(|layer| !layer.layer.starts_with("volume")).collect()
+    outcome
+        .counters
+        .layers
+        .iter()
+        .filter(|layer| !layer.layer.starts_with("volume"))
+        .collect()
 }
 
 fn reading(outcome: &Outcome, layer: usize, name: &str) -> f64 {
     let readings = &links(outcome)[layer].readings;
-    readings.iter().find(|reading| reading.name == name).unwrap_or_else(|| panic!("no {name}")).value
+    readings
+        .iter()
+        .find(|reading| reading.name == name)
+        .unwrap_or_else(|| panic!("no {name}"))
+        .value
 }
 
 fn refused(text: &str) -> String {
-    stack(text).err().unwrap_or_else(|| panic!("{text} was accepted"))
+    stack(text)
+        .err()
+        .unwrap_or_else(|| panic!("{text} was accepted"))
 }
 
 #[test]
@@ -66,11 +80,26 @@ fn every_link_completes_a_run_and_lengthens_it_a_little() {
         let (plain, without) = run(&format!("{OPEN}{volume}"));
         assert!(links(&plain).is_empty());
         for entry in fullstroke_link::REGISTRY {
-            let (outcome, with) = run(&format!("{OPEN}[link]\nkind = \"{}\"\n{volume}", entry.name));
-            assert!(with > without && with < without + Duration::from_millis(2) * 2000, "{}", entry.name);
-            assert!(links(&outcome)[0].layer.starts_with(&format!("link {}", entry.name)));
+            let (outcome, with) = run(&format!(
+                "{OPEN}[link]\nkind = \"{}\"\n{volume}",
+                entry.name
+            ));
+            assert!(
+                with > without && with < without + Duration::from_millis(2) * 2000,
+                "{}",
+                entry.name
+            );
+            assert!(
+                links(&outcome)[0]
+                    .layer
+                    .starts_with(&format!("link {}", entry.name))
+            );
             let utilisation = reading(&outcome, 0, "link_utilisation");
-            assert!(utilisation > 0.0 && utilisation < 0.2, "{} {utilisation}", entry.name);
+            assert!(
+                utilisation > 0.0 && utilisation < 0.2,
+                "{} {utilisation}",
+                entry.name
+            );
         }
     }
 }
@@ -84,21 +113,35 @@ fn a_small_write_of_a_raid5_crosses_the_link_four_times() {
     assert_eq!(reading(&outcome, 0, "link_to_host_mb"), 2.0 * megabytes);
     assert_eq!(reading(&outcome, 0, "link_to_members_mb"), 2.0 * megabytes);
     // Two reads, of a command and of data with status; two writes, with readiness.
-    assert_eq!(reading(&outcome, 0, "link_transfers"), 2000.0 * (2.0 * 3.0 + 2.0 * 4.0));
-    assert_eq!(reading(&outcome, 0, "link_tenancies"), 2000.0 * (2.0 * 2.0 + 2.0 * 4.0));
+    assert_eq!(
+        reading(&outcome, 0, "link_transfers"),
+        2000.0 * (2.0 * 3.0 + 2.0 * 4.0)
+    );
+    assert_eq!(
+        reading(&outcome, 0, "link_tenancies"),
+        2000.0 * (2.0 * 2.0 + 2.0 * 4.0)
+    );
 }
 
 #[test]
 fn each_volume_of_drives_has_a_link_of_its_own() {
     let (outcome, _) = run(&format!("{OPEN}[link]\nkind = \"scsi\"\n{NESTED}"));
-    let names: Vec<&str> = links(&outcome).iter().map(|layer| layer.layer.as_str()).collect();
+    let names: Vec<&str> = links(&outcome)
+        .iter()
+        .map(|layer| layer.layer.as_str())
+        .collect();
     assert_eq!(names, ["link scsi, member 0", "link scsi, member 1"]);
 }
 
 #[test]
 fn a_controller_stands_above_the_link_and_tells_what_it_counted() {
-    let (outcome, _) = run(&format!("{OPEN}[controller]\n[link]\nkind = \"sas\"\n{RAID5}"));
-    let names: Vec<&str> = links(&outcome).iter().map(|layer| layer.layer.as_str()).collect();
+    let (outcome, _) = run(&format!(
+        "{OPEN}[controller]\n[link]\nkind = \"sas\"\n{RAID5}"
+    ));
+    let names: Vec<&str> = links(&outcome)
+        .iter()
+        .map(|layer| layer.layer.as_str())
+        .collect();
     assert_eq!(names, ["controller", "link sas"]);
     assert!(reading(&outcome, 0, "controller_writes_absorbed") > 900.0);
     assert!(reading(&outcome, 0, "controller_reads") > 900.0);
@@ -107,9 +150,24 @@ fn a_controller_stands_above_the_link_and_tells_what_it_counted() {
 #[test]
 fn wrong_keys_are_refused_at_their_lines() {
     for (link, volume, place, part) in [
-        ("kind = \"fc-all\"", RAID5, "stack.toml:10: `link.kind`", "did you mean `fc-al`?"),
-        ("rate_gbaud = 2", RAID5, "stack.toml:9: `link.kind`", "say one of fc-al, scsi, sas"),
-        ("kind = 3", RAID5, "stack.toml:10: `link.kind`", "found 3; expected the name of a link"),
+        (
+            "kind = \"fc-all\"",
+            RAID5,
+            "stack.toml:10: `link.kind`",
+            "did you mean `fc-al`?",
+        ),
+        (
+            "rate_gbaud = 2",
+            RAID5,
+            "stack.toml:9: `link.kind`",
+            "say one of fc-al, scsi, sas",
+        ),
+        (
+            "kind = 3",
+            RAID5,
+            "stack.toml:10: `link.kind`",
+            "found 3; expected the name of a link",
+        ),
         (
             "kind = \"fc-al\"\nrate_gbauds = 2",
             RAID5,
@@ -122,14 +180,24 @@ fn wrong_keys_are_refused_at_their_lines() {
             "stack.toml:11: `link.rate_gbaud`",
             "found 0; expected 10^9 bits",
         ),
-        ("kind = \"scsi\"\narbitration = 3", DRIVE, "stack.toml:11: `link.arbitration`", "expected"),
+        (
+            "kind = \"scsi\"\narbitration = 3",
+            DRIVE,
+            "stack.toml:11: `link.arbitration`",
+            "expected",
+        ),
         (
             "kind = \"sas\"\nlatency = \"1000h\"",
             RAID5,
             "stack.toml:11: `link.latency`",
             "found 3600000 s; expected a second at most",
         ),
-        ("kind = \"scsi\"\nselection = \"2s\"", RAID5, "stack.toml:11: `link.selection`", "a second at most"),
+        (
+            "kind = \"scsi\"\nselection = \"2s\"",
+            RAID5,
+            "stack.toml:11: `link.selection`",
+            "a second at most",
+        ),
         (
             "kind = \"fc-al\"\nnode_delay_words = 20000",
             RAID5,
@@ -157,6 +225,9 @@ fn wrong_keys_are_refused_at_their_lines() {
         ),
     ] {
         let message = refused(&format!("{OPEN}[link]\n{link}\n{volume}"));
-        assert!(message.contains(place) && message.contains(part), "{message}");
+        assert!(
+            message.contains(place) && message.contains(part),
+            "{message}"
+        );
     }
 }

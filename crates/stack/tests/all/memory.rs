@@ -16,7 +16,11 @@ struct Seen {
 impl Observer for Seen {
     fn finished(&mut self, finished: &Finished) {
         let span = finished.completion.finished.since(finished.arrived);
-        assert_eq!(finished.completion.breakdown.response(), span, "{finished:?}");
+        assert_eq!(
+            finished.completion.breakdown.response(),
+            span,
+            "{finished:?}"
+        );
         self.finished.push(*finished);
     }
     fn drive_io(&mut self, _: Time, _: usize, request: &Request) {
@@ -39,8 +43,15 @@ fn run(text: &str) -> (Outcome, Seen) {
 }
 
 fn reading(outcome: &Outcome, name: &str) -> f64 {
-    let mut readings = outcome.counters.layers.iter().flat_map(|layer| &layer.readings);
-    readings.find(|reading| reading.name == name).unwrap_or_else(|| panic!("no {name}")).value
+    let mut readings = outcome
+        .counters
+        .layers
+        .iter()
+        .flat_map(|layer| &layer.readings);
+    readings
+        .find(|reading| reading.name == name)
+        .unwrap_or_else(|| panic!("no {name}"))
+        .value
 }
 
 fn stack(workload: &str, host: &str) -> String {
@@ -54,8 +65,9 @@ const CLOSED: &str = "arrivals = { process = \"closed\", outstanding = 1 }";
 
 #[test]
 fn sequential_reads_find_what_was_read_ahead() {
-    let workload =
-        format!("requests = 4000\nsize = \"4KiB\"\naddresses = {{ pattern = \"sequential\" }}\n{CLOSED}");
+    let workload = format!(
+        "requests = 4000\nsize = \"4KiB\"\naddresses = {{ pattern = \"sequential\" }}\n{CLOSED}"
+    );
     let (outcome, seen) = run(&stack(&workload, "[host.memory]\nsize = \"64MiB\""));
     assert_eq!(outcome.completed, 4000);
     // The first window is short; then 128 KiB at a time (read_ahead_kb).
@@ -70,7 +82,10 @@ fn what_fits_is_read_once() {
     let region = "addresses = { pattern = \"random\" }\nregion_size = \"8MiB\"";
     let workload = format!("requests = 30000\nsize = \"4KiB\"\n{region}\n{CLOSED}");
     for (size, least, most) in [("16MiB", 0.92, 1.0), ("4MiB", 0.40, 0.65)] {
-        let (outcome, _) = run(&stack(&workload, &format!("[host.memory]\nsize = \"{size}\"")));
+        let (outcome, _) = run(&stack(
+            &workload,
+            &format!("[host.memory]\nsize = \"{size}\""),
+        ));
         let hits = reading(&outcome, "memory_hit_share");
         assert!((least..=most).contains(&hits), "{size}: {hits}");
     }
@@ -81,20 +96,38 @@ fn writes_go_down_in_the_background_and_at_a_flush() {
     let workload = "duration = \"60s\"\nsize = \"4KiB\"\nread_share = 0.0\n\
                     arrivals = { process = \"poisson\", rate_per_s = 50 }";
     let (outcome, seen) = run(&stack(workload, "[host.memory]\nsize = \"512MiB\""));
-    let instant = seen.finished.iter().filter(|finished| finished.completion.finished == finished.arrived);
-    assert_eq!(instant.count() as u64, outcome.requests, "nobody waits for a write");
+    let instant = seen
+        .finished
+        .iter()
+        .filter(|finished| finished.completion.finished == finished.arrived);
+    assert_eq!(
+        instant.count() as u64,
+        outcome.requests,
+        "nobody waits for a write"
+    );
     // When the first page of the device is 30 seconds old, all that is dirty of it goes.
-    let (written, dirty) =
-        (reading(&outcome, "memory_written_periodic_mb"), reading(&outcome, "memory_dirty_mb"));
-    assert!(written > 5.0 && written + dirty > 11.0 && dirty < 7.0, "{written} MB written, {dirty} MB dirty");
-    assert!(seen.ios.iter().all(|io| io.operation == Operation::Write && io.origin == Request::BACKGROUND));
+    let (written, dirty) = (
+        reading(&outcome, "memory_written_periodic_mb"),
+        reading(&outcome, "memory_dirty_mb"),
+    );
+    assert!(
+        written > 5.0 && written + dirty > 11.0 && dirty < 7.0,
+        "{written} MB written, {dirty} MB dirty"
+    );
+    assert!(
+        seen.ios
+            .iter()
+            .all(|io| io.operation == Operation::Write && io.origin == Request::BACKGROUND)
+    );
 }
 
 #[test]
 fn direct_jobs_of_fio_pass_the_page_cache_by() {
     let folder = tempfile::tempdir().unwrap();
     for (direct, hits) in [(0, true), (1, false)] {
-        let job = format!("[a]\nrw=randread\nbs=4k\nsize=1m\nio_size=8m\nnorandommap=1\ndirect={direct}\n");
+        let job = format!(
+            "[a]\nrw=randread\nbs=4k\nsize=1m\nio_size=8m\nnorandommap=1\ndirect={direct}\n"
+        );
         let path = folder.path().join("job.fio");
         fs::write(&path, job).unwrap();
         let text = format!(
@@ -112,11 +145,26 @@ fn direct_jobs_of_fio_pass_the_page_cache_by() {
 fn what_cannot_be_is_refused_at_its_key() {
     let workload = format!("requests = 10\nsize = \"4KiB\"\n{CLOSED}");
     for (host, key, words) in [
-        ("[host.memory]\nsize = \"4KiB\"", "host.memory.size", "at least"),
-        ("[host.memory]\nsize = \"1MiB\"\nread_ahed = \"today\"", "host.memory.read_ahed", "did you mean"),
-        ("[host.memory]\nsize = \"1MiB\"\nreplacement = \"lru3\"", "host.memory.replacement", "did you mean"),
+        (
+            "[host.memory]\nsize = \"4KiB\"",
+            "host.memory.size",
+            "at least",
+        ),
+        (
+            "[host.memory]\nsize = \"1MiB\"\nread_ahed = \"today\"",
+            "host.memory.read_ahed",
+            "did you mean",
+        ),
+        (
+            "[host.memory]\nsize = \"1MiB\"\nreplacement = \"lru3\"",
+            "host.memory.replacement",
+            "did you mean",
+        ),
     ] {
         let error = load(&stack(&workload, host)).err().unwrap();
-        assert!(error.contains(&format!("`{key}`")) && error.contains(words), "{key}: {error}");
+        assert!(
+            error.contains(&format!("`{key}`")) && error.contains(words),
+            "{key}: {error}"
+        );
     }
 }

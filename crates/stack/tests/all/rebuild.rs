@@ -17,7 +17,13 @@ struct Seen {
 impl Observer for Seen {
     fn noticed(&mut self, path: &[usize], notice: &Notice) {
         let now = notice.at;
-        if let Signal::Rebuilt { member, done, whole, .. } = notice.signal {
+        if let Signal::Rebuilt {
+            member,
+            done,
+            whole,
+            ..
+        } = notice.signal
+        {
             self.done.push((now, path.to_vec(), member, done));
             self.whole.extend(whole.then_some(member));
         }
@@ -47,7 +53,10 @@ fn run(volume: &str, requests: u64) -> (Outcome, Seen) {
 }
 
 fn run_at(rate_per_s: f64, volume: &str, requests: u64) -> (Outcome, Seen) {
-    let run = stack_at(rate_per_s, volume, requests).unwrap().build().unwrap();
+    let run = stack_at(rate_per_s, volume, requests)
+        .unwrap()
+        .build()
+        .unwrap();
     let mut seen = Seen::default();
     let outcome = run.engine().run(&mut seen).unwrap();
     (outcome, seen)
@@ -60,23 +69,42 @@ fn a_rebuild_begins_with_the_run_and_ends_with_it() {
     let (outcome, seen) = run(&format!("{RAID5}\nrebuild = 2"), 200);
     assert_eq!((outcome.completed, outcome.lost), (200, 0));
     assert!(
-        seen.done.len() > 20 && seen.done.iter().all(|(_, path, member, _)| path.is_empty() && *member == 2)
+        seen.done.len() > 20
+            && seen
+                .done
+                .iter()
+                .all(|(_, path, member, _)| path.is_empty() && *member == 2)
     );
-    assert!(seen.done.windows(2).all(|pair| pair[0].3 < pair[1].3), "from front to back");
-    assert!(seen.whole.is_empty(), "nine gigabytes are not filled in ten seconds");
+    assert!(
+        seen.done.windows(2).all(|pair| pair[0].3 < pair[1].3),
+        "from front to back"
+    );
+    assert!(
+        seen.whole.is_empty(),
+        "nine gigabytes are not filled in ten seconds"
+    );
     let (last, ..) = *seen.done.last().unwrap();
     let after = last.since(outcome.end).as_secs_f64();
-    assert!(after < 1.0, "only what is under way ends {after} s after the workload");
+    assert!(
+        after < 1.0,
+        "only what is under way ends {after} s after the workload"
+    );
     let (_, none) = run(RAID5, 200);
     assert_eq!((none.done.len(), none.background), (0, 0));
 }
 
 #[test]
 fn a_rebuild_is_as_fast_as_its_limit_says() {
-    let (outcome, seen) = run(&format!("{RAID5}\nrebuild = [1]\nspeed_limit_max = \"1MiB\""), 400);
+    let (outcome, seen) = run(
+        &format!("{RAID5}\nrebuild = [1]\nspeed_limit_max = \"1MiB\""),
+        400,
+    );
     let seconds = outcome.end.as_secs_f64();
     let mebibytes = seen.done.last().unwrap().3.0 as f64 / 2048.0;
-    assert!((mebibytes - seconds).abs() < 2.0, "{mebibytes} MiB in {seconds} s");
+    assert!(
+        (mebibytes - seconds).abs() < 2.0,
+        "{mebibytes} MiB in {seconds} s"
+    );
 }
 
 #[test]
@@ -96,9 +124,17 @@ fn members_of_different_pairs_are_rebuilt_at_once() {
     let raid10 = RAID5.replace("raid5", "raid10");
     let (outcome, seen) = run(&format!("{raid10}\nrebuild = [0, 3]"), 100);
     assert_eq!(outcome.lost, 0);
-    let of = |member| seen.done.iter().filter(move |done| done.2 == member).map(|done| done.3).max();
+    let of = |member| {
+        seen.done
+            .iter()
+            .filter(move |done| done.2 == member)
+            .map(|done| done.3)
+            .max()
+    };
     assert!(of(0).is_some() && of(0) == of(3), "{:?} {:?}", of(0), of(3));
-    let error = stack(&format!("{raid10}\nrebuild = [0, 1]"), 1).err().unwrap();
+    let error = stack(&format!("{raid10}\nrebuild = [0, 1]"), 1)
+        .err()
+        .unwrap();
     assert!(error.contains("2 members would be lost"), "{error}");
 }
 
@@ -106,10 +142,18 @@ fn members_of_different_pairs_are_rebuilt_at_once() {
 fn two_members_are_rebuilt_in_the_time_of_one() {
     let filled = |volume: &str| {
         let (outcome, seen) = run(volume, 200);
-        let of = |member| seen.done.iter().filter(|done| done.2 == member).map(|done| done.3.0).max();
+        let of = |member| {
+            seen.done
+                .iter()
+                .filter(|done| done.2 == member)
+                .map(|done| done.3.0)
+                .max()
+        };
         (of(0), of(1), outcome.end)
     };
-    let raid6 = RAID5.replace("raid5", "raid6").replace("drives = 4", "drives = 6");
+    let raid6 = RAID5
+        .replace("raid5", "raid6")
+        .replace("drives = 4", "drives = 6");
     let (alone, ..) = filled(&format!("{raid6}\nrebuild = 0"));
     let (first, second, _) = filled(&format!("{raid6}\nrebuild = [0, 1]"));
     assert_eq!(first, second);
@@ -138,30 +182,65 @@ fn while_nobody_asks_a_member_is_filled_at_the_rate_of_its_medium() {
         });
         let share = speeds.fold(0.0, f64::max) / medium as f64;
         // The densest surface of a zone is 4 % faster than the zone in the mean.
-        assert!((0.95..1.05).contains(&share), "{volume}: {share} of the medium's rate");
+        assert!(
+            (0.95..1.05).contains(&share),
+            "{volume}: {share} of the medium's rate"
+        );
     }
 }
 
 #[test]
 fn what_cannot_be_rebuilt_is_refused_at_its_line() {
     for (volume, part) in [
-        (format!("{RAID5}\nrebuild = 4"), "no member 4: the 4 are counted from 0 to 3"),
-        (format!("{RAID5}\nrebuild = [1, 2]"), "2 members would be lost, and raid5 survives 1"),
-        (format!("{RAID5}\nrebuild = 1\nfailed = [1]"), "member 1 has failed, by the key `failed`"),
-        (format!("{RAID5}\nrebuild = 1\nfailed = [2]"), "2 members would be lost"),
+        (
+            format!("{RAID5}\nrebuild = 4"),
+            "no member 4: the 4 are counted from 0 to 3",
+        ),
+        (
+            format!("{RAID5}\nrebuild = [1, 2]"),
+            "2 members would be lost, and raid5 survives 1",
+        ),
+        (
+            format!("{RAID5}\nrebuild = 1\nfailed = [1]"),
+            "member 1 has failed, by the key `failed`",
+        ),
+        (
+            format!("{RAID5}\nrebuild = 1\nfailed = [2]"),
+            "2 members would be lost",
+        ),
         (format!("{RAID5}\nrebuild = \"x\""), "rebuild"),
-        (format!("{RAID5}\nrebuild = 1\nspeed_limit_max = 0"), "no rebuild ends"),
-        (RAID5.replace("raid5", "raid0") + "\nrebuild = 1", "raid0 survives 0"),
-        (RAID5.replace("raid5", "xor") + "\nrebuild = 1", "none is rebuilt"),
+        (
+            format!("{RAID5}\nrebuild = 1\nspeed_limit_max = 0"),
+            "no rebuild ends",
+        ),
+        (
+            RAID5.replace("raid5", "raid0") + "\nrebuild = 1",
+            "raid0 survives 0",
+        ),
+        (
+            RAID5.replace("raid5", "xor") + "\nrebuild = 1",
+            "none is rebuilt",
+        ),
     ] {
-        let error = stack(&volume, 1).err().unwrap_or_else(|| panic!("{volume} is no error"));
-        assert!(error.contains(part) && error.contains("stack.toml"), "{volume}: {error}");
+        let error = stack(&volume, 1)
+            .err()
+            .unwrap_or_else(|| panic!("{volume} is no error"));
+        assert!(
+            error.contains(part) && error.contains("stack.toml"),
+            "{volume}: {error}"
+        );
     }
 }
 
 #[test]
 fn members_that_are_rebuilt_count_as_lost_for_further_failures() {
-    let survives = |volume: &str| stack(volume, 1).unwrap().summary().unwrap().failures_survived;
+    let survives = |volume: &str| {
+        stack(volume, 1)
+            .unwrap()
+            .summary()
+            .unwrap()
+            .failures_survived
+    };
     assert_eq!(survives(RAID5), 1);
     assert_eq!(survives(&format!("{RAID5}\nrebuild = 0")), 0);
 }

@@ -10,7 +10,9 @@
 //! files do not tell: there the lag (35 us at the end) is the tolerance.
 
 use flate2::read::GzDecoder;
-use fullstroke_contract::{Completion, Cx, Extent, Node, Operation, Port, Request, RequestId, Source, Wake};
+use fullstroke_contract::{
+    Completion, Cx, Extent, Node, Operation, Port, Request, RequestId, Source, Wake,
+};
 use fullstroke_disksim::{Options, Reading, import};
 use fullstroke_drive::Model;
 use fullstroke_engine::{Branch, Engine, Finished, Observer};
@@ -33,7 +35,10 @@ struct Row {
 
 /// The rows of a reference file, or `None`, said aloud, where it is not there.
 fn reference(name: &str) -> Option<Vec<Row>> {
-    let path = format!("{}/../../../shared/oracle/mechanics/{name}.csv.gz", env!("CARGO_MANIFEST_DIR"));
+    let path = format!(
+        "{}/../../../shared/oracle/mechanics/{name}.csv.gz",
+        env!("CARGO_MANIFEST_DIR")
+    );
     let Ok(file) = File::open(&path) else {
         eprintln!("skipped: {path} is not there");
         return None;
@@ -65,7 +70,11 @@ impl Rows {
         let request = |row: &Row| {
             let at = Time::from_nanos((row.arrival_ms * 1e6 - lag_ns).round() as u64);
             lag_ns += lag_ns_per_sector * (row.sectors as f64 + 1.45);
-            let operation = if row.write { Operation::Write } else { Operation::Read };
+            let operation = if row.write {
+                Operation::Write
+            } else {
+                Operation::Read
+            };
             (
                 at,
                 Request {
@@ -76,7 +85,10 @@ impl Rows {
                 },
             )
         };
-        Rows { requests: rows.iter().map(request).collect(), next: 0 }
+        Rows {
+            requests: rows.iter().map(request).collect(),
+            next: 0,
+        }
     }
 }
 
@@ -89,7 +101,9 @@ impl Node for Rows {
     }
     fn completed(&mut self, _: Time, _: Port, _: Completion, _: &mut Cx<'_>) {}
     fn next_wake(&self) -> Wake {
-        self.requests.get(self.next).map_or(Wake::NEVER, |request| request.0.into())
+        self.requests
+            .get(self.next)
+            .map_or(Wake::NEVER, |request| request.0.into())
     }
 }
 
@@ -100,8 +114,11 @@ struct Responses(Vec<f64>);
 
 impl Observer for Responses {
     fn finished(&mut self, finished: &Finished) {
-        self.0[finished.origin as usize] =
-            finished.completion.finished.since(finished.arrived).as_millis_f64();
+        self.0[finished.origin as usize] = finished
+            .completion
+            .finished
+            .since(finished.arrived)
+            .as_millis_f64();
     }
 }
 
@@ -120,7 +137,10 @@ fn simulate(root: Branch, rows: &[Row], lag_ns_per_sector: f64) -> Vec<f64> {
 
 /// The Cheetah with a queue of its own.
 fn cheetah(discipline: &str) -> Model {
-    let mut config = drives::load("seagate-cheetah-9lp").unwrap().config().clone();
+    let mut config = drives::load("seagate-cheetah-9lp")
+        .unwrap()
+        .config()
+        .clone();
     config.queue = serde_json::from_str(discipline).unwrap();
     Model::new(config).unwrap()
 }
@@ -136,7 +156,10 @@ fn atlas(discipline: &str) -> Option<Model> {
         eprintln!("skipped: {path} is not there");
         return None;
     }
-    let options = Options { reading: Reading::AS_WRITTEN, ..Options::default() };
+    let options = Options {
+        reading: Reading::AS_WRITTEN,
+        ..Options::default()
+    };
     let mut config = import(path.as_ref(), &options).unwrap().remove(0).config;
     config.queue = serde_json::from_str(discipline).unwrap();
     Some(Model::new(config).unwrap())
@@ -160,7 +183,10 @@ struct Comparison {
 fn compare(model: &Model, rows: &[Row], tolerance_ms: f64) -> Comparison {
     let mut comparison = Comparison::default();
     let revolution_ms = model.mechanics().spindle().revolution().as_millis_f64();
-    for (simulated, row) in simulate(drive(model), rows, REFERENCE_LAG_NS).into_iter().zip(rows) {
+    for (simulated, row) in simulate(drive(model), rows, REFERENCE_LAG_NS)
+        .into_iter()
+        .zip(rows)
+    {
         let difference = simulated - row.response_ms;
         let near = |expected: f64| (difference - expected).abs() <= tolerance_ms;
         if near(0.0) {
@@ -185,7 +211,12 @@ fn inner_slips_ms(model: &Model, row: &Row) -> f64 {
         .filter(|(here, next)| (here.cylinder, here.surface) == (next.cylinder, next.surface))
         .map(|(here, next)| {
             let skipped = next.angle - here.angle - here.sector_angle;
-            model.mechanics().spindle().time_to_turn(skipped).as_millis_f64() - 1e-6
+            model
+                .mechanics()
+                .spindle()
+                .time_to_turn(skipped)
+                .as_millis_f64()
+                - 1e-6
         })
         .sum()
 }
@@ -196,13 +227,25 @@ fn assert_equal_to_the_microsecond(name: &str) {
 
 fn assert_equal_within(name: &str, tolerance_ms: f64) {
     let fcfs = r#"{"depth": 1, "discipline": "fcfs"}"#;
-    let model = if name.starts_with("atlas10k") { atlas(fcfs) } else { Some(cheetah(fcfs)) };
-    let (Some(rows), Some(model)) = (reference(name), model) else { return };
+    let model = if name.starts_with("atlas10k") {
+        atlas(fcfs)
+    } else {
+        Some(cheetah(fcfs))
+    };
+    let (Some(rows), Some(model)) = (reference(name), model) else {
+        return;
+    };
     let comparison = compare(&model, &rows, tolerance_ms);
     println!("{name}: {comparison:?}");
     assert_eq!(comparison.unexplained, 0, "{name}: {comparison:?}");
-    assert!(comparison.a_revolution_apart <= rows.len() / 1000, "{name}: {comparison:?}");
-    assert!(comparison.longer_by_inner_slips <= rows.len() / 400, "{name}: {comparison:?}");
+    assert!(
+        comparison.a_revolution_apart <= rows.len() / 1000,
+        "{name}: {comparison:?}"
+    );
+    assert!(
+        comparison.longer_by_inner_slips <= rows.len() / 400,
+        "{name}: {comparison:?}"
+    );
 }
 
 #[test]
@@ -250,19 +293,34 @@ fn sequential_reads_and_writes_agree_to_the_microsecond() {
 fn assert_equal_array(name: &str, layout: &str, keys: &str) {
     let Some(rows) = reference(name) else { return };
     let model = cheetah(r#"{"depth": 1, "discipline": "fcfs"}"#);
-    let entry = fullstroke_volume::REGISTRY.iter().find(|entry| entry.name == layout).unwrap();
+    let entry = fullstroke_volume::REGISTRY
+        .iter()
+        .find(|entry| entry.name == layout)
+        .unwrap();
     let capacities = [model.config().capacity_sectors; 8];
     let layout = (entry.build)(&serde_json::from_str(keys).unwrap(), &capacities).unwrap();
     let members = (0..8).map(|_| drive(&model)).collect();
     let root = Branch::volume(Box::new(Volume::new(layout)), members);
     let simulated = simulate(root, &rows, 0.0);
-    let apart = simulated.iter().zip(&rows).filter(|(ms, row)| (*ms - row.response_ms).abs() > 0.04).count();
+    let apart = simulated
+        .iter()
+        .zip(&rows)
+        .filter(|(ms, row)| (*ms - row.response_ms).abs() > 0.04)
+        .count();
     let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / rows.len() as f64;
-    let (ours, theirs) =
-        (mean(&mut simulated.iter().copied()), mean(&mut rows.iter().map(|row| row.response_ms)));
-    println!("{name}: mean {ours:.4} ms, reference {theirs:.4} ms; {apart} of {} apart", rows.len());
+    let (ours, theirs) = (
+        mean(&mut simulated.iter().copied()),
+        mean(&mut rows.iter().map(|row| row.response_ms)),
+    );
+    println!(
+        "{name}: mean {ours:.4} ms, reference {theirs:.4} ms; {apart} of {} apart",
+        rows.len()
+    );
     assert!(apart * 200 <= rows.len(), "{name}: {apart} requests differ");
-    assert!((ours / theirs - 1.0).abs() < 0.001, "{name}: mean {ours}, reference {theirs}");
+    assert!(
+        (ours / theirs - 1.0).abs() < 0.001,
+        "{name}: mean {ours}, reference {theirs}"
+    );
 }
 
 #[test]
@@ -291,29 +349,52 @@ fn parity_arrays_answer_as_the_reference_does() {
 /// the queue is empty.
 fn assert_equal_order(name: &str, queue: &str) {
     let (disk, name) = name.split_once('.').unwrap_or(("cheetah9LP", name));
-    let model = if disk == "atlas10k" { atlas(queue) } else { Some(cheetah(queue)) };
-    let (Some(rows), Some(model)) = (reference(&format!("{disk}.mech.burst20.{name}")), model) else {
+    let model = if disk == "atlas10k" {
+        atlas(queue)
+    } else {
+        Some(cheetah(queue))
+    };
+    let (Some(rows), Some(model)) = (reference(&format!("{disk}.mech.burst20.{name}")), model)
+    else {
         return;
     };
     let comparison = compare(&model, &rows, 0.001);
     println!("burst20.{name}: {comparison:?}");
-    assert!(comparison.unexplained * 200 <= rows.len(), "{name}: {comparison:?}");
-    assert!(comparison.a_revolution_apart * 100 <= rows.len(), "{name}: {comparison:?}");
+    assert!(
+        comparison.unexplained * 200 <= rows.len(),
+        "{name}: {comparison:?}"
+    );
+    assert!(
+        comparison.a_revolution_apart * 100 <= rows.len(),
+        "{name}: {comparison:?}"
+    );
 }
 
 #[test]
 fn queue_disciplines_choose_the_order_of_the_reference() {
     for (name, queue) in [
         ("fcfs", r#"{"depth": 64, "discipline": "fcfs"}"#),
-        ("look_lbn", r#"{"depth": 64, "discipline": "look", "by": "lbn"}"#),
+        (
+            "look_lbn",
+            r#"{"depth": 64, "discipline": "look", "by": "lbn"}"#,
+        ),
         ("look_cyl", r#"{"depth": 64, "discipline": "look"}"#),
-        ("clook_lbn", r#"{"depth": 64, "discipline": "c-look", "by": "lbn"}"#),
+        (
+            "clook_lbn",
+            r#"{"depth": 64, "discipline": "c-look", "by": "lbn"}"#,
+        ),
         ("clook_cyl", r#"{"depth": 64, "discipline": "c-look"}"#),
-        ("sstf_lbn", r#"{"depth": 64, "discipline": "sstf", "by": "lbn"}"#),
+        (
+            "sstf_lbn",
+            r#"{"depth": 64, "discipline": "sstf", "by": "lbn"}"#,
+        ),
         ("sstf_cyl", r#"{"depth": 64, "discipline": "sstf"}"#),
         ("sptf", r#"{"depth": 64, "discipline": "satf"}"#),
         ("atlas10k.sptf", r#"{"depth": 64, "discipline": "satf"}"#),
-        ("asptf", r#"{"depth": 64, "discipline": "aged-satf", "weight_ms_per_s": 6}"#),
+        (
+            "asptf",
+            r#"{"depth": 64, "discipline": "aged-satf", "weight_ms_per_s": 6}"#,
+        ),
     ] {
         assert_equal_order(name, queue);
     }

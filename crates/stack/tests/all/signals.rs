@@ -29,7 +29,9 @@ struct Longest(Duration);
 impl Observer for Longest {
     fn finished(&mut self, finished: &Finished) {
         if finished.workload == 0 {
-            self.0 = self.0.max(finished.completion.finished.since(finished.arrived));
+            self.0 = self
+                .0
+                .max(finished.completion.finished.since(finished.arrived));
         }
     }
 }
@@ -44,13 +46,22 @@ fn load(text: &str) -> Result<Stack, String> {
 /// The reader's longest wait in ms, and what was counted.
 fn run(text: &str) -> (f64, Counters) {
     let mut longest = Longest::default();
-    let end = load(text).unwrap().build().unwrap().engine().run(&mut longest).unwrap();
+    let end = load(text)
+        .unwrap()
+        .build()
+        .unwrap()
+        .engine()
+        .run(&mut longest)
+        .unwrap();
     (longest.0.as_millis_f64(), end.counters)
 }
 
 fn reading(counters: &Counters, name: &str) -> f64 {
     let layers = counters.layers.iter().flat_map(|layer| &layer.readings);
-    layers.filter(|reading| reading.name == name).map(|reading| reading.value).sum()
+    layers
+        .filter(|reading| reading.name == name)
+        .map(|reading| reading.value)
+        .sum()
 }
 
 #[test]
@@ -61,21 +72,38 @@ fn a_disk_that_pulls_when_it_is_idle_leaves_periodic_write_back_little_and_reade
     assert!(periodic > 10.0, "{periodic} MB");
     for kind in ["idle-flush", "idle-flush-on"] {
         let table = format!("[[opportunities]]\nkind = \"{kind}\"\nwait = \"20ms\"\n");
-        let every = if kind == "idle-flush" { "every = \"40ms\"\n" } else { "" };
+        let every = if kind == "idle-flush" {
+            "every = \"40ms\"\n"
+        } else {
+            ""
+        };
         let (longest, counters) = run(&format!("{HOSTS}{table}{every}"));
-        assert!(longest < regular / 4.0, "{kind}: {longest} ms, and {regular} without");
+        assert!(
+            longest < regular / 4.0,
+            "{kind}: {longest} ms, and {regular} without"
+        );
         let left = reading(&counters, "memory_written_periodic_mb");
-        assert!(left < periodic / 4.0, "{kind}: {left} MB, and {periodic} without");
-        let (asked, pulled) =
-            (reading(&counters, "signals_pulled_mb"), reading(&counters, "memory_written_pulled_mb"));
-        assert!(pulled > 10.0 && pulled <= asked, "{kind}: {pulled} of {asked} MB");
+        assert!(
+            left < periodic / 4.0,
+            "{kind}: {left} MB, and {periodic} without"
+        );
+        let (asked, pulled) = (
+            reading(&counters, "signals_pulled_mb"),
+            reading(&counters, "memory_written_pulled_mb"),
+        );
+        assert!(
+            pulled > 10.0 && pulled <= asked,
+            "{kind}: {pulled} of {asked} MB"
+        );
     }
 }
 
 /// What each host's page cache, and last the one that they share, wrote for PULLs.
 fn pulled_mb(counters: &Counters) -> Vec<f64> {
     let all = counters.layers.iter().flat_map(|layer| &layer.readings);
-    all.filter(|reading| reading.name == "memory_written_pulled_mb").map(|reading| reading.value).collect()
+    all.filter(|reading| reading.name == "memory_written_pulled_mb")
+        .map(|reading| reading.value)
+        .collect()
 }
 
 #[test]
@@ -83,10 +111,16 @@ fn memory_that_hosts_share_hands_on_what_is_pulled_and_keeps_no_answer_back() {
     // Where regions begin within pages, a guest's page is two of what is shared.
     let hosts = HOSTS.replace("5GB", "5GiB");
     for kind in ["idle-flush", "idle-flush-on"] {
-        let every = if kind == "idle-flush" { "every = \"40ms\"\n" } else { "" };
+        let every = if kind == "idle-flush" {
+            "every = \"40ms\"\n"
+        } else {
+            ""
+        };
         let opportunity = format!("[[opportunities]]\nkind = \"{kind}\"\nwait = \"20ms\"\n{every}");
         let (_, alone) = run(&format!("{hosts}{opportunity}"));
-        let (_, counters) = run(&format!("[shared]\nmemory = {{ size = \"64MiB\" }}\n{hosts}{opportunity}"));
+        let (_, counters) = run(&format!(
+            "[shared]\nmemory = {{ size = \"64MiB\" }}\n{hosts}{opportunity}"
+        ));
         let (alone, with) = (pulled_mb(&alone), pulled_mb(&counters));
         let ([_, writer], [_, beside, shared]) = (&alone[..], &with[..]) else {
             panic!("{alone:?}, {with:?}")
@@ -96,7 +130,10 @@ fn memory_that_hosts_share_hands_on_what_is_pulled_and_keeps_no_answer_back() {
             "{kind}: the writer wrote {beside} MB, {writer} with nothing between"
         );
         // What is being written when it is written again goes down twice.
-        assert!(*shared >= *beside && *shared < 1.1 * beside, "{kind}: {shared} of {beside} MB went on down");
+        assert!(
+            *shared >= *beside && *shared < 1.1 * beside,
+            "{kind}: {shared} of {beside} MB went on down"
+        );
         let asked = reading(&counters, "signals_pulled_mb");
         assert!(*shared <= asked, "{kind}: {shared} of {asked} MB");
     }
@@ -121,12 +158,20 @@ drive = "seagate-ironwolf-8tb"
 drive_settings = { spin_down = { policy = "fixed", after = "5min" } }
 "#;
     let (_, alone) = run(guests);
-    let (_, with) = run(&format!("[shared]\nmemory = {{ size = \"64MiB\" }}\n{guests}"));
+    let (_, with) = run(&format!(
+        "[shared]\nmemory = {{ size = \"64MiB\" }}\n{guests}"
+    ));
     let (guests, shared) = (pulled_mb(&alone), pulled_mb(&with));
-    assert!(guests[0] > 0.0 && shared[0] > 0.8 * guests[0], "{shared:?}, {guests:?} with nothing between");
+    assert!(
+        guests[0] > 0.0 && shared[0] > 0.8 * guests[0],
+        "{shared:?}, {guests:?} with nothing between"
+    );
     assert!(shared[2] >= shared[0], "{shared:?}");
     let answered = reading(&with, "stop_pulls_answered");
-    assert!(answered > 0.0 && answered >= reading(&alone, "stop_pulls_answered") - 1.0, "{answered}");
+    assert!(
+        answered > 0.0 && answered >= reading(&alone, "stop_pulls_answered") - 1.0,
+        "{answered}"
+    );
 }
 
 /// Two guests that write in pauses, above memory that they share, on a drive that asks for what is dirty
@@ -159,7 +204,8 @@ drive_settings = { buffer = { write_back = false }, queue = { background = {} } 
     assert!(pulled[0] > 0.1 && pulled[1] > 0.1, "{pulled:?}");
     assert!(pulled[2] >= pulled[0] + pulled[1], "{pulled:?}");
     // Where each disk is a file, addresses lead back through where that lies.
-    let on_files = |keys: &str| guests.replace("[shared]\n", &format!("[shared]\nfiles = {{ {keys} }}\n"));
+    let on_files =
+        |keys: &str| guests.replace("[shared]\n", &format!("[shared]\nfiles = {{ {keys} }}\n"));
     for keys in ["kind = \"ext2\"", "kind = \"xfs\""] {
         let pulled = pulled_mb(&run(&on_files(keys)).1);
         assert!(pulled[0] > 0.1 && pulled[1] > 0.1, "{keys}: {pulled:?}");
@@ -172,8 +218,9 @@ fn guests_hear_what_is_pulled_of_any_through_files_that_are_their_disks() {
     let (_, alone) = run(&format!("{HOSTS}{opportunity}"));
     let writer = pulled_mb(&alone)[1];
     for cache in ["none", "writeback"] {
-        let files =
-            format!("files = {{ kind = \"ext4\", cache = \"{cache}\" }}\nmemory = {{ size = \"64MiB\" }}\n");
+        let files = format!(
+            "files = {{ kind = \"ext4\", cache = \"{cache}\" }}\nmemory = {{ size = \"64MiB\" }}\n"
+        );
         let (_, counters) = run(&format!("[shared]\n{files}{HOSTS}{opportunity}"));
         let beside = pulled_mb(&counters)[1];
         assert!(
@@ -209,19 +256,28 @@ read_ahead = "whole-track"
 #[test]
 fn tracks_in_use_are_pushed_before_a_scan_sweeps_them_from_the_buffer() {
     for when in ["window", "eviction", "blocking"] {
-        let (_, counters) =
-            run(&LOOKUPS.replace("\"track-push\"", &format!("\"track-push\"\nwhen = \"{when}\"")));
+        let (_, counters) = run(&LOOKUPS.replace(
+            "\"track-push\"",
+            &format!("\"track-push\"\nwhen = \"{when}\""),
+        ));
         let hits = reading(&counters, "pushed_hit_share");
         assert!(hits > 0.1, "{when}: {hits}");
-        let (offered, fetched) =
-            (reading(&counters, "signals_pushed_mb"), reading(&counters, "pushed_fetched_mb"));
+        let (offered, fetched) = (
+            reading(&counters, "signals_pushed_mb"),
+            reading(&counters, "pushed_fetched_mb"),
+        );
         let refused = reading(&counters, "pushed_refused_mb");
-        assert!((offered - fetched - refused).abs() < 1e-6, "{when}: {offered} = {fetched} + {refused}");
+        assert!(
+            (offered - fetched - refused).abs() < 1e-6,
+            "{when}: {offered} = {fetched} + {refused}"
+        );
         let held = reading(&counters, "signals_held_ms");
         assert_eq!(held > 0.0, when == "blocking", "{when}: {held} ms");
     }
-    let (_, counters) =
-        run(&LOOKUPS.replace("pushed = { size = \"32MiB\" }", "pushed = { size = \"256KiB\" }"));
+    let (_, counters) = run(&LOOKUPS.replace(
+        "pushed = { size = \"32MiB\" }",
+        "pushed = { size = \"256KiB\" }",
+    ));
     assert!(reading(&counters, "pushed_wasted_mb") > 0.0);
 }
 
@@ -242,21 +298,37 @@ drive_settings = { faults = { rate = 0.1, misdirected = 0 } }
 
 #[test]
 fn writes_that_go_wrong_are_found_and_mended_while_nothing_comes() {
-    for volume in ["layout = \"jbod\"", "layout = \"raid0\"\nchunk = \"64KiB\"\ndrives = 3"] {
+    for volume in [
+        "layout = \"jbod\"",
+        "layout = \"raid0\"\nchunk = \"64KiB\"\ndrives = 3",
+    ] {
         let text = WRITER.replace("layout = \"jbod\"", volume);
         let (_, counters) = run(&text);
         let faults = reading(&counters, "faults_lost") + reading(&counters, "faults_torn");
         assert!(faults > 20.0, "{volume}: {faults}");
         // One that was written anew before it was verified, or not yet when the run ended, is not.
         let found = reading(&counters, "verify_found");
-        assert!(found >= 0.9 * faults && found <= faults, "{volume}: {found} of {faults}");
-        let (wrong, left) = (reading(&counters, "faults_wrong_mb"), reading(&counters, "verify_left_mb"));
-        assert!(wrong <= left + 0.07, "{volume}: {wrong} MB are wrong, {left} are unverified");
-        let (_, without) =
-            run(&text
-                .replace("kind = \"idle-verify\"\nwait = \"20ms\"", "kind = \"idle-verify\"\nwait = \"1h\""));
+        assert!(
+            found >= 0.9 * faults && found <= faults,
+            "{volume}: {found} of {faults}"
+        );
+        let (wrong, left) = (
+            reading(&counters, "faults_wrong_mb"),
+            reading(&counters, "verify_left_mb"),
+        );
+        assert!(
+            wrong <= left + 0.07,
+            "{volume}: {wrong} MB are wrong, {left} are unverified"
+        );
+        let (_, without) = run(&text.replace(
+            "kind = \"idle-verify\"\nwait = \"20ms\"",
+            "kind = \"idle-verify\"\nwait = \"1h\"",
+        ));
         assert_eq!(reading(&without, "verify_found"), 0.0);
-        assert!(reading(&without, "faults_wrong_mb") > wrong + 0.05, "{volume}");
+        assert!(
+            reading(&without, "faults_wrong_mb") > wrong + 0.05,
+            "{volume}"
+        );
     }
 }
 
@@ -271,10 +343,23 @@ fn what_is_in_a_drives_write_cache_is_verified_on_the_medium() {
 #[test]
 fn what_cannot_be_verified_or_go_wrong_is_refused() {
     let refused = |text: &str| load(text).err().unwrap();
-    let raid = WRITER.replace("layout = \"jbod\"", "layout = \"raid5\"\nchunk = \"64KiB\"\ndrives = 4");
-    assert!(refused(&raid).contains("a layout without redundancy"), "{}", refused(&raid));
-    let error = refused(&WRITER.replace("misdirected = 0", "at = [{ lbn = 99999999999, kind = \"lost\" }]"));
-    assert!(error.contains("at[0].lbn") && error.contains("the drive has sectors 0 to"), "{error}");
+    let raid = WRITER.replace(
+        "layout = \"jbod\"",
+        "layout = \"raid5\"\nchunk = \"64KiB\"\ndrives = 4",
+    );
+    assert!(
+        refused(&raid).contains("a layout without redundancy"),
+        "{}",
+        refused(&raid)
+    );
+    let error = refused(&WRITER.replace(
+        "misdirected = 0",
+        "at = [{ lbn = 99999999999, kind = \"lost\" }]",
+    ));
+    assert!(
+        error.contains("at[0].lbn") && error.contains("the drive has sectors 0 to"),
+        "{error}"
+    );
     let error = refused(&WRITER.replace("rate = 0.1", "rate = 2"));
     assert!(error.contains("faults.rate"), "{error}");
 }
@@ -303,17 +388,28 @@ fn a_scrub_in_idle_time_finds_what_is_wrong_on_any_member() {
                   [[volume.members]]\nlayout = \"raid1\"\ndrives = 2\ndrive = \"seagate-cheetah-9lp\"\n";
     let volume = &ALONE[ALONE.find("layout = ").unwrap()..];
     let drives = |layout: &str, drives: u32| {
-        volume
-            .replace("\"raid1\"\ndrives = 2", &format!("\"{layout}\"\nchunk = \"64KiB\"\ndrives = {drives}"))
+        volume.replace(
+            "\"raid1\"\ndrives = 2",
+            &format!("\"{layout}\"\nchunk = \"64KiB\"\ndrives = {drives}"),
+        )
     };
     let jbod = volume.replace("\"raid1\"\ndrives = 2", "\"jbod\"");
-    for volume_of in [volume.to_owned(), jbod, drives("raid5", 3), drives("raid6", 4), nested.to_owned()] {
+    for volume_of in [
+        volume.to_owned(),
+        jbod,
+        drives("raid5", 3),
+        drives("raid6", 4),
+        nested.to_owned(),
+    ] {
         let text = ALONE.replace(volume, &volume_of);
         let (_, counters) = run(&text);
         let passes = reading(&counters, "scrub_passes");
         assert!(passes > 1.0, "{volume_of}: {passes}");
         let drive_mb = reading(&counters, "scrub_read_mb") / passes;
-        assert!((9_000.0..9_200.0).contains(&drive_mb), "{volume_of}: {drive_mb} MB a pass");
+        assert!(
+            (9_000.0..9_200.0).contains(&drive_mb),
+            "{volume_of}: {drive_mb} MB a pass"
+        );
         assert!(reading(&counters, "scrub_found") > 0.0, "{volume_of}");
         assert_eq!(reading(&counters, "scrub_unread_mb"), 0.0, "{volume_of}");
         let (_, counters) = run(&text.replace("rate = 0.5", "rate = 0"));
@@ -325,7 +421,10 @@ fn a_scrub_in_idle_time_finds_what_is_wrong_on_any_member() {
 fn a_scrub_is_refused_where_something_answers_for_the_media() {
     let refused = |text: &str| load(text).err().unwrap();
     let error = refused(&format!("{ALONE}[controller]\n"));
-    assert!(error.contains("opportunities[0].kind") && error.contains("leave [controller] out"), "{error}");
+    assert!(
+        error.contains("opportunities[0].kind") && error.contains("leave [controller] out"),
+        "{error}"
+    );
     let error = refused(&format!("{ALONE}[host]\nmembers = {{}}\n"));
     assert!(error.contains("leave [host.members] out"), "{error}");
 }
@@ -333,10 +432,15 @@ fn a_scrub_is_refused_where_something_answers_for_the_media() {
 #[test]
 fn no_opportunity_waits_for_longer_than_a_run_lasts() {
     let with = |wait: &str| {
-        load(&format!("{HOSTS}[[opportunities]]\nkind = \"idle-flush-on\"\nwait = \"{wait}\"\n"))
+        load(&format!(
+            "{HOSTS}[[opportunities]]\nkind = \"idle-flush-on\"\nwait = \"{wait}\"\n"
+        ))
     };
     let error = with("90s").err().unwrap();
-    assert!(error.contains("opportunities[0].wait") && error.contains("the run lasts 90s"), "{error}");
+    assert!(
+        error.contains("opportunities[0].wait") && error.contains("the run lasts 90s"),
+        "{error}"
+    );
     assert!(with("89s").is_ok());
     // A workload that does not say how long it lasts may go on for as long as that.
     assert!(load(&ALONE.replace("at_a_time = \"8MiB\"", "wait = \"240h\"")).is_ok());
@@ -348,9 +452,15 @@ fn what_cannot_be_says_why() {
     let with = |table: &str| format!("{HOSTS}[[opportunities]]\n{table}\n");
     assert!(refused(&with("")).contains("opportunities[0].kind"));
     assert!(refused(&with("kind = \"idle-flsh\"")).contains("did you mean `idle-flush`?"));
-    assert!(refused(&with("kind = \"idle-flush\"\nflush = \"100B\"")).contains("opportunities[0].flush"));
+    assert!(
+        refused(&with("kind = \"idle-flush\"\nflush = \"100B\""))
+            .contains("opportunities[0].flush")
+    );
     assert!(refused(&format!("opportunities = 3\n{HOSTS}")).contains("[[opportunities]]"));
-    let many = format!("{HOSTS}{}", "[[opportunities]]\nkind = \"idle-flush\"\n".repeat(65));
+    let many = format!(
+        "{HOSTS}{}",
+        "[[opportunities]]\nkind = \"idle-flush\"\n".repeat(65)
+    );
     assert!(refused(&many).contains("found 65; expected 64 at most"));
     let no_memory = "[workload]\nkind = \"synthetic\"\nrequests = 9\narrivals = { process = \"closed\" }\n[[opportunities]]\nkind = \"idle-flush\"\n\
                      [volume]\nlayout = \"jbod\"\ndrive = \"seagate-cheetah-9lp\"\n";
@@ -368,7 +478,11 @@ fn what_cannot_be_says_why() {
         "[volume]\nlayout = \"jbod\"",
         "[volume]\nlayout = \"raid0\"\ndrives = 2\nchunk = \"64KiB\"",
     );
-    assert!(refused(&keeps).contains("there are no tracks to offer"), "{}", refused(&keeps));
+    assert!(
+        refused(&keeps).contains("there are no tracks to offer"),
+        "{}",
+        refused(&keeps)
+    );
 }
 
 #[test]
@@ -377,13 +491,25 @@ fn clients_of_a_stack_that_is_served_are_told_but_nothing_is_done_for_them() {
     let path = folder.path().join("stack.toml");
     let load = |kind: &str| {
         let volume = "[volume]\nlayout = \"jbod\"\ndrive = \"seagate-cheetah-9lp\"\n";
-        fs::write(&path, format!("[[opportunities]]\nkind = \"{kind}\"\n{volume}")).unwrap();
-        Stack::load_for_clients(&path, &Overrides::default()).unwrap().serve().map(drop)
+        fs::write(
+            &path,
+            format!("[[opportunities]]\nkind = \"{kind}\"\n{volume}"),
+        )
+        .unwrap();
+        Stack::load_for_clients(&path, &Overrides::default())
+            .unwrap()
+            .serve()
+            .map(drop)
     };
     load("idle-flush").unwrap();
     load("track-push").unwrap();
     let error = load("idle-verify").unwrap_err();
-    assert!(error.to_string().contains("which the bytes of a stack that is served do not"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("which the bytes of a stack that is served do not"),
+        "{error}"
+    );
 }
 
 /// A minute of four readers, of which the host gives the drive one at a time.
@@ -410,15 +536,22 @@ fn a_drive_reads_free_blocks_at_no_cost_and_an_array_at_some() {
     assert!((0.1..0.6).contains(&free), "{free}");
     let (_, counters) = run(&format!("{BUSY}[[opportunities]]\nkind = \"free-block\"\n"));
     let outside = reading(&counters, "freeblock_potential_share");
-    assert!(outside > 0.02 && outside < free, "{outside}, and {free} inside");
+    assert!(
+        outside > 0.02 && outside < free,
+        "{outside}, and {free} inside"
+    );
 }
 
 #[test]
 fn free_blocks_of_what_is_not_one_drive_are_refused() {
     let table = "[[opportunities]]\nkind = \"free-block\"\n";
-    let stack = format!("{BUSY}{table}").replace("\"jbod\"", "\"raid0\"\ndrives = 2\nchunk = \"64KiB\"");
+    let stack =
+        format!("{BUSY}{table}").replace("\"jbod\"", "\"raid0\"\ndrives = 2\nchunk = \"64KiB\"");
     let refused = load(&stack).err().unwrap();
-    assert!(refused.contains("opportunities[0].kind") && refused.contains("several drives"), "{refused}");
+    assert!(
+        refused.contains("opportunities[0].kind") && refused.contains("several drives"),
+        "{refused}"
+    );
     let stack = format!("{BUSY}drive_settings = {{ freeblock = {{ margin_ms = 6.0 }} }}\n");
     let refused = load(&stack).err().unwrap();
     assert!(refused.contains("freeblock.margin_ms"), "{refused}");
@@ -444,29 +577,43 @@ drive = "maxtor-atlas-10k-v-73gb-c0k"
 
 #[test]
 fn hosts_answer_each_other_from_their_page_caches() {
-    let with = |keys: &str| FRIENDS.replace("[volume]", &format!("cooperation = {{ {keys} }}\n[volume]"));
+    let with =
+        |keys: &str| FRIENDS.replace("[volume]", &format!("cooperation = {{ {keys} }}\n[volume]"));
     let written = |counters: &Counters| reading(counters, "memory_written_periodic_mb");
     let (alone, before) = run(FRIENDS);
     let (nobody, counters) = run(&with("log = 0"));
-    assert_eq!((nobody, written(&counters)), (alone, written(&before)), "an empty log changes nothing");
+    assert_eq!(
+        (nobody, written(&counters)),
+        (alone, written(&before)),
+        "an empty log changes nothing"
+    );
     let (_, counters) = run(&with(""));
     let told = |name: &str| reading(&counters, &format!("cooperation_{name}"));
-    assert!(told("served_share") > 0.05 && told("refused") > 0.0, "{counters:?}");
+    assert!(
+        told("served_share") > 0.05 && told("refused") > 0.0,
+        "{counters:?}"
+    );
     assert_eq!(told("asked"), told("served") + told("refused"));
     assert!((told("served_mb") - told("served") * 0.004096).abs() < 1e-6);
 }
 
 #[test]
 fn cooperation_that_cannot_be_is_refused() {
-    let with = |keys: &str| FRIENDS.replace("[volume]", &format!("cooperation = {{ {keys} }}\n[volume]"));
+    let with =
+        |keys: &str| FRIENDS.replace("[volume]", &format!("cooperation = {{ {keys} }}\n[volume]"));
     for (text, part) in [
         (
             with("").replace("\"whole\"", "\"parts\""),
             "`shared.cooperation`: each host has addresses of its own",
         ),
-        (with("mb_per_s = 0"), "`shared.cooperation.mb_per_s`: found 0"),
         (
-            with("").replace("memory = ", "pushed = ").replace(", read_ahead = \"none\"", ""),
+            with("mb_per_s = 0"),
+            "`shared.cooperation.mb_per_s`: found 0",
+        ),
+        (
+            with("")
+                .replace("memory = ", "pushed = ")
+                .replace(", read_ahead = \"none\"", ""),
             "0 of them with memory",
         ),
         (with("latancy = \"1ms\""), "unknown field `latancy`"),
@@ -502,19 +649,29 @@ fn what_is_pulled_where_the_arm_will_be_is_written_for_nothing() {
         free / (free + idle + late)
     };
     let alone = share(&counters);
-    let (_, counters) = run(&format!("{PUT_OFF}[[opportunities]]\nkind = \"free-block-pull\"\n"));
+    let (_, counters) = run(&format!(
+        "{PUT_OFF}[[opportunities]]\nkind = \"free-block-pull\"\n"
+    ));
     let pulled = share(&counters);
     assert!(reading(&counters, "freeblock_pulled_mb") > 0.0);
-    assert!(pulled > 0.9 && pulled > alone, "{pulled}, and {alone} where nobody is asked");
+    assert!(
+        pulled > 0.9 && pulled > alone,
+        "{pulled}, and {alone} where nobody is asked"
+    );
 }
 
 #[test]
 fn writes_that_a_buffer_takes_do_not_wait_for_their_sector() {
-    let refused = load(&PUT_OFF.replace("write_back = false", "write_back = true")).err().unwrap();
+    let refused = load(&PUT_OFF.replace("write_back = false", "write_back = true"))
+        .err()
+        .unwrap();
     assert!(
         refused.contains("queue.background") && refused.contains("buffer.write_back = false"),
         "{refused}"
     );
     let several = PUT_OFF.replace("\"jbod\"", "\"raid5\"\ndrives = 3\nchunk = \"64KiB\"");
-    load(&format!("{several}[[opportunities]]\nkind = \"idle-flush\"\n")).unwrap();
+    load(&format!(
+        "{several}[[opportunities]]\nkind = \"idle-flush\"\n"
+    ))
+    .unwrap();
 }

@@ -45,14 +45,20 @@ const MIRROR: &str = "layout = \"raid1\"\ndrive = \"seagate-cheetah-9lp\"\ndrive
 fn each_drive_has_an_angle_of_its_own_by_the_seed() {
     let phases = |keys: &str, seed: u64| {
         let graph = Graph::new(load(keys, seed).unwrap().build().unwrap().layers);
-        graph.drive_gauges().map(|gauge| gauge.phase).collect::<Vec<_>>()
+        graph
+            .drive_gauges()
+            .map(|gauge| gauge.phase)
+            .collect::<Vec<_>>()
     };
     let apart = format!("{MIRROR}\nspindles = \"apart\"");
     let (one, other) = (phases(&apart, 1), phases(&apart, 2));
     assert!(one[0] != one[1] && one != other && one == phases(&apart, 1));
     let together = phases(MIRROR, 1);
     assert_eq!(together[0], together[1]);
-    assert_eq!(together, phases(&format!("{MIRROR}\nspindles = \"together\""), 1));
+    assert_eq!(
+        together,
+        phases(&format!("{MIRROR}\nspindles = \"together\""), 1)
+    );
 }
 
 #[test]
@@ -70,11 +76,24 @@ fn a_mirror_waits_for_the_later_of_two_that_turn_apart() {
 #[test]
 fn what_cannot_be_is_refused_at_its_key() {
     for (keys, words) in [
-        (format!("{MIRROR}\nspindles = \"random\""), "expected \"together\" or \"apart\""),
-        (format!("{MIRROR}\nspindles = true"), "expected \"together\" or \"apart\""),
-        ("layout = \"xor\"\ndrive = \"seagate-cheetah-9lp\"\ndrives = 4\nspindles = \"apart\"".into(), "xor"),
+        (
+            format!("{MIRROR}\nspindles = \"random\""),
+            "expected \"together\" or \"apart\"",
+        ),
+        (
+            format!("{MIRROR}\nspindles = true"),
+            "expected \"together\" or \"apart\"",
+        ),
+        (
+            "layout = \"xor\"\ndrive = \"seagate-cheetah-9lp\"\ndrives = 4\nspindles = \"apart\""
+                .into(),
+            "xor",
+        ),
     ] {
         let error = load(&keys, 1).err().unwrap();
-        assert!(error.contains("`volume.spindles`") && error.contains(words), "{error}");
+        assert!(
+            error.contains("`volume.spindles`") && error.contains(words),
+            "{error}"
+        );
     }
 }

@@ -27,7 +27,9 @@ fn off_by_one(table: &Boundaries, number: u64) -> Boundaries {
     let mut builder = Builder::default();
     for (at, track) in table.tracks_from(Lbn(0)).enumerate() {
         let change = i64::from(at as u64 == number) - i64::from(at as u64 == number + 1);
-        builder.push(Sectors(track.sectors.0.checked_add_signed(change).unwrap())).unwrap();
+        builder
+            .push(Sectors(track.sectors.0.checked_add_signed(change).unwrap()))
+            .unwrap();
     }
     builder.finish("wrong").unwrap()
 }
@@ -44,11 +46,16 @@ fn volume(keys: &str) -> String {
 fn load(text: &str, tables: &[(&str, &Boundaries)]) -> Result<Stack, String> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("stack.toml"), text).unwrap();
-    std::fs::write(folder.path().join("list"), "create a\nwrite a 0 2MiB\nfsync a\n").unwrap();
+    std::fs::write(
+        folder.path().join("list"),
+        "create a\nwrite a 0 2MiB\nfsync a\n",
+    )
+    .unwrap();
     for (name, table) in tables {
         std::fs::write(folder.path().join(name), table.to_text()).unwrap();
     }
-    Stack::load(&folder.path().join("stack.toml"), &Overrides::default()).map_err(|error| error.to_string())
+    Stack::load(&folder.path().join("stack.toml"), &Overrides::default())
+        .map_err(|error| error.to_string())
 }
 
 fn refused(text: &str, tables: &[(&str, &Boundaries)]) -> String {
@@ -65,7 +72,10 @@ fn run(stack: &Stack) -> Vec<Finished> {
 }
 
 fn aligned(keys: &str) -> String {
-    format!("{LOAD}[host]\nelevator = \"noop\"\ntrack_aligned = true\n{}", volume(keys))
+    format!(
+        "{LOAD}[host]\nelevator = \"noop\"\ntrack_aligned = true\n{}",
+        volume(keys)
+    )
 }
 
 #[test]
@@ -82,17 +92,31 @@ fn a_table_of_another_drive_is_refused_with_the_first_address_that_differs() {
     let wrong = off_by_one(&own, 7);
     let first = own.nth(7).unwrap().end();
     let error = refused(&aligned("tracks = \"x.tracks\""), &[("x.tracks", &wrong)]);
-    assert!(error.contains("volume.tracks") && error.contains("x.tracks"), "{error}");
+    assert!(
+        error.contains("volume.tracks") && error.contains("x.tracks"),
+        "{error}"
+    );
     assert!(error.contains(&first.to_string()), "{first}: {error}");
     // Also where nobody uses it.
-    refused(&format!("{LOAD}{}", volume("tracks = \"x.tracks\"")), &[("x.tracks", &wrong)]);
+    refused(
+        &format!("{LOAD}{}", volume("tracks = \"x.tracks\"")),
+        &[("x.tracks", &wrong)],
+    );
 
     let last = own.nth(own.len() - 1).unwrap();
-    let short = own.part(fullstroke_contract::Extent::new(0, own.capacity().0 - 1)).unwrap();
+    let short = own
+        .part(fullstroke_contract::Extent::new(0, own.capacity().0 - 1))
+        .unwrap();
     let error = refused(&aligned("tracks = \"x.tracks\""), &[("x.tracks", &short)]);
-    assert!(error.contains(&Lbn(last.end().0 - 1).to_string()), "{error}");
+    assert!(
+        error.contains(&Lbn(last.end().0 - 1).to_string()),
+        "{error}"
+    );
     let trusted = aligned("tracks = { file = \"x.tracks\", trust = true }");
-    assert!(refused(&trusted, &[("x.tracks", &short)]).contains("volume.tracks"), "a capacity is no opinion");
+    assert!(
+        refused(&trusted, &[("x.tracks", &short)]).contains("volume.tracks"),
+        "a capacity is no opinion"
+    );
 }
 
 #[test]
@@ -103,7 +127,10 @@ fn a_wrong_table_can_be_trusted_and_then_cuts_elsewhere() {
         addresses = { pattern = \"sequential\" }\narrivals = { process = \"closed\", outstanding = 1 }\n\
         [host]\nelevator = \"noop\"\ntrack_aligned = true\n";
     let right = load(&format!("{text}{}", volume("")), &[]).unwrap();
-    let trusted = format!("{text}{}", volume("tracks = { file = \"x.tracks\", trust = true }"));
+    let trusted = format!(
+        "{text}{}",
+        volume("tracks = { file = \"x.tracks\", trust = true }")
+    );
     let trusted = load(&trusted, &[("x.tracks", &wrong)]).unwrap();
     assert_ne!(run(&right), run(&trusted));
     assert_ne!(right.digest(), trusted.digest());
@@ -114,12 +141,18 @@ fn what_is_no_table_is_refused_at_its_key() {
     for (keys, says) in [
         ("tracks = 7", "found 7"),
         ("tracks = { trust = true }", "expected"),
-        ("tracks = { file = \"x.tracks\", trusted = true }", "expected"),
+        (
+            "tracks = { file = \"x.tracks\", trusted = true }",
+            "expected",
+        ),
         ("tracks = \"missing.tracks\"", "missing.tracks"),
         ("tracks = \"list\"", "line 1"),
     ] {
         let error = refused(&format!("{LOAD}{}", volume(keys)), &[]);
-        assert!(error.contains("volume.tracks") && error.contains(says), "{keys}: {error}");
+        assert!(
+            error.contains("volume.tracks") && error.contains(says),
+            "{keys}: {error}"
+        );
     }
 }
 
@@ -141,15 +174,24 @@ fn each_member_has_its_own_table() {
 #[test]
 fn stripes_have_no_tracks_but_rows_in_which_they_end() {
     let on = |keys: &str, layout: &str| {
-        format!("{SCRIPT}{keys}\n{}", volume(&format!("layout = \"{layout}\"\ndrives = 4")))
+        format!(
+            "{SCRIPT}{keys}\n{}",
+            volume(&format!("layout = \"{layout}\"\ndrives = 4"))
+        )
     };
     for layout in ["raid0", "raid5", "raid10"] {
         let error = refused(&on("align = \"tracks\"", layout), &[]);
-        assert!(error.contains("host.files.align") && error.contains(layout), "{error}");
+        assert!(
+            error.contains("host.files.align") && error.contains(layout),
+            "{error}"
+        );
         load(&on("align_read_ahead = true", layout), &[]).unwrap();
         let block = aligned(&format!("layout = \"{layout}\"\ndrives = 4"));
         let error = refused(&block, &[]);
-        assert!(error.contains("track_aligned") && error.contains("[host.members]"), "{error}");
+        assert!(
+            error.contains("track_aligned") && error.contains("[host.members]"),
+            "{error}"
+        );
     }
     for layout in ["jbod", "raid1"] {
         load(&on("align = \"tracks\"", layout), &[]).unwrap();
@@ -166,9 +208,16 @@ fn copies_on_different_drives_have_no_tracks_and_drives_in_a_row_have() {
         )
     };
     let (own, other) = (table(DRIVE), table(OTHER));
-    let first = own.tracks_from(Lbn(0)).zip(other.tracks_from(Lbn(0))).find(|(a, b)| a != b).unwrap();
+    let first = own
+        .tracks_from(Lbn(0))
+        .zip(other.tracks_from(Lbn(0)))
+        .find(|(a, b)| a != b)
+        .unwrap();
     let error = refused(&two("raid1"), &[]);
-    assert!(error.contains(&first.0.end().min(first.1.end()).to_string()), "{error}");
+    assert!(
+        error.contains(&first.0.end().min(first.1.end()).to_string()),
+        "{error}"
+    );
     load(&two("jbod"), &[]).unwrap();
 }
 
@@ -177,7 +226,10 @@ fn behind_a_controller_only_a_file_tells_tracks() {
     let own = table(DRIVE);
     let text = |keys: &str| format!("{}[controller]\n", aligned(keys));
     let error = refused(&text(""), &[]);
-    assert!(error.contains("controller") && error.contains("tracks = "), "{error}");
+    assert!(
+        error.contains("controller") && error.contains("tracks = "),
+        "{error}"
+    );
     load(&text("tracks = \"x\""), &[("x", &own)]).unwrap();
 }
 

@@ -73,10 +73,16 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn Cost>, ConfigError> {
     let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
     let frequencies = &config.frequencies_mhz;
     if config.cycles == 0 {
-        return refuse("cycles", "found 0; expected at least 1, or model = \"fixed\"".into());
+        return refuse(
+            "cycles",
+            "found 0; expected at least 1, or model = \"fixed\"".into(),
+        );
     }
     if frequencies.is_empty() {
-        return refuse("frequencies_mhz", "found none; expected one at least".into());
+        return refuse(
+            "frequencies_mhz",
+            "found none; expected one at least".into(),
+        );
     }
     if frequencies[0] == 0 || frequencies.windows(2).any(|pair| pair[0] >= pair[1]) {
         return refuse(
@@ -85,21 +91,49 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn Cost>, ConfigError> {
         );
     }
     if config.waiting > config.time {
-        let [waiting, time] = [config.waiting, config.time].map(|time| time.as_millis_f64() * 1000.0);
-        return refuse("waiting", format!("found {waiting} us; expected no more than `time`, {time} us"));
+        let [waiting, time] =
+            [config.waiting, config.time].map(|time| time.as_millis_f64() * 1000.0);
+        return refuse(
+            "waiting",
+            format!("found {waiting} us; expected no more than `time`, {time} us"),
+        );
     }
     if config.sampling == Duration::ZERO {
         return refuse("sampling", "found 0; expected some time".into());
     }
     // `MIN_FREQUENCY_UP_THRESHOLD` and `MAX_FREQUENCY_UP_THRESHOLD`.
     if !(11..=100).contains(&config.up_threshold) {
-        return refuse("up_threshold", format!("found {}; expected 11 to 100", config.up_threshold));
+        return refuse(
+            "up_threshold",
+            format!("found {}; expected 11 to 100", config.up_threshold),
+        );
     }
-    let CyclesConfig { time, cycles, frequencies_mhz, governor, waiting, sampling, up_threshold, .. } =
-        config;
-    let governor = Governor::new(governor, frequencies_mhz, (sampling, up_threshold), config.neighbour_busy);
+    let CyclesConfig {
+        time,
+        cycles,
+        frequencies_mhz,
+        governor,
+        waiting,
+        sampling,
+        up_threshold,
+        ..
+    } = config;
+    let governor = Governor::new(
+        governor,
+        frequencies_mhz,
+        (sampling, up_threshold),
+        config.neighbour_busy,
+    );
     let (requests, mhz, busy) = (0, 0, Duration::ZERO);
-    Ok(Box::new(Cycles { time, cycles: u64::from(cycles), waiting, governor, requests, mhz, busy }))
+    Ok(Box::new(Cycles {
+        time,
+        cycles: u64::from(cycles),
+        waiting,
+        governor,
+        requests,
+        mhz,
+        busy,
+    }))
 }
 
 impl Cost for Cycles {
@@ -118,8 +152,18 @@ impl Cost for Cycles {
     fn readings(&self, now: Time) -> Vec<(&'static str, f64)> {
         let whole = now.since(Time::ZERO).as_secs_f64();
         vec![
-            ("stage_mhz_mean", self.mhz as f64 / self.requests.max(1) as f64),
-            ("stage_busy_share", if whole > 0.0 { self.busy.as_secs_f64() / whole } else { 0.0 }),
+            (
+                "stage_mhz_mean",
+                self.mhz as f64 / self.requests.max(1) as f64,
+            ),
+            (
+                "stage_busy_share",
+                if whole > 0.0 {
+                    self.busy.as_secs_f64() / whole
+                } else {
+                    0.0
+                },
+            ),
         ]
     }
 }
@@ -148,10 +192,16 @@ mod tests {
     #[test]
     fn two_rows_of_table_3_give_the_other_two() {
         let (time, cycles) = fitted();
-        assert!((time - 170e-6).abs() < 0.5e-6 && (cycles - 56_400.0).abs() < 100.0, "{time} s, {cycles}");
+        assert!(
+            (time - 170e-6).abs() < 0.5e-6 && (cycles - 56_400.0).abs() < 100.0,
+            "{time} s, {cycles}"
+        );
         for (_, _, rate, _, mhz) in &TABLE_3[2..] {
             let predicted = 1.0 / (time + cycles * 1e-6 / mhz);
-            assert!((predicted / rate - 1.0).abs() < 0.002, "{predicted}, {rate} published");
+            assert!(
+                (predicted / rate - 1.0).abs() < 0.002,
+                "{predicted}, {rate} published"
+            );
         }
     }
 
@@ -177,7 +227,11 @@ mod tests {
             readings.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
             ["stage_mhz_mean", "stage_busy_share"]
         );
-        (requests / now.since(Time::ZERO).as_secs_f64(), readings[1].1, readings[0].1)
+        (
+            requests / now.since(Time::ZERO).as_secs_f64(),
+            readings[1].1,
+            readings[0].1,
+        )
     }
 
     #[test]
@@ -188,10 +242,19 @@ mod tests {
                 (obtained / rate - 1.0).abs() < 0.003,
                 "{governor}, {neighbour_busy}: {obtained} a second"
             );
-            assert!((busy - share).abs() < 0.025, "{governor}, {neighbour_busy}: {busy} of the processor");
-            assert!((mean / mhz - 1.0).abs() < 0.002, "{governor}, {neighbour_busy}: {mean} MHz");
+            assert!(
+                (busy - share).abs() < 0.025,
+                "{governor}, {neighbour_busy}: {busy} of the processor"
+            );
+            assert!(
+                (mean / mhz - 1.0).abs() < 0.002,
+                "{governor}, {neighbour_busy}: {mean} MHz"
+            );
         }
-        assert!(simulated("powersave", true).0 < 1.002 * TABLE_3[0].2, "whatever the neighbour does");
+        assert!(
+            simulated("powersave", true).0 < 1.002 * TABLE_3[0].2,
+            "whatever the neighbour does"
+        );
     }
 
     #[test]
@@ -203,6 +266,9 @@ mod tests {
         while now < Time::ZERO + Duration::from_millis(200) {
             now += cost.take(now);
         }
-        assert_eq!((first, cost.take(now)), (Duration::from_nanos(210_286), Duration::from_nanos(193_500)));
+        assert_eq!(
+            (first, cost.take(now)),
+            (Duration::from_nanos(210_286), Duration::from_nanos(193_500))
+        );
     }
 }

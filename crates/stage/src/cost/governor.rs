@@ -46,7 +46,11 @@ impl Governor {
         (sampling, up_threshold): (Duration, u32),
         neighbour_busy: bool,
     ) -> Governor {
-        let current = if policy == Policy::Performance { frequencies_mhz.len() - 1 } else { 0 };
+        let current = if policy == Policy::Performance {
+            frequencies_mhz.len() - 1
+        } else {
+            0
+        };
         let (began, busy, last) = (Time::ZERO, Duration::ZERO, (Time::ZERO, Time::ZERO));
         Governor {
             policy,
@@ -103,7 +107,10 @@ impl Governor {
             false => busy.as_nanos() * 100 / self.sampling.as_nanos(),
         };
         let highest = self.frequencies_mhz.len() - 1;
-        let (threshold, safe) = (u64::from(self.up_threshold), u64::from(self.up_threshold) - 10);
+        let (threshold, safe) = (
+            u64::from(self.up_threshold),
+            u64::from(self.up_threshold) - 10,
+        );
         if load > threshold {
             return highest;
         }
@@ -111,7 +118,10 @@ impl Governor {
             return self.current;
         }
         let wanted = u64::from(self.frequencies_mhz[self.current]) * load / safe;
-        self.frequencies_mhz.iter().position(|&mhz| u64::from(mhz) >= wanted).unwrap_or(highest)
+        self.frequencies_mhz
+            .iter()
+            .position(|&mhz| u64::from(mhz) >= wanted)
+            .unwrap_or(highest)
     }
 }
 
@@ -124,7 +134,12 @@ mod tests {
     }
 
     fn governor(policy: Policy, neighbour_busy: bool) -> Governor {
-        Governor::new(policy, vec![1000, 1500, 2000], (Duration::from_millis(80), 80), neighbour_busy)
+        Governor::new(
+            policy,
+            vec![1000, 1500, 2000],
+            (Duration::from_millis(80), 80),
+            neighbour_busy,
+        )
     }
 
     /// The frequency in each period; the processor is busy for such shares of them, in per cent.
@@ -147,13 +162,19 @@ mod tests {
             followed(Policy::Ondemand, false, &shares),
             [1000, 1000, 2000, 2000, 2000, 1500, 1000, 1000]
         );
-        assert_eq!(followed(Policy::Performance, false, &[0, 100, 0]), [2000; 3]);
+        assert_eq!(
+            followed(Policy::Performance, false, &[0, 100, 0]),
+            [2000; 3]
+        );
         assert_eq!(followed(Policy::Powersave, false, &[0, 100, 0]), [1000; 3]);
     }
 
     #[test]
     fn a_neighbour_that_computes_keeps_the_frequency_up() {
-        assert_eq!(followed(Policy::Ondemand, true, &[0, 0, 50, 0]), [1000, 2000, 2000, 2000]);
+        assert_eq!(
+            followed(Policy::Ondemand, true, &[0, 0, 50, 0]),
+            [1000, 2000, 2000, 2000]
+        );
     }
 
     #[test]
@@ -167,7 +188,10 @@ mod tests {
         assert_eq!(governor.mhz(at(320)), 1000);
         assert_eq!(governor.mhz(at(10_000)), 1000);
         governor.busy(at(10_000), at(10_040));
-        assert_eq!((governor.mhz(at(10_079)), governor.mhz(at(3_600_000))), (1000, 1000));
+        assert_eq!(
+            (governor.mhz(at(10_079)), governor.mhz(at(3_600_000))),
+            (1000, 1000)
+        );
         assert_eq!(governor.began, at(3_600_000));
     }
 }

@@ -32,6 +32,12 @@ mod tests {
 
     #[test]
     fn who_comes_first_goes_first() {
-        assert_eq!(served(&mut *rule("fifo", &[1, 1]), &[(0, 8), (0, 8), (1, 8), (0, 8)]), [0, 0, 1, 0]);
+        assert_eq!(
+            served(
+                &mut *rule("fifo", &[1, 1]),
+                &[(0, 8), (0, 8), (1, 8), (0, 8)]
+            ),
+            [0, 0, 1, 0]
+        );
     }
 }

@@ -17,7 +17,11 @@ struct RoundRobin {
 
 pub(super) fn build(_: &Keys, weights: &[u32]) -> Result<Box<dyn Fairness>, ConfigError> {
     let hosts = vec![VecDeque::new(); weights.len()];
-    Ok(Box::new(RoundRobin { hosts, turns: VecDeque::new(), waiting: 0 }))
+    Ok(Box::new(RoundRobin {
+        hosts,
+        turns: VecDeque::new(),
+        waiting: 0,
+    }))
 }
 
 impl Fairness for RoundRobin {
@@ -50,6 +54,9 @@ mod tests {
     #[test]
     fn hosts_take_turns() {
         let requests = [(0, 8), (0, 800), (0, 8), (1, 8), (2, 8), (2, 8)];
-        assert_eq!(served(&mut *rule("round-robin", &[1, 1, 1]), &requests), [0, 1, 2, 0, 2, 0]);
+        assert_eq!(
+            served(&mut *rule("round-robin", &[1, 1, 1]), &requests),
+            [0, 1, 2, 0, 2, 0]
+        );
     }
 }

@@ -60,7 +60,11 @@ pub(super) fn build(keys: &Keys, weights: &[u32]) -> Result<Box<dyn Fairness>, C
         left: 0,
     };
     let hosts = weights.iter().map(host).collect();
-    Ok(Box::new(Weighted { hosts, turns: VecDeque::new(), waiting: 0 }))
+    Ok(Box::new(Weighted {
+        hosts,
+        turns: VecDeque::new(),
+        waiting: 0,
+    }))
 }
 
 impl Fairness for Weighted {

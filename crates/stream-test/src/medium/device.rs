@@ -25,10 +25,13 @@ pub(super) fn open(
     seed: Seed,
 ) -> Result<Medium, StreamTestError> {
     let name = path.display().to_string();
-    let refuse = |message: String| StreamTestError::Target { target: name.clone(), message };
+    let refuse = |message: String| StreamTestError::Target {
+        target: name.clone(),
+        message,
+    };
     let cache = if cached { Cache::Through } else { Cache::Past };
-    let opened =
-        fullstroke_device::open(path, Access::Read, cache).map_err(|error| refuse(error.to_string()))?;
+    let opened = fullstroke_device::open(path, Access::Read, cache)
+        .map_err(|error| refuse(error.to_string()))?;
     let aligned = |bytes: u64| bytes.is_multiple_of(opened.block_bytes);
     if !aligned(config.read_size.0) || !aligned(config.alignment.0) {
         return Err(refuse(format!(
@@ -36,11 +39,24 @@ pub(super) fn open(
             opened.block_bytes, config.read_size, config.alignment
         )));
     }
-    let files = MediaFiles::new(config, Sectors(opened.bytes / 512), &mut seed.stream("media files"))?;
+    let files = MediaFiles::new(
+        config,
+        Sectors(opened.bytes / 512),
+        &mut seed.stream("media files"),
+    )?;
     let (count, reads) = (files.count(), files.reads());
     let read_bytes = config.read_size.0 as usize;
-    let source = Box::new(Device { file: Arc::new(opened.file), files: Arc::new(files), read_bytes });
-    Ok(Medium { name, files: count, reads, source })
+    let source = Box::new(Device {
+        file: Arc::new(opened.file),
+        files: Arc::new(files),
+        read_bytes,
+    });
+    Ok(Medium {
+        name,
+        files: count,
+        reads,
+        source,
+    })
 }
 
 impl Source for Device {
@@ -64,7 +80,8 @@ struct DeviceReader {
 impl Reader for DeviceReader {
     fn read(&mut self, file: u32, read: u64) -> io::Result<&[u8]> {
         let into = self.memory.of(self.read_bytes);
-        self.file.read_exact_at(into, self.files.place(file, read).0 * 512)?;
+        self.file
+            .read_exact_at(into, self.files.place(file, read).0 * 512)?;
         Ok(into)
     }
 }

@@ -33,7 +33,10 @@ pub(super) fn make(
     seed: Seed,
 ) -> Result<Medium, StreamTestError> {
     let name = path.display().to_string();
-    let refuse = |message: String| StreamTestError::Target { target: name.clone(), message };
+    let refuse = |message: String| StreamTestError::Target {
+        target: name.clone(),
+        message,
+    };
     let host = |error: io::Error| refuse(error.to_string());
     let count = config.files.unwrap_or(config.streams);
     let read = config.read_size.0;
@@ -49,22 +52,42 @@ pub(super) fn make(
             Bytes(free)
         )));
     }
-    let folder = tempfile::Builder::new().prefix("fullstroke-streams-").tempdir_in(path).map_err(host)?;
+    let folder = tempfile::Builder::new()
+        .prefix("fullstroke-streams-")
+        .tempdir_in(path)
+        .map_err(host)?;
     let cache = if cached { Cache::Through } else { Cache::Past };
     let mut files = Vec::with_capacity(count as usize);
     for number in 0..count {
         let path = folder.path().join(number.to_string());
-        write(&path, reads * read, &mut seed.stream(&format!("bytes of {number}"))).map_err(host)?;
+        write(
+            &path,
+            reads * read,
+            &mut seed.stream(&format!("bytes of {number}")),
+        )
+        .map_err(host)?;
         let opened = open(&path, Access::Read, cache)
             .map_err(|error| refuse(format!("{error}; --cached reads through the page cache")))?;
         if !read.is_multiple_of(opened.block_bytes) {
             let block = opened.block_bytes;
-            return Err(refuse(format!("reads are multiples of {block} bytes; found {}", config.read_size)));
+            return Err(refuse(format!(
+                "reads are multiples of {block} bytes; found {}",
+                config.read_size
+            )));
         }
         files.push(Arc::new(opened.file));
     }
-    let source = Box::new(Folder { files, read_bytes: read as usize, _folder: folder });
-    Ok(Medium { name, files: count, reads, source })
+    let source = Box::new(Folder {
+        files,
+        read_bytes: read as usize,
+        _folder: folder,
+    });
+    Ok(Medium {
+        name,
+        files: count,
+        reads,
+        source,
+    })
 }
 
 /// Bytes that no file system makes smaller.
@@ -88,7 +111,11 @@ fn write(path: &Path, length: u64, random: &mut fullstroke_units::Random) -> io:
 impl Source for Folder {
     fn reader(&self) -> io::Result<Box<dyn Reader>> {
         let memory = Aligned::default();
-        Ok(Box::new(FolderReader { files: self.files.clone(), read_bytes: self.read_bytes, memory }))
+        Ok(Box::new(FolderReader {
+            files: self.files.clone(),
+            read_bytes: self.read_bytes,
+            memory,
+        }))
     }
 }
 

@@ -23,14 +23,29 @@ pub(super) fn open(
     seed: Seed,
 ) -> Result<Medium, StreamTestError> {
     let name = address.to_string();
-    let failed =
-        |error: ClientError| StreamTestError::Target { target: name.clone(), message: error.to_string() };
+    let failed = |error: ClientError| StreamTestError::Target {
+        target: name.clone(),
+        message: error.to_string(),
+    };
     let size_bytes = connect(address).map_err(failed)?.properties().size_bytes;
-    let files = MediaFiles::new(config, Sectors(size_bytes / 512), &mut seed.stream("media files"))?;
+    let files = MediaFiles::new(
+        config,
+        Sectors(size_bytes / 512),
+        &mut seed.stream("media files"),
+    )?;
     let (count, reads) = (files.count(), files.reads());
     let read_bytes = config.read_size.0 as usize;
-    let source = Box::new(Remote { address: address.clone(), files: Arc::new(files), read_bytes });
-    Ok(Medium { name, files: count, reads, source })
+    let source = Box::new(Remote {
+        address: address.clone(),
+        files: Arc::new(files),
+        read_bytes,
+    });
+    Ok(Medium {
+        name,
+        files: count,
+        reads,
+        source,
+    })
 }
 
 impl std::fmt::Display for NbdAddress {
@@ -57,14 +72,24 @@ fn connect(address: &NbdAddress) -> Result<Client<Box<dyn Stream>>, ClientError>
             (Box::new(stream), export)
         }
     };
-    Client::connect(stream, &Options { export: export.clone(), ..Options::default() })
+    Client::connect(
+        stream,
+        &Options {
+            export: export.clone(),
+            ..Options::default()
+        },
+    )
 }
 
 impl Source for Remote {
     fn reader(&self) -> io::Result<Box<dyn Reader>> {
         let client = connect(&self.address).map_err(io::Error::other)?;
         let memory = vec![0; self.read_bytes];
-        Ok(Box::new(RemoteReader { client, files: Arc::clone(&self.files), memory }))
+        Ok(Box::new(RemoteReader {
+            client,
+            files: Arc::clone(&self.files),
+            memory,
+        }))
     }
 }
 
@@ -77,7 +102,9 @@ struct RemoteReader {
 impl Reader for RemoteReader {
     fn read(&mut self, file: u32, read: u64) -> io::Result<&[u8]> {
         let offset_bytes = self.files.place(file, read).0 * 512;
-        self.client.read(offset_bytes, &mut self.memory).map_err(io::Error::other)?;
+        self.client
+            .read(offset_bytes, &mut self.memory)
+            .map_err(io::Error::other)?;
         Ok(&self.memory)
     }
 }

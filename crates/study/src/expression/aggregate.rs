@@ -39,10 +39,22 @@ pub(crate) const AGGREGATES: &[(&str, Aggregate, &str)] = &[
     ("count", Aggregate::Count, "how many are true"),
     ("all", Aggregate::All, "whether all are true"),
     ("any", Aggregate::Any, "whether one is true"),
-    ("first", Aggregate::First, "the first, in the order of the axis"),
+    (
+        "first",
+        Aggregate::First,
+        "the first, in the order of the axis",
+    ),
     ("last", Aggregate::Last, "the last"),
-    ("argmin", Aggregate::Argmin, "the axis' value that gives the smallest"),
-    ("argmax", Aggregate::Argmax, "the axis' value that gives the largest"),
+    (
+        "argmin",
+        Aggregate::Argmin,
+        "the axis' value that gives the smallest",
+    ),
+    (
+        "argmax",
+        Aggregate::Argmax,
+        "the axis' value that gives the largest",
+    ),
 ];
 
 /// One value, and that of the first variable which it belongs to.
@@ -51,10 +63,18 @@ pub(super) type Item = (Value, Value);
 impl Aggregate {
     /// The aggregate called `name`, or what is wrong.
     pub(super) fn find(name: &str) -> Result<Aggregate, String> {
-        AGGREGATES.iter().find(|entry| entry.0 == name).map(|entry| entry.1).ok_or_else(|| {
-            let names: Vec<&str> = AGGREGATES.iter().map(|entry| entry.0).collect();
-            format!("there is no aggregate `{name}`{}; known: {}", nearest(name, &names), names.join(", "))
-        })
+        AGGREGATES
+            .iter()
+            .find(|entry| entry.0 == name)
+            .map(|entry| entry.1)
+            .ok_or_else(|| {
+                let names: Vec<&str> = AGGREGATES.iter().map(|entry| entry.0).collect();
+                format!(
+                    "there is no aggregate `{name}`{}; known: {}",
+                    nearest(name, &names),
+                    names.join(", ")
+                )
+            })
     }
 
     /// Whether the values of axes count as their numbers.
@@ -88,7 +108,9 @@ impl Aggregate {
     fn extreme(self, items: Vec<Item>, sign: f64) -> Result<Option<Value>, &'static str> {
         let mut best: Option<(f64, Value)> = None;
         for (variable, value) in items {
-            let Value::Number(number) = &value else { return Err("a number") };
+            let Value::Number(number) = &value else {
+                return Err("a number");
+            };
             let size = sign * number.mean();
             if !size.is_nan() && best.as_ref().is_none_or(|(other, _)| size > *other) {
                 let of_variable = matches!(self, Aggregate::Argmin | Aggregate::Argmax);
@@ -108,8 +130,10 @@ fn truths(items: &[Item]) -> Result<Vec<bool>, &'static str> {
 }
 
 fn sum(items: Vec<Item>) -> Result<Estimate, &'static str> {
-    items.into_iter().try_fold(Estimate::exact(0.0), |sum, item| match item.1 {
-        Value::Number(number) => Ok(sum.add(&number)),
-        _ => Err("a number"),
-    })
+    items
+        .into_iter()
+        .try_fold(Estimate::exact(0.0), |sum, item| match item.1 {
+            Value::Number(number) => Ok(sum.add(&number)),
+            _ => Err("a number"),
+        })
 }

@@ -18,19 +18,31 @@ pub struct Estimate {
 impl Estimate {
     /// A number that is known.
     pub fn exact(value: f64) -> Estimate {
-        Estimate { values: vec![value], within: Some(0.0), confidence: CONFIDENCE }
+        Estimate {
+            values: vec![value],
+            within: Some(0.0),
+            confidence: CONFIDENCE,
+        }
     }
 
     /// A number of one run, with half the width of its 95 % interval, if there
     /// is one.
     pub fn of_run(value: f64, half_width: Option<f64>) -> Estimate {
-        Estimate { values: vec![value], within: half_width, confidence: CONFIDENCE }
+        Estimate {
+            values: vec![value],
+            within: half_width,
+            confidence: CONFIDENCE,
+        }
     }
 
     /// A number of several runs, which differ in their seeds; its interval is of this
     /// `confidence`, from 0 to 1.
     pub fn of_seeds(values: Vec<f64>, confidence: f64) -> Estimate {
-        Estimate { values, within: None, confidence }
+        Estimate {
+            values,
+            within: None,
+            confidence,
+        }
     }
 
     /// The mean over the seeds.
@@ -60,9 +72,16 @@ impl Estimate {
 
     /// `convert` of each value; the interval scales with `slope`.
     pub(super) fn map(&self, convert: impl Fn(f64) -> f64, slope: Option<f64>) -> Estimate {
-        let within = self.within.zip(slope).map(|(width, slope)| (width * slope).abs());
+        let within = self
+            .within
+            .zip(slope)
+            .map(|(width, slope)| (width * slope).abs());
         let values = self.values.iter().map(|&value| convert(value)).collect();
-        Estimate { values, within, confidence: self.confidence }
+        Estimate {
+            values,
+            within,
+            confidence: self.confidence,
+        }
     }
 
     /// Seed by seed. What each of the two adds to the interval of a single run
@@ -76,17 +95,29 @@ impl Estimate {
         let count = self.values.len().max(other.values.len());
         // What does not vary with the seed is the same for all.
         let at = |values: &[f64], seed: usize| {
-            values.get(seed).or_else(|| values.last()).copied().unwrap_or(f64::NAN)
+            values
+                .get(seed)
+                .or_else(|| values.last())
+                .copied()
+                .unwrap_or(f64::NAN)
         };
-        let values =
-            (0..count).map(|seed| operate(at(&self.values, seed), at(&other.values, seed))).collect();
+        let values = (0..count)
+            .map(|seed| operate(at(&self.values, seed), at(&other.values, seed)))
+            .collect();
         let (one, two) = slopes(at(&self.values, 0), at(&other.values, 0));
         // A width of nothing stays nothing, also at a slope that is infinite.
         let part = |width: f64, slope: f64| if width == 0.0 { 0.0 } else { width * slope };
-        let within = self.within.zip(other.within).map(|(a, b)| part(a, one).hypot(part(b, two)));
+        let within = self
+            .within
+            .zip(other.within)
+            .map(|(a, b)| part(a, one).hypot(part(b, two)));
         // What varies with the seed has the study's.
         let varies = if self.values.len() > 1 { self } else { other };
-        Estimate { values, within, confidence: varies.confidence }
+        Estimate {
+            values,
+            within,
+            confidence: varies.confidence,
+        }
     }
 
     pub(super) fn add(&self, other: &Estimate) -> Estimate {
@@ -116,7 +147,10 @@ mod tests {
     use super::*;
 
     fn close(found: f64, expected: f64) {
-        assert!((found - expected).abs() < 1e-4 * expected.abs().max(1e-9), "{found} {expected}");
+        assert!(
+            (found - expected).abs() < 1e-4 * expected.abs().max(1e-9),
+            "{found} {expected}"
+        );
     }
 
     #[test]
@@ -124,11 +158,17 @@ mod tests {
         // Mean 3, deviation sqrt(2.5), t(0.975, 4) = 2.7764.
         let five = Estimate::of_seeds(vec![1.0, 2.0, 3.0, 4.0, 5.0], 0.95);
         close(five.mean(), 3.0);
-        close(five.half_width().unwrap(), 2.776_445 * 2.5f64.sqrt() / 5f64.sqrt());
+        close(
+            five.half_width().unwrap(),
+            2.776_445 * 2.5f64.sqrt() / 5f64.sqrt(),
+        );
         // t(0.95, 4) = 2.1318; what is known beside it changes nothing.
         let nine_tenths = Estimate::of_seeds(vec![1.0, 2.0, 3.0, 4.0, 5.0], 0.9);
         let doubled = Estimate::exact(2.0).multiply(&nine_tenths);
-        close(doubled.half_width().unwrap(), 2.0 * 2.131_847 * 2.5f64.sqrt() / 5f64.sqrt());
+        close(
+            doubled.half_width().unwrap(),
+            2.0 * 2.131_847 * 2.5f64.sqrt() / 5f64.sqrt(),
+        );
     }
 
     #[test]
@@ -136,16 +176,28 @@ mod tests {
         let one = Estimate::of_seeds(vec![10.0, 20.0, 30.0], 0.95);
         let other = Estimate::of_seeds(vec![11.0, 21.0, 31.0], 0.95);
         let difference = other.subtract(&one);
-        assert_eq!((difference.mean(), difference.half_width()), (1.0, Some(0.0)));
+        assert_eq!(
+            (difference.mean(), difference.half_width()),
+            (1.0, Some(0.0))
+        );
         assert!(one.half_width().unwrap() > 10.0);
     }
 
     #[test]
     fn intervals_of_single_runs_add_up_as_independent() {
-        let (one, other) = (Estimate::of_run(6.0, Some(0.3)), Estimate::of_run(2.0, Some(0.4)));
+        let (one, other) = (
+            Estimate::of_run(6.0, Some(0.3)),
+            Estimate::of_run(2.0, Some(0.4)),
+        );
         close(one.subtract(&other).half_width().unwrap(), 0.5);
-        close(one.divide(&other).half_width().unwrap(), 3.0 * (0.05f64.hypot(0.2)));
-        close(one.multiply(&Estimate::exact(2.0)).half_width().unwrap(), 0.6);
+        close(
+            one.divide(&other).half_width().unwrap(),
+            3.0 * (0.05f64.hypot(0.2)),
+        );
+        close(
+            one.multiply(&Estimate::exact(2.0)).half_width().unwrap(),
+            0.6,
+        );
         assert_eq!(one.add(&Estimate::of_run(1.0, None)).half_width(), None);
     }
 }

@@ -1,7 +1,9 @@
 //! From a tree to a value.
 
 use super::functions::FUNCTIONS;
-use super::{Aggregate, Definition, Each, Estimate, Expression, ExpressionError, Kind, Node, Operator};
+use super::{
+    Aggregate, Definition, Each, Estimate, Expression, ExpressionError, Kind, Node, Operator,
+};
 use crate::axes::Matrix;
 use std::cell::Cell;
 use std::ops::Range;
@@ -76,7 +78,11 @@ impl Scope<'_> {
     }
 
     pub(super) fn variable(&self, name: &str) -> Option<&Value> {
-        self.bindings.iter().rev().find(|(bound, _)| bound == name).map(|(_, value)| value)
+        self.bindings
+            .iter()
+            .rev()
+            .find(|(bound, _)| bound == name)
+            .map(|(_, value)| value)
     }
 }
 
@@ -87,7 +93,12 @@ impl Evaluator<'_> {
     /// What is wrong, or that results are missing.
     pub fn evaluate(&self, expression: &Expression, bindings: &Bindings) -> Result<Value, Problem> {
         let steps = Cell::new(0);
-        let mut scope = Scope { text: &expression.text, bindings: bindings.clone(), depth: 0, steps: &steps };
+        let mut scope = Scope {
+            text: &expression.text,
+            bindings: bindings.clone(),
+            depth: 0,
+            steps: &steps,
+        };
         self.value(&expression.root, &mut scope)
     }
 
@@ -116,7 +127,10 @@ impl Evaluator<'_> {
     fn number(&self, node: &Node, scope: &mut Scope<'_>) -> Result<Estimate, Problem> {
         let value = self.value(node, scope)?;
         self.as_number(&value).ok_or_else(|| {
-            scope.wrong(&node.span, format!("this is {}; expected a number", self.describe(&value)))
+            scope.wrong(
+                &node.span,
+                format!("this is {}; expected a number", self.describe(&value)),
+            )
         })
     }
 
@@ -125,7 +139,10 @@ impl Evaluator<'_> {
             Value::Truth(truth) => Ok(truth),
             value => {
                 let found = self.describe(&value);
-                Err(scope.wrong(&node.span, format!("this is {found}; expected a comparison")))
+                Err(scope.wrong(
+                    &node.span,
+                    format!("this is {found}; expected a comparison"),
+                ))
             }
         }
     }
@@ -133,7 +150,9 @@ impl Evaluator<'_> {
     fn as_number(&self, value: &Value) -> Option<Estimate> {
         match value {
             Value::Number(number) => Some(number.clone()),
-            Value::Label(axis, value) => self.matrix.axes[*axis].values[*value].number.map(Estimate::exact),
+            Value::Label(axis, value) => self.matrix.axes[*axis].values[*value]
+                .number
+                .map(Estimate::exact),
             Value::Truth(_) | Value::Text(_) => None,
         }
     }
@@ -144,7 +163,9 @@ impl Evaluator<'_> {
             Value::Number(number) => format!("the number {}", number.mean()),
             Value::Truth(truth) => format!("{truth}"),
             Value::Text(text) => format!("the text `{text}`"),
-            Value::Label(axis, value) => format!("the value `{}` of an axis", self.label(*axis, *value)),
+            Value::Label(axis, value) => {
+                format!("the value `{}` of an axis", self.label(*axis, *value))
+            }
         }
     }
 
@@ -177,8 +198,14 @@ impl Evaluator<'_> {
             Operator::Subtract => Estimate::subtract,
             Operator::Multiply => Estimate::multiply,
             Operator::Divide => Estimate::divide,
-            Operator::Less | Operator::LessOrEqual | Operator::Greater | Operator::GreaterOrEqual => {
-                let (one, other) = (self.number(one, scope)?.mean(), self.number(other, scope)?.mean());
+            Operator::Less
+            | Operator::LessOrEqual
+            | Operator::Greater
+            | Operator::GreaterOrEqual => {
+                let (one, other) = (
+                    self.number(one, scope)?.mean(),
+                    self.number(other, scope)?.mean(),
+                );
                 return Ok(Value::Truth(match operator {
                     Operator::Less => one < other,
                     Operator::LessOrEqual => one <= other,
@@ -187,7 +214,10 @@ impl Evaluator<'_> {
                 }));
             }
         };
-        Ok(Value::Number(operate(&self.number(one, scope)?, &self.number(other, scope)?)))
+        Ok(Value::Number(operate(
+            &self.number(one, scope)?,
+            &self.number(other, scope)?,
+        )))
     }
 
     fn equal(&self, one: &Node, other: &Node, scope: &mut Scope<'_>) -> Result<bool, Problem> {
@@ -221,12 +251,23 @@ impl Evaluator<'_> {
         scope: &mut Scope<'_>,
     ) -> Result<Value, Problem> {
         let takes = |count: usize, scope: &Scope<'_>| {
-            let message = format!("`{name}` takes {count} arguments; found {}", arguments.len());
-            if arguments.len() == count { Ok(()) } else { Err(scope.wrong(&node.span, message)) }
+            let message = format!(
+                "`{name}` takes {count} arguments; found {}",
+                arguments.len()
+            );
+            if arguments.len() == count {
+                Ok(())
+            } else {
+                Err(scope.wrong(&node.span, message))
+            }
         };
         if name == "if" {
             takes(3, scope)?;
-            let chosen = if self.truth(&arguments[0], scope)? { 1 } else { 2 };
+            let chosen = if self.truth(&arguments[0], scope)? {
+                1
+            } else {
+                2
+            };
             if self.thorough {
                 self.value(&arguments[3 - chosen], scope)?;
             }
@@ -234,22 +275,36 @@ impl Evaluator<'_> {
         }
         if name == "exists" {
             takes(1, scope)?;
-            return Ok(Value::Truth(!self.number(&arguments[0], scope)?.mean().is_nan()));
+            return Ok(Value::Truth(
+                !self.number(&arguments[0], scope)?.mean().is_nan(),
+            ));
         }
-        if let Some(definition) = self.definitions.iter().find(|definition| definition.name == name) {
+        if let Some(definition) = self
+            .definitions
+            .iter()
+            .find(|definition| definition.name == name)
+        {
             takes(definition.parameters.len(), scope)?;
-            let values: Result<Vec<Value>, Problem> =
-                arguments.iter().map(|argument| self.value(argument, scope)).collect();
+            let values: Result<Vec<Value>, Problem> = arguments
+                .iter()
+                .map(|argument| self.value(argument, scope))
+                .collect();
             return self.expand(definition, values?, node, scope);
         }
         if let Some(function) = FUNCTIONS.iter().find(|function| function.name == name) {
             takes(function.arguments, scope)?;
-            let numbers: Result<Vec<Estimate>, Problem> =
-                arguments.iter().map(|argument| self.number(argument, scope)).collect();
+            let numbers: Result<Vec<Estimate>, Problem> = arguments
+                .iter()
+                .map(|argument| self.number(argument, scope))
+                .collect();
             return Ok(Value::Number((function.call)(&numbers?)));
         }
-        let aggregate = Aggregate::find(name)
-            .map_err(|_| scope.wrong(&node.span, format!("there is no function or definition `{name}`")))?;
+        let aggregate = Aggregate::find(name).map_err(|_| {
+            scope.wrong(
+                &node.span,
+                format!("there is no function or definition `{name}`"),
+            )
+        })?;
         let mut items = Vec::with_capacity(arguments.len());
         for argument in arguments {
             let value = match aggregate.takes_numbers() {
@@ -295,25 +350,35 @@ impl Evaluator<'_> {
     fn each(&self, each: &Each, node: &Node, scope: &mut Scope<'_>) -> Result<Value, Problem> {
         let mut domains = Vec::with_capacity(each.loops.len());
         for bound in &each.loops {
-            let domain =
-                self.matrix.domain(&bound.domain).map_err(|message| scope.wrong(&bound.span, message))?;
+            let domain = self
+                .matrix
+                .domain(&bound.domain)
+                .map_err(|message| scope.wrong(&bound.span, message))?;
             domains.push(domain);
         }
         if matches!(each.aggregate, Aggregate::Argmin | Aggregate::Argmax) && domains.len() != 1 {
-            return Err(scope.wrong(&node.span, "this takes one variable: its value is the result"));
+            return Err(scope.wrong(
+                &node.span,
+                "this takes one variable: its value is the result",
+            ));
         }
         let mut items = Vec::new();
         let outer = scope.bindings.len();
         let mut turn = vec![0; domains.len()];
         loop {
             for ((bound, (axis, values)), &at) in each.loops.iter().zip(&domains).zip(&turn) {
-                scope.bindings.push((bound.variable.clone(), Value::Label(*axis, values[at])));
+                scope
+                    .bindings
+                    .push((bound.variable.clone(), Value::Label(*axis, values[at])));
             }
             let item = self.item(each, &domains, &turn, scope);
             let variable = scope.bindings[outer].1.clone();
             scope.bindings.truncate(outer);
             items.extend(item?.map(|value| (variable, value)));
-            let Some(turning) = (0..turn.len()).rev().find(|&at| turn[at] + 1 < domains[at].1.len()) else {
+            let Some(turning) = (0..turn.len())
+                .rev()
+                .find(|&at| turn[at] + 1 < domains[at].1.len())
+            else {
                 break;
             };
             turn[turning] += 1;
@@ -331,8 +396,11 @@ impl Evaluator<'_> {
         turn: &[usize],
         scope: &mut Scope<'_>,
     ) -> Result<Option<Value>, Problem> {
-        let chosen: Vec<(usize, usize)> =
-            domains.iter().zip(turn).map(|((axis, values), &at)| (*axis, values[at])).collect();
+        let chosen: Vec<(usize, usize)> = domains
+            .iter()
+            .zip(turn)
+            .map(|((axis, values), &at)| (*axis, values[at]))
+            .collect();
         let once = |at: usize| chosen[..at].iter().all(|(axis, _)| *axis != chosen[at].0);
         if (0..chosen.len()).all(once) && !self.matrix.holds_any(&chosen) {
             return Ok(None);

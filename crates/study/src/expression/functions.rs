@@ -62,27 +62,43 @@ pub const FUNCTIONS: &[Function] = &[
         name: "default",
         arguments: 2,
         summary: "the first number, or the second where the first does not exist",
-        call: |of| if of[0].mean().is_nan() { of[1].clone() } else { of[0].clone() },
+        call: |of| {
+            if of[0].mean().is_nan() {
+                of[1].clone()
+            } else {
+                of[0].clone()
+            }
+        },
     },
     Function {
         name: "idle_probability",
         arguments: 2,
         summary: "that one of `disks` has nothing to do, by `requests` and `disks` (explain idle-members)",
         call: |of| {
-            formula(of, |requests, disks| Some(idle_members(requests, u32::try_from(disks).ok()?)?.any_idle))
+            formula(of, |requests, disks| {
+                Some(idle_members(requests, u32::try_from(disks).ok()?)?.any_idle)
+            })
         },
     },
     Function {
         name: "merge_probability",
         arguments: 2,
         summary: "that any two of `requests` among `blocks` are neighbours (explain merge-chance)",
-        call: |of| formula(of, |requests, blocks| Some(merge_chance(requests, blocks)?.any_adjacent)),
+        call: |of| {
+            formula(of, |requests, blocks| {
+                Some(merge_chance(requests, blocks)?.any_adjacent)
+            })
+        },
     },
     Function {
         name: "merge_probability_by_carroll",
         arguments: 2,
         summary: "the same by Carroll's formula",
-        call: |of| formula(of, |requests, blocks| Some(merge_chance(requests, blocks)?.as_published)),
+        call: |of| {
+            formula(of, |requests, blocks| {
+                Some(merge_chance(requests, blocks)?.as_published)
+            })
+        },
     },
 ];
 

@@ -15,8 +15,9 @@ pub(super) enum Token {
 }
 
 /// Longer ones first.
-const SIGNS: [&str; 17] =
-    ["<=", ">=", "==", "!=", "+", "-", "*", "/", "<", ">", "=", "(", ")", ",", ":", "{", "}"];
+const SIGNS: [&str; 17] = [
+    "<=", ">=", "==", "!=", "+", "-", "*", "/", "<", ">", "=", "(", ")", ",", ":", "{", "}",
+];
 
 pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, ExpressionError> {
     let mut tokens = Vec::new();
@@ -41,8 +42,13 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, Expressio
         } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
             (Token::Sign(sign), sign.len())
         } else {
-            let message = format!("found `{letter}`; expected a name, a number, a text or an operator");
-            return Err(ExpressionError::new(text, at..at + letter.len_utf8(), message));
+            let message =
+                format!("found `{letter}`; expected a name, a number, a text or an operator");
+            return Err(ExpressionError::new(
+                text,
+                at..at + letter.len_utf8(),
+                message,
+            ));
         };
         tokens.push((token, at..at + length));
         at += length;
@@ -71,7 +77,11 @@ fn number(text: &str, at: usize) -> Result<(Token, usize), ExpressionError> {
     }
     match text[at..end].parse() {
         Ok(number) => Ok((Token::Number(number), end - at)),
-        Err(_) => Err(ExpressionError::new(text, at..end, "expected a number such as 0.05 or 1e6")),
+        Err(_) => Err(ExpressionError::new(
+            text,
+            at..end,
+            "expected a number such as 0.05 or 1e6",
+        )),
     }
 }
 
@@ -83,7 +93,13 @@ fn name_length(text: &str) -> usize {
         let word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         match bytes.get(end) {
             Some(byte) if word(byte) => end += 1,
-            Some(b'.') if bytes.get(end + 1).is_some_and(|byte| byte.is_ascii_alphabetic()) => end += 1,
+            Some(b'.')
+                if bytes
+                    .get(end + 1)
+                    .is_some_and(|byte| byte.is_ascii_alphabetic()) =>
+            {
+                end += 1
+            }
             Some(b'[') => match text[end..].find(']') {
                 Some(close) => end += close + 1,
                 None => return end,

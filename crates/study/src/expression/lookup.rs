@@ -12,12 +12,19 @@ impl Evaluator<'_> {
         node: &Node,
         scope: &mut Scope<'_>,
     ) -> Result<Value, Problem> {
-        if let Some(definition) = self.definitions.iter().find(|definition| definition.name == name) {
+        if let Some(definition) = self
+            .definitions
+            .iter()
+            .find(|definition| definition.name == name)
+        {
             if definition.parameters.is_empty() && selectors.is_empty() {
                 return self.expand(definition, Vec::new(), node, scope);
             }
             let count = definition.parameters.len();
-            return Err(scope.wrong(&node.span, format!("`{name}` takes {count} arguments; found none")));
+            return Err(scope.wrong(
+                &node.span,
+                format!("`{name}` takes {count} arguments; found none"),
+            ));
         }
         let mut fixed = vec![None; self.matrix.axes.len()];
         for (index, axis) in self.matrix.axes.iter().enumerate() {
@@ -29,8 +36,10 @@ impl Evaluator<'_> {
             }
         }
         for selector in selectors {
-            let axis =
-                self.matrix.axis(&selector.axis).map_err(|message| scope.wrong(&selector.span, message))?;
+            let axis = self
+                .matrix
+                .axis(&selector.axis)
+                .map_err(|message| scope.wrong(&selector.span, message))?;
             match self.selected(axis, &selector.value, scope)? {
                 Some(value) => fixed[axis] = Some(value),
                 // At no point there is no number.
@@ -42,13 +51,21 @@ impl Evaluator<'_> {
         }
         match Aggregate::find(name) {
             Ok(aggregate) => self.over_points(aggregate, &fixed, node, scope),
-            Err(_) => Err(scope.wrong(&node.span, format!("there is no metric or definition `{name}`"))),
+            Err(_) => Err(scope.wrong(
+                &node.span,
+                format!("there is no metric or definition `{name}`"),
+            )),
         }
     }
 
     /// The index of the value that a selector means; `None` if it is no number, as
     /// of `first` where nothing was found.
-    fn selected(&self, axis: usize, node: &Node, scope: &mut Scope<'_>) -> Result<Option<usize>, Problem> {
+    fn selected(
+        &self,
+        axis: usize,
+        node: &Node,
+        scope: &mut Scope<'_>,
+    ) -> Result<Option<usize>, Problem> {
         let of = &self.matrix.axes[axis];
         let value = match &node.kind {
             // A name that stands for nothing else is that of a value.
@@ -63,7 +80,10 @@ impl Evaluator<'_> {
             Value::Truth(truth) => of.index(&truth.to_string()),
             Value::Number(number) => {
                 let number = number.mean();
-                let found = of.values.iter().position(|value| value.number == Some(number));
+                let found = of
+                    .values
+                    .iter()
+                    .position(|value| value.number == Some(number));
                 found.map_or_else(|| of.index(&number.to_string()), Ok)
             }
         }
@@ -103,8 +123,15 @@ impl Evaluator<'_> {
     ) -> Result<Value, Problem> {
         let mut items = Vec::new();
         for (point, values) in self.matrix.points().iter().enumerate() {
-            if fixed.iter().zip(values).all(|(fixed, value)| fixed.is_none_or(|fixed| fixed == *value)) {
-                let found = self.data.value(point, self.first_metric).ok_or(Problem::Missing)?;
+            if fixed
+                .iter()
+                .zip(values)
+                .all(|(fixed, value)| fixed.is_none_or(|fixed| fixed == *value))
+            {
+                let found = self
+                    .data
+                    .value(point, self.first_metric)
+                    .ok_or(Problem::Missing)?;
                 items.push((Value::Number(found.clone()), Value::Number(found)));
             }
         }
@@ -120,5 +147,9 @@ pub(super) fn metric_index(metrics: &[String], name: &str) -> Option<usize> {
     metrics
         .iter()
         .position(|metric| metric == name)
-        .or_else(|| metrics.iter().position(|metric| metric.strip_suffix(".mean") == Some(name)))
+        .or_else(|| {
+            metrics
+                .iter()
+                .position(|metric| metric.strip_suffix(".mean") == Some(name))
+        })
 }

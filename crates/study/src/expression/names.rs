@@ -18,8 +18,13 @@ pub fn check_names(
     metrics: &[String],
     definitions: &[Definition],
 ) -> Result<(), ExpressionError> {
-    let mut names =
-        Names { text: &expression.text, variables: variables.to_vec(), matrix, metrics, definitions };
+    let mut names = Names {
+        text: &expression.text,
+        variables: variables.to_vec(),
+        matrix,
+        metrics,
+        definitions,
+    };
     names.check(&expression.root)
 }
 
@@ -43,7 +48,9 @@ impl Names<'_> {
             }
             Kind::Call(name, arguments) => {
                 self.function(name, node)?;
-                arguments.iter().try_for_each(|argument| self.check(argument))
+                arguments
+                    .iter()
+                    .try_for_each(|argument| self.check(argument))
             }
             Kind::Select(name, selectors) => {
                 self.value(name, node, true)?;
@@ -55,9 +62,9 @@ impl Names<'_> {
                     match &selector.value.kind {
                         Kind::Name(name) if self.variables.contains(name) => {}
                         Kind::Name(name) | Kind::Text(name) => {
-                            self.matrix.axes[axis]
-                                .index(name)
-                                .map_err(|message| self.wrong(selector.value.span.clone(), message))?;
+                            self.matrix.axes[axis].index(name).map_err(|message| {
+                                self.wrong(selector.value.span.clone(), message)
+                            })?;
                         }
                         _ => self.check(&selector.value)?,
                     }
@@ -85,13 +92,19 @@ impl Names<'_> {
     fn value(&self, name: &str, node: &Node, selects: bool) -> Result<(), ExpressionError> {
         let aggregate = selects && AGGREGATES.iter().any(|entry| entry.0 == name);
         let known = self.variables.iter().any(|variable| variable == name)
-            || self.definitions.iter().any(|definition| definition.name == name)
+            || self
+                .definitions
+                .iter()
+                .any(|definition| definition.name == name)
             || metric_index(self.metrics, name).is_some();
         if known || aggregate {
             return Ok(());
         }
         let variables = self.variables.iter().map(String::as_str);
-        let definitions = self.definitions.iter().map(|definition| definition.name.as_str());
+        let definitions = self
+            .definitions
+            .iter()
+            .map(|definition| definition.name.as_str());
         let metrics = self.metrics.iter().map(String::as_str);
         let names: Vec<&str> = variables.chain(definitions).chain(metrics).collect();
         let message = format!(
@@ -102,15 +115,24 @@ impl Names<'_> {
     }
 
     fn function(&self, name: &str, node: &Node) -> Result<(), ExpressionError> {
-        let definitions = self.definitions.iter().map(|definition| definition.name.as_str());
+        let definitions = self
+            .definitions
+            .iter()
+            .map(|definition| definition.name.as_str());
         let functions = FUNCTIONS.iter().map(|function| function.name);
         let aggregates = AGGREGATES.iter().map(|entry| entry.0);
-        let names: Vec<&str> =
-            definitions.chain(functions).chain(aggregates).chain(["if", "exists"]).collect();
+        let names: Vec<&str> = definitions
+            .chain(functions)
+            .chain(aggregates)
+            .chain(["if", "exists"])
+            .collect();
         if names.contains(&name) {
             return Ok(());
         }
-        let message = format!("there is no function or definition `{name}`{}", nearest(name, &names));
+        let message = format!(
+            "there is no function or definition `{name}`{}",
+            nearest(name, &names)
+        );
         Err(self.wrong(node.span.start..node.span.start + name.len(), message))
     }
 

@@ -36,10 +36,19 @@ const RESERVED: &[&str] = &["and", "or", "not", "in", "where", "true", "false"];
 /// # Errors
 /// Names the column, what was found and what was expected.
 pub fn parse(text: &str) -> Result<Expression, ExpressionError> {
-    let mut parser = Parser { text, tokens: tokens(text)?, at: 0, depth: 0, nodes: 0 };
+    let mut parser = Parser {
+        text,
+        tokens: tokens(text)?,
+        at: 0,
+        depth: 0,
+        nodes: 0,
+    };
     let root = parser.level(0)?;
     parser.end()?;
-    Ok(Expression { text: text.to_owned(), root })
+    Ok(Expression {
+        text: text.to_owned(),
+        root,
+    })
 }
 
 /// Reads the left side of a definition: `alike` or `gain(array, load)`.
@@ -47,7 +56,13 @@ pub fn parse(text: &str) -> Result<Expression, ExpressionError> {
 /// # Errors
 /// As of [`parse`].
 pub fn parse_signature(text: &str) -> Result<(String, Vec<String>), ExpressionError> {
-    let mut parser = Parser { text, tokens: tokens(text)?, at: 0, depth: 0, nodes: 0 };
+    let mut parser = Parser {
+        text,
+        tokens: tokens(text)?,
+        at: 0,
+        depth: 0,
+        nodes: 0,
+    };
     let name = parser.plain_name("a name")?;
     let mut parameters = Vec::new();
     if parser.take("(") {
@@ -83,7 +98,9 @@ impl Parser<'_> {
     }
 
     fn operators(&mut self, level: usize) -> Result<Node, ExpressionError> {
-        let Some(operators) = LEVELS.get(level) else { return self.unary() };
+        let Some(operators) = LEVELS.get(level) else {
+            return self.unary();
+        };
         let start = self.span().start;
         if level == NOT_LEVEL && self.take("not") {
             let inner = self.level(level)?;
@@ -93,7 +110,10 @@ impl Parser<'_> {
         while let Some(&(_, operator)) = operators.iter().find(|(sign, _)| self.peek(sign)) {
             self.at += 1;
             let right = self.level(level + 1)?;
-            left = self.node(Kind::Binary(operator, Box::new(left), Box::new(right)), start)?;
+            left = self.node(
+                Kind::Binary(operator, Box::new(left), Box::new(right)),
+                start,
+            )?;
             // `a < b < c` would compare a truth.
             if level == NOT_LEVEL {
                 break;
@@ -171,20 +191,29 @@ impl Parser<'_> {
     }
 
     fn each(&mut self, name: &str, start: usize) -> Result<Kind, ExpressionError> {
-        let aggregate = Aggregate::find(name)
-            .map_err(|message| ExpressionError::new(self.text, start..start + name.len(), message))?;
+        let aggregate = Aggregate::find(name).map_err(|message| {
+            ExpressionError::new(self.text, start..start + name.len(), message)
+        })?;
         let mut loops = Vec::new();
         loop {
             let span = self.span();
             let variable = self.plain_name("the name of a variable")?;
             self.expect("in")?;
             let domain = self.plain_name("an axis or a set")?;
-            loops.push(Loop { variable, domain, span: span.start..self.before() });
+            loops.push(Loop {
+                variable,
+                domain,
+                span: span.start..self.before(),
+            });
             if !self.take(",") {
                 break;
             }
         }
-        let condition = if self.take("where") { Some(self.level(0)?) } else { None };
+        let condition = if self.take("where") {
+            Some(self.level(0)?)
+        } else {
+            None
+        };
         let here = self.span().start;
         let body = match aggregate {
             // `count(l in load where ...)` counts all that are left.
@@ -194,7 +223,12 @@ impl Parser<'_> {
                 self.level(0)?
             }
         };
-        Ok(Kind::Each(Box::new(Each { aggregate, loops, condition, body })))
+        Ok(Kind::Each(Box::new(Each {
+            aggregate,
+            loops,
+            condition,
+            body,
+        })))
     }
 
     fn arguments(&mut self) -> Result<Vec<Node>, ExpressionError> {
@@ -207,7 +241,9 @@ impl Parser<'_> {
 
     fn plain_name(&mut self, expected: &str) -> Result<String, ExpressionError> {
         match &self.tokens[self.at].0 {
-            Token::Name(name) if !RESERVED.contains(&name.as_str()) && !name.contains(['.', '[']) => {
+            Token::Name(name)
+                if !RESERVED.contains(&name.as_str()) && !name.contains(['.', '[']) =>
+            {
                 let name = name.clone();
                 self.at += 1;
                 Ok(name)
@@ -244,7 +280,11 @@ impl Parser<'_> {
     }
 
     fn expect(&mut self, sign: &str) -> Result<(), ExpressionError> {
-        if self.take(sign) { Ok(()) } else { Err(self.unexpected(&format!("`{sign}`"))) }
+        if self.take(sign) {
+            Ok(())
+        } else {
+            Err(self.unexpected(&format!("`{sign}`")))
+        }
     }
 
     fn end(&self) -> Result<(), ExpressionError> {
@@ -260,7 +300,9 @@ impl Parser<'_> {
 
     /// Where the last token ended.
     fn before(&self) -> usize {
-        self.at.checked_sub(1).map_or(0, |before| self.tokens[before].1.end)
+        self.at
+            .checked_sub(1)
+            .map_or(0, |before| self.tokens[before].1.end)
     }
 
     fn unexpected(&self, expected: &str) -> ExpressionError {
@@ -286,10 +328,14 @@ mod tests {
         for (text, alike) in [
             ("1 - 2 * 3 - 4", "((1 - (2 * 3)) - 4)"),
             ("-1 + 2", "((-1) + 2)"),
-            ("1 < 2 and 3 >= 4 or not 5 == 6", "(((1 < 2) and (3 >= 4)) or (not (5 == 6)))"),
+            (
+                "1 < 2 and 3 >= 4 or not 5 == 6",
+                "(((1 < 2) and (3 >= 4)) or (not (5 == 6)))",
+            ),
         ] {
             // Spans differ by the brackets.
-            let shape = |text| format!("{:?}", parse(text).unwrap().root).replace(char::is_numeric, "");
+            let shape =
+                |text| format!("{:?}", parse(text).unwrap().root).replace(char::is_numeric, "");
             let shape = |text| shape(text).replace("span: ..", "").replace(". ", " ");
             assert_eq!(shape(text), shape(alike), "{text}");
         }
@@ -320,8 +366,18 @@ mod tests {
     fn an_expression_that_is_too_deep_or_too_long_is_refused() {
         let deep = format!("{}1{}", "(".repeat(5000), ")".repeat(5000));
         assert!(parse(&deep).unwrap_err().message.contains("nested"));
-        assert!(parse(&"-".repeat(100_000)).unwrap_err().message.contains("nested"));
-        assert!(parse(&vec!["1"; 5000].join("+")).unwrap_err().message.contains("too long"));
+        assert!(
+            parse(&"-".repeat(100_000))
+                .unwrap_err()
+                .message
+                .contains("nested")
+        );
+        assert!(
+            parse(&vec!["1"; 5000].join("+"))
+                .unwrap_err()
+                .message
+                .contains("too long")
+        );
     }
 
     proptest! {

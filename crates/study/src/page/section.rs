@@ -30,12 +30,19 @@ impl Section {
         record: Option<&Record>,
     ) -> Result<Option<Section>, StudyError> {
         let table = |variation: Variation| run_list.table(index, study, variation, results);
-        if !study.variations().into_iter().all(|variation| table(variation).is_complete()) {
+        if !study
+            .variations()
+            .into_iter()
+            .all(|variation| table(variation).is_complete())
+        {
             return Ok(None);
         }
         let own = table(Variation::Base);
-        let judged: Vec<Judged> =
-            study.claims.iter().map(|claim| claim.judge(study, &table, record)).collect();
+        let judged: Vec<Judged> = study
+            .claims
+            .iter()
+            .map(|claim| claim.judge(study, &table, record))
+            .collect();
         let mut section = opening(study, &judged, Some(&own));
         claims(&judged, &mut section);
         held_out(&judged, record, &mut section);
@@ -43,7 +50,9 @@ impl Section {
         untestable(study, &mut section);
         let mut figures = Vec::new();
         for number in 0..study.figures.len() {
-            let Some(figure) = Figure::new(study, number, &own) else { return Ok(None) };
+            let Some(figure) = Figure::new(study, number, &own) else {
+                return Ok(None);
+            };
             let config = &study.config.figures[number];
             let stem = study.id.rsplit('/').next().unwrap_or_default();
             let name = format!("{FIGURES}/{stem}-{}.svg", config.id);
@@ -54,7 +63,10 @@ impl Section {
             numbers(&config.x, &figure, &mut section);
             figures.push((name, figure.draw()?));
         }
-        Ok(Some(Section { text: section, figures }))
+        Ok(Some(Section {
+            text: section,
+            figures,
+        }))
     }
 }
 
@@ -65,13 +77,24 @@ pub(super) fn mark(study: &Study) -> String {
 fn opening(study: &Study, judged: &[Judged], own: Option<&StudyTable<'_>>) -> String {
     let config = &study.config;
     let summary = Summary::new(study, judged).comment();
-    let mut text = format!("{}{summary}\n## {}\n\n{}\n\n", mark(study), config.title, config.question.trim());
+    let mut text = format!(
+        "{}{summary}\n## {}\n\n{}\n\n",
+        mark(study),
+        config.title,
+        config.question.trim()
+    );
     let (points, seeds) = (study.matrix.points().len(), config.replications);
     let _ = write!(text, "Source: {}. `{}`", config.source, study.id);
     if points > 0 {
-        let count =
-            |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
-        let _ = write!(text, ": {}, {} each", count(points, "point"), count(seeds as usize, "seed"));
+        let count = |number: usize, what: &str| {
+            format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+        };
+        let _ = write!(
+            text,
+            ": {}, {} each",
+            count(points, "point"),
+            count(seeds as usize, "seed")
+        );
         if seeds == 1 {
             text.push_str("; intervals are those within a run");
         } else if config.confidence != CONFIDENCE {
@@ -106,7 +129,14 @@ fn claims(judged: &[Judged], section: &mut String) {
             _ if claim.ours => format!("{} (ours)", claim.says),
             _ => claim.says.clone(),
         };
-        let cells = [&claim.id, &what, &claim.published, &claim.holds_if, &claim.shown, &verdict(claim)];
+        let cells = [
+            &claim.id,
+            &what,
+            &claim.published,
+            &claim.holds_if,
+            &claim.shown,
+            &verdict(claim),
+        ];
         section.push_str(&row(cells.map(String::as_str)));
     }
     section.push('\n');
@@ -114,12 +144,20 @@ fn claims(judged: &[Judged], section: &mut String) {
 
 fn verdict(claim: &Judged) -> String {
     let text = claim.verdict.text();
-    let mut cell = if claim.verdict == Verdict::Holds { text.to_owned() } else { format!("**{text}**") };
+    let mut cell = if claim.verdict == Verdict::Holds {
+        text.to_owned()
+    } else {
+        format!("**{text}**")
+    };
     if let (Some(why), true) = (&claim.why, claim.verdict != Verdict::Holds) {
         let _ = write!(cell, ": {why}");
     }
     if !claim.flips.is_empty() {
-        let does = if claim.verdict == Verdict::Fragile { "not" } else { "holds" };
+        let does = if claim.verdict == Verdict::Fragile {
+            "not"
+        } else {
+            "holds"
+        };
         let _ = write!(cell, "; {does} with {}", claim.flips.join("; "));
     }
     cell
@@ -127,8 +165,13 @@ fn verdict(claim: &Judged) -> String {
 
 /// What the verdicts were held against.
 fn held_out(judged: &[Judged], record: Option<&Record>, section: &mut String) {
-    let Some(record) = record.filter(|record| !record.tried.is_empty()) else { return };
-    let flipped = judged.iter().filter(|claim| !claim.flips.is_empty()).count();
+    let Some(record) = record.filter(|record| !record.tried.is_empty()) else {
+        return;
+    };
+    let flipped = judged
+        .iter()
+        .filter(|claim| !claim.flips.is_empty())
+        .count();
     let _ = write!(
         section,
         "Held against {}: {} of {} verdicts survive all of it.\n\n",
@@ -151,12 +194,19 @@ fn changed(
         let variation = Variation::Variant(number);
         let data = run_list.table(index, study, variation, results);
         let _ = write!(section, "With one thing changed, {}:\n\n", variant.title);
-        section.push_str("| claim | as assumed | with the change | verdict then |\n|---|---|---|---|\n");
+        section.push_str(
+            "| claim | as assumed | with the change | verdict then |\n|---|---|---|---|\n",
+        );
         let mut untouched = Vec::new();
         for (claim, before) in study.claims.iter().zip(judged) {
             if run_list.touches(index, variation, claim) {
                 let after = claim.judge_plainly(study, &data);
-                section.push_str(&row([&before.id, &before.shown, &after.shown, after.verdict.text()]));
+                section.push_str(&row([
+                    &before.id,
+                    &before.shown,
+                    &after.shown,
+                    after.verdict.text(),
+                ]));
             } else {
                 untouched.push(before.id.as_str());
             }
@@ -175,14 +225,24 @@ fn untestable(study: &Study, section: &mut String) {
     }
     section.push_str("Not testable here:\n\n");
     for sentence in &study.config.untestable {
-        let _ = writeln!(section, "- “{}” ({}): {}", sentence.quote, sentence.at, sentence.why);
+        let _ = writeln!(
+            section,
+            "- “{}” ({}): {}",
+            sentence.quote, sentence.at, sentence.why
+        );
     }
     section.push('\n');
 }
 
 /// The numbers of a figure.
 fn numbers(x: &str, figure: &Figure, section: &mut String) {
-    let name = |name: &str| if name.is_empty() { "value".to_owned() } else { name.to_owned() };
+    let name = |name: &str| {
+        if name.is_empty() {
+            "value".to_owned()
+        } else {
+            name.to_owned()
+        }
+    };
     let mut names = Vec::new();
     for line in &figure.lines {
         names.push(name(&line.name));
@@ -190,7 +250,12 @@ fn numbers(x: &str, figure: &Figure, section: &mut String) {
             names.push(format!("{}, published", name(&line.name)));
         }
     }
-    let _ = writeln!(section, "| {x} | {} |\n|---{}|", names.join(" | "), "|---".repeat(names.len()));
+    let _ = writeln!(
+        section,
+        "| {x} | {} |\n|---{}|",
+        names.join(" | "),
+        "|---".repeat(names.len())
+    );
     for (at, (place, tick)) in figure.ticks.iter().enumerate() {
         let cell = |point: Option<(f64, Option<f64>)>| match point {
             Some((value, width)) => text::with_width(value, width),
@@ -201,7 +266,9 @@ fn numbers(x: &str, figure: &Figure, section: &mut String) {
             cells.push(cell(line.points[at]));
             if !line.published.is_empty() {
                 let published = line.published.iter().find(|point| point.0 == *place);
-                cells.push(published.map_or_else(String::new, |point| text::significant(point.1, 3)));
+                cells.push(
+                    published.map_or_else(String::new, |point| text::significant(point.1, 3)),
+                );
             }
         }
         let _ = writeln!(section, "| {tick} | {} |", cells.join(" | "));

@@ -41,13 +41,19 @@ impl Summary {
             };
             those.map(line).collect()
         };
-        Summary { claims: lines(false), ours: lines(true), untestable: study.config.untestable.len() }
+        Summary {
+            claims: lines(false),
+            ours: lines(true),
+            untestable: study.config.untestable.len(),
+        }
     }
 
     /// The comment that keeps it.
     pub(super) fn comment(&self) -> String {
         // Nothing in it may end the comment.
-        let text = serde_json::to_string(self).unwrap_or_default().replace("--", "- -");
+        let text = serde_json::to_string(self)
+            .unwrap_or_default()
+            .replace("--", "- -");
         format!("{MARK}{text} -->\n")
     }
 
@@ -63,24 +69,41 @@ pub(super) fn head(folder: &Path, page: &Page, studies: &[Study], held_out: &Hel
     let mut text = format!(
         "# Results: {name}\n\n<!-- Written by `fullstroke study results --write {name}/`; a test holds it to the studies. -->\n\n"
     );
-    let sections = studies.iter().filter_map(|study| page.sections.get(&study.id));
-    let summaries: Vec<Summary> = sections.filter_map(|section| Summary::of_section(section)).collect();
+    let sections = studies
+        .iter()
+        .filter_map(|study| page.sections.get(&study.id));
+    let summaries: Vec<Summary> = sections
+        .filter_map(|section| Summary::of_section(section))
+        .collect();
     verdicts(&summaries, studies.len(), &mut text);
     choices(studies, held_out, &mut text);
-    let others = studies.iter().any(|study| study.config.confidence != CONFIDENCE);
+    let others = studies
+        .iter()
+        .any(|study| study.config.confidence != CONFIDENCE);
     let _ = write!(
         text,
         "± is half the width of the 95 % interval{}; verdicts are about the estimate. How to read it: [docs/studies.md](../../docs/studies.md).\n\n",
-        if others { ", unless a study says another" } else { "" }
+        if others {
+            ", unless a study says another"
+        } else {
+            ""
+        }
     );
     text
 }
 
 /// Claims by verdict, before all else.
 fn verdicts(summaries: &[Summary], studies: usize, text: &mut String) {
-    let claims: Vec<&Line> = summaries.iter().flat_map(|summary| &summary.claims).collect();
+    let claims: Vec<&Line> = summaries
+        .iter()
+        .flat_map(|summary| &summary.claims)
+        .collect();
     let with = |verdict: Verdict| -> Vec<&Line> {
-        claims.iter().copied().filter(|line| line.verdict == verdict.text()).collect()
+        claims
+            .iter()
+            .copied()
+            .filter(|line| line.verdict == verdict.text())
+            .collect()
     };
     let untestable: usize = summaries.iter().map(|summary| summary.untestable).sum();
     let _ = write!(
@@ -94,11 +117,18 @@ fn verdicts(summaries: &[Summary], studies: usize, text: &mut String) {
     );
     let ours: Vec<&Line> = summaries.iter().flat_map(|summary| &summary.ours).collect();
     if !ours.is_empty() {
-        let hold = ours.iter().filter(|line| line.verdict == Verdict::Holds.text()).count();
+        let hold = ours
+            .iter()
+            .filter(|line| line.verdict == Verdict::Holds.text())
+            .count();
         let _ = write!(text, " Of {} claims of ours {hold} hold.", ours.len());
     }
     if summaries.len() < studies {
-        let _ = write!(text, " {} of {studies} studies are not in this count.", studies - summaries.len());
+        let _ = write!(
+            text,
+            " {} of {studies} studies are not in this count.",
+            studies - summaries.len()
+        );
     }
     text.push_str("\n\n");
     for (verdict, title) in [
@@ -107,16 +137,30 @@ fn verdicts(summaries: &[Summary], studies: usize, text: &mut String) {
             Verdict::Fragile,
             "Fragile: reproduced as assumed, and not with other seeds or another choice below",
         ),
-        (Verdict::DiffersExplained, "Not reproduced; a variant restores it"),
+        (
+            Verdict::DiffersExplained,
+            "Not reproduced; a variant restores it",
+        ),
         (Verdict::DoesNotHold, "Not reproduced"),
-        (Verdict::HoldsThoughExplained, "Reproduced, though a variant explains why not"),
+        (
+            Verdict::HoldsThoughExplained,
+            "Reproduced, though a variant explains why not",
+        ),
         (Verdict::NotRun, "Not run"),
         (Verdict::Broken, "Broken"),
     ] {
         let lines = with(verdict);
         if !lines.is_empty() {
-            let each: Vec<String> = lines.iter().map(|line| format!("{} {}", line.id, line.says)).collect();
-            let _ = writeln!(text, "- **{title}** ({}): {}.", lines.len(), each.join("; "));
+            let each: Vec<String> = lines
+                .iter()
+                .map(|line| format!("{} {}", line.id, line.says))
+                .collect();
+            let _ = writeln!(
+                text,
+                "- **{title}** ({}): {}.",
+                lines.len(),
+                each.join("; ")
+            );
         }
     }
     text.push('\n');
@@ -137,14 +181,25 @@ fn choices(studies: &[Study], held_out: &HeldOut, text: &mut String) {
         "What the source leaves open:\n\n| choice | taken | why | chosen | tried | verdicts that it flips |\n|---|---|---|---|---|---|\n",
     );
     for name in names {
-        let having =
-            || studies.iter().filter(|study| study.choices.iter().any(|choice| choice.config.name == name));
-        let Some(choice) =
-            having().flat_map(|study| &study.choices).find(|choice| choice.config.name == name)
+        let having = || {
+            studies.iter().filter(|study| {
+                study
+                    .choices
+                    .iter()
+                    .any(|choice| choice.config.name == name)
+            })
+        };
+        let Some(choice) = having()
+            .flat_map(|study| &study.choices)
+            .find(|choice| choice.config.name == name)
         else {
             continue;
         };
-        let tried: Vec<&str> = choice.values.iter().map(|value| value.name.as_str()).collect();
+        let tried: Vec<&str> = choice
+            .values
+            .iter()
+            .map(|value| value.name.as_str())
+            .collect();
         let mut flipped = Vec::new();
         let mut unknown = 0;
         for study in having() {
@@ -161,7 +216,14 @@ fn choices(studies: &[Study], held_out: &HeldOut, text: &mut String) {
             (_, false, _) => format!("{}; not known in all studies", flipped.join(", ")),
         };
         let config = &choice.config;
-        text.push_str(&row([name, &config.taken, &config.why, &config.chosen, &tried.join(", "), &flips]));
+        text.push_str(&row([
+            name,
+            &config.taken,
+            &config.why,
+            &config.chosen,
+            &tried.join(", "),
+            &flips,
+        ]));
     }
     text.push('\n');
 }

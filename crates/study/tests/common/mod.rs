@@ -50,5 +50,10 @@ pub fn study(text: &str) -> (TempDir, Result<Study, String>) {
     fs::write(folder.path().join("a-2020/stack.toml"), STACK).unwrap();
     fs::write(folder.path().join("a-2020/study.toml"), text).unwrap();
     let found = find(folder.path(), &["a-2020/study".to_owned()]);
-    (folder, found.map(|mut found| found.remove(0)).map_err(|error| error.to_string()))
+    (
+        folder,
+        found
+            .map(|mut found| found.remove(0))
+            .map_err(|error| error.to_string()),
+    )
 }

@@ -104,8 +104,12 @@ impl Pool {
     /// Takes a request in as the youngest.
     pub(super) fn add(&mut self, row: Row) {
         let number = self.arrivals();
-        let progress = || Progress { left: row.sectors, ..Progress::default() };
-        self.index.insert(key(&row, number), row.start.saturating_add(row.sectors));
+        let progress = || Progress {
+            left: row.sectors,
+            ..Progress::default()
+        };
+        self.index
+            .insert(key(&row, number), row.start.saturating_add(row.sectors));
         self.waiting.push_back(Waiting {
             row,
             stages: [progress(), progress()],
@@ -127,11 +131,13 @@ impl Pool {
     }
 
     pub(super) fn get(&self, number: u64) -> Option<&Waiting> {
-        self.waiting.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
+        self.waiting
+            .get(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
 
     pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut Waiting> {
-        self.waiting.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
+        self.waiting
+            .get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
 
     /// Takes a request out of the ways in which it is found by sectors.
@@ -165,7 +171,9 @@ impl Pool {
         let below = (event.device, event.operation, 0, 0)..(event.device, event.operation, end, 0);
         let near = self.index.range(below).rev().take(NEIGHBOURS_MAX);
         let mut found: Vec<(u64, u64, u64)> = near
-            .filter(|&(&(_, _, _, number), &last)| last > event.start && self.get(number).is_some_and(&fit))
+            .filter(|&(&(_, _, _, number), &last)| {
+                last > event.start && self.get(number).is_some_and(&fit)
+            })
             .map(|(&(_, _, start, number), &last)| (start.max(event.start), number, last.min(end)))
             .collect();
         found.sort_unstable_by_key(|&(start, number, _)| (start, std::cmp::Reverse(number)));
@@ -175,7 +183,10 @@ impl Pool {
             passed = if next { last } else { passed };
             next
         });
-        found.into_iter().map(|(start, number, last)| (number, last - start)).collect()
+        found
+            .into_iter()
+            .map(|(start, number, last)| (number, last - start))
+            .collect()
     }
 }
 

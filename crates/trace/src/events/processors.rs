@@ -50,7 +50,9 @@ impl Processors {
         let mut seen: Vec<u32> = self.last.keys().map(|&(_, processor)| processor).collect();
         seen.sort_unstable();
         let last = seen.last().copied().unwrap_or(0);
-        (0..last).filter(|processor| seen.binary_search(processor).is_err()).collect()
+        (0..last)
+            .filter(|processor| seen.binary_search(processor).is_err())
+            .collect()
     }
 
     /// What is missing, in sentences. `missing` are the processors whose file
@@ -68,12 +70,18 @@ impl Processors {
                 listed(&self.absent())
             )),
         };
-        files.into_iter().chain(self.dropped()).chain(matcher.notes()).collect()
+        files
+            .into_iter()
+            .chain(self.dropped())
+            .chain(matcher.notes())
+            .collect()
     }
 
     fn dropped(&self) -> Option<String> {
         let lost: Vec<(&u32, &u64)> = self.lost.iter().filter(|(_, lost)| **lost > 0).collect();
-        let events = lost.iter().fold(0u64, |sum, (_, lost)| sum.saturating_add(**lost));
+        let events = lost
+            .iter()
+            .fold(0u64, |sum, (_, lost)| sum.saturating_add(**lost));
         let processors: Vec<u32> = lost.iter().map(|(processor, _)| **processor).collect();
         (events > 0).then(|| {
             format!(
@@ -119,8 +127,14 @@ mod tests {
             processors.see(1, 3, sequence);
         }
         let notes = processors.notes(None, &Matcher::default());
-        assert!(notes[0].starts_with("no event of processor 1 to 2: "), "{notes:?}");
-        assert!(notes[1].starts_with("2 events of processor 0 were dropped"), "{notes:?}");
+        assert!(
+            notes[0].starts_with("no event of processor 1 to 2: "),
+            "{notes:?}"
+        );
+        assert!(
+            notes[1].starts_with("2 events of processor 0 were dropped"),
+            "{notes:?}"
+        );
         assert_eq!(notes.len(), 2);
     }
 

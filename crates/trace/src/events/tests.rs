@@ -5,7 +5,16 @@ use std::collections::VecDeque;
 
 fn event(action: Action, time: u64, start: u64, sectors: u64) -> Event {
     let operation = Operation::Write;
-    Event { action, time, device: 1, process: 7, operation, start, sectors, place: time }
+    Event {
+        action,
+        time,
+        device: 1,
+        process: 7,
+        operation,
+        start,
+        sectors,
+        place: time,
+    }
 }
 
 /// The requests, and which of them are doubtful.
@@ -25,7 +34,9 @@ fn rows_of(events: &[Event]) -> Vec<(u64, u64, Option<u64>, Option<u64>)> {
         matcher.push(event, &mut rows);
     }
     matcher.finish(&mut rows);
-    rows.iter().map(|row| (row.arrival, row.start, row.issued, row.completed)).collect()
+    rows.iter()
+        .map(|row| (row.arrival, row.start, row.issued, row.completed))
+        .collect()
 }
 
 use Action::{Complete, Insert, Issue, Queue, Requeue};
@@ -39,7 +50,11 @@ fn merged_requests_share_the_issue_and_completion_of_the_one_they_joined() {
         event(Issue, 10, 92, 24),
         event(Complete, 20, 92, 24),
     ]);
-    let expected = [(1, 100, Some(10), Some(20)), (2, 108, Some(10), Some(20)), (3, 92, Some(10), Some(20))];
+    let expected = [
+        (1, 100, Some(10), Some(20)),
+        (2, 108, Some(10), Some(20)),
+        (3, 92, Some(10), Some(20)),
+    ];
     assert_eq!(rows, expected);
 }
 
@@ -105,8 +120,9 @@ fn without_queue_events_the_issue_is_the_arrival() {
 
 #[test]
 fn requests_that_never_complete_are_given_without_a_completion() {
-    let events: Vec<Event> =
-        (0..WAITING_MAX as u64 + 10).map(|number| event(Queue, number, number * 8, 8)).collect();
+    let events: Vec<Event> = (0..WAITING_MAX as u64 + 10)
+        .map(|number| event(Queue, number, number * 8, 8))
+        .collect();
     let rows = rows_of(&events);
     assert_eq!(rows.len(), events.len());
     assert!(rows.iter().all(|row| row.3.is_none()));
@@ -114,7 +130,10 @@ fn requests_that_never_complete_are_given_without_a_completion() {
 
 #[test]
 fn a_flush_is_matched_by_its_device_alone() {
-    let flush = |action, time| Event { operation: Operation::Flush, ..event(action, time, 0, 0) };
+    let flush = |action, time| Event {
+        operation: Operation::Flush,
+        ..event(action, time, 0, 0)
+    };
     let rows = rows_of(&[flush(Queue, 1), flush(Issue, 2), flush(Complete, 3)]);
     assert_eq!(rows, [(1, 0, Some(2), Some(3))]);
 }
@@ -179,12 +198,21 @@ fn a_completion_that_two_requests_may_be_due_is_doubtful_until_both_have_theirs(
     let twice = [&once[..], &[event(Complete, 6, 0, 8)]].concat();
     let (rows, doubtful) = matched(&twice);
     let completed: Vec<_> = rows.iter().map(|row| row.completed).collect();
-    assert_eq!((completed, doubtful), (vec![Some(5), Some(6)], vec![false, false]));
+    assert_eq!(
+        (completed, doubtful),
+        (vec![Some(5), Some(6)], vec![false, false])
+    );
 }
 
 #[test]
 fn a_request_that_was_answered_around_makes_only_two_others_doubtful() {
-    let again = |at| [event(Queue, at, 0, 8), event(Issue, at + 1, 0, 8), event(Complete, at + 2, 0, 8)];
+    let again = |at| {
+        [
+            event(Queue, at, 0, 8),
+            event(Issue, at + 1, 0, 8),
+            event(Complete, at + 2, 0, 8),
+        ]
+    };
     let lost = [event(Queue, 1, 0, 8), event(Issue, 2, 0, 8)];
     let events = [&lost[..], &again(10), &again(20), &again(30), &again(40)].concat();
     let (rows, doubtful) = matched(&events);
@@ -194,10 +222,18 @@ fn a_request_that_was_answered_around_makes_only_two_others_doubtful() {
 
 #[test]
 fn a_completion_while_a_younger_request_waits_is_doubtful_unless_that_one_is_issued() {
-    let lost =
-        [event(Queue, 1, 0, 8), event(Issue, 2, 0, 8), event(Queue, 3, 0, 8), event(Complete, 5, 0, 8)];
+    let lost = [
+        event(Queue, 1, 0, 8),
+        event(Issue, 2, 0, 8),
+        event(Queue, 3, 0, 8),
+        event(Complete, 5, 0, 8),
+    ];
     assert_eq!(matched(&lost).1, [true, false]);
-    let kept = [&lost[..], &[event(Issue, 6, 0, 8), event(Complete, 7, 0, 8)]].concat();
+    let kept = [
+        &lost[..],
+        &[event(Issue, 6, 0, 8), event(Complete, 7, 0, 8)],
+    ]
+    .concat();
     let (rows, doubtful) = matched(&kept);
     assert_eq!((rows[0].completed, rows[1].completed), (Some(5), Some(7)));
     assert_eq!(doubtful, [false, false]);
@@ -205,7 +241,11 @@ fn a_completion_while_a_younger_request_waits_is_doubtful_unless_that_one_is_iss
 
 #[test]
 fn a_completion_later_than_any_command_lasts_is_doubtful() {
-    let events = [event(Queue, 1, 0, 8), event(Issue, 2, 0, 8), event(Complete, 31 * SECOND, 0, 8)];
+    let events = [
+        event(Queue, 1, 0, 8),
+        event(Issue, 2, 0, 8),
+        event(Complete, 31 * SECOND, 0, 8),
+    ];
     assert_eq!(matched(&events).1, [true]);
 }
 
@@ -257,11 +297,18 @@ fn what_is_known_of_a_trace_with_lost_events_is_true() {
         let places: Vec<u64> = (0..600).map(|_| random.below(4000)).collect();
         let whole = served(&places, at_once);
         // Queue events stay: they are how requests are counted.
-        let kept: Vec<Event> =
-            whole.iter().filter(|event| event.action == Queue || random.below(10) > 3).copied().collect();
+        let kept: Vec<Event> = whole
+            .iter()
+            .filter(|event| event.action == Queue || random.below(10) > 3)
+            .copied()
+            .collect();
         let (rows, truth) = (matched(&kept).0, matched(&whole).0);
         assert_eq!(rows.len(), truth.len());
-        for (row, truth) in rows.iter().zip(&truth).filter(|(row, _)| row.completed.is_some()) {
+        for (row, truth) in rows
+            .iter()
+            .zip(&truth)
+            .filter(|(row, _)| row.completed.is_some())
+        {
             known += 1;
             wrong += u32::from(row.completed != truth.completed);
         }

@@ -42,7 +42,10 @@ impl LineParser for Alibaba {
         fields.separator(b',')?;
         let arrival = fields.decimal(3, "a timestamp in us")?;
         fields.end()?;
-        Ok(Some(Row { device, ..Row::new(arrival, operation, start, sectors) }))
+        Ok(Some(Row {
+            device,
+            ..Row::new(arrival, operation, start, sectors)
+        }))
     }
 }
 
@@ -53,10 +56,19 @@ mod tests {
 
     #[test]
     fn times_are_microseconds_and_addresses_bytes() {
-        let row = Alibaba.row(b"419,W,8792731648,16384,1577808144360767").unwrap().unwrap();
+        let row = Alibaba
+            .row(b"419,W,8792731648,16384,1577808144360767")
+            .unwrap()
+            .unwrap();
         assert_eq!((row.device, row.operation), (419, Operation::Write));
-        assert_eq!((row.start, row.sectors, row.arrival), (17_173_304, 32, 1_577_808_144_360_767_000));
-        assert_eq!(Alibaba.row(b"device_id,opcode,offset,length,timestamp"), Ok(None));
+        assert_eq!(
+            (row.start, row.sectors, row.arrival),
+            (17_173_304, 32, 1_577_808_144_360_767_000)
+        );
+        assert_eq!(
+            Alibaba.row(b"device_id,opcode,offset,length,timestamp"),
+            Ok(None)
+        );
     }
 
     #[test]

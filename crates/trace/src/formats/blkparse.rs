@@ -33,11 +33,20 @@ const EVENTS_SURE: usize = 1;
 fn detect(head: &Head<'_>) -> Confidence {
     let events = |line: &&[u8]| event(line).is_ok_and(|line| line.event.is_some());
     let found = head.lines().take(256).filter(events).count();
-    if found >= EVENTS_SURE { Confidence::Likely } else { Confidence::No }
+    if found >= EVENTS_SURE {
+        Confidence::Likely
+    } else {
+        Confidence::No
+    }
 }
 
 impl Parser for BlkParse {
-    fn read(&mut self, input: &mut Input<'_>, rows: &mut Vec<Row>, limit: usize) -> Result<bool, Fault> {
+    fn read(
+        &mut self,
+        input: &mut Input<'_>,
+        rows: &mut Vec<Row>,
+        limit: usize,
+    ) -> Result<bool, Fault> {
         while rows.len() < limit {
             let number = input.line_number() + 1;
             let Some(line) = input.line()? else {
@@ -56,7 +65,13 @@ impl Parser for BlkParse {
                         self.processors.see(device, processor, sequence);
                     }
                     if let Some(event) = line.event {
-                        self.matcher.push(Event { place: number, ..event }, rows);
+                        self.matcher.push(
+                            Event {
+                                place: number,
+                                ..event
+                            },
+                            rows,
+                        );
                     }
                 }
                 Err(mismatch) => return Err(Fault::in_line(number, *mismatch)),
@@ -75,8 +90,16 @@ impl BlkParse {
     /// part of the summary.
     fn passes_over(&mut self, line: &[u8]) -> bool {
         let line = line.trim_ascii();
-        let summary = [&b"CPU"[..], b"Total", b"Reads Queued", b"Throughput", b"Events (", b"Skips:"];
-        self.summary |= summary.iter().any(|word| line.starts_with(word)) && !line.starts_with(b"CPU:");
+        let summary = [
+            &b"CPU"[..],
+            b"Total",
+            b"Reads Queued",
+            b"Throughput",
+            b"Events (",
+            b"Skips:",
+        ];
+        self.summary |=
+            summary.iter().any(|word| line.starts_with(word)) && !line.starts_with(b"CPU:");
         let note = line.is_empty() || line.starts_with(b"#") || line.starts_with(b"CPU:");
         note || (self.summary && !matches!(line.first(), Some(b'0'..=b'9')))
     }
@@ -98,7 +121,10 @@ fn event(line: &[u8]) -> Parsed<Line> {
     if matches!(fields.peek(), Some(b'0'..=b'9')) && fields.clone().word().contains(&b',') {
         return classic(&mut fields);
     }
-    Ok(Line { source: None, event: traced(&mut fields)? })
+    Ok(Line {
+        source: None,
+        event: traced(&mut fields)?,
+    })
 }
 
 /// `major,minor cpu [sequence] time process action ...`: blkparse numbers the
@@ -118,14 +144,18 @@ fn classic(fields: &mut Fields<'_>) -> Parsed<Line> {
     let process = fields.small("a process number")?;
     // Messages are not numbered.
     let source = (sequence > 0).then_some((device, processor, sequence));
-    Ok(Line { source, event: request(fields, device, time, process)? })
+    Ok(Line {
+        source,
+        event: request(fields, device, time, process)?,
+    })
 }
 
 /// The tracer's other form: `task-process [cpu] flags time: major,minor action ...`
 fn traced(fields: &mut Fields<'_>) -> Parsed<Option<Event>> {
     let begin = fields.clone();
     let Some(cpu) = memchr::memmem::find(fields.rest(), b" [") else {
-        return Err(begin.mismatch("an event: `major,minor cpu [sequence] seconds process action rwbs ...`"));
+        return Err(begin
+            .mismatch("an event: `major,minor cpu [sequence] seconds process action rwbs ...`"));
     };
     let task = fields.rest()[..cpu].trim_ascii();
     let process = task.rsplit(|&byte| byte == b'-').next().unwrap_or_default();
@@ -172,9 +202,24 @@ fn request(fields: &mut Fields<'_>, device: u32, time: u64, process: u32) -> Par
     let flags = fields.word();
     fields.spaces();
     // A completed SCSI command, and a flush in older kernels, have no extent.
-    let (start, sectors) = if matches!(fields.peek(), Some(b'0'..=b'9')) { extent(fields)? } else { (0, 0) };
-    let Some(operation) = operation_of_flags(flags, sectors) else { return Ok(None) };
-    Ok(Some(Event { action, time, device, process, operation, start, sectors, place: 0 }))
+    let (start, sectors) = if matches!(fields.peek(), Some(b'0'..=b'9')) {
+        extent(fields)?
+    } else {
+        (0, 0)
+    };
+    let Some(operation) = operation_of_flags(flags, sectors) else {
+        return Ok(None);
+    };
+    Ok(Some(Event {
+        action,
+        time,
+        device,
+        process,
+        operation,
+        start,
+        sectors,
+        place: 0,
+    }))
 }
 
 /// `sector + sectors`, or a sector alone.
@@ -198,13 +243,20 @@ mod tests {
     fn blkparse_and_both_forms_of_the_kernel_tracer_are_understood() {
         let line = b"  8,16   3        4     0.000011950  3645  Q   R 4938888 + 256 [java]";
         let first = event(line).unwrap().event.unwrap();
-        assert_eq!((first.time, first.process, first.start, first.sectors), (11_950, 3645, 4_938_888, 256));
+        assert_eq!(
+            (first.time, first.process, first.start, first.sectors),
+            (11_950, 3645, 4_938_888, 256)
+        );
         assert_eq!(first.device, 8 << 20 | 16);
         let line = b"  7,0    1  2434.906746663 17409  Q  RM 74056 + 8 [bash]";
         let unnumbered = event(line).unwrap().event.unwrap();
-        assert_eq!((unnumbered.time, unnumbered.process), (2_434_906_746_663, 17409));
+        assert_eq!(
+            (unnumbered.time, unnumbered.process),
+            (2_434_906_746_663, 17409)
+        );
         assert_eq!((unnumbered.start, unnumbered.sectors), (74_056, 8));
-        let line = b"     kworker/u8:1-77      [002] d..1   512.000001: 8,16   Q WS 64 + 8 [kworker/u8:1]";
+        let line =
+            b"     kworker/u8:1-77      [002] d..1   512.000001: 8,16   Q WS 64 + 8 [kworker/u8:1]";
         let second = event(line).unwrap().event.unwrap();
         assert_eq!((second.time, second.process), (512_000_001_000, 77));
         assert_eq!((second.operation, second.start), (Operation::Write, 64));

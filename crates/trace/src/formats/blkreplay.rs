@@ -43,9 +43,14 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
 
 /// Passes over a header, if one is ahead before any request; whether it was.
 fn pass_header(input: &mut Input<'_>) -> Result<bool, Fault> {
-    let head = Head { name: "", bytes: input.peek(HEADER_BYTES_MAX)? };
+    let head = Head {
+        name: "",
+        bytes: input.peek(HEADER_BYTES_MAX)?,
+    };
     let request = |line: &[u8]| matches!(BlkReplay.row(line), Ok(Some(_)));
-    let first = head.lines().find(|line| names_columns(line) || request(line));
+    let first = head
+        .lines()
+        .find(|line| names_columns(line) || request(line));
     if !first.is_some_and(names_columns) {
         return Ok(false);
     }
@@ -67,12 +72,22 @@ struct Loads {
 }
 
 impl Parser for Loads {
-    fn read(&mut self, input: &mut Input<'_>, rows: &mut Vec<Row>, limit: usize) -> Result<bool, Fault> {
+    fn read(
+        &mut self,
+        input: &mut Input<'_>,
+        rows: &mut Vec<Row>,
+        limit: usize,
+    ) -> Result<bool, Fault> {
         for _ in 0..limit {
             let number = input.line_number() + 1;
-            let Some(line) = input.line()? else { return Ok(false) };
+            let Some(line) = input.line()? else {
+                return Ok(false);
+            };
             match BlkReplay.row(line) {
-                Ok(Some(row)) => rows.push(self.placed(Row { place: number, ..row })),
+                Ok(Some(row)) => rows.push(self.placed(Row {
+                    place: number,
+                    ..row
+                })),
                 Ok(None) => {}
                 Err(_) if line.trim_ascii().is_empty() => {}
                 Err(_) if names_columns(line) => self.fresh = true,
@@ -89,8 +104,12 @@ impl Parser for Loads {
     }
 
     fn notes(&self) -> Vec<String> {
-        let note =
-            || format!("{} more loads follow the first; they are read as one after the other", self.joined);
+        let note = || {
+            format!(
+                "{} more loads follow the first; they are read as one after the other",
+                self.joined
+            )
+        };
         (self.joined > 0).then(note).into_iter().collect()
     }
 }
@@ -98,7 +117,8 @@ impl Parser for Loads {
 impl Loads {
     /// `row` on the clock of the first load.
     fn placed(&mut self, row: Row) -> Row {
-        if std::mem::take(&mut self.fresh) && row.arrival.saturating_add(self.offset) < self.latest {
+        if std::mem::take(&mut self.fresh) && row.arrival.saturating_add(self.offset) < self.latest
+        {
             self.offset = self.latest;
             self.joined += 1;
         }
@@ -116,7 +136,9 @@ impl Loads {
 
 fn names_columns(line: &[u8]) -> bool {
     let mut names = line.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
-    names.next() == Some(b"start") && names.next() == Some(b"sector") && names.next() == Some(b"length")
+    names.next() == Some(b"start")
+        && names.next() == Some(b"sector")
+        && names.next() == Some(b"length")
 }
 
 impl LineParser for BlkReplay {
@@ -138,7 +160,11 @@ impl LineParser for BlkReplay {
             .ok_or_else(|| before.mismatch("an operation such as R or W"))?;
         let (issued, completed) = replayed(&mut fields, arrival)?;
         fields.end()?;
-        Ok(Some(Row { issued, completed, ..Row::new(arrival, operation, start, sectors) }))
+        Ok(Some(Row {
+            issued,
+            completed,
+            ..Row::new(arrival, operation, start, sectors)
+        }))
     }
 }
 
@@ -174,29 +200,58 @@ mod tests {
     #[test]
     fn the_header_is_passed_over() {
         let rows = rows_of(&FORMAT, TEXT).unwrap();
-        let [first, second] = rows.as_slice() else { panic!("{rows:?}") };
-        assert_eq!((first.arrival, first.start, first.sectors), (0, 37_766_853, 64));
-        assert_eq!((first.operation, first.completed, first.place), (Operation::Write, None, 4));
-        assert_eq!((second.operation, second.issued), (Operation::Read, Some(949_518_165)));
+        let [first, second] = rows.as_slice() else {
+            panic!("{rows:?}")
+        };
+        assert_eq!(
+            (first.arrival, first.start, first.sectors),
+            (0, 37_766_853, 64)
+        );
+        assert_eq!(
+            (first.operation, first.completed, first.place),
+            (Operation::Write, None, 4)
+        );
+        assert_eq!(
+            (second.operation, second.issued),
+            (Operation::Read, Some(949_518_165))
+        );
         assert_eq!(second.completed, Some(950_518_165));
-        assert_eq!(detect(&Head { name: "", bytes: TEXT }), Confidence::Certain);
+        assert_eq!(
+            detect(&Head {
+                name: "",
+                bytes: TEXT
+            }),
+            Confidence::Certain
+        );
     }
 
     #[test]
     fn headers_may_stand_in_the_midst() {
-        let twice = b"notice\nstart ; sector; length ; op\nstart ; sector; length ; op\n0.0 ; 8 ; 8 ; W\n";
+        let twice =
+            b"notice\nstart ; sector; length ; op\nstart ; sector; length ; op\n0.0 ; 8 ; 8 ; W\n";
         assert_eq!(rows_of(&FORMAT, twice).unwrap().len(), 1);
         // Two whole files: the second one's times follow the first one's.
         let rows = rows_of(&FORMAT, &[TEXT, TEXT].concat()).unwrap();
-        let times: Vec<_> = rows.iter().map(|row| (row.arrival, row.completed, row.place)).collect();
+        let times: Vec<_> = rows
+            .iter()
+            .map(|row| (row.arrival, row.completed, row.place))
+            .collect();
         let (late, done) = (449_518_165, 950_518_165);
-        let expected =
-            [(0, None, 4), (late, Some(done), 5), (late, None, 9), (late * 2, Some(late + done), 10)];
+        let expected = [
+            (0, None, 4),
+            (late, Some(done), 5),
+            (late, None, 9),
+            (late * 2, Some(late + done), 10),
+        ];
         assert_eq!(times, expected);
         // Times that go on are left as they are.
         let text = b"start ; sector; length ; op\n1.0 ; 8 ; 8 ; W\nsome words\nstart ; sector; length ; op\n\
             2.0 ; 8 ; 8 ; W\n";
-        let arrivals: Vec<u64> = rows_of(&FORMAT, text).unwrap().iter().map(|row| row.arrival).collect();
+        let arrivals: Vec<u64> = rows_of(&FORMAT, text)
+            .unwrap()
+            .iter()
+            .map(|row| row.arrival)
+            .collect();
         assert_eq!(arrivals, [1_000_000_000, 2_000_000_000]);
         // Words without column names behind them are damage.
         let text =
@@ -207,11 +262,27 @@ mod tests {
     #[test]
     fn an_error_names_line_and_column() {
         let text = b"start ; sector; length ; op\n0.0 ; 8 ; 8 ; W\n0.5 ; 8 ; 8 ; Q ; 0 ; 0\n";
-        let Err(Fault::Row(problem)) = rows_of(&FORMAT, text) else { panic!("no error") };
-        assert_eq!(problem.place, Place::Line { line: 3, column: 15 });
+        let Err(Fault::Row(problem)) = rows_of(&FORMAT, text) else {
+            panic!("no error")
+        };
+        assert_eq!(
+            problem.place,
+            Place::Line {
+                line: 3,
+                column: 15
+            }
+        );
         let text = b"0.0 ; 8 ; 8 ; W ; 0.0 ; 0.0\n0.5 ; 8 ; 8";
-        let Err(Fault::Row(problem)) = rows_of(&FORMAT, text) else { panic!("no error") };
-        assert_eq!(problem.place, Place::Line { line: 2, column: 12 });
+        let Err(Fault::Row(problem)) = rows_of(&FORMAT, text) else {
+            panic!("no error")
+        };
+        assert_eq!(
+            problem.place,
+            Place::Line {
+                line: 2,
+                column: 12
+            }
+        );
     }
 
     #[test]
@@ -221,7 +292,9 @@ mod tests {
             ("linux-mysql.load.gz", 80_794),
             ("windows-shared-server.load.gz", 1_371),
         ] {
-            let Some(rows) = rows_of_shared(&FORMAT, &format!("blkreplay/{file}")) else { return };
+            let Some(rows) = rows_of_shared(&FORMAT, &format!("blkreplay/{file}")) else {
+                return;
+            };
             assert_eq!(rows.len(), count, "{file}");
         }
     }

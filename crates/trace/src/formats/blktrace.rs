@@ -60,27 +60,46 @@ impl Layout {
             [0x65, 0x61, 0x74, version] => (true, version),
             _ => return None,
         };
-        matches!(version, 7 | 8).then_some(Layout { big_endian, wide: version == 8 })
+        matches!(version, 7 | 8).then_some(Layout {
+            big_endian,
+            wide: version == 8,
+        })
     }
 
     fn record_bytes(self) -> usize {
-        if self.wide { RECORD_V8_BYTES } else { RECORD_V7_BYTES }
+        if self.wide {
+            RECORD_V8_BYTES
+        } else {
+            RECORD_V7_BYTES
+        }
     }
 
     fn u16(self, record: &[u8], at: usize) -> u16 {
         let bytes = [record[at], record[at + 1]];
-        if self.big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+        if self.big_endian {
+            u16::from_be_bytes(bytes)
+        } else {
+            u16::from_le_bytes(bytes)
+        }
     }
 
     fn u32(self, record: &[u8], at: usize) -> u32 {
         let (first, second) = (self.u16(record, at).into(), self.u16(record, at + 2).into());
-        let (high, low): (u32, u32) = if self.big_endian { (first, second) } else { (second, first) };
+        let (high, low): (u32, u32) = if self.big_endian {
+            (first, second)
+        } else {
+            (second, first)
+        };
         high << 16 | low
     }
 
     fn u64(self, record: &[u8], at: usize) -> u64 {
         let (first, second) = (self.u32(record, at).into(), self.u32(record, at + 4).into());
-        let (high, low): (u64, u64) = if self.big_endian { (first, second) } else { (second, first) };
+        let (high, low): (u64, u64) = if self.big_endian {
+            (first, second)
+        } else {
+            (second, first)
+        };
         high << 32 | low
     }
 
@@ -93,18 +112,35 @@ impl Layout {
     /// a notice, which the kernel does not number (`trace_note`).
     fn source(self, record: &[u8]) -> Option<(u32, u32, u64)> {
         const NOTIFY: u32 = 0x400 << 16;
-        let (action, device, processor) =
-            if self.wide { (self.u64(record, 32) as u32, 40, 44) } else { (self.u32(record, 28), 36, 40) };
+        let (action, device, processor) = if self.wide {
+            (self.u64(record, 32) as u32, 40, 44)
+        } else {
+            (self.u32(record, 28), 36, 40)
+        };
         let sequence = u64::from(self.u32(record, 4));
-        (action & NOTIFY == 0).then(|| (self.u32(record, device), self.u32(record, processor), sequence))
+        (action & NOTIFY == 0).then(|| {
+            (
+                self.u32(record, device),
+                self.u32(record, processor),
+                sequence,
+            )
+        })
     }
 
     /// The event in a whole record; `None` if it says nothing about requests.
     fn event(self, record: &[u8]) -> Option<Event> {
         let (action, process, device) = if self.wide {
-            (self.u64(record, 32), self.u32(record, 28), self.u32(record, 40))
+            (
+                self.u64(record, 32),
+                self.u32(record, 28),
+                self.u32(record, 40),
+            )
         } else {
-            (self.u32(record, 28).into(), self.u32(record, 32), self.u32(record, 36))
+            (
+                self.u32(record, 28).into(),
+                self.u32(record, 32),
+                self.u32(record, 36),
+            )
         };
         let sectors = u64::from(self.u32(record, 24)).div_ceil(SECTOR_BYTES);
         Some(Event {
@@ -158,7 +194,11 @@ fn operation_of(categories: u64, sectors: u64) -> Option<Operation> {
 }
 
 fn detect(head: &Head<'_>) -> Confidence {
-    if Layout::of(head.bytes).is_some() { Confidence::Certain } else { Confidence::No }
+    if Layout::of(head.bytes).is_some() {
+        Confidence::Certain
+    } else {
+        Confidence::No
+    }
 }
 
 fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
@@ -175,7 +215,10 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
     let files = siblings.len() + 1;
     let behind = (0..files).rev().collect();
     let mut matcher = Matcher::default();
-    if missing.as_ref().is_some_and(|missing: &Vec<u32>| !missing.is_empty()) {
+    if missing
+        .as_ref()
+        .is_some_and(|missing: &Vec<u32>| !missing.is_empty())
+    {
         matcher.expect_losses();
     }
     Ok(Box::new(BlkTrace {
@@ -188,7 +231,8 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
     }))
 }
 
-const EXPECTED: &str = "a blktrace record of version 7 or 8 (magic number 0x65617407 or 0x65617408)";
+const EXPECTED: &str =
+    "a blktrace record of version 7 or 8 (magic number 0x65617407 or 0x65617408)";
 
 /// The file of a further processor.
 struct Sibling {
@@ -201,13 +245,20 @@ struct Sibling {
 /// processor's.
 fn siblings(path: &Path) -> Result<(Vec<Sibling>, Option<Vec<u32>>), Fault> {
     let mut files = processor_files::beside(path)?;
-    let Some(&last) = files.keys().next_back() else { return Ok((Vec::new(), None)) };
+    let Some(&last) = files.keys().next_back() else {
+        return Ok((Vec::new(), None));
+    };
     if files.len() > PROCESSORS_MAX || last > PROCESSOR_MAX {
-        let found = format!("the files of {} processors up to number {last}", files.len());
+        let found = format!(
+            "the files of {} processors up to number {last}",
+            files.len()
+        );
         let expected = format!("at most {PROCESSORS_MAX}, and no number above {PROCESSOR_MAX}");
         return Err(Fault::broken(Place::Byte(0), found, expected));
     }
-    let missing = (0..last).filter(|processor| !files.contains_key(processor)).collect();
+    let missing = (0..last)
+        .filter(|processor| !files.contains_key(processor))
+        .collect();
     files.retain(|_, file| file != path);
     let siblings: Result<_, Fault> = files.into_values().map(open_sibling).collect();
     Ok((siblings?, Some(missing)))
@@ -218,7 +269,10 @@ fn open_sibling(path: PathBuf) -> Result<Sibling, Fault> {
     match source::open(&path, SIBLING_BUFFER_BYTES) {
         Ok(input) => Ok(Sibling { file, input }),
         Err(TraceError::Read { source, .. }) => Err(Fault::In(file, Box::new(Fault::Read(source)))),
-        Err(other) => Err(Fault::In(file, Box::new(Fault::Read(std::io::Error::other(other))))),
+        Err(other) => Err(Fault::In(
+            file,
+            Box::new(Fault::Read(std::io::Error::other(other))),
+        )),
     }
 }
 
@@ -241,7 +295,12 @@ struct BlkTrace {
 }
 
 impl Parser for BlkTrace {
-    fn read(&mut self, input: &mut Input<'_>, rows: &mut Vec<Row>, limit: usize) -> Result<bool, Fault> {
+    fn read(
+        &mut self,
+        input: &mut Input<'_>,
+        rows: &mut Vec<Row>,
+        limit: usize,
+    ) -> Result<bool, Fault> {
         while rows.len() < limit {
             self.catch_up(input)?;
             let Some(event) = self.next() else {
@@ -257,7 +316,8 @@ impl Parser for BlkTrace {
     }
 
     fn notes(&self) -> Vec<String> {
-        self.processors.notes(self.missing.as_deref(), &self.matcher)
+        self.processors
+            .notes(self.missing.as_deref(), &self.matcher)
     }
 }
 
@@ -266,7 +326,10 @@ impl BlkTrace {
     /// called again, and goes on there.
     fn catch_up(&mut self, input: &mut Input<'_>) -> Result<(), Fault> {
         while let Some(&file) = self.behind.last() {
-            let event = match file.checked_sub(1).and_then(|sibling| self.siblings.get_mut(sibling)) {
+            let event = match file
+                .checked_sub(1)
+                .and_then(|sibling| self.siblings.get_mut(sibling))
+            {
                 Some(sibling) => next_event(&mut sibling.input, &mut self.processors)
                     .map_err(|fault| Fault::In(sibling.file.clone(), Box::new(fault)))?,
                 None => next_event(input, &mut self.processors)?,
@@ -305,7 +368,9 @@ fn next_event(input: &mut Input<'_>, processors: &mut Processors) -> Result<Opti
             resume(input)?;
             return Err(Fault::row(Place::Byte(place), found, EXPECTED));
         };
-        let Some(record) = input.bytes(layout.record_bytes(), "record")? else { return Ok(None) };
+        let Some(record) = input.bytes(layout.record_bytes(), "record")? else {
+            return Ok(None);
+        };
         let event = layout.event(record);
         if let Some((device, processor, sequence)) = layout.source(record) {
             processors.see(device, processor, sequence);
@@ -323,7 +388,10 @@ fn resume(input: &mut Input<'_>) -> Result<(), Fault> {
     input.consume(1);
     loop {
         let bytes = input.peek(BUFFER_BYTES)?;
-        if let Some(found) = bytes.windows(4).position(|window| Layout::of(window).is_some()) {
+        if let Some(found) = bytes
+            .windows(4)
+            .position(|window| Layout::of(window).is_some())
+        {
             input.consume(found);
             return Ok(());
         }
@@ -351,7 +419,10 @@ pub(super) mod testing {
     }
 
     /// All rows that `input` holds, or the first fault.
-    pub(in crate::formats) fn rows_in(format: &Format, input: &mut Input<'_>) -> Result<Vec<Row>, Fault> {
+    pub(in crate::formats) fn rows_in(
+        format: &Format,
+        input: &mut Input<'_>,
+    ) -> Result<Vec<Row>, Fault> {
         let mut parser = (format.open)(input)?;
         let (mut rows, mut batch) = (Vec::new(), Vec::new());
         loop {
@@ -366,7 +437,9 @@ pub(super) mod testing {
     /// The rows of a trace that is shared beside the project; says so and gives
     /// `None` where it is not there.
     pub(in crate::formats) fn rows_of_shared(format: &Format, file: &str) -> Option<Vec<Row>> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces").join(file);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../../shared/traces")
+            .join(file);
         if !path.exists() {
             eprintln!("skipped: {file} is not there");
             return None;
@@ -390,30 +463,69 @@ mod tests {
     const WRITE: u64 = 0x2_0000;
 
     const LAYOUTS: [Layout; 4] = [
-        Layout { big_endian: false, wide: false },
-        Layout { big_endian: true, wide: false },
-        Layout { big_endian: false, wide: true },
-        Layout { big_endian: true, wide: true },
+        Layout {
+            big_endian: false,
+            wide: false,
+        },
+        Layout {
+            big_endian: true,
+            wide: false,
+        },
+        Layout {
+            big_endian: false,
+            wide: true,
+        },
+        Layout {
+            big_endian: true,
+            wide: true,
+        },
     ];
 
     /// Bytes of numbers, given as value and width.
     fn encode(layout: Layout, numbers: &[(u64, usize)]) -> Vec<u8> {
         let bytes = |&(value, width): &(u64, usize)| {
             let (big, little) = (value.to_be_bytes(), value.to_le_bytes());
-            if layout.big_endian { big[8 - width..].to_vec() } else { little[..width].to_vec() }
+            if layout.big_endian {
+                big[8 - width..].to_vec()
+            } else {
+                little[..width].to_vec()
+            }
         };
         numbers.iter().flat_map(bytes).collect()
     }
 
-    fn record(layout: Layout, time: u64, sector: u64, bytes: u64, action: u64, payload: &[u8]) -> Vec<u8> {
+    fn record(
+        layout: Layout,
+        time: u64,
+        sector: u64,
+        bytes: u64,
+        action: u64,
+        payload: &[u8],
+    ) -> Vec<u8> {
         let length = (payload.len() as u64, 2);
-        let begin = |version: u64| [(0x6561_7400 | version, 4), (1, 4), (time, 8), (sector, 8), (bytes, 4)];
+        let begin = |version: u64| {
+            [
+                (0x6561_7400 | version, 4),
+                (1, 4),
+                (time, 8),
+                (sector, 8),
+                (bytes, 4),
+            ]
+        };
         let (process, device) = ((77, 4), (8 << 20, 4));
         let mut record = if layout.wide {
-            let numbers = [&begin(8)[..], &[process, (action, 8), device, (0, 4), (0, 2), length]].concat();
+            let numbers = [
+                &begin(8)[..],
+                &[process, (action, 8), device, (0, 4), (0, 2), length],
+            ]
+            .concat();
             [encode(layout, &numbers), vec![0; 12]].concat()
         } else {
-            let numbers = [&begin(7)[..], &[(action, 4), process, device, (0, 4), (0, 2), length]].concat();
+            let numbers = [
+                &begin(7)[..],
+                &[(action, 4), process, device, (0, 4), (0, 2), length],
+            ]
+            .concat();
             encode(layout, &numbers)
         };
         record.extend_from_slice(payload);
@@ -433,7 +545,13 @@ mod tests {
     fn both_versions_and_byte_orders_tell_the_same_request() {
         for layout in LAYOUTS {
             let bytes = request(layout, 64);
-            assert_eq!(detect(&Head { name: "", bytes: &bytes }), Confidence::Certain);
+            assert_eq!(
+                detect(&Head {
+                    name: "",
+                    bytes: &bytes
+                }),
+                Confidence::Certain
+            );
             let rows = rows_of(&FORMAT, &bytes).unwrap();
             let expected = Row {
                 device: 8 << 20,
@@ -458,7 +576,11 @@ mod tests {
             (0x401, 8, None),
             (0x201, 8, None),
         ] {
-            assert_eq!(operation_of(categories, sectors), operation, "{categories:#x}");
+            assert_eq!(
+                operation_of(categories, sectors),
+                operation,
+                "{categories:#x}"
+            );
         }
         assert_eq!(action_of(QUEUE | 0x100), Some(Action::Queue));
     }
@@ -468,7 +590,9 @@ mod tests {
         let layout = LAYOUTS[0];
         let bytes = request(layout, 64);
         for end in [RECORD_V7_BYTES + 4, bytes.len() - 1] {
-            let Err(Fault::Row(problem)) = rows_of(&FORMAT, &bytes[..end]) else { panic!("no fault") };
+            let Err(Fault::Row(problem)) = rows_of(&FORMAT, &bytes[..end]) else {
+                panic!("no fault")
+            };
             assert!(problem.expected.contains("whole"), "{problem:?}");
         }
     }
@@ -476,10 +600,17 @@ mod tests {
     #[test]
     fn after_a_damaged_record_reading_goes_on_at_the_next_one() {
         let layout = LAYOUTS[0];
-        let bytes = [request(layout, 0), b"rubbish".to_vec(), request(layout, 800)].concat();
+        let bytes = [
+            request(layout, 0),
+            b"rubbish".to_vec(),
+            request(layout, 800),
+        ]
+        .concat();
         let mut input = source::unpack(std::io::Cursor::new(bytes), None, BUFFER_BYTES).unwrap();
         let (mut parser, mut rows) = (open(&mut input).unwrap(), Vec::new());
-        let Err(Fault::Row(problem)) = parser.read(&mut input, &mut rows, 100) else { panic!("no fault") };
+        let Err(Fault::Row(problem)) = parser.read(&mut input, &mut rows, 100) else {
+            panic!("no fault")
+        };
         assert_eq!(problem.place, Place::Byte(request(layout, 0).len() as u64));
         assert!(!parser.read(&mut input, &mut rows, 100).unwrap());
         assert_eq!(rows.len(), 2);
@@ -487,8 +618,17 @@ mod tests {
 
     #[test]
     fn another_file_is_refused_at_once() {
-        assert!(matches!(rows_of(&FORMAT, b"not a trace"), Err(Fault::Broken(_))));
-        assert_eq!(detect(&Head { name: "", bytes: b"\x06tae" }), Confidence::No);
+        assert!(matches!(
+            rows_of(&FORMAT, b"not a trace"),
+            Err(Fault::Broken(_))
+        ));
+        assert_eq!(
+            detect(&Head {
+                name: "",
+                bytes: b"\x06tae"
+            }),
+            Confidence::No
+        );
     }
 
     #[test]
@@ -507,7 +647,10 @@ mod tests {
         for opened in ["sda.blktrace.0", "sda.blktrace.3", "sda.blktrace.4"] {
             let mut input = source::open(&file(opened), BUFFER_BYTES).unwrap();
             let rows = rows_in(&FORMAT, &mut input).unwrap();
-            let times: Vec<_> = rows.iter().map(|row| (row.arrival, row.completed)).collect();
+            let times: Vec<_> = rows
+                .iter()
+                .map(|row| (row.arrival, row.completed))
+                .collect();
             assert_eq!(times, [(100, Some(300))], "{opened}");
         }
     }
@@ -521,9 +664,13 @@ mod tests {
 
     #[test]
     fn the_shared_trace_has_its_documented_requests() {
-        let Some(rows) = rows_of_shared(&FORMAT, "blktrace/sample.blktrace.0.gz") else { return };
+        let Some(rows) = rows_of_shared(&FORMAT, "blktrace/sample.blktrace.0.gz") else {
+            return;
+        };
         assert_eq!(rows.len(), 963);
-        let complete = rows.iter().filter(|row| row.issued.is_some() && row.completed.is_some());
+        let complete = rows
+            .iter()
+            .filter(|row| row.issued.is_some() && row.completed.is_some());
         assert_eq!(complete.count(), 963);
     }
 }

@@ -19,8 +19,15 @@ struct DiskSim;
 /// The same five columns can be DiskSim's or MQSim's. Only a time with a
 /// decimal point tells: MQSim's are whole nanoseconds.
 fn detect(head: &Head<'_>) -> Confidence {
-    let fractional = head.lines().take(32).any(|line| Fields::new(line).word().contains(&b'.'));
-    let sure = if fractional { Confidence::Likely } else { Confidence::Possible };
+    let fractional = head
+        .lines()
+        .take(32)
+        .any(|line| Fields::new(line).word().contains(&b'.'));
+    let sure = if fractional {
+        Confidence::Likely
+    } else {
+        Confidence::Possible
+    };
     head.understood_by(DiskSim, sure)
 }
 
@@ -33,8 +40,15 @@ impl LineParser for DiskSim {
         let (device, start, sectors) = place(&mut fields)?;
         let flags = hexadecimal(&mut fields)?;
         fields.end()?;
-        let operation = if flags & 1 == 1 { Operation::Read } else { Operation::Write };
-        Ok(Some(Row { device, ..Row::new(arrival, operation, start, sectors) }))
+        let operation = if flags & 1 == 1 {
+            Operation::Read
+        } else {
+            Operation::Write
+        };
+        Ok(Some(Row {
+            device,
+            ..Row::new(arrival, operation, start, sectors)
+        }))
     }
 }
 
@@ -70,7 +84,10 @@ mod tests {
     #[test]
     fn bit_0_of_the_flags_is_a_read() {
         let row = DiskSim.row(b"  10.250000 3  1024 8 1").unwrap().unwrap();
-        assert_eq!((row.arrival, row.operation, row.device), (10_250_000, Operation::Read, 3));
+        assert_eq!(
+            (row.arrival, row.operation, row.device),
+            (10_250_000, Operation::Read, 3)
+        );
         let row = DiskSim.row(b"10.25 3 1024 8 a").unwrap().unwrap();
         assert_eq!(row.operation, Operation::Write);
         assert!(DiskSim.row(b"10.25 3 1024 8 +1").is_err());

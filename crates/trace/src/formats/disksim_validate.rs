@@ -62,7 +62,10 @@ impl ValidateReader {
     /// If it cannot be read.
     pub fn open(path: &Path) -> Result<ValidateReader, TraceError> {
         let input = source::open(path, BUFFER_BYTES)?;
-        Ok(ValidateReader { file: path.display().to_string(), input })
+        Ok(ValidateReader {
+            file: path.display().to_string(),
+            input,
+        })
     }
 
     /// The next line; `None` at the end.
@@ -70,15 +73,20 @@ impl ValidateReader {
     /// # Errors
     /// If it cannot be read or understood.
     pub fn next_row(&mut self) -> Result<Option<ValidateRow>, TraceError> {
-        self.advance().map_err(|fault| TraceError::from_fault(&self.file, fault))
+        self.advance()
+            .map_err(|fault| TraceError::from_fault(&self.file, fault))
     }
 
     fn advance(&mut self) -> Result<Option<ValidateRow>, Fault> {
         loop {
             let number = self.input.line_number() + 1;
-            let Some(line) = self.input.line()? else { return Ok(None) };
+            let Some(line) = self.input.line()? else {
+                return Ok(None);
+            };
             if !line.trim_ascii().is_empty() {
-                return parse(line).map(Some).map_err(|mismatch| Fault::in_line(number, *mismatch));
+                return parse(line)
+                    .map(Some)
+                    .map_err(|mismatch| Fault::in_line(number, *mismatch));
             }
         }
     }
@@ -103,7 +111,12 @@ impl LineParser for Replay {
         Ok(Some(Row {
             issued: Some(arrival),
             completed: Some(completed),
-            ..Row::new(arrival, row.operation, row.extent.start.0, row.extent.sectors.0)
+            ..Row::new(
+                arrival,
+                row.operation,
+                row.extent.start.0,
+                row.extent.sectors.0,
+            )
         }))
     }
 }
@@ -130,7 +143,13 @@ fn parse(line: &[u8]) -> Parsed<ValidateRow> {
     fields.separator_of_spaces()?;
     let think = Duration::from_nanos(fields.decimal(3, "a think time in us")?);
     fields.end()?;
-    Ok(ValidateRow { operation, outcome, extent: Extent::new(start, sectors), service, think })
+    Ok(ValidateRow {
+        operation,
+        outcome,
+        extent: Extent::new(start, sectors),
+        service,
+        think,
+    })
 }
 
 #[cfg(test)]
@@ -140,8 +159,14 @@ mod tests {
     #[test]
     fn the_next_request_arrives_a_think_time_after_the_last_completed() {
         let mut replay = Replay::default();
-        let first = replay.row(b"R Miss  564347     2     14095.370     13876.270").unwrap().unwrap();
-        let second = replay.row(b"W Doub 1569163     3     10671.040     19196.570").unwrap().unwrap();
+        let first = replay
+            .row(b"R Miss  564347     2     14095.370     13876.270")
+            .unwrap()
+            .unwrap();
+        let second = replay
+            .row(b"W Doub 1569163     3     10671.040     19196.570")
+            .unwrap()
+            .unwrap();
         assert_eq!((first.arrival, first.completed), (0, Some(14_095_370)));
         assert_eq!(second.arrival, 14_095_370 + 13_876_270);
         assert!(replay.row(b"R Hot 564347 2 14095.370 13876.270").is_err());

@@ -35,7 +35,11 @@ const FILES_MAX: usize = 65_536;
 
 fn detect(head: &Head<'_>) -> Confidence {
     let first = head.lines().next().map(<[u8]>::trim_ascii_end);
-    if first == Some(VERSION_2) || first == Some(VERSION_3) { Confidence::Certain } else { Confidence::No }
+    if first == Some(VERSION_2) || first == Some(VERSION_3) {
+        Confidence::Certain
+    } else {
+        Confidence::No
+    }
 }
 
 fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
@@ -44,9 +48,14 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
         return Ok(Box::new(Lines(IoLog::new(Clock::Waits { now: 0 }))));
     }
     if first == VERSION_3 {
-        return Ok(Box::new(Lines(IoLog::new(Clock::Times { unit_ns: MICROSECOND_NS }))));
+        return Ok(Box::new(Lines(IoLog::new(Clock::Times {
+            unit_ns: MICROSECOND_NS,
+        }))));
     }
-    Err(bad_header(first, "`fio version 2 iolog` or `fio version 3 iolog`"))
+    Err(bad_header(
+        first,
+        "`fio version 2 iolog` or `fio version 3 iolog`",
+    ))
 }
 
 /// How lines tell the time.
@@ -66,7 +75,10 @@ pub(super) struct IoLog {
 
 impl IoLog {
     pub(super) fn new(clock: Clock) -> IoLog {
-        IoLog { clock, files: HashMap::new() }
+        IoLog {
+            clock,
+            files: HashMap::new(),
+        }
     }
 
     /// The number of the file whose name is next.
@@ -96,7 +108,8 @@ impl IoLog {
                 let before = fields.clone();
                 let time = fields.integer("a time in whole units")?;
                 fields.separator_of_spaces()?;
-                time.checked_mul(unit_ns).ok_or_else(|| before.mismatch("a time within 584 years"))
+                time.checked_mul(unit_ns)
+                    .ok_or_else(|| before.mismatch("a time within 584 years"))
             }
         }
     }
@@ -130,10 +143,13 @@ fn action(fields: &mut Fields<'_>) -> Parsed<Action> {
         b"read" => Ok(Action::Request(Operation::Read)),
         b"write" => Ok(Action::Request(Operation::Write)),
         b"trim" => Ok(Action::Request(Operation::Discard)),
-        b"sync" | b"datasync" | b"sync_file_range" | b"syncfs" => Ok(Action::Request(Operation::Flush)),
+        b"sync" | b"datasync" | b"sync_file_range" | b"syncfs" => {
+            Ok(Action::Request(Operation::Flush))
+        }
         b"wait" => Ok(Action::Wait),
         b"add" | b"open" | b"close" => Ok(Action::File),
-        _ => Err(before.mismatch("an action: add, open, close, wait, read, write, trim, sync or datasync")),
+        _ => Err(before
+            .mismatch("an action: add, open, close, wait, read, write, trim, sync or datasync")),
     }
 }
 
@@ -147,12 +163,16 @@ impl LineParser for IoLog {
             Action::File => Ok(None),
             Action::Wait => self.wait(&mut fields).map(|()| None),
             // Its offset and length, if there are any, say nothing.
-            Action::Request(Operation::Flush) => {
-                Ok(Some(Row { device, ..Row::new(arrival, Operation::Flush, 0, 0) }))
-            }
+            Action::Request(Operation::Flush) => Ok(Some(Row {
+                device,
+                ..Row::new(arrival, Operation::Flush, 0, 0)
+            })),
             Action::Request(operation) => {
                 let (start, sectors) = extent(&mut fields)?;
-                Ok(Some(Row { device, ..Row::new(arrival, operation, start, sectors) }))
+                Ok(Some(Row {
+                    device,
+                    ..Row::new(arrival, operation, start, sectors)
+                }))
             }
         }
     }
@@ -191,13 +211,32 @@ mod tests {
         let text = b"fio version 2 iolog\r\n/dev/sda add\n/dev/sda open\n/dev/sda read 4096 512\n\
             /dev/sda wait 250 0\n/dev/sdb write 100 1024\n/dev/sda wait 50\n/dev/sda trim 0 1024\n\
             /dev/sda datasync 0 0\n/dev/sda close\n";
-        assert_eq!(detect(&Head { name: "", bytes: text }), Confidence::Certain);
+        assert_eq!(
+            detect(&Head {
+                name: "",
+                bytes: text
+            }),
+            Confidence::Certain
+        );
         let rows = rows_of(&FORMAT, text).unwrap();
         let expected = [
-            Row { place: 4, ..Row::new(0, Operation::Read, 8, 1) },
-            Row { place: 6, device: 1, ..Row::new(250_000, Operation::Write, 0, 3) },
-            Row { place: 8, ..Row::new(300_000, Operation::Discard, 0, 2) },
-            Row { place: 9, ..Row::new(300_000, Operation::Flush, 0, 0) },
+            Row {
+                place: 4,
+                ..Row::new(0, Operation::Read, 8, 1)
+            },
+            Row {
+                place: 6,
+                device: 1,
+                ..Row::new(250_000, Operation::Write, 0, 3)
+            },
+            Row {
+                place: 8,
+                ..Row::new(300_000, Operation::Discard, 0, 2)
+            },
+            Row {
+                place: 9,
+                ..Row::new(300_000, Operation::Flush, 0, 0)
+            },
         ];
         assert_eq!(rows, expected);
     }
@@ -207,8 +246,14 @@ mod tests {
         let text = b"fio version 3 iolog\n0 /dev/sda add\n0 /dev/sda open\n1500 /dev/sda write 0 4096\n2000 /dev/sda sync\n";
         let rows = rows_of(&FORMAT, text).unwrap();
         let expected = [
-            Row { place: 4, ..Row::new(1_500_000, Operation::Write, 0, 8) },
-            Row { place: 5, ..Row::new(2_000_000, Operation::Flush, 0, 0) },
+            Row {
+                place: 4,
+                ..Row::new(1_500_000, Operation::Write, 0, 8)
+            },
+            Row {
+                place: 5,
+                ..Row::new(2_000_000, Operation::Flush, 0, 0)
+            },
         ];
         assert_eq!(rows, expected);
     }
@@ -220,13 +265,26 @@ mod tests {
             (b"fio version 3 iolog\n5 a read 100\n", 13),
             (b"fio version 3 iolog\n5 a erase 0 512\n", 5),
             (b"fio version 3 iolog\na read 0 512\n", 1),
-            (b"fio version 3 iolog\n18446744073709551615 a read 0 512\n", 1),
-            (b"fio version 2 iolog\na read 18446744073709551615 512\n", 29),
+            (
+                b"fio version 3 iolog\n18446744073709551615 a read 0 512\n",
+                1,
+            ),
+            (
+                b"fio version 2 iolog\na read 18446744073709551615 512\n",
+                29,
+            ),
             (b"fio version 2 iolog\na wait -3\n", 8),
             (b"fio version 2 iolog\na\n", 2),
         ] {
-            let Err(Fault::Row(problem)) = rows_of(&FORMAT, text) else { panic!("no fault") };
-            assert_eq!(problem.place, Place::Line { line: 2, column }, "{}", text.escape_ascii());
+            let Err(Fault::Row(problem)) = rows_of(&FORMAT, text) else {
+                panic!("no fault")
+            };
+            assert_eq!(
+                problem.place,
+                Place::Line { line: 2, column },
+                "{}",
+                text.escape_ascii()
+            );
         }
     }
 
@@ -234,7 +292,13 @@ mod tests {
     fn other_versions_are_refused() {
         for text in [&b"fio version 4 iolog\n"[..], b"read, 0, 512\n", b""] {
             assert!(matches!(rows_of(&FORMAT, text), Err(Fault::Broken(_))));
-            assert_eq!(detect(&Head { name: "", bytes: text }), Confidence::No);
+            assert_eq!(
+                detect(&Head {
+                    name: "",
+                    bytes: text
+                }),
+                Confidence::No
+            );
         }
     }
 
@@ -244,7 +308,15 @@ mod tests {
         for file in 0..=FILES_MAX {
             text.extend(format!("{file} add\n").into_bytes());
         }
-        let Err(Fault::Row(problem)) = rows_of(&FORMAT, &text) else { panic!("no fault") };
-        assert_eq!(problem.place, Place::Line { line: FILES_MAX as u64 + 2, column: 1 });
+        let Err(Fault::Row(problem)) = rows_of(&FORMAT, &text) else {
+            panic!("no fault")
+        };
+        assert_eq!(
+            problem.place,
+            Place::Line {
+                line: FILES_MAX as u64 + 2,
+                column: 1
+            }
+        );
     }
 }

@@ -47,7 +47,10 @@ impl Value {
             ("_bw", Value::Rate),
             ("_iops", Value::Rate),
         ];
-        values.into_iter().find(|(part, _)| name.contains(part)).map_or(Value::Total, |(_, value)| value)
+        values
+            .into_iter()
+            .find(|(part, _)| name.contains(part))
+            .map_or(Value::Total, |(_, value)| value)
     }
 }
 
@@ -66,8 +69,9 @@ fn sample(line: &[u8]) -> Parsed<Sample> {
     let mut fields = Fields::new(line);
     fields.spaces();
     let time = fields.integer("a time in ms")?;
-    let time_ns =
-        time.checked_mul(MILLISECOND_NS).ok_or_else(|| fields.mismatch("a time within 584 years"))?;
+    let time_ns = time
+        .checked_mul(MILLISECOND_NS)
+        .ok_or_else(|| fields.mismatch("a time within 584 years"))?;
     separator(&mut fields)?;
     let value = fields.integer("a latency in ns or a rate")?;
     separator(&mut fields)?;
@@ -90,7 +94,13 @@ fn sample(line: &[u8]) -> Parsed<Sample> {
         *column = Some(number(&mut fields)?);
     }
     // Later versions append columns, such as the time of issue.
-    Ok(Sample { time_ns, value, operation, bytes, further })
+    Ok(Sample {
+        time_ns,
+        value,
+        operation,
+        bytes,
+        further,
+    })
 }
 
 /// fio writes a space behind each comma, which tells its logs from others'.
@@ -109,28 +119,51 @@ fn number(fields: &mut Fields<'_>) -> Parsed<u64> {
 }
 
 fn detect(head: &Head<'_>) -> Confidence {
-    let sizes = FioLog { value: Value::Total, has_offsets: false, any_size: true };
+    let sizes = FioLog {
+        value: Value::Total,
+        has_offsets: false,
+        any_size: true,
+    };
     head.understood_by(sizes, Confidence::Likely)
 }
 
 fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
-    let name =
-        input.path().and_then(|path| path.file_name()).and_then(|name| name.to_str()).unwrap_or_default();
+    let name = input
+        .path()
+        .and_then(|path| path.file_name())
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
     let value = Value::of(name);
-    let head = Head { name: "", bytes: input.peek(HEAD_BYTES)? };
+    let head = Head {
+        name: "",
+        bytes: input.peek(HEAD_BYTES)?,
+    };
     let samples: Vec<Sample> = head.lines().filter_map(|line| sample(line).ok()).collect();
     if let (Some(first), Some(line)) = (samples.first(), head.lines().next())
         && first.bytes == 0
     {
-        let expected = "a row for each request; averages have block size 0: run fio without log_avg_msec";
-        return Err(Fault::broken(Place::Line { line: 1, column: 0 }, excerpt(line), expected));
+        let expected =
+            "a row for each request; averages have block size 0: run fio without log_avg_msec";
+        return Err(Fault::broken(
+            Place::Line { line: 1, column: 0 },
+            excerpt(line),
+            expected,
+        ));
     }
     // Six columns have an offset. Of five the last is an offset before fio 3.20
     // or so, and a priority (at most 1 in those versions) since.
-    let has_offsets = samples
-        .iter()
-        .any(|sample| sample.further[1].is_some() || sample.further[0].is_some_and(|number| number > 1));
-    Ok(Box::new(Log { lines: Lines(FioLog { value, has_offsets, any_size: false }), value, has_offsets }))
+    let has_offsets = samples.iter().any(|sample| {
+        sample.further[1].is_some() || sample.further[0].is_some_and(|number| number > 1)
+    });
+    Ok(Box::new(Log {
+        lines: Lines(FioLog {
+            value,
+            has_offsets,
+            any_size: false,
+        }),
+        value,
+        has_offsets,
+    }))
 }
 
 struct Log {
@@ -140,14 +173,21 @@ struct Log {
 }
 
 impl Parser for Log {
-    fn read(&mut self, input: &mut Input<'_>, rows: &mut Vec<Row>, limit: usize) -> Result<bool, Fault> {
+    fn read(
+        &mut self,
+        input: &mut Input<'_>,
+        rows: &mut Vec<Row>,
+        limit: usize,
+    ) -> Result<bool, Fault> {
         self.lines.read(input, rows, limit)
     }
 
     fn notes(&self) -> Vec<String> {
         let note = match self.value {
             Value::Rate => "arrivals are the times of completion: a log of rates has no others",
-            Value::Completion => "arrivals are the times of issue: the log has completion latencies only",
+            Value::Completion => {
+                "arrivals are the times of issue: the log has completion latencies only"
+            }
             Value::Total | Value::Submission => return Vec::new(),
         };
         vec![note.to_owned()]
@@ -168,13 +208,21 @@ struct FioLog {
 impl LineParser for FioLog {
     fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
         let sample = sample(line)?;
-        let offset = if self.has_offsets { sample.further[0].unwrap_or(0) } else { 0 };
+        let offset = if self.has_offsets {
+            sample.further[0].unwrap_or(0)
+        } else {
+            0
+        };
         let end = Fields::new(line);
         let bytes = sample.bytes.max(u64::from(self.any_size));
         let (start, sectors) = byte_range(&end, offset, bytes)?;
         let (now, value) = (sample.time_ns, sample.value);
         // The clock's whole ms may be less than the latency.
-        let arrival = if self.value == Value::Rate { now } else { now.saturating_sub(value) };
+        let arrival = if self.value == Value::Rate {
+            now
+        } else {
+            now.saturating_sub(value)
+        };
         let later = arrival.saturating_add(value);
         let (issued, completed) = match self.value {
             Value::Total => (None, Some(later)),
@@ -182,7 +230,11 @@ impl LineParser for FioLog {
             Value::Submission => (Some(later), None),
             Value::Rate => (None, None),
         };
-        Ok(Some(Row { issued, completed, ..Row::new(arrival, sample.operation, start, sectors) }))
+        Ok(Some(Row {
+            issued,
+            completed,
+            ..Row::new(arrival, sample.operation, start, sectors)
+        }))
     }
 }
 
@@ -194,13 +246,24 @@ mod tests {
 
     #[test]
     fn a_latency_is_counted_back_from_its_completion() {
-        let rows =
-            rows_of(&FORMAT, b"7, 5519586, 0, 4096, 1011712, 0\n8, 192567, 1, 512, 512, 0x0000\n").unwrap();
+        let rows = rows_of(
+            &FORMAT,
+            b"7, 5519586, 0, 4096, 1011712, 0\n8, 192567, 1, 512, 512, 0x0000\n",
+        )
+        .unwrap();
         let first = Row::new(1_480_414, Operation::Read, 1976, 8);
         let second = Row::new(7_807_433, Operation::Write, 1, 1);
         let expected = [
-            Row { completed: Some(7_000_000), place: 1, ..first },
-            Row { completed: Some(8_000_000), place: 2, ..second },
+            Row {
+                completed: Some(7_000_000),
+                place: 1,
+                ..first
+            },
+            Row {
+                completed: Some(8_000_000),
+                place: 2,
+                ..second
+            },
         ];
         assert_eq!(rows, expected);
     }
@@ -210,7 +273,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (name, arrival, issued, completed) in [
             ("job_lat.1.log", 5_000_000, None, Some(7_000_000)),
-            ("job_clat.1.log", 5_000_000, Some(5_000_000), Some(7_000_000)),
+            (
+                "job_clat.1.log",
+                5_000_000,
+                Some(5_000_000),
+                Some(7_000_000),
+            ),
             ("job_slat.1.log", 5_000_000, Some(7_000_000), None),
             ("job_bw.1.log", 7_000_000, None, None),
             ("job_iops.1.log", 7_000_000, None, None),
@@ -219,7 +287,12 @@ mod tests {
             std::fs::write(&path, "7, 2000000, 2, 4096, 8192, 0\n").unwrap();
             let mut input = source::open(&path, input::BUFFER_BYTES).unwrap();
             let rows = rows_in(&FORMAT, &mut input).unwrap();
-            let row = Row { issued, completed, place: 1, ..Row::new(arrival, Operation::Discard, 16, 8) };
+            let row = Row {
+                issued,
+                completed,
+                place: 1,
+                ..Row::new(arrival, Operation::Discard, 16, 8)
+            };
             assert_eq!(rows, [row], "{name}");
         }
     }
@@ -235,28 +308,48 @@ mod tests {
             (b"7, 5, 0, 4096, 0, 0, 123456\n", true),
         ] {
             assert_eq!(
-                detect(&Head { name: "", bytes: text }),
+                detect(&Head {
+                    name: "",
+                    bytes: text
+                }),
                 Confidence::Likely,
                 "{}",
                 text.escape_ascii()
             );
             let mut input = source::unpack(text, None, input::BUFFER_BYTES).unwrap();
-            assert_eq!(open(&mut input).unwrap().lacks_addresses().is_none(), offsets);
+            assert_eq!(
+                open(&mut input).unwrap().lacks_addresses().is_none(),
+                offsets
+            );
         }
     }
 
     #[test]
     fn averages_are_refused() {
         let text = b"1, 103037, 0, 0, 0\n2, 34119, 0, 0, 0\n";
-        assert_eq!(detect(&Head { name: "", bytes: text }), Confidence::Likely);
-        let Err(Fault::Broken(problem)) = rows_of(&FORMAT, text) else { panic!("no fault") };
+        assert_eq!(
+            detect(&Head {
+                name: "",
+                bytes: text
+            }),
+            Confidence::Likely
+        );
+        let Err(Fault::Broken(problem)) = rows_of(&FORMAT, text) else {
+            panic!("no fault")
+        };
         assert!(problem.expected.contains("log_avg_msec"), "{problem:?}");
     }
 
     #[test]
     fn an_error_names_line_and_column() {
-        for (text, column) in [(&b"7, 5, 3, 4096\n"[..], 7), (b"-7, 5, 0, 4096\n", 1), (b"7,5,0,4096\n", 3)] {
-            let Err(Fault::Row(problem)) = rows_of(&FORMAT, text) else { panic!("no fault") };
+        for (text, column) in [
+            (&b"7, 5, 3, 4096\n"[..], 7),
+            (b"-7, 5, 0, 4096\n", 1),
+            (b"7,5,0,4096\n", 3),
+        ] {
+            let Err(Fault::Row(problem)) = rows_of(&FORMAT, text) else {
+                panic!("no fault")
+            };
             assert_eq!(problem.place, Place::Line { line: 1, column });
         }
     }

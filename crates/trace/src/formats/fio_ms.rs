@@ -22,7 +22,9 @@ const MILLISECOND_NS: u64 = 1_000_000;
 
 fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
     version_3(input)?;
-    Ok(Box::new(Lines(IoLog::new(Clock::Times { unit_ns: MILLISECOND_NS }))))
+    Ok(Box::new(Lines(IoLog::new(Clock::Times {
+        unit_ns: MILLISECOND_NS,
+    }))))
 }
 
 #[cfg(test)]
@@ -40,18 +42,41 @@ mod tests {
     #[test]
     fn times_are_milliseconds() {
         let rows = rows_of(&FORMAT, &TEXT[..60]).unwrap();
-        assert_eq!(rows, [Row { place: 3, ..Row::new(15_000_000, Operation::Write, 0, 8) }]);
+        assert_eq!(
+            rows,
+            [Row {
+                place: 3,
+                ..Row::new(15_000_000, Operation::Write, 0, 8)
+            }]
+        );
     }
 
     #[test]
     fn it_has_to_be_said_by_name() {
-        assert_eq!((FORMAT.detect)(&Head { name: "fio-ms", bytes: TEXT }), Confidence::No);
+        assert_eq!(
+            (FORMAT.detect)(&Head {
+                name: "fio-ms",
+                bytes: TEXT
+            }),
+            Confidence::No
+        );
     }
 
     #[test]
     fn damage_is_named_and_version_2_is_refused() {
-        let Err(Fault::Row(problem)) = rows_of(&FORMAT, TEXT) else { panic!("no fault") };
-        assert_eq!(problem.place, Place::Line { line: 4, column: 13 });
-        assert!(matches!(rows_of(&FORMAT, b"fio version 2 iolog\na read 0 512\n"), Err(Fault::Broken(_))));
+        let Err(Fault::Row(problem)) = rows_of(&FORMAT, TEXT) else {
+            panic!("no fault")
+        };
+        assert_eq!(
+            problem.place,
+            Place::Line {
+                line: 4,
+                column: 13
+            }
+        );
+        assert!(matches!(
+            rows_of(&FORMAT, b"fio version 2 iolog\na read 0 512\n"),
+            Err(Fault::Broken(_))
+        ));
     }
 }

@@ -43,7 +43,11 @@ impl LineParser for Fiu {
         let operation = letter(&mut fields)?;
         fields.separator_of_spaces()?;
         let device = device(&mut fields)?;
-        Ok(Some(Row { device, process, ..Row::new(arrival, operation, start, sectors) }))
+        Ok(Some(Row {
+            device,
+            process,
+            ..Row::new(arrival, operation, start, sectors)
+        }))
     }
 }
 
@@ -66,10 +70,17 @@ mod tests {
 
     #[test]
     fn addresses_are_sectors_of_the_device_that_major_and_minor_tell() {
-        let line = b"89966445500000 4892 syslogd 904265560 8 W 6 1 531e779bde80b5d6ac4bc1b9a0a7d1ca";
+        let line =
+            b"89966445500000 4892 syslogd 904265560 8 W 6 1 531e779bde80b5d6ac4bc1b9a0a7d1ca";
         let row = Fiu.row(line).unwrap().unwrap();
-        assert_eq!((row.arrival, row.process, row.operation), (89_966_445_500_000, 4892, Operation::Write));
-        assert_eq!((row.start, row.sectors, row.device), (904_265_560, 8, 6 << 20 | 1));
+        assert_eq!(
+            (row.arrival, row.process, row.operation),
+            (89_966_445_500_000, 4892, Operation::Write)
+        );
+        assert_eq!(
+            (row.start, row.sectors, row.device),
+            (904_265_560, 8, 6 << 20 | 1)
+        );
         assert!(Fiu.row(b"0 1 nfsd 16 8 R 8 0").is_ok());
     }
 

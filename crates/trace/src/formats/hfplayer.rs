@@ -33,14 +33,21 @@ enum Column {
 }
 
 /// The columns without which there is no request.
-const NEEDED: [Column; 4] = [Column::Arrival, Column::Command, Column::Start, Column::Sectors];
+const NEEDED: [Column; 4] = [
+    Column::Arrival,
+    Column::Command,
+    Column::Start,
+    Column::Sectors,
+];
 
 /// The columns that a header names, if they are enough and none of them twice.
 fn columns_of(header: &[u8]) -> Option<Vec<Column>> {
     let names = header.trim_ascii();
     let names = names.strip_prefix(b"#").unwrap_or(names);
-    let columns: Vec<Column> =
-        names.split(|&byte| byte == b',').map(|name| column_of(name.trim_ascii())).collect();
+    let columns: Vec<Column> = names
+        .split(|&byte| byte == b',')
+        .map(|name| column_of(name.trim_ascii()))
+        .collect();
     let count = |column| columns.iter().filter(|&&other| other == column).count();
     let once = NEEDED.iter().all(|&column| count(column) == 1);
     (once && count(Column::Latency) <= 1 && count(Column::Device) <= 1).then_some(columns)
@@ -60,7 +67,11 @@ fn column_of(name: &[u8]) -> Column {
 
 fn detect(head: &Head<'_>) -> Confidence {
     let header = head.lines().next().and_then(columns_of);
-    if header.is_some() { Confidence::Certain } else { Confidence::No }
+    if header.is_some() {
+        Confidence::Certain
+    } else {
+        Confidence::No
+    }
 }
 
 fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
@@ -68,14 +79,19 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let Some(columns) = columns_of(line) else { return Err(no_header(line)) };
+        let Some(columns) = columns_of(line) else {
+            return Err(no_header(line));
+        };
         return Ok(Box::new(Lines(HfPlayer { columns })));
     }
     Err(no_header(b""))
 }
 
 fn no_header(line: &[u8]) -> Fault {
-    bad_header(line, "names of columns, among them ELAPSED_USECS.D, CMD.S, LBA.I and NBLKS.I, each once")
+    bad_header(
+        line,
+        "names of columns, among them ELAPSED_USECS.D, CMD.S, LBA.I and NBLKS.I, each once",
+    )
 }
 
 struct HfPlayer {
@@ -132,7 +148,13 @@ mod tests {
     fn columns_are_found_by_their_names() {
         let text = b"#NBLKS.I,SEQID.I,LBA.I,CMD.S,ELAPSED_USECS.D,LATENCY_USECS.D,LUN_SSID.I\r\n\
             8,1,4096,WR_IN,81442951.096,56.910,3\r\n16,2,8192,RD_XFER,81442952,1,3\r\n";
-        assert_eq!(detect(&Head { name: "", bytes: text }), Confidence::Certain);
+        assert_eq!(
+            detect(&Head {
+                name: "",
+                bytes: text
+            }),
+            Confidence::Certain
+        );
         let rows = rows_of(&FORMAT, text).unwrap();
         let expected = [
             Row {
@@ -153,27 +175,52 @@ mod tests {
 
     #[test]
     fn an_error_names_line_and_column() {
-        for (line, column) in
-            [("1.5,QQ,0,8", 5), ("-1.5,RD,0,8", 1), ("1.5,RD,0", 9), ("1.5,RD,0,8,9", 11), ("1.5,RD,,8", 8)]
-        {
+        for (line, column) in [
+            ("1.5,QQ,0,8", 5),
+            ("-1.5,RD,0,8", 1),
+            ("1.5,RD,0", 9),
+            ("1.5,RD,0,8,9", 11),
+            ("1.5,RD,,8", 8),
+        ] {
             let text = format!("ELAPSED_USECS.D,CMD.S,LBA.I,NBLKS.I\n{line}\n");
-            let Err(Fault::Row(problem)) = rows_of(&FORMAT, text.as_bytes()) else { panic!("no fault") };
+            let Err(Fault::Row(problem)) = rows_of(&FORMAT, text.as_bytes()) else {
+                panic!("no fault")
+            };
             assert_eq!(problem.place, Place::Line { line: 2, column }, "{line}");
         }
     }
 
     #[test]
     fn a_header_without_the_needed_columns_is_refused() {
-        for header in ["", "\n", "CMD.S,LBA.I,NBLKS.I\n", "ELAPSED_USECS.D,CMD.S,LBA.I,LBA.I,NBLKS.I\n"] {
-            assert!(matches!(rows_of(&FORMAT, header.as_bytes()), Err(Fault::Broken(_))), "{header}");
-            assert_eq!(detect(&Head { name: "", bytes: header.as_bytes() }), Confidence::No);
+        for header in [
+            "",
+            "\n",
+            "CMD.S,LBA.I,NBLKS.I\n",
+            "ELAPSED_USECS.D,CMD.S,LBA.I,LBA.I,NBLKS.I\n",
+        ] {
+            assert!(
+                matches!(rows_of(&FORMAT, header.as_bytes()), Err(Fault::Broken(_))),
+                "{header}"
+            );
+            assert_eq!(
+                detect(&Head {
+                    name: "",
+                    bytes: header.as_bytes()
+                }),
+                Confidence::No
+            );
         }
     }
 
     #[test]
     fn the_shared_trace_has_its_documented_requests() {
-        let Some(rows) = rows_of_shared(&FORMAT, "hfplayer/small-tpch.csv.gz") else { return };
+        let Some(rows) = rows_of_shared(&FORMAT, "hfplayer/small-tpch.csv.gz") else {
+            return;
+        };
         assert_eq!(rows.len(), 780);
-        assert!(rows.iter().all(|row| row.operation == Operation::Write && row.completed.is_some()));
+        assert!(
+            rows.iter()
+                .all(|row| row.operation == Operation::Write && row.completed.is_some())
+        );
     }
 }

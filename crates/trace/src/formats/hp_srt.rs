@@ -42,18 +42,30 @@ const SECOND_NS: u64 = 1_000_000_000;
 const MICROSECOND_NS: u64 = 1000;
 
 fn detect(head: &Head<'_>) -> Confidence {
-    if head.bytes.starts_with(MAGIC) { Confidence::Certain } else { Confidence::No }
+    if head.bytes.starts_with(MAGIC) {
+        Confidence::Certain
+    } else {
+        Confidence::No
+    }
 }
 
 fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
     let bytes = input.peek(HEADER_BYTES_MAX)?;
     if !bytes.starts_with(MAGIC) {
         let found = excerpt(bytes);
-        return Err(Fault::broken(Place::Byte(0), found, "a header that begins with `$$TR_IOREC`"));
+        return Err(Fault::broken(
+            Place::Byte(0),
+            found,
+            "a header that begins with `$$TR_IOREC`",
+        ));
     }
     let Some(length) = memchr::memchr(HEADER_END, bytes) else {
         let found = format!("no byte 0x0c among the first {} bytes", bytes.len());
-        return Err(Fault::broken(Place::Byte(bytes.len() as u64), found, "a header that ends with it"));
+        return Err(Fault::broken(
+            Place::Byte(bytes.len() as u64),
+            found,
+            "a header that ends with it",
+        ));
     };
     let sector_bytes = sector_sizes(&bytes[..length]);
     if sector_bytes.is_empty() {
@@ -75,7 +87,9 @@ fn sector_sizes(header: &[u8]) -> BTreeMap<u32, u64> {
     let (mut depth, mut disk) = (0i32, None);
     for line in header.split(|&byte| byte == b'\n') {
         let line = unquoted(line);
-        let mut words = line.split(|byte| !byte.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        let mut words = line
+            .split(|byte| !byte.is_ascii_alphanumeric())
+            .filter(|word| !word.is_empty());
         let first = words.next().unwrap_or_default();
         let opens = line.iter().filter(|&&byte| byte == b'{').count();
         let closes = line.iter().filter(|&&byte| byte == b'}').count();
@@ -83,7 +97,8 @@ fn sector_sizes(header: &[u8]) -> BTreeMap<u32, u64> {
             disk = number(first);
         }
         if first == b"sectorsize"
-            && let (Some(disk), Some(size)) = (disk, words.next().and_then(number).filter(|&size| size > 0))
+            && let (Some(disk), Some(size)) =
+                (disk, words.next().and_then(number).filter(|&size| size > 0))
         {
             sizes.insert(disk, u64::from(size));
         }
@@ -108,7 +123,12 @@ struct HpSrt {
 }
 
 impl Parser for HpSrt {
-    fn read(&mut self, input: &mut Input<'_>, rows: &mut Vec<Row>, limit: usize) -> Result<bool, Fault> {
+    fn read(
+        &mut self,
+        input: &mut Input<'_>,
+        rows: &mut Vec<Row>,
+        limit: usize,
+    ) -> Result<bool, Fault> {
         for _ in 0..limit {
             let place = input.offset();
             let begin = input.peek(BEGIN_BYTES)?;
@@ -117,7 +137,9 @@ impl Parser for HpSrt {
                 BEGIN_BYTES => record_bytes(begin, place)?,
                 _ => BEGIN_BYTES,
             };
-            let Some(record) = input.bytes(length, "record")? else { return Ok(false) };
+            let Some(record) = input.bytes(length, "record")? else {
+                return Ok(false);
+            };
             if word(record, 1) & 0xffff == REQUEST {
                 rows.push(self.row(record, place)?);
             }
@@ -130,12 +152,20 @@ impl Parser for HpSrt {
 /// nobody knows where the next record begins.
 fn record_bytes(begin: &[u8], place: u64) -> Result<usize, Fault> {
     let length = word(begin, 0) as usize;
-    let least = if word(begin, 1) & 0xffff == REQUEST { REQUEST_BYTES } else { BEGIN_BYTES };
+    let least = if word(begin, 1) & 0xffff == REQUEST {
+        REQUEST_BYTES
+    } else {
+        BEGIN_BYTES
+    };
     if (least..=RECORD_BYTES_MAX).contains(&length) {
         return Ok(length);
     }
     let expected = format!("a size from {least} to {RECORD_BYTES_MAX} bytes");
-    Err(Fault::broken(Place::Byte(place), format!("a record of {length} bytes"), expected))
+    Err(Fault::broken(
+        Place::Byte(place),
+        format!("a record of {length} bytes"),
+        expected,
+    ))
 }
 
 fn word(record: &[u8], index: usize) -> u32 {
@@ -146,19 +176,32 @@ fn word(record: &[u8], index: usize) -> u32 {
 impl HpSrt {
     /// The request of a whole record.
     fn row(&self, record: &[u8], place: u64) -> Result<Row, Fault> {
-        let damaged = |found: String, expected: &str| Fault::row(Place::Byte(place), found, expected);
+        let damaged =
+            |found: String, expected: &str| Fault::row(Place::Byte(place), found, expected);
         let time = |index| u64::from(word(record, index)) * MICROSECOND_NS;
         let arrival = u64::from(word(record, 2)) * SECOND_NS + time(3);
         let device = word(record, 8) >> 8 & 0xff;
         let Some(sector_bytes) = self.sector_bytes.get(&device) else {
-            return Err(damaged(format!("a request to disk {device}"), "a disk that the header describes"));
+            return Err(damaged(
+                format!("a request to disk {device}"),
+                "a disk that the header describes",
+            ));
         };
         let block = u64::from(word(record, 7));
-        let extent =
-            block.checked_mul(*sector_bytes).and_then(|at| sectors_of_bytes(at, word(record, 6).into()));
-        let (start, sectors) =
-            extent.ok_or_else(|| damaged(format!("block {block}"), "a block that ends below 2^64 bytes"))?;
-        let operation = if word(record, 11) & 1 == 1 { Operation::Read } else { Operation::Write };
+        let extent = block
+            .checked_mul(*sector_bytes)
+            .and_then(|at| sectors_of_bytes(at, word(record, 6).into()));
+        let (start, sectors) = extent.ok_or_else(|| {
+            damaged(
+                format!("block {block}"),
+                "a block that ends below 2^64 bytes",
+            )
+        })?;
+        let operation = if word(record, 11) & 1 == 1 {
+            Operation::Read
+        } else {
+            Operation::Write
+        };
         Ok(Row {
             device,
             issued: Some(arrival + time(4)),
@@ -179,20 +222,58 @@ mod tests {
         1 -> {\n sectorsize = 512\n}\n};\n\x0c";
 
     fn record(kind: u32, device: u32, block: u32, flags: u32) -> Vec<u8> {
-        let words = [56, 4 << 16 | kind, 2, 30, 10, 400, 1024, block, device << 8 | 7, 4, 0, flags, 0, 1];
+        let words = [
+            56,
+            4 << 16 | kind,
+            2,
+            30,
+            10,
+            400,
+            1024,
+            block,
+            device << 8 | 7,
+            4,
+            0,
+            flags,
+            0,
+            1,
+        ];
         words.map(u32::to_be_bytes).concat()
     }
 
     #[test]
     fn blocks_are_counted_in_the_sector_size_of_their_disk() {
-        let bytes = [HEADER, &record(1, 0, 3, 1), &record(9, 0, 3, 1), &record(1, 1, 3, 0)].concat();
-        assert_eq!(detect(&Head { name: "", bytes: &bytes }), Confidence::Certain);
+        let bytes = [
+            HEADER,
+            &record(1, 0, 3, 1),
+            &record(9, 0, 3, 1),
+            &record(1, 1, 3, 0),
+        ]
+        .concat();
+        assert_eq!(
+            detect(&Head {
+                name: "",
+                bytes: &bytes
+            }),
+            Confidence::Certain
+        );
         let rows = rows_of(&FORMAT, &bytes).unwrap();
-        let times = |row: Row| Row { issued: Some(2_000_040_000), completed: Some(2_000_430_000), ..row };
+        let times = |row: Row| Row {
+            issued: Some(2_000_040_000),
+            completed: Some(2_000_430_000),
+            ..row
+        };
         let (arrival, begin) = (2_000_030_000, HEADER.len() as u64);
         let expected = [
-            Row { place: begin, ..times(Row::new(arrival, Operation::Read, 1, 3)) },
-            Row { place: begin + 112, device: 1, ..times(Row::new(arrival, Operation::Write, 3, 2)) },
+            Row {
+                place: begin,
+                ..times(Row::new(arrival, Operation::Read, 1, 3))
+            },
+            Row {
+                place: begin + 112,
+                device: 1,
+                ..times(Row::new(arrival, Operation::Write, 3, 2))
+            },
         ];
         assert_eq!(rows, expected);
     }
@@ -200,11 +281,15 @@ mod tests {
     #[test]
     fn a_damaged_record_is_named_by_its_byte() {
         let bytes = [HEADER, &record(1, 0, 3, 1), &record(1, 5, 3, 1)].concat();
-        let Err(Fault::Row(problem)) = rows_of(&FORMAT, &bytes) else { panic!("no fault") };
+        let Err(Fault::Row(problem)) = rows_of(&FORMAT, &bytes) else {
+            panic!("no fault")
+        };
         assert_eq!(problem.place, Place::Byte(HEADER.len() as u64 + 56));
         let mut bytes = [HEADER, &record(1, 0, 3, 1)].concat();
         bytes[HEADER.len() + 3] = 40;
-        let Err(Fault::Broken(problem)) = rows_of(&FORMAT, &bytes) else { panic!("no fault") };
+        let Err(Fault::Broken(problem)) = rows_of(&FORMAT, &bytes) else {
+            panic!("no fault")
+        };
         assert_eq!(problem.found, "a record of 40 bytes");
     }
 
@@ -212,20 +297,37 @@ mod tests {
     fn a_header_or_record_that_is_cut_off_is_a_fault() {
         let bytes = [HEADER, &record(1, 0, 3, 1)].concat();
         for end in [20, HEADER.len() - 1] {
-            assert!(matches!(rows_of(&FORMAT, &bytes[..end]), Err(Fault::Broken(_))), "{end}");
+            assert!(
+                matches!(rows_of(&FORMAT, &bytes[..end]), Err(Fault::Broken(_))),
+                "{end}"
+            );
         }
         for end in [HEADER.len() + 4, bytes.len() - 1] {
-            assert!(matches!(rows_of(&FORMAT, &bytes[..end]), Err(Fault::Row(_))), "{end}");
+            assert!(
+                matches!(rows_of(&FORMAT, &bytes[..end]), Err(Fault::Row(_))),
+                "{end}"
+            );
         }
-        assert!(matches!(rows_of(&FORMAT, b"$$TR_IOREC\n\x0c"), Err(Fault::Broken(_))));
-        assert!(matches!(rows_of(&FORMAT, b"no header"), Err(Fault::Broken(_))));
+        assert!(matches!(
+            rows_of(&FORMAT, b"$$TR_IOREC\n\x0c"),
+            Err(Fault::Broken(_))
+        ));
+        assert!(matches!(
+            rows_of(&FORMAT, b"no header"),
+            Err(Fault::Broken(_))
+        ));
     }
 
     #[test]
     fn the_shared_trace_has_its_documented_requests_within_the_disk() {
-        let Some(rows) = rows_of_shared(&FORMAT, "hpl/ajw.1week.srt.gz") else { return };
+        let Some(rows) = rows_of_shared(&FORMAT, "hpl/ajw.1week.srt.gz") else {
+            return;
+        };
         assert_eq!(rows.len(), 44_519);
         // 1449 cylinders of 8 tracks of 113 sectors of 256 bytes.
-        assert!(rows.iter().all(|row| row.start + row.sectors <= 1449 * 8 * 113 / 2));
+        assert!(
+            rows.iter()
+                .all(|row| row.start + row.sectors <= 1449 * 8 * 113 / 2)
+        );
     }
 }

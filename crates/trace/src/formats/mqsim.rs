@@ -35,6 +35,9 @@ impl LineParser for MqSim {
         };
         fields.skip(1);
         fields.end()?;
-        Ok(Some(Row { device, ..Row::new(arrival, operation, start, sectors) }))
+        Ok(Some(Row {
+            device,
+            ..Row::new(arrival, operation, start, sectors)
+        }))
     }
 }

@@ -47,14 +47,20 @@ impl LineParser for Msr {
         fields.end()?;
         let (start, sectors) = byte_range(&fields, offset, size)?;
         let completed = (response > 0).then(|| arrival.saturating_add(response));
-        Ok(Some(Row { device, completed, ..Row::new(arrival, operation, start, sectors) }))
+        Ok(Some(Row {
+            device,
+            completed,
+            ..Row::new(arrival, operation, start, sectors)
+        }))
     }
 }
 
 #[inline]
 fn ticks(fields: &mut Fields<'_>, expected: &str) -> Parsed<u64> {
     let value = fields.integer(expected)?;
-    value.checked_mul(TICK_NS).ok_or_else(|| fields.mismatch("a time before the year 2185"))
+    value
+        .checked_mul(TICK_NS)
+        .ok_or_else(|| fields.mismatch("a time before the year 2185"))
 }
 
 #[inline]
@@ -75,7 +81,10 @@ mod tests {
 
     #[test]
     fn bytes_become_sectors_and_ticks_nanoseconds() {
-        let row = Msr.row(b"128166372003061629,src1,1,Read,7014609920,24576,41286").unwrap().unwrap();
+        let row = Msr
+            .row(b"128166372003061629,src1,1,Read,7014609920,24576,41286")
+            .unwrap()
+            .unwrap();
         assert_eq!((row.start, row.sectors, row.device), (13_700_410, 48, 1));
         assert_eq!(row.arrival, 12_816_637_200_306_162_900);
         assert_eq!(row.completed, Some(12_816_637_200_306_162_900 + 4_128_600));
@@ -83,11 +92,20 @@ mod tests {
 
     #[test]
     fn an_error_names_the_column() {
-        let error = Msr.row(b"128166372003061629,src1,1,Erase,0,512,1").unwrap_err();
-        assert_eq!((error.column, error.expected.as_str()), (26, "`Read` or `Write`"));
-        let error = Msr.row(b"1,src1,1,Read,18446744073709551616,512,1").unwrap_err();
+        let error = Msr
+            .row(b"128166372003061629,src1,1,Erase,0,512,1")
+            .unwrap_err();
+        assert_eq!(
+            (error.column, error.expected.as_str()),
+            (26, "`Read` or `Write`")
+        );
+        let error = Msr
+            .row(b"1,src1,1,Read,18446744073709551616,512,1")
+            .unwrap_err();
         assert_eq!(error.column, 14);
-        let error = Msr.row(b"1,src1,1,Read,18446744073709551615,512,1").unwrap_err();
+        let error = Msr
+            .row(b"1,src1,1,Read,18446744073709551615,512,1")
+            .unwrap_err();
         assert!(error.expected.contains("2^64"), "{error:?}");
     }
 }

@@ -61,7 +61,11 @@ pub fn schema() -> Schema {
 }
 
 fn detect(head: &Head<'_>) -> Confidence {
-    if head.bytes.starts_with(PARQUET_MAGIC) { Confidence::Certain } else { Confidence::No }
+    if head.bytes.starts_with(PARQUET_MAGIC) {
+        Confidence::Certain
+    } else {
+        Confidence::No
+    }
 }
 
 struct Native {
@@ -74,7 +78,8 @@ struct Native {
 impl Native {
     fn open(input: &mut Input<'_>) -> Result<Native, Fault> {
         let table = open_table(input)?;
-        if let (Some(SCHEMA_NAME), Some(version)) = (table.metadata(SCHEMA_KEY), table.metadata(VERSION_KEY))
+        if let (Some(SCHEMA_NAME), Some(version)) =
+            (table.metadata(SCHEMA_KEY), table.metadata(VERSION_KEY))
             && version != VERSION
         {
             let found = format!("schema version `{version}` in the footer");
@@ -84,14 +89,21 @@ impl Native {
                 format!("version {VERSION}; use a newer fullstroke"),
             ));
         }
-        Ok(Native { table, ready: VecDeque::new(), rows_read: 0 })
+        Ok(Native {
+            table,
+            ready: VecDeque::new(),
+            rows_read: 0,
+        })
     }
 
     /// Reads further rows of the table; `false` at its end.
     fn refill(&mut self) -> Result<bool, Fault> {
-        let Some(batch) = self.table.next_batch(BATCH_ROWS).map_err(Fault::Table)? else { return Ok(false) };
+        let Some(batch) = self.table.next_batch(BATCH_ROWS).map_err(Fault::Table)? else {
+            return Ok(false);
+        };
         for index in 0..batch.rows() {
-            self.ready.push_back(row(batch, index, self.rows_read + index as u64));
+            self.ready
+                .push_back(row(batch, index, self.rows_read + index as u64));
         }
         self.rows_read += batch.rows() as u64;
         Ok(true)
@@ -99,7 +111,12 @@ impl Native {
 }
 
 impl Parser for Native {
-    fn read(&mut self, _: &mut Input<'_>, rows: &mut Vec<Row>, limit: usize) -> Result<bool, Fault> {
+    fn read(
+        &mut self,
+        _: &mut Input<'_>,
+        rows: &mut Vec<Row>,
+        limit: usize,
+    ) -> Result<bool, Fault> {
         for _ in 0..limit {
             if self.ready.is_empty() && !self.refill()? {
                 return Ok(false);
@@ -132,10 +149,14 @@ fn spooled(input: &mut Input<'_>) -> io::Result<File> {
 }
 
 fn row(batch: &Batch, index: usize, place: u64) -> Result<Row, Fault> {
-    let damaged = |found: String, expected: &str| Err(Fault::row(Place::Row(place), found, expected));
+    let damaged =
+        |found: String, expected: &str| Err(Fault::row(Place::Row(place), found, expected));
     let name = batch.text(column::OPERATION, index);
     let Some(operation) = Operation::named(name) else {
-        return damaged(format!("operation `{}`", name.escape_debug()), "read, write, flush or discard");
+        return damaged(
+            format!("operation `{}`", name.escape_debug()),
+            "read, write, flush or discard",
+        );
     };
     let arrival = batch.u64(column::ARRIVAL, index);
     let issued = batch.optional_u64(column::ISSUED, index);
@@ -143,7 +164,10 @@ fn row(batch: &Batch, index: usize, place: u64) -> Result<Row, Fault> {
     let issue = issued.unwrap_or(arrival);
     if issue < arrival || completed.is_some_and(|completed| completed < issue) {
         let found = format!("arrival {arrival} ns, issue {issued:?} and completion {completed:?}");
-        return damaged(found, "an issue not before the arrival and a completion not before either");
+        return damaged(
+            found,
+            "an issue not before the arrival and a completion not before either",
+        );
     }
     Ok(Row {
         device: batch.u32(column::DEVICE, index),
@@ -151,6 +175,11 @@ fn row(batch: &Batch, index: usize, place: u64) -> Result<Row, Fault> {
         issued,
         completed,
         place,
-        ..Row::new(arrival, operation, batch.u64(column::START, index), batch.u64(column::SECTORS, index))
+        ..Row::new(
+            arrival,
+            operation,
+            batch.u64(column::START, index),
+            batch.u64(column::SECTORS, index),
+        )
     })
 }

@@ -47,7 +47,10 @@ impl Access {
     /// In a whole record.
     fn of(record: &[u8]) -> Access {
         let number = |at: usize, count: usize| {
-            record[at..at + count].iter().rev().fold(0u64, |value, &byte| value << 8 | u64::from(byte))
+            record[at..at + count]
+                .iter()
+                .rev()
+                .fold(0u64, |value, &byte| value << 8 | u64::from(byte))
         };
         Access {
             seconds: number(0, 4) as u32,
@@ -72,7 +75,10 @@ fn detect(head: &Head<'_>) -> Confidence {
         last = access.seconds;
         count += 1;
     }
-    match (count, head.name.to_ascii_lowercase().contains("oraclegeneral")) {
+    match (
+        count,
+        head.name.to_ascii_lowercase().contains("oraclegeneral"),
+    ) {
         (0, _) => Confidence::No,
         (_, true) => Confidence::Likely,
         (_, false) => Confidence::Possible,
@@ -82,20 +88,29 @@ fn detect(head: &Head<'_>) -> Confidence {
 struct OracleGeneral;
 
 impl Parser for OracleGeneral {
-    fn read(&mut self, input: &mut Input<'_>, rows: &mut Vec<Row>, limit: usize) -> Result<bool, Fault> {
+    fn read(
+        &mut self,
+        input: &mut Input<'_>,
+        rows: &mut Vec<Row>,
+        limit: usize,
+    ) -> Result<bool, Fault> {
         for _ in 0..limit {
             let place = input.offset();
-            let Some(record) = input.bytes(RECORD_BYTES, "record")? else { return Ok(false) };
+            let Some(record) = input.bytes(RECORD_BYTES, "record")? else {
+                return Ok(false);
+            };
             let access = Access::of(record);
             if access.object >= OBJECTS {
                 let found = format!("object {}", access.object);
-                let expected =
-                    "a number below 2^55, which can be a sector (digests of names are no addresses)";
+                let expected = "a number below 2^55, which can be a sector (digests of names are no addresses)";
                 return Err(Fault::row(Place::Byte(place), found, expected));
             }
             let arrival = u64::from(access.seconds) * SECOND_NS;
             let sectors = u64::from(access.size).div_ceil(SECTOR_BYTES);
-            rows.push(Row { place, ..Row::new(arrival, Operation::Read, access.object, sectors) });
+            rows.push(Row {
+                place,
+                ..Row::new(arrival, Operation::Read, access.object, sectors)
+            });
         }
         Ok(true)
     }
@@ -120,7 +135,10 @@ mod tests {
         let rows = rows_of(&FORMAT, &bytes).unwrap();
         let expected = [
             Row::new(3_000_000_000, Operation::Read, 1000, 8),
-            Row { place: 24, ..Row::new(4_000_000_000, Operation::Read, 1000, 2) },
+            Row {
+                place: 24,
+                ..Row::new(4_000_000_000, Operation::Read, 1000, 2)
+            },
         ];
         assert_eq!(rows, expected);
     }
@@ -131,7 +149,13 @@ mod tests {
         let sure = |name, bytes: &[u8]| detect(&Head { name, bytes });
         assert_eq!(sure("w1.bin", &bytes), Confidence::Possible);
         assert_eq!(sure("w1.oracleGeneral.zst", &bytes), Confidence::Likely);
-        assert_eq!(sure("w1.bin", &[record(5, 1, 1, -1), record(4, 1, 1, -1)].concat()), Confidence::No);
+        assert_eq!(
+            sure(
+                "w1.bin",
+                &[record(5, 1, 1, -1), record(4, 1, 1, -1)].concat()
+            ),
+            Confidence::No
+        );
         assert_eq!(sure("w1.bin", &record(5, 1, 0, -1)), Confidence::No);
         assert_eq!(sure("w1.bin", b"short"), Confidence::No);
     }
@@ -139,9 +163,13 @@ mod tests {
     #[test]
     fn digests_and_records_that_are_cut_off_are_faults_at_their_byte() {
         let bytes = [record(3, 1000, 4096, 2), record(4, u64::MAX, 512, -2)].concat();
-        let Err(Fault::Row(problem)) = rows_of(&FORMAT, &bytes) else { panic!("no fault") };
+        let Err(Fault::Row(problem)) = rows_of(&FORMAT, &bytes) else {
+            panic!("no fault")
+        };
         assert_eq!(problem.place, Place::Byte(24));
-        let Err(Fault::Row(problem)) = rows_of(&FORMAT, &bytes[..23]) else { panic!("no fault") };
+        let Err(Fault::Row(problem)) = rows_of(&FORMAT, &bytes[..23]) else {
+            panic!("no fault")
+        };
         assert_eq!(problem.expected, "a whole record");
     }
 }

@@ -41,9 +41,14 @@ impl LineParser for Spc1 {
         if !fields.is_end() {
             fields.byte(b',')?;
         }
-        let offset = block.checked_mul(SECTOR_BYTES).ok_or_else(|| fields.mismatch("a block below 2^55"))?;
+        let offset = block
+            .checked_mul(SECTOR_BYTES)
+            .ok_or_else(|| fields.mismatch("a block below 2^55"))?;
         let (start, sectors) = byte_range(&fields, offset, size)?;
-        Ok(Some(Row { device, ..Row::new(arrival, operation, start, sectors) }))
+        Ok(Some(Row {
+            device,
+            ..Row::new(arrival, operation, start, sectors)
+        }))
     }
 }
 
@@ -65,8 +70,14 @@ mod tests {
 
     #[test]
     fn further_fields_are_tolerated() {
-        let row = Spc1.row(b"0,20941264,8192,W,0.551706,extra,1").unwrap().unwrap();
-        assert_eq!((row.arrival, row.start, row.sectors), (551_706_000, 20_941_264, 16));
+        let row = Spc1
+            .row(b"0,20941264,8192,W,0.551706,extra,1")
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (row.arrival, row.start, row.sectors),
+            (551_706_000, 20_941_264, 16)
+        );
         assert!(Spc1.row(b"0,20941264,8192,W,-0.5").is_err());
         assert!(Spc1.row(b"0,20941264,8192,X,0.5").is_err());
     }

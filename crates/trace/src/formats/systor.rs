@@ -49,7 +49,11 @@ impl LineParser for Systor {
         let (start, sectors) = byte_range(&fields, offset, size)?;
         fields.end()?;
         let completed = response.map(|response| arrival.saturating_add(response));
-        Ok(Some(Row { device, completed, ..Row::new(arrival, operation, start, sectors) }))
+        Ok(Some(Row {
+            device,
+            completed,
+            ..Row::new(arrival, operation, start, sectors)
+        }))
     }
 }
 
@@ -60,13 +64,25 @@ mod tests {
 
     #[test]
     fn the_response_time_may_be_empty() {
-        let row = Systor.row(b"1455592181.027841000,0.000512,R,3,44060672,4096").unwrap().unwrap();
+        let row = Systor
+            .row(b"1455592181.027841000,0.000512,R,3,44060672,4096")
+            .unwrap()
+            .unwrap();
         assert_eq!((row.device, row.operation), (3, Operation::Read));
-        assert_eq!((row.start, row.sectors, row.arrival), (86_056, 8, 1_455_592_181_027_841_000));
+        assert_eq!(
+            (row.start, row.sectors, row.arrival),
+            (86_056, 8, 1_455_592_181_027_841_000)
+        );
         assert_eq!(row.completed, Some(1_455_592_181_028_353_000));
-        let row = Systor.row(b"1455592181.027841000,,W,3,44060672,4096").unwrap().unwrap();
+        let row = Systor
+            .row(b"1455592181.027841000,,W,3,44060672,4096")
+            .unwrap()
+            .unwrap();
         assert_eq!((row.operation, row.completed), (Operation::Write, None));
-        assert_eq!(Systor.row(b"Timestamp,Response,IOType,LUN,Offset,Size"), Ok(None));
+        assert_eq!(
+            Systor.row(b"Timestamp,Response,IOType,LUN,Offset,Size"),
+            Ok(None)
+        );
     }
 
     #[test]

@@ -47,7 +47,10 @@ impl LineParser for Tencent {
         fields.separator(b',')?;
         let device = fields.small("a volume number")?;
         fields.end()?;
-        Ok(Some(Row { device, ..Row::new(arrival, operation, start, sectors) }))
+        Ok(Some(Row {
+            device,
+            ..Row::new(arrival, operation, start, sectors)
+        }))
     }
 }
 
@@ -57,10 +60,19 @@ mod tests {
 
     #[test]
     fn times_are_seconds_and_addresses_sectors() {
-        let row = Tencent.row(b"1538323200,12910952,128,0,1063").unwrap().unwrap();
+        let row = Tencent
+            .row(b"1538323200,12910952,128,0,1063")
+            .unwrap()
+            .unwrap();
         assert_eq!((row.device, row.operation), (1063, Operation::Read));
-        assert_eq!((row.start, row.sectors, row.arrival), (12_910_952, 128, 1_538_323_200_000_000_000));
-        assert_eq!(Tencent.row(b"Timestamp,Offset,Size,IOType,VolumeID"), Ok(None));
+        assert_eq!(
+            (row.start, row.sectors, row.arrival),
+            (12_910_952, 128, 1_538_323_200_000_000_000)
+        );
+        assert_eq!(
+            Tencent.row(b"Timestamp,Offset,Size,IOType,VolumeID"),
+            Ok(None)
+        );
     }
 
     #[test]

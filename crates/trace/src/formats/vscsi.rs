@@ -63,7 +63,9 @@ impl Version {
     /// Of the file that begins with `bytes`.
     fn of(bytes: &[u8]) -> Option<Version> {
         [Version::One, Version::Two].into_iter().find(|version| {
-            let first = bytes.get(..version.record_bytes()).map(|record| version.fields(record));
+            let first = bytes
+                .get(..version.record_bytes())
+                .map(|record| version.fields(record));
             first.is_some_and(|fields| version.fits(&fields))
         })
     }
@@ -126,8 +128,13 @@ fn operation_of(command: u16) -> Option<Operation> {
 }
 
 fn detect(head: &Head<'_>) -> Confidence {
-    let Some(version) = Version::of(head.bytes) else { return Confidence::No };
-    let records = head.bytes.chunks_exact(version.record_bytes()).take(RECORDS_DETECTED);
+    let Some(version) = Version::of(head.bytes) else {
+        return Confidence::No;
+    };
+    let records = head
+        .bytes
+        .chunks_exact(version.record_bytes())
+        .take(RECORDS_DETECTED);
     let mut moving = false;
     for fields in records.map(|record| version.fields(record)) {
         if !version.fits(&fields) {
@@ -135,7 +142,11 @@ fn detect(head: &Head<'_>) -> Confidence {
         }
         moving |= operation_of(fields.command).is_some();
     }
-    if moving { Confidence::Certain } else { Confidence::No }
+    if moving {
+        Confidence::Certain
+    } else {
+        Confidence::No
+    }
 }
 
 fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
@@ -153,10 +164,17 @@ struct Vscsi {
 }
 
 impl Parser for Vscsi {
-    fn read(&mut self, input: &mut Input<'_>, rows: &mut Vec<Row>, limit: usize) -> Result<bool, Fault> {
+    fn read(
+        &mut self,
+        input: &mut Input<'_>,
+        rows: &mut Vec<Row>,
+        limit: usize,
+    ) -> Result<bool, Fault> {
         for _ in 0..limit {
             let place = input.offset();
-            let Some(record) = input.bytes(self.version.record_bytes(), "record")? else { return Ok(false) };
+            let Some(record) = input.bytes(self.version.record_bytes(), "record")? else {
+                return Ok(false);
+            };
             let fields = self.version.fields(record);
             rows.extend(self.row(&fields, place)?);
         }
@@ -167,24 +185,42 @@ impl Parser for Vscsi {
 impl Vscsi {
     /// The request of the record at `place`; `None` if it is none.
     fn row(&self, fields: &Fields, place: u64) -> Result<Option<Row>, Fault> {
-        let damaged = |found: String, expected: &str| Err(Fault::row(Place::Byte(place), found, expected));
+        let damaged =
+            |found: String, expected: &str| Err(Fault::row(Place::Byte(place), found, expected));
         if !self.version.fits(fields) {
-            let found = format!("command {:#x} and version {:#x}", fields.command, fields.version);
-            let expected =
-                format!("a SCSI command below 0x100 and version {:#x}", self.version.number() << 8);
+            let found = format!(
+                "command {:#x} and version {:#x}",
+                fields.command, fields.version
+            );
+            let expected = format!(
+                "a SCSI command below 0x100 and version {:#x}",
+                self.version.number() << 8
+            );
             return damaged(found, &expected);
         }
-        let Some(operation) = operation_of(fields.command) else { return Ok(None) };
+        let Some(operation) = operation_of(fields.command) else {
+            return Ok(None);
+        };
         let Some(arrival) = fields.time_us.checked_mul(MICROSECOND_NS) else {
-            return damaged(format!("a time of {} us", fields.time_us), "a time within 584 years");
+            return damaged(
+                format!("a time of {} us", fields.time_us),
+                "a time within 584 years",
+            );
         };
         let (start, sectors) = match operation {
             Operation::Flush => (0, 0),
-            _ => (fields.start, u64::from(fields.length).div_ceil(SECTOR_BYTES)),
+            _ => (
+                fields.start,
+                u64::from(fields.length).div_ceil(SECTOR_BYTES),
+            ),
         };
         let response = fields.response_us.saturating_mul(MICROSECOND_NS);
         let completed = (response > 0).then(|| arrival.saturating_add(response));
-        Ok(Some(Row { completed, place, ..Row::new(arrival, operation, start, sectors) }))
+        Ok(Some(Row {
+            completed,
+            place,
+            ..Row::new(arrival, operation, start, sectors)
+        }))
     }
 }
 
@@ -209,13 +245,34 @@ mod tests {
 
     #[test]
     fn records_of_version_1_are_32_bytes() {
-        let bytes = [first(0x28, 64, 5), first(0x00, 0, 6), first(0x35, 9, 7), first(0x8a, 72, 8)].concat();
-        assert_eq!(detect(&Head { name: "", bytes: &bytes }), Confidence::Certain);
+        let bytes = [
+            first(0x28, 64, 5),
+            first(0x00, 0, 6),
+            first(0x35, 9, 7),
+            first(0x8a, 72, 8),
+        ]
+        .concat();
+        assert_eq!(
+            detect(&Head {
+                name: "",
+                bytes: &bytes
+            }),
+            Confidence::Certain
+        );
         let rows = rows_of(&FORMAT, &bytes).unwrap();
         let expected = [
-            Row { place: 0, ..Row::new(5000, Operation::Read, 64, 8) },
-            Row { place: 64, ..Row::new(7000, Operation::Flush, 0, 0) },
-            Row { place: 96, ..Row::new(8000, Operation::Write, 72, 8) },
+            Row {
+                place: 0,
+                ..Row::new(5000, Operation::Read, 64, 8)
+            },
+            Row {
+                place: 64,
+                ..Row::new(7000, Operation::Flush, 0, 0)
+            },
+            Row {
+                place: 96,
+                ..Row::new(8000, Operation::Write, 72, 8)
+            },
         ];
         assert_eq!(rows, expected);
     }
@@ -223,19 +280,33 @@ mod tests {
     #[test]
     fn records_of_version_2_are_40_bytes_and_know_the_response() {
         let bytes = [second(0x2a, 64, 5, 0), second(0x08, 1, 6, 250)].concat();
-        assert_eq!(detect(&Head { name: "", bytes: &bytes }), Confidence::Certain);
+        assert_eq!(
+            detect(&Head {
+                name: "",
+                bytes: &bytes
+            }),
+            Confidence::Certain
+        );
         let rows = rows_of(&FORMAT, &bytes).unwrap();
         let expected = [
             Row::new(5000, Operation::Write, 64, 2),
-            Row { place: 40, completed: Some(256_000), ..Row::new(6000, Operation::Read, 1, 2) },
+            Row {
+                place: 40,
+                completed: Some(256_000),
+                ..Row::new(6000, Operation::Read, 1, 2)
+            },
         ];
         assert_eq!(rows, expected);
     }
 
     #[test]
     fn a_damaged_record_is_named_by_its_byte() {
-        for (damaged, expected) in [(first(0x128, 0, 6), "0x100"), (first(0x28, 0, u64::MAX), "584 years")] {
-            let Err(Fault::Row(problem)) = rows_of(&FORMAT, &[first(0x28, 0, 5), damaged].concat()) else {
+        for (damaged, expected) in [
+            (first(0x128, 0, 6), "0x100"),
+            (first(0x28, 0, u64::MAX), "584 years"),
+        ] {
+            let Err(Fault::Row(problem)) = rows_of(&FORMAT, &[first(0x28, 0, 5), damaged].concat())
+            else {
                 panic!("no fault")
             };
             assert_eq!(problem.place, Place::Byte(32));
@@ -247,15 +318,29 @@ mod tests {
     fn a_record_that_is_cut_off_is_a_fault() {
         let bytes = [first(0x28, 0, 5), first(0x28, 0, 6)].concat();
         assert!(matches!(rows_of(&FORMAT, &bytes[..50]), Err(Fault::Row(_))));
-        assert!(matches!(rows_of(&FORMAT, &bytes[..20]), Err(Fault::Broken(_))));
-        assert_eq!(detect(&Head { name: "", bytes: &[0; 4096] }), Confidence::No);
+        assert!(matches!(
+            rows_of(&FORMAT, &bytes[..20]),
+            Err(Fault::Broken(_))
+        ));
+        assert_eq!(
+            detect(&Head {
+                name: "",
+                bytes: &[0; 4096]
+            }),
+            Confidence::No
+        );
     }
 
     #[test]
     fn the_shared_trace_has_its_documented_requests() {
-        let Some(rows) = rows_of_shared(&FORMAT, "vscsi/cloudPhysicsIO.vscsi.gz") else { return };
+        let Some(rows) = rows_of_shared(&FORMAT, "vscsi/cloudPhysicsIO.vscsi.gz") else {
+            return;
+        };
         assert_eq!(rows.len(), 113_872);
-        let reads = rows.iter().filter(|row| row.operation == Operation::Read).count();
+        let reads = rows
+            .iter()
+            .filter(|row| row.operation == Operation::Read)
+            .count();
         assert_eq!(reads, 46_974);
     }
 }

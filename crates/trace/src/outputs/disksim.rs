@@ -27,7 +27,10 @@ impl RecordWriter for DiskSim {
         let arrival = record.arrival.as_nanos();
         let (whole, fraction) = (arrival / NANOS_PER_MILLI, arrival % NANOS_PER_MILLI);
         let (start, sectors) = (record.extent.start.0, record.extent.sectors.0);
-        self.0.line(format_args!("{whole}.{fraction:06} {} {start} {sectors} {flags}", record.device))?;
+        self.0.line(format_args!(
+            "{whole}.{fraction:06} {} {start} {sectors} {flags}",
+            record.device
+        ))?;
         Ok(true)
     }
 

@@ -30,7 +30,11 @@ impl Fio {
     fn create(path: &Path) -> Result<Fio, TraceError> {
         let mut file = TextFile::create(path)?;
         file.line(format_args!("fio version 3 iolog"))?;
-        Ok(Fio { file, devices: BTreeSet::new(), now: 0 })
+        Ok(Fio {
+            file,
+            devices: BTreeSet::new(),
+            now: 0,
+        })
     }
 }
 
@@ -51,13 +55,16 @@ impl RecordWriter for Fio {
         }
         let offset = u128::from(record.extent.start.0) * u128::from(SECTOR_BYTES);
         let length = u128::from(record.extent.sectors.0) * u128::from(SECTOR_BYTES);
-        self.file.line(format_args!("{now} device{device} {action} {offset} {length}"))?;
+        self.file.line(format_args!(
+            "{now} device{device} {action} {offset} {length}"
+        ))?;
         Ok(true)
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), TraceError> {
         for device in &self.devices {
-            self.file.line(format_args!("{} device{device} close", self.now))?;
+            self.file
+                .line(format_args!("{} device{device} close", self.now))?;
         }
         self.file.finish()
     }

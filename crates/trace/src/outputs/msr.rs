@@ -30,11 +30,15 @@ impl RecordWriter for Msr {
         };
         let timestamp = BEGINNING_TICKS + record.arrival.as_nanos() / TICK_NS;
         // 0 would mean that the response is not known.
-        let response = record.response().map_or(0, |response| (response.as_nanos() / TICK_NS).max(1));
+        let response = record
+            .response()
+            .map_or(0, |response| (response.as_nanos() / TICK_NS).max(1));
         let offset = u128::from(record.extent.start.0) * u128::from(SECTOR_BYTES);
         let size = u128::from(record.extent.sectors.0) * u128::from(SECTOR_BYTES);
         let device = record.device;
-        self.0.line(format_args!("{timestamp},trace,{device},{operation},{offset},{size},{response}"))?;
+        self.0.line(format_args!(
+            "{timestamp},trace,{device},{operation},{offset},{size},{response}"
+        ))?;
         Ok(true)
     }
 

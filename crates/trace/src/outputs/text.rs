@@ -36,7 +36,11 @@ impl TextFile {
     pub(super) fn create(path: &Path) -> Result<TextFile, TraceError> {
         let file = AtomicFile::create(path)?;
         let packer = Packer::new(path, file).map_err(|source| failed(path, source))?;
-        Ok(TextFile { path: path.to_owned(), packer, line: Vec::with_capacity(128) })
+        Ok(TextFile {
+            path: path.to_owned(),
+            packer,
+            line: Vec::with_capacity(128),
+        })
     }
 
     /// Writes one line; its end is added.
@@ -53,7 +57,10 @@ impl TextFile {
 
     /// Puts the file in its place.
     pub(super) fn finish(self) -> Result<(), TraceError> {
-        let file = self.packer.into_file().map_err(|source| failed(&self.path, source))?;
+        let file = self
+            .packer
+            .into_file()
+            .map_err(|source| failed(&self.path, source))?;
         Ok(file.commit()?)
     }
 }
@@ -61,12 +68,18 @@ impl TextFile {
 impl Packer {
     fn new(path: &Path, file: AtomicFile) -> io::Result<Packer> {
         let name = path.to_string_lossy().to_ascii_lowercase();
-        Ok(match PACKINGS.iter().find(|ending| name.ends_with(**ending)) {
-            Some(&".gz") => Packer::Gzip(Box::new(GzEncoder::new(file, Compression::default()))),
-            Some(&".zst") => Packer::Zstd(Box::new(zstd::stream::write::Encoder::new(file, ZSTD_LEVEL)?)),
-            Some(&".xz") => Packer::Xz(Box::new(XzEncoder::new(file, XZ_LEVEL))),
-            _ => Packer::Plain(file),
-        })
+        Ok(
+            match PACKINGS.iter().find(|ending| name.ends_with(**ending)) {
+                Some(&".gz") => {
+                    Packer::Gzip(Box::new(GzEncoder::new(file, Compression::default())))
+                }
+                Some(&".zst") => Packer::Zstd(Box::new(zstd::stream::write::Encoder::new(
+                    file, ZSTD_LEVEL,
+                )?)),
+                Some(&".xz") => Packer::Xz(Box::new(XzEncoder::new(file, XZ_LEVEL))),
+                _ => Packer::Plain(file),
+            },
+        )
     }
 
     fn writer(&mut self) -> &mut dyn Write {
@@ -89,5 +102,8 @@ impl Packer {
 }
 
 fn failed(path: &Path, source: io::Error) -> TraceError {
-    TraceError::Write { file: path.display().to_string(), source }
+    TraceError::Write {
+        file: path.display().to_string(),
+        source,
+    }
 }

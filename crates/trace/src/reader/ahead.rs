@@ -38,7 +38,10 @@ pub(super) struct Rows {
 
 impl Rows {
     pub(super) fn new(input: Input<'static>, parser: Box<dyn Parser>) -> Rows {
-        Rows { here: Some(Box::new((input, parser))), ahead: None }
+        Rows {
+            here: Some(Box::new((input, parser))),
+            ahead: None,
+        }
     }
 
     /// Replaces `rows` by the next ones; `false` at the end.
@@ -68,13 +71,24 @@ impl Rows {
             let (send, batches) = sync_channel(BATCHES_MAX);
             let (spent, emptied) = channel();
             let thread = thread::spawn(move || parse(*both, &send, &emptied));
-            self.ahead = Some(Ahead { batches, spent, thread });
+            self.ahead = Some(Ahead {
+                batches,
+                spent,
+                thread,
+            });
         }
     }
 
     /// Brings the parser back. What it read ahead is lost.
     pub(super) fn stop(&mut self) {
-        let Some(Ahead { batches, spent, thread }) = self.ahead.take() else { return };
+        let Some(Ahead {
+            batches,
+            spent,
+            thread,
+        }) = self.ahead.take()
+        else {
+            return;
+        };
         drop((batches, spent));
         match thread.join() {
             Ok(both) => self.here = Some(Box::new(both)),
@@ -92,7 +106,9 @@ impl Rows {
 fn parse(both: Both, batches: &SyncSender<Batch>, emptied: &Receiver<Vec<Row>>) -> Both {
     let (mut input, mut parser) = both;
     loop {
-        let mut rows = emptied.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH_ROWS));
+        let mut rows = emptied
+            .try_recv()
+            .unwrap_or_else(|_| Vec::with_capacity(BATCH_ROWS));
         rows.clear();
         let outcome = parser.read(&mut input, &mut rows, BATCH_ROWS);
         let last = match &outcome {

@@ -7,8 +7,15 @@ use std::io::Write as _;
 const TEXT: &str = "5.0 0 1000 8 1\n5.5 1 4000 16 0\n6.0 0 9000 8 1\n7.0 1 2000 8 0\n";
 
 fn open(text: &str, options: &Options) -> Result<TraceReader, TraceError> {
-    let options = Options { format: Some("disksim".to_owned()), ..options.clone() };
-    TraceReader::open_read("trace", Box::new(std::io::Cursor::new(text.to_owned())), &options)
+    let options = Options {
+        format: Some("disksim".to_owned()),
+        ..options.clone()
+    };
+    TraceReader::open_read(
+        "trace",
+        Box::new(std::io::Cursor::new(text.to_owned())),
+        &options,
+    )
 }
 
 fn read(text: &str, options: &Options) -> Result<Vec<Record>, TraceError> {
@@ -19,7 +26,10 @@ fn read(text: &str, options: &Options) -> Result<Vec<Record>, TraceError> {
 
 fn starts(text: &str, options: &Options) -> Vec<(u64, u64)> {
     let records = read(text, options).unwrap();
-    records.iter().map(|record| (record.arrival.as_nanos(), record.extent.start.0)).collect()
+    records
+        .iter()
+        .map(|record| (record.arrival.as_nanos(), record.extent.start.0))
+        .collect()
 }
 
 #[test]
@@ -30,15 +40,26 @@ fn a_reader_can_be_sent_to_another_thread() {
 
 #[test]
 fn times_count_from_the_first_request() {
-    let expected = [(0, 1000), (500_000, 4000), (1_000_000, 9000), (2_000_000, 2000)];
+    let expected = [
+        (0, 1000),
+        (500_000, 4000),
+        (1_000_000, 9000),
+        (2_000_000, 2000),
+    ];
     assert_eq!(starts(TEXT, &Options::default()), expected);
 }
 
 #[test]
 fn devices_and_operations_are_chosen_without_moving_the_others() {
-    let options = Options { devices: vec![1], ..Options::default() };
+    let options = Options {
+        devices: vec![1],
+        ..Options::default()
+    };
     assert_eq!(starts(TEXT, &options), [(500_000, 4000), (2_000_000, 2000)]);
-    let options = Options { operations: vec![Operation::Read], ..Options::default() };
+    let options = Options {
+        operations: vec![Operation::Read],
+        ..Options::default()
+    };
     assert_eq!(starts(TEXT, &options), [(0, 1000), (1_000_000, 9000)]);
 }
 
@@ -47,16 +68,32 @@ fn a_selection_of_nothing_is_an_error_that_says_what_there_is() {
     let late = Some(Duration::from_nanos(1));
     for (options, said) in [
         (
-            Options { devices: vec![7, 8], ..Options::default() },
+            Options {
+                devices: vec![7, 8],
+                ..Options::default()
+            },
             "by --device 7 --device 8; what was read has 4 requests from 0s to 0.002s, devices 0, 1, operations read, write",
         ),
-        (Options { operations: vec![Operation::Discard], ..Options::default() }, "--operation discard; what"),
         (
-            Options { from: Duration::from_nanos(9_000_000_000), ..Options::default() },
+            Options {
+                operations: vec![Operation::Discard],
+                ..Options::default()
+            },
+            "--operation discard; what",
+        ),
+        (
+            Options {
+                from: Duration::from_nanos(9_000_000_000),
+                ..Options::default()
+            },
             "by --from 9s; what was read has 4 requests",
         ),
         (
-            Options { devices: vec![1], to: late, ..Options::default() },
+            Options {
+                devices: vec![1],
+                to: late,
+                ..Options::default()
+            },
             "by --device 1 --to 1ns; what was read has 2 requests",
         ),
     ] {
@@ -67,19 +104,42 @@ fn a_selection_of_nothing_is_an_error_that_says_what_there_is() {
 
 #[test]
 fn a_window_of_time_begins_at_0_and_is_scaled() {
-    let (from, to) = (Duration::from_nanos(500_000), Some(Duration::from_nanos(2_000_000)));
-    let options = Options { from, to, time_scale: 2.0, ..Options::default() };
+    let (from, to) = (
+        Duration::from_nanos(500_000),
+        Some(Duration::from_nanos(2_000_000)),
+    );
+    let options = Options {
+        from,
+        to,
+        time_scale: 2.0,
+        ..Options::default()
+    };
     assert_eq!(starts(TEXT, &options), [(0, 4000), (1_000_000, 9000)]);
 }
 
 #[test]
 fn rows_out_of_order_are_sorted_or_damaged() {
     let text = "1.0 0 1 1 1\n3.0 0 3 1 1\n2.0 0 2 1 1\n4.0 0 4 1 1\n";
-    assert_eq!(starts(text, &Options::default()).iter().map(|row| row.1).collect::<Vec<_>>(), [1, 2, 3, 4]);
-    let unsorted = Options { sort_window: 0, ..Options::default() };
+    assert_eq!(
+        starts(text, &Options::default())
+            .iter()
+            .map(|row| row.1)
+            .collect::<Vec<_>>(),
+        [1, 2, 3, 4]
+    );
+    let unsorted = Options {
+        sort_window: 0,
+        ..Options::default()
+    };
     let error = read(text, &unsorted).unwrap_err().to_string();
-    assert!(error.contains("line 3") && error.contains("order of arrival"), "{error}");
-    let tolerant = Options { skip_bad: 1, ..unsorted };
+    assert!(
+        error.contains("line 3") && error.contains("order of arrival"),
+        "{error}"
+    );
+    let tolerant = Options {
+        skip_bad: 1,
+        ..unsorted
+    };
     assert_eq!(starts(text, &tolerant).len(), 3);
 }
 
@@ -87,10 +147,30 @@ fn rows_out_of_order_are_sorted_or_damaged() {
 fn damaged_rows_are_tolerated_and_counted_up_to_the_limit() {
     let text = "1.0 0 1 1 1\nrubbish\n2.0 0 2 0 1\n3.0 0 3 1 1\n";
     let error = read(text, &Options::default()).unwrap_err().to_string();
-    assert!(error.contains("`trace`, line 2, column 1") && error.contains("`rubbish`"), "{error}");
-    let error = read(text, &Options { skip_bad: 1, ..Options::default() }).unwrap_err();
-    assert!(matches!(error, TraceError::TooManyDamaged { tolerated: 1, .. }), "{error}");
-    let mut reader = open(text, &Options { skip_bad: 2, ..Options::default() }).unwrap();
+    assert!(
+        error.contains("`trace`, line 2, column 1") && error.contains("`rubbish`"),
+        "{error}"
+    );
+    let error = read(
+        text,
+        &Options {
+            skip_bad: 1,
+            ..Options::default()
+        },
+    )
+    .unwrap_err();
+    assert!(
+        matches!(error, TraceError::TooManyDamaged { tolerated: 1, .. }),
+        "{error}"
+    );
+    let mut reader = open(
+        text,
+        &Options {
+            skip_bad: 2,
+            ..Options::default()
+        },
+    )
+    .unwrap();
     let mut records = Vec::new();
     assert_eq!(reader.next_batch(&mut records, 10).unwrap(), 2);
     assert_eq!(reader.skipped(), 2);
@@ -106,21 +186,36 @@ fn nothing_follows_an_error() {
 #[test]
 fn a_trace_without_requests_is_an_error() {
     for text in ["", "\n\n"] {
-        assert!(matches!(read(text, &Options::default()), Err(TraceError::Empty { .. })), "{text:?}");
+        assert!(
+            matches!(
+                read(text, &Options::default()),
+                Err(TraceError::Empty { .. })
+            ),
+            "{text:?}"
+        );
     }
 }
 
 #[test]
 fn a_byte_order_mark_and_carriage_returns_are_tolerated() {
     let text = format!("\u{feff}{}", TEXT.replace('\n', "\r\n"));
-    assert_eq!(starts(&text, &Options::default()), starts(TEXT, &Options::default()));
+    assert_eq!(
+        starts(&text, &Options::default()),
+        starts(TEXT, &Options::default())
+    );
 }
 
 #[test]
 fn a_request_beyond_the_volume_is_an_error_that_names_it() {
-    let options = Options { capacity: Some(Sectors(5000)), ..Options::default() };
+    let options = Options {
+        capacity: Some(Sectors(5000)),
+        ..Options::default()
+    };
     let error = read(TEXT, &options).unwrap_err().to_string();
-    assert!(error.contains("line 3") && error.contains("9000 to 9008") && error.contains("5000"), "{error}");
+    assert!(
+        error.contains("line 3") && error.contains("9000 to 9008") && error.contains("5000"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -128,7 +223,11 @@ fn scaling_finds_the_span_of_the_chosen_devices_first() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.disksim");
     // 8 MiB in the trace, 4 MiB in the volume.
-    std::fs::write(&path, "1.0 0 0 8 1\n2.0 0 4100 8 1\n3.0 0 16376 8 1\n4.0 7 99999999 8 1\n").unwrap();
+    std::fs::write(
+        &path,
+        "1.0 0 0 8 1\n2.0 0 4100 8 1\n3.0 0 16376 8 1\n4.0 7 99999999 8 1\n",
+    )
+    .unwrap();
     let options = Options {
         devices: vec![0],
         capacity: Some(Sectors(8192)),
@@ -137,7 +236,10 @@ fn scaling_finds_the_span_of_the_chosen_devices_first() {
         ..Options::default()
     };
     let mut records = Vec::new();
-    TraceReader::open(&path, &options).unwrap().next_batch(&mut records, 10).unwrap();
+    TraceReader::open(&path, &options)
+        .unwrap()
+        .next_batch(&mut records, 10)
+        .unwrap();
     let starts: Vec<u64> = records.iter().map(|record| record.extent.start.0).collect();
     assert_eq!(starts, [0, 2048 + 4, 3 * 2048 + 2040]);
     let error = TraceReader::open_read("trace", Box::new(std::io::empty()), &options).unwrap_err();
@@ -176,7 +278,13 @@ fn missing_files_and_folders_are_errors_that_name_them() {
     let error = TraceReader::open(folder.path(), &Options::default()).unwrap_err();
     assert!(error.to_string().contains("folder"), "{error}");
     let error = TraceReader::open(folder.path(), &Options::for_format("msrr")).unwrap_err();
-    assert!(matches!(error, TraceError::Read { .. } | TraceError::UnknownFormat { .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            TraceError::Read { .. } | TraceError::UnknownFormat { .. }
+        ),
+        "{error}"
+    );
 }
 
 proptest! {

@@ -101,7 +101,8 @@ impl Collector {
     #[inline]
     fn add_arrival(&mut self, arrival: Time) {
         if self.first_arrival.is_some() {
-            self.interarrivals.add(arrival.since(self.last_arrival).as_nanos());
+            self.interarrivals
+                .add(arrival.since(self.last_arrival).as_nanos());
         }
         self.first_arrival.get_or_insert(arrival);
         self.last_arrival = arrival;
@@ -155,7 +156,11 @@ impl Collector {
 
     #[inline]
     fn add_completion(&mut self, record: &Record) {
-        while self.in_flight.peek().is_some_and(|&Reverse(completion)| completion <= record.arrival) {
+        while self
+            .in_flight
+            .peek()
+            .is_some_and(|&Reverse(completion)| completion <= record.arrival)
+        {
             self.in_flight.pop();
         }
         if let Some(service) = record.service() {
@@ -172,8 +177,10 @@ impl Collector {
 
     fn addresses(&self) -> Addresses {
         let first_sector = self.first_sector.min(self.end_sector);
-        let transfers =
-            Operation::ALL.iter().zip(&self.operations).filter(|(operation, _)| operation.transfers());
+        let transfers = Operation::ALL
+            .iter()
+            .zip(&self.operations)
+            .filter(|(operation, _)| operation.transfers());
         let transfers: u64 = transfers.map(|(_, collector)| collector.requests).sum();
         Addresses {
             first_sector,
@@ -200,8 +207,11 @@ impl Collector {
     pub(super) fn summary(mut self, reader: &TraceReader) -> Summary {
         const MILLISECONDS: f64 = 1e-6;
         let kib = SECTOR_BYTES as f64 / BYTES_PER_KIB;
-        let duration = self.last_arrival.since(self.first_arrival.unwrap_or_default());
-        let rate = |amount: f64| (duration > Duration::ZERO).then(|| amount / duration.as_secs_f64());
+        let duration = self
+            .last_arrival
+            .since(self.first_arrival.unwrap_or_default());
+        let rate =
+            |amount: f64| (duration > Duration::ZERO).then(|| amount / duration.as_secs_f64());
         let each = Operation::ALL.iter().zip(&self.operations);
         let transfers = each.filter(|(operation, _)| operation.transfers());
         let moved: u128 = transfers.map(|(_, collector)| collector.sectors).sum();
@@ -209,13 +219,20 @@ impl Collector {
         let response_ms = responses.distribution(MILLISECONDS);
         let known = response_ms.map_or(0, |responses| responses.count);
         let doubtful = reader.doubtful().min(self.requests - known);
-        let notes = reader.notes().into_iter().chain(reader.lacks_addresses().map(without_addresses));
+        let notes = reader
+            .notes()
+            .into_iter()
+            .chain(reader.lacks_addresses().map(without_addresses));
         Summary {
             file: reader.file().to_owned(),
             format: reader.format().name,
             requests: self.requests,
             skipped_rows: reader.skipped(),
-            completions: Completions { known, unknown: self.requests - known - doubtful, doubtful },
+            completions: Completions {
+                known,
+                unknown: self.requests - known - doubtful,
+                doubtful,
+            },
             notes: notes.collect(),
             duration_s: duration.as_secs_f64(),
             iops: rate(self.requests as f64),
@@ -243,7 +260,10 @@ fn operations(
     size_unit: f64,
     time_unit: f64,
 ) -> Vec<OperationSummary> {
-    let each = Operation::ALL.iter().zip(collectors).filter(|(_, collector)| collector.requests > 0);
+    let each = Operation::ALL
+        .iter()
+        .zip(collectors)
+        .filter(|(_, collector)| collector.requests > 0);
     each.map(|(operation, collector)| OperationSummary {
         operation: operation.name(),
         requests: collector.requests,

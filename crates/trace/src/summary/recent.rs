@@ -19,7 +19,12 @@ pub(super) struct Recent {
 
 impl Default for Recent {
     fn default() -> Recent {
-        Recent { ends: [0; STREAMS], next: 0, count: 0, filter: [0; COUNTERS] }
+        Recent {
+            ends: [0; STREAMS],
+            next: 0,
+            count: 0,
+            filter: [0; COUNTERS],
+        }
     }
 }
 
@@ -32,7 +37,10 @@ impl Recent {
             return (false, false);
         }
         let latest = self.ends[(self.next + STREAMS - 1) % STREAMS];
-        (self.count > 0 && latest == start, self.ends[..self.count].contains(&start))
+        (
+            self.count > 0 && latest == start,
+            self.ends[..self.count].contains(&start),
+        )
     }
 
     /// Takes in where the latest request ended.

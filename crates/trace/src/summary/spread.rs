@@ -64,7 +64,10 @@ impl Spread {
         let values = &pending[..number];
         let sum: u128 = values.iter().map(|&value| u128::from(value)).sum();
         let mean = sum as f64 / number as f64;
-        let squares: f64 = values.iter().map(|&value| (value as f64 - mean).powi(2)).sum();
+        let squares: f64 = values
+            .iter()
+            .map(|&value| (value as f64 - mean).powi(2))
+            .sum();
         self.widen(number as u64, sum, squares);
         for &value in values {
             self.min = self.min.min(value);
@@ -90,8 +93,12 @@ impl Spread {
         self.widen(other.count, other.sum, other.squares);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
-        self.counts.resize(self.counts.len().max(other.counts.len()), 0);
-        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
+        self.counts
+            .resize(self.counts.len().max(other.counts.len()), 0);
+        self.counts
+            .iter_mut()
+            .zip(&other.counts)
+            .for_each(|(count, more)| *count += more);
     }
 
     /// Adds the moments of further values. Two sets' squares are joined as
@@ -105,7 +112,11 @@ impl Spread {
     }
 
     fn mean(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+        if self.count == 0 {
+            0.0
+        } else {
+            self.sum as f64 / self.count as f64
+        }
     }
 
     /// `None` if there was no value; else all figures times `unit`.

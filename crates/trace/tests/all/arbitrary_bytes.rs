@@ -10,26 +10,56 @@ const TEXTS: &[(&str, &str)] = &[
         "msr",
         "128166372003061629,src1,1,Read,7014609920,24576,41286\n128166372003061630,src1,1,Write,0,512,0\n",
     ),
-    ("spc1", "0,20941264,8192,W,0.551706\n1,3,512,r,0.6,further\n"),
+    (
+        "spc1",
+        "0,20941264,8192,W,0.551706\n1,3,512,r,0.6,further\n",
+    ),
     ("disksim", "0.5 0 1024 8 1\n10.25 3 1024 8 0\n"),
     ("mqsim", "5 0 1024 8 1\n10 3 1024 8 0\n"),
-    ("disksim-validate", "R Miss 564347 2 14095.370 13876.270\nW Hit 3 1 1.0 2.0\n"),
+    (
+        "disksim-validate",
+        "R Miss 564347 2 14095.370 13876.270\nW Hit 3 1 1.0 2.0\n",
+    ),
     (
         "blkparse",
         "  8,16 3 4 0.000011950 3645 Q R 4938888 + 256 [x]\n  8,16 3 5 0.1 3645 C R 4938888 + 256 [0]\n",
     ),
-    ("fio", "fio version 2 iolog\na add\na read 0 512\na wait 500 0\na write 4096 512\na sync 0 0\n"),
-    ("fio-ms", "fio version 3 iolog\n1 a add\n2 a read 0 512\n3 b trim 0 512\n"),
-    ("fio-log", "7, 5519586, 0, 4096, 1011712, 0\n8, 192567, 1, 4096, 512, 0x0000\n"),
+    (
+        "fio",
+        "fio version 2 iolog\na add\na read 0 512\na wait 500 0\na write 4096 512\na sync 0 0\n",
+    ),
+    (
+        "fio-ms",
+        "fio version 3 iolog\n1 a add\n2 a read 0 512\n3 b trim 0 512\n",
+    ),
+    (
+        "fio-log",
+        "7, 5519586, 0, 4096, 1011712, 0\n8, 192567, 1, 4096, 512, 0x0000\n",
+    ),
     (
         "blkreplay",
         "start ; sector; length ; op\n 0.0 ; 8 ; 8 ; W ; 0.0 ; 0.0\n 0.5 ; 8 ; 8 ; R ; 0.1 ; 0.2\n",
     ),
-    ("alibaba", "419,W,8792731648,16384,1577808144360767\n419,R,0,512,1577808144360768\n"),
-    ("tencent", "1538323200,12910952,128,0,1063\n1538323201,8,8,1,1063\n"),
-    ("systor", "1455592181.027841000,,R,3,44060672,4096\n1455592181.1,0.5,W,3,0,512\n"),
-    ("fiu", "89966445500000 4892 syslogd 904265560 8 W 6 1 531e\n89966445500001 1 nfsd 0 8 R 6 1\n"),
-    ("hfplayer", "#ELAPSED_USECS.D,CMD.S,LBA.I,NBLKS.I\n1.5,RD_IN,0,8\n2.5,WR_IN,8,8\n"),
+    (
+        "alibaba",
+        "419,W,8792731648,16384,1577808144360767\n419,R,0,512,1577808144360768\n",
+    ),
+    (
+        "tencent",
+        "1538323200,12910952,128,0,1063\n1538323201,8,8,1,1063\n",
+    ),
+    (
+        "systor",
+        "1455592181.027841000,,R,3,44060672,4096\n1455592181.1,0.5,W,3,0,512\n",
+    ),
+    (
+        "fiu",
+        "89966445500000 4892 syslogd 904265560 8 W 6 1 531e\n89966445500001 1 nfsd 0 8 R 6 1\n",
+    ),
+    (
+        "hfplayer",
+        "#ELAPSED_USECS.D,CMD.S,LBA.I,NBLKS.I\n1.5,RD_IN,0,8\n2.5,WR_IN,8,8\n",
+    ),
 ];
 
 /// The beginnings of the formats that are told by a magic number, so that more
@@ -38,19 +68,37 @@ const BEGINNINGS: &[(&str, &[u8])] = &[
     ("blktrace", b"\x07tae"),
     ("blktrace", b"\x65at\x08"),
     ("vscsi", b"\0\0\0\0\0\x10\0\0\x01\0\0\0\x28\0\0\x01"),
-    ("hp-srt", b"$$TR_IOREC\ndisks = {\n0 -> {\nsectorsize = 256\n}\n}\x0c\0\0\0\x38\0\x04\0\x01"),
+    (
+        "hp-srt",
+        b"$$TR_IOREC\ndisks = {\n0 -> {\nsectorsize = 256\n}\n}\x0c\0\0\0\x38\0\x04\0\x01",
+    ),
     ("native", b"PAR1"),
 ];
 
 /// Reads `bytes` to the end or the first error.
 fn read(format: Option<&str>, bytes: &[u8], skip_bad: u64) -> Result<(), TestCaseError> {
-    let options = Options { format: format.map(str::to_owned), skip_bad, ..Options::default() };
+    let options = Options {
+        format: format.map(str::to_owned),
+        skip_bad,
+        ..Options::default()
+    };
     let source = Box::new(Cursor::new(bytes.to_vec()));
-    let Ok(mut reader) = TraceReader::open_read("made up", source, &options) else { return Ok(()) };
+    let Ok(mut reader) = TraceReader::open_read("made up", source, &options) else {
+        return Ok(());
+    };
     let mut last = None;
     while let Ok(Some(record)) = reader.next() {
         prop_assert!(last <= Some(record.arrival), "out of order: {:?}", record);
-        prop_assert!(record.extent.start.0.checked_add(record.extent.sectors.0).is_some(), "{:?}", record);
+        prop_assert!(
+            record
+                .extent
+                .start
+                .0
+                .checked_add(record.extent.sectors.0)
+                .is_some(),
+            "{:?}",
+            record
+        );
         last = Some(record.arrival);
     }
     Ok(())
@@ -60,7 +108,8 @@ fn read(format: Option<&str>, bytes: &[u8], skip_bad: u64) -> Result<(), TestCas
 fn good_rows_are_read_in_each_text_format() {
     for (format, text) in TEXTS {
         let source = Box::new(Cursor::new(text.as_bytes()));
-        let mut reader = TraceReader::open_read("made up", source, &Options::for_format(format)).unwrap();
+        let mut reader =
+            TraceReader::open_read("made up", source, &Options::for_format(format)).unwrap();
         assert!(reader.next().unwrap().is_some(), "{format}");
         while reader.next().unwrap().is_some() {}
     }

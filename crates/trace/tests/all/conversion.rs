@@ -2,7 +2,9 @@
 //! `docs/traces.md` states.
 
 use fullstroke_contract::{Extent, Operation};
-use fullstroke_trace::{Options, Record, TraceError, TraceReader, convert, head, output_for, render_head};
+use fullstroke_trace::{
+    Options, Record, TraceError, TraceReader, convert, head, output_for, render_head,
+};
 use fullstroke_units::Time;
 use proptest::prelude::*;
 use std::path::Path;
@@ -15,28 +17,41 @@ fn records() -> impl Strategy<Value = Vec<Record>> {
         Just(Operation::Flush),
         Just(Operation::Discard)
     ];
-    let times = (0u64..3_000_000, prop::option::of((0u64..5_000_000, 0u64..50_000_000)));
-    let record = (times, operation, 0u64..1 << 40, 1u64..5_000, 0u32..3, 0u32..100_000);
+    let times = (
+        0u64..3_000_000,
+        prop::option::of((0u64..5_000_000, 0u64..50_000_000)),
+    );
+    let record = (
+        times,
+        operation,
+        0u64..1 << 40,
+        1u64..5_000,
+        0u32..3,
+        0u32..100_000,
+    );
     prop::collection::vec(record, 1..60).prop_map(|raw| {
         let mut arrival = 0;
         let mut all: Vec<Record> = raw
             .into_iter()
-            .map(|((gap, later), operation, start, sectors, device, process)| {
-                arrival += gap;
-                let extent = match operation {
-                    Operation::Flush => Extent::new(0, 0),
-                    _ => Extent::new(start, sectors),
-                };
-                Record {
-                    arrival: Time::from_nanos(arrival),
-                    operation,
-                    extent,
-                    device,
-                    process,
-                    issued: later.map(|(wait, _)| Time::from_nanos(arrival + wait)),
-                    completed: later.map(|(wait, service)| Time::from_nanos(arrival + wait + service)),
-                }
-            })
+            .map(
+                |((gap, later), operation, start, sectors, device, process)| {
+                    arrival += gap;
+                    let extent = match operation {
+                        Operation::Flush => Extent::new(0, 0),
+                        _ => Extent::new(start, sectors),
+                    };
+                    Record {
+                        arrival: Time::from_nanos(arrival),
+                        operation,
+                        extent,
+                        device,
+                        process,
+                        issued: later.map(|(wait, _)| Time::from_nanos(arrival + wait)),
+                        completed: later
+                            .map(|(wait, service)| Time::from_nanos(arrival + wait + service)),
+                    }
+                },
+            )
             .collect();
         // Every format can express the first one, at time 0.
         all[0].operation = Operation::Read;
@@ -81,17 +96,30 @@ fn read(path: &Path, format: &str) -> Vec<Record> {
 fn kept(format: &str, record: &Record) -> Option<Record> {
     let cut = |time: Time, unit: u64| Time::from_nanos(time.as_nanos() / unit * unit);
     let left_out = matches!(record.operation, Operation::Flush | Operation::Discard);
-    let plain = Record { process: 0, issued: None, completed: None, ..*record };
+    let plain = Record {
+        process: 0,
+        issued: None,
+        completed: None,
+        ..*record
+    };
     match format {
         "native" => Some(*record),
         "disksim" => (!left_out).then_some(plain),
-        "fio" => Some(Record { arrival: cut(record.arrival, 1_000), device: 0, ..plain }),
+        "fio" => Some(Record {
+            arrival: cut(record.arrival, 1_000),
+            device: 0,
+            ..plain
+        }),
         _ => {
             let arrival = cut(record.arrival, 100);
             let completed = record.response().map(|response| {
                 Time::from_nanos(arrival.as_nanos() + (response.as_nanos() / 100).max(1) * 100)
             });
-            (!left_out).then_some(Record { arrival, completed, ..plain })
+            (!left_out).then_some(Record {
+                arrival,
+                completed,
+                ..plain
+            })
         }
     }
 }
@@ -128,7 +156,12 @@ proptest! {
 const TEXT: &str = "1.5 0 100 8 1\n2.5 0 108 8 0\n";
 
 fn reader(text: &str, options: &Options) -> TraceReader {
-    TraceReader::open_read("trace", Box::new(std::io::Cursor::new(text.to_owned())), options).unwrap()
+    TraceReader::open_read(
+        "trace",
+        Box::new(std::io::Cursor::new(text.to_owned())),
+        options,
+    )
+    .unwrap()
 }
 
 #[test]
@@ -140,12 +173,21 @@ fn a_conversion_that_fails_leaves_no_file() {
         let damaged = format!("{TEXT}rubbish\n");
         let options = Options::for_format("disksim");
         assert!(convert(&mut reader(&damaged, &options), output, &path).is_err());
-        let nothing = Options { devices: vec![9], ..options };
-        let nothing =
-            TraceReader::open_read("trace", Box::new(std::io::Cursor::new(TEXT.to_owned())), &nothing)
-                .and_then(|mut reader| convert(&mut reader, output, &path));
+        let nothing = Options {
+            devices: vec![9],
+            ..options
+        };
+        let nothing = TraceReader::open_read(
+            "trace",
+            Box::new(std::io::Cursor::new(TEXT.to_owned())),
+            &nothing,
+        )
+        .and_then(|mut reader| convert(&mut reader, output, &path));
         let error = nothing.unwrap_err();
-        assert!(error.to_string().contains("no request is selected"), "{error}");
+        assert!(
+            error.to_string().contains("no request is selected"),
+            "{error}"
+        );
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
@@ -156,20 +198,39 @@ fn a_full_disk_is_an_error() {
     for name in ["native", "msr", "fio", "disksim"] {
         let path = Path::new("/dev/full");
         let output = output_for(path, Some(name)).unwrap();
-        let error = convert(&mut reader(TEXT, &Options::for_format("disksim")), output, path).unwrap_err();
-        assert!(matches!(error, TraceError::Table(_) | TraceError::Write { .. }), "{error}");
+        let error = convert(
+            &mut reader(TEXT, &Options::for_format("disksim")),
+            output,
+            path,
+        )
+        .unwrap_err();
+        assert!(
+            matches!(error, TraceError::Table(_) | TraceError::Write { .. }),
+            "{error}"
+        );
         assert!(error.to_string().contains("/dev/full"), "{error}");
     }
 }
 
 #[test]
 fn a_name_that_tells_no_format_is_an_error_that_lists_them() {
-    let error = output_for(Path::new("out.dat"), None).unwrap_err().to_string();
-    assert!(error.contains(".parquet") && error.contains(".csv"), "{error}");
-    let error = output_for(Path::new("out"), Some("mrs")).unwrap_err().to_string();
+    let error = output_for(Path::new("out.dat"), None)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains(".parquet") && error.contains(".csv"),
+        "{error}"
+    );
+    let error = output_for(Path::new("out"), Some("mrs"))
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("`msr`"), "{error}");
     let native = output_for(Path::new("out.csv"), Some("native")).unwrap();
-    let error = convert(&mut reader(TEXT, &Options::for_format("disksim")), native, Path::new("out.csv"));
+    let error = convert(
+        &mut reader(TEXT, &Options::for_format("disksim")),
+        native,
+        Path::new("out.csv"),
+    );
     assert!(error.unwrap_err().to_string().contains(".parquet"));
 }
 
@@ -182,5 +243,8 @@ fn the_head_is_a_table_and_serializes_to_the_native_columns() {
         "{line}"
     );
     let table = render_head(&records);
-    assert!(table.contains("arrival ms") && table.contains("read"), "{table}");
+    assert!(
+        table.contains("arrival ms") && table.contains("read"),
+        "{table}"
+    );
 }

@@ -6,12 +6,21 @@ use std::path::PathBuf;
 
 /// Reads `bytes` as `format` (or as recognised) to the end.
 fn read(bytes: &[u8], format: Option<&str>, skip_bad: u64) {
-    let options = Options { format: format.map(str::to_owned), skip_bad, ..Options::default() };
+    let options = Options {
+        format: format.map(str::to_owned),
+        skip_bad,
+        ..Options::default()
+    };
     let bytes = Box::new(std::io::Cursor::new(bytes.to_vec()));
-    let Ok(mut reader) = TraceReader::open_read("trace", bytes, &options) else { return };
+    let Ok(mut reader) = TraceReader::open_read("trace", bytes, &options) else {
+        return;
+    };
     let mut last = 0;
     while let Ok(Some(record)) = reader.next() {
-        assert!(record.arrival.as_nanos() >= last, "records are in order of arrival");
+        assert!(
+            record.arrival.as_nanos() >= last,
+            "records are in order of arrival"
+        );
         last = record.arrival.as_nanos();
     }
 }

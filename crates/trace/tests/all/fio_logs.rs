@@ -17,7 +17,11 @@ fn ran(folder: &Path, options: &[&str]) -> bool {
         "--write_lat_log=log",
         "--write_bw_log=log",
     ];
-    let status = Command::new("fio").args(job).args(options).current_dir(folder).output();
+    let status = Command::new("fio")
+        .args(job)
+        .args(options)
+        .current_dir(folder)
+        .output();
     match status {
         Ok(output) if output.status.success() => true,
         _ => {
@@ -28,7 +32,10 @@ fn ran(folder: &Path, options: &[&str]) -> bool {
 }
 
 fn summary(path: &Path, needs_addresses: bool) -> Result<Summary, TraceError> {
-    let options = Options { needs_addresses, ..Options::default() };
+    let options = Options {
+        needs_addresses,
+        ..Options::default()
+    };
     let mut reader = TraceReader::open(path, &options)?;
     assert_eq!(reader.format().name, "fio-log");
     Summary::of(&mut reader)
@@ -37,24 +44,47 @@ fn summary(path: &Path, needs_addresses: bool) -> Result<Summary, TraceError> {
 #[test]
 fn logs_with_offsets_are_traces() {
     let folder = tempfile::tempdir().unwrap();
-    if !ran(folder.path(), &["--log_offset=1", "--output-format=json", "--output=job.json"]) {
+    if !ran(
+        folder.path(),
+        &[
+            "--log_offset=1",
+            "--output-format=json",
+            "--output=job.json",
+        ],
+    ) {
         return;
     }
     let report = FioReport::read(&folder.path().join("job.json")).unwrap();
-    let requests: u64 = report.jobs[0].directions.iter().map(|direction| direction.requests).sum();
+    let requests: u64 = report.jobs[0]
+        .directions
+        .iter()
+        .map(|direction| direction.requests)
+        .sum();
     for (name, known) in [("lat", true), ("clat", true), ("bw", false)] {
         let summary = summary(&folder.path().join(format!("log_{name}.1.log")), true).unwrap();
         assert_eq!(summary.requests, requests, "{name}: {summary}");
-        assert_eq!(summary.completions.known, if known { requests } else { 0 }, "{name}");
+        assert_eq!(
+            summary.completions.known,
+            if known { requests } else { 0 },
+            "{name}"
+        );
         let end = summary.addresses.unwrap().end_sector;
         assert!((9..=2048).contains(&end), "{name}: {summary}");
     }
     // The log's latencies are those of the report.
     let all = summary(&folder.path().join("log_lat.1.log"), true).unwrap();
     for direction in &report.jobs[0].directions {
-        let of = all.operations.iter().find(|of| of.operation == direction.operation).unwrap();
+        let of = all
+            .operations
+            .iter()
+            .find(|of| of.operation == direction.operation)
+            .unwrap();
         let (log, report) = (of.response_ms.unwrap(), direction.response_ms_mean.unwrap());
-        assert!((log.mean - report).abs() < 1e-3 + report * 1e-3, "{} {report}", log.mean);
+        assert!(
+            (log.mean - report).abs() < 1e-3 + report * 1e-3,
+            "{} {report}",
+            log.mean
+        );
     }
 }
 
@@ -67,7 +97,13 @@ fn logs_without_offsets_are_described_but_not_simulated() {
     let path = folder.path().join("log_clat.1.log");
     let described = summary(&path, false).unwrap();
     assert_eq!((described.requests, described.addresses), (100, None));
-    assert!(described.notes.iter().any(|note| note.contains("log_offset=1")), "{described}");
+    assert!(
+        described
+            .notes
+            .iter()
+            .any(|note| note.contains("log_offset=1")),
+        "{described}"
+    );
     let json = serde_json::to_value(&described).unwrap();
     assert!(json.get("first_sector").is_none() && json["response_ms"]["mean"].is_number());
     let error = summary(&path, true).unwrap_err();

@@ -15,7 +15,10 @@ struct Numbers(u64);
 
 impl Numbers {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
 }
@@ -47,7 +50,10 @@ impl Files {
                 file.extend_from_slice(&u32::to_le_bytes(word));
             }
         }
-        for (processor, bytes) in files.iter().enumerate().filter(|(processor, _)| !lost.contains(processor))
+        for (processor, bytes) in files
+            .iter()
+            .enumerate()
+            .filter(|(processor, _)| !lost.contains(processor))
         {
             fs::write(folder.join(format!("sda.blktrace.{processor}")), bytes).unwrap();
         }
@@ -66,13 +72,29 @@ fn trace(folder: &Path, lost: &[usize]) {
         let response = 1_000_000 + numbers.below(4_000_000);
         let journal = numbers.below(10) == 0;
         let place = numbers.below(16);
-        let begin = if journal { arrival.max(busy[place as usize]) } else { arrival };
-        let sector = if journal { place * 8 } else { 1_000 + numbers.below(1 << 30) * 8 };
+        let begin = if journal {
+            arrival.max(busy[place as usize])
+        } else {
+            arrival
+        };
+        let sector = if journal {
+            place * 8
+        } else {
+            1_000 + numbers.below(1 << 30) * 8
+        };
         if journal {
             busy[place as usize] = begin + response + 1_000;
         }
-        let from = if numbers.below(10) == 0 { 1 } else { numbers.below(2) * 2 };
-        let to = if numbers.below(100) < 56 { 1 } else { numbers.below(2) * 3 };
+        let from = if numbers.below(10) == 0 {
+            1
+        } else {
+            numbers.below(2) * 2
+        };
+        let to = if numbers.below(100) < 56 {
+            1
+        } else {
+            numbers.below(2) * 3
+        };
         files.event(begin, from, sector, QUEUE | WRITE);
         files.event(begin + 10_000, from, sector, ISSUE | WRITE);
         files.event(begin + response, to, sector, COMPLETE | WRITE);
@@ -102,9 +124,18 @@ fn responses_of_a_trace_without_one_processors_file_are_those_of_the_whole_trace
     assert!((response.mean / truth.mean - 1.0).abs() < 0.02, "{part}");
     assert!(response.max <= truth.max * 20.0, "{part}");
     let completions = part.completions;
-    assert_eq!(completions.known + completions.unknown + completions.doubtful, part.requests);
-    assert!(completions.unknown as f64 / part.requests as f64 > 0.5, "{part}");
-    assert!(completions.doubtful > 0 && completions.doubtful * 10 < completions.known, "{part}");
+    assert_eq!(
+        completions.known + completions.unknown + completions.doubtful,
+        part.requests
+    );
+    assert!(
+        completions.unknown as f64 / part.requests as f64 > 0.5,
+        "{part}"
+    );
+    assert!(
+        completions.doubtful > 0 && completions.doubtful * 10 < completions.known,
+        "{part}"
+    );
     assert!(part.notes[0].contains("no file of processor 1:"), "{part}");
     assert!(part.to_string().contains("doubtful"), "{part}");
 }
@@ -115,21 +146,41 @@ fn a_blktrace_is_named_by_its_folder_or_without_a_number() {
     trace(folder.path(), &[]);
     let whole = summary(&folder.path().join("sda.blktrace.2"), &Options::default()).requests;
     for name in ["", "sda", "sda.blktrace"] {
-        assert_eq!(summary(&folder.path().join(name), &Options::default()).requests, whole, "{name}");
+        assert_eq!(
+            summary(&folder.path().join(name), &Options::default()).requests,
+            whole,
+            "{name}"
+        );
     }
     // The first processor's file is empty, or not there.
     fs::write(folder.path().join("sda.blktrace.0"), b"").unwrap();
     let named = summary(&folder.path().join("sda.blktrace.0"), &Options::default());
-    assert_eq!(summary(folder.path(), &Options::default()).requests, named.requests);
-    assert!(named.notes.iter().all(|note| !note.contains("no file of")), "{named}");
+    assert_eq!(
+        summary(folder.path(), &Options::default()).requests,
+        named.requests
+    );
+    assert!(
+        named.notes.iter().all(|note| !note.contains("no file of")),
+        "{named}"
+    );
     fs::remove_file(folder.path().join("sda.blktrace.0")).unwrap();
-    assert!(summary(&folder.path().join("sda"), &Options::default()).notes[0].contains("processor 0:"));
+    assert!(
+        summary(&folder.path().join("sda"), &Options::default()).notes[0].contains("processor 0:")
+    );
     // Which one is meant?
-    fs::copy(folder.path().join("sda.blktrace.1"), folder.path().join("sdb.blktrace.0")).unwrap();
-    let error = TraceReader::open(folder.path(), &Options::default()).unwrap_err().to_string();
+    fs::copy(
+        folder.path().join("sda.blktrace.1"),
+        folder.path().join("sdb.blktrace.0"),
+    )
+    .unwrap();
+    let error = TraceReader::open(folder.path(), &Options::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("sda, ") && error.contains("sdb"), "{error}");
     let empty = tempfile::tempdir().unwrap();
-    let error = TraceReader::open(empty.path(), &Options::default()).unwrap_err().to_string();
+    let error = TraceReader::open(empty.path(), &Options::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("folder"), "{error}");
 }
 
@@ -143,8 +194,14 @@ fn a_file_that_is_cut_off_is_an_error_at_its_byte_or_a_row_to_skip() {
     fs::write(&path, &bytes[..bytes.len() - 20]).unwrap();
     let mut reader = TraceReader::open(&path, &Options::default()).unwrap();
     let error = Summary::of(&mut reader).unwrap_err().to_string();
-    assert!(error.contains(&format!("byte {}", bytes.len() - 48)) && error.contains("--skip-bad"), "{error}");
-    let skipping = Options { skip_bad: 1, ..Options::default() };
+    assert!(
+        error.contains(&format!("byte {}", bytes.len() - 48)) && error.contains("--skip-bad"),
+        "{error}"
+    );
+    let skipping = Options {
+        skip_bad: 1,
+        ..Options::default()
+    };
     let part = summary(&path, &skipping);
     assert_eq!((part.requests, part.skipped_rows), (kept.requests, 1));
     // Less than a magic number is left; and a packed file that ends early.
@@ -156,7 +213,12 @@ fn a_file_that_is_cut_off_is_an_error_at_its_byte_or_a_row_to_skip() {
     let path = folder.path().join("cut.gz");
     fs::write(&path, &packed[..packed.len() * 3 / 4]).unwrap();
     let mut reader = TraceReader::open(&path, &Options::default()).unwrap();
-    assert!(Summary::of(&mut reader).unwrap_err().to_string().contains("truncated"));
+    assert!(
+        Summary::of(&mut reader)
+            .unwrap_err()
+            .to_string()
+            .contains("truncated")
+    );
     let part = summary(&path, &skipping);
     assert_eq!(part.skipped_rows, 1);
     assert!(part.requests > 500, "{part}");
@@ -171,8 +233,11 @@ fn shared_sample() -> Option<Vec<u8>> {
         return None;
     };
     let mut bytes = Vec::new();
-    std::io::Read::read_to_end(&mut flate2::read::MultiGzDecoder::new(packed.as_slice()), &mut bytes)
-        .unwrap();
+    std::io::Read::read_to_end(
+        &mut flate2::read::MultiGzDecoder::new(packed.as_slice()),
+        &mut bytes,
+    )
+    .unwrap();
     Some(bytes)
 }
 
@@ -181,7 +246,8 @@ fn known_completions_of_the_shared_sample_stay_true_when_one_in_three_is_lost() 
     let Some(bytes) = shared_sample() else { return };
     let records = |bytes: Vec<u8>| {
         let source = Box::new(std::io::Cursor::new(bytes));
-        let mut reader = TraceReader::open_read("sample", source, &Options::for_format("blktrace")).unwrap();
+        let mut reader =
+            TraceReader::open_read("sample", source, &Options::for_format("blktrace")).unwrap();
         let mut records = Vec::new();
         reader.next_batch(&mut records, usize::MAX).unwrap();
         records
@@ -199,8 +265,14 @@ fn known_completions_of_the_shared_sample_stay_true_when_one_in_three_is_lost() 
     }
     let part = records(kept);
     assert_eq!(part.len(), truth.len());
-    let known = part.iter().zip(&truth).filter(|(part, _)| part.completed.is_some());
-    let wrong = known.clone().filter(|(part, truth)| part.completed != truth.completed).count();
+    let known = part
+        .iter()
+        .zip(&truth)
+        .filter(|(part, _)| part.completed.is_some());
+    let wrong = known
+        .clone()
+        .filter(|(part, truth)| part.completed != truth.completed)
+        .count();
     let known = known.count();
     assert!(known * 10 > part.len() * 5, "{known} of {}", part.len());
     assert_eq!(wrong, 0, "of {known} known");

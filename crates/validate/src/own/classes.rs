@@ -29,11 +29,17 @@ fn operation(request: &Logged) -> usize {
 }
 
 fn size(request: &Logged) -> usize {
-    [16, 128, 512].iter().filter(|most| request.sectors > **most).count()
+    [16, 128, 512]
+        .iter()
+        .filter(|most| request.sectors > **most)
+        .count()
 }
 
 fn outstanding(request: &Logged) -> usize {
-    [1, 4, 16].iter().filter(|most| request.outstanding > **most).count()
+    [1, 4, 16]
+        .iter()
+        .filter(|most| request.outstanding > **most)
+        .count()
 }
 
 /// What the arm had to do: nothing, as behind the request before; a short way; a
@@ -72,7 +78,10 @@ impl Classes {
                 times[class].push(ms);
             }
         }
-        let few: Vec<bool> = times.iter().map(|times| times.len() < TOGETHER_BELOW).collect();
+        let few: Vec<bool> = times
+            .iter()
+            .map(|times| times.len() < TOGETHER_BELOW)
+            .collect();
         for class in (0..count).filter(|class| few[*class]) {
             let those = std::mem::take(&mut times[class]);
             times[count].extend(those);
@@ -94,20 +103,28 @@ impl Classes {
                 simulated[*class].push(*time);
             }
         }
-        let both = self.measured.iter().zip(simulated).filter(|(measured, _)| !measured.is_empty());
-        self.mean_square(
-            both.map(|(measured, simulated)| (measured.len(), measured.demerit(&Sample::new(simulated)))),
-        )
+        let both = self
+            .measured
+            .iter()
+            .zip(simulated)
+            .filter(|(measured, _)| !measured.is_empty());
+        self.mean_square(both.map(|(measured, simulated)| {
+            (measured.len(), measured.demerit(&Sample::new(simulated)))
+        }))
     }
 
     /// The same distance between the measurement and resamples of it.
     pub(crate) fn noise_ms(&self, seed: Seed, resamples: u32) -> f64 {
         let classes = self.measured.iter().filter(|measured| !measured.is_empty());
-        self.mean_square(classes.map(|measured| (measured.len(), measured.bootstrap_noise(seed, resamples))))
+        self.mean_square(
+            classes.map(|measured| (measured.len(), measured.bootstrap_noise(seed, resamples))),
+        )
     }
 
     fn mean_square(&self, distances: impl Iterator<Item = (usize, f64)>) -> f64 {
-        let (sum, n) = distances.fold((0.0, 0), |(sum, all), (n, ms)| (sum + n as f64 * ms * ms, all + n));
+        let (sum, n) = distances.fold((0.0, 0), |(sum, all), (n, ms)| {
+            (sum + n as f64 * ms * ms, all + n)
+        });
         (sum / n as f64).sqrt()
     }
 }

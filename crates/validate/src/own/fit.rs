@@ -69,7 +69,10 @@ impl Descent {
     fn with(&self, number: usize, value: f64) -> Descent {
         let mut values = self.values.clone();
         values[number] = Some(value);
-        Descent { values, distance_ms: f64::INFINITY }
+        Descent {
+            values,
+            distance_ms: f64::INFINITY,
+        }
     }
 }
 
@@ -90,7 +93,12 @@ impl<'a> Fit<'a> {
     pub(super) fn new(log: &'a OwnLog, seed: Seed) -> Fit<'a> {
         let classes = Classes::new(log, 0..log.half());
         let noise_ms = classes.noise_ms(seed, RESAMPLES);
-        Fit { log, requests: log.paced[..log.half()].into(), classes, noise_ms }
+        Fit {
+            log,
+            requests: log.paced[..log.half()].into(),
+            classes,
+            noise_ms,
+        }
     }
 
     pub(super) fn log(&self) -> &'a OwnLog {
@@ -99,7 +107,9 @@ impl<'a> Fit<'a> {
 
     /// How far `model` is from the measurement.
     pub(super) fn distance(&self, model: &Model) -> Result<f64, ValidateError> {
-        Ok(self.classes.distance_ms(&times_of(self.log, model, &self.requests)?))
+        Ok(self
+            .classes
+            .distance_ms(&times_of(self.log, model, &self.requests)?))
     }
 
     /// The same of a drive that is changed; none if there cannot be such a drive.
@@ -113,7 +123,8 @@ impl<'a> Fit<'a> {
     /// The parameters that the log can tell.
     fn free(&self, model: &Model) -> impl Iterator<Item = (usize, &'static Parameter)> {
         let config = model.config();
-        let told = |(_, parameter): &(usize, &'static Parameter)| (parameter.told_by)(self.log, config);
+        let told =
+            |(_, parameter): &(usize, &'static Parameter)| (parameter.told_by)(self.log, config);
         PARAMETERS.iter().enumerate().filter(told)
     }
 
@@ -121,10 +132,15 @@ impl<'a> Fit<'a> {
     /// value of what is chosen from a list, the numbers having adapted to it. A
     /// wrong number of revolutions may be nearer as long as the seeks are wrong.
     pub(super) fn descend(&self, model: &Model) -> Result<Descent, ValidateError> {
-        let as_it_is = Descent { values: vec![None; PARAMETERS.len()], distance_ms: f64::INFINITY };
+        let as_it_is = Descent {
+            values: vec![None; PARAMETERS.len()],
+            distance_ms: f64::INFINITY,
+        };
         let mut best = self.downhill(model, self.tried(model, as_it_is)?, 0..HALVINGS)?;
         for (number, parameter) in self.free(model) {
-            let Values::Each(values) = parameter.values else { continue };
+            let Values::Each(values) = parameter.values else {
+                continue;
+            };
             let now = best.value(number, model);
             for (value, _) in values.iter().filter(|(value, _)| *value != now) {
                 let other = self.tried(model, best.with(number, *value))?;
@@ -227,7 +243,9 @@ impl<'a> Fit<'a> {
         };
         let mut last = fitted;
         for doublings in 0..10 {
-            let Some(value) = values.moved(fitted, step, direction * 2f64.powi(doublings)) else { break };
+            let Some(value) = values.moved(fitted, step, direction * 2f64.powi(doublings)) else {
+                break;
+            };
             if value == last {
                 break;
             }

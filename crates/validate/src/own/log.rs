@@ -92,7 +92,11 @@ impl OwnLog {
     /// A trace that cannot be read, and one that cannot tell what its disk is
     /// like: of several devices, without latencies, too short, answered by
     /// caches.
-    pub fn read(path: &Path, options: &Options, requests_max: usize) -> Result<OwnLog, ValidateError> {
+    pub fn read(
+        path: &Path,
+        options: &Options,
+        requests_max: usize,
+    ) -> Result<OwnLog, ValidateError> {
         let mut reader = TraceReader::open(path, options).map_err(ValidateError::Trace)?;
         let mut records = Vec::new();
         while records.len() < requests_max
@@ -100,7 +104,8 @@ impl OwnLog {
         {
             records.push(record);
         }
-        let cut = records.len() == requests_max && reader.next().map_err(ValidateError::Trace)?.is_some();
+        let cut =
+            records.len() == requests_max && reader.next().map_err(ValidateError::Trace)?.is_some();
         let file = path.display().to_string();
         let mut log = OwnLog::new(file, reader.format().name, &records)?;
         log.cut = cut;
@@ -111,10 +116,18 @@ impl OwnLog {
     ///
     /// # Errors
     /// As [`read`](Self::read), for what cannot tell.
-    pub fn new(file: String, format: &'static str, records: &[Record]) -> Result<OwnLog, ValidateError> {
-        let refuse = |reason: String| ValidateError::CannotTell { file: file.clone(), reason };
+    pub fn new(
+        file: String,
+        format: &'static str,
+        records: &[Record],
+    ) -> Result<OwnLog, ValidateError> {
+        let refuse = |reason: String| ValidateError::CannotTell {
+            file: file.clone(),
+            reason,
+        };
         one_device(records).map_err(refuse)?;
-        let transfers = |record: &&Record| matches!(record.operation, Operation::Read | Operation::Write);
+        let transfers =
+            |record: &&Record| matches!(record.operation, Operation::Read | Operation::Write);
         let replayed = |record: &&Record| transfers(record) || record.operation == Operation::Flush;
         let other_operations = records.iter().filter(|record| !replayed(record)).count();
         let (times, spans, without_completion) = spans(records.iter().filter(replayed));
@@ -129,7 +142,10 @@ impl OwnLog {
             )));
         }
         let (paced, logged) = paced(&spans);
-        let measured: Vec<f64> = logged.iter().filter_map(|request| request.measured_ms).collect();
+        let measured: Vec<f64> = logged
+            .iter()
+            .filter_map(|request| request.measured_ms)
+            .collect();
         if measured.len() < LOGGED_MIN {
             return Err(refuse(format!(
                 "found {} reads and writes with latencies; expected {LOGGED_MIN} or more, of which one half \
@@ -143,7 +159,11 @@ impl OwnLog {
             without_completion,
             other_operations,
             cut: false,
-            span_sectors: spans.iter().map(|span| span.extent.end().0).max().unwrap_or(0),
+            span_sectors: spans
+                .iter()
+                .map(|span| span.extent.end().0)
+                .max()
+                .unwrap_or(0),
             resolution_ms: resolution_ms(&spans),
             paced: paced.into(),
             logged,
@@ -156,9 +176,12 @@ impl OwnLog {
 
     /// Refuses a log whose first half was answered by caches.
     fn seen_by_the_arm(&self) -> Result<(), String> {
-        let first = self.logged[..self.half()].iter().filter_map(|request| request.measured_ms);
-        let (all, slow) =
-            first.fold((0, 0), |(all, slow), ms| (all + 1, slow + usize::from(ms > FROM_A_CACHE_MS_MAX)));
+        let first = self.logged[..self.half()]
+            .iter()
+            .filter_map(|request| request.measured_ms);
+        let (all, slow) = first.fold((0, 0), |(all, slow), ms| {
+            (all + 1, slow + usize::from(ms > FROM_A_CACHE_MS_MAX))
+        });
         if slow >= SERVED_BY_THE_ARM_MIN {
             return Ok(());
         }
@@ -202,7 +225,10 @@ impl OwnLog {
     }
 
     pub(crate) fn cannot_tell(&self, reason: String) -> ValidateError {
-        ValidateError::CannotTell { file: self.file.clone(), reason }
+        ValidateError::CannotTell {
+            file: self.file.clone(),
+            reason,
+        }
     }
 }
 
@@ -241,11 +267,17 @@ fn spans<'a>(records: impl Iterator<Item = &'a Record>) -> (Times, Vec<Span>, us
     let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
     for span in spans {
         match joined.last_mut() {
-            Some(last) if issued && goes_on(last, &span) => last.extent.sectors.0 += span.extent.sectors.0,
+            Some(last) if issued && goes_on(last, &span) => {
+                last.extent.sectors.0 += span.extent.sectors.0
+            }
             _ => joined.push(span),
         }
     }
-    (if issued { Times::Issue } else { Times::Arrival }, joined, unknown)
+    (
+        if issued { Times::Issue } else { Times::Arrival },
+        joined,
+        unknown,
+    )
 }
 
 /// Whether both were parts of one request to the device.
@@ -276,14 +308,24 @@ fn paced(spans: &[Span]) -> (Vec<Paced>, Vec<Logged>) {
             last_end = span.extent.end();
         }
         let gap = span.start.since(since);
-        (Paced { operation: span.operation, extent: span.extent, awaited, gap }, logged)
+        (
+            Paced {
+                operation: span.operation,
+                extent: span.extent,
+                awaited,
+                gap,
+            },
+            logged,
+        )
     };
     spans.iter().enumerate().map(request).unzip()
 }
 
 /// The greatest unit of which all times are multiples, from 0.05 ms on.
 fn resolution_ms(spans: &[Span]) -> Option<f64> {
-    let times = spans.iter().map(|span| span.end.since(span.start).as_nanos());
+    let times = spans
+        .iter()
+        .map(|span| span.end.since(span.start).as_nanos());
     let unit = Duration::from_nanos(times.fold(0, greatest_common_divisor)).as_millis_f64();
     (unit >= 0.05).then_some(unit)
 }
@@ -307,23 +349,40 @@ mod tests {
     }
 
     fn refusal(records: &[Record]) -> String {
-        OwnLog::new("sda.log".to_owned(), "native", records).unwrap_err().to_string()
+        OwnLog::new("sda.log".to_owned(), "native", records)
+            .unwrap_err()
+            .to_string()
     }
 
     fn reads(count: u64, response_us: u64) -> Vec<Record> {
-        (0..count).map(|i| record(i * 20_000, response_us + i, (i * 7919) % 100_000)).collect()
+        (0..count)
+            .map(|i| record(i * 20_000, response_us + i, (i * 7919) % 100_000))
+            .collect()
     }
 
     #[test]
     fn what_cannot_tell_is_refused() {
-        let silent: Vec<Record> =
-            reads(300, 9000).into_iter().map(|record| Record { completed: None, ..record }).collect();
-        assert!(refusal(&silent).contains("no latency of 300 of 300"), "{}", refusal(&silent));
+        let silent: Vec<Record> = reads(300, 9000)
+            .into_iter()
+            .map(|record| Record {
+                completed: None,
+                ..record
+            })
+            .collect();
+        assert!(
+            refusal(&silent).contains("no latency of 300 of 300"),
+            "{}",
+            refusal(&silent)
+        );
         assert!(refusal(&reads(199, 9000)).contains("found 199"));
         assert!(refusal(&reads(300, 100)).contains("caches answered"));
         let mut two = reads(300, 9000);
         two[7].device = 3;
-        assert!(refusal(&two).contains("--device 0 or --device 3"), "{}", refusal(&two));
+        assert!(
+            refusal(&two).contains("--device 0 or --device 3"),
+            "{}",
+            refusal(&two)
+        );
         assert!(OwnLog::new("sda.log".to_owned(), "native", &reads(300, 9000)).is_ok());
     }
 
@@ -334,22 +393,33 @@ mod tests {
             record.issued = Some(record.arrival);
         }
         let first = records[0];
-        let tail = Record { extent: Extent::new(first.extent.end().0, 16), ..first };
+        let tail = Record {
+            extent: Extent::new(first.extent.end().0, 16),
+            ..first
+        };
         records.insert(1, tail);
         let log = OwnLog::new("sda.log".to_owned(), "blktrace", &records).unwrap();
-        assert_eq!((log.requests, log.times, log.logged[0].sectors), (300, Times::Issue, 24));
+        assert_eq!(
+            (log.requests, log.times, log.logged[0].sectors),
+            (300, Times::Issue, 24)
+        );
     }
 
     #[test]
     fn whole_milliseconds_are_noticed() {
         let log = |unit: u64| {
-            let records: Vec<Record> =
-                (0..300).map(|i| record(i * 20_000, (2 + i % 9) * unit, i * 8000 % 65_536)).collect();
-            OwnLog::new("sda.log".to_owned(), "native", &records).unwrap().resolution_ms
+            let records: Vec<Record> = (0..300)
+                .map(|i| record(i * 20_000, (2 + i % 9) * unit, i * 8000 % 65_536))
+                .collect();
+            OwnLog::new("sda.log".to_owned(), "native", &records)
+                .unwrap()
+                .resolution_ms
         };
         assert_eq!((log(1000), log(1001)), (Some(1.0), Some(1.001)));
         assert_eq!(
-            OwnLog::new("sda.log".to_owned(), "native", &reads(300, 9000)).unwrap().resolution_ms,
+            OwnLog::new("sda.log".to_owned(), "native", &reads(300, 9000))
+                .unwrap()
+                .resolution_ms,
             None
         );
     }

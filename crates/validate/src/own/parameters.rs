@@ -26,9 +26,19 @@ pub(super) enum Values {
     /// One of these, each with its name where it is no number.
     Each(&'static [(f64, &'static str)]),
     /// Any from `least` to `most`; looked for in steps from `first` to `last`.
-    Sums { least: f64, most: f64, first: f64, last: f64 },
+    Sums {
+        least: f64,
+        most: f64,
+        first: f64,
+        last: f64,
+    },
     /// The same, steps being factors.
-    Factors { least: f64, most: f64, first: f64, last: f64 },
+    Factors {
+        least: f64,
+        most: f64,
+        first: f64,
+        last: f64,
+    },
 }
 
 /// The parameters, those that move most first.
@@ -53,7 +63,12 @@ pub(super) const PARAMETERS: [Parameter; 9] = [
         key: "buffer.write_back",
         keys: &["buffer.write_back"],
         told_by: |log, drive| drive.buffer.is_some() && has(log, Operation::Write),
-        of: |drive| drive.buffer.as_ref().map_or(0.0, |buffer| f64::from(u8::from(buffer.write_back))),
+        of: |drive| {
+            drive
+                .buffer
+                .as_ref()
+                .map_or(0.0, |buffer| f64::from(u8::from(buffer.write_back)))
+        },
         set: |drive, _, value| {
             if let Some(buffer) = &mut drive.buffer {
                 buffer.write_back = value > 0.0;
@@ -65,14 +80,20 @@ pub(super) const PARAMETERS: [Parameter; 9] = [
         key: "buffer.read_ahead",
         keys: &["buffer.read_ahead"],
         told_by: |log, drive| {
-            let reads_ahead =
-                drive.buffer.as_ref().is_some_and(|buffer| buffer.read_ahead != ReadAhead::None);
+            let reads_ahead = drive
+                .buffer
+                .as_ref()
+                .is_some_and(|buffer| buffer.read_ahead != ReadAhead::None);
             reads_ahead && has(log, Operation::Read)
         },
         of: |_| 1.0,
         set: |drive, before, value| {
             if let (Some(buffer), Some(before)) = (&mut drive.buffer, &before.buffer) {
-                buffer.read_ahead = if value > 0.0 { before.read_ahead } else { ReadAhead::None };
+                buffer.read_ahead = if value > 0.0 {
+                    before.read_ahead
+                } else {
+                    ReadAhead::None
+                };
             }
         },
         values: Values::Each(&[(0.0, "none"), (1.0, "the drive's")]),
@@ -81,14 +102,24 @@ pub(super) const PARAMETERS: [Parameter; 9] = [
         key: "queue.discipline",
         keys: &["queue.discipline"],
         told_by: |log, _| log.logged.iter().any(|request| request.outstanding > 1),
-        of: |drive| DISCIPLINES.iter().position(|name| drive.queue.discipline == *name).unwrap_or(0) as f64,
+        of: |drive| {
+            DISCIPLINES
+                .iter()
+                .position(|name| drive.queue.discipline == *name)
+                .unwrap_or(0) as f64
+        },
         set: |drive, before, value| {
             drive.queue.discipline = match value {
                 0.0 => before.queue.discipline.clone(),
                 value => DISCIPLINES[value as usize].to_owned(),
             };
         },
-        values: Values::Each(&[(0.0, "the drive's"), (1.0, "fcfs"), (2.0, "clook"), (3.0, "satf")]),
+        values: Values::Each(&[
+            (0.0, "the drive's"),
+            (1.0, "fcfs"),
+            (2.0, "clook"),
+            (3.0, "satf"),
+        ]),
     },
     Parameter {
         key: "seek (factor)",
@@ -96,7 +127,12 @@ pub(super) const PARAMETERS: [Parameter; 9] = [
         told_by: |log, _| log.logged.iter().any(|request| request.distance > 0),
         of: |_| 1.0,
         set: |drive, before, value| drive.seek = scaled(&before.seek, value),
-        values: Values::Factors { least: 0.3, most: 3.0, first: 1.2, last: 1.01 },
+        values: Values::Factors {
+            least: 0.3,
+            most: 3.0,
+            first: 1.2,
+            last: 1.01,
+        },
     },
     Parameter {
         key: "command_overhead_ms",
@@ -104,15 +140,30 @@ pub(super) const PARAMETERS: [Parameter; 9] = [
         told_by: |_, _| true,
         of: |drive| drive.command_overhead_ms,
         set: |drive, _, value| drive.command_overhead_ms = value,
-        values: Values::Sums { least: 0.0, most: 5.0, first: 0.32, last: 0.01 },
+        values: Values::Sums {
+            least: 0.0,
+            most: 5.0,
+            first: 0.32,
+            last: 0.01,
+        },
     },
     Parameter {
         key: "electronics.hit_overhead_ms",
         keys: &["electronics.hit_overhead_ms"],
         told_by: |_, drive| drive.buffer.is_some(),
-        of: |drive| drive.electronics.hit_overhead_ms.unwrap_or(drive.command_overhead_ms),
+        of: |drive| {
+            drive
+                .electronics
+                .hit_overhead_ms
+                .unwrap_or(drive.command_overhead_ms)
+        },
         set: |drive, _, value| drive.electronics.hit_overhead_ms = Some(value),
-        values: Values::Sums { least: 0.0, most: 5.0, first: 0.16, last: 0.01 },
+        values: Values::Sums {
+            least: 0.0,
+            most: 5.0,
+            first: 0.16,
+            last: 0.01,
+        },
     },
     Parameter {
         key: "write_settle_ms",
@@ -120,25 +171,46 @@ pub(super) const PARAMETERS: [Parameter; 9] = [
         told_by: |log, _| has(log, Operation::Write),
         of: |drive| drive.write_settle_ms,
         set: |drive, _, value| drive.write_settle_ms = value,
-        values: Values::Sums { least: -2.0, most: 3.0, first: 0.32, last: 0.02 },
+        values: Values::Sums {
+            least: -2.0,
+            most: 3.0,
+            first: 0.32,
+            last: 0.02,
+        },
     },
     Parameter {
         // From 2 GB/s down to 2.5 MB/s.
         key: "electronics.bus_ms_per_sector",
-        keys: &["electronics.bus_read_ms_per_sector", "electronics.bus_write_ms_per_sector"],
+        keys: &[
+            "electronics.bus_read_ms_per_sector",
+            "electronics.bus_write_ms_per_sector",
+        ],
         told_by: |_, _| true,
-        of: |drive| drive.electronics.bus_read_ms_per_sector.max(BUS_MS_PER_SECTOR_MIN),
+        of: |drive| {
+            drive
+                .electronics
+                .bus_read_ms_per_sector
+                .max(BUS_MS_PER_SECTOR_MIN)
+        },
         set: |drive, _, value| {
             drive.electronics.bus_read_ms_per_sector = value;
             drive.electronics.bus_write_ms_per_sector = value;
         },
-        values: Values::Factors { least: BUS_MS_PER_SECTOR_MIN, most: 0.2, first: 2.0, last: 1.05 },
+        values: Values::Factors {
+            least: BUS_MS_PER_SECTOR_MIN,
+            most: 0.2,
+            first: 2.0,
+            last: 1.05,
+        },
     },
 ];
 
 /// The keys of a drive file that a parameter stands for.
 pub(super) fn keys(parameter: &'static str) -> &'static [&'static str] {
-    PARAMETERS.iter().find(|each| each.key == parameter).map_or(&[], |each| each.keys)
+    PARAMETERS
+        .iter()
+        .find(|each| each.key == parameter)
+        .map_or(&[], |each| each.keys)
 }
 
 const BUS_MS_PER_SECTOR_MIN: f64 = 0.000_25;
@@ -154,16 +226,32 @@ fn has(log: &OwnLog, operation: Operation) -> bool {
 /// A curve whose times are multiplied by `factor`.
 fn scaled(seek: &SeekConfig, factor: f64) -> SeekConfig {
     match seek {
-        SeekConfig::Points { points, falls_allowed } => SeekConfig::Points {
-            points: points.iter().map(|&(cylinders, ms)| (cylinders, ms * factor)).collect(),
+        SeekConfig::Points {
+            points,
+            falls_allowed,
+        } => SeekConfig::Points {
+            points: points
+                .iter()
+                .map(|&(cylinders, ms)| (cylinders, ms * factor))
+                .collect(),
             falls_allowed: *falls_allowed,
         },
-        &SeekConfig::Datasheet { track_to_track_ms, average_ms, full_stroke_ms } => SeekConfig::Datasheet {
+        &SeekConfig::Datasheet {
+            track_to_track_ms,
+            average_ms,
+            full_stroke_ms,
+        } => SeekConfig::Datasheet {
             track_to_track_ms: track_to_track_ms * factor,
             average_ms: average_ms * factor,
             full_stroke_ms: full_stroke_ms * factor,
         },
-        &SeekConfig::TwoPiece { a_ms, b_ms, c_ms, e_ms, crossover } => SeekConfig::TwoPiece {
+        &SeekConfig::TwoPiece {
+            a_ms,
+            b_ms,
+            c_ms,
+            e_ms,
+            crossover,
+        } => SeekConfig::TwoPiece {
             a_ms: a_ms * factor,
             b_ms: b_ms * factor,
             c_ms: c_ms * factor,
@@ -214,7 +302,9 @@ impl Values {
     /// The value as drive files have it.
     pub(super) fn shown(self, value: f64) -> String {
         let named = match self {
-            Values::Each(values) => values.iter().find(|(each, name)| *each == value && !name.is_empty()),
+            Values::Each(values) => values
+                .iter()
+                .find(|(each, name)| *each == value && !name.is_empty()),
             _ => None,
         };
         match named {

@@ -15,18 +15,31 @@ fn other() -> (DriveConfig, f64) {
     let mut config = drives::load(DRIVE).unwrap().config().clone();
     config.command_overhead_ms += 0.47;
     config.seek = match config.seek {
-        SeekConfig::Points { points, falls_allowed } => SeekConfig::Points {
+        SeekConfig::Points {
+            points,
+            falls_allowed,
+        } => SeekConfig::Points {
             points: points.iter().map(|&(d, ms)| (d, ms * 1.17)).collect(),
             falls_allowed,
         },
-        SeekConfig::TwoPiece { a_ms, b_ms, c_ms, e_ms, crossover } => SeekConfig::TwoPiece {
+        SeekConfig::TwoPiece {
+            a_ms,
+            b_ms,
+            c_ms,
+            e_ms,
+            crossover,
+        } => SeekConfig::TwoPiece {
             a_ms: a_ms * 1.17,
             b_ms: b_ms * 1.17,
             c_ms: c_ms * 1.17,
             e_ms: e_ms * 1.17,
             crossover,
         },
-        SeekConfig::Datasheet { track_to_track_ms, average_ms, full_stroke_ms } => SeekConfig::Datasheet {
+        SeekConfig::Datasheet {
+            track_to_track_ms,
+            average_ms,
+            full_stroke_ms,
+        } => SeekConfig::Datasheet {
             track_to_track_ms: track_to_track_ms * 1.17,
             average_ms: average_ms * 1.17,
             full_stroke_ms: full_stroke_ms * 1.17,
@@ -50,7 +63,12 @@ fn recorded(model: &Model, count: u64) -> Vec<Record> {
         };
         let gap = Duration::from_micros(random.below(9000));
         let extent = Extent::new(start, 8);
-        requests.push(Paced { operation: Operation::Read, extent, awaited: number, gap });
+        requests.push(Paced {
+            operation: Operation::Read,
+            extent,
+            awaited: number,
+            gap,
+        });
     }
     let (_, times) = simulate(model, &requests.clone().into()).unwrap();
     let mut now = Time::ZERO;
@@ -74,23 +92,41 @@ fn recorded(model: &Model, count: u64) -> Vec<Record> {
 fn a_recorded_drive_is_found_again_from_a_wrong_beginning() {
     let (config, overhead) = other();
     // Nobody knows how far the platters had turned when the recorder began.
-    let disk = Model::new(config).unwrap().turned(Angle::from_revolutions(0.37));
+    let disk = Model::new(config)
+        .unwrap()
+        .turned(Angle::from_revolutions(0.37));
     let records = recorded(&disk, 2000);
     let log = OwnLog::new("sda.parquet".to_owned(), "native", &records).unwrap();
     let found = fit_own_disk(log, Some(DRIVE), Seed(1)).unwrap();
     let value = |key: &str| {
-        let parameter = found.parameters.iter().find(|parameter| parameter.key == key).unwrap();
+        let parameter = found
+            .parameters
+            .iter()
+            .find(|parameter| parameter.key == key)
+            .unwrap();
         parameter.fitted.parse::<f64>().unwrap()
     };
-    eprintln!("{:#?} {:#?} {:?}", found.parameters, found.trust, found.held_out);
+    eprintln!(
+        "{:#?} {:#?} {:?}",
+        found.parameters, found.trust, found.held_out
+    );
     assert!((value("command_overhead_ms") - overhead).abs() < 0.15);
     assert!((value("seek (factor)") - 1.17).abs() < 0.04);
     assert_eq!(found.trust.verdict, Verdict::Close);
     assert!(found.held_out.rms_ms < found.held_out_unfitted.rms_ms / 3.0);
-    assert!(found.trust.sentences.iter().any(|sentence| sentence.contains("writes")));
+    assert!(
+        found
+            .trust
+            .sentences
+            .iter()
+            .any(|sentence| sentence.contains("writes"))
+    );
     let written = found.drive_file();
     assert!(written.sources["seek"].starts_with("fitted: "));
-    assert_eq!(Model::new(written).unwrap().config().seek, found.config.seek);
+    assert_eq!(
+        Model::new(written).unwrap().config().seek,
+        found.config.seek
+    );
 }
 
 #[test]
@@ -100,7 +136,11 @@ fn a_disk_that_no_drive_is_like_is_not_to_be_trusted() {
     // An array behind a controller: now its cache answers, now a queue of others.
     let mut random = Seed(3).stream("others");
     for record in &mut records {
-        let ms = if random.below(2) == 0 { 0.2 } else { 60.0 + 40.0 * random.below(4) as f64 };
+        let ms = if random.below(2) == 0 {
+            0.2
+        } else {
+            60.0 + 40.0 * random.below(4) as f64
+        };
         record.completed = Some(record.arrival + Duration::from_millis_f64(ms));
     }
     let log = OwnLog::new("array.parquet".to_owned(), "native", &records).unwrap();
@@ -115,6 +155,14 @@ fn a_log_that_reaches_beyond_the_drive_is_refused() {
     records[9].extent = Extent::new(1 << 40, 8);
     let log = || OwnLog::new("sda.parquet".to_owned(), "native", &records).unwrap();
     let refused = |drive| fit_own_disk(log(), drive, Seed(1)).unwrap_err().to_string();
-    assert!(refused(Some(DRIVE)).contains("name a larger one"), "{}", refused(Some(DRIVE)));
-    assert!(refused(None).contains("fullstroke drive new"), "{}", refused(None));
+    assert!(
+        refused(Some(DRIVE)).contains("name a larger one"),
+        "{}",
+        refused(Some(DRIVE))
+    );
+    assert!(
+        refused(None).contains("fullstroke drive new"),
+        "{}",
+        refused(None)
+    );
 }

@@ -74,7 +74,12 @@ impl Trust {
             )
         });
         sentences.extend(kinds.iter().filter(|kind| kind.far(verdict)).map(|kind| {
-            format!("Not of {} {}: {:.1} % away.", kind.by, kind.class, 100.0 * kind.part.rms_share)
+            format!(
+                "Not of {} {}: {:.1} % away.",
+                kind.by,
+                kind.class,
+                100.0 * kind.part.rms_share
+            )
         }));
         let at_end = parameters.iter().filter(|parameter| parameter.at_end);
         sentences.extend(at_end.map(|parameter| {
@@ -114,7 +119,9 @@ impl Kind {
 /// What the log has too little of to say anything.
 fn unseen(kinds: &[Kind]) -> Option<String> {
     let seen = |by: &str, class: &str| {
-        kinds.iter().any(|kind| kind.by == by && kind.class == class && kind.part.n >= 30)
+        kinds
+            .iter()
+            .any(|kind| kind.by == by && kind.class == class && kind.part.n >= 30)
     };
     let mut unseen: Vec<&str> = Vec::new();
     let wanted = [
@@ -124,15 +131,26 @@ fn unseen(kinds: &[Kind]) -> Option<String> {
         ("outstanding", "1", "requests alone"),
         ("outstanding", "5 to 16", "queues of 5 and more"),
     ];
-    unseen.extend(wanted.iter().filter(|(by, class, _)| !seen(by, class)).map(|(.., words)| *words));
-    (!unseen.is_empty())
-        .then(|| format!("The log says nothing, or next to nothing, of {}.", unseen.join(", ")))
+    unseen.extend(
+        wanted
+            .iter()
+            .filter(|(by, class, _)| !seen(by, class))
+            .map(|(.., words)| *words),
+    );
+    (!unseen.is_empty()).then(|| {
+        format!(
+            "The log says nothing, or next to nothing, of {}.",
+            unseen.join(", ")
+        )
+    })
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Verdict::Close => "close: as near as drives of the library are to the disks that they describe",
+            Verdict::Close => {
+                "close: as near as drives of the library are to the disks that they describe"
+            }
             Verdict::Rough => "rough: means can be used, percentiles cannot",
             Verdict::None => "not to be trusted: this is no model of the disk",
         })

@@ -1,7 +1,9 @@
 //! The node above a device that takes as long as it is told.
 
 use fullstroke_contract::registry::Keys;
-use fullstroke_contract::{Completion, Counters, Cx, Node, Notice, Out, Port, Request, Signal, Status};
+use fullstroke_contract::{
+    Completion, Counters, Cx, Node, Notice, Out, Port, Request, Signal, Status,
+};
 use fullstroke_files::Site;
 use fullstroke_memory::{Cache, MemoryKeys, Queue};
 use fullstroke_programs::Program;
@@ -16,7 +18,12 @@ pub const CAPACITY: Sectors = Sectors((128 << 20) / SECTOR_BYTES);
 
 /// Where file systems are made in these tests.
 pub fn site(seed: u64) -> Site {
-    Site { capacity: CAPACITY, seed: Seed(seed), stripe: None, tracks: None }
+    Site {
+        capacity: CAPACITY,
+        seed: Seed(seed),
+        stripe: None,
+        tracks: None,
+    }
 }
 
 /// A program that begins 3 ms after the host.
@@ -44,8 +51,14 @@ pub fn host_on(
         workload: 0,
         first_process: 0,
     };
-    let equipment =
-        Equipment { files: &files, cache, site: site(seed), windows, aged: true, counted_from: Time::ZERO };
+    let equipment = Equipment {
+        files: &files,
+        cache,
+        site: site(seed),
+        windows,
+        aged: true,
+        counted_from: Time::ZERO,
+    };
     Vfs::new(vec![started], equipment).unwrap()
 }
 
@@ -79,7 +92,9 @@ pub fn run(
         now = now.max(wake.at().min(landing));
         if landing <= wake.at() {
             let ((_, index), status) = flying.pop_first().unwrap();
-            let Served { request, issued, .. } = all[index];
+            let Served {
+                request, issued, ..
+            } = all[index];
             let completion = Completion {
                 id: request.id,
                 submitted: issued,
@@ -92,7 +107,12 @@ pub fn run(
             vfs.wake(now, &mut Cx::alone(&mut out));
         }
         if let Some(signal) = say() {
-            vfs.noticed(now, Port::FIRST, Notice::new(signal), &mut Cx::alone(&mut out));
+            vfs.noticed(
+                now,
+                Port::FIRST,
+                Notice::new(signal),
+                &mut Cx::alone(&mut out),
+            );
         }
         if let Some(error) = out.take_stop() {
             panic!("{error}");
@@ -101,7 +121,11 @@ pub fn run(
             assert!(request.extent.within(CAPACITY), "{request:?}");
             let (took, status) = serve(&request);
             flying.insert((now + took, all.len()), status);
-            all.push(Served { request, issued: now, ended: now + took });
+            all.push(Served {
+                request,
+                issued: now,
+                ended: now + took,
+            });
         }
     }
     let mut counters = Counters::default();

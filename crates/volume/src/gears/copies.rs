@@ -21,7 +21,15 @@ impl Geared {
             plan,
             &mut self.open,
         );
-        let mut copy = Copy { map, chunk, rows, states: &self.states, transfers, data: 0, parity: 0 };
+        let mut copy = Copy {
+            map,
+            chunk,
+            rows,
+            states: &self.states,
+            transfers,
+            data: 0,
+            parity: 0,
+        };
         copy.run(gear);
     }
 }
@@ -89,8 +97,11 @@ impl Copy<'_> {
             for row in self.map.rows_of(self.rows.first, self.last()) {
                 let (soft, index) = self.map.soft(row, transient);
                 if (self.rows.first..=self.last()).contains(&soft) {
-                    let (extent, place) = (self.unit(self.map.native(row)), self.place(soft, index));
-                    self.transfers.writer.io(member, operation, extent, place, Content::Peer);
+                    let (extent, place) =
+                        (self.unit(self.map.native(row)), self.place(soft, index));
+                    self.transfers
+                        .writer
+                        .io(member, operation, extent, place, Content::Peer);
                 }
             }
         }
@@ -105,16 +116,33 @@ impl Copy<'_> {
                     SoftUnit::Data(index) if self.map.home(soft, index).is_none() => {}
                     SoftUnit::Data(index) if operation == Operation::Read => {
                         let place = self.place(soft, index);
-                        let part = Part { offset: 0, sectors: self.chunk, place, content: Content::Peer };
+                        let part = Part {
+                            offset: 0,
+                            sectors: self.chunk,
+                            place,
+                            content: Content::Peer,
+                        };
                         self.transfers.read_soft(soft, index, part);
                     }
                     SoftUnit::Data(index) => {
                         let place = self.place(soft, index);
-                        self.transfers.writer.io(member as usize, operation, extent, place, Content::Peer);
+                        self.transfers.writer.io(
+                            member as usize,
+                            operation,
+                            extent,
+                            place,
+                            Content::Peer,
+                        );
                     }
                     SoftUnit::Parity if operation == Operation::Write => {
                         let place = self.parity_place(soft);
-                        self.transfers.writer.io(member as usize, operation, extent, place, Content::Parity);
+                        self.transfers.writer.io(
+                            member as usize,
+                            operation,
+                            extent,
+                            place,
+                            Content::Parity,
+                        );
                     }
                     SoftUnit::Parity => {}
                 }
@@ -129,10 +157,14 @@ impl Copy<'_> {
             }
             let held = (0..self.map.width()).filter(|&index| self.map.home(soft, index).is_some());
             let held: Vec<u64> = held.collect();
-            self.transfers.writer.band(soft, 0..self.chunk, Method::FullStripe);
+            self.transfers
+                .writer
+                .band(soft, 0..self.chunk, Method::FullStripe);
             for (at, index) in held.into_iter().enumerate() {
                 let (from, into) = (self.place(soft, index), self.parity_place(soft));
-                self.transfers.writer.step(sum_step(from, into, self.chunk, at > 0));
+                self.transfers
+                    .writer
+                    .step(sum_step(from, into, self.chunk, at > 0));
             }
         }
     }

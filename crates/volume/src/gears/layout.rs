@@ -79,7 +79,11 @@ impl Geared {
         self.left_out.clear();
         for member in 0..self.capacities.len() {
             let soft = self.gear.reads_soft() && self.is_transient(member);
-            let state = if soft { MemberState::Alive } else { self.native_state(member) };
+            let state = if soft {
+                MemberState::Alive
+            } else {
+                self.native_state(member)
+            };
             self.base.set_member_state(member, state);
             let stands = self.gear == Gear::Low && self.is_transient(member);
             if stands || self.states.has_failed(member) {
@@ -91,7 +95,9 @@ impl Geared {
     /// The state of a member in the array of native units.
     fn native_state(&self, member: usize) -> MemberState {
         match self.states.get(member) {
-            MemberState::Rebuilding { done } => MemberState::Rebuilding { done: self.native_below(done.0) },
+            MemberState::Rebuilding { done } => MemberState::Rebuilding {
+                done: self.native_below(done.0),
+            },
             state => state,
         }
     }
@@ -106,7 +112,10 @@ impl Geared {
         for at in 0..self.states.impaired().len() {
             let member = self.states.impaired()[at] as usize;
             let end = self.states.writable(member);
-            if matches!(self.base.member_state(member), MemberState::Rebuilding { .. }) {
+            if matches!(
+                self.base.member_state(member),
+                MemberState::Rebuilding { .. }
+            ) {
                 let end = self.native_below(end);
                 self.base.member_states_mut().fill(member, end.0);
             }
@@ -125,8 +134,11 @@ impl Layout for Geared {
         self.capacities[member]
     }
     fn member_used(&self, member: usize) -> Sectors {
-        let end =
-            if self.is_transient(member) { self.map.native(self.map.rows - 1) + 1 } else { self.map.end() };
+        let end = if self.is_transient(member) {
+            self.map.native(self.map.rows - 1) + 1
+        } else {
+            self.map.end()
+        };
         Sectors(end * self.chunk)
     }
     fn geometry(&self) -> Geometry {
@@ -156,13 +168,22 @@ impl Layout for Geared {
     fn locate(&self, lbn: Lbn) -> Location {
         let Location { member, lbn } = self.base.locate(lbn);
         let (row, offset) = (lbn.0 / self.chunk, lbn.0 % self.chunk);
-        Location { member, lbn: Lbn(self.map.native(row) * self.chunk + offset) }
+        Location {
+            member,
+            lbn: Lbn(self.map.native(row) * self.chunk + offset),
+        }
     }
 
     fn role_of(&self, member: usize, lbn: Lbn) -> Role {
-        assert!(lbn.0 < self.capacities[member].0, "{lbn} is not below the member's capacity");
+        assert!(
+            lbn.0 < self.capacities[member].0,
+            "{lbn} is not below the member's capacity"
+        );
         let row = self.map.row_at(lbn.0 / self.chunk);
-        row.map_or(Role::Unused, |row| self.base.role_of(member, Lbn(row * self.chunk + lbn.0 % self.chunk)))
+        row.map_or(Role::Unused, |row| {
+            self.base
+                .role_of(member, Lbn(row * self.chunk + lbn.0 % self.chunk))
+        })
     }
 
     fn owners(&self, member: usize, extent: Extent, owner: &mut dyn FnMut(Extent)) {
@@ -171,7 +192,10 @@ impl Layout for Geared {
         while lbn < end {
             let next = ((lbn / self.chunk + 1) * self.chunk).min(end);
             if let Role::Data(of) = self.role_of(member, Lbn(lbn)) {
-                owner(Extent { start: of, sectors: Sectors(next - lbn) });
+                owner(Extent {
+                    start: of,
+                    sectors: Sectors(next - lbn),
+                });
             }
             lbn = next;
         }
@@ -195,7 +219,13 @@ impl Layout for Geared {
     }
 
     /// In the high gear alone, from the native units of the others; the soft state is stale.
-    fn plan_rebuild(&mut self, members: &[usize], from: Sectors, most: Sectors, plan: &mut Plan) -> Sectors {
+    fn plan_rebuild(
+        &mut self,
+        members: &[usize],
+        from: Sectors,
+        most: Sectors,
+        plan: &mut Plan,
+    ) -> Sectors {
         self.plan_native_rebuild(members, from, most, plan)
     }
 
@@ -239,7 +269,11 @@ impl Gears for Geared {
         }
         let row = self.map.width() * self.chunk;
         let (first, count) = self.stale.take_run((most.0 / row).max(1))?;
-        let rows = CopiedRows { first, count, sectors: Sectors(count * row) };
+        let rows = CopiedRows {
+            first,
+            count,
+            sectors: Sectors(count * row),
+        };
         self.copy(rows, plan);
         Some(rows)
     }
@@ -278,7 +312,9 @@ impl Gears for Geared {
     }
 
     fn narrow_stale(&mut self, is_stale: &dyn Fn(Extent) -> bool) {
-        for soft in (0..self.map.soft_rows()).filter(|&soft| self.stale.contains(soft)).collect::<Vec<u64>>()
+        for soft in (0..self.map.soft_rows())
+            .filter(|&soft| self.stale.contains(soft))
+            .collect::<Vec<u64>>()
         {
             let mut rows = self.map.rows_of(soft, soft);
             let native = |row: u64| Extent::new(self.map.native(row) * self.chunk, self.chunk);
@@ -290,7 +326,11 @@ impl Gears for Geared {
 
     fn rows(&self) -> Option<GearedRows> {
         let row = self.base.geometry().parity_rows()?.data.0;
-        Some(GearedRows { map: self.map, chunk: self.chunk, row })
+        Some(GearedRows {
+            map: self.map,
+            chunk: self.chunk,
+            row,
+        })
     }
 
     fn settled_keys(&self) -> Keys {
@@ -324,18 +364,22 @@ impl Geared {
         let end = longest(self, members);
         // What is no row's is soft state, which the next shift writes, or nothing.
         let Some(row) = self.map.row_at(from.0 / self.chunk) else {
-            let native =
-                (from.0 / self.chunk..end.0 / self.chunk).find(|&unit| self.map.row_at(unit).is_some());
+            let native = (from.0 / self.chunk..end.0 / self.chunk)
+                .find(|&unit| self.map.row_at(unit).is_some());
             return native.map_or(end, |unit| Sectors(unit * self.chunk));
         };
         let native = Sectors(row * self.chunk);
-        let filled = self.base.plan_rebuild(members, native, most, &mut self.planned);
+        let filled = self
+            .base
+            .plan_rebuild(members, native, most, &mut self.planned);
         self.translate(Gear::High, plan);
         if filled.0 >= self.map.rows * self.chunk {
             return end;
         }
         let done = Sectors(self.map.native(filled.0 / self.chunk) * self.chunk);
-        members.iter().for_each(|&member| self.states.fill(member, done.0));
+        members
+            .iter()
+            .for_each(|&member| self.states.fill(member, done.0));
         done
     }
 

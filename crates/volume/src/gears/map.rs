@@ -91,7 +91,9 @@ impl GearMap {
 
     /// Soft rows whose units lie before this unit of an active member.
     pub(crate) fn soft_below(&self, unit: u64) -> u64 {
-        let within = (unit % self.pitch).saturating_sub(self.offset).min(self.bucket);
+        let within = (unit % self.pitch)
+            .saturating_sub(self.offset)
+            .min(self.bucket);
         (unit / self.pitch * self.bucket + within).min(self.soft_rows())
     }
 
@@ -105,7 +107,10 @@ impl GearMap {
     /// The soft row of unit `row` of the `transient`th member that stops, and its index there.
     pub(crate) fn soft(&self, row: u64, transient: u64) -> (u64, u64) {
         let unit = row % self.cluster * self.transient + transient;
-        (row / self.cluster * self.bucket + unit / self.width(), unit % self.width())
+        (
+            row / self.cluster * self.bucket + unit / self.width(),
+            unit % self.width(),
+        )
     }
 
     /// What lies at an index of a soft row: the inverse of [`soft`](GearMap::soft).
@@ -123,7 +128,8 @@ impl GearMap {
 
     /// The member that holds this unit of the soft row.
     pub(crate) fn member(&self, soft: u64, index: u64) -> u64 {
-        self.parity(soft).map_or(index, |parity| (parity + 1 + index) % self.active)
+        self.parity(soft)
+            .map_or(index, |parity| (parity + 1 + index) % self.active)
     }
 
     /// What the soft row has on an active member.
@@ -143,7 +149,9 @@ impl GearMap {
     /// Native rows of which soft rows `first..=last` hold anything.
     pub(crate) fn rows_of(&self, first: u64, last: u64) -> std::ops::Range<u64> {
         let begin = self.home(first, 0).map_or(self.rows, |(row, _)| row);
-        let end = (0..self.width()).rev().find_map(|index| self.home(last, index));
+        let end = (0..self.width())
+            .rev()
+            .find_map(|index| self.home(last, index));
         begin..end.map_or(self.cluster_end(last), |(row, _)| row + 1)
     }
 

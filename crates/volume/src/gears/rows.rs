@@ -33,13 +33,18 @@ impl GearedRows {
     /// Behind the last row of a row's group.
     fn end(&self, row: u64) -> u64 {
         let cluster = row - row % self.map.cluster;
-        (self.first(row) + self.group_rows()).min(cluster + self.map.cluster).min(self.map.rows)
+        (self.first(row) + self.group_rows())
+            .min(cluster + self.map.cluster)
+            .min(self.map.rows)
     }
 
     /// The rows, as [`plan_check`](super::Gears::plan_check) counts them, that have something in a run of the
     /// members' addresses: native ones or those of the soft state.
     pub fn checked_in(&self, on_members: Extent, native: bool) -> Range<u64> {
-        let (first, end) = (on_members.start.0 / self.chunk, on_members.end().0.div_ceil(self.chunk));
+        let (first, end) = (
+            on_members.start.0 / self.chunk,
+            on_members.end().0.div_ceil(self.chunk),
+        );
         if native {
             return self.map.rows_below(first)..self.map.rows_below(end);
         }
@@ -78,7 +83,8 @@ mod tests {
 
     /// All maps of up to so many members, with and without clusters.
     fn maps() -> impl Iterator<Item = GearMap> {
-        let shapes = (3u64..8).flat_map(|active| (1u64..7).map(move |transient| (active, transient)));
+        let shapes =
+            (3u64..8).flat_map(|active| (1u64..7).map(move |transient| (active, transient)));
         shapes.flat_map(|(active, transient)| {
             [None, Some(1), Some(7), Some(8)].map(|cluster| {
                 let rows = 37;
@@ -105,12 +111,19 @@ mod tests {
     #[test]
     fn rows_of_two_groups_share_no_soft_row() {
         for map in maps() {
-            let rows = GearedRows { map, chunk: 4, row: 12 };
+            let rows = GearedRows {
+                map,
+                chunk: 4,
+                row: 12,
+            };
             let mut owners: BTreeMap<u64, u64> = BTreeMap::new();
             for row in 0..map.rows {
                 let own = Extent::new(row * rows.row, rows.row);
                 let group = rows.around(own);
-                assert!(group.start <= own.start && own.end() <= group.end(), "{map:?}");
+                assert!(
+                    group.start <= own.start && own.end() <= group.end(),
+                    "{map:?}"
+                );
                 assert_eq!(rows.around(group), group, "{map:?}");
                 assert!(rows.on_members(own).start.0 == map.native(row) * 4);
                 let on = rows.on_members(own);
@@ -118,10 +131,18 @@ mod tests {
                 let (first, last) = map.soft_rows_of(row, row);
                 for soft in first..=last {
                     let slot = Extent::new(map.slot(soft) * 4 + 1, 2);
-                    assert_eq!(rows.checked_in(slot, false), map.rows + soft..map.rows + soft + 1, "{map:?}");
+                    assert_eq!(
+                        rows.checked_in(slot, false),
+                        map.rows + soft..map.rows + soft + 1,
+                        "{map:?}"
+                    );
                 }
                 for soft in first..=last {
-                    assert_eq!(*owners.entry(soft).or_insert(group.start.0), group.start.0, "{map:?} {row}");
+                    assert_eq!(
+                        *owners.entry(soft).or_insert(group.start.0),
+                        group.start.0,
+                        "{map:?} {row}"
+                    );
                 }
             }
         }
@@ -140,7 +161,12 @@ mod tests {
             offset: 100,
         };
         let group = |active, transient| {
-            GearedRows { map: map(active, transient), chunk: 1, row: 1 }.around(Extent::new(10, 1))
+            GearedRows {
+                map: map(active, transient),
+                chunk: 1,
+                row: 1,
+            }
+            .around(Extent::new(10, 1))
         };
         assert_eq!(group(3, 1), Extent::new(10, 2));
         assert_eq!(group(4, 1), Extent::new(9, 3));

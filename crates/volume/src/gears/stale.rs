@@ -13,7 +13,12 @@ pub(super) struct StaleRows {
 impl StaleRows {
     /// None of `rows`.
     pub(super) fn none(rows: u64) -> StaleRows {
-        StaleRows { words: vec![0; rows.div_ceil(64) as usize], rows, count: 0, from: rows }
+        StaleRows {
+            words: vec![0; rows.div_ceil(64) as usize],
+            rows,
+            count: 0,
+            from: rows,
+        }
     }
 
     /// How many are in the set.
@@ -42,7 +47,11 @@ impl StaleRows {
 
     pub(super) fn insert_all(&mut self) {
         self.words.fill(u64::MAX);
-        if let Some(last) = self.words.last_mut().filter(|_| !self.rows.is_multiple_of(64)) {
+        if let Some(last) = self
+            .words
+            .last_mut()
+            .filter(|_| !self.rows.is_multiple_of(64))
+        {
             *last = (1 << (self.rows % 64)) - 1;
         }
         (self.count, self.from) = (self.rows, 0);
@@ -51,7 +60,10 @@ impl StaleRows {
     /// Takes out the first run, of at most so many rows: where it begins, and how many.
     pub(super) fn take_run(&mut self, most: u64) -> Option<(u64, u64)> {
         let first = self.first()?;
-        let run = (first..self.rows).take(most as usize).take_while(|&row| self.contains(row)).count() as u64;
+        let run = (first..self.rows)
+            .take(most as usize)
+            .take_while(|&row| self.contains(row))
+            .count() as u64;
         (first..first + run).for_each(|row| self.words[(row / 64) as usize] &= !(1 << (row % 64)));
         self.count -= run;
         self.from = first + run;

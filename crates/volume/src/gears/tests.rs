@@ -13,8 +13,14 @@ use std::collections::BTreeSet;
 const MEMBERS: u64 = 60;
 
 fn maps() -> impl Strategy<Value = GearMap> {
-    (0u64..2, 1u64..6, 1u64..6, 1u64..80, prop::option::of(1u64..40)).prop_map(
-        |(parities, more, transient, rows, cluster)| {
+    (
+        0u64..2,
+        1u64..6,
+        1u64..6,
+        1u64..80,
+        prop::option::of(1u64..40),
+    )
+        .prop_map(|(parities, more, transient, rows, cluster)| {
             let active = more + 2 * parities;
             let of = cluster.unwrap_or(rows);
             let mut map = GearMap {
@@ -32,16 +38,23 @@ fn maps() -> impl Strategy<Value = GearMap> {
                 map.pitch = of + map.bucket;
             }
             map
-        },
-    )
+        })
 }
 
 /// Layouts with gears, and members in the order in which they fail.
 fn arrays() -> impl Strategy<Value = (&'static str, Value, u64)> {
-    let keys = (5u64..9, 1u64..4, 1u64..3, any::<bool>(), any::<bool>(), 1u64..9);
+    let keys = (
+        5u64..9,
+        1u64..4,
+        1u64..3,
+        any::<bool>(),
+        any::<bool>(),
+        1u64..9,
+    );
     keys.prop_map(|(members, chunk, transient, raid5, beside, cluster)| {
         let level = if raid5 { "raid5" } else { "raid0" };
-        let mut keys = json!({ "chunk": chunk * 512, "level": level, "active": members - transient });
+        let mut keys =
+            json!({ "chunk": chunk * 512, "level": level, "active": members - transient });
         keys["native_percent"] = json!(35);
         if beside {
             keys["cluster"] = json!(cluster);
@@ -96,7 +109,12 @@ impl Trial {
         array.reversed = reversed;
         let plain = vec![0; array.layout.capacity().0 as usize * SECTOR];
         let survives = array.layout.failures_survived() > 0;
-        Trial { array, plain, survives, failed: None }
+        Trial {
+            array,
+            plain,
+            survives,
+            failed: None,
+        }
     }
 
     fn take(&mut self, event: &Event) {
@@ -104,11 +122,15 @@ impl Trial {
             Event::Ask(ask) => self.ask(ask),
             Event::Shift => self.shift(),
             Event::Copy(times, most) => {
-                let _ = (0..*times).take_while(|_| self.shifting() && self.array.copy(*most)).count();
+                let _ = (0..*times)
+                    .take_while(|_| self.shifting() && self.array.copy(*most))
+                    .count();
             }
             Event::Fail(member) if self.survives && self.failed.is_none() => {
                 let member = *member as usize % self.array.layout.members();
-                self.array.layout.set_member_state(member, MemberState::Failed);
+                self.array
+                    .layout
+                    .set_member_state(member, MemberState::Failed);
                 self.array.scramble(member);
                 self.failed = Some(member);
             }
@@ -122,16 +144,25 @@ impl Trial {
     }
 
     fn shift(&mut self) {
-        let to = if gear(&mut self.array) == Gear::Low { Gear::Rising } else { Gear::Falling };
+        let to = if gear(&mut self.array) == Gear::Low {
+            Gear::Rising
+        } else {
+            Gear::Falling
+        };
         let whole = self.failed.is_none();
-        let possible = gear(&mut self.array) == Gear::Low || gear(&mut self.array) == Gear::High && whole;
+        let possible =
+            gear(&mut self.array) == Gear::Low || gear(&mut self.array) == Gear::High && whole;
         assert_eq!(self.array.layout.gears().unwrap().shift(to), possible);
     }
 
     fn restore(&mut self) {
-        let Some(member) = self.failed.filter(|_| gear(&mut self.array) == Gear::High) else { return };
+        let Some(member) = self.failed.filter(|_| gear(&mut self.array) == Gear::High) else {
+            return;
+        };
         let done = Sectors::ZERO;
-        self.array.layout.set_member_state(member, MemberState::Rebuilding { done });
+        self.array
+            .layout
+            .set_member_state(member, MemberState::Rebuilding { done });
         while self.array.layout.member_state(member) != MemberState::Alive {
             self.array.fill(member, 7);
         }
@@ -142,7 +173,10 @@ impl Trial {
         let extent = ask.extent(self.array.layout.capacity().0);
         let own = range(extent.start.0, extent.sectors.0);
         match ask.operation {
-            Operation::Read => assert_eq!(self.array.read(extent.start.0, extent.sectors.0), self.plain[own]),
+            Operation::Read => assert_eq!(
+                self.array.read(extent.start.0, extent.sectors.0),
+                self.plain[own]
+            ),
             Operation::Discard => {}
             _ => {
                 let mut bytes = ask.bytes(extent);
@@ -157,7 +191,10 @@ impl Trial {
 
     fn check(&mut self) {
         let whole = self.array.layout.capacity().0;
-        assert!(self.array.read(0, whole) == self.plain, "the array holds what was written");
+        assert!(
+            self.array.read(0, whole) == self.plain,
+            "the array holds what was written"
+        );
     }
 
     fn settle(&mut self) {
@@ -306,7 +343,11 @@ proptest! {
 
 #[test]
 fn in_the_low_gear_nothing_is_asked_of_members_that_stand() {
-    let case = ("paraid", json!({ "chunk": 512, "active": 4, "native_percent": 35 }), 6);
+    let case = (
+        "paraid",
+        json!({ "chunk": 512, "active": 4, "native_percent": 35 }),
+        6,
+    );
     let mut array = array_of(&case);
     array.layout.gears().unwrap().shift(Gear::Falling);
     while array.copy(100) {}
@@ -315,7 +356,10 @@ fn in_the_low_gear_nothing_is_asked_of_members_that_stand() {
     let whole = array.layout.capacity().0;
     let mut bytes = vec![0xA5; whole as usize * SECTOR];
     let extent = Extent::new(0, whole);
-    assert_eq!(array.attempt(Operation::Write, extent, &mut bytes), fullstroke_contract::Status::Done);
+    assert_eq!(
+        array.attempt(Operation::Write, extent, &mut bytes),
+        fullstroke_contract::Status::Done
+    );
     assert_eq!(array.member_sector(5, 3), before);
     assert_eq!(array.layout.left_out(), [4, 5]);
     array.layout.gears().unwrap().shift(Gear::Rising);
@@ -330,16 +374,61 @@ fn gears_that_cannot_be_are_refused_at_their_keys() {
         assert_eq!(error.key, key, "{error}");
         assert!(error.message.contains(said), "{error}");
     };
-    refused("paraid", json!({ "active": 2 }), "active", "leaves no redundancy");
-    refused("paraid", json!({ "active": 0, "level": "raid0" }), "active", "nobody works");
+    refused(
+        "paraid",
+        json!({ "active": 2 }),
+        "active",
+        "leaves no redundancy",
+    );
+    refused(
+        "paraid",
+        json!({ "active": 0, "level": "raid0" }),
+        "active",
+        "nobody works",
+    );
     refused("paraid", json!({ "active": 8 }), "active", "none stops");
-    refused("paraid", json!({ "shift_down": 0.3, "shift_up": 0.3 }), "shift_down", "to and fro");
-    refused("paraid", json!({ "shift_down": -0.1 }), "shift_down", "shares of the time");
-    refused("paraid", json!({ "native_percent": 90 }), "native_percent", "the reserve");
-    refused("e-paraid", json!({ "native_percent": 90 }), "native_percent", "buckets");
-    refused("paraid", json!({ "active": 3, "native_percent": 50 }), "native_percent", "the reserve");
+    refused(
+        "paraid",
+        json!({ "shift_down": 0.3, "shift_up": 0.3 }),
+        "shift_down",
+        "to and fro",
+    );
+    refused(
+        "paraid",
+        json!({ "shift_down": -0.1 }),
+        "shift_down",
+        "shares of the time",
+    );
+    refused(
+        "paraid",
+        json!({ "native_percent": 90 }),
+        "native_percent",
+        "the reserve",
+    );
+    refused(
+        "e-paraid",
+        json!({ "native_percent": 90 }),
+        "native_percent",
+        "buckets",
+    );
+    refused(
+        "paraid",
+        json!({ "active": 3, "native_percent": 50 }),
+        "native_percent",
+        "the reserve",
+    );
     refused("paraid", json!({ "cluster": 32 }), "cluster", "one reserve");
     refused("paraid", json!({ "window_s": 0 }), "window_s", "mean");
-    refused("paraid", json!({ "copy_rate": 0 }), "copy_rate", "no shift ends");
-    refused("paraid", json!({ "level": "raid0", "failed": [1] }), "failed", "survives no failure");
+    refused(
+        "paraid",
+        json!({ "copy_rate": 0 }),
+        "copy_rate",
+        "no shift ends",
+    );
+    refused(
+        "paraid",
+        json!({ "level": "raid0", "failed": [1] }),
+        "failed",
+        "survives no failure",
+    );
 }

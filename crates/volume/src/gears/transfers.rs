@@ -66,7 +66,15 @@ impl<'a> Transfers<'a> {
         plan: &'a mut Plan,
         open: &'a mut OpenIos,
     ) -> Transfers<'a> {
-        Transfers { map, chunk, gear, stale, states, notes, writer: PlanWriter::new(plan, open) }
+        Transfers {
+            map,
+            chunk,
+            gear,
+            stale,
+            states,
+            notes,
+            writer: PlanWriter::new(plan, open),
+        }
     }
 
     /// All strands of the array's plan, whose scratch buffer comes first in this one.
@@ -74,7 +82,8 @@ impl<'a> Transfers<'a> {
         self.writer.scratch(plan.scratch().0);
         let mut pieces = plan.pieces();
         for (index, strand) in plan.strands().iter().enumerate() {
-            let end = pieces.partition_point(|piece| (piece.io as usize) < strand.second_phase().end);
+            let end =
+                pieces.partition_point(|piece| (piece.io as usize) < strand.second_phase().end);
             let (own, rest) = pieces.split_at(end);
             self.strand(plan, index, own);
             pieces = rest;
@@ -96,9 +105,19 @@ impl<'a> Transfers<'a> {
         }
         self.read_what_parity_needs();
         self.change_parities(|write| write.old);
-        for band in plan.bands().iter().filter(|band| band.strand as usize == index) {
-            self.writer.band(band.row, band.from.0..band.from.0 + band.sectors.0, band.method);
-            plan.steps(band).iter().for_each(|step| self.writer.step(*step));
+        for band in plan
+            .bands()
+            .iter()
+            .filter(|band| band.strand as usize == index)
+        {
+            self.writer.band(
+                band.row,
+                band.from.0..band.from.0 + band.sectors.0,
+                band.method,
+            );
+            plan.steps(band)
+                .iter()
+                .for_each(|step| self.writer.step(*step));
         }
         self.change_parities(|write| Some(write.part.place));
         self.writer.begin_second_phase();
@@ -112,7 +131,10 @@ impl<'a> Transfers<'a> {
     fn hold_rows(&mut self, plan: &Plan, pieces: &[Piece]) {
         let writes = |piece: &Piece| plan.ios()[piece.io as usize].operation != Operation::Read;
         let first = pieces.iter().map(|piece| piece.lbn.0 / self.chunk).min();
-        let last = pieces.iter().map(|piece| (piece.lbn.0 + piece.sectors.0 - 1) / self.chunk).max();
+        let last = pieces
+            .iter()
+            .map(|piece| (piece.lbn.0 + piece.sectors.0 - 1) / self.chunk)
+            .max();
         if let (Some(first), Some(last), true) = (first, last, pieces.iter().any(writes)) {
             let (first_soft, last_soft) = self.map.soft_rows_of(first, last);
             self.writer.enter_row(first);
@@ -122,20 +144,38 @@ impl<'a> Transfers<'a> {
     }
 
     /// Cuts a piece at the ends of units: member, row, part.
-    fn each_part(&mut self, plan: &Plan, piece: &Piece, mut take: impl FnMut(&mut Self, u64, u64, Part)) {
+    fn each_part(
+        &mut self,
+        plan: &Plan,
+        piece: &Piece,
+        mut take: impl FnMut(&mut Self, u64, u64, Part),
+    ) {
         let member = u64::from(plan.ios()[piece.io as usize].member);
         let (mut at, end) = (piece.lbn.0, piece.lbn.0 + piece.sectors.0);
         while at < end {
             let (row, offset) = (at / self.chunk, at % self.chunk);
             let sectors = (self.chunk - offset).min(end - at);
             let place = piece.place.behind(Sectors(at - piece.lbn.0));
-            take(self, member, row, Part { offset, sectors, place, content: piece.content });
+            take(
+                self,
+                member,
+                row,
+                Part {
+                    offset,
+                    sectors,
+                    place,
+                    content: piece.content,
+                },
+            );
             at += sectors;
         }
     }
 
     fn native(&self, row: u64, part: &Part) -> Extent {
-        Extent::new(self.map.native(row) * self.chunk + part.offset, part.sectors)
+        Extent::new(
+            self.map.native(row) * self.chunk + part.offset,
+            part.sectors,
+        )
     }
 
     fn slot(&self, soft: u64, offset: u64, sectors: u64) -> Extent {
@@ -152,7 +192,13 @@ impl<'a> Transfers<'a> {
             Some((soft, index)) if self.gear.reads_soft() => self.read_soft(soft, index, part),
             _ => {
                 let extent = self.native(row, &part);
-                self.writer.io(member as usize, Operation::Read, extent, part.place, part.content);
+                self.writer.io(
+                    member as usize,
+                    Operation::Read,
+                    extent,
+                    part.place,
+                    part.content,
+                );
             }
         }
     }
@@ -165,7 +211,13 @@ impl<'a> Transfers<'a> {
             self.recover(soft, member, part);
         } else {
             let extent = self.slot(soft, part.offset, part.sectors);
-            self.writer.io(member as usize, Operation::Read, extent, part.place, part.content);
+            self.writer.io(
+                member as usize,
+                Operation::Read,
+                extent,
+                part.place,
+                part.content,
+            );
         }
         self.notes.reads.push((soft, index, part));
     }
@@ -184,12 +236,18 @@ impl<'a> Transfers<'a> {
             };
             let place = self.writer.scratch(part.sectors);
             let extent = self.slot(soft, part.offset, part.sectors);
-            self.writer.io(member as usize, Operation::Read, extent, place, content);
+            self.writer
+                .io(member as usize, Operation::Read, extent, place, content);
             sum.push(place);
         }
-        self.writer.band(soft, part.offset..part.offset + part.sectors, Method::Recover);
+        self.writer.band(
+            soft,
+            part.offset..part.offset + part.sectors,
+            Method::Recover,
+        );
         for (at, from) in sum.into_iter().enumerate() {
-            self.writer.step(sum_step(from, part.place, part.sectors, at > 0));
+            self.writer
+                .step(sum_step(from, part.place, part.sectors, at > 0));
         }
     }
 
@@ -205,9 +263,16 @@ impl<'a> Transfers<'a> {
     }
 
     fn note_write(&mut self, member: u64, row: u64, part: Part) {
-        let Some((soft, index)) = self.soft_of(member, row) else { return };
+        let Some((soft, index)) = self.soft_of(member, row) else {
+            return;
+        };
         if self.goes(soft).1 {
-            self.notes.writes.push(Write { soft, index, part, old: None });
+            self.notes.writes.push(Write {
+                soft,
+                index,
+                part,
+                old: None,
+            });
         }
         if matches!(self.gear, Gear::High | Gear::Low) {
             self.stale.insert(soft);
@@ -217,24 +282,48 @@ impl<'a> Transfers<'a> {
     /// Old soft data and parity, where the parity is still there.
     fn read_what_parity_needs(&mut self) {
         for at in 0..self.notes.writes.len() {
-            let Write { soft, index, part, .. } = self.notes.writes[at];
-            let Some(parity) = self.map.parity(soft).filter(|&parity| self.holds(parity)) else { continue };
+            let Write {
+                soft, index, part, ..
+            } = self.notes.writes[at];
+            let Some(parity) = self.map.parity(soft).filter(|&parity| self.holds(parity)) else {
+                continue;
+            };
             self.notes.writes[at].old = Some(self.old(soft, index, &part));
             let (from, end) = (part.offset, part.offset + part.sectors);
-            match self.notes.parities.iter_mut().find(|other| other.soft == soft) {
+            match self
+                .notes
+                .parities
+                .iter_mut()
+                .find(|other| other.soft == soft)
+            {
                 Some(other) => (other.from, other.end) = (other.from.min(from), other.end.max(end)),
                 None => {
                     let place = Place::Scratch(Sectors(parity));
-                    self.notes.parities.push(SoftParity { soft, from, end, place });
+                    self.notes.parities.push(SoftParity {
+                        soft,
+                        from,
+                        end,
+                        place,
+                    });
                 }
             }
         }
         for at in 0..self.notes.parities.len() {
-            let SoftParity { soft, from, end, .. } = self.notes.parities[at];
+            let SoftParity {
+                soft, from, end, ..
+            } = self.notes.parities[at];
             let place = self.writer.scratch(end - from);
-            let Some(member) = self.map.parity(soft) else { continue };
+            let Some(member) = self.map.parity(soft) else {
+                continue;
+            };
             let extent = self.slot(soft, from, end - from);
-            self.writer.io(member as usize, Operation::Read, extent, place, Content::Parity);
+            self.writer.io(
+                member as usize,
+                Operation::Read,
+                extent,
+                place,
+                Content::Parity,
+            );
             self.notes.parities[at].place = place;
         }
     }
@@ -244,69 +333,142 @@ impl<'a> Transfers<'a> {
         let covers = |read: &Part| {
             read.offset <= part.offset && part.offset + part.sectors <= read.offset + read.sectors
         };
-        let found =
-            self.notes.reads.iter().find(|(row, at, read)| (*row, *at) == (soft, index) && covers(read));
+        let found = self
+            .notes
+            .reads
+            .iter()
+            .find(|(row, at, read)| (*row, *at) == (soft, index) && covers(read));
         if let Some((_, _, read)) = found {
             return read.place.behind(Sectors(part.offset - read.offset));
         }
         let place = self.writer.scratch(part.sectors);
-        self.read_soft(soft, index, Part { place, content: Content::Peer, ..*part });
+        self.read_soft(
+            soft,
+            index,
+            Part {
+                place,
+                content: Content::Peer,
+                ..*part
+            },
+        );
         place
     }
 
     /// Adds something of each write to the parity of its soft row.
     fn change_parities(&mut self, what: impl Fn(&Write) -> Option<Place>) {
         for write in &self.notes.writes {
-            let parity = self.notes.parities.iter().find(|parity| parity.soft == write.soft);
-            let (Some(parity), Some(from)) = (parity, what(write)) else { continue };
-            let Part { offset, sectors, .. } = write.part;
+            let parity = self
+                .notes
+                .parities
+                .iter()
+                .find(|parity| parity.soft == write.soft);
+            let (Some(parity), Some(from)) = (parity, what(write)) else {
+                continue;
+            };
+            let Part {
+                offset, sectors, ..
+            } = write.part;
             let into = parity.place.behind(Sectors(offset - parity.from));
-            self.writer.band(write.soft, offset..offset + sectors, Method::ReadModifyWrite);
+            self.writer.band(
+                write.soft,
+                offset..offset + sectors,
+                Method::ReadModifyWrite,
+            );
             self.writer.step(sum_step(from, into, sectors, true));
         }
     }
 
     fn write_native(&mut self, member: u64, row: u64, part: Part) {
-        let goes = self.soft_of(member, row).is_none_or(|(soft, _)| self.goes(soft).0);
+        let goes = self
+            .soft_of(member, row)
+            .is_none_or(|(soft, _)| self.goes(soft).0);
         // A transient member that has failed in the low gear comes up without.
-        let gone =
-            self.gear == Gear::Rising && member >= self.map.active && self.states.has_failed(member as usize);
+        let gone = self.gear == Gear::Rising
+            && member >= self.map.active
+            && self.states.has_failed(member as usize);
         if goes && !gone {
             let extent = self.native(row, &part);
-            self.writer.io(member as usize, Operation::Write, extent, part.place, part.content);
+            self.writer.io(
+                member as usize,
+                Operation::Write,
+                extent,
+                part.place,
+                part.content,
+            );
         }
     }
 
     /// Writes a whole unit, which is parity, where it is served from in this gear.
     pub(super) fn write_where_it_serves(&mut self, member: u64, row: u64, place: Place) {
-        let part = Part { offset: 0, sectors: self.chunk, place, content: Content::Parity };
+        let part = Part {
+            offset: 0,
+            sectors: self.chunk,
+            place,
+            content: Content::Parity,
+        };
         let (member, extent) = match self.soft_of(member, row).filter(|_| self.gear.reads_soft()) {
             Some((soft, index)) => (self.map.member(soft, index), self.slot(soft, 0, self.chunk)),
             None => (member, self.native(row, &part)),
         };
-        self.writer.io(member as usize, Operation::Write, extent, place, part.content);
+        self.writer.io(
+            member as usize,
+            Operation::Write,
+            extent,
+            place,
+            part.content,
+        );
     }
 
     fn write_soft(&mut self) {
         for at in 0..self.notes.writes.len() {
-            let Write { soft, index, part, .. } = self.notes.writes[at];
+            let Write {
+                soft, index, part, ..
+            } = self.notes.writes[at];
             let member = self.map.member(soft, index);
-            let protected = self.map.parity(soft).is_some_and(|parity| self.holds(parity));
+            let protected = self
+                .map
+                .parity(soft)
+                .is_some_and(|parity| self.holds(parity));
             if self.holds(member) || !protected {
                 let extent = self.slot(soft, part.offset, part.sectors);
-                self.writer.io(member as usize, Operation::Write, extent, part.place, part.content);
+                self.writer.io(
+                    member as usize,
+                    Operation::Write,
+                    extent,
+                    part.place,
+                    part.content,
+                );
             }
         }
         for at in 0..self.notes.parities.len() {
-            let SoftParity { soft, from, end, place } = self.notes.parities[at];
-            let Some(member) = self.map.parity(soft) else { continue };
+            let SoftParity {
+                soft,
+                from,
+                end,
+                place,
+            } = self.notes.parities[at];
+            let Some(member) = self.map.parity(soft) else {
+                continue;
+            };
             let extent = self.slot(soft, from, end - from);
-            self.writer.io(member as usize, Operation::Write, extent, place, Content::Parity);
+            self.writer.io(
+                member as usize,
+                Operation::Write,
+                extent,
+                place,
+                Content::Parity,
+            );
         }
     }
 }
 
 /// `into = from`, or `into += from`.
 pub(super) fn sum_step(from: Place, into: Place, sectors: u64, accumulate: bool) -> Step {
-    Step { coefficient: 1, from, into, sectors: Sectors(sectors), accumulate }
+    Step {
+        coefficient: 1,
+        from,
+        into,
+        sectors: Sectors(sectors),
+        accumulate,
+    }
 }

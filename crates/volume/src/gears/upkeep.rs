@@ -12,7 +12,14 @@ use fullstroke_units::{Lbn, Sectors};
 impl Geared {
     fn transfers<'a>(&'a mut self, plan: &'a mut Plan) -> Transfers<'a> {
         let place = (self.map, self.chunk, self.gear);
-        Transfers::new(place, &mut self.stale, &self.states, &mut self.notes, plan, &mut self.open)
+        Transfers::new(
+            place,
+            &mut self.stale,
+            &self.states,
+            &mut self.notes,
+            plan,
+            &mut self.open,
+        )
     }
 
     /// See [`Gears::plan_check`](super::Gears::plan_check): native rows come first, soft ones behind.
@@ -37,18 +44,30 @@ impl Geared {
         let Some(first) = (soft..all - rows).find(|&soft| !self.stale.contains(soft)) else {
             return Some(all);
         };
-        let run =
-            (first..all - rows).take(count as usize).take_while(|&soft| !self.stale.contains(soft)).count();
+        let run = (first..all - rows)
+            .take(count as usize)
+            .take_while(|&soft| !self.stale.contains(soft))
+            .count();
         let count = run as u64;
-        self.copy(CopiedRows { first, count, sectors: Sectors(count * self.map.width() * self.chunk) }, plan);
+        self.copy(
+            CopiedRows {
+                first,
+                count,
+                sectors: Sectors(count * self.map.width() * self.chunk),
+            },
+            plan,
+        );
         Some(rows + first + count)
     }
 
     fn check_native(&mut self, row: u64, plan: &mut Plan) {
         let (chunk, members) = (self.chunk, self.capacities().len() as u64);
         let unit = Lbn(self.map.native(row) * chunk);
-        let is_parity = |&member: &u64| matches!(self.role_of(member as usize, unit), Role::Parity { .. });
-        let Some(parity) = (0..members).find(is_parity) else { return };
+        let is_parity =
+            |&member: &u64| matches!(self.role_of(member as usize, unit), Role::Parity { .. });
+        let Some(parity) = (0..members).find(is_parity) else {
+            return;
+        };
         let mut transfers = self.transfers(plan);
         transfers.writer.begin_strand();
         let sum = transfers.sum_of_others(row, parity, 0, chunk, members);
@@ -58,15 +77,28 @@ impl Geared {
 
     fn check_soft(&mut self, soft: u64, plan: &mut Plan) {
         let (chunk, map) = (self.chunk, self.map);
-        let Some(parity) = map.parity(soft) else { return };
+        let Some(parity) = map.parity(soft) else {
+            return;
+        };
         let mut transfers = self.transfers(plan);
         transfers.writer.begin_strand();
         let place = transfers.writer.scratch(chunk);
-        let part = Part { offset: 0, sectors: chunk, place, content: Content::Parity };
+        let part = Part {
+            offset: 0,
+            sectors: chunk,
+            place,
+            content: Content::Parity,
+        };
         transfers.recover(soft, parity, part);
         transfers.writer.begin_second_phase();
         let extent = Extent::new(map.slot(soft) * chunk, chunk);
-        transfers.writer.io(parity as usize, Operation::Write, extent, place, Content::Parity);
+        transfers.writer.io(
+            parity as usize,
+            Operation::Write,
+            extent,
+            place,
+            Content::Parity,
+        );
     }
 
     /// See [`Gears::plan_mend`](super::Gears::plan_mend).
@@ -74,7 +106,9 @@ impl Geared {
         plan.clear();
         let serves = |other: usize| !(self.gear.reads_soft() && self.is_transient(other));
         let mut impaired = self.states.impaired().iter().map(|&other| other as usize);
-        if self.map.parities == 0 || !serves(member) || impaired.any(|other| other != member && serves(other))
+        if self.map.parities == 0
+            || !serves(member)
+            || impaired.any(|other| other != member && serves(other))
         {
             return false;
         }
@@ -90,14 +124,24 @@ impl Geared {
         true
     }
 
-    fn mend_unit(&mut self, member: usize, unit: u64, [offset, sectors]: [u64; 2], plan: &mut Plan) -> bool {
+    fn mend_unit(
+        &mut self,
+        member: usize,
+        unit: u64,
+        [offset, sectors]: [u64; 2],
+        plan: &mut Plan,
+    ) -> bool {
         let members = self.capacities().len() as u64;
         let native = self.map.row_at(unit);
         let holds = |&soft: &u64| match self.map.unit_on(soft, member as u64) {
             SoftUnit::Data(index) => self.map.home(soft, index).is_some(),
             SoftUnit::Parity => true,
         };
-        let soft = self.map.soft_at(unit).filter(|_| !self.is_transient(member)).filter(holds);
+        let soft = self
+            .map
+            .soft_at(unit)
+            .filter(|_| !self.is_transient(member))
+            .filter(holds);
         let extent = Extent::new(unit * self.chunk + offset, sectors);
         let mut transfers = self.transfers(plan);
         transfers.writer.begin_strand();
@@ -105,29 +149,53 @@ impl Geared {
             (Some(row), _) => transfers.sum_of_others(row, member as u64, offset, sectors, members),
             (None, Some(soft)) => {
                 let place = transfers.writer.scratch(sectors);
-                let part = Part { offset, sectors, place, content: Content::Peer };
+                let part = Part {
+                    offset,
+                    sectors,
+                    place,
+                    content: Content::Peer,
+                };
                 transfers.recover(soft, member as u64, part);
                 place
             }
             (None, None) => return false,
         };
         transfers.writer.begin_second_phase();
-        transfers.writer.io(member, Operation::Write, extent, place, Content::Peer);
+        transfers
+            .writer
+            .io(member, Operation::Write, extent, place, Content::Peer);
         true
     }
 }
 
 impl Transfers<'_> {
     /// The sum of a native row's units on all members but one, each read where it is served from.
-    fn sum_of_others(&mut self, row: u64, but: u64, offset: u64, sectors: u64, members: u64) -> Place {
+    fn sum_of_others(
+        &mut self,
+        row: u64,
+        but: u64,
+        offset: u64,
+        sectors: u64,
+        members: u64,
+    ) -> Place {
         let sum = self.writer.scratch(sectors);
         let mut all = Vec::with_capacity(members as usize);
         for member in (0..members).filter(|&member| member != but) {
             let place = self.writer.scratch(sectors);
-            self.read(member, row, Part { offset, sectors, place, content: Content::Peer });
+            self.read(
+                member,
+                row,
+                Part {
+                    offset,
+                    sectors,
+                    place,
+                    content: Content::Peer,
+                },
+            );
             all.push(place);
         }
-        self.writer.band(row, offset..offset + sectors, Method::Recover);
+        self.writer
+            .band(row, offset..offset + sectors, Method::Recover);
         for (at, from) in all.into_iter().enumerate() {
             self.writer.step(sum_step(from, sum, sectors, at > 0));
         }

@@ -27,7 +27,10 @@ pub(crate) fn paired_cases() -> impl Strategy<Value = Case> {
 fn logical_zones() -> impl Strategy<Value = (&'static str, Value)> {
     (2u32..5, 1u64..4, 1u32..50, 1u32..100).prop_map(|(half, blocking, inner, more)| {
         let ratio = format!("{}/{inner}", inner + more.min(2 * inner));
-        ("lzvs", json!({ "zones": 2 * half, "blocking": blocking * 512, "ratio": ratio }))
+        (
+            "lzvs",
+            json!({ "zones": 2 * half, "blocking": blocking * 512, "ratio": ratio }),
+        )
     })
 }
 
@@ -37,8 +40,10 @@ fn real_zones(
     members: Vec<u64>,
     parts: BoxedStrategy<Vec<(u64, u64)>>,
 ) -> impl Strategy<Value = (&'static str, Value)> {
-    let zones =
-        prop::collection::vec(prop::collection::vec((1u64..40, 8_000u64..32_000), 0..6), members.len());
+    let zones = prop::collection::vec(
+        prop::collection::vec((1u64..40, 8_000u64..32_000), 0..6),
+        members.len(),
+    );
     (zones, 1u64..4, parts).prop_map(move |(zones, blocking, parts)| {
         let table = |(zones, &sectors): (&Vec<(u64, u64)>, &u64)| {
             let mut left = sectors;

@@ -17,7 +17,10 @@ impl Divisor {
     /// If `value` is below 2.
     pub(super) fn new(value: u64) -> Divisor {
         assert!(value >= 2, "{value} has no reciprocal below 1");
-        Divisor { value, reciprocal: u128::MAX / u128::from(value) + 1 }
+        Divisor {
+            value,
+            reciprocal: u128::MAX / u128::from(value) + 1,
+        }
     }
 
     pub(super) fn value(&self) -> u64 {

@@ -67,10 +67,20 @@ pub(crate) fn with_floors(
     pairs: u64,
     floors: &[Floor],
 ) -> Result<Vec<Vec<Rows>>, ConfigError> {
-    let mut free = Free { forward, backward, blocking, pairs, of: floors };
+    let mut free = Free {
+        forward,
+        backward,
+        blocking,
+        pairs,
+        of: floors,
+    };
     let mut parts = vec![Vec::new(); floors.len()];
     let mut order: Vec<usize> = (0..floors.len()).collect();
-    order.sort_by(|&a, &b| floors[b].floor_mb_per_s.total_cmp(&floors[a].floor_mb_per_s));
+    order.sort_by(|&a, &b| {
+        floors[b]
+            .floor_mb_per_s
+            .total_cmp(&floors[a].floor_mb_per_s)
+    });
     for index in order {
         parts[index] = free.place(index)?;
     }
@@ -86,7 +96,11 @@ impl Part {
         let part = |rows: &Vec<Rows>| {
             let sectors = sectors_of(rows, pairs);
             let floor_bytes_per_s = floor_of(rows, pairs);
-            let part = Part { start: Lbn(start), sectors: Sectors(sectors), floor_bytes_per_s };
+            let part = Part {
+                start: Lbn(start),
+                sectors: Sectors(sectors),
+                floor_bytes_per_s,
+            };
             start += sectors;
             part
         };
@@ -99,7 +113,10 @@ fn sectors_of(rows: &[Rows], pairs: u64) -> u64 {
 }
 
 fn floor_of(rows: &[Rows], pairs: u64) -> u64 {
-    rows.iter().map(|rows| rows.rate.saturating_mul(pairs)).min().unwrap_or(0)
+    rows.iter()
+        .map(|rows| rows.rate.saturating_mul(pairs))
+        .min()
+        .unwrap_or(0)
 }
 
 /// The largest number in `range` for which `holds`, if it holds up to some
@@ -123,7 +140,10 @@ fn last_that(range: (u128, u128), holds: impl Fn(u128) -> bool) -> Option<u128> 
 impl Free<'_> {
     /// Takes the window of part `index` out of what is free.
     fn place(&mut self, index: usize) -> Result<Vec<Rows>, ConfigError> {
-        let Floor { size, floor_mb_per_s } = self.of[index];
+        let Floor {
+            size,
+            floor_mb_per_s,
+        } = self.of[index];
         let key = |name: &str| format!("zones[{index}].{name}");
         if !(floor_mb_per_s.is_finite() && floor_mb_per_s >= 0.0) {
             let message = format!("found {floor_mb_per_s}; expected MB/s, 0 or more");
@@ -131,21 +151,36 @@ impl Free<'_> {
         }
         let sectors = size.0.div_ceil(SECTOR_BYTES);
         if sectors == 0 {
-            return Err(ConfigError::new(key("size"), "found 0; expected a size such as \"200GB\""));
+            return Err(ConfigError::new(
+                key("size"),
+                "found 0; expected a size such as \"200GB\"",
+            ));
         }
         let floor = (floor_mb_per_s * 1e6).round() as u64;
         let Some(outermost) = self.window(0, sectors) else {
-            let all = sectors_of(&walk(&self.forward, &self.backward, self.blocking).0, self.pairs);
-            let others =
-                if index > 0 || self.of.len() > 1 { " beside the parts with higher floors" } else { "" };
-            let message =
-                format!("found {}; the members have room for {}{others}", in_gb(sectors), in_gb(all));
+            let all = sectors_of(
+                &walk(&self.forward, &self.backward, self.blocking).0,
+                self.pairs,
+            );
+            let others = if index > 0 || self.of.len() > 1 {
+                " beside the parts with higher floors"
+            } else {
+                ""
+            };
+            let message = format!(
+                "found {}; the members have room for {}{others}",
+                in_gb(sectors),
+                in_gb(all)
+            );
             return Err(ConfigError::new(key("size"), message));
         };
         let holds = |from: u128| {
-            self.window(from, sectors).is_some_and(|window| floor_of(&window.rows, self.pairs) >= floor)
+            self.window(from, sectors)
+                .is_some_and(|window| floor_of(&window.rows, self.pairs) >= floor)
         };
-        let Some(from) = last_that((0, self.ticks() >> STEP_BITS), |step| holds(step << STEP_BITS)) else {
+        let Some(from) = last_that((0, self.ticks() >> STEP_BITS), |step| {
+            holds(step << STEP_BITS)
+        }) else {
             let best = floor_of(&outermost.rows, self.pairs);
             let message = format!(
                 "found {floor_mb_per_s}; the most that can be had for {} is {}, and at {floor_mb_per_s} \
@@ -158,7 +193,12 @@ impl Free<'_> {
         };
         let window = self.window(from << STEP_BITS, sectors).unwrap_or(outermost);
         let rest = |timeline: &Timeline| {
-            timeline.cut(timeline.distance_in(window.from), timeline.distance_in(window.to)).1
+            timeline
+                .cut(
+                    timeline.distance_in(window.from),
+                    timeline.distance_in(window.to),
+                )
+                .1
         };
         (self.forward, self.backward) = (rest(&self.forward), rest(&self.backward));
         Ok(window.rows)
@@ -170,17 +210,26 @@ impl Free<'_> {
     }
 
     fn rows(&self, from: u128, to: u128) -> Vec<Rows> {
-        let inside =
-            |timeline: &Timeline| timeline.cut(timeline.distance_in(from), timeline.distance_in(to)).0;
-        walk(&inside(&self.forward), &inside(&self.backward), self.blocking).0
+        let inside = |timeline: &Timeline| {
+            timeline
+                .cut(timeline.distance_in(from), timeline.distance_in(to))
+                .0
+        };
+        walk(
+            &inside(&self.forward),
+            &inside(&self.backward),
+            self.blocking,
+        )
+        .0
     }
 
     /// The shortest window from `from` on that holds so many sectors, and no
     /// more rows than it takes.
     fn window(&self, from: u128, sectors: u64) -> Option<Window> {
         let room = self.ticks().checked_sub(from)? >> STEP_BITS;
-        let short =
-            |steps: u128| sectors_of(&self.rows(from, from + (steps << STEP_BITS)), self.pairs) < sectors;
+        let short = |steps: u128| {
+            sectors_of(&self.rows(from, from + (steps << STEP_BITS)), self.pairs) < sectors
+        };
         let steps = last_that((0, room), short)? + 1;
         if steps > room {
             return None;

@@ -74,30 +74,59 @@ impl Map {
         let mut placed = Vec::with_capacity(sections.len());
         let mut start = 0u64;
         for &section in sections {
-            let row = section.chunks[0].checked_add(section.chunks[1]).ok_or_else(too_large)?;
+            let row = section.chunks[0]
+                .checked_add(section.chunks[1])
+                .ok_or_else(too_large)?;
             let turn = row.checked_mul(pairs).ok_or_else(too_large)?;
-            let end = turn.checked_mul(section.rows).and_then(|sectors| start.checked_add(sectors));
+            let end = turn
+                .checked_mul(section.rows)
+                .and_then(|sectors| start.checked_add(sectors));
             let end = end.ok_or_else(too_large)?;
-            placed.push(Placed { start, end, section, row: Divisor::new(row), turn: Divisor::new(turn) });
+            placed.push(Placed {
+                start,
+                end,
+                section,
+                row: Divisor::new(row),
+                turn: Divisor::new(turn),
+            });
             start = end;
         }
-        let used = [0, 1].map(|side: usize| sections.iter().map(|it| it.rows * it.chunks[side]).sum());
+        let used =
+            [0, 1].map(|side: usize| sections.iter().map(|it| it.rows * it.chunks[side]).sum());
         let along = [0, 1].map(|side: usize| {
             let mut order: Vec<u32> = (0..sections.len() as u32).collect();
             order.sort_unstable_by_key(|&index| sections[index as usize].starts[side]);
             order
         });
         let (first_section, shift) = table(&placed, start);
-        Ok(Map { pairs, capacity: start, used, saw, sections: placed, first_section, shift, along })
+        Ok(Map {
+            pairs,
+            capacity: start,
+            used,
+            saw,
+            sections: placed,
+            first_section,
+            shift,
+            along,
+        })
     }
 
     /// See [`Layout::geometry`](crate::Layout::geometry).
     pub(super) fn geometry(&self) -> Geometry {
-        let mut chunks = self.sections.iter().flat_map(|placed| placed.section.chunks);
-        let unit = chunks.next().filter(|&first| chunks.all(|chunk| chunk == first));
+        let mut chunks = self
+            .sections
+            .iter()
+            .flat_map(|placed| placed.section.chunks);
+        let unit = chunks
+            .next()
+            .filter(|&first| chunks.all(|chunk| chunk == first));
         unit.map_or(Geometry::Varying, |unit| {
             let row = Some(Sectors(2 * self.pairs * unit));
-            Geometry::Striped(Stripe { unit: Sectors(unit), row, parities: 0 })
+            Geometry::Striped(Stripe {
+                unit: Sectors(unit),
+                row,
+                parities: 0,
+            })
         })
     }
 
@@ -118,13 +147,31 @@ impl Map {
     #[inline]
     pub(super) fn place(&self, placed: &Placed, lbn: u64) -> (Location, u64) {
         let (row, within) = placed.turn.divide(lbn - placed.start);
-        let (pair, within) = if self.pairs == 1 { (0, within) } else { placed.row.divide(within) };
-        let Section { rows, chunks, starts } = placed.section;
+        let (pair, within) = if self.pairs == 1 {
+            (0, within)
+        } else {
+            placed.row.divide(within)
+        };
+        let Section {
+            rows,
+            chunks,
+            starts,
+        } = placed.section;
         let side = usize::from(within >= chunks[0]);
         let within = within - side as u64 * chunks[0];
-        let row = if self.saw == Saw::EachChunk && side == 1 { rows - 1 - row } else { row };
+        let row = if self.saw == Saw::EachChunk && side == 1 {
+            rows - 1 - row
+        } else {
+            row
+        };
         let lbn = starts[side] + row * chunks[side] + within;
-        (Location { member: 2 * pair as usize + side, lbn: Lbn(lbn) }, chunks[side] - within)
+        (
+            Location {
+                member: 2 * pair as usize + side,
+                lbn: Lbn(lbn),
+            },
+            chunks[side] - within,
+        )
     }
 
     /// The volume's sector that lies at sector `lbn` of a member: the forward
@@ -136,9 +183,20 @@ impl Map {
         let order = &self.along[side];
         let begins = |index: &u32| self.sections[*index as usize].section.starts[side] <= lbn;
         let placed = &self.sections[order[order.partition_point(begins) - 1] as usize];
-        let Section { rows, chunks, starts } = placed.section;
-        let (row, within) = ((lbn - starts[side]) / chunks[side], (lbn - starts[side]) % chunks[side]);
-        let row = if side == 1 && self.saw == Saw::EachChunk { rows - 1 - row } else { row };
+        let Section {
+            rows,
+            chunks,
+            starts,
+        } = placed.section;
+        let (row, within) = (
+            (lbn - starts[side]) / chunks[side],
+            (lbn - starts[side]) % chunks[side],
+        );
+        let row = if side == 1 && self.saw == Saw::EachChunk {
+            rows - 1 - row
+        } else {
+            row
+        };
         let before = if side == 0 { 0 } else { chunks[0] };
         Some(placed.start + row * placed.turn.value() + pair * placed.row.value() + before + within)
     }
@@ -146,8 +204,19 @@ impl Map {
 
 /// For every 2^shift addresses, the section that holds the first of them.
 fn table(sections: &[Placed], capacity: u64) -> (Vec<u32>, u32) {
-    let shortest = sections.iter().map(|placed| placed.end - placed.start).min().unwrap_or(1);
-    let shift = shortest.ilog2().max(capacity.max(1).ilog2().saturating_sub(TABLE_BITS_MAX));
+    let shortest = sections
+        .iter()
+        .map(|placed| placed.end - placed.start)
+        .min()
+        .unwrap_or(1);
+    let shift = shortest
+        .ilog2()
+        .max(capacity.max(1).ilog2().saturating_sub(TABLE_BITS_MAX));
     let entry = |at: u64| sections.partition_point(|placed| placed.end <= at << shift) as u32;
-    ((0..=capacity.saturating_sub(1) >> shift).map(entry).collect(), shift)
+    (
+        (0..=capacity.saturating_sub(1) >> shift)
+            .map(entry)
+            .collect(),
+        shift,
+    )
 }

@@ -50,8 +50,19 @@ fn decimal(text: &str) -> Option<(u32, u32)> {
         return None;
     }
     let scale = 10u32.checked_pow(places.len() as u32)?;
-    let fraction = if places.is_empty() { 0 } else { places.parse().ok()? };
-    Some((whole.parse::<u32>().ok()?.checked_mul(scale)?.checked_add(fraction)?, scale))
+    let fraction = if places.is_empty() {
+        0
+    } else {
+        places.parse().ok()?
+    };
+    Some((
+        whole
+            .parse::<u32>()
+            .ok()?
+            .checked_mul(scale)?
+            .checked_add(fraction)?,
+        scale,
+    ))
 }
 
 impl FromStr for Ratio {
@@ -115,26 +126,61 @@ mod tests {
     #[test]
     fn fractions_and_decimal_numbers_are_read_exactly() {
         let read = |value| serde_json::from_value::<Ratio>(value).unwrap();
-        assert_eq!(read(json!("800/370")), Ratio { outer: 800, inner: 370 });
-        assert_eq!(read(json!(" 10 / 6 ")), Ratio { outer: 10, inner: 6 });
-        assert_eq!(read(json!(2.16)), Ratio { outer: 216, inner: 100 });
+        assert_eq!(
+            read(json!("800/370")),
+            Ratio {
+                outer: 800,
+                inner: 370
+            }
+        );
+        assert_eq!(
+            read(json!(" 10 / 6 ")),
+            Ratio {
+                outer: 10,
+                inner: 6
+            }
+        );
+        assert_eq!(
+            read(json!(2.16)),
+            Ratio {
+                outer: 216,
+                inner: 100
+            }
+        );
         assert_eq!(read(json!(2)), Ratio { outer: 2, inner: 1 });
         assert_eq!(read(json!("1.625")).to_string(), "1625/1000");
     }
 
     #[test]
     fn what_is_no_ratio_above_1_is_refused_as_it_was_written() {
-        for value in
-            [json!(1), json!("1/1"), json!(0.5), json!("370/800"), json!("3/0"), json!(-2), json!("inf")]
-        {
-            let error = serde_json::from_value::<Ratio>(value.clone()).unwrap_err().to_string();
+        for value in [
+            json!(1),
+            json!("1/1"),
+            json!(0.5),
+            json!("370/800"),
+            json!("3/0"),
+            json!(-2),
+            json!("inf"),
+        ] {
+            let error = serde_json::from_value::<Ratio>(value.clone())
+                .unwrap_err()
+                .to_string();
             let written = value.as_str().map_or(value.to_string(), str::to_owned);
-            assert!(error.contains(&written) && error.contains("above 1"), "{error}");
+            assert!(
+                error.contains(&written) && error.contains("above 1"),
+                "{error}"
+            );
         }
-        for value in
-            [json!(null), json!("a/b"), json!("5000000000/3"), json!("1.0000000000000001"), json!({})]
-        {
-            let error = serde_json::from_value::<Ratio>(value).unwrap_err().to_string();
+        for value in [
+            json!(null),
+            json!("a/b"),
+            json!("5000000000/3"),
+            json!("1.0000000000000001"),
+            json!({}),
+        ] {
+            let error = serde_json::from_value::<Ratio>(value)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains("expected outer over inner rate"), "{error}");
         }
     }

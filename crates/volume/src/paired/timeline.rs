@@ -42,8 +42,8 @@ impl Span {
 
     /// The sectors that are passed in `ticks`, rounded down.
     fn sectors_in(&self, ticks: u128) -> u64 {
-        let sectors =
-            ticks * u128::from(self.rate) / ((u128::from(SECTOR_BYTES) * 1_000_000_000) << TICK_BITS);
+        let sectors = ticks * u128::from(self.rate)
+            / ((u128::from(SECTOR_BYTES) * 1_000_000_000) << TICK_BITS);
         u64::try_from(sectors).map_or(self.sectors, |sectors| sectors.min(self.sectors))
     }
 }
@@ -56,7 +56,11 @@ impl Timeline {
         for zone in zones {
             let within = zone.sectors.0.min(sectors - start);
             if within > 0 {
-                spans.push(Span { start, sectors: within, rate: zone.bytes_per_s });
+                spans.push(Span {
+                    start,
+                    sectors: within,
+                    rate: zone.bytes_per_s,
+                });
             }
             start += within;
         }
@@ -74,7 +78,11 @@ impl Timeline {
             let rate = a.rate.min(b.rate);
             match spans.last_mut().filter(|last| last.rate == rate) {
                 Some(last) => last.sectors += stop - at,
-                None => spans.push(Span { start: at, sectors: stop - at, rate }),
+                None => spans.push(Span {
+                    start: at,
+                    sectors: stop - at,
+                    rate,
+                }),
             }
             at = stop;
         }
@@ -111,11 +119,19 @@ impl Timeline {
         for span in &self.spans {
             if distance < before + span.sectors {
                 let passed = distance - before;
-                return Span { start: span.start + passed, sectors: span.sectors - passed, ..*span };
+                return Span {
+                    start: span.start + passed,
+                    sectors: span.sectors - passed,
+                    ..*span
+                };
             }
             before += span.sectors;
         }
-        Span { start: 0, sectors: 0, rate: 1 }
+        Span {
+            start: 0,
+            sectors: 0,
+            rate: 1,
+        }
     }
 
     /// The part of a span that ends at `distance`, above 0.
@@ -123,11 +139,18 @@ impl Timeline {
         let mut before = 0;
         for span in &self.spans {
             if distance <= before + span.sectors {
-                return Span { sectors: distance - before, ..*span };
+                return Span {
+                    sectors: distance - before,
+                    ..*span
+                };
             }
             before += span.sectors;
         }
-        Span { start: 0, sectors: 0, rate: 1 }
+        Span {
+            start: 0,
+            sectors: 0,
+            rate: 1,
+        }
     }
 
     /// The lowest rate between two distances. What is shorter than `chunk`
@@ -136,7 +159,9 @@ impl Timeline {
         let mut lowest = None;
         let mut before = 0;
         for span in &self.spans {
-            let overlap = to.min(before + span.sectors).saturating_sub(from.max(before));
+            let overlap = to
+                .min(before + span.sectors)
+                .saturating_sub(from.max(before));
             if overlap >= chunk {
                 lowest = Some(lowest.map_or(span.rate, |lowest: u64| lowest.min(span.rate)));
             }
@@ -153,7 +178,11 @@ impl Timeline {
             let [begin, end] = [from, to].map(|at| at.saturating_sub(before).min(span.sectors));
             let part = |of: &mut Vec<Span>, begin: u64, end: u64| {
                 if begin < end {
-                    of.push(Span { start: span.start + begin, sectors: end - begin, rate: span.rate });
+                    of.push(Span {
+                        start: span.start + begin,
+                        sectors: end - begin,
+                        rate: span.rate,
+                    });
                 }
             };
             part(&mut outside, 0, begin);

@@ -44,7 +44,10 @@ pub(crate) fn walk(forward: &Timeline, backward: &Timeline, blocking: u64) -> (V
             break;
         }
         let row = chunks[0].saturating_add(chunks[1]);
-        let to_zone_end = outer.sectors.div_ceil(chunks[0]).min(inner.sectors.div_ceil(chunks[1]));
+        let to_zone_end = outer
+            .sectors
+            .div_ceil(chunks[0])
+            .min(inner.sectors.div_ceil(chunks[1]));
         let mut rows = to_zone_end.max(least / row).clamp(1, fit);
         if (fit - rows).saturating_mul(row) < least {
             rows = fit;
@@ -57,7 +60,14 @@ pub(crate) fn walk(forward: &Timeline, backward: &Timeline, blocking: u64) -> (V
         passed += sectors[0];
         left -= sectors[1];
         let starts = [outer.start, backward.span_at(left).start];
-        all.push(Rows { section: Section { rows, chunks, starts }, rate: together(chunks, rates) });
+        all.push(Rows {
+            section: Section {
+                rows,
+                chunks,
+                starts,
+            },
+            rate: together(chunks, rates),
+        });
     }
     (all, left)
 }
@@ -69,7 +79,8 @@ fn chunks(blocking: u64, faster: u64, slower: u64) -> [u64; 2] {
     const NEAR_ENOUGH: u128 = 512;
     let (faster, slower) = (u128::from(faster), u128::from(slower));
     // How far a pair is off, times its smaller chunk, its larger one and a rate.
-    let off = |small: u64, large: u64| (u128::from(large) * slower).abs_diff(u128::from(small) * faster);
+    let off =
+        |small: u64, large: u64| (u128::from(large) * slower).abs_diff(u128::from(small) * faster);
     let mut best = [u64::MAX, blocking];
     for small in (blocking..).take(CANDIDATES.min(blocking) as usize) {
         let exact = (u128::from(small) * faster + slower / 2) / slower;
@@ -120,7 +131,9 @@ pub(crate) fn balanced(forward: &Timeline, backward: &Timeline, blocking: u64) -
 
 /// Sectors of these rows on one pair.
 pub(super) fn sectors_of(rows: &[Rows]) -> u64 {
-    rows.iter().map(|rows| rows.section.rows * (rows.section.chunks[0] + rows.section.chunks[1])).sum()
+    rows.iter()
+        .map(|rows| rows.section.rows * (rows.section.chunks[0] + rows.section.chunks[1]))
+        .sum()
 }
 
 /// The sections in their places: in the order of their zones on each member,

@@ -79,15 +79,21 @@ impl Zoning {
     pub fn new(zones: u32, total: u64, blocking: u64, ratio: Ratio) -> Result<Zoning, ConfigError> {
         if zones < 4 || !zones.is_multiple_of(2) || zones > ZONES_MAX {
             let reason = match zones {
-                2 => "; of two zones the one pair would be the outermost and the middle one at once",
+                2 => {
+                    "; of two zones the one pair would be the outermost and the middle one at once"
+                }
                 _ if zones % 2 == 1 => "; each zone has a counterpart on the other disk",
                 _ => "",
             };
-            let message = format!("found {zones}; expected an even number from 4 to {ZONES_MAX}{reason}");
+            let message =
+                format!("found {zones}; expected an even number from 4 to {ZONES_MAX}{reason}");
             return Err(ConfigError::new("zones", message));
         }
         if blocking == 0 {
-            return Err(ConfigError::new("blocking", "found 0; expected at least one block"));
+            return Err(ConfigError::new(
+                "blocking",
+                "found 0; expected at least one block",
+            ));
         }
         let half = zones / 2;
         let (outer, inner) = (u128::from(ratio.outer()), u128::from(ratio.inner()));
@@ -95,7 +101,15 @@ impl Zoning {
         let pairs = (0..half)
             .map(|index| {
                 let numerator = outer * u128::from(half - 1) - u128::from(index) * (outer - inner);
-                ZonePair::new(zones, total, blocking, Fraction { numerator, denominator })
+                ZonePair::new(
+                    zones,
+                    total,
+                    blocking,
+                    Fraction {
+                        numerator,
+                        denominator,
+                    },
+                )
             })
             .collect::<Option<Vec<_>>>();
         let pairs = pairs.filter(|pairs| pairs.iter().all(|pair| pair.rows > 0)).ok_or_else(|| {
@@ -106,8 +120,16 @@ impl Zoning {
             );
             ConfigError::new("blocking", message)
         })?;
-        let increment = Fraction { numerator: outer - inner, denominator };
-        Ok(Zoning { blocking, total, increment, pairs })
+        let increment = Fraction {
+            numerator: outer - inner,
+            denominator,
+        };
+        Ok(Zoning {
+            blocking,
+            total,
+            increment,
+            pairs,
+        })
     }
 
     /// dr by (2.1).
@@ -129,7 +151,12 @@ impl Zoning {
     /// The blocks of each zone of a disk, z of them, from the outermost on.
     pub fn zone_sizes(&self) -> impl Iterator<Item = u64> + '_ {
         let outer = self.pairs.iter().map(|pair| pair.rows * pair.chunk);
-        outer.chain(self.pairs.iter().rev().map(|pair| pair.rows * self.blocking))
+        outer.chain(
+            self.pairs
+                .iter()
+                .rev()
+                .map(|pair| pair.rows * self.blocking),
+        )
     }
 
     /// The first block of each zone on its disk, from the outermost on: the same
@@ -208,29 +235,52 @@ mod tests {
     #[test]
     fn figure_2_4_is_met_to_the_block() {
         let zoning = Zoning::new(14, 50_000_000, 8, ratio(800, 370)).unwrap();
-        let thousandths = |Fraction { numerator, denominator }| {
-            ((2000 * numerator + denominator) / (2 * denominator)) as u64
-        };
+        let thousandths =
+            |Fraction {
+                 numerator,
+                 denominator,
+             }| { ((2000 * numerator + denominator) / (2 * denominator)) as u64 };
         let line = |pair: &ZonePair| -> Line {
             let exact = (pair.rows * pair.chunk, pair.rows * 8);
             let ideal = (pair.ideal_faster, pair.ideal_slower);
-            (thousandths(pair.ideal_ratio), pair.chunk * 1000 / 8, ideal, exact)
+            (
+                thousandths(pair.ideal_ratio),
+                pair.chunk * 1000 / 8,
+                ideal,
+                exact,
+            )
         };
-        assert_eq!(zoning.pairs().iter().map(line).collect::<Vec<_>>(), FIGURE_2_4);
+        assert_eq!(
+            zoning.pairs().iter().map(line).collect::<Vec<_>>(),
+            FIGURE_2_4
+        );
         assert_eq!((zoning.used(), zoning.lost()), (49_999_942, 58));
-        assert_eq!(zoning.increment(), Fraction { numerator: 430, denominator: 370 * 6 });
+        assert_eq!(
+            zoning.increment(),
+            Fraction {
+                numerator: 430,
+                denominator: 370 * 6
+            }
+        );
         assert_eq!(zoning.start_blocks()[..3], [0, 4857138, 4857138 + 4658385]);
     }
 
     #[test]
     fn what_cannot_be_is_refused_with_its_key() {
         let refused = |zones, total, blocking| {
-            Zoning::new(zones, total, blocking, ratio(2, 1)).map(|zoning| zoning.used()).unwrap_err()
+            Zoning::new(zones, total, blocking, ratio(2, 1))
+                .map(|zoning| zoning.used())
+                .unwrap_err()
         };
         for zones in [0, 1, 2, 3, 7, ZONES_MAX + 2, u32::MAX] {
             let error = refused(zones, 1 << 40, 8);
             assert_eq!(error.key, "zones", "{zones}");
-            assert!(error.message.contains(&format!("found {zones}; expected an even number")), "{error}");
+            assert!(
+                error
+                    .message
+                    .contains(&format!("found {zones}; expected an even number")),
+                "{error}"
+            );
         }
         assert_eq!(refused(14, 1000, 0).key, "blocking");
         for blocking in [48, 1000, u64::MAX] {

@@ -57,7 +57,12 @@ impl Cuts {
         let (begin, stop) = (span.from - head * chunk, span.to - last * chunk);
         let mut cuts = Cuts::default();
         if head == last {
-            cuts.push(Cut { from: begin, to: stop, first: head, end: head + 1 });
+            cuts.push(Cut {
+                from: begin,
+                to: stop,
+                first: head,
+                end: head + 1,
+            });
             return cuts;
         }
         let (low, high) = (begin.min(stop), begin.max(stop));
@@ -65,7 +70,12 @@ impl Cuts {
             let first = if from >= begin { head } else { head + 1 };
             let end = if from < stop { last + 1 } else { last };
             if from < to && first < end {
-                cuts.push(Cut { from, to, first, end });
+                cuts.push(Cut {
+                    from,
+                    to,
+                    first,
+                    end,
+                });
             }
         }
         cuts
@@ -88,7 +98,10 @@ mod tests {
 
     fn cuts(from: u64, to: u64) -> Vec<(u64, u64, u64, u64)> {
         let cuts = Cuts::of(Span { row: 0, from, to }, 100);
-        cuts.as_slice().iter().map(|cut| (cut.from, cut.to, cut.first, cut.end)).collect()
+        cuts.as_slice()
+            .iter()
+            .map(|cut| (cut.from, cut.to, cut.first, cut.end))
+            .collect()
     }
 
     #[test]
@@ -103,7 +116,10 @@ mod tests {
 
     #[test]
     fn overlapping_offsets_are_cut_where_the_chunks_change() {
-        assert_eq!(cuts(40, 160), [(0, 40, 1, 2), (40, 60, 0, 2), (60, 100, 0, 1)]);
+        assert_eq!(
+            cuts(40, 160),
+            [(0, 40, 1, 2), (40, 60, 0, 2), (60, 100, 0, 1)]
+        );
         assert_eq!(cuts(0, 250), [(0, 50, 0, 3), (50, 100, 0, 2)]);
     }
 

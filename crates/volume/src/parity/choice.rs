@@ -12,7 +12,11 @@ pub(crate) type Methods = [Method; Cuts::MOST];
 type Cost = (u64, u64);
 
 /// Candidates in the order of preference among equals.
-const CANDIDATES: [Method; 3] = [Method::ReadModifyWrite, Method::ReconstructWrite, Method::Recover];
+const CANDIDATES: [Method; 3] = [
+    Method::ReadModifyWrite,
+    Method::ReconstructWrite,
+    Method::Recover,
+];
 
 /// Data chunks of a row that are read or not read alike.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +41,9 @@ pub(crate) fn choose(row: &Row, cuts: &[Cut]) -> Methods {
     }
     let classes = classes(row, cuts);
     for number in 0..CANDIDATES.len().pow(cuts.len() as u32) {
-        let Some(methods) = combination(row, cuts, number) else { continue };
+        let Some(methods) = combination(row, cuts, number) else {
+            continue;
+        };
         let cost = cost(row, cuts, &methods, &classes);
         if best.1.is_none_or(|least| cost < least) {
             best = (methods, Some(cost));
@@ -49,17 +55,27 @@ pub(crate) fn choose(row: &Row, cuts: &[Cut]) -> Methods {
 
 /// The same where not all has to be read: `missing` says how many sectors of a
 /// member's cut have.
-pub(crate) fn choose_beside(row: &Row, cuts: &[Cut], missing: impl Fn(u64, &Cut) -> u64) -> Methods {
+pub(crate) fn choose_beside(
+    row: &Row,
+    cuts: &[Cut],
+    missing: impl Fn(u64, &Cut) -> u64,
+) -> Methods {
     let mut best = ([Method::Unprotected; Cuts::MOST], None);
     if row.parities().next().is_none() {
         return best.0;
     }
     for number in 0..CANDIDATES.len().pow(cuts.len() as u32) {
-        let Some(methods) = combination(row, cuts, number) else { continue };
+        let Some(methods) = combination(row, cuts, number) else {
+            continue;
+        };
         let mut cost: Cost = (0, 0);
         for (cut, method) in cuts.iter().zip(methods) {
-            let data = (0..row.data).filter(|&index| !row.has_lost(index) && reads_data(method, cut, index));
-            let parities = row.parities().enumerate().filter(|&(rank, _)| reads_parity(method, row, rank));
+            let data = (0..row.data)
+                .filter(|&index| !row.has_lost(index) && reads_data(method, cut, index));
+            let parities = row
+                .parities()
+                .enumerate()
+                .filter(|&(rank, _)| reads_parity(method, row, rank));
             let members = data.map(|index| row.shape.data_member(index));
             for member in members.chain(parities.map(|(_, (_, member))| member)) {
                 let sectors = missing(member, cut);
@@ -117,25 +133,49 @@ fn classes(row: &Row, cuts: &[Cut]) -> [Class; 4] {
     let first = cuts.iter().map(|cut| cut.first).min().unwrap_or(0);
     let last = cuts.iter().map(|cut| cut.end - 1).max().unwrap_or(0);
     let alive = |from: u64, end: u64| {
-        let lost = row.lost().iter().filter(|&&index| (from..end).contains(&index)).count();
+        let lost = row
+            .lost()
+            .iter()
+            .filter(|&&index| (from..end).contains(&index))
+            .count();
         end.saturating_sub(from) - lost as u64
     };
-    let alone = if last > first { alive(last, last + 1) } else { 0 };
+    let alone = if last > first {
+        alive(last, last + 1)
+    } else {
+        0
+    };
     [
-        Class { index: first, alive: alive(first, first + 1) },
-        Class { index: last, alive: alone },
-        Class { index: first + 1, alive: alive(first + 1, last) },
-        Class { index: row.data, alive: alive(0, first) + alive(last + 1, row.data) },
+        Class {
+            index: first,
+            alive: alive(first, first + 1),
+        },
+        Class {
+            index: last,
+            alive: alone,
+        },
+        Class {
+            index: first + 1,
+            alive: alive(first + 1, last),
+        },
+        Class {
+            index: row.data,
+            alive: alive(0, first) + alive(last + 1, row.data),
+        },
     ]
 }
 
 fn cost(row: &Row, cuts: &[Cut], methods: &Methods, classes: &[Class]) -> Cost {
     let mut total = (0, 0);
     for class in classes {
-        add(&mut total, class.alive, cuts, |at| reads_data(methods[at], &cuts[at], class.index));
+        add(&mut total, class.alive, cuts, |at| {
+            reads_data(methods[at], &cuts[at], class.index)
+        });
     }
     for (rank, _) in row.parities().enumerate() {
-        add(&mut total, 1, cuts, |at| reads_parity(methods[at], row, rank));
+        add(&mut total, 1, cuts, |at| {
+            reads_parity(methods[at], row, rank)
+        });
     }
     total
 }
@@ -163,7 +203,11 @@ fn reads_parity(method: Method, row: &Row, rank: usize) -> bool {
 fn add(total: &mut Cost, count: u64, cuts: &[Cut], reads: impl Fn(usize) -> bool) {
     let mut read_up_to = None;
     for (_, cut) in cuts.iter().enumerate().filter(|(at, _)| reads(*at)) {
-        total.0 += if read_up_to == Some(cut.from) { 0 } else { count };
+        total.0 += if read_up_to == Some(cut.from) {
+            0
+        } else {
+            count
+        };
         total.1 += count * cut.sectors();
         read_up_to = Some(cut.to);
     }

@@ -84,7 +84,12 @@ impl RowMap {
 
     /// The members' parts in `row`.
     pub(crate) fn shape(&self, row: u64) -> RowShape {
-        let RowMap { members, parities, placement, .. } = *self;
+        let RowMap {
+            members,
+            parities,
+            placement,
+            ..
+        } = *self;
         let (p, symmetric) = match placement {
             Placement::Dedicated => (members - 1, false),
             Placement::Rotating(rotation) => {
@@ -98,7 +103,12 @@ impl RowMap {
             }
         };
         let first = symmetric.then(|| wrap(p + parities, members));
-        RowShape { members, parities, p, first }
+        RowShape {
+            members,
+            parities,
+            p,
+            first,
+        }
     }
 }
 
@@ -154,7 +164,10 @@ impl RowShape {
     /// place in the cycle of members that begins behind Q.
     pub(crate) fn exponent(&self, index: u64) -> u32 {
         let behind = wrap(self.p + self.parities, self.members);
-        wrap(self.data_member(index) + self.members - behind, self.members) as u32
+        wrap(
+            self.data_member(index) + self.members - behind,
+            self.members,
+        ) as u32
     }
 }
 
@@ -164,14 +177,25 @@ mod tests {
 
     /// The rows of a small array, one text a row: data by index, P, Q.
     fn drawn(members: u64, parities: u64, placement: Placement, rows: u64) -> Vec<String> {
-        let map = RowMap { members, parities, placement, chunk: 1, rows };
+        let map = RowMap {
+            members,
+            parities,
+            placement,
+            chunk: 1,
+            rows,
+        };
         let cell = |row: u64, member| match map.shape(row).cell(member) {
             Cell::Data(index) => (row * map.data() + index).to_string(),
             Cell::P => "P".to_owned(),
             Cell::Q => "Q".to_owned(),
         };
         (0..rows)
-            .map(|row| (0..members).map(|member| cell(row, member)).collect::<Vec<_>>().join(" "))
+            .map(|row| {
+                (0..members)
+                    .map(|member| cell(row, member))
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            })
             .collect()
     }
 
@@ -179,12 +203,28 @@ mod tests {
     fn single_parity_rotates_as_md_defines() {
         use Rotation::*;
         for (rotation, rows) in [
-            (LeftAsymmetric, ["0 1 2 P", "3 4 P 5", "6 P 7 8", "P 9 10 11", "12 13 14 P"]),
-            (LeftSymmetric, ["0 1 2 P", "4 5 P 3", "8 P 6 7", "P 9 10 11", "12 13 14 P"]),
-            (RightAsymmetric, ["P 0 1 2", "3 P 4 5", "6 7 P 8", "9 10 11 P", "P 12 13 14"]),
-            (RightSymmetric, ["P 0 1 2", "5 P 3 4", "7 8 P 6", "9 10 11 P", "P 12 13 14"]),
+            (
+                LeftAsymmetric,
+                ["0 1 2 P", "3 4 P 5", "6 P 7 8", "P 9 10 11", "12 13 14 P"],
+            ),
+            (
+                LeftSymmetric,
+                ["0 1 2 P", "4 5 P 3", "8 P 6 7", "P 9 10 11", "12 13 14 P"],
+            ),
+            (
+                RightAsymmetric,
+                ["P 0 1 2", "3 P 4 5", "6 7 P 8", "9 10 11 P", "P 12 13 14"],
+            ),
+            (
+                RightSymmetric,
+                ["P 0 1 2", "5 P 3 4", "7 8 P 6", "9 10 11 P", "P 12 13 14"],
+            ),
         ] {
-            assert_eq!(drawn(4, 1, Placement::Rotating(rotation), 5), rows, "{rotation:?}");
+            assert_eq!(
+                drawn(4, 1, Placement::Rotating(rotation), 5),
+                rows,
+                "{rotation:?}"
+            );
         }
     }
 
@@ -192,12 +232,52 @@ mod tests {
     fn double_parity_rotates_as_md_defines() {
         use Rotation::*;
         for (rotation, rows) in [
-            (LeftAsymmetric, ["Q 0 1 2 P", "3 4 5 P Q", "6 7 P Q 8", "9 P Q 10 11", "P Q 12 13 14"]),
-            (LeftSymmetric, ["Q 0 1 2 P", "3 4 5 P Q", "7 8 P Q 6", "11 P Q 9 10", "P Q 12 13 14"]),
-            (RightAsymmetric, ["P Q 0 1 2", "3 P Q 4 5", "6 7 P Q 8", "9 10 11 P Q", "Q 12 13 14 P"]),
-            (RightSymmetric, ["P Q 0 1 2", "5 P Q 3 4", "7 8 P Q 6", "9 10 11 P Q", "Q 12 13 14 P"]),
+            (
+                LeftAsymmetric,
+                [
+                    "Q 0 1 2 P",
+                    "3 4 5 P Q",
+                    "6 7 P Q 8",
+                    "9 P Q 10 11",
+                    "P Q 12 13 14",
+                ],
+            ),
+            (
+                LeftSymmetric,
+                [
+                    "Q 0 1 2 P",
+                    "3 4 5 P Q",
+                    "7 8 P Q 6",
+                    "11 P Q 9 10",
+                    "P Q 12 13 14",
+                ],
+            ),
+            (
+                RightAsymmetric,
+                [
+                    "P Q 0 1 2",
+                    "3 P Q 4 5",
+                    "6 7 P Q 8",
+                    "9 10 11 P Q",
+                    "Q 12 13 14 P",
+                ],
+            ),
+            (
+                RightSymmetric,
+                [
+                    "P Q 0 1 2",
+                    "5 P Q 3 4",
+                    "7 8 P Q 6",
+                    "9 10 11 P Q",
+                    "Q 12 13 14 P",
+                ],
+            ),
         ] {
-            assert_eq!(drawn(5, 2, Placement::Rotating(rotation), 5), rows, "{rotation:?}");
+            assert_eq!(
+                drawn(5, 2, Placement::Rotating(rotation), 5),
+                rows,
+                "{rotation:?}"
+            );
         }
     }
 
@@ -209,9 +289,23 @@ mod tests {
     #[test]
     fn the_second_parity_weighs_data_in_member_order_from_behind_it() {
         let placement = Placement::Rotating(Rotation::LeftAsymmetric);
-        let map = RowMap { members: 5, parities: 2, placement, chunk: 1, rows: 5 };
-        let exponents = |row| (0..3).map(|index| map.shape(row).exponent(index)).collect::<Vec<_>>();
+        let map = RowMap {
+            members: 5,
+            parities: 2,
+            placement,
+            chunk: 1,
+            rows: 5,
+        };
+        let exponents = |row| {
+            (0..3)
+                .map(|index| map.shape(row).exponent(index))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(exponents(0), [0, 1, 2]);
-        assert_eq!(exponents(2), [1, 2, 0], "row `D D P Q D` begins with the last member");
+        assert_eq!(
+            exponents(2),
+            [1, 2, 0],
+            "row `D D P Q D` begins with the last member"
+        );
     }
 }

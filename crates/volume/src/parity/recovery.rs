@@ -25,10 +25,16 @@ impl Recovery {
         let own = power(row.shape.exponent(index));
         match row.lost_beside(index) {
             None if row.p.is_some() => Recovery { p: 1, q: 0 },
-            None => Recovery { p: 0, q: divide(1, own) },
+            None => Recovery {
+                p: 0,
+                q: divide(1, own),
+            },
             Some(other) => {
                 let other = power(row.shape.exponent(other));
-                Recovery { p: divide(other, own ^ other), q: divide(1, own ^ other) }
+                Recovery {
+                    p: divide(other, own ^ other),
+                    q: divide(1, own ^ other),
+                }
             }
         }
     }

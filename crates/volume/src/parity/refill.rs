@@ -16,7 +16,10 @@ impl RowPlanner {
     pub(crate) fn refillable(&self, from: Sectors, most: Sectors) -> Range<u64> {
         let chunk = self.map.chunk;
         let first = from.0 / chunk;
-        let end = self.map.rows.min(first.saturating_add((most.0 / chunk).max(1)));
+        let end = self
+            .map
+            .rows
+            .min(first.saturating_add((most.0 / chunk).max(1)));
         // Members are filled from front to back: behind a broken row all are.
         let broken = (first..end).find(|&row| self.row_to_read(row).is_broken());
         first..broken.unwrap_or(end)
@@ -41,7 +44,10 @@ impl RowPlanner {
             writer.hold_row(number);
             let into = filling.behind(Sectors((number - rows.start) * chunk));
             let cells = (0u64..).zip(members).map(|(place, &member)| {
-                (row.shape.cell(member as u64), into.behind(Sectors(place * of_each)))
+                (
+                    row.shape.cell(member as u64),
+                    into.behind(Sectors(place * of_each)),
+                )
             });
             self.compute(&row, cells, terms, writer);
         }
@@ -51,7 +57,13 @@ impl RowPlanner {
             for number in rows.clone() {
                 let content = content_of(self.map.shape(number).cell(member as u64));
                 writer.enter_row(number);
-                writer.io(member, Operation::Write, Extent::new(number * chunk, chunk), from, content);
+                writer.io(
+                    member,
+                    Operation::Write,
+                    Extent::new(number * chunk, chunk),
+                    from,
+                    content,
+                );
                 from = from.behind(Sectors(chunk));
             }
         }
@@ -65,7 +77,12 @@ impl RowPlanner {
         terms: &mut Vec<Term>,
         writer: &mut PlanWriter<'_>,
     ) {
-        let cut = Cut { from: 0, to: self.map.chunk, first: 0, end: row.data };
+        let cut = Cut {
+            from: 0,
+            to: self.map.chunk,
+            first: 0,
+            end: row.data,
+        };
         writer.band(row.number, cut.offsets(), Method::Recover);
         self.read_what_is_left(row, &cut, terms, writer);
         let left = terms.len();
@@ -75,19 +92,27 @@ impl RowPlanner {
                 terms.push(Term { cell, place: into });
             }
         }
-        let mut parities = cells.filter(|(cell, _)| !matches!(cell, Cell::Data(_))).peekable();
+        let mut parities = cells
+            .filter(|(cell, _)| !matches!(cell, Cell::Data(_)))
+            .peekable();
         if parities.peek().is_none() {
             return;
         }
         // Parity is the sum of all data, also of what is lost and not filled now.
         let known = terms.len();
         for &index in row.lost() {
-            if terms[left..known].iter().any(|term| term.cell == Cell::Data(index)) {
+            if terms[left..known]
+                .iter()
+                .any(|term| term.cell == Cell::Data(index))
+            {
                 continue;
             }
             let place = writer.scratch(cut.sectors());
             rebuild(row, &cut, index, place, &terms[..left], writer);
-            terms.push(Term { cell: Cell::Data(index), place });
+            terms.push(Term {
+                cell: Cell::Data(index),
+                place,
+            });
         }
         for (parity, into) in parities {
             sum_parity(row, &cut, parity, into, terms, writer);
@@ -96,14 +121,31 @@ impl RowPlanner {
 }
 
 /// Computes a parity of the row from all of its data, which is among `terms`.
-fn sum_parity(row: &Row, cut: &Cut, parity: Cell, into: Place, terms: &[Term], writer: &mut PlanWriter<'_>) {
+fn sum_parity(
+    row: &Row,
+    cut: &Cut,
+    parity: Cell,
+    into: Place,
+    terms: &[Term],
+    writer: &mut PlanWriter<'_>,
+) {
     let data = terms.iter().filter_map(|term| match term.cell {
         Cell::Data(index) => Some((index, term.place)),
         _ => None,
     });
     for (count, (index, from)) in data.enumerate() {
-        let coefficient = if parity == Cell::Q { power(row.shape.exponent(index)) } else { 1 };
+        let coefficient = if parity == Cell::Q {
+            power(row.shape.exponent(index))
+        } else {
+            1
+        };
         let sectors = Sectors(cut.sectors());
-        writer.step(Step { coefficient, from, into, sectors, accumulate: count > 0 });
+        writer.step(Step {
+            coefficient,
+            from,
+            into,
+            sectors,
+            accumulate: count > 0,
+        });
     }
 }

@@ -26,7 +26,16 @@ impl Row {
         let shape = map.shape(number);
         let (p, q) = (Some(shape.p()), shape.q());
         let data = map.data();
-        let mut row = Row { number, shape, data, p, q, lost: [0; 2], lost_count: 0, broken: false };
+        let mut row = Row {
+            number,
+            shape,
+            data,
+            p,
+            q,
+            lost: [0; 2],
+            lost_count: 0,
+            broken: false,
+        };
         for member in lost {
             row.lose(shape.cell(u64::from(member)));
         }

@@ -74,13 +74,21 @@ impl RowPlanner {
     pub(super) fn span(&self, wanted: Wanted, at: u64) -> Span {
         let row_sectors = self.map.row_sectors();
         let (row, from) = (at / row_sectors, at % row_sectors);
-        Span { row, from, to: row_sectors.min(from + (wanted.end - at)) }
+        Span {
+            row,
+            from,
+            to: row_sectors.min(from + (wanted.end - at)),
+        }
     }
 
     /// Whole rows from `at`.
     pub(super) fn whole_rows(&self, wanted: Wanted, at: u64) -> u64 {
         let row_sectors = self.map.row_sectors();
-        if at.is_multiple_of(row_sectors) { (wanted.end - at) / row_sectors } else { 0 }
+        if at.is_multiple_of(row_sectors) {
+            (wanted.end - at) / row_sectors
+        } else {
+            0
+        }
     }
 
     /// The cut's extent on the member of a cell.
@@ -101,10 +109,21 @@ impl RowPlanner {
         writer: &mut PlanWriter<'_>,
     ) {
         let member = row.shape.data_member(index) as usize;
-        writer.io(member, io.operation, self.extent(row, cut), place, io.content);
+        writer.io(
+            member,
+            io.operation,
+            self.extent(row, cut),
+            place,
+            io.content,
+        );
     }
 
-    pub(crate) fn read(&self, wanted: Wanted, terms: &mut Vec<Term>, writer: &mut PlanWriter<'_>) -> Status {
+    pub(crate) fn read(
+        &self,
+        wanted: Wanted,
+        terms: &mut Vec<Term>,
+        writer: &mut PlanWriter<'_>,
+    ) -> Status {
         writer.begin_strand();
         let mut at = wanted.begin;
         while at < wanted.end {
@@ -170,7 +189,10 @@ impl RowPlanner {
         terms.clear();
         for index in (0..row.data).filter(|&index| !row.has_lost(index)) {
             let (place, io) = if cut.covers(index) {
-                (wanted.place(&self.map, row.number, index, cut.from), Io::READ_DATA)
+                (
+                    wanted.place(&self.map, row.number, index, cut.from),
+                    Io::READ_DATA,
+                )
             } else {
                 (writer.scratch(cut.sectors()), Io::READ_PEER)
             };
@@ -178,7 +200,10 @@ impl RowPlanner {
                 Content::Peer => self.read_peer(row, cut, index, place, writer),
                 _ => self.data_io(row, cut, index, place, io, writer),
             }
-            terms.push(Term { cell: Cell::Data(index), place });
+            terms.push(Term {
+                cell: Cell::Data(index),
+                place,
+            });
         }
         self.read_recovering_parities(row, cut, terms, writer);
         for &index in row.lost().iter().filter(|&&index| cut.covers(index)) {
@@ -209,7 +234,13 @@ impl RowPlanner {
         writer: &mut PlanWriter<'_>,
     ) -> Place {
         let place = writer.scratch(cut.sectors());
-        self.fetch(member as usize, self.extent(row, cut), place, content_of(cell), writer);
+        self.fetch(
+            member as usize,
+            self.extent(row, cut),
+            place,
+            content_of(cell),
+            writer,
+        );
         place
     }
 
@@ -249,7 +280,9 @@ impl RowPlanner {
     /// The stripe cache, where a plan goes by it: a plan for bytes has none but
     /// those that it reads.
     pub(super) fn cache_for(&self, writer: &PlanWriter<'_>) -> Option<&StripeCache> {
-        self.cache.as_ref().filter(|_| writer.detail() == Detail::Timing)
+        self.cache
+            .as_ref()
+            .filter(|_| writer.detail() == Detail::Timing)
     }
 
     /// Reads the row's surviving data, and the parities that bring back the
@@ -265,7 +298,10 @@ impl RowPlanner {
         for index in (0..row.data).filter(|&index| !row.has_lost(index)) {
             let place = writer.scratch(cut.sectors());
             self.read_peer(row, cut, index, place, writer);
-            terms.push(Term { cell: Cell::Data(index), place });
+            terms.push(Term {
+                cell: Cell::Data(index),
+                place,
+            });
         }
         self.read_recovering_parities(row, cut, terms, writer);
     }
@@ -279,9 +315,18 @@ pub(super) struct Io {
 }
 
 impl Io {
-    const READ_DATA: Io = Io { operation: Operation::Read, content: Content::Data };
-    const READ_PEER: Io = Io { operation: Operation::Read, content: Content::Peer };
-    pub(super) const WRITE_DATA: Io = Io { operation: Operation::Write, content: Content::Data };
+    const READ_DATA: Io = Io {
+        operation: Operation::Read,
+        content: Content::Data,
+    };
+    const READ_PEER: Io = Io {
+        operation: Operation::Read,
+        content: Content::Peer,
+    };
+    pub(super) const WRITE_DATA: Io = Io {
+        operation: Operation::Write,
+        content: Content::Data,
+    };
 }
 
 pub(super) fn content_of(cell: Cell) -> Content {
@@ -305,7 +350,10 @@ pub(super) fn rebuild_into_scratch(
     for &index in row.lost().iter().filter(|&&index| wanted(index)) {
         let place = writer.scratch(cut.sectors());
         rebuild(row, cut, index, place, &terms[..left], writer);
-        terms.push(Term { cell: Cell::Data(index), place });
+        terms.push(Term {
+            cell: Cell::Data(index),
+            place,
+        });
     }
 }
 
@@ -322,6 +370,12 @@ pub(super) fn rebuild(
     for (count, term) in terms.iter().enumerate() {
         let coefficient = recovery.coefficient(row, term.cell);
         let sectors = Sectors(cut.sectors());
-        writer.step(Step { coefficient, from: term.place, into, sectors, accumulate: count > 0 });
+        writer.step(Step {
+            coefficient,
+            from: term.place,
+            into,
+            sectors,
+            accumulate: count > 0,
+        });
     }
 }

@@ -57,7 +57,8 @@ impl StripeCache {
     /// More stripes than md allows.
     pub(crate) fn new(stripes: u32, members: usize) -> Result<Option<StripeCache>, ConfigError> {
         if stripes > STRIPES_MAX {
-            let message = format!("found {stripes}; expected 0 (no cache) to {STRIPES_MAX} stripes");
+            let message =
+                format!("found {stripes}; expected 0 (no cache) to {STRIPES_MAX} stripes");
             return Err(ConfigError::new("stripe_cache", message));
         }
         Ok((stripes > 0).then(|| StripeCache {
@@ -75,14 +76,18 @@ impl StripeCache {
     pub(crate) fn missing(&self, member: usize, extent: Extent) -> impl Iterator<Item = Extent> {
         pages(extent).filter_map(move |(number, part, bits)| {
             let place = self.places.get(&number);
-            let held = place.map_or(0, |&place| self.held[place as usize * self.members + member]);
+            let held = place.map_or(0, |&place| {
+                self.held[place as usize * self.members + member]
+            });
             (held & bits != bits).then_some(part)
         })
     }
 
     /// How many sectors of `extent` must be read.
     pub(crate) fn missing_sectors(&self, member: usize, extent: Extent) -> u64 {
-        self.missing(member, extent).map(|part| part.sectors.0).sum()
+        self.missing(member, extent)
+            .map(|part| part.sectors.0)
+            .sum()
     }
 
     /// `extent` of a member has been read or written.
@@ -90,8 +95,10 @@ impl StripeCache {
         // Of more than there is room for, only the end will stay.
         let room = self.capacity as u64 * PAGE;
         let skip = extent.sectors.0.saturating_sub(room);
-        let extent =
-            Extent { start: extent.start + Sectors(skip), sectors: Sectors(extent.sectors.0 - skip) };
+        let extent = Extent {
+            start: extent.start + Sectors(skip),
+            sectors: Sectors(extent.sectors.0 - skip),
+        };
         for (number, _, bits) in pages(extent) {
             let place = self.use_stripe(number);
             self.held[place as usize * self.members + member] |= bits;
@@ -100,7 +107,10 @@ impl StripeCache {
 
     /// What is held of rows of pages no longer counts.
     pub(crate) fn forget(&mut self, members_extent: Extent) {
-        let (first, end) = (members_extent.start.0 / PAGE, members_extent.end().0.div_ceil(PAGE));
+        let (first, end) = (
+            members_extent.start.0 / PAGE,
+            members_extent.end().0.div_ceil(PAGE),
+        );
         for (_, &place) in self.places.range(first..end) {
             let from = place as usize * self.members;
             self.held[from..from + self.members].fill(0);
@@ -128,7 +138,11 @@ impl StripeCache {
     }
 
     fn place_for(&mut self, number: u64) -> u32 {
-        let stripe = Stripe { number, older: NONE, newer: NONE };
+        let stripe = Stripe {
+            number,
+            older: NONE,
+            newer: NONE,
+        };
         if self.stripes.len() < self.capacity {
             self.stripes.push(stripe);
             self.held.resize(self.stripes.len() * self.members, 0);
@@ -176,7 +190,14 @@ fn pages(extent: Extent) -> impl Iterator<Item = (u64, Extent, u8)> {
     (start / PAGE..end.div_ceil(PAGE)).map(move |number| {
         let (from, to) = (start.max(number * PAGE), end.min((number + 1) * PAGE));
         let bits = (u8::MAX >> (PAGE - (to - from))) << (from % PAGE);
-        (number, Extent { start: Lbn(from), sectors: Sectors(to - from) }, bits)
+        (
+            number,
+            Extent {
+                start: Lbn(from),
+                sectors: Sectors(to - from),
+            },
+            bits,
+        )
     })
 }
 
@@ -199,8 +220,16 @@ mod tests {
         assert_eq!(missing(&cache, 1, 6, 4), [(6, 2), (8, 2)]);
         cache.hold(1, Extent::new(6, 4));
         assert_eq!(missing(&cache, 1, 6, 4), []);
-        assert_eq!(missing(&cache, 1, 6, 10), [(8, 8)], "a page of which a part is missing is read");
-        assert_eq!(missing(&cache, 2, 6, 4), [(6, 2), (8, 2)], "another member's");
+        assert_eq!(
+            missing(&cache, 1, 6, 10),
+            [(8, 8)],
+            "a page of which a part is missing is read"
+        );
+        assert_eq!(
+            missing(&cache, 2, 6, 4),
+            [(6, 2), (8, 2)],
+            "another member's"
+        );
         cache.hold(1, Extent::new(0, 8));
         assert_eq!(missing(&cache, 1, 0, 8), []);
         assert_eq!(cache.missing_sectors(1, Extent::new(0, 16)), 8);
@@ -215,7 +244,10 @@ mod tests {
         assert_eq!(missing(&cache, 0, 0, 24), [(8, 8)]);
         cache.hold(0, Extent::new(0, 800));
         assert_eq!(missing(&cache, 0, 776, 24), [(776, 8)]);
-        assert_eq!((cache.stripes.len(), cache.places.len(), cache.held.len()), (2, 2, 6));
+        assert_eq!(
+            (cache.stripes.len(), cache.places.len(), cache.held.len()),
+            (2, 2, 6)
+        );
     }
 
     #[test]

@@ -28,14 +28,23 @@ fn reads(row: &Row, cut: &Cut, method: Method, cell: Cell) -> Option<bool> {
         Cell::Data(index) if lost.contains(&index) => false,
         Cell::Data(index) => needs_all || cut.covers(index) == (method == Method::ReadModifyWrite),
         parity if needs_all => row.recovering_parities().any(|(cell, _)| cell == parity),
-        parity => method == Method::ReadModifyWrite && row.parities().any(|(cell, _)| cell == parity),
+        parity => {
+            method == Method::ReadModifyWrite && row.parities().any(|(cell, _)| cell == parity)
+        }
     })
 }
 
 /// The fewest (reads, sectors read) over all assignments of methods to cuts.
 fn cheapest(row: &Row, cuts: &[Cut]) -> Option<(usize, u64)> {
-    let methods = [Method::ReadModifyWrite, Method::ReconstructWrite, Method::Recover];
-    let cells: Vec<Cell> = (0..row.data).map(Cell::Data).chain([Cell::P, Cell::Q]).collect();
+    let methods = [
+        Method::ReadModifyWrite,
+        Method::ReconstructWrite,
+        Method::Recover,
+    ];
+    let cells: Vec<Cell> = (0..row.data)
+        .map(Cell::Data)
+        .chain([Cell::P, Cell::Q])
+        .collect();
     let cost = |number: usize| {
         let method = |at: usize| methods[number / 3usize.pow(at as u32) % 3];
         let (mut count, mut sectors) = (0, 0);
@@ -48,7 +57,11 @@ fn cheapest(row: &Row, cuts: &[Cut]) -> Option<(usize, u64)> {
             }
             sectors += wanted.len() as u64;
             count += wanted.len()
-                - wanted.windows(2).filter(|pair| pair[0] + 1 == pair[1]).count().min(wanted.len());
+                - wanted
+                    .windows(2)
+                    .filter(|pair| pair[0] + 1 == pair[1])
+                    .count()
+                    .min(wanted.len());
         }
         Some((count, sectors))
     };
@@ -97,66 +110,135 @@ proptest! {
 fn methods(name: &str, members: usize, extent: Extent, failed: &[u32]) -> (Vec<Method>, usize) {
     let mut layout = build(name, &json!({ "failed": failed }), &vec![12_800; members]).unwrap();
     let mut plan = Plan::new(Detail::Bytes);
-    let request = Request { operation: Operation::Write, extent, ..Request::default() };
-    assert_eq!(layout.plan(&request, Below::NOTHING, &mut plan), Status::Done);
-    (plan.bands().iter().map(|band| band.method).collect(), plan.ios().len())
+    let request = Request {
+        operation: Operation::Write,
+        extent,
+        ..Request::default()
+    };
+    assert_eq!(
+        layout.plan(&request, Below::NOTHING, &mut plan),
+        Status::Done
+    );
+    (
+        plan.bands().iter().map(|band| band.method).collect(),
+        plan.ios().len(),
+    )
 }
 
 #[test]
 fn small_writes_modify_large_ones_reconstruct_and_whole_rows_read_nothing() {
     let seven = 7 * 128;
-    assert_eq!(methods("raid5", 8, Extent::new(0, 8), &[]), (vec![Method::ReadModifyWrite], 4));
-    assert_eq!(methods("raid5", 8, Extent::new(0, 3 * 128), &[]), (vec![Method::ReadModifyWrite], 8));
-    assert_eq!(methods("raid5", 8, Extent::new(0, 4 * 128), &[]), (vec![Method::ReconstructWrite], 8));
-    assert_eq!(methods("raid5", 8, Extent::new(0, seven), &[]), (vec![Method::FullStripe], 8));
-    assert_eq!(methods("raid6", 8, Extent::new(0, 8), &[]), (vec![Method::ReadModifyWrite], 6));
+    assert_eq!(
+        methods("raid5", 8, Extent::new(0, 8), &[]),
+        (vec![Method::ReadModifyWrite], 4)
+    );
+    assert_eq!(
+        methods("raid5", 8, Extent::new(0, 3 * 128), &[]),
+        (vec![Method::ReadModifyWrite], 8)
+    );
+    assert_eq!(
+        methods("raid5", 8, Extent::new(0, 4 * 128), &[]),
+        (vec![Method::ReconstructWrite], 8)
+    );
+    assert_eq!(
+        methods("raid5", 8, Extent::new(0, seven), &[]),
+        (vec![Method::FullStripe], 8)
+    );
+    assert_eq!(
+        methods("raid6", 8, Extent::new(0, 8), &[]),
+        (vec![Method::ReadModifyWrite], 6)
+    );
     let (bands, ios) = methods("raid5", 8, Extent::new(seven, 5 * seven), &[]);
-    assert_eq!((bands, ios), (vec![Method::FullStripe; 5], 8), "a run of whole rows is one I/O a member");
+    assert_eq!(
+        (bands, ios),
+        (vec![Method::FullStripe; 5], 8),
+        "a run of whole rows is one I/O a member"
+    );
 }
 
 #[test]
 fn a_tie_is_read_modify_write() {
     // Three data chunks: either reads two.
-    assert_eq!(methods("raid5", 4, Extent::new(0, 8), &[]), (vec![Method::ReadModifyWrite], 4));
+    assert_eq!(
+        methods("raid5", 4, Extent::new(0, 8), &[]),
+        (vec![Method::ReadModifyWrite], 4)
+    );
 }
 
 #[test]
 fn degraded_writes_take_the_way_that_is_left() {
     // Left-symmetric, row 0 of five members: data on 0 to 3, parity on 4.
     let write = Extent::new(0, 8);
-    assert_eq!(methods("raid5", 5, write, &[4]), (vec![Method::Unprotected], 1));
-    assert_eq!(methods("raid5", 5, write, &[0]), (vec![Method::ReconstructWrite], 4));
-    assert_eq!(methods("raid5", 5, write, &[1]), (vec![Method::ReadModifyWrite], 4));
+    assert_eq!(
+        methods("raid5", 5, write, &[4]),
+        (vec![Method::Unprotected], 1)
+    );
+    assert_eq!(
+        methods("raid5", 5, write, &[0]),
+        (vec![Method::ReconstructWrite], 4)
+    );
+    assert_eq!(
+        methods("raid5", 5, write, &[1]),
+        (vec![Method::ReadModifyWrite], 4)
+    );
     // Row 0 of six members with two parities: Q on 0, data on 1 to 4, P on 5.
-    assert_eq!(methods("raid6", 6, write, &[1, 2]), (vec![Method::Recover], 4 + 2));
-    assert_eq!(methods("raid6", 6, write, &[0, 5]), (vec![Method::Unprotected], 1));
+    assert_eq!(
+        methods("raid6", 6, write, &[1, 2]),
+        (vec![Method::Recover], 4 + 2)
+    );
+    assert_eq!(
+        methods("raid6", 6, write, &[0, 5]),
+        (vec![Method::Unprotected], 1)
+    );
 }
 
 /// The member I/O of a write, reads and writes, planned for its time.
 fn timed(layout: &mut dyn Layout, operation: Operation, extent: Extent) -> Plan {
-    let request = Request { operation, extent, ..Request::default() };
+    let request = Request {
+        operation,
+        extent,
+        ..Request::default()
+    };
     let mut plan = Plan::new(Detail::Timing);
-    assert_eq!(layout.plan(&request, Below::NOTHING, &mut plan), Status::Done);
+    assert_eq!(
+        layout.plan(&request, Below::NOTHING, &mut plan),
+        Status::Done
+    );
     plan
 }
 
 fn reads_of(plan: &Plan) -> usize {
-    plan.ios().iter().filter(|io| io.operation == Operation::Read).count()
+    plan.ios()
+        .iter()
+        .filter(|io| io.operation == Operation::Read)
+        .count()
 }
 
 #[test]
 fn a_write_reads_nothing_that_the_stripe_cache_holds() {
-    for (stripes, expected) in [(0, [2, 2, 2, 2, 2]), (256, [2, 0, 1, 0, 2]), (1, [2, 0, 1, 2, 2])] {
+    for (stripes, expected) in [
+        (0, [2, 2, 2, 2, 2]),
+        (256, [2, 0, 1, 0, 2]),
+        (1, [2, 0, 1, 2, 2]),
+    ] {
         let keys = json!({ "stripe_cache": stripes });
         let mut layout = build("raid5", &keys, &[12_800; 5]).unwrap();
         // Twice the same, its neighbour in the row, that and the next page, one far away.
         let writes = [(0, 8), (0, 8), (128, 8), (0, 16), (5_120, 8)];
-        let plans =
-            writes.map(|(start, sectors)| timed(&mut *layout, Operation::Write, Extent::new(start, sectors)));
+        let plans = writes.map(|(start, sectors)| {
+            timed(&mut *layout, Operation::Write, Extent::new(start, sectors))
+        });
         let counts = [&plans[0], &plans[1], &plans[2], &plans[4]].map(reads_of);
-        assert_eq!(counts, [expected[0], expected[1], expected[2], expected[4]], "{stripes} stripes");
+        assert_eq!(
+            counts,
+            [expected[0], expected[1], expected[2], expected[4]],
+            "{stripes} stripes"
+        );
         let writes_of = |plan: &Plan| plan.ios().len() - reads_of(plan);
-        assert!(plans.iter().all(|plan| writes_of(plan) == 2), "data and parity are written as ever");
+        assert!(
+            plans.iter().all(|plan| writes_of(plan) == 2),
+            "data and parity are written as ever"
+        );
     }
 }
 
@@ -165,9 +247,30 @@ fn what_is_cached_decides_how_parity_is_made() {
     // Four data chunks: three are written, so that the rest of the row is one read; then
     // one of them again, of which old data and parity are held.
     let mut layout = build("raid5", &json!({ "stripe_cache": 256 }), &[12_800; 5]).unwrap();
-    assert_eq!(reads_of(&timed(&mut *layout, Operation::Write, Extent::new(0, 3 * 128))), 1);
-    assert_eq!(reads_of(&timed(&mut *layout, Operation::Write, Extent::new(0, 2 * 128))), 0);
-    assert_eq!(reads_of(&timed(&mut *layout, Operation::Write, Extent::new(3 * 128, 8))), 0);
+    assert_eq!(
+        reads_of(&timed(
+            &mut *layout,
+            Operation::Write,
+            Extent::new(0, 3 * 128)
+        )),
+        1
+    );
+    assert_eq!(
+        reads_of(&timed(
+            &mut *layout,
+            Operation::Write,
+            Extent::new(0, 2 * 128)
+        )),
+        0
+    );
+    assert_eq!(
+        reads_of(&timed(
+            &mut *layout,
+            Operation::Write,
+            Extent::new(3 * 128, 8)
+        )),
+        0
+    );
 }
 
 #[test]
@@ -175,11 +278,26 @@ fn plain_reads_and_plans_for_bytes_pass_the_stripe_cache_by() {
     let mut layout = build("raid5", &json!({ "stripe_cache": 256 }), &[12_800; 5]).unwrap();
     let write = Extent::new(0, 8);
     timed(&mut *layout, Operation::Read, write);
-    assert_eq!(reads_of(&timed(&mut *layout, Operation::Write, write)), 2, "a read of it is not held");
-    assert_eq!(reads_of(&timed(&mut *layout, Operation::Read, write)), 1, "nor is it read from there");
-    let request = Request { operation: Operation::Write, extent: write, ..Request::default() };
+    assert_eq!(
+        reads_of(&timed(&mut *layout, Operation::Write, write)),
+        2,
+        "a read of it is not held"
+    );
+    assert_eq!(
+        reads_of(&timed(&mut *layout, Operation::Read, write)),
+        1,
+        "nor is it read from there"
+    );
+    let request = Request {
+        operation: Operation::Write,
+        extent: write,
+        ..Request::default()
+    };
     let mut plan = Plan::new(Detail::Bytes);
-    assert_eq!(layout.plan(&request, Below::NOTHING, &mut plan), Status::Done);
+    assert_eq!(
+        layout.plan(&request, Below::NOTHING, &mut plan),
+        Status::Done
+    );
     assert_eq!(reads_of(&plan), 2, "bytes come from the members");
 }
 
@@ -207,12 +325,18 @@ fn can_be_carried_out(layout: &dyn Layout, plan: &Plan, known: &BTreeSet<(usize,
         let is_data = |&member: &usize| matches!(layout.role_of(member, Lbn(lbn)), Role::Data(_));
         let held = |member: usize| known.contains(&(member, lbn));
         members.clone().filter(is_written).all(held)
-            || members.filter(is_data).filter(|member| !is_written(member)).all(held)
+            || members
+                .filter(is_data)
+                .filter(|member| !is_written(member))
+                .all(held)
     })
 }
 
 fn sectors(plan: &Plan, operation: Operation) -> impl Iterator<Item = (usize, u64)> {
-    let ios = plan.ios().iter().filter(move |io| io.operation == operation);
+    let ios = plan
+        .ios()
+        .iter()
+        .filter(move |io| io.operation == operation);
     ios.flat_map(|io| (io.extent.start.0..io.extent.end().0).map(|lbn| (io.member as usize, lbn)))
 }
 
@@ -254,18 +378,37 @@ fn dummy_reads_of_parity_close_the_gaps_of_whole_rows() {
     let reads = |keys: serde_json::Value, extent: Extent| {
         let mut layout = build("raid5", &keys, &[12_800; 5]).unwrap();
         let plan = timed(&mut *layout, Operation::Read, extent);
-        let mut ios: Vec<(u32, u64, u64)> =
-            plan.ios().iter().map(|io| (io.member, io.extent.start.0, io.extent.sectors.0)).collect();
+        let mut ios: Vec<(u32, u64, u64)> = plan
+            .ios()
+            .iter()
+            .map(|io| (io.member, io.extent.start.0, io.extent.sectors.0))
+            .collect();
         ios.sort_unstable();
         (ios, plan.read_for_nothing().0)
     };
-    let (on, off) = (json!({ "chunk": 4096, "dummy_parity_reads": true }), json!({ "chunk": 4096 }));
+    let (on, off) = (
+        json!({ "chunk": 4096, "dummy_parity_reads": true }),
+        json!({ "chunk": 4096 }),
+    );
     let three_rows = Extent::new(0, 3 * 32);
     let (with, nothing) = reads(on.clone(), three_rows);
-    assert_eq!(with, (0..5).map(|member| (member, 0, 24)).collect::<Vec<_>>());
+    assert_eq!(
+        with,
+        (0..5).map(|member| (member, 0, 24)).collect::<Vec<_>>()
+    );
     assert_eq!(nothing, 24);
     let (without, nothing) = reads(off, three_rows);
-    assert_eq!(without, [(0, 0, 24), (1, 0, 24), (2, 0, 16), (3, 0, 8), (3, 16, 8), (4, 8, 16)]);
+    assert_eq!(
+        without,
+        [
+            (0, 0, 24),
+            (1, 0, 24),
+            (2, 0, 16),
+            (3, 0, 8),
+            (3, 16, 8),
+            (4, 8, 16)
+        ]
+    );
     assert_eq!(nothing, 0);
     // Of a row that is asked for in part another member is left out, too.
     assert_eq!(reads(on.clone(), Extent::new(0, 31)).1, 7);
@@ -276,11 +419,26 @@ fn dummy_reads_of_parity_close_the_gaps_of_whole_rows() {
 fn no_dummy_read_is_planned_for_bytes_or_where_parity_is_lost() {
     let keys = json!({ "chunk": 4096, "dummy_parity_reads": true, "failed": [4] });
     let mut layout = build("raid5", &keys, &[12_800; 5]).unwrap();
-    assert_eq!(timed(&mut *layout, Operation::Read, Extent::new(0, 32)).read_for_nothing().0, 0);
-    let mut layout =
-        build("raid5", &json!({ "chunk": 4096, "dummy_parity_reads": true }), &[12_800; 5]).unwrap();
-    let request = Request { extent: Extent::new(0, 32), ..Request::default() };
+    assert_eq!(
+        timed(&mut *layout, Operation::Read, Extent::new(0, 32))
+            .read_for_nothing()
+            .0,
+        0
+    );
+    let mut layout = build(
+        "raid5",
+        &json!({ "chunk": 4096, "dummy_parity_reads": true }),
+        &[12_800; 5],
+    )
+    .unwrap();
+    let request = Request {
+        extent: Extent::new(0, 32),
+        ..Request::default()
+    };
     let mut plan = Plan::new(Detail::Bytes);
-    assert_eq!(layout.plan(&request, Below::NOTHING, &mut plan), Status::Done);
+    assert_eq!(
+        layout.plan(&request, Below::NOTHING, &mut plan),
+        Status::Done
+    );
     assert_eq!(plan.ios().len(), 4);
 }

@@ -14,7 +14,12 @@ use fullstroke_units::Sectors;
 type NewParity = [Place; 2];
 
 impl RowPlanner {
-    pub(crate) fn write(&self, wanted: Wanted, terms: &mut Vec<Term>, writer: &mut PlanWriter<'_>) -> Status {
+    pub(crate) fn write(
+        &self,
+        wanted: Wanted,
+        terms: &mut Vec<Term>,
+        writer: &mut PlanWriter<'_>,
+    ) -> Status {
         if self.is_broken((wanted.end - 1) / self.map.row_sectors()) {
             return Status::Lost;
         }
@@ -40,21 +45,42 @@ impl RowPlanner {
         !self.states.impaired().is_empty() && self.row_to_write(last).is_broken()
     }
 
-    fn write_whole_rows(&self, wanted: Wanted, first: u64, count: u64, writer: &mut PlanWriter<'_>) {
-        let cut = Cut { from: 0, to: self.map.chunk, first: 0, end: self.map.data() };
+    fn write_whole_rows(
+        &self,
+        wanted: Wanted,
+        first: u64,
+        count: u64,
+        writer: &mut PlanWriter<'_>,
+    ) {
+        let cut = Cut {
+            from: 0,
+            to: self.map.chunk,
+            first: 0,
+            end: self.map.data(),
+        };
         writer.begin_strand();
         for number in first..first + count {
             let row = self.row_to_write(number);
             writer.enter_row(number);
             writer.hold_row(number);
             let protected = row.parities().next().is_some();
-            let method = if protected { Method::FullStripe } else { Method::Unprotected };
+            let method = if protected {
+                Method::FullStripe
+            } else {
+                Method::Unprotected
+            };
             let parity = self.sum_new_and_rest(wanted, &row, &cut, method, writer);
             self.write_cut(wanted, &row, &cut, parity, writer);
         }
     }
 
-    fn write_part(&self, wanted: Wanted, span: Span, terms: &mut Vec<Term>, writer: &mut PlanWriter<'_>) {
+    fn write_part(
+        &self,
+        wanted: Wanted,
+        span: Span,
+        terms: &mut Vec<Term>,
+        writer: &mut PlanWriter<'_>,
+    ) {
         let row = self.row_to_write(span.row);
         let cuts = Cuts::of(span, self.map.chunk);
         let methods = self.choose(&row, cuts.as_slice(), writer);
@@ -85,7 +111,13 @@ impl RowPlanner {
     }
 
     /// Read-modify-write: reads old parity and old data.
-    fn modify(&self, wanted: Wanted, row: &Row, cut: &Cut, writer: &mut PlanWriter<'_>) -> NewParity {
+    fn modify(
+        &self,
+        wanted: Wanted,
+        row: &Row,
+        cut: &Cut,
+        writer: &mut PlanWriter<'_>,
+    ) -> NewParity {
         writer.band(row.number, cut.offsets(), Method::ReadModifyWrite);
         let mut parity = [Place::Scratch(Sectors::ZERO); 2];
         for ((cell, member), place) in row.parities().zip(&mut parity) {
@@ -158,8 +190,8 @@ impl RowPlanner {
             Cell::Data(index) if !cut.covers(index) => Some((index, term.place)),
             _ => None,
         });
-        let new =
-            (cut.first..cut.end).map(|index| (index, wanted.place(&self.map, row.number, index, cut.from)));
+        let new = (cut.first..cut.end)
+            .map(|index| (index, wanted.place(&self.map, row.number, index, cut.from)));
         for (count, (index, place)) in staying.chain(new).enumerate() {
             add_to_parities(row, cut, index, place, &parity, count > 0, writer);
         }
@@ -180,7 +212,13 @@ impl RowPlanner {
             self.data_io(row, cut, index, place, Io::WRITE_DATA, writer);
         }
         for ((cell, member), place) in row.parities().zip(parity) {
-            writer.io(member as usize, Operation::Write, self.extent(row, cut), place, content_of(cell));
+            writer.io(
+                member as usize,
+                Operation::Write,
+                self.extent(row, cut),
+                place,
+                content_of(cell),
+            );
         }
     }
 
@@ -204,7 +242,13 @@ impl RowPlanner {
             let end = end.min(self.states.writable(member) / chunk);
             if first < end {
                 let extent = Extent::new(first * chunk, (end - first) * chunk);
-                writer.io(member, wanted.operation, extent, Place::Scratch(Sectors::ZERO), Content::Data);
+                writer.io(
+                    member,
+                    wanted.operation,
+                    extent,
+                    Place::Scratch(Sectors::ZERO),
+                    Content::Data,
+                );
             }
         }
         Status::Done
@@ -227,7 +271,17 @@ fn add_to_parities(
     writer: &mut PlanWriter<'_>,
 ) {
     for ((cell, _), &into) in row.parities().zip(parity) {
-        let coefficient = if cell == Cell::Q { power(row.shape.exponent(index)) } else { 1 };
-        writer.step(Step { coefficient, from, into, sectors: Sectors(cut.sectors()), accumulate });
+        let coefficient = if cell == Cell::Q {
+            power(row.shape.exponent(index))
+        } else {
+            1
+        };
+        writer.step(Step {
+            coefficient,
+            from,
+            into,
+            sectors: Sectors(cut.sectors()),
+            accumulate,
+        });
     }
 }

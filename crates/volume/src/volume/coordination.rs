@@ -21,7 +21,9 @@ impl Coordination {
     /// Requests that wait at the member in question.
     #[inline]
     pub(super) fn queue(self, below: Below<'_>, members: usize) -> u32 {
-        let queues = (0..members).map(|member| below.gauge(member)).filter(|gauge| gauge.alive);
+        let queues = (0..members)
+            .map(|member| below.gauge(member))
+            .filter(|gauge| gauge.alive);
         let queues = queues.map(|gauge| gauge.queue_length);
         match self {
             Coordination::Longest => queues.max(),
@@ -44,13 +46,27 @@ mod tests {
     fn told(coordination: Option<Coordination>, queues: [u32; 5]) -> Vec<u32> {
         let layout = build("raid5", &json!({ "chunk": 4096 }), &[12_800; 5]).unwrap();
         let mut volume = Volume::new(layout).coordinating(coordination);
-        let gauges =
-            queues.map(|queue_length| Gauge { queue_length, alive: queue_length < 90, ..Gauge::default() });
+        let gauges = queues.map(|queue_length| Gauge {
+            queue_length,
+            alive: queue_length < 90,
+            ..Gauge::default()
+        });
         let tables = [const { None }; 5];
         let mut out = Out::new();
-        let read = Request { extent: Extent::new(0, 32), ..Request::default() };
+        let read = Request {
+            extent: Extent::new(0, 32),
+            ..Request::default()
+        };
         let below = Below::new(&gauges, &tables);
-        volume.submit(Time::ZERO, Port::FIRST, read, &mut Cx { below, out: &mut out });
+        volume.submit(
+            Time::ZERO,
+            Port::FIRST,
+            read,
+            &mut Cx {
+                below,
+                out: &mut out,
+            },
+        );
         let queue = |effect: Effect| match effect {
             Effect::Issue { request, .. } => request.hints.stripe_queue,
             other => panic!("{other:?}"),

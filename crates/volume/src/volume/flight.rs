@@ -2,7 +2,9 @@
 
 use crate::locks::LockId;
 use crate::plan::{Detail, MemberIo, Plan};
-use fullstroke_contract::{Completion, Hints, Operation, Out, PriorityClass, Request, RequestId, Status};
+use fullstroke_contract::{
+    Completion, Hints, Operation, Out, PriorityClass, Request, RequestId, Status,
+};
 use fullstroke_units::Time;
 use std::ops::Range;
 
@@ -113,7 +115,11 @@ impl Flight {
         let class = PriorityClass::Idle;
         self.request = Request {
             origin: Request::BACKGROUND,
-            hints: Hints { class, synchronous: false, ..Hints::default() },
+            hints: Hints {
+                class,
+                synchronous: false,
+                ..Hints::default()
+            },
             ..Request::default()
         };
         self.take_off(now, purpose);
@@ -125,7 +131,8 @@ impl Flight {
         self.status = Status::Done;
         self.last = Completion::default();
         self.strands.clear();
-        self.strands.resize(self.plan.strands().len(), Progress::default());
+        self.strands
+            .resize(self.plan.strands().len(), Progress::default());
         self.unfinished = self.strands.len() as u32;
     }
 
@@ -151,7 +158,10 @@ impl Flight {
         self.strands[strand].outstanding = ios.len() as u32;
         for index in ios {
             let io = &self.plan.ios()[index];
-            out.issue(io.member as usize, self.member_request(encode(slot, index), io));
+            out.issue(
+                io.member as usize,
+                self.member_request(encode(slot, index), io),
+            );
         }
     }
 
@@ -189,7 +199,12 @@ impl Flight {
     }
 
     pub(super) fn completion(&self) -> Completion {
-        let Completion { submitted, finished, mut breakdown, .. } = self.last;
+        let Completion {
+            submitted,
+            finished,
+            mut breakdown,
+            ..
+        } = self.last;
         breakdown.parity += submitted.since(self.submitted);
         Completion {
             id: self.request.id,

@@ -23,7 +23,12 @@ impl Volume {
                 self.check_fail(member)?;
                 self.fail(member, out);
             }
-            Order::Restore { member, done, rate, accept_data_loss } => {
+            Order::Restore {
+                member,
+                done,
+                rate,
+                accept_data_loss,
+            } => {
                 self.check_failed(member, "restored", below)?;
                 self.check_restore(member, rate, accept_data_loss)?;
                 self.restore(now, member, done, rate, out);
@@ -59,7 +64,11 @@ impl Volume {
             }
             // It speaks of its own members, not of the volume's.
             Signal::Rebuilt { .. } | Signal::Shifted(_) => {}
-            Signal::Push(_) | Signal::Pull { .. } | Signal::Ask(_) | Signal::SpunDown | Signal::SpunUp => {
+            Signal::Push(_)
+            | Signal::Pull { .. }
+            | Signal::Ask(_)
+            | Signal::SpunDown
+            | Signal::SpunUp => {
                 self.pass_on(from, notice, out);
             }
         }
@@ -112,24 +121,30 @@ impl Volume {
     /// Whoever is not whole, in words.
     fn lost_members(&self) -> String {
         let states = self.layout.member_states();
-        let impaired = states.impaired().iter().map(|member| match states.get(*member as usize) {
-            MemberState::Failed => format!("member {member} has failed"),
-            _ => format!("member {member} is not filled"),
-        });
+        let impaired = states
+            .impaired()
+            .iter()
+            .map(|member| match states.get(*member as usize) {
+                MemberState::Failed => format!("member {member} has failed"),
+                _ => format!("member {member} is not filled"),
+            });
         impaired.collect::<Vec<_>>().join(", ")
     }
 
     fn check_failed(&self, member: usize, done: &str, below: Below<'_>) -> Result<(), Refusal> {
         let found = match self.check_member(member)? {
             MemberState::Failed if !below.gauge(member).alive => {
-                let message = format!("member {member} is a volume that has failed; see to its members");
+                let message =
+                    format!("member {member} is a volume that has failed; see to its members");
                 return Err(Refusal(message));
             }
             MemberState::Failed => return Ok(()),
             MemberState::Alive => "is alive",
             MemberState::Rebuilding { .. } => "is being rebuilt already",
         };
-        Err(Refusal(format!("member {member} {found}; only a member that has failed can be {done}")))
+        Err(Refusal(format!(
+            "member {member} {found}; only a member that has failed can be {done}"
+        )))
     }
 
     fn fail(&mut self, member: usize, out: &mut Out) {
@@ -149,7 +164,14 @@ impl Volume {
         }
     }
 
-    fn restore(&mut self, now: Time, member: usize, done: Sectors, rate: Option<Bytes>, out: &mut Out) {
+    fn restore(
+        &mut self,
+        now: Time,
+        member: usize,
+        done: Sectors,
+        rate: Option<Bytes>,
+        out: &mut Out,
+    ) {
         self.latest_rate = rate;
         self.restores += 1;
         let job = Job::new(now, member, done..self.layout.member_used(member), rate);
@@ -215,7 +237,11 @@ impl Volume {
         if self.next_unit() <= now {
             self.begin_units(now, out);
         }
-        if self.shifts.as_ref().is_some_and(|shifts| shifts.next() <= now) {
+        if self
+            .shifts
+            .as_ref()
+            .is_some_and(|shifts| shifts.next() <= now)
+        {
             self.shift_on(now, out);
         }
     }
@@ -281,11 +307,17 @@ impl Volume {
     fn member_filled(&mut self, filling: Filling, out: &mut Out) {
         let Filling { member, done, used } = filling;
         let whole = done == used;
-        out.signal(Signal::Rebuilt { member: member as u32, done, used, whole });
+        out.signal(Signal::Rebuilt {
+            member: member as u32,
+            done,
+            used,
+            whole,
+        });
         if whole {
             return self.set_state(member, MemberState::Alive, out);
         }
-        self.layout.set_member_state(member, MemberState::Rebuilding { done });
+        self.layout
+            .set_member_state(member, MemberState::Rebuilding { done });
         if let Some(job) = self.rebuilds.job() {
             self.layout.member_states_mut().fill(member, job.planned.0);
         }
@@ -298,12 +330,15 @@ fn check_rate(rate: Option<Bytes>) -> Result<(), Refusal> {
         return Ok(());
     }
     let mend = "give a positive rate, or none for as fast as it goes";
-    Err(Refusal(format!("at a rate of 0 bytes a second no rebuild ends; {mend}")))
+    Err(Refusal(format!(
+        "at a rate of 0 bytes a second no rebuild ends; {mend}"
+    )))
 }
 
 /// The member whose arm stands for the volume's.
 pub(super) fn first_alive(layout: &dyn crate::Layout) -> usize {
     let failed = layout.failed();
-    let alive = (0..layout.members()).find(|&member| failed.binary_search(&(member as u32)).is_err());
+    let alive =
+        (0..layout.members()).find(|&member| failed.binary_search(&(member as u32)).is_err());
     alive.unwrap_or(0)
 }

@@ -29,7 +29,11 @@ pub(super) struct Units {
 
 impl Default for Units {
     fn default() -> Units {
-        Units { short: Sectors(2048), long: Sectors(65_536), window: 2 }
+        Units {
+            short: Sectors(2048),
+            long: Sectors(65_536),
+            window: 2,
+        }
     }
 }
 
@@ -121,20 +125,42 @@ pub(super) enum Step {
 
 impl Job {
     /// Fills `member` from `done` up to `used`, at `rate` at most.
-    pub(super) fn new(now: Time, member: usize, filling: Range<Sectors>, rate: Option<Bytes>) -> Job {
-        let Range { start: done, end: used } = filling;
+    pub(super) fn new(
+        now: Time,
+        member: usize,
+        filling: Range<Sectors>,
+        rate: Option<Bytes>,
+    ) -> Job {
+        let Range {
+            start: done,
+            end: used,
+        } = filling;
         let members = vec![Filling { member, done, used }];
-        Job { members, planned: done, rate, due: now, marks: Marks::new(now, done) }
+        Job {
+            members,
+            planned: done,
+            rate,
+            due: now,
+            marks: Marks::new(now, done),
+        }
     }
 
     /// All of its members are filled below this.
     fn done(&self) -> Sectors {
-        self.members.iter().map(|filling| filling.done).min().unwrap_or(self.planned)
+        self.members
+            .iter()
+            .map(|filling| filling.done)
+            .min()
+            .unwrap_or(self.planned)
     }
 
     /// As far as the longest of its members is to be filled.
     fn used(&self) -> Sectors {
-        self.members.iter().map(|filling| filling.used).max().unwrap_or(self.planned)
+        self.members
+            .iter()
+            .map(|filling| filling.used)
+            .max()
+            .unwrap_or(self.planned)
     }
 
     /// The members that the next unit fills, and how much of them at most: up to
@@ -173,7 +199,10 @@ impl Rebuilds {
     pub(super) fn add(&mut self, now: Time, job: Job, together: bool, in_flight: u32) -> bool {
         self.older = in_flight;
         self.ready = self.ready.max(now);
-        let place = self.queue.iter().position(|other| together && other.goes_with(&job));
+        let place = self
+            .queue
+            .iter()
+            .position(|other| together && other.goes_with(&job));
         let Some(place) = place else {
             self.queue.push_back(job);
             return false;
@@ -187,7 +216,10 @@ impl Rebuilds {
     #[must_use]
     pub(super) fn forget(&mut self, member: usize) -> bool {
         let of_it = |filling: &Filling| filling.member == member;
-        let place = self.queue.iter().position(|job| job.members.iter().any(of_it));
+        let place = self
+            .queue
+            .iter()
+            .position(|job| job.members.iter().any(of_it));
         let Some(place) = place else { return false };
         self.queue[place].members.retain(|filling| !of_it(filling));
         let again = self.plan_again(place);
@@ -206,8 +238,11 @@ impl Rebuilds {
         let again = !self.units.is_empty();
         self.drop_units();
         for job in std::mem::take(&mut self.queue) {
-            let alone =
-                |&filling: &Filling| Job { members: vec![filling], planned: filling.done, ..job.clone() };
+            let alone = |&filling: &Filling| Job {
+                members: vec![filling],
+                planned: filling.done,
+                ..job.clone()
+            };
             self.queue.extend(job.members.iter().map(alone));
         }
         again
@@ -280,13 +315,18 @@ impl Rebuilds {
             return self.sizes.short;
         }
         // A bounded rebuild has no use for more than a quarter of a second's.
-        let most = self.rate().map_or(u64::MAX, |rate| rate.0 / SECTOR_BYTES / 4);
+        let most = self
+            .rate()
+            .map_or(u64::MAX, |rate| rate.0 / SECTOR_BYTES / 4);
         Sectors(self.sizes.long.0.min(most).max(self.sizes.short.0))
     }
 
     /// The most bytes a second of the first job.
     fn rate(&self) -> Option<Bytes> {
-        self.queue.front().and_then(|job| job.rate).or(self.speed.most)
+        self.queue
+            .front()
+            .and_then(|job| job.rate)
+            .or(self.speed.most)
     }
 
     /// Notes that a unit of the first job begins at `now`, or is over at once
@@ -300,16 +340,32 @@ impl Rebuilds {
             }
             job.planned = end;
         }
-        let state = if slot.is_some() { UnitState::UnderWay } else { UnitState::Filled };
-        self.units.push_back(Unit { slot, end, changes, state, counts: true });
+        let state = if slot.is_some() {
+            UnitState::UnderWay
+        } else {
+            UnitState::Filled
+        };
+        self.units.push_back(Unit {
+            slot,
+            end,
+            changes,
+            state,
+            counts: true,
+        });
     }
 
     /// Notes that the unit in `slot` has ended at `now`.
     pub(super) fn end(&mut self, now: Time, slot: usize, filled: bool) {
         self.ready = self.ready.max(now);
-        let Some(place) = self.units.iter().position(|unit| unit.slot == Some(slot)) else { return };
+        let Some(place) = self.units.iter().position(|unit| unit.slot == Some(slot)) else {
+            return;
+        };
         let unit = &mut self.units[place];
-        unit.state = if filled { UnitState::Filled } else { UnitState::Spoilt };
+        unit.state = if filled {
+            UnitState::Filled
+        } else {
+            UnitState::Spoilt
+        };
         if !unit.counts {
             self.units.remove(place);
         }
@@ -318,7 +374,10 @@ impl Rebuilds {
     /// What follows from the units that are over, in order, if anything does.
     pub(super) fn step(&mut self) -> Option<Step> {
         let first = *self.units.front()?;
-        let under_way = self.units.iter().any(|unit| unit.state == UnitState::UnderWay);
+        let under_way = self
+            .units
+            .iter()
+            .any(|unit| unit.state == UnitState::UnderWay);
         match first.state {
             _ if !first.counts => None,
             UnitState::Filled => {
@@ -330,7 +389,9 @@ impl Rebuilds {
                 if let Some(job) = self.queue.front_mut() {
                     job.planned = job.done();
                 }
-                Some(Step::Again { changes: first.changes })
+                Some(Step::Again {
+                    changes: first.changes,
+                })
             }
             UnitState::Spoilt | UnitState::UnderWay => None,
         }
@@ -390,7 +451,10 @@ impl Marks {
     const STEP: Duration = Duration::from_nanos(3_000_000_000);
 
     fn new(now: Time, done: Sectors) -> Marks {
-        Marks { all: [(now, done); Marks::COUNT], latest: 0 }
+        Marks {
+            all: [(now, done); Marks::COUNT],
+            latest: 0,
+        }
     }
 
     fn note(&mut self, now: Time, done: Sectors) {
@@ -412,7 +476,10 @@ impl Marks {
 
 /// How long `sectors` take at `rate` bytes a second, rounded up.
 fn duration(sectors: Sectors, rate: Option<Bytes>) -> Duration {
-    let Some(rate) = rate else { return Duration::ZERO };
-    let nanoseconds = (u128::from(sectors.bytes().0) * 1_000_000_000).div_ceil(u128::from(rate.0.max(1)));
+    let Some(rate) = rate else {
+        return Duration::ZERO;
+    };
+    let nanoseconds =
+        (u128::from(sectors.bytes().0) * 1_000_000_000).div_ceil(u128::from(rate.0.max(1)));
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
 }

@@ -8,8 +8,8 @@ use crate::proofs::{Ask, Case, asks};
 use crate::rebuild_proofs::{check_members, redundant_cases};
 use crate::{Detail, Plan};
 use fullstroke_contract::{
-    Breakdown, Completion, Cx, Effect, Extent, MemberState, Node, Operation, Order, Out, Port, Request,
-    RequestId, Signal, Status,
+    Breakdown, Completion, Cx, Effect, Extent, MemberState, Node, Operation, Order, Out, Port,
+    Request, RequestId, Signal, Status,
 };
 use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed, Time};
 use proptest::prelude::*;
@@ -130,7 +130,8 @@ impl Rig {
     /// reach a mirror's members is nobody's promise.
     fn ask(&mut self, ask: &Ask) {
         let extent = ask.extent(self.volume.layout().capacity().0);
-        let overlaps = |other: &Asked| extent.start < other.extent.end() && other.extent.start < extent.end();
+        let overlaps =
+            |other: &Asked| extent.start < other.extent.end() && other.extent.start < extent.end();
         while self.asked.values().any(overlaps) {
             assert!(self.step(), "requests end");
         }
@@ -146,19 +147,34 @@ impl Rig {
         let bytes = self.plain[own].to_vec();
         let origin = self.submitted;
         self.submitted += 1;
-        self.asked.insert(origin, Asked { extent, operation: ask.operation, bytes });
+        self.asked.insert(
+            origin,
+            Asked {
+                extent,
+                operation: ask.operation,
+                bytes,
+            },
+        );
         let id = RequestId(origin * 7);
-        let request = Request { id, origin, operation: ask.operation, extent, ..Request::default() };
+        let request = Request {
+            id,
+            origin,
+            operation: ask.operation,
+            extent,
+            ..Request::default()
+        };
         self.call(|volume, now, out| volume.submit(now, Port::FIRST, request, &mut Cx::alone(out)));
     }
 
     /// Fails `member` if the array survives it.
     fn fail(&mut self, member: usize) {
         for other in 0..self.members.len() {
-            self.trial.set_member_state(other, self.volume.layout().member_state(other));
+            self.trial
+                .set_member_state(other, self.volume.layout().member_state(other));
         }
         self.trial.set_member_state(member, MemberState::Failed);
-        if self.volume.layout().member_state(member) == MemberState::Failed || !self.trial.answers() {
+        if self.volume.layout().member_state(member) == MemberState::Failed || !self.trial.answers()
+        {
             return;
         }
         // What was planned before may count on what the member held.
@@ -166,18 +182,29 @@ impl Rig {
         self.call(|volume, now, out| volume.ordered(now, order, &mut Cx::alone(out)).unwrap());
         let (before, changes) = (self.submitted, self.volume.changes);
         while self.asked.keys().any(|&origin| origin < before)
-            || self.volume.rebuilds.units().any(|unit| unit.slot.is_some() && unit.changes < changes)
+            || self
+                .volume
+                .rebuilds
+                .units()
+                .any(|unit| unit.slot.is_some() && unit.changes < changes)
         {
             assert!(self.step(), "requests end");
         }
         let sectors = self.trial.member_capacity(member).0;
-        let mut noise: Vec<u8> = (0..sectors as usize * SECTOR).map(|at| (at * 89 + 7) as u8).collect();
+        let mut noise: Vec<u8> = (0..sectors as usize * SECTOR)
+            .map(|at| (at * 89 + 7) as u8)
+            .collect();
         self.members[member].perform(Operation::Write, Extent::new(0, sectors), &mut noise);
     }
 
     fn restore(&mut self, member: usize, rate: Option<u64>) {
         let (rate, done) = (rate.map(Bytes), Sectors::ZERO);
-        let order = Order::Restore { member, done, rate, accept_data_loss: false };
+        let order = Order::Restore {
+            member,
+            done,
+            rate,
+            accept_data_loss: false,
+        };
         self.call(|volume, now, out| volume.ordered(now, order, &mut Cx::alone(out)).unwrap());
     }
 
@@ -200,7 +227,12 @@ impl Rig {
         let pending = self.pending.swap_remove(next.unwrap());
         self.move_bytes(&pending);
         self.call(|volume, now, out| {
-            volume.completed(now, Port::of(pending.member), pending.completion, &mut Cx::alone(out));
+            volume.completed(
+                now,
+                Port::of(pending.member),
+                pending.completion,
+                &mut Cx::alone(out),
+            );
         });
         true
     }
@@ -221,11 +253,25 @@ impl Rig {
         self.take_off(request);
         let part = Duration::from_nanos(self.random.below(50));
         let finished = self.now + part;
-        let breakdown = Breakdown { seek: part, ..Breakdown::default() };
+        let breakdown = Breakdown {
+            seek: part,
+            ..Breakdown::default()
+        };
         let (id, submitted) = (request.id, self.now);
-        let completion = Completion { id, submitted, finished, status: Status::Done, breakdown };
+        let completion = Completion {
+            id,
+            submitted,
+            finished,
+            status: Status::Done,
+            breakdown,
+        };
         let reported = finished + Duration::from_nanos(self.random.below(20));
-        self.pending.push(Pending { reported, member, request, completion });
+        self.pending.push(Pending {
+            reported,
+            member,
+            request,
+            completion,
+        });
     }
 
     /// With the first of its I/Os, a plan gets its memory.
@@ -241,10 +287,26 @@ impl Rig {
         let is_read = asked.is_some_and(|asked| asked.operation == Operation::Read);
         let bytes = asked.map_or(Vec::new(), |asked| asked.bytes.clone());
         let expected = is_read.then(|| bytes.clone());
-        let buffers = Buffers::new(if is_read { vec![0xEE; bytes.len()] } else { bytes }, &plan);
+        let buffers = Buffers::new(
+            if is_read {
+                vec![0xEE; bytes.len()]
+            } else {
+                bytes
+            },
+            &plan,
+        );
         let stepped = vec![false; plan.strands().len()];
         let left = plan.ios().len();
-        self.transfers.insert(slot, Transfer { plan, buffers, stepped, left, expected });
+        self.transfers.insert(
+            slot,
+            Transfer {
+                plan,
+                buffers,
+                stepped,
+                left,
+                expected,
+            },
+        );
     }
 
     fn move_bytes(&mut self, pending: &Pending) {
@@ -263,16 +325,25 @@ impl Rig {
             if let Some(expected) = transfer.expected {
                 (0..transfer.stepped.len())
                     .for_each(|strand| transfer.buffers.run_steps(&transfer.plan, strand));
-                assert_eq!(transfer.buffers.request, expected, "a read finds what was written");
+                assert_eq!(
+                    transfer.buffers.request, expected,
+                    "a read finds what was written"
+                );
             }
         }
     }
 
     fn complete(&mut self, completion: &Completion) {
         assert_eq!(completion.status, Status::Done);
-        assert_eq!(completion.breakdown.response(), completion.finished.since(completion.submitted));
+        assert_eq!(
+            completion.breakdown.response(),
+            completion.finished.since(completion.submitted)
+        );
         let origin = completion.id.0 / 7;
-        assert!(self.asked.remove(&origin).is_some(), "request {origin} ends once");
+        assert!(
+            self.asked.remove(&origin).is_some(),
+            "request {origin} ends once"
+        );
     }
 
     /// Restores all, waits for everything, and answers the array.
@@ -288,7 +359,10 @@ impl Rig {
         check_progress(&self.signals);
         let mut array = Array::new(self.case.layout(&[]).unwrap(), self.members);
         let capacity = array.layout.capacity().0;
-        assert!(array.read(0, capacity) == self.plain, "as if nothing had failed");
+        assert!(
+            array.read(0, capacity) == self.plain,
+            "as if nothing had failed"
+        );
         array
     }
 }
@@ -297,7 +371,15 @@ impl Rig {
 fn check_progress(signals: &[Signal]) {
     let mut latest = None;
     for signal in signals {
-        let Signal::Rebuilt { member, done, whole, .. } = *signal else { panic!("{signal:?}") };
+        let Signal::Rebuilt {
+            member,
+            done,
+            whole,
+            ..
+        } = *signal
+        else {
+            panic!("{signal:?}")
+        };
         if let Some((before, reached)) = latest
             && before == member
         {

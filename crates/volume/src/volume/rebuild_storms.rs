@@ -5,8 +5,8 @@ use super::Volume;
 use super::rebuild::Units;
 use crate::proofs::{Ask, asks, cases};
 use fullstroke_contract::{
-    Completion, Cx, Effect, MemberState, Node, Notice, Order, Out, Port, RebuildSpeed, Request, RequestId,
-    Signal, Status,
+    Completion, Cx, Effect, MemberState, Node, Notice, Order, Out, Port, RebuildSpeed, Request,
+    RequestId, Signal, Status,
 };
 use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed, Time};
 use proptest::prelude::*;
@@ -33,7 +33,12 @@ fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
         Signal::Failed,
         Signal::Replaced,
         Signal::Returned,
-        Signal::Rebuilt { member: 0, done: Sectors(3), used: Sectors(4), whole: false },
+        Signal::Rebuilt {
+            member: 0,
+            done: Sectors(3),
+            used: Sectors(4),
+            whole: false,
+        },
     ]);
     let event = prop_oneof![
         8 => ask,
@@ -69,17 +74,29 @@ impl Storm {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Ask(ask) => self.ask(&ask),
-            Event::Fail(member) => self.order(Order::Fail { member: self.member(member) }),
+            Event::Fail(member) => self.order(Order::Fail {
+                member: self.member(member),
+            }),
             Event::Restore(member, rate, accept) => self.restore(self.member(member), rate, accept),
-            Event::ReAdd(member) => self.order(Order::ReAdd { member: self.member(member) }),
+            Event::ReAdd(member) => self.order(Order::ReAdd {
+                member: self.member(member),
+            }),
             Event::Speed(most) => {
-                let speed = RebuildSpeed { most: most.map(Bytes), ..RebuildSpeed::default() };
+                let speed = RebuildSpeed {
+                    most: most.map(Bytes),
+                    ..RebuildSpeed::default()
+                };
                 self.order(Order::Speed(speed));
             }
             Event::Says(member, signal) => {
                 let member = self.member(member);
                 self.call(|volume, now, out| {
-                    volume.noticed(now, Port::of(member), Notice::new(signal), &mut Cx::alone(out))
+                    volume.noticed(
+                        now,
+                        Port::of(member),
+                        Notice::new(signal),
+                        &mut Cx::alone(out),
+                    )
                 });
             }
             Event::Pass(steps) => (0..steps).for_each(|_| {
@@ -90,7 +107,12 @@ impl Storm {
 
     fn restore(&mut self, member: usize, rate: Option<u64>, accept_data_loss: bool) {
         let (done, rate) = (Sectors::ZERO, rate.map(Bytes));
-        self.order(Order::Restore { member, done, rate, accept_data_loss });
+        self.order(Order::Restore {
+            member,
+            done,
+            rate,
+            accept_data_loss,
+        });
     }
 
     fn member(&self, index: Index) -> usize {
@@ -101,8 +123,13 @@ impl Storm {
         let extent = ask.extent(self.volume.layout().capacity().0);
         let origin = self.submitted;
         self.submitted += 1;
-        let request =
-            Request { id: RequestId(origin), origin, operation: ask.operation, extent, ..Request::default() };
+        let request = Request {
+            id: RequestId(origin),
+            origin,
+            operation: ask.operation,
+            extent,
+            ..Request::default()
+        };
         self.call(|volume, now, out| volume.submit(now, Port::FIRST, request, &mut Cx::alone(out)));
     }
 
@@ -112,7 +139,9 @@ impl Storm {
             volume.wake(now, &mut Cx::alone(out));
             let states = |volume: &Volume| {
                 let layout = volume.layout();
-                (0..layout.members()).map(|member| layout.member_state(member)).collect::<Vec<_>>()
+                (0..layout.members())
+                    .map(|member| layout.member_state(member))
+                    .collect::<Vec<_>>()
             };
             let (before, effects) = (states(volume), out.len());
             if volume.ordered(now, order, &mut Cx::alone(out)).is_err() {
@@ -129,33 +158,70 @@ impl Storm {
             match effect {
                 Effect::Issue { port, request } => self.issue(port.index(), request),
                 Effect::Complete { completion, .. } => {
-                    assert!(completion.id.0 < self.submitted && self.done.insert(completion.id.0), "once");
+                    assert!(
+                        completion.id.0 < self.submitted && self.done.insert(completion.id.0),
+                        "once"
+                    );
                 }
-                Effect::Notice { notice: Notice { signal: Signal::Failed, .. }, .. } => {
+                Effect::Notice {
+                    notice:
+                        Notice {
+                            signal: Signal::Failed,
+                            ..
+                        },
+                    ..
+                } => {
                     assert!(std::mem::replace(&mut self.answers, false))
                 }
                 Effect::Notice {
-                    notice: Notice { signal: Signal::Replaced | Signal::Returned, .. }, ..
+                    notice:
+                        Notice {
+                            signal: Signal::Replaced | Signal::Returned,
+                            ..
+                        },
+                    ..
                 } => {
                     assert!(!std::mem::replace(&mut self.answers, true))
                 }
                 Effect::Notice {
-                    notice: Notice { signal: Signal::Rebuilt { member, done, whole, .. }, .. },
+                    notice:
+                        Notice {
+                            signal:
+                                Signal::Rebuilt {
+                                    member,
+                                    done,
+                                    whole,
+                                    ..
+                                },
+                            ..
+                        },
                     ..
                 } => {
-                    assert_eq!(whole, done == self.volume.layout().member_used(member as usize));
+                    assert_eq!(
+                        whole,
+                        done == self.volume.layout().member_used(member as usize)
+                    );
                 }
                 Effect::Notice { notice, .. } => panic!("{notice:?}"),
             }
         }
         assert_eq!(self.volume.gauge().alive, self.answers);
         assert_eq!(self.volume.layout().answers(), self.answers);
-        assert_eq!(self.volume.gauge().queue_length as usize, self.submitted as usize - self.done.len());
-        assert!(self.volume.next_wake().at() > self.now, "what was due was done");
+        assert_eq!(
+            self.volume.gauge().queue_length as usize,
+            self.submitted as usize - self.done.len()
+        );
+        assert!(
+            self.volume.next_wake().at() > self.now,
+            "what was due was done"
+        );
     }
 
     fn issue(&mut self, member: usize, request: Request) {
-        assert!(self.ids.insert((member, request.id.0)), "an id names one I/O");
+        assert!(
+            self.ids.insert((member, request.id.0)),
+            "an id names one I/O"
+        );
         let lost = self.random.below(100) < self.lost_percent;
         let finished = self.now + Duration::from_nanos(self.random.below(50));
         let completion = Completion {
@@ -165,7 +231,11 @@ impl Storm {
             status: if lost { Status::Lost } else { Status::Done },
             ..Completion::default()
         };
-        self.pending.push((member, completion, finished + Duration::from_nanos(self.random.below(20))));
+        self.pending.push((
+            member,
+            completion,
+            finished + Duration::from_nanos(self.random.below(20)),
+        ));
     }
 
     fn step(&mut self) -> bool {

@@ -21,8 +21,15 @@ impl Bench {
     fn new(name: &str, members: usize, sectors: u64) -> Bench {
         let layout = build(name, &json!({}), &vec![sectors; members]).unwrap();
         let mut volume = Volume::new(layout);
-        volume.rebuilds.sizes = Units { short: Sectors(UNIT), long: Sectors(UNIT), window: 1 };
-        Bench { volume, now: Time::ZERO }
+        volume.rebuilds.sizes = Units {
+            short: Sectors(UNIT),
+            long: Sectors(UNIT),
+            window: 1,
+        };
+        Bench {
+            volume,
+            now: Time::ZERO,
+        }
     }
 
     /// With several units of a rebuild under way.
@@ -44,7 +51,10 @@ impl Bench {
 
     fn refusal(&mut self, order: Order) -> String {
         let mut out = Out::new();
-        let Refusal(message) = self.volume.ordered(self.now, order, &mut Cx::alone(&mut out)).unwrap_err();
+        let Refusal(message) = self
+            .volume
+            .ordered(self.now, order, &mut Cx::alone(&mut out))
+            .unwrap_err();
         assert!(out.is_empty());
         message
     }
@@ -59,18 +69,30 @@ impl Bench {
 
     fn hear(&mut self, member: usize, signal: Signal) -> Vec<Effect> {
         self.call(|volume, now, out| {
-            volume.noticed(now, Port::of(member), Notice::new(signal), &mut Cx::alone(out))
+            volume.noticed(
+                now,
+                Port::of(member),
+                Notice::new(signal),
+                &mut Cx::alone(out),
+            )
         })
     }
 
     fn submit(&mut self, number: u64, operation: Operation, extent: Extent) -> Vec<Effect> {
-        let request =
-            Request { id: RequestId(number), origin: number, operation, extent, ..Request::default() };
+        let request = Request {
+            id: RequestId(number),
+            origin: number,
+            operation,
+            extent,
+            ..Request::default()
+        };
         self.call(|volume, now, out| volume.submit(now, Port::FIRST, request, &mut Cx::alone(out)))
     }
 
     fn finish(&mut self, effect: &Effect, status: Status) -> Vec<Effect> {
-        let Effect::Issue { port, request } = *effect else { panic!("{effect:?} was not issued") };
+        let Effect::Issue { port, request } = *effect else {
+            panic!("{effect:?} was not issued")
+        };
         let completion = Completion {
             id: request.id,
             submitted: self.now,
@@ -110,7 +132,10 @@ impl Bench {
 }
 
 fn notice(signal: Signal) -> Effect {
-    Effect::Notice { port: Port::FIRST, notice: Notice::new(signal) }
+    Effect::Notice {
+        port: Port::FIRST,
+        notice: Notice::new(signal),
+    }
 }
 
 fn signals(effects: &[Effect]) -> Vec<Signal> {
@@ -123,18 +148,30 @@ fn signals(effects: &[Effect]) -> Vec<Signal> {
 
 fn issued(effects: &[Effect]) -> Vec<(u32, Operation, Extent)> {
     let all = effects.iter().filter_map(|effect| match effect {
-        Effect::Issue { port, request } => Some((u32::from(port.0), request.operation, request.extent)),
+        Effect::Issue { port, request } => {
+            Some((u32::from(port.0), request.operation, request.extent))
+        }
         _ => None,
     });
     all.collect()
 }
 
 fn rebuilt(member: u32, done: u64, used: u64) -> Signal {
-    Signal::Rebuilt { member, done: Sectors(done), used: Sectors(used), whole: done == used }
+    Signal::Rebuilt {
+        member,
+        done: Sectors(done),
+        used: Sectors(used),
+        whole: done == used,
+    }
 }
 
 fn restore(member: usize, rate: Option<Bytes>, accept_data_loss: bool) -> Order {
-    Order::Restore { member, done: Sectors::ZERO, rate, accept_data_loss }
+    Order::Restore {
+        member,
+        done: Sectors::ZERO,
+        rate,
+        accept_data_loss,
+    }
 }
 
 const UNIT: u64 = 2048;
@@ -153,7 +190,11 @@ fn a_mirror_is_copied_unit_by_unit_and_says_how_far() {
         .collect();
     assert_eq!(issued(&effects), ios);
     let end = 2 * UNIT + 100;
-    let expected = [rebuilt(1, UNIT, end), rebuilt(1, 2 * UNIT, end), rebuilt(1, end, end)];
+    let expected = [
+        rebuilt(1, UNIT, end),
+        rebuilt(1, 2 * UNIT, end),
+        rebuilt(1, end, end),
+    ];
     assert_eq!(signals(&effects), expected);
     assert_eq!(bench.state(1), MemberState::Alive);
     assert_eq!(bench.volume.next_wake().at(), Time::NEVER);
@@ -186,8 +227,15 @@ fn units_begin_no_faster_than_the_rate_and_no_later() {
     let mut effects = bench.run(effects);
     for unit in 1..4 {
         assert_eq!(signals(&effects), [rebuilt(0, unit * UNIT, 4 * UNIT)]);
-        assert_eq!(bench.volume.next_wake().at(), Time::from_nanos(unit * SECOND));
-        assert_eq!(bench.wake(unit * SECOND - 1), [], "to be woken early is harmless");
+        assert_eq!(
+            bench.volume.next_wake().at(),
+            Time::from_nanos(unit * SECOND)
+        );
+        assert_eq!(
+            bench.wake(unit * SECOND - 1),
+            [],
+            "to be woken early is harmless"
+        );
         // To be woken late does not move the units behind.
         effects = bench.wake(unit * SECOND + unit);
         effects = bench.run(effects);
@@ -225,7 +273,10 @@ fn what_is_due_begins_before_what_is_submitted_later() {
         "the write waits for its rows"
     );
     let effects = bench.run(effects);
-    let writes: Vec<_> = issued(&effects).into_iter().filter(|io| io.2.sectors == Sectors(8)).collect();
+    let writes: Vec<_> = issued(&effects)
+        .into_iter()
+        .filter(|io| io.2.sectors == Sectors(8))
+        .collect();
     assert_eq!(writes.len(), 2, "and then reaches both");
 }
 
@@ -240,7 +291,9 @@ fn rebuilds_go_in_the_background() {
     for effect in bench.run(effects) {
         if let Effect::Issue { request, .. } = effect {
             assert_eq!(request.origin, Request::BACKGROUND);
-            let Hints { class, synchronous, .. } = request.hints;
+            let Hints {
+                class, synchronous, ..
+            } = request.hints;
             assert_eq!((class, synchronous), (PriorityClass::Idle, false));
         }
     }
@@ -253,7 +306,12 @@ fn reads_take_a_new_member_where_it_is_filled_and_the_others_where_it_is_not() {
     bench.fail(0);
     let effects = bench.order(restore(0, Some(Bytes(1)), false));
     bench.run(effects);
-    assert_eq!(bench.state(0), MemberState::Rebuilding { done: Sectors(UNIT) });
+    assert_eq!(
+        bench.state(0),
+        MemberState::Rebuilding {
+            done: Sectors(UNIT)
+        }
+    );
     // Row 0 and row 18 have their first data chunk on member 0.
     let near = bench.submit(1, Operation::Read, Extent::new(0, 8));
     assert_eq!(issued(&near), [(0, Operation::Read, Extent::new(0, 8))]);
@@ -270,42 +328,87 @@ fn a_volume_that_loses_data_says_so_and_its_rebuild_rests() {
     let effects = bench.restore(0);
     let writes = bench.finish(&effects[0], Status::Done);
     let reads = bench.finish(&writes[0], Status::Done);
-    assert_eq!(bench.state(0), MemberState::Rebuilding { done: Sectors(UNIT) });
+    assert_eq!(
+        bench.state(0),
+        MemberState::Rebuilding {
+            done: Sectors(UNIT)
+        }
+    );
     assert_eq!(signals(&bench.fail(1)), [Signal::Failed]);
     assert!(!bench.volume.gauge().alive);
-    let begun: Vec<Effect> =
-        reads.into_iter().filter(|effect| matches!(effect, Effect::Issue { .. })).collect();
+    let begun: Vec<Effect> = reads
+        .into_iter()
+        .filter(|effect| matches!(effect, Effect::Issue { .. }))
+        .collect();
     let effects = bench.run(begun);
-    assert_eq!(issued(&effects).len(), 2, "what was under way ends, and nothing begins");
-    assert_eq!(signals(&effects), [], "what was read of a member that has failed since fills nothing");
-    assert_eq!(bench.state(0), MemberState::Rebuilding { done: Sectors(UNIT) });
+    assert_eq!(
+        issued(&effects).len(),
+        2,
+        "what was under way ends, and nothing begins"
+    );
+    assert_eq!(
+        signals(&effects),
+        [],
+        "what was read of a member that has failed since fills nothing"
+    );
+    assert_eq!(
+        bench.state(0),
+        MemberState::Rebuilding {
+            done: Sectors(UNIT)
+        }
+    );
     assert_eq!(bench.volume.next_wake().at(), Time::NEVER);
     let kept = bench.submit(1, Operation::Read, Extent::new(UNIT - 8, 8));
     assert_eq!(issued(&kept).len(), 1, "what is left can be read");
     let lost = bench.submit(2, Operation::Read, Extent::new(UNIT, 8));
     assert!(matches!(
         lost[..],
-        [Effect::Complete { completion: Completion { status: Status::Lost, .. }, .. }]
+        [Effect::Complete {
+            completion: Completion {
+                status: Status::Lost,
+                ..
+            },
+            ..
+        }]
     ));
 }
 
 #[test]
 fn beyond_its_redundancy_a_volume_stays_failed_until_somebody_accepts_the_loss() {
-    for (name, members, failures) in [("raid1", 2, 2), ("raid5", 5, 2), ("raid6", 6, 3), ("raid10", 4, 2)] {
+    for (name, members, failures) in [
+        ("raid1", 2, 2),
+        ("raid5", 5, 2),
+        ("raid6", 6, 3),
+        ("raid10", 4, 2),
+    ] {
         let mut bench = Bench::new(name, members, 4 * UNIT);
-        let said: Vec<Signal> = (0..failures).flat_map(|member| signals(&bench.fail(member))).collect();
+        let said: Vec<Signal> = (0..failures)
+            .flat_map(|member| signals(&bench.fail(member)))
+            .collect();
         assert_eq!(said, [Signal::Failed], "{name}");
         for member in 0..failures {
             let reason = bench.refusal(restore(member, None, false));
-            assert!(reason.contains("the volume has failed: member 0 has failed"), "{reason}");
-            assert!(reason.contains("re-add") && reason.contains("accept the loss"), "{reason}");
+            assert!(
+                reason.contains("the volume has failed: member 0 has failed"),
+                "{reason}"
+            );
+            assert!(
+                reason.contains("re-add") && reason.contains("accept the loss"),
+                "{reason}"
+            );
         }
         assert!(!bench.volume.gauge().alive);
         let lost = bench.submit(1, Operation::Read, Extent::new(0, 4 * UNIT));
         assert!(
             matches!(
                 lost[..],
-                [Effect::Complete { completion: Completion { status: Status::Lost, .. }, .. }]
+                [Effect::Complete {
+                    completion: Completion {
+                        status: Status::Lost,
+                        ..
+                    },
+                    ..
+                }]
             ),
             "{name}"
         );
@@ -321,7 +424,10 @@ fn the_reason_of_a_refusal_names_members_that_are_not_filled_yet() {
     bench.restore(2);
     bench.fail(0);
     let reason = bench.refusal(restore(0, None, false));
-    assert!(reason.contains("member 0 has failed, member 2 is not filled"), "{reason}");
+    assert!(
+        reason.contains("member 0 has failed, member 2 is not filled"),
+        "{reason}"
+    );
 }
 
 #[test]
@@ -329,11 +435,22 @@ fn members_that_come_back_with_their_bytes_bring_the_volume_back() {
     let mut bench = Bench::new("raid5", 4, 4 * UNIT);
     bench.fail(1);
     bench.fail(3);
-    assert_eq!(signals(&bench.order(Order::ReAdd { member: 3 })), [Signal::Returned]);
+    assert_eq!(
+        signals(&bench.order(Order::ReAdd { member: 3 })),
+        [Signal::Returned]
+    );
     assert!(bench.volume.gauge().alive);
     assert_eq!(bench.state(3), MemberState::Alive);
-    assert_eq!(bench.volume.next_wake().at(), Time::NEVER, "there is nothing to fill");
-    assert!(bench.refusal(Order::ReAdd { member: 3 }).contains("is alive"));
+    assert_eq!(
+        bench.volume.next_wake().at(),
+        Time::NEVER,
+        "there is nothing to fill"
+    );
+    assert!(
+        bench
+            .refusal(Order::ReAdd { member: 3 })
+            .contains("is alive")
+    );
     assert_eq!(bench.order(Order::ReAdd { member: 1 }), []);
 }
 
@@ -347,7 +464,10 @@ fn a_rebuild_that_rests_goes_on_when_its_source_comes_back() {
     assert_eq!(bench.volume.next_wake().at(), Time::NEVER);
     let effects = bench.order(Order::ReAdd { member: 3 });
     let effects = bench.run(effects);
-    assert_eq!(signals(&effects).last(), Some(&rebuilt(1, 4 * UNIT, 4 * UNIT)));
+    assert_eq!(
+        signals(&effects).last(),
+        Some(&rebuilt(1, 4 * UNIT, 4 * UNIT))
+    );
 }
 
 #[test]
@@ -357,7 +477,10 @@ fn a_loss_that_is_accepted_passes_over_what_is_lost_and_fills_the_rest() {
     assert_eq!(signals(&bench.fail(1)), [Signal::Failed]);
     let effects = bench.order(restore(1, None, true));
     assert_eq!(issued(&effects), [], "there is nothing to fill it from");
-    assert_eq!(signals(&effects), [rebuilt(1, 4 * UNIT, 4 * UNIT), Signal::Replaced]);
+    assert_eq!(
+        signals(&effects),
+        [rebuilt(1, 4 * UNIT, 4 * UNIT), Signal::Replaced]
+    );
     assert!(bench.volume.gauge().alive);
     let effects = bench.restore(0);
     let effects = bench.run(effects);
@@ -373,14 +496,31 @@ fn without_redundancy_a_failure_loses_data_and_a_new_member_is_alive_at_once() {
         let whole = bench.submit(0, Operation::Read, Extent::new(0, 12 * UNIT));
         assert!(matches!(
             whole[..],
-            [Effect::Complete { completion: Completion { status: Status::Lost, .. }, .. }]
+            [Effect::Complete {
+                completion: Completion {
+                    status: Status::Lost,
+                    ..
+                },
+                ..
+            }]
         ));
         let part = bench.submit(1, Operation::Write, Extent::new(0, 128));
-        assert_eq!(issued(&part), [(0, Operation::Write, Extent::new(0, 128))], "the others serve on");
+        assert_eq!(
+            issued(&part),
+            [(0, Operation::Write, Extent::new(0, 128))],
+            "the others serve on"
+        );
         bench.run(part);
-        assert!(bench.refusal(restore(1, None, false)).contains("the volume has failed"));
+        assert!(
+            bench
+                .refusal(restore(1, None, false))
+                .contains("the volume has failed")
+        );
         let effects = bench.order(restore(1, None, true));
-        assert_eq!(signals(&effects), [rebuilt(1, 4 * UNIT, 4 * UNIT), Signal::Replaced]);
+        assert_eq!(
+            signals(&effects),
+            [rebuilt(1, 4 * UNIT, 4 * UNIT), Signal::Replaced]
+        );
         assert_eq!(bench.state(1), MemberState::Alive);
     }
 }
@@ -395,11 +535,28 @@ fn what_a_member_offers_is_offered_above_in_the_volumes_addresses_and_no_parity(
         _ => None,
     };
     let owned: Vec<Extent> = (0..6).filter_map(chunk_of).collect();
-    assert_eq!(owned.len(), 4, "two of three rows have data here, the third parity");
+    assert_eq!(
+        owned.len(),
+        4,
+        "two of three rows have data here, the third parity"
+    );
     let offered = bench.hear(1, Signal::Push(Extent::new(0, 6 * CHUNK)));
-    assert_eq!(signals(&offered), owned.iter().map(|&extent| Signal::Push(extent)).collect::<Vec<_>>());
-    let any = Signal::Pull { extent: None, sectors: Sectors(64) };
-    assert_eq!(bench.hear(1, any), [notice(any)], "which blocks is for those above to choose");
+    assert_eq!(
+        signals(&offered),
+        owned
+            .iter()
+            .map(|&extent| Signal::Push(extent))
+            .collect::<Vec<_>>()
+    );
+    let any = Signal::Pull {
+        extent: None,
+        sectors: Sectors(64),
+    };
+    assert_eq!(
+        bench.hear(1, any),
+        [notice(any)],
+        "which blocks is for those above to choose"
+    );
 }
 
 #[test]
@@ -409,13 +566,24 @@ fn a_member_that_says_it_failed_has_failed_and_is_rebuilt_when_it_says_it_was_re
     assert_eq!(bench.state(1), MemberState::Failed);
     assert_eq!(bench.hear(1, Signal::Failed), [], "once is enough");
     assert_eq!(bench.hear(2, rebuilt(7, 8, 9)), [], "of its own members");
-    assert_eq!(bench.hear(2, Signal::SpunUp), [notice(Signal::SpunUp)], "who counts platters is above");
+    assert_eq!(
+        bench.hear(2, Signal::SpunUp),
+        [notice(Signal::SpunUp)],
+        "who counts platters is above"
+    );
     let effects = bench.hear(1, Signal::Replaced);
     let effects = bench.run(effects);
-    assert_eq!(signals(&effects).last(), Some(&rebuilt(1, 4 * UNIT, 4 * UNIT)));
+    assert_eq!(
+        signals(&effects).last(),
+        Some(&rebuilt(1, 4 * UNIT, 4 * UNIT))
+    );
     assert_eq!(bench.state(1), MemberState::Alive);
     bench.fail(0);
-    assert_eq!(signals(&bench.hear(2, Signal::Failed)), [Signal::Failed], "two are too many");
+    assert_eq!(
+        signals(&bench.hear(2, Signal::Failed)),
+        [Signal::Failed],
+        "two are too many"
+    );
 }
 
 #[test]
@@ -425,8 +593,13 @@ fn a_second_failure_of_a_raid6_does_not_stop_the_rebuild_of_the_first() {
     let reads = bench.restore(0);
     assert_eq!(bench.fail(1), []);
     let effects = bench.run(reads);
-    assert_eq!(signals(&effects).last(), Some(&rebuilt(0, 4 * UNIT, 4 * UNIT)));
-    let behind = issued(&effects).into_iter().filter(|io| io.2.start >= Lbn(UNIT));
+    assert_eq!(
+        signals(&effects).last(),
+        Some(&rebuilt(0, 4 * UNIT, 4 * UNIT))
+    );
+    let behind = issued(&effects)
+        .into_iter()
+        .filter(|io| io.2.start >= Lbn(UNIT));
     assert!(behind.clone().all(|io| io.0 != 1), "and does without it");
     assert_eq!(bench.state(1), MemberState::Failed);
 }
@@ -445,10 +618,16 @@ fn two_members_of_a_raid6_are_filled_from_one_read_of_the_others() {
     ];
     assert_eq!(signals(&effects), expected);
     let sectors = |member| {
-        let own = issued(&effects).into_iter().filter(move |io| io.0 == member);
+        let own = issued(&effects)
+            .into_iter()
+            .filter(move |io| io.0 == member);
         own.map(|io| io.2.sectors.0).sum::<u64>()
     };
-    assert_eq!([0, 1, 2, 3, 4].map(sectors), [2 * UNIT; 5], "each drive moves what it holds once");
+    assert_eq!(
+        [0, 1, 2, 3, 4].map(sectors),
+        [2 * UNIT; 5],
+        "each drive moves what it holds once"
+    );
 }
 
 #[test]
@@ -457,13 +636,28 @@ fn members_of_different_pairs_are_filled_side_by_side() {
     bench.fail(0);
     bench.fail(3);
     let first = bench.restore(0);
-    assert_eq!(issued(&bench.restore(3)), [], "what is under way ends first");
+    assert_eq!(
+        issued(&bench.restore(3)),
+        [],
+        "what is under way ends first"
+    );
     let unit = bench.run(first);
-    let reads = issued(&unit).into_iter().filter(|io| io.1 == Operation::Read).skip(1).take(2);
-    assert_eq!(reads.map(|io| io.0).collect::<Vec<_>>(), [1, 2], "both partners at once");
+    let reads = issued(&unit)
+        .into_iter()
+        .filter(|io| io.1 == Operation::Read)
+        .skip(1)
+        .take(2);
+    assert_eq!(
+        reads.map(|io| io.0).collect::<Vec<_>>(),
+        [1, 2],
+        "both partners at once"
+    );
     let both = |done| [rebuilt(0, done, 2 * UNIT), rebuilt(3, done, 2 * UNIT)];
     assert_eq!(signals(&unit), [both(UNIT), both(2 * UNIT)].concat());
-    assert_eq!([0, 3].map(|member| bench.state(member)), [MemberState::Alive; 2]);
+    assert_eq!(
+        [0, 3].map(|member| bench.state(member)),
+        [MemberState::Alive; 2]
+    );
 }
 
 #[test]
@@ -473,7 +667,10 @@ fn two_copies_of_a_third_are_written_from_one_read() {
     let effects = bench.wake(0);
     let unit = Extent::new(0, UNIT);
     let (read, write) = (Operation::Read, Operation::Write);
-    assert_eq!(issued(&bench.run(effects)), [(1, read, unit), (0, write, unit), (2, write, unit)]);
+    assert_eq!(
+        issued(&bench.run(effects)),
+        [(1, read, unit), (0, write, unit), (2, write, unit)]
+    );
 }
 
 /// A raid6 whose member 0 is filled for some units when member 1 is restored.
@@ -483,10 +680,18 @@ fn one_ahead_by(units: u64, of: u64) -> (Bench, Vec<Effect>) {
     bench.fail(1);
     let mut all = bench.restore(0);
     let mut next = 0;
-    let ahead = |bench: &Bench| bench.state(0) == MemberState::Rebuilding { done: Sectors(units * UNIT) };
+    let ahead = |bench: &Bench| {
+        bench.state(0)
+            == MemberState::Rebuilding {
+                done: Sectors(units * UNIT),
+            }
+    };
     while !ahead(&bench) {
         let more = bench.finish(&all[next].clone(), Status::Done);
-        all.extend(more.into_iter().filter(|effect| matches!(effect, Effect::Issue { .. })));
+        all.extend(
+            more.into_iter()
+                .filter(|effect| matches!(effect, Effect::Issue { .. })),
+        );
         next += 1;
     }
     (bench, all.split_off(next))
@@ -499,8 +704,16 @@ fn a_member_that_is_a_little_behind_catches_up_and_goes_on_together() {
     let effects = bench.run(under_way);
     let of = 200 * UNIT;
     let said = signals(&effects);
-    assert_eq!(said[..2], [rebuilt(1, UNIT, of), rebuilt(1, 2 * UNIT, of)], "first it alone");
-    assert_eq!(said[2..4], [rebuilt(0, 3 * UNIT, of), rebuilt(1, 3 * UNIT, of)], "then both");
+    assert_eq!(
+        said[..2],
+        [rebuilt(1, UNIT, of), rebuilt(1, 2 * UNIT, of)],
+        "first it alone"
+    );
+    assert_eq!(
+        said[2..4],
+        [rebuilt(0, 3 * UNIT, of), rebuilt(1, 3 * UNIT, of)],
+        "then both"
+    );
     assert_eq!(said.len() as u64, 2 + 2 * 198);
 }
 
@@ -526,10 +739,15 @@ fn of_two_that_are_filled_together_one_can_fail_again() {
     let under_way = bench.wake(0);
     assert_eq!(bench.fail(1), []);
     let effects = bench.run(under_way);
-    let expected: Vec<Signal> = (1..=8).map(|unit| rebuilt(0, unit * UNIT, 8 * UNIT)).collect();
+    let expected: Vec<Signal> = (1..=8)
+        .map(|unit| rebuilt(0, unit * UNIT, 8 * UNIT))
+        .collect();
     assert_eq!(signals(&effects), expected);
     // What is written meanwhile does not count on what was planned for both.
-    assert_eq!((bench.state(0), bench.state(1)), (MemberState::Alive, MemberState::Failed));
+    assert_eq!(
+        (bench.state(0), bench.state(1)),
+        (MemberState::Alive, MemberState::Failed)
+    );
 }
 
 #[test]
@@ -542,7 +760,10 @@ fn a_rebuild_waits_for_writes_that_do_not_know_of_it() {
     bench.now = Time::from_nanos(9);
     let effects = bench.finish(&write[0], Status::Done);
     assert!(matches!(effects[0], Effect::Complete { completion: _, .. }));
-    assert_eq!(issued(&effects), [(0, Operation::Read, Extent::new(0, UNIT))]);
+    assert_eq!(
+        issued(&effects),
+        [(0, Operation::Read, Extent::new(0, UNIT))]
+    );
 }
 
 #[test]
@@ -551,11 +772,18 @@ fn a_member_that_fails_again_is_filled_from_the_beginning() {
     bench.fail(1);
     let reads = bench.restore(1);
     bench.fail(1);
-    assert_eq!(bench.restore(1), [], "the unit under way is still in the way");
+    assert_eq!(
+        bench.restore(1),
+        [],
+        "the unit under way is still in the way"
+    );
     let writes = bench.finish(&reads[0], Status::Done);
     let effects = bench.finish(&writes[0], Status::Done);
     assert_eq!(signals(&effects), [], "and fills nothing");
-    assert_eq!(issued(&effects), [(0, Operation::Read, Extent::new(0, UNIT))]);
+    assert_eq!(
+        issued(&effects),
+        [(0, Operation::Read, Extent::new(0, UNIT))]
+    );
 }
 
 #[test]
@@ -564,9 +792,18 @@ fn a_unit_that_fails_halts_the_rebuild_until_somebody_sees_to_it() {
     bench.fail(1);
     let reads = bench.restore(1);
     bench.finish(&reads[0], Status::Lost);
-    assert_eq!(bench.finish(&reads[1], Status::Done), [], "nothing is written");
+    assert_eq!(
+        bench.finish(&reads[1], Status::Done),
+        [],
+        "nothing is written"
+    );
     assert_eq!(bench.volume.next_wake().at(), Time::NEVER);
-    assert_eq!(bench.state(1), MemberState::Rebuilding { done: Sectors::ZERO });
+    assert_eq!(
+        bench.state(1),
+        MemberState::Rebuilding {
+            done: Sectors::ZERO
+        }
+    );
     bench.fail(1);
     assert!(!issued(&bench.restore(1)).is_empty());
 }
@@ -574,14 +811,34 @@ fn a_unit_that_fails_halts_the_rebuild_until_somebody_sees_to_it() {
 #[test]
 fn orders_that_make_no_sense_are_refused() {
     let mut bench = Bench::new("raid5", 4, 4 * UNIT);
-    assert!(bench.refusal(Order::Fail { member: 4 }).contains("no member 4"));
-    assert!(bench.refusal(restore(9, None, false)).contains("counted from 0 to 3"));
+    assert!(
+        bench
+            .refusal(Order::Fail { member: 4 })
+            .contains("no member 4")
+    );
+    assert!(
+        bench
+            .refusal(restore(9, None, false))
+            .contains("counted from 0 to 3")
+    );
     assert!(bench.refusal(restore(1, None, false)).contains("is alive"));
     bench.fail(1);
-    assert!(bench.refusal(Order::Fail { member: 1 }).contains("failed already"));
-    assert!(bench.refusal(restore(1, Some(Bytes(0)), false)).contains("positive rate"));
+    assert!(
+        bench
+            .refusal(Order::Fail { member: 1 })
+            .contains("failed already")
+    );
+    assert!(
+        bench
+            .refusal(restore(1, Some(Bytes(0)), false))
+            .contains("positive rate")
+    );
     bench.restore(1);
-    assert!(bench.refusal(restore(1, None, false)).contains("being rebuilt"));
+    assert!(
+        bench
+            .refusal(restore(1, None, false))
+            .contains("being rebuilt")
+    );
 }
 
 #[test]
@@ -594,9 +851,17 @@ fn a_member_volume_that_returns_is_taken_back_unless_others_were_written_without
     let write = bench.submit(1, Operation::Write, Extent::new(0, 8));
     bench.run(write);
     let effects = bench.hear(1, Signal::Returned);
-    assert_eq!(bench.state(1), MemberState::Rebuilding { done: Sectors::ZERO });
+    assert_eq!(
+        bench.state(1),
+        MemberState::Rebuilding {
+            done: Sectors::ZERO
+        }
+    );
     let effects = bench.run(effects);
-    assert_eq!(signals(&effects).last(), Some(&rebuilt(1, 4 * UNIT, 4 * UNIT)));
+    assert_eq!(
+        signals(&effects).last(),
+        Some(&rebuilt(1, 4 * UNIT, 4 * UNIT))
+    );
     // What has no redundancy was not written without it.
     let mut bench = Bench::new("raid0", 3, 4 * UNIT);
     assert_eq!(signals(&bench.hear(1, Signal::Failed)), [Signal::Failed]);
@@ -620,16 +885,31 @@ fn what_a_member_refuses_after_its_failure_is_planned_anew() {
     assert_eq!(writes.len(), 2);
     let mut again = Vec::new();
     for write in &writes {
-        let Effect::Issue { port, .. } = write else { panic!("{write:?}") };
-        let status = if *port == Port::FIRST { Status::Lost } else { Status::Done };
+        let Effect::Issue { port, .. } = write else {
+            panic!("{write:?}")
+        };
+        let status = if *port == Port::FIRST {
+            Status::Lost
+        } else {
+            Status::Done
+        };
         again.extend(bench.finish(write, status));
     }
-    assert!(issued(&again).iter().all(|io| io.0 != 0), "without the member: {again:?}");
+    assert!(
+        issued(&again).iter().all(|io| io.0 != 0),
+        "without the member: {again:?}"
+    );
     let end = bench.run(again);
     assert!(
         matches!(
             end.last(),
-            Some(Effect::Complete { completion: Completion { status: Status::Done, .. }, .. })
+            Some(Effect::Complete {
+                completion: Completion {
+                    status: Status::Done,
+                    ..
+                },
+                ..
+            })
         ),
         "{end:?}"
     );
@@ -642,7 +922,13 @@ fn what_a_member_refuses_is_lost_where_nothing_has_changed_or_too_much() {
     let end = bench.finish(&reads[0], Status::Lost);
     assert!(matches!(
         end[..],
-        [Effect::Complete { completion: Completion { status: Status::Lost, .. }, .. }]
+        [Effect::Complete {
+            completion: Completion {
+                status: Status::Lost,
+                ..
+            },
+            ..
+        }]
     ));
     let reads = bench.submit(8, Operation::Read, Extent::new(0, 8));
     bench.hear(0, Signal::Failed);
@@ -650,7 +936,13 @@ fn what_a_member_refuses_is_lost_where_nothing_has_changed_or_too_much() {
     let end = bench.finish(&reads[0], Status::Lost);
     assert!(matches!(
         end[..],
-        [Effect::Complete { completion: Completion { status: Status::Lost, .. }, .. }]
+        [Effect::Complete {
+            completion: Completion {
+                status: Status::Lost,
+                ..
+            },
+            ..
+        }]
     ));
 }
 
@@ -660,7 +952,9 @@ fn while_nobody_asks_for_anything_the_next_units_are_read_while_one_is_written()
     bench.fail(1);
     let reads = bench.restore(1);
     let unit = |number: u64| Extent::new(number * UNIT, UNIT);
-    let expected: Vec<_> = (0..3).map(|number| (0, Operation::Read, unit(number))).collect();
+    let expected: Vec<_> = (0..3)
+        .map(|number| (0, Operation::Read, unit(number)))
+        .collect();
     assert_eq!(issued(&reads), expected, "three units are under way");
     let write = bench.finish(&reads[0], Status::Done);
     assert_eq!(issued(&write), [(1, Operation::Write, unit(0))]);
@@ -677,15 +971,29 @@ fn units_that_end_out_of_order_count_in_order() {
     let second = bench.finish(&reads[1], Status::Done);
     let effects = bench.finish(&second[0], Status::Done);
     assert_eq!(signals(&effects), []);
-    assert_eq!(bench.state(1), MemberState::Rebuilding { done: Sectors::ZERO });
+    assert_eq!(
+        bench.state(1),
+        MemberState::Rebuilding {
+            done: Sectors::ZERO
+        }
+    );
     let first = bench.finish(&reads[0], Status::Done);
     let effects = bench.finish(&first[0], Status::Done);
-    assert_eq!(signals(&effects), [rebuilt(1, UNIT, 8 * UNIT), rebuilt(1, 2 * UNIT, 8 * UNIT)]);
+    assert_eq!(
+        signals(&effects),
+        [rebuilt(1, UNIT, 8 * UNIT), rebuilt(1, 2 * UNIT, 8 * UNIT)]
+    );
     // A write to what is being filled waits for it, and reaches the new member.
-    assert_eq!(bench.submit(1, Operation::Write, Extent::new(2 * UNIT, 8)), []);
+    assert_eq!(
+        bench.submit(1, Operation::Write, Extent::new(2 * UNIT, 8)),
+        []
+    );
     let effects = bench.run(vec![reads[2]]);
-    let writes: Vec<u32> =
-        issued(&effects).iter().filter(|io| io.2.sectors == Sectors(8)).map(|io| io.0).collect();
+    let writes: Vec<u32> = issued(&effects)
+        .iter()
+        .filter(|io| io.2.sectors == Sectors(8))
+        .map(|io| io.0)
+        .collect();
     assert_eq!(writes, [0, 1]);
 }
 
@@ -696,14 +1004,22 @@ fn a_rebuild_that_is_fast_enough_makes_way_for_requests_until_they_have_been_gon
     bench.volume.rebuilds.sizes.long = Sectors(4 * UNIT);
     bench.fail(1);
     let reads = bench.restore(1);
-    assert_eq!(issued(&reads)[2].2, Extent::new(8 * UNIT, 4 * UNIT), "long units");
+    assert_eq!(
+        issued(&reads)[2].2,
+        Extent::new(8 * UNIT, 4 * UNIT),
+        "long units"
+    );
     let request = bench.submit(1, Operation::Read, Extent::new(63 * UNIT, 8));
     let mut next = Vec::new();
     for read in &reads {
         let write = bench.finish(read, Status::Done);
         next.extend(bench.finish(&write[0], Status::Done));
     }
-    assert_eq!(issued(&next), [(0, Operation::Read, Extent::new(12 * UNIT, UNIT))], "one, and a short one");
+    assert_eq!(
+        issued(&next),
+        [(0, Operation::Read, Extent::new(12 * UNIT, UNIT))],
+        "one, and a short one"
+    );
     bench.finish(&request[0], Status::Done);
     assert_eq!(bench.volume.next_wake().at(), Time::from_nanos(SECOND));
     let more = bench.wake(SECOND);
@@ -720,7 +1036,11 @@ fn a_rebuild_that_is_slower_than_its_least_does_not_make_way() {
     bench.fail(1);
     bench.restore(1);
     let reads = bench.finish(&request[0], Status::Done);
-    assert_eq!(issued(&reads).len(), 3, "all three, though a request has just been there");
+    assert_eq!(
+        issued(&reads).len(),
+        3,
+        "all three, though a request has just been there"
+    );
 }
 
 #[test]
@@ -729,14 +1049,31 @@ fn the_speed_of_a_rebuild_is_bounded_while_it_goes_on() {
     bench.fail(1);
     let effects = bench.restore(1);
     let most = Some(Bytes(1 << 20));
-    bench.order(Order::Speed(RebuildSpeed { most, ..RebuildSpeed::default() }));
+    bench.order(Order::Speed(RebuildSpeed {
+        most,
+        ..RebuildSpeed::default()
+    }));
     let effects = bench.run(effects);
-    assert_eq!(signals(&effects), [rebuilt(1, UNIT, 8 * UNIT), rebuilt(1, 2 * UNIT, 8 * UNIT)]);
-    assert_eq!(bench.volume.next_wake().at(), Time::from_nanos(1_000_000_000));
+    assert_eq!(
+        signals(&effects),
+        [rebuilt(1, UNIT, 8 * UNIT), rebuilt(1, 2 * UNIT, 8 * UNIT)]
+    );
+    assert_eq!(
+        bench.volume.next_wake().at(),
+        Time::from_nanos(1_000_000_000)
+    );
     bench.order(Order::Speed(RebuildSpeed::default()));
-    assert_ne!(bench.volume.next_wake().at(), Time::from_nanos(1_000_000_000));
+    assert_ne!(
+        bench.volume.next_wake().at(),
+        Time::from_nanos(1_000_000_000)
+    );
     assert!(
-        bench.refusal(Order::Speed(RebuildSpeed { least: Bytes(1), most: Some(Bytes(0)) })).contains("rate")
+        bench
+            .refusal(Order::Speed(RebuildSpeed {
+                least: Bytes(1),
+                most: Some(Bytes(0))
+            }))
+            .contains("rate")
     );
 }
 
@@ -750,7 +1087,11 @@ fn a_rebuild_that_was_broken_off_goes_on_where_it_was() {
         rate: None,
         accept_data_loss: false,
     });
-    assert!(issued(&effects).iter().all(|io| io.2 == Extent::new(3 * UNIT, UNIT)));
+    assert!(
+        issued(&effects)
+            .iter()
+            .all(|io| io.2 == Extent::new(3 * UNIT, UNIT))
+    );
     let effects = bench.run(effects);
     assert_eq!(signals(&effects), [rebuilt(2, 4 * UNIT, 4 * UNIT)]);
 }
@@ -761,17 +1102,22 @@ fn a_unit_that_is_spoilt_is_filled_again_with_those_behind_it() {
     bench.fail(0);
     let reads = bench.restore(0);
     let of_member = |effects: &[Effect], member| {
-        let all =
-            effects.iter().filter(|effect| matches!(effect, Effect::Issue { port, .. } if port.0 == member));
+        let all = effects
+            .iter()
+            .filter(|effect| matches!(effect, Effect::Issue { port, .. } if port.0 == member));
         all.copied().collect::<Vec<_>>()
     };
     assert!(!of_member(&reads, 1).is_empty());
     bench.fail(1);
     let effects = bench.run(reads);
     let progress = signals(&effects);
-    let expected: Vec<Signal> = (1..=8).map(|unit| rebuilt(0, unit * UNIT, 8 * UNIT)).collect();
+    let expected: Vec<Signal> = (1..=8)
+        .map(|unit| rebuilt(0, unit * UNIT, 8 * UNIT))
+        .collect();
     assert_eq!(progress, expected, "each once");
-    let units_of_member_0 =
-        issued(&effects).iter().filter(|io| io.0 == 0 && io.1 == Operation::Write).count();
+    let units_of_member_0 = issued(&effects)
+        .iter()
+        .filter(|io| io.0 == 0 && io.1 == Operation::Write)
+        .count();
     assert_eq!(units_of_member_0, 8 + 3, "three of them twice");
 }

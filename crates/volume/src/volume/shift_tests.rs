@@ -3,7 +3,8 @@
 use super::Volume;
 use crate::bytes::build;
 use fullstroke_contract::{
-    Breakdown, Completion, Cx, Effect, Extent, Node, Operation, Order, Out, Port, Request, RequestId, Status,
+    Breakdown, Completion, Cx, Effect, Extent, Node, Operation, Order, Out, Port, Request,
+    RequestId, Status,
 };
 use fullstroke_units::{Duration, Time};
 use serde_json::{Value, json};
@@ -20,8 +21,14 @@ const SECOND: u64 = 1_000_000_000;
 impl Bench {
     fn new(further: Value) -> Bench {
         let mut keys = json!({ "chunk": 512, "active": 4, "window_s": 12, "stay_s": 12, "shift_down": 0.1, "shift_up": 0.4 });
-        keys.as_object_mut().unwrap().extend(further.as_object().unwrap().clone());
-        Bench { volume: Volume::new(build("paraid", &keys, &[400; 6]).unwrap()), now: Time::ZERO, asked: 0 }
+        keys.as_object_mut()
+            .unwrap()
+            .extend(further.as_object().unwrap().clone());
+        Bench {
+            volume: Volume::new(build("paraid", &keys, &[400; 6]).unwrap()),
+            now: Time::ZERO,
+            asked: 0,
+        }
     }
 
     fn call(&mut self, event: impl FnOnce(&mut Volume, Time, &mut Cx<'_>)) -> Vec<Effect> {
@@ -31,7 +38,10 @@ impl Bench {
         let mut next = 0;
         while next < all.len() {
             if let Effect::Issue { port, request } = all[next] {
-                let breakdown = Breakdown { seek: Duration::from_nanos(SECOND / 2), ..Breakdown::default() };
+                let breakdown = Breakdown {
+                    seek: Duration::from_nanos(SECOND / 2),
+                    ..Breakdown::default()
+                };
                 let completion = Completion {
                     id: request.id,
                     submitted: self.now,
@@ -39,7 +49,8 @@ impl Bench {
                     status: Status::Done,
                     breakdown,
                 };
-                self.volume.completed(self.now, port, completion, &mut Cx::alone(&mut out));
+                self.volume
+                    .completed(self.now, port, completion, &mut Cx::alone(&mut out));
                 all.extend(out.drain());
             }
             next += 1;
@@ -62,9 +73,17 @@ impl Bench {
 
     fn ask(&mut self, operation: Operation) -> Vec<Effect> {
         self.asked += 1;
-        let extent =
-            if operation.transfers() { Extent::new(self.asked * 37 % 700, 9) } else { Extent::default() };
-        let request = Request { id: RequestId(self.asked), operation, extent, ..Request::default() };
+        let extent = if operation.transfers() {
+            Extent::new(self.asked * 37 % 700, 9)
+        } else {
+            Extent::default()
+        };
+        let request = Request {
+            id: RequestId(self.asked),
+            operation,
+            extent,
+            ..Request::default()
+        };
         self.call(|volume, now, cx| volume.submit(now, Port::FIRST, request, cx))
     }
 
@@ -96,21 +115,45 @@ fn a_quiet_array_copies_what_was_written_and_stops_members_and_a_busy_one_starts
     bench.ask(Operation::Write);
     let quiet = bench.pass(14, 0);
     assert_eq!(members(&quiet, Operation::Standby), [4, 5]);
-    assert!(members(&quiet, Operation::Write).iter().all(|&member| member < 4), "the soft state alone");
+    assert!(
+        members(&quiet, Operation::Write)
+            .iter()
+            .all(|&member| member < 4),
+        "the soft state alone"
+    );
     assert_eq!(
         members(&bench.ask(Operation::Flush), Operation::Flush),
         [0, 1, 2, 3],
         "a flush starts nobody"
     );
     let low = bench.pass(5, 1);
-    assert!(members(&low, Operation::Write).iter().all(|&member| member < 4), "nobody who stands");
+    assert!(
+        members(&low, Operation::Write)
+            .iter()
+            .all(|&member| member < 4),
+        "nobody who stands"
+    );
     let busy = bench.pass(30, 2);
     assert_eq!(members(&busy, Operation::Start), [4, 5]);
-    assert!(members(&busy, Operation::Write).iter().any(|&member| member >= 4), "copied home");
-    assert_eq!((bench.reading("volume_shifts_down"), bench.reading("volume_shifts_up")), (1.0, 1.0));
+    assert!(
+        members(&busy, Operation::Write)
+            .iter()
+            .any(|&member| member >= 4),
+        "copied home"
+    );
+    assert_eq!(
+        (
+            bench.reading("volume_shifts_down"),
+            bench.reading("volume_shifts_up")
+        ),
+        (1.0, 1.0)
+    );
     let share = |gear: &str| bench.reading(&format!("volume_{gear}_gear_share"));
     let shares = ["high", "falling", "low", "rising"].map(share);
-    assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-12, "all of the time: {shares:?}");
+    assert!(
+        (shares.iter().sum::<f64>() - 1.0).abs() < 1e-12,
+        "all of the time: {shares:?}"
+    );
     assert!(shares[0] > 0.2 && shares[2] > 0.1, "{shares:?}");
 }
 
@@ -121,7 +164,10 @@ fn a_gear_is_kept_for_its_least_stay_and_the_budget_of_stops_is_kept() {
     assert_eq!(members(&bench.pass(3, 0), Operation::Standby).len(), 2);
     assert!(members(&bench.pass(30, 2), Operation::Start).is_empty());
     assert_eq!(members(&bench.pass(20, 2), Operation::Start).len(), 2);
-    assert!(members(&bench.pass(200, 0), Operation::Standby).is_empty(), "once a day");
+    assert!(
+        members(&bench.pass(200, 0), Operation::Standby).is_empty(),
+        "once a day"
+    );
 }
 
 #[test]
@@ -129,14 +175,27 @@ fn a_failure_in_the_low_gear_shifts_up_at_once_and_then_the_member_can_be_filled
     let mut bench = Bench::new(json!({}));
     assert_eq!(members(&bench.pass(14, 0), Operation::Standby), [4, 5]);
     bench.ask(Operation::Write);
-    let failed = bench.call(|volume, now, cx| volume.ordered(now, Order::Fail { member: 1 }, cx).unwrap());
+    let failed =
+        bench.call(|volume, now, cx| volume.ordered(now, Order::Fail { member: 1 }, cx).unwrap());
     assert_eq!(members(&failed, Operation::Start), [4, 5]);
-    let order = Order::Restore { member: 1, done: Default::default(), rate: None, accept_data_loss: false };
+    let order = Order::Restore {
+        member: 1,
+        done: Default::default(),
+        rate: None,
+        accept_data_loss: false,
+    };
     let filled = bench.call(|volume, now, cx| volume.ordered(now, order, cx).unwrap());
     assert!(!members(&filled, Operation::Write).is_empty());
     bench.pass(2, 0);
-    assert_eq!(bench.volume.layout().member_state(1), fullstroke_contract::MemberState::Alive);
-    assert_eq!(members(&bench.pass(14, 0), Operation::Standby), [4, 5], "whole again, it falls");
+    assert_eq!(
+        bench.volume.layout().member_state(1),
+        fullstroke_contract::MemberState::Alive
+    );
+    assert_eq!(
+        members(&bench.pass(14, 0), Operation::Standby),
+        [4, 5],
+        "whole again, it falls"
+    );
 }
 
 #[test]

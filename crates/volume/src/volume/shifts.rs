@@ -110,19 +110,29 @@ impl Shifts {
             Copying::From(at) => at,
             Copying::No | Copying::UnderWay(..) => Time::NEVER,
         };
-        if self.must_rise { Time::ZERO } else { copy.min(self.next_sample) }
+        if self.must_rise {
+            Time::ZERO
+        } else {
+            copy.min(self.next_sample)
+        }
     }
 
     /// Takes the samples that are due. Answers the mean over a whole window.
     fn sample(&mut self, now: Time) -> Option<f64> {
         let step = step(self.rules);
         while self.next_sample <= now {
-            let working = self.members - if self.gear == Gear::Low { self.transient } else { 0 };
+            let working = self.members
+                - if self.gear == Gear::Low {
+                    self.transient
+                } else {
+                    0
+                };
             let whole = step.as_nanos() as f64 * f64::from(working);
             if self.samples.len() == SAMPLES as usize {
                 self.samples.pop_front();
             }
-            self.samples.push_back(std::mem::take(&mut self.busy).as_nanos() as f64 / whole);
+            self.samples
+                .push_back(std::mem::take(&mut self.busy).as_nanos() as f64 / whole);
             self.next_sample += step;
         }
         let whole = self.samples.len() == SAMPLES as usize;
@@ -147,7 +157,9 @@ impl Shifts {
         while self.stops.front().is_some_and(|&stop| stop + DAY <= now) {
             self.stops.pop_front();
         }
-        self.rules.stops_a_day.is_none_or(|most| self.stops.len() < most as usize)
+        self.rules
+            .stops_a_day
+            .is_none_or(|most| self.stops.len() < most as usize)
     }
 
     fn enter(&mut self, now: Time, gear: Gear) {
@@ -173,7 +185,12 @@ impl Shifts {
 
     /// What was counted until `now`, by name.
     pub(super) fn readings(&self, now: Time) -> [(&'static str, f64); 7] {
-        let Counted { falls, rises, copied, mut in_gear } = self.counted;
+        let Counted {
+            falls,
+            rises,
+            copied,
+            mut in_gear,
+        } = self.counted;
         in_gear[self.gear as usize] += now.saturating_since(self.since);
         let whole = now.saturating_since(Time::ZERO).as_nanos() as f64;
         let share = |gear: Gear| in_gear[gear as usize].as_nanos() as f64 / whole;
@@ -197,7 +214,9 @@ impl Volume {
     /// Does what is due by `now`.
     #[cold]
     pub(super) fn shift_on(&mut self, now: Time, out: &mut Out) {
-        let Some(shifts) = &mut self.shifts else { return };
+        let Some(shifts) = &mut self.shifts else {
+            return;
+        };
         let mean = shifts.sample(now);
         if let Some(gear) = shifts.wants(now, mean) {
             self.begin_shift(now, gear, out);
@@ -206,7 +225,9 @@ impl Volume {
     }
 
     fn begin_shift(&mut self, now: Time, gear: Gear, out: &mut Out) {
-        let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else { return };
+        let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else {
+            return;
+        };
         if gear == Gear::Rising {
             shifts.enter(now, gear);
             if !self.platters(now, Operation::Start, out) {
@@ -222,7 +243,9 @@ impl Volume {
     /// Members have stopped or started. Until they turn, the layout is in the low gear: no write waits for
     /// a start.
     pub(super) fn platters_ended(&mut self, at: Time, out: &mut Out) {
-        let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else { return };
+        let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else {
+            return;
+        };
         if shifts.gear == Gear::Rising && gears.shift(Gear::Rising) {
             shifts.copy = Copying::From(at);
             out.signal(Signal::Shifted(Gear::Rising));
@@ -236,7 +259,9 @@ impl Volume {
             return;
         }
         let slot = self.new_slot();
-        let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else { return };
+        let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else {
+            return;
+        };
         let plan = &mut self.flights[slot].plan;
         if let Some(rows) = gears.plan_copy(COPY, plan) {
             shifts.copy = Copying::UnderWay(rows, now);
@@ -257,7 +282,9 @@ impl Volume {
 
     /// A request has ended that was planned when so many gears had been settled in.
     pub(super) fn ended_before_gear(&mut self, at: Time, settled: u64, out: &mut Out) {
-        let Some(shifts) = &mut self.shifts else { return };
+        let Some(shifts) = &mut self.shifts else {
+            return;
+        };
         if settled == shifts.settled {
             return;
         }
@@ -278,8 +305,12 @@ impl Volume {
 
     /// The copy that was under way has ended.
     pub(super) fn copy_ended(&mut self, at: Time, status: Status) {
-        let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else { return };
-        let Copying::UnderWay(rows, begun) = shifts.copy else { return };
+        let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else {
+            return;
+        };
+        let Copying::UnderWay(rows, begun) = shifts.copy else {
+            return;
+        };
         if status != Status::Done {
             gears.again(rows);
             shifts.copy = Copying::From(at + SECOND);
@@ -294,10 +325,14 @@ impl Volume {
     /// Stops or starts the members that stop in the low gear, those that have not failed. Answers
     /// whether there are any.
     fn platters(&mut self, now: Time, operation: Operation, out: &mut Out) -> bool {
-        let Some(gears) = self.layout.gears() else { return false };
+        let Some(gears) = self.layout.gears() else {
+            return false;
+        };
         let transient = gears.transient();
         let there = |member: &u32| self.layout.failed().binary_search(member).is_err();
-        let members: Vec<u32> = (transient.start as u32..transient.end as u32).filter(there).collect();
+        let members: Vec<u32> = (transient.start as u32..transient.end as u32)
+            .filter(there)
+            .collect();
         if members.is_empty() {
             return false;
         }
@@ -314,7 +349,9 @@ impl Volume {
     pub(super) fn gears_changed(&mut self, out: &mut Out) {
         let survived = self.layout.failures_survived();
         let impaired = !self.layout.member_states().impaired().is_empty();
-        let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else { return };
+        let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else {
+            return;
+        };
         let gear = gears.gear();
         if shifts.gear == Gear::Falling && gear == Gear::High {
             shifts.gear = gear;

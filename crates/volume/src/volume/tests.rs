@@ -5,8 +5,8 @@ use crate::bytes::{Array, Buffers, Device, SECTOR, build, range, run_io};
 use crate::proofs::{Ask, asks, cases, check_parity};
 use crate::{Detail, Plan, Rows};
 use fullstroke_contract::{
-    Below, Breakdown, Completion, Cx, Effect, Extent, Hints, MemberState, Node, Operation, Out, Port,
-    Request, RequestId, Status,
+    Below, Breakdown, Completion, Cx, Effect, Extent, Hints, MemberState, Node, Operation, Out,
+    Port, Request, RequestId, Status,
 };
 use fullstroke_units::{Duration, Random, Sectors, Seed, Time};
 use proptest::prelude::*;
@@ -66,20 +66,36 @@ impl Rig {
     /// `bytes` is what is written, or what a read should find.
     fn submit(&mut self, now: Time, request: Request, bytes: Vec<u8>) {
         let mut out = Out::new();
-        let read = (request.operation == Operation::Read).then(|| (request.extent.start.0, bytes.clone()));
-        self.transfers.insert(request.origin, Transfer { bytes, read, ..Transfer::default() });
-        self.volume.submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
+        let read =
+            (request.operation == Operation::Read).then(|| (request.extent.start.0, bytes.clone()));
+        self.transfers.insert(
+            request.origin,
+            Transfer {
+                bytes,
+                read,
+                ..Transfer::default()
+            },
+        );
+        self.volume
+            .submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
         self.take(now, &mut out);
     }
 
     /// Delivers the report that is next in time.
     fn step(&mut self) {
-        let next = (0..self.pending.len()).min_by_key(|&at| self.pending[at].reported).unwrap();
+        let next = (0..self.pending.len())
+            .min_by_key(|&at| self.pending[at].reported)
+            .unwrap();
         let pending = self.pending.swap_remove(next);
         self.move_bytes(&pending);
         let mut out = Out::new();
         let (now, member) = (pending.reported, pending.member);
-        self.volume.completed(now, Port::of(member), pending.completion, &mut Cx::alone(&mut out));
+        self.volume.completed(
+            now,
+            Port::of(member),
+            pending.completion,
+            &mut Cx::alone(&mut out),
+        );
         let before = self.done.len();
         self.take(now, &mut out);
         if self.done.len() > before {
@@ -91,7 +107,9 @@ impl Rig {
     /// what was written before it was submitted, and nothing newer.
     fn check_rebuilt_rows(&mut self, last: &Pending) {
         let (plan, _) = self.volume.plan_of(last.request.id).unwrap();
-        let Some(transfer) = self.transfers.remove(&last.request.origin) else { return };
+        let Some(transfer) = self.transfers.remove(&last.request.origin) else {
+            return;
+        };
         let (Some(row_sectors), Some((start, expected)), Some(mut buffers)) =
             (self.row_sectors, transfer.read, transfer.buffers)
         else {
@@ -108,8 +126,12 @@ impl Rig {
 
     fn move_bytes(&mut self, pending: &Pending) {
         let (plan, io) = self.volume.plan_of(pending.request.id).unwrap();
-        let Transfer { bytes, buffers, stepped, .. } =
-            self.transfers.get_mut(&pending.request.origin).unwrap();
+        let Transfer {
+            bytes,
+            buffers,
+            stepped,
+            ..
+        } = self.transfers.get_mut(&pending.request.origin).unwrap();
         let buffers = buffers.get_or_insert_with(|| Buffers::new(std::mem::take(bytes), plan));
         stepped.resize(plan.strands().len(), false);
         let strand = plan.ios()[io].strand as usize;
@@ -143,8 +165,19 @@ impl Rig {
         };
         let finished = now + breakdown.response();
         let id = request.id;
-        let completion = Completion { id, submitted: now, finished, status: Status::Done, breakdown };
-        self.pending.push(Pending { reported: finished + part(), member, request, completion });
+        let completion = Completion {
+            id,
+            submitted: now,
+            finished,
+            status: Status::Done,
+            breakdown,
+        };
+        self.pending.push(Pending {
+            reported: finished + part(),
+            member,
+            request,
+            completion,
+        });
     }
 
     /// Rows that are being written, with the request that does it.
@@ -164,7 +197,10 @@ impl Rig {
         let rows = self.rows_in_use();
         for (at, (a, owner)) in rows.iter().enumerate() {
             for (b, other) in &rows[at + 1..] {
-                assert!(owner == other || a.last < b.first || b.last < a.first, "{a:?} and {b:?}");
+                assert!(
+                    owner == other || a.last < b.first || b.last < a.first,
+                    "{a:?} and {b:?}"
+                );
             }
         }
     }
@@ -282,29 +318,49 @@ struct Bench {
 impl Bench {
     fn new() -> Bench {
         let layout = build("raid5", &json!({}), &[12_800; 4]).unwrap();
-        Bench { volume: Volume::new(layout), out: Out::new() }
+        Bench {
+            volume: Volume::new(layout),
+            out: Out::new(),
+        }
     }
 
     /// `bytes` is what is written, or what a read should find.
     fn submit(&mut self, now: u64, request: Request) -> Vec<Effect> {
-        self.volume.submit(Time::from_nanos(now), Port::FIRST, request, &mut Cx::alone(&mut self.out));
+        self.volume.submit(
+            Time::from_nanos(now),
+            Port::FIRST,
+            request,
+            &mut Cx::alone(&mut self.out),
+        );
         self.out.drain().collect()
     }
 
     /// The issued `effect` ends at `finished` with `status`, having spent all
     /// its time seeking.
-    fn finish(&mut self, effect: &Effect, submitted: u64, finished: u64, status: Status) -> Vec<Effect> {
-        let Effect::Issue { port, request } = *effect else { panic!("{effect:?} was not issued") };
+    fn finish(
+        &mut self,
+        effect: &Effect,
+        submitted: u64,
+        finished: u64,
+        status: Status,
+    ) -> Vec<Effect> {
+        let Effect::Issue { port, request } = *effect else {
+            panic!("{effect:?} was not issued")
+        };
         let seek = Duration::from_nanos(finished - submitted);
         let completion = Completion {
             id: request.id,
             submitted: Time::from_nanos(submitted),
             finished: Time::from_nanos(finished),
             status,
-            breakdown: Breakdown { seek, ..Breakdown::default() },
+            breakdown: Breakdown {
+                seek,
+                ..Breakdown::default()
+            },
         };
         let now = completion.finished;
-        self.volume.completed(now, port, completion, &mut Cx::alone(&mut self.out));
+        self.volume
+            .completed(now, port, completion, &mut Cx::alone(&mut self.out));
         self.out.drain().collect()
     }
 }
@@ -330,10 +386,16 @@ const SMALL: Extent = Extent::new(0, 8);
 fn a_small_write_reads_first_and_counts_that_as_parity() {
     let mut bench = Bench::new();
     let reads = bench.submit(100, request(0, Operation::Write, SMALL));
-    assert_eq!(operations(&reads), [(3, Operation::Read), (0, Operation::Read)]);
+    assert_eq!(
+        operations(&reads),
+        [(3, Operation::Read), (0, Operation::Read)]
+    );
     assert_eq!(bench.finish(&reads[0], 100, 130, Status::Done), []);
     let writes = bench.finish(&reads[1], 100, 150, Status::Done);
-    assert_eq!(operations(&writes), [(0, Operation::Write), (3, Operation::Write)]);
+    assert_eq!(
+        operations(&writes),
+        [(0, Operation::Write), (3, Operation::Write)]
+    );
     assert_eq!(bench.finish(&writes[0], 150, 190, Status::Done), []);
     let done = completion(&bench.finish(&writes[1], 150, 170, Status::Done));
     assert_eq!(done.finished, Time::from_nanos(190), "the later of the two");
@@ -345,13 +407,22 @@ fn a_small_write_reads_first_and_counts_that_as_parity() {
 fn a_second_write_of_the_row_waits_and_a_read_does_not() {
     let mut bench = Bench::new();
     let reads = bench.submit(0, request(0, Operation::Write, SMALL));
-    assert_eq!(bench.submit(10, request(1, Operation::Write, Extent::new(200, 8))), []);
-    assert_eq!(operations(&bench.submit(10, request(2, Operation::Read, SMALL))).len(), 1);
+    assert_eq!(
+        bench.submit(10, request(1, Operation::Write, Extent::new(200, 8))),
+        []
+    );
+    assert_eq!(
+        operations(&bench.submit(10, request(2, Operation::Read, SMALL))).len(),
+        1
+    );
     bench.finish(&reads[0], 0, 20, Status::Done);
     let writes = bench.finish(&reads[1], 0, 20, Status::Done);
     bench.finish(&writes[0], 20, 40, Status::Done);
     let freed = bench.finish(&writes[1], 20, 40, Status::Done);
-    assert_eq!(operations(&freed), [(3, Operation::Read), (1, Operation::Read)]);
+    assert_eq!(
+        operations(&freed),
+        [(3, Operation::Read), (1, Operation::Read)]
+    );
     assert!(matches!(freed[2], Effect::Complete { completion: _, .. }));
 }
 
@@ -363,23 +434,47 @@ fn after_reads_that_were_lost_nothing_is_written() {
     let done = completion(&bench.finish(&reads[1], 0, 30, Status::Done));
     assert_eq!(done.status, Status::Lost);
     assert_eq!(done.breakdown.response(), Duration::from_nanos(30));
-    assert_eq!(bench.submit(40, request(1, Operation::Write, SMALL)).len(), 2, "the row is free again");
+    assert_eq!(
+        bench.submit(40, request(1, Operation::Write, SMALL)).len(),
+        2,
+        "the row is free again"
+    );
 }
 
 #[test]
 fn member_io_carries_the_hints_and_the_row() {
     let mut bench = Bench::new();
-    let hints = Hints { stream: 7, synchronous: false, ..Hints::default() };
-    let write = Request { hints, ..request(0, Operation::Write, Extent::new(5 * 384, 8)) };
+    let hints = Hints {
+        stream: 7,
+        synchronous: false,
+        ..Hints::default()
+    };
+    let write = Request {
+        hints,
+        ..request(0, Operation::Write, Extent::new(5 * 384, 8))
+    };
     let reads = bench.submit(0, write);
     let hints_of = |effect: &Effect| match effect {
         Effect::Issue { request, .. } => request.hints,
         other => panic!("{other:?} was not issued"),
     };
-    assert_eq!(hints_of(&reads[0]), Hints { stripe: Some(5), synchronous: true, ..hints });
+    assert_eq!(
+        hints_of(&reads[0]),
+        Hints {
+            stripe: Some(5),
+            synchronous: true,
+            ..hints
+        }
+    );
     bench.finish(&reads[0], 0, 20, Status::Done);
     let writes = bench.finish(&reads[1], 0, 20, Status::Done);
-    assert_eq!(hints_of(&writes[0]), Hints { stripe: Some(5), ..hints });
+    assert_eq!(
+        hints_of(&writes[0]),
+        Hints {
+            stripe: Some(5),
+            ..hints
+        }
+    );
 }
 
 #[test]
@@ -402,11 +497,18 @@ fn what_cannot_be_served_is_answered_at_once() {
 #[test]
 fn a_flush_and_a_discard_of_rows_reach_all_members() {
     let mut bench = Bench::new();
-    assert_eq!(bench.submit(0, request(0, Operation::Flush, Extent::default())).len(), 4);
+    assert_eq!(
+        bench
+            .submit(0, request(0, Operation::Flush, Extent::default()))
+            .len(),
+        4
+    );
     let discards = bench.submit(0, request(1, Operation::Discard, Extent::new(100, 1100)));
     assert_eq!(discards.len(), 4);
     for effect in &discards {
-        let Effect::Issue { request, .. } = effect else { panic!("{effect:?} was not issued") };
+        let Effect::Issue { request, .. } = effect else {
+            panic!("{effect:?} was not issued")
+        };
         assert_eq!(request.extent, Extent::new(128, 256), "rows 1 and 2");
     }
 }

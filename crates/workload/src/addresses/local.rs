@@ -40,10 +40,18 @@ struct Local {
 pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, ConfigError> {
     let Config { locality, distance } = read(keys)?;
     if !(0.0..=1.0).contains(&locality) {
-        return Err(ConfigError::new("locality", format!("found {locality}; expected 0 to 1")));
+        return Err(ConfigError::new(
+            "locality",
+            format!("found {locality}; expected 0 to 1"),
+        ));
     }
     let places = (distance.0 / region.alignment.bytes().0).max(1);
-    Ok(Box::new(Local { region: *region, locality, distance: Duration::from_nanos(places), last: 0 }))
+    Ok(Box::new(Local {
+        region: *region,
+        locality,
+        distance: Duration::from_nanos(places),
+        last: 0,
+    }))
 }
 
 impl Addresses for Local {

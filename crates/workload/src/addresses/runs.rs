@@ -48,13 +48,24 @@ struct Runs {
 
 pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, ConfigError> {
     let Config { length, order } = read(keys)?;
-    let Some(sectors) = length.sectors().filter(|&sectors| sectors >= region.largest) else {
-        let message =
-            format!("found {length}; expected a multiple of 512B, at least a request of {}", region.largest);
+    let Some(sectors) = length
+        .sectors()
+        .filter(|&sectors| sectors >= region.largest)
+    else {
+        let message = format!(
+            "found {length}; expected a multiple of 512B, at least a request of {}",
+            region.largest
+        );
         return Err(ConfigError::new("length", message));
     };
     let sectors = sectors.min(region.length);
-    Ok(Box::new(Runs { region: *region, length: sectors.0, order, offset: 0, end: 0 }))
+    Ok(Box::new(Runs {
+        region: *region,
+        length: sectors.0,
+        order,
+        offset: 0,
+        end: 0,
+    }))
 }
 
 impl Runs {
@@ -92,13 +103,19 @@ mod tests {
     use fullstroke_units::Seed;
     use serde_json::json;
 
-    const REGION: Region =
-        Region { start: Sectors(1000), length: Sectors(512), alignment: Sectors(8), largest: Sectors(8) };
+    const REGION: Region = Region {
+        start: Sectors(1000),
+        length: Sectors(512),
+        alignment: Sectors(8),
+        largest: Sectors(8),
+    };
 
     fn starts(keys: &serde_json::Value, count: usize) -> Vec<u64> {
         let mut runs = build(keys.as_object().unwrap(), &REGION).unwrap();
         let mut random = Seed(3).stream("runs");
-        (0..count).map(|_| runs.next(Sectors(8), &mut random).0).collect()
+        (0..count)
+            .map(|_| runs.next(Sectors(8), &mut random).0)
+            .collect()
     }
 
     #[test]
@@ -108,19 +125,28 @@ mod tests {
         for run in &runs {
             assert!(run.windows(2).all(|pair| pair[1] == pair[0] + 8), "{run:?}");
         }
-        assert!(runs.windows(2).all(|pair| pair[1][0] != pair[0][7] + 8), "{starts:?}");
+        assert!(
+            runs.windows(2).all(|pair| pair[1][0] != pair[0][7] + 8),
+            "{starts:?}"
+        );
     }
 
     #[test]
     fn consecutive_runs_go_through_the_region_and_begin_again() {
         let starts = starts(&json!({ "length": "32KiB", "order": "consecutive" }), 65);
-        assert!(starts[..64].windows(2).all(|pair| pair[1] == pair[0] + 8), "{starts:?}");
+        assert!(
+            starts[..64].windows(2).all(|pair| pair[1] == pair[0] + 8),
+            "{starts:?}"
+        );
         assert_eq!((starts[63], starts[64]), (1000 + 504, 1000));
     }
 
     #[test]
     fn a_run_shorter_than_a_request_is_refused() {
         let keys = json!({ "length": "2KiB" });
-        assert_eq!(build(keys.as_object().unwrap(), &REGION).err().unwrap().key, "length");
+        assert_eq!(
+            build(keys.as_object().unwrap(), &REGION).err().unwrap().key,
+            "length"
+        );
     }
 }

@@ -36,7 +36,8 @@ struct Sequential {
 
 pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, ConfigError> {
     let Config { streams } = read(keys)?;
-    let part = region.length.0 / u64::from(streams.max(1)) / region.alignment.0 * region.alignment.0;
+    let part =
+        region.length.0 / u64::from(streams.max(1)) / region.alignment.0 * region.alignment.0;
     if streams == 0 || part < region.largest.0 {
         return Err(ConfigError::new(
             "streams",
@@ -46,7 +47,13 @@ pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, 
             ),
         ));
     }
-    Ok(Box::new(Sequential { region: *region, part, offsets: vec![0; streams as usize], turn: 0, latest: 0 }))
+    Ok(Box::new(Sequential {
+        region: *region,
+        part,
+        offsets: vec![0; streams as usize],
+        turn: 0,
+        latest: 0,
+    }))
 }
 
 impl Addresses for Sequential {

@@ -36,13 +36,20 @@ pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, 
     let places = region.places(region.largest);
     let ranks = Zipf::new(places as f64, exponent)
         .map_err(|error| ConfigError::new("exponent", format!("found {exponent}; {error}")))?;
-    Ok(Box::new(Popular { region: *region, ranks, places, stride: scattering_stride(places) }))
+    Ok(Box::new(Popular {
+        region: *region,
+        ranks,
+        places,
+        stride: scattering_stride(places),
+    }))
 }
 
 /// A number coprime to `places`, near its golden section.
 fn scattering_stride(places: u64) -> u64 {
     let golden = (places as f64 * 0.618_033_988_749_895) as u64;
-    (golden.max(1)..).find(|&stride| greatest_common_divisor(stride, places) == 1).unwrap_or(1)
+    (golden.max(1)..)
+        .find(|&stride| greatest_common_divisor(stride, places) == 1)
+        .unwrap_or(1)
 }
 
 impl Addresses for Popular {

@@ -29,16 +29,25 @@ struct Bursts {
 pub(super) fn build(keys: &Keys) -> Result<Arrivals, ConfigError> {
     let config: Config = read(keys)?;
     if config.requests == 0 {
-        return Err(ConfigError::new("requests", "found 0; a burst has at least one request"));
+        return Err(ConfigError::new(
+            "requests",
+            "found 0; a burst has at least one request",
+        ));
     }
     let length = config.spacing * u64::from(config.requests - 1);
     if config.interval < length || config.interval == Duration::ZERO {
         return Err(ConfigError::new(
             "interval",
-            format!("found {}; a burst lasts {length}, and the next cannot begin before", config.interval),
+            format!(
+                "found {}; a burst lasts {length}, and the next cannot begin before",
+                config.interval
+            ),
         ));
     }
-    Ok(Arrivals::Open(Box::new(Bursts { config, in_burst: 0 })))
+    Ok(Arrivals::Open(Box::new(Bursts {
+        config,
+        in_burst: 0,
+    })))
 }
 
 impl OpenProcess for Bursts {

@@ -29,9 +29,20 @@ fn one() -> u32 {
 }
 
 pub(super) fn build(keys: &Keys) -> Result<Arrivals, ConfigError> {
-    let Config { outstanding, think_time, exponential } = read(keys)?;
+    let Config {
+        outstanding,
+        think_time,
+        exponential,
+    } = read(keys)?;
     if outstanding == 0 {
-        return Err(ConfigError::new("outstanding", "found 0; expected at least 1"));
+        return Err(ConfigError::new(
+            "outstanding",
+            "found 0; expected at least 1",
+        ));
     }
-    Ok(Arrivals::Closed { outstanding, think_time, exponential })
+    Ok(Arrivals::Closed {
+        outstanding,
+        think_time,
+        exponential,
+    })
 }

@@ -22,7 +22,9 @@ struct Poisson {
 
 pub(super) fn build(keys: &Keys) -> Result<Arrivals, ConfigError> {
     let Config { rate_per_s } = read(keys)?;
-    Ok(Arrivals::Open(Box::new(Poisson { mean_gap: gap_of_rate(rate_per_s)? })))
+    Ok(Arrivals::Open(Box::new(Poisson {
+        mean_gap: gap_of_rate(rate_per_s)?,
+    })))
 }
 
 impl OpenProcess for Poisson {

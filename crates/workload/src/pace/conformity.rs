@@ -65,7 +65,11 @@ impl Conformity {
         *self.here.entry(here.min(TOLD_APART)).or_default() += 1;
         let error = here.abs_diff(in_trace);
         self.error_abs_sum += error;
-        self.error_sum += if here >= in_trace { error as i64 } else { -(error as i64) };
+        self.error_sum += if here >= in_trace {
+            error as i64
+        } else {
+            -(error as i64)
+        };
         self.error_max = self.error_max.max(error);
     }
 
@@ -96,7 +100,11 @@ impl Conformity {
         }
         let count = self.compared as f64;
         let mean = |counts: &BTreeMap<u64, u64>| {
-            counts.iter().map(|(&value, &times)| value as f64 * times as f64).sum::<f64>() / count
+            counts
+                .iter()
+                .map(|(&value, &times)| value as f64 * times as f64)
+                .sum::<f64>()
+                / count
         };
         Some(Outstanding {
             trace_mean: mean(&self.in_trace),
@@ -112,12 +120,18 @@ impl Conformity {
 
     /// The area between the two cumulative distributions.
     fn distance(&self) -> f64 {
-        let mut values: Vec<u64> = self.in_trace.keys().chain(self.here.keys()).copied().collect();
+        let mut values: Vec<u64> = self
+            .in_trace
+            .keys()
+            .chain(self.here.keys())
+            .copied()
+            .collect();
         values.sort_unstable();
         values.dedup();
         let (mut ahead, mut area) = (0i64, 0.0);
         for pair in values.windows(2) {
-            let times = |counts: &BTreeMap<u64, u64>| counts.get(&pair[0]).copied().unwrap_or(0) as i64;
+            let times =
+                |counts: &BTreeMap<u64, u64>| counts.get(&pair[0]).copied().unwrap_or(0) as i64;
             ahead += times(&self.in_trace) - times(&self.here);
             area += ahead.unsigned_abs() as f64 * (pair[1] - pair[0]) as f64;
         }
@@ -150,7 +164,9 @@ mod tests {
 
     fn conformity(pairs: &[(u64, u64)]) -> Outstanding {
         let mut conformity = Conformity::default();
-        pairs.iter().for_each(|&(trace, here)| conformity.add(Some(trace), here, Time::ZERO, Time::ZERO));
+        pairs
+            .iter()
+            .for_each(|&(trace, here)| conformity.add(Some(trace), here, Time::ZERO, Time::ZERO));
         conformity.outstanding().unwrap()
     }
 
@@ -158,11 +174,17 @@ mod tests {
     fn errors_of_requests_and_of_the_distribution_are_told_apart() {
         // The same numbers at other requests: each is wrong, the distribution is right.
         let swapped = conformity(&[(1, 3), (3, 1), (2, 2), (2, 2)]);
-        assert_eq!((swapped.error_mean, swapped.bias, swapped.distance), (1.0, 0.0, 0.0));
+        assert_eq!(
+            (swapped.error_mean, swapped.bias, swapped.distance),
+            (1.0, 0.0, 0.0)
+        );
         assert_eq!((swapped.error_max, swapped.error_share()), (2, 0.5));
         // Twice as many at each.
         let twice = conformity(&[(1, 2), (2, 4), (3, 6)]);
-        assert_eq!((twice.trace_mean, twice.mean, twice.error_mean, twice.bias), (2.0, 4.0, 2.0, 2.0));
+        assert_eq!(
+            (twice.trace_mean, twice.mean, twice.error_mean, twice.bias),
+            (2.0, 4.0, 2.0, 2.0)
+        );
         assert!((twice.distance - 2.0).abs() < 1e-12, "{twice:?}");
         assert_eq!((twice.trace_p90, twice.p90), (3, 6));
     }

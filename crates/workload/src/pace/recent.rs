@@ -26,7 +26,10 @@ impl Recent {
         let number = part_number(now);
         let part = &mut self.parts[number as usize % PARTS];
         if part.number != number {
-            *part = Part { number, ..Part::default() };
+            *part = Part {
+                number,
+                ..Part::default()
+            };
         }
         part.sum_ns += u128::from(response.as_nanos());
         part.count += 1;
@@ -35,7 +38,11 @@ impl Recent {
     /// The mean; `None` if nothing has completed.
     pub(super) fn mean(&self, now: Time) -> Option<Duration> {
         let present = part_number(now);
-        let recent = || self.parts.iter().filter(|part| part.number + PARTS as u64 > present);
+        let recent = || {
+            self.parts
+                .iter()
+                .filter(|part| part.number + PARTS as u64 > present)
+        };
         let count: u64 = recent().map(|part| part.count).sum();
         let sum_ns: u128 = recent().map(|part| part.sum_ns).sum();
         (count > 0).then(|| Duration::from_nanos((sum_ns / u128::from(count)) as u64))

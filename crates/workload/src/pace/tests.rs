@@ -10,7 +10,10 @@ fn trace(rows: &[(u64, u64)]) -> Vec<Traced> {
     let mut arrival = 0;
     let row = |&(gap, response): &(u64, u64)| {
         arrival += gap;
-        Traced { arrival: us(arrival), completed: Some(us(arrival + response)) }
+        Traced {
+            arrival: us(arrival),
+            completed: Some(us(arrival + response)),
+        }
     };
     rows.iter().map(row).collect()
 }
@@ -53,7 +56,12 @@ fn replay(rules: Rules, rows: &[(u64, u64)], takes: &[u64]) -> Vec<Replayed> {
         let number = dispatcher.issued();
         let done = now + Duration::from_micros(takes[index % takes.len()]);
         flying.insert((done, number));
-        log.push(Replayed { number, at: now, found, done });
+        log.push(Replayed {
+            number,
+            at: now,
+            found,
+            done,
+        });
     }
     log
 }
@@ -61,14 +69,22 @@ fn replay(rules: Rules, rows: &[(u64, u64)], takes: &[u64]) -> Vec<Replayed> {
 /// How many of `rows` were outstanding in the trace at each arrival, counted plainly.
 fn required(rows: &[(u64, u64)]) -> Vec<u64> {
     let trace = trace(rows);
-    let earlier =
-        |i: usize| trace[..i].iter().filter(|one| one.completed.unwrap() > trace[i].arrival).count();
+    let earlier = |i: usize| {
+        trace[..i]
+            .iter()
+            .filter(|one| one.completed.unwrap() > trace[i].arrival)
+            .count()
+    };
     (0..trace.len()).map(|i| earlier(i) as u64).collect()
 }
 
 fn rules(pace: Pace) -> Rules {
     let outstanding = (pace == Pace::Closed).then_some(3);
-    Rules { pace, outstanding, ..Rules::default() }
+    Rules {
+        pace,
+        outstanding,
+        ..Rules::default()
+    }
 }
 
 fn rows() -> impl Strategy<Value = Vec<(u64, u64)>> {
@@ -145,29 +161,60 @@ proptest! {
 #[test]
 fn a_replay_by_load_follows_the_published_rules() {
     let load = |rows: &[(u64, u64)], takes: &[u64]| -> Vec<Time> {
-        replay(rules(Pace::Load), rows, takes).iter().map(|one| one.at).collect()
+        replay(rules(Pace::Load), rows, takes)
+            .iter()
+            .map(|one| one.at)
+            .collect()
     };
     // More are outstanding than in the trace: it waits until they are as many, and goes at once.
-    assert_eq!(load(&[(0, 10), (100, 10), (100, 10)], &[700]), [us(0), us(700), us(1400)]);
+    assert_eq!(
+        load(&[(0, 10), (100, 10), (100, 10)], &[700]),
+        [us(0), us(700), us(1400)]
+    );
     // As many, and nothing is known of response times: so long after the one before as in the trace.
-    assert_eq!(load(&[(0, 500), (100, 500), (100, 500)], &[5000]), [us(0), us(100), us(200)]);
+    assert_eq!(
+        load(&[(0, 500), (100, 500), (100, 500)], &[5000]),
+        [us(0), us(100), us(200)]
+    );
     // As many, and requests take less time here than lies between them in the trace: at once. Request 2
     // has completed at 150 us while 1 is out, as in the trace; 4 would have been due at 1120 us.
     let quick = [(0, 2000), (100, 20), (20, 900), (900, 5)];
-    assert_eq!(load(&quick, &[1500, 50, 60, 10]), [us(0), us(100), us(150), us(210)]);
+    assert_eq!(
+        load(&quick, &[1500, 50, 60, 10]),
+        [us(0), us(100), us(150), us(210)]
+    );
     // Fewer than in the trace: at once. Request 1 is gone when 2 goes at its time; 3 finds 2 alone.
-    assert_eq!(load(&[(0, 900), (100, 900), (300, 900)], &[10, 500]), [us(0), us(100), us(100)]);
+    assert_eq!(
+        load(&[(0, 900), (100, 900), (300, 900)], &[10, 500]),
+        [us(0), us(100), us(100)]
+    );
 }
 
 #[test]
 fn a_request_without_a_completion_is_refused_where_it_is_needed() {
-    let unknown = Traced { arrival: us(0), completed: None };
+    let unknown = Traced {
+        arrival: us(0),
+        completed: None,
+    };
     for pace in [Pace::Timing, Pace::AsFast, Pace::Closed] {
         assert_eq!(Dispatcher::new(rules(pace)).offer(us(0), unknown), Ok(()));
     }
     let mut dispatcher = Dispatcher::new(rules(Pace::Load));
-    dispatcher.offer(us(0), Traced { arrival: us(0), completed: Some(us(9)) }).unwrap();
+    dispatcher
+        .offer(
+            us(0),
+            Traced {
+                arrival: us(0),
+                completed: Some(us(9)),
+            },
+        )
+        .unwrap();
     dispatcher.issued();
     let error = dispatcher.offer(us(1), unknown).unwrap_err();
-    assert!(error.to_string().starts_with("request 2 has no known completion"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .starts_with("request 2 has no known completion"),
+        "{error}"
+    );
 }

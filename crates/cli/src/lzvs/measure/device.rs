@@ -18,10 +18,17 @@ impl TimedDevice {
     /// address 0 then.
     pub(crate) fn open(path: &Path, part: Option<Extent>) -> Result<TimedDevice, Failure> {
         let opened = BlockDevice::open(path);
-        let device = opened.map_err(|error| Failure::Input(format!("`{}`: {error}", path.display())))?;
+        let device =
+            opened.map_err(|error| Failure::Input(format!("`{}`: {error}", path.display())))?;
         // Reads are of whole blocks, whatever the device's.
-        let all = Extent { start: Lbn(0), sectors: Sectors(device.capacity().0 / BLOCK * BLOCK) };
-        Ok(TimedDevice { part: part.unwrap_or(all), device })
+        let all = Extent {
+            start: Lbn(0),
+            sectors: Sectors(device.capacity().0 / BLOCK * BLOCK),
+        };
+        Ok(TimedDevice {
+            part: part.unwrap_or(all),
+            device,
+        })
     }
 }
 
@@ -35,9 +42,15 @@ impl TimedReads for TimedDevice {
 
     fn read(&mut self, extent: Extent) -> Result<Duration, LzvsError> {
         let at = Lbn((self.part.start.0 + extent.start.0) / BLOCK * BLOCK);
-        let there = Extent { start: at, sectors: Sectors(extent.sectors.0.next_multiple_of(BLOCK)) };
+        let there = Extent {
+            start: at,
+            sectors: Sectors(extent.sectors.0.next_multiple_of(BLOCK)),
+        };
         let answer = self.device.read(there);
-        let answer = answer.map_err(|error| LzvsError::Read { extent: there, reason: error.to_string() })?;
+        let answer = answer.map_err(|error| LzvsError::Read {
+            extent: there,
+            reason: error.to_string(),
+        })?;
         Ok(answer.completed.saturating_since(answer.issued))
     }
 }

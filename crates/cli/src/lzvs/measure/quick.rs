@@ -40,19 +40,36 @@ struct Floor {
 
 pub(super) fn of_device(path: &Path, output: &Output) -> Result<(), Failure> {
     let profile = measured(&mut TimedDevice::open(path, None)?, output)?;
-    show(Shown { profile, check: None }, output)
+    show(
+        Shown {
+            profile,
+            check: None,
+        },
+        output,
+    )
 }
 
-pub(super) fn of_model(model: &Model, seed: Seed, check: bool, output: &Output) -> Result<(), Failure> {
+pub(super) fn of_model(
+    model: &Model,
+    seed: Seed,
+    check: bool,
+    output: &Output,
+) -> Result<(), Failure> {
     let profile = measured(&mut super::reads(model, seed)?.back_to_back(), output)?;
-    let check = if check { Some(Check::of(model, &profile)?) } else { None };
+    let check = if check {
+        Some(Check::of(model, &profile)?)
+    } else {
+        None
+    };
     show(Shown { profile, check }, output)
 }
 
 /// Measures with progress.
 pub(crate) fn measured(target: &mut dyn TimedReads, output: &Output) -> Result<Profile, Failure> {
     let bars = Bars::new(["measure"], output);
-    let found = profile(target, &mut |done, of| bars.advance(0, u64::from(done), Some(u64::from(of))));
+    let found = profile(target, &mut |done, of| {
+        bars.advance(0, u64::from(done), Some(u64::from(of)))
+    });
     bars.clear();
     found.map_err(Failure::input)
 }
@@ -60,24 +77,40 @@ pub(crate) fn measured(target: &mut dyn TimedReads, output: &Output) -> Result<P
 impl Check {
     fn of(model: &Model, found: &Profile) -> Result<Check, Failure> {
         let rates = model.tracks().zone_rates();
-        let rate =
-            |zone: Option<&fullstroke_contract::ZoneRate>| zone.map_or(0.0, |zone| zone.bytes_per_s as f64);
+        let rate = |zone: Option<&fullstroke_contract::ZoneRate>| {
+            zone.map_or(0.0, |zone| zone.bytes_per_s as f64)
+        };
         let true_ratio = rate(rates.first()) / rate(rates.last());
         let zones = |zone: &fullstroke_contract::ZoneRate| MemberZone {
             sectors: zone.sectors,
             bytes_per_s: zone.bytes_per_s,
         };
         let zones: Vec<MemberZone> = rates.iter().map(zones).collect();
-        let pair = Pair { zones: [rates.clone(), rates] };
-        let truth =
-            Profile { ratio_interval: (true_ratio * 0.9999, true_ratio * 1.0001), zones, ..found.clone() };
+        let pair = Pair {
+            zones: [rates.clone(), rates],
+        };
+        let truth = Profile {
+            ratio_interval: (true_ratio * 0.9999, true_ratio * 1.0001),
+            zones,
+            ..found.clone()
+        };
         let floor = |layout: &'static str, profile: &Profile| -> Result<f64, Failure> {
-            let keys = measured_keys(layout, &[profile.clone(), profile.clone()]).unwrap_or_default();
-            Ok(pair.offer(layout, &keys).map_err(Failure::input)?.0.floor_mb_per_s)
+            let keys =
+                measured_keys(layout, &[profile.clone(), profile.clone()]).unwrap_or_default();
+            Ok(pair
+                .offer(layout, &keys)
+                .map_err(Failure::input)?
+                .0
+                .floor_mb_per_s)
         };
         let floors = ["raid0", "lzvs", "lzvs-geo"].into_iter().map(|layout| {
-            let (measured_mb_per_s, true_mb_per_s) = (floor(layout, found)?, floor(layout, &truth)?);
-            Ok(Floor { layout, measured_mb_per_s, true_mb_per_s })
+            let (measured_mb_per_s, true_mb_per_s) =
+                (floor(layout, found)?, floor(layout, &truth)?);
+            Ok(Floor {
+                layout,
+                measured_mb_per_s,
+                true_mb_per_s,
+            })
         });
         Ok(Check {
             true_ratio,
@@ -97,7 +130,10 @@ fn show(shown: Shown, output: &Output) -> Result<(), Failure> {
         ));
     }
     if let Some(check) = &shown.check {
-        lines.push(format!("truth: ratio {:.4}, {} zones", check.true_ratio, check.true_zones));
+        lines.push(format!(
+            "truth: ratio {:.4}, {} zones",
+            check.true_ratio, check.true_zones
+        ));
         let floors = check.floors.iter();
         lines.extend(floors.map(|floor| {
             format!(

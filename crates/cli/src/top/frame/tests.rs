@@ -1,8 +1,12 @@
 //! Screens as ratatui's test terminal shows them.
 
 use super::*;
-use fullstroke_contract::{Draw, MemberStatistics, PowerState, PowerStatistics, Residency, Transition};
-use fullstroke_live::{ComparingStatus, DriveState, DriveTotals, Health, LatenessSummary, Operations};
+use fullstroke_contract::{
+    Draw, MemberStatistics, PowerState, PowerStatistics, Residency, Transition,
+};
+use fullstroke_live::{
+    ComparingStatus, DriveState, DriveTotals, Health, LatenessSummary, Operations,
+};
 use fullstroke_units::{Duration, Sectors, Watts};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -40,12 +44,21 @@ fn status(drives: Vec<DriveStatus>) -> Status {
         requests: 10,
         in_flight: 7,
         operations: Operations::default(),
-        lateness: LatenessSummary { p99_us: 52.4, ..LatenessSummary::default() },
+        lateness: LatenessSummary {
+            p99_us: 52.4,
+            ..LatenessSummary::default()
+        },
         scrubbed_share: None,
         health: Health::default(),
         drives,
     };
-    Status { version: "1.2.3".into(), uptime_s: 3725.0, speed: Some(1.0), clients: 2, exports: vec![export] }
+    Status {
+        version: "1.2.3".into(),
+        uptime_s: 3725.0,
+        speed: Some(1.0),
+        clients: 2,
+        exports: vec![export],
+    }
 }
 
 #[test]
@@ -53,10 +66,16 @@ fn what_is_compared_after_a_kill_has_a_line_until_it_is_done() {
     let mut status = status(vec![drive("0", 0.5)]);
     let shown = |status: &Status| rows(&screen(&view(status, status), 80, 24)).join("\n");
     assert!(!shown(&status).contains("comparing"));
-    let comparing = ComparingStatus { left_bytes: 40 << 20, of_bytes: 64 << 20 };
+    let comparing = ComparingStatus {
+        left_bytes: 40 << 20,
+        of_bytes: 64 << 20,
+    };
     status.exports[0].health.comparing = Some(comparing);
     let shown = shown(&status);
-    assert!(shown.contains("comparing redundancy after a kill: 37.5 %, 40 MiB left"), "{shown}");
+    assert!(
+        shown.contains("comparing redundancy after a kill: 37.5 %, 40 MiB left"),
+        "{shown}"
+    );
 }
 
 /// Two seconds of the world later.
@@ -80,11 +99,19 @@ fn rows(buffer: &Buffer) -> Vec<String> {
 }
 
 fn view<'a>(before: &'a Status, now: &'a Status) -> View<'a> {
-    View { before, now, trouble: None, scrolled: 0, look: Look::new(true, true) }
+    View {
+        before,
+        now,
+        trouble: None,
+        scrolled: 0,
+        look: Look::new(true, true),
+    }
 }
 
 fn row_of<'a>(rows: &'a [String], beginning: &str) -> &'a str {
-    rows.iter().find(|row| row.starts_with(beginning)).unwrap_or_else(|| panic!("no {beginning}: {rows:#?}"))
+    rows.iter()
+        .find(|row| row.starts_with(beginning))
+        .unwrap_or_else(|| panic!("no {beginning}: {rows:#?}"))
 }
 
 /// The column of the head in the first drive's row, and of both ends of its
@@ -95,19 +122,36 @@ fn head_column(share: f64) -> (usize, usize, usize) {
     let row: Vec<char> = row_of(&rows, "0 ").chars().collect();
     let on_track = |sign: &char| ['─', '●'].contains(sign);
     let head = row.iter().position(|&sign| sign == '●').expect("a head");
-    (head, row.iter().position(on_track).unwrap(), row.iter().rposition(on_track).unwrap())
+    (
+        head,
+        row.iter().position(on_track).unwrap(),
+        row.iter().rposition(on_track).unwrap(),
+    )
 }
 
 #[test]
 fn heads_move_from_the_outside_to_the_inside_of_the_platter() {
-    let columns: Vec<(usize, usize, usize)> =
-        (0..=100).map(|percent| head_column(f64::from(percent) / 100.0)).collect();
+    let columns: Vec<(usize, usize, usize)> = (0..=100)
+        .map(|percent| head_column(f64::from(percent) / 100.0))
+        .collect();
     let (_, outside, inside) = columns[0];
-    assert!(inside - outside >= 15, "a track of {} cells", inside - outside);
+    assert!(
+        inside - outside >= 15,
+        "a track of {} cells",
+        inside - outside
+    );
     assert_eq!((columns[0].0, columns[100].0), (outside, inside));
-    assert!(columns.is_sorted_by_key(|&(head, _, _)| head), "{columns:?}");
-    let places: std::collections::BTreeSet<usize> = columns.iter().map(|&(head, _, _)| head).collect();
-    assert_eq!(places.len(), inside - outside + 1, "the head stands on every cell in turn");
+    assert!(
+        columns.is_sorted_by_key(|&(head, _, _)| head),
+        "{columns:?}"
+    );
+    let places: std::collections::BTreeSet<usize> =
+        columns.iter().map(|&(head, _, _)| head).collect();
+    assert_eq!(
+        places.len(),
+        inside - outside + 1,
+        "the head stands on every cell in turn"
+    );
     assert_eq!(head_column(7.0).0, inside, "nonsense stays on the platter");
 }
 
@@ -124,8 +168,12 @@ fn rates_are_those_between_the_two_looks() {
         export.drives[0].totals = totals(101_500, 1300, 58_000);
     });
     let rows = rows(&screen(&view(&before, &now), 80, 24));
-    let words =
-        |beginning| row_of(&rows, beginning).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let words = |beginning| {
+        row_of(&rows, beginning)
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(words("read"), ["read", "250", "5.00", "6.00", "0"]);
     assert_eq!(words("write"), ["write", "0", "0", "-", "0"]);
     assert_eq!(words("0 ")[4..], ["75%", "150", "12.8", "alive"]);
@@ -152,7 +200,11 @@ fn requests_that_failed_are_errors_and_in_no_rate() {
 fn the_first_look_has_no_rates() {
     let status = status(vec![drive("0", 0.0)]);
     let rows = rows(&screen(&view(&status, &status), 80, 24));
-    let words = |beginning| row_of(&rows, beginning).split_whitespace().collect::<Vec<_>>();
+    let words = |beginning| {
+        row_of(&rows, beginning)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+    };
     assert_eq!(words("read"), ["read", "-", "-", "-", "0"]);
     assert_eq!(words("0 ")[4..], ["-", "-", "-", "alive"]);
 }
@@ -160,7 +212,8 @@ fn the_first_look_has_no_rates() {
 #[test]
 fn drives_that_say_what_they_draw_have_their_watts_on_screen() {
     let before = status(vec![drive("0", 0.0), drive("1", 0.0)]);
-    let shown = |before: &Status, now: &Status| rows(&screen(&view(before, now), 80, 24)).join("\n");
+    let shown =
+        |before: &Status, now: &Status| rows(&screen(&view(before, now), 80, 24)).join("\n");
     assert!(!shown(&before, &later(&before, |_| {})).contains("drives draw"));
     let taken = |joules: f64| {
         let mut residency = Residency::default();
@@ -168,18 +221,31 @@ fn drives_that_say_what_they_draw_have_their_watts_on_screen() {
         let transition = Transition::default();
         let draw = Draw::new(|_| Watts(1.0), transition, transition);
         let power = Some(PowerStatistics::new(&draw, residency, 0, 0, 0));
-        DriveTotals::of(&MemberStatistics { power, ..MemberStatistics::default() })
+        DriveTotals::of(&MemberStatistics {
+            power,
+            ..MemberStatistics::default()
+        })
     };
     // One drive says nothing; the other takes 15 J within two seconds.
     let before = later(&before, |export| export.drives[1].totals = taken(100.0));
     let now = later(&before, |export| export.drives[1].totals = taken(115.0));
-    assert!(shown(&before, &now).contains("drives draw 7.50 W"), "{}", shown(&before, &now));
-    assert!(shown(&now, &now).contains("drives draw - W"), "{}", shown(&now, &now));
+    assert!(
+        shown(&before, &now).contains("drives draw 7.50 W"),
+        "{}",
+        shown(&before, &now)
+    );
+    assert!(
+        shown(&now, &now).contains("drives draw - W"),
+        "{}",
+        shown(&now, &now)
+    );
 }
 
 #[test]
 fn nothing_is_cut_at_eighty_columns() {
-    let mut drives: Vec<DriveStatus> = (0..4).map(|number| drive(&format!("1.{number}"), 0.5)).collect();
+    let mut drives: Vec<DriveStatus> = (0..4)
+        .map(|number| drive(&format!("1.{number}"), 0.5))
+        .collect();
     drives[1].state = DriveState::Rebuilding;
     drives[1].rebuilt_share = Some(1.0);
     drives[2].state = DriveState::Failed;
@@ -196,8 +262,12 @@ fn nothing_is_cut_at_eighty_columns() {
             response_s: 1e15,
             buckets: Vec::new(),
         };
-        export.operations =
-            Operations { read: many.clone(), write: many.clone(), flush: many.clone(), discard: many };
+        export.operations = Operations {
+            read: many.clone(),
+            write: many.clone(),
+            flush: many.clone(),
+            discard: many,
+        };
         export.drives.iter_mut().for_each(|drive| {
             drive.totals = totals(8_000_000_000, u64::MAX, u64::MAX);
         });
@@ -234,15 +304,31 @@ fn nothing_is_cut_at_eighty_columns() {
 
 #[test]
 fn many_drives_are_scrolled_through() {
-    let status = status((0..100).map(|number| drive(&number.to_string(), 0.5)).collect());
+    let status = status(
+        (0..100)
+            .map(|number| drive(&number.to_string(), 0.5))
+            .collect(),
+    );
     let first = view(&status, &status);
     let top = rows(&screen(&first, 80, 24));
-    assert!(top.iter().any(|row| row.starts_with("0 ")) && !top.iter().any(|row| row.starts_with("99 ")));
+    assert!(
+        top.iter().any(|row| row.starts_with("0 "))
+            && !top.iter().any(|row| row.starts_with("99 "))
+    );
     assert!(top[23].contains("below"), "{}", top[23]);
-    let scrolled = View { scrolled: furthest(&first, 24), ..view(&status, &status) };
+    let scrolled = View {
+        scrolled: furthest(&first, 24),
+        ..view(&status, &status)
+    };
     let bottom = rows(&screen(&scrolled, 80, 24));
-    assert!(bottom[22].starts_with("99 ") && bottom[23].contains(" 0 below"), "{bottom:#?}");
-    let beyond = View { scrolled: usize::MAX, ..view(&status, &status) };
+    assert!(
+        bottom[22].starts_with("99 ") && bottom[23].contains(" 0 below"),
+        "{bottom:#?}"
+    );
+    let beyond = View {
+        scrolled: usize::MAX,
+        ..view(&status, &status)
+    };
     assert_eq!(rows(&screen(&beyond, 80, 24)), bottom);
 }
 
@@ -250,10 +336,22 @@ fn many_drives_are_scrolled_through() {
 fn without_colours_nothing_is_coloured_and_ascii_is_enough() {
     let mut status = status(vec![drive("0", 0.3), drive("1", 0.9)]);
     status.exports[0].drives[1].state = DriveState::Failed;
-    let plain = View { look: Look::new(false, false), ..view(&status, &status) };
+    let plain = View {
+        look: Look::new(false, false),
+        ..view(&status, &status)
+    };
     let buffer = screen(&plain, 80, 24);
-    assert!(buffer.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
-    assert!(rows(&buffer).iter().all(|row| row.is_ascii()), "{:#?}", rows(&buffer));
+    assert!(
+        buffer
+            .content
+            .iter()
+            .all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset)
+    );
+    assert!(
+        rows(&buffer).iter().all(|row| row.is_ascii()),
+        "{:#?}",
+        rows(&buffer)
+    );
     let coloured = screen(&view(&status, &status), 80, 24);
     assert!(coloured.content.iter().any(|cell| cell.fg == Color::Red));
 }
@@ -261,9 +359,13 @@ fn without_colours_nothing_is_coloured_and_ascii_is_enough() {
 #[test]
 fn queues_grow_as_bars_and_one_request_shows() {
     let look = Look::new(true, true);
-    let widths: Vec<usize> =
-        (0..=40).map(|requests| bar(look, requests).trim_end().chars().count()).collect();
-    assert_eq!((widths[0], widths[1], widths[32], widths[40]), (0, 1, BAR_CELLS, BAR_CELLS));
+    let widths: Vec<usize> = (0..=40)
+        .map(|requests| bar(look, requests).trim_end().chars().count())
+        .collect();
+    assert_eq!(
+        (widths[0], widths[1], widths[32], widths[40]),
+        (0, 1, BAR_CELLS, BAR_CELLS)
+    );
     assert!(widths.is_sorted());
     assert_eq!(bar(Look::new(true, false), 16), "####    ");
 }
@@ -271,16 +373,30 @@ fn queues_grow_as_bars_and_one_request_shows() {
 #[test]
 fn why_there_is_nothing_newer_is_said() {
     let status = status(vec![drive("0", 0.3)]);
-    let view = View { trouble: Some("the server does not answer"), ..view(&status, &status) };
+    let view = View {
+        trouble: Some("the server does not answer"),
+        ..view(&status, &status)
+    };
     assert!(rows(&screen(&view, 80, 24))[23].starts_with("the server does not answer"));
 }
 
 #[test]
 fn any_size_of_terminal_is_drawn() {
-    let status = status((0..20).map(|number| drive(&number.to_string(), 1.0)).collect());
+    let status = status(
+        (0..20)
+            .map(|number| drive(&number.to_string(), 1.0))
+            .collect(),
+    );
     for width in [1, 2, 7, 20, 59, 61, 79, 81, 200, 500] {
         for height in [1, 2, 3, 10, 60] {
-            screen(&View { scrolled: 5, ..view(&status, &status) }, width, height);
+            screen(
+                &View {
+                    scrolled: 5,
+                    ..view(&status, &status)
+                },
+                width,
+                height,
+            );
         }
     }
     let wide = rows(&screen(&view(&status, &status), 200, 30));

@@ -12,36 +12,79 @@ use proptest::prelude::*;
 type Asked = (u64, u64, u64, bool, bool);
 
 fn put(id: usize, &(_, lbn, sectors, write, waits): &Asked) -> Request {
-    let operation = if write || !waits { Operation::Write } else { Operation::Read };
-    let hints = Hints { synchronous: waits, ..Hints::default() };
-    Request { hints, ..request(id as u64, lbn, sectors, operation) }
+    let operation = if write || !waits {
+        Operation::Write
+    } else {
+        Operation::Read
+    };
+    let hints = Hints {
+        synchronous: waits,
+        ..Hints::default()
+    };
+    Request {
+        hints,
+        ..request(id as u64, lbn, sectors, operation)
+    }
 }
 
 fn drive(background: Option<BackgroundConfig>, discipline: &str) -> DriveConfig {
-    let queue =
-        QueueConfig { background, discipline: discipline.into(), depth: 64, ..QueueConfig::default() };
-    DriveConfig { queue, command_overhead_ms: 0.2, queued_overhead_ms: 0.05, ..small_drive() }
+    let queue = QueueConfig {
+        background,
+        discipline: discipline.into(),
+        depth: 64,
+        ..QueueConfig::default()
+    };
+    DriveConfig {
+        queue,
+        command_overhead_ms: 0.2,
+        queued_overhead_ms: 0.05,
+        ..small_drive()
+    }
 }
 
 /// Background requests wait for free latency only, for as long as any test takes.
 fn only_free() -> BackgroundConfig {
     let long = Duration::from_secs(3600);
-    BackgroundConfig { most: 64, age: long, idle: long, margin_ms: 0.0 }
+    BackgroundConfig {
+        most: 64,
+        age: long,
+        idle: long,
+        margin_ms: 0.0,
+    }
 }
 
 /// What ends, and what the drive counted.
 fn run(config: DriveConfig, asked: &[Asked]) -> (Vec<Completion>, Vec<f64>) {
     let mut drive = Model::new(config).unwrap().drive().unwrap();
-    let requests = asked.iter().enumerate().map(|(id, asked)| (Time::from_nanos(asked.0), put(id, asked)));
+    let requests = asked
+        .iter()
+        .enumerate()
+        .map(|(id, asked)| (Time::from_nanos(asked.0), put(id, asked)));
     let done = serve(&mut drive, requests, 0);
     let background = drive.background.as_ref();
-    let counted = background.map(|background| [background.free, background.at_idle, background.late]);
-    (done, counted.into_iter().flatten().map(|sectors| sectors.0 as f64).collect())
+    let counted =
+        background.map(|background| [background.free, background.at_idle, background.late]);
+    (
+        done,
+        counted
+            .into_iter()
+            .flatten()
+            .map(|sectors| sectors.0 as f64)
+            .collect(),
+    )
 }
 
 fn asked() -> impl Strategy<Value = Vec<Asked>> {
-    let gaps =
-        prop::collection::vec((0u64..6_000_000, 0u64..1360, 1u64..12, any::<bool>(), any::<bool>()), 1..80);
+    let gaps = prop::collection::vec(
+        (
+            0u64..6_000_000,
+            0u64..1360,
+            1u64..12,
+            any::<bool>(),
+            any::<bool>(),
+        ),
+        1..80,
+    );
     gaps.prop_map(|mut gaps| {
         let mut now = 0;
         for gap in &mut gaps {
@@ -108,28 +151,52 @@ fn a_write_that_passes_on_the_way_is_served_first() {
     // One track of 40 sectors; 0.15 ms each. The read of sector 20 waits for it from 0.2 ms on.
     let asked = [(0, 10, 2, true, false), (0, 20, 1, true, true)];
     let (done, counted) = run(drive(Some(only_free()), "satf"), &asked);
-    assert_eq!(done.iter().map(|done| done.id.0).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(
+        done.iter().map(|done| done.id.0).collect::<Vec<_>>(),
+        [0, 1]
+    );
     assert_eq!(counted, [2.0, 0.0, 0.0]);
 }
 
 #[test]
 fn one_that_does_not_pass_waits_for_idle_time_or_its_age() {
     let asked = [(0, 18, 2, true, false), (0, 20, 1, true, true)];
-    let idle = BackgroundConfig { idle: Duration::from_millis(50), ..only_free() };
+    let idle = BackgroundConfig {
+        idle: Duration::from_millis(50),
+        ..only_free()
+    };
     let (done, counted) = run(drive(Some(idle), "satf"), &asked);
     assert_eq!(counted, [0.0, 2.0, 0.0]);
     assert!(done[1].id.0 == 0 && done[1].finished >= done[0].finished + Duration::from_millis(50));
     let many = [asked[0], (0, 30, 2, true, false), asked[1]];
-    let (_, counted) = run(drive(Some(BackgroundConfig { most: 1, ..idle }), "satf"), &many);
-    assert_eq!(counted[2], 2.0, "the older of two is served as others are where one may wait");
+    let (_, counted) = run(
+        drive(Some(BackgroundConfig { most: 1, ..idle }), "satf"),
+        &many,
+    );
+    assert_eq!(
+        counted[2], 2.0,
+        "the older of two is served as others are where one may wait"
+    );
 }
 
 #[test]
 fn a_buffer_that_takes_writes_is_refused() {
-    let buffer = BufferConfig { write_back: true, ..buffer() };
-    let config = DriveConfig { buffer: Some(buffer), ..drive(Some(only_free()), "satf") };
+    let buffer = BufferConfig {
+        write_back: true,
+        ..buffer()
+    };
+    let config = DriveConfig {
+        buffer: Some(buffer),
+        ..drive(Some(only_free()), "satf")
+    };
     let refused = Model::new(config).unwrap_err();
     assert_eq!(refused.key, "queue.background");
-    let none = BackgroundConfig { most: 0, ..only_free() };
-    assert_eq!(Model::new(drive(Some(none), "satf")).unwrap_err().key, "queue.background.most");
+    let none = BackgroundConfig {
+        most: 0,
+        ..only_free()
+    };
+    assert_eq!(
+        Model::new(drive(Some(none), "satf")).unwrap_err().key,
+        "queue.background.most"
+    );
 }

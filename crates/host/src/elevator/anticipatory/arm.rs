@@ -73,14 +73,21 @@ impl Arm {
         config: &Config,
         processes: &mut Processes,
     ) -> bool {
-        let Some(process) = self.process else { return false };
+        let Some(process) = self.process else {
+            return false;
+        };
         let is_over = self.completed && now.since(self.since) >= config.antic_expire;
         if self.wait == Wait::Over || is_over || processes[process].waiting > 0 {
             return false;
         }
         let near = |request: &&Queued| {
             request.synchronous
-                && self.is_close(now, request.extent, config, processes.expected_distance(process))
+                && self.is_close(
+                    now,
+                    request.extent,
+                    config,
+                    processes.expected_distance(process),
+                )
         };
         if let Some(request) = candidate.filter(near) {
             // Another process goes on where this one has stopped: they work
@@ -95,7 +102,11 @@ impl Arm {
     /// the less is asked of it.
     fn is_close(&self, now: Time, extent: Extent, config: &Config, expected: u64) -> bool {
         let waits = self.wait != Wait::No && self.completed;
-        let waited = if waits { now.since(self.since) } else { Duration::ZERO };
+        let waited = if waits {
+            now.since(self.since)
+        } else {
+            Duration::ZERO
+        };
         let doublings = waited.as_nanos() / Arm::DOUBLING.as_nanos();
         if doublings > Arm::DOUBLINGS_MAX || waited > config.antic_expire {
             return true;
@@ -103,8 +114,11 @@ impl Arm {
         let close = Arm::CLOSE_SECTORS << doublings;
         let start = extent.start.0;
         // Half as far back as on, for a seek back counts twice.
-        let within =
-            if start < self.here { self.here - start <= close / 2 } else { start - self.here <= close };
+        let within = if start < self.here {
+            self.here - start <= close / 2
+        } else {
+            start - self.here <= close
+        };
         within || start.abs_diff(self.here) < expected
     }
 }

@@ -107,10 +107,16 @@ impl Batch {
         let wanted = self.lengths[ASYNC];
         let taken = (now + wanted).saturating_since(self.expires);
         if taken > wanted && !self.uncontended {
-            self.size = if taken > wanted * 3 { self.size / 2 } else { self.size - 1 };
+            self.size = if taken > wanted * 3 {
+                self.size / 2
+            } else {
+                self.size - 1
+            };
         } else if taken < wanted && self.left == 0 {
             let doubles = wanted > taken * 3;
-            self.size = self.size.saturating_add(if doubles { self.size } else { 1 });
+            self.size = self
+                .size
+                .saturating_add(if doubles { self.size } else { 1 });
         }
         self.size = self.size.max(1);
     }

@@ -78,11 +78,20 @@ impl Processes {
     /// `as_update_iohist`.
     pub(super) fn asks(&mut self, now: Time, process: u32, extent: Extent) {
         let clock = self.clock;
-        let Process { habits, waiting, has_asked, was_served } = &mut self.all[process as usize];
+        let Process {
+            habits,
+            waiting,
+            has_asked,
+            was_served,
+        } = &mut self.all[process as usize];
         if *has_asked {
             let idle = *was_served && *waiting == 0;
             let most = clock.short_of(THINK_MAX);
-            let think = if idle { now.since(habits.completed).min(most) } else { Duration::ZERO };
+            let think = if idle {
+                now.since(habits.completed).min(most)
+            } else {
+                Duration::ZERO
+            };
             let distance = habits.distance(extent);
             if habits.thinking().is_empty() {
                 self.new_think.add(clock.count(think));
@@ -127,7 +136,11 @@ impl Processes {
     /// sectors.
     pub(super) fn expected_distance(&self, process: u32) -> u64 {
         let habits = &self[process].habits;
-        if habits.seeking().is_empty() { self.new_seek.mean() } else { habits.seek() }
+        if habits.seeking().is_empty() {
+            self.new_seek.mean()
+        } else {
+            habits.seek()
+        }
     }
 }
 

@@ -85,6 +85,8 @@ impl Waiting {
             return None;
         }
         self.looked_at = now;
-        self.arrived.front().filter(|&slot| self.deadlines[slot as usize] < now)
+        self.arrived
+            .front()
+            .filter(|&slot| self.deadlines[slot as usize] < now)
     }
 }

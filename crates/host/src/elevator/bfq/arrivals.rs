@@ -25,7 +25,8 @@ impl Bfq {
         let queue = self.queue_of(now, slot, requests);
         self.learn(now, queue, slot, requests);
         let held = &mut self.queues[queue as usize];
-        self.forest.insert(&mut held.sorted, requests[slot].extent.start.0, slot);
+        self.forest
+            .insert(&mut held.sorted, requests[slot].extent.start.0, slot);
         self.links.push_back(&mut held.arrived, slot);
         self.waiting += 1;
         let was_raised = held.raising.is_raised();
@@ -37,7 +38,9 @@ impl Bfq {
             interactive = self.awake(now, queue, requests);
         }
         if self.config.low_latency {
-            self.queue_mut(queue).raising.arrived(now, was_raised, interactive);
+            self.queue_mut(queue)
+                .raising
+                .arrived(now, was_raised, interactive);
         }
         if self.service.serving() == Some(queue) && self.idle_until != Time::NEVER {
             self.idle_until = Time::NEVER;
@@ -60,8 +63,11 @@ impl Bfq {
             self.deadlines.resize(slot as usize + 1, Time::NEVER);
         }
         self.holders[slot as usize] = queue;
-        let expire =
-            if request.synchronous { self.config.fifo_expire_sync } else { self.config.fifo_expire_async };
+        let expire = if request.synchronous {
+            self.config.fifo_expire_sync
+        } else {
+            self.config.fifo_expire_async
+        };
         self.deadlines[slot as usize] = now + expire;
         queue
     }
@@ -69,7 +75,8 @@ impl Bfq {
     fn open(&mut self, now: Time, owner: Owner) -> u32 {
         let queue = self.queues.len() as u32;
         let held = Queue::new(owner, now, 2 * self.known_budget_max() / 3);
-        self.service.push(held.class as usize, weight(held.level), held.max_budget);
+        self.service
+            .push(held.class as usize, weight(held.level), held.max_budget);
         let synchronous = held.synchronous;
         self.owners.insert(owner, queue);
         self.queues.push(held);
@@ -97,7 +104,8 @@ impl Bfq {
         }
         let held = &mut self.queues[queue as usize];
         let drained = held.sorted.is_empty() && held.dispatched == 0;
-        held.habits.arrived(now, requests[slot].extent, drained, held.new);
+        held.habits
+            .arrived(now, requests[slot].extent, drained, held.new);
         let paced = held.raising.favour == Some(super::raising::Favour::SoftRealTime);
         if paced && held.habits.is_totally_seeky() {
             held.raising.end(now);
@@ -132,11 +140,17 @@ impl Bfq {
     /// (`bfq_updated_next_req`).
     pub(super) fn next_changed(&mut self, queue: u32, requests: &Requests) {
         let held = self.queue(queue);
-        let Some(next) = held.next.filter(|_| held.busy && self.service.serving() != Some(queue)) else {
+        let Some(next) = held
+            .next
+            .filter(|_| held.busy && self.service.serving() != Some(queue))
+        else {
             return;
         };
         let entity = self.service.entity(queue);
-        let budget = held.max_budget.max(self.charge(queue, next, requests)).max(entity.service);
+        let budget = held
+            .max_budget
+            .max(self.charge(queue, next, requests))
+            .max(entity.service);
         if budget != entity.budget {
             self.service.entity_mut(queue).budget = budget;
             self.service.reposition(queue);
@@ -159,8 +173,13 @@ impl Bfq {
         let resumes = self.renew_budget(queue, in_time, requests);
         self.leave_burst(now, queue);
         if self.config.low_latency {
-            let (longest, config, budget_min) = (self.raising_time(), self.config, self.budget_min());
-            if self.queue_mut(queue).raising.awoken(now, found, longest, &config) {
+            let (longest, config, budget_min) =
+                (self.raising_time(), self.config, self.budget_min());
+            if self
+                .queue_mut(queue)
+                .raising
+                .awoken(now, found, longest, &config)
+            {
                 // Near to what it has to do, so that its share is exact.
                 let entity = self.service.entity_mut(queue);
                 entity.budget = entity.budget.min(2 * budget_min);
@@ -187,11 +206,17 @@ impl Bfq {
         let held = self.queue(queue);
         let left = self.service.entity(queue).left();
         let resumes = held.may_resume && in_time && left > 0;
-        let needed = held.next.map_or(0, |next| self.charge(queue, next, requests));
+        let needed = held
+            .next
+            .map_or(0, |next| self.charge(queue, next, requests));
         let max_budget = held.max_budget;
         let entity = self.service.entity_mut(queue);
         entity.service = 0;
-        entity.budget = if resumes { left.min(max_budget) } else { max_budget.max(needed) };
+        entity.budget = if resumes {
+            left.min(max_budget)
+        } else {
+            max_budget.max(needed)
+        };
         self.queue_mut(queue).may_resume &= resumes;
         resumes
     }
@@ -218,10 +243,13 @@ impl Bfq {
     /// nothing to be had from that turn any more
     /// (`bfq_bfqq_higher_class_or_weight`).
     fn preempt(&mut self, now: Time, queue: u32, resumes: bool, requests: &Requests) {
-        let Some(serving) = self.service.serving() else { return };
+        let Some(serving) = self.service.serving() else {
+            return;
+        };
         let (held, other) = (self.queue(queue), self.queue(serving));
         let [factor, others] = [held, other].map(|queue| queue.raising.factor(&self.config));
-        let higher = held.class < other.class || weight(held.level) * factor > weight(other.level) * others;
+        let higher =
+            held.class < other.class || weight(held.level) * factor > weight(other.level) * others;
         if (resumes && factor >= others) || higher || !self.better_to_idle(serving) {
             self.end_turn(now, now, End::Preempted, requests);
         }
@@ -234,7 +262,11 @@ impl Bfq {
 
     /// The largest budget, as far as it is known.
     fn known_budget_max(&self) -> u64 {
-        if self.knows_budgets() { self.budget_max } else { BUDGET_MAX }
+        if self.knows_budgets() {
+            self.budget_max
+        } else {
+            BUDGET_MAX
+        }
     }
 
     /// `bfq_min_budget`.

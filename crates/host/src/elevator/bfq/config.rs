@@ -113,7 +113,10 @@ impl Config {
     pub(super) fn check(&self, keys: &Keys) -> Result<(), ConfigError> {
         let refuse = |key: &str, message: &str| Err(ConfigError::new(key, message));
         if self.timeout_sync == Duration::ZERO {
-            return refuse("timeout_sync", "found 0s; expected a time above it, as \"125ms\"");
+            return refuse(
+                "timeout_sync",
+                "found 0s; expected a time above it, as \"125ms\"",
+            );
         }
         if self.back_seek_penalty == 0 {
             return refuse("back_seek_penalty", "found 0; expected at least 1");
@@ -123,11 +126,17 @@ impl Config {
             return Err(ConfigError::new("wr_coeff", message));
         }
         if self.strict_guarantees && self.slice_idle == Duration::ZERO {
-            return refuse("strict_guarantees", "waits for each process; it needs a `slice_idle` above 0s");
+            return refuse(
+                "strict_guarantees",
+                "waits for each process; it needs a `slice_idle` above 0s",
+            );
         }
         let raising = keys.keys().find(|key| key.starts_with("wr_"));
         match raising.filter(|_| !self.low_latency) {
-            Some(key) => refuse(key, "has no effect with `low_latency = false`; leave one of the two out"),
+            Some(key) => refuse(
+                key,
+                "has no effect with `low_latency = false`; leave one of the two out",
+            ),
             None => Ok(()),
         }
     }

@@ -30,7 +30,9 @@ impl Population {
     }
 
     fn change(&mut self, class: PriorityClass, level: u8, from: Standing, to: Standing) {
-        let step = |count: &mut u32, from: bool, to: bool| *count = *count + u32::from(to) - u32::from(from);
+        let step = |count: &mut u32, from: bool, to: bool| {
+            *count = *count + u32::from(to) - u32::from(from)
+        };
         step(&mut self.busy[class as usize], from.busy, to.busy);
         step(&mut self.raised, from.raised, to.raised);
         step(&mut self.plain[usize::from(level)], from.plain, to.plain);
@@ -74,12 +76,19 @@ impl Queueing {
     /// (`bfq_update_hw_tag`).
     fn sample(&mut self, in_driver: u32, waiting: u32, starved: bool) {
         self.most = self.most.max(in_driver);
-        if self.known == Some(true) || in_driver + waiting <= DEPTH || (starved && in_driver < DEPTH) {
+        if self.known == Some(true)
+            || in_driver + waiting <= DEPTH
+            || (starved && in_driver < DEPTH)
+        {
             return;
         }
         self.samples += 1;
         if self.samples > SAMPLES {
-            *self = Queueing { known: Some(self.most > DEPTH), samples: 0, most: 0 };
+            *self = Queueing {
+                known: Some(self.most > DEPTH),
+                samples: 0,
+                most: 0,
+            };
         }
     }
 }
@@ -90,7 +99,8 @@ impl Bfq {
         let held = &mut self.queues[queue as usize];
         let standing = held.present_standing();
         let before = std::mem::replace(&mut held.standing, standing);
-        self.population.change(held.class, held.level, before, standing);
+        self.population
+            .change(held.class, held.level, before, standing);
     }
 
     /// The queue may have begun or ceased to be favoured.
@@ -106,7 +116,8 @@ impl Bfq {
     /// all alike.
     pub(super) fn is_asymmetric_for(&self, queue: u32) -> bool {
         let held = self.queue(queue);
-        self.population.is_asymmetric_for(held.level, held.standing.plain)
+        self.population
+            .is_asymmetric_for(held.level, held.standing.plain)
     }
 
     /// What a request costs its queue, in sectors: asynchronous ones count
@@ -130,7 +141,10 @@ impl Bfq {
         if self.config.strict_guarantees {
             return true;
         }
-        if self.config.slice_idle.as_nanos() == 0 || !held.synchronous || held.class == PriorityClass::Idle {
+        if self.config.slice_idle.as_nanos() == 0
+            || !held.synchronous
+            || held.class == PriorityClass::Idle
+        {
             return false;
         }
         self.idling_raises_throughput(queue) || self.idling_keeps_shares(queue)
@@ -165,7 +179,10 @@ impl Bfq {
     pub(super) fn begin_to_idle(&mut self, now: Time, queue: u32) {
         let asymmetric = self.is_asymmetric_for(queue);
         self.idle_since = now;
-        self.idle_until = now + self.queue(queue).idle_slice(self.config.slice_idle, asymmetric);
+        self.idle_until = now
+            + self
+                .queue(queue)
+                .idle_slice(self.config.slice_idle, asymmetric);
     }
 
     /// Learns from a completion whether the device keeps several requests.

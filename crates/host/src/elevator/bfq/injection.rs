@@ -35,7 +35,11 @@ impl Tolerance {
     /// At first none for those whose next request is likely to come soon: one
     /// of others takes longer than that, as a rule (`bfq_reset_inject_limit`).
     pub(super) fn new(now: Time, thinks_shortly: bool) -> Tolerance {
-        Tolerance { limit: u32::from(!thinks_shortly), undisturbed: None, lowered: now }
+        Tolerance {
+            limit: u32::from(!thinks_shortly),
+            undisturbed: None,
+            lowered: now,
+        }
     }
 
     /// A request took so long, `disturbed` by those of others or not, and
@@ -57,7 +61,9 @@ impl Tolerance {
                 self.limit = limit.max(1);
                 self.undisturbed = Some(time);
             }
-            Some(undisturbed) if time < undisturbed || (alone && !disturbed) => self.undisturbed = Some(time),
+            Some(undisturbed) if time < undisturbed || (alone && !disturbed) => {
+                self.undisturbed = Some(time)
+            }
             _ => {}
         }
     }
@@ -84,7 +90,10 @@ impl Bfq {
         }
         let disturbed = held.tolerance.undisturbed.is_some() && self.injection.injected;
         let telling = self.in_driver == 0 || disturbed;
-        if self.service.serving() == Some(queue) && telling && held.tolerance.lowered + SETTLE <= now {
+        if self.service.serving() == Some(queue)
+            && telling
+            && held.tolerance.lowered + SETTLE <= now
+        {
             self.injection.arrived = Some(now);
             self.injection.injected &= self.in_driver > 0;
         }
@@ -94,7 +103,9 @@ impl Bfq {
     pub(super) fn thinking_changed(&mut self, now: Time, queue: u32) {
         let held = &mut self.queues[queue as usize];
         let shortly = held.habits.thinks_shortly;
-        if held.tolerance.undisturbed.is_none() && (!shortly || held.tolerance.lowered + DOUBT <= now) {
+        if held.tolerance.undisturbed.is_none()
+            && (!shortly || held.tolerance.lowered + DOUBT <= now)
+        {
             held.tolerance = Tolerance::new(now, shortly);
             self.injection.measured = None;
         }
@@ -109,12 +120,18 @@ impl Bfq {
 
     /// `slot` of the queue has completed, and counts as with the device still.
     pub(super) fn conclude(&mut self, now: Time, queue: u32, slot: u32) {
-        let Some((_, arrived)) = self.injection.measured.filter(|&(measured, _)| measured == slot) else {
+        let Some((_, arrived)) = self
+            .injection
+            .measured
+            .filter(|&(measured, _)| measured == slot)
+        else {
             return;
         };
         let (disturbed, alone) = (self.injection.injected, self.in_driver == 1);
         let most = self.queueing.most();
-        self.queue_mut(queue).tolerance.measured(now, now.since(arrived), disturbed, alone, most);
+        self.queue_mut(queue)
+            .tolerance
+            .measured(now, now.since(arrived), disturbed, alone, most);
         self.injection.measured = None;
         self.injection.injected = false;
     }
@@ -143,8 +160,13 @@ impl Bfq {
         let end = self.queue(serving).habits.position;
         let awaited = context.member_of(Lbn(end))?;
         self.service.candidates().take(REACH).find(|&queue| {
-            let member = self.queue(queue).next.map(|slot| context.requests[slot].extent.start);
-            member.and_then(|start| context.member_of(start)).is_some_and(|member| member != awaited)
+            let member = self
+                .queue(queue)
+                .next
+                .map(|slot| context.requests[slot].extent.start);
+            member
+                .and_then(|start| context.member_of(start))
+                .is_some_and(|member| member != awaited)
                 && self.can_be_sent(queue, context.requests)
         })
     }
@@ -157,15 +179,23 @@ impl Bfq {
         if self.idling_raises_throughput(serving) || alone {
             return None;
         }
-        let Tolerance { limit, undisturbed, .. } = held.tolerance;
-        let waited_long = self.idle_until != Time::NEVER && self.idle_since + self.config.slice_idle <= now;
-        let limit = if undisturbed.is_none() && waited_long { limit.max(1) } else { limit };
+        let Tolerance {
+            limit, undisturbed, ..
+        } = held.tolerance;
+        let waited_long =
+            self.idle_until != Time::NEVER && self.idle_since + self.config.slice_idle <= now;
+        let limit = if undisturbed.is_none() && waited_long {
+            limit.max(1)
+        } else {
+            limit
+        };
         if self.in_driver >= limit {
             return None;
         }
         let only_raised = raised && shortly;
         let found = self.service.candidates().take(REACH).find(|&queue| {
-            (!only_raised || self.queue(queue).raising.is_raised()) && self.can_be_sent(queue, requests)
+            (!only_raised || self.queue(queue).raising.is_raised())
+                && self.can_be_sent(queue, requests)
         });
         self.injection.injected |= found.is_some();
         found
@@ -173,7 +203,9 @@ impl Bfq {
 
     fn can_be_sent(&self, queue: u32, requests: &Requests) -> bool {
         let next = self.queue(queue).next;
-        next.is_some_and(|slot| self.charge(queue, slot, requests) <= self.service.entity(queue).left())
+        next.is_some_and(|slot| {
+            self.charge(queue, slot, requests) <= self.service.entity(queue).left()
+        })
     }
 }
 

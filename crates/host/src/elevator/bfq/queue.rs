@@ -22,9 +22,18 @@ pub(super) enum Owner {
 
 impl Owner {
     pub(super) fn of(request: &Queued) -> Owner {
-        let Queued { process, class, level, .. } = *request;
+        let Queued {
+            process,
+            class,
+            level,
+            ..
+        } = *request;
         // The idle class knows no levels.
-        let level = if class == PriorityClass::Idle { 7 } else { level.min(7) };
+        let level = if class == PriorityClass::Idle {
+            7
+        } else {
+            level.min(7)
+        };
         if request.synchronous {
             Owner::Process(process, class, level)
         } else {
@@ -106,7 +115,9 @@ impl Habits {
 
     /// The next request comes while none is there.
     pub(super) fn thought(&mut self, now: Time, slice_idle: Duration) {
-        let time = self.completed.map_or(Duration::MAX, |completed| now.since(completed));
+        let time = self
+            .completed
+            .map_or(Duration::MAX, |completed| now.since(completed));
         self.think.add(time.min(slice_idle * 2).as_nanos());
     }
 
@@ -138,7 +149,8 @@ impl Habits {
     /// was only not waited for (`arrived_in_time` in
     /// `bfq_bfqq_handle_idle_busy_switch`).
     pub(super) fn comes_in_time(&self, now: Time, slice_idle: Duration) -> bool {
-        self.completed.is_some_and(|completed| now <= completed + slice_idle * 3)
+        self.completed
+            .is_some_and(|completed| now <= completed + slice_idle * 3)
     }
 }
 
@@ -243,6 +255,10 @@ impl Queue {
         if self.raising.is_raised() {
             return slice_idle.max(Duration::from_millis(20));
         }
-        if self.habits.is_seeky() && !asymmetric { slice_idle.min(IMMEDIATE) } else { slice_idle }
+        if self.habits.is_seeky() && !asymmetric {
+            slice_idle.min(IMMEDIATE)
+        } else {
+            slice_idle
+        }
     }
 }

@@ -107,7 +107,13 @@ impl Raising {
     /// The queue has got requests again. `longest` is how long an interactive
     /// one is favoured. Whether that begins now
     /// (`bfq_update_bfqq_wr_on_rq_arrival`).
-    pub(super) fn awoken(&mut self, now: Time, found: Found, longest: Duration, config: &Config) -> bool {
+    pub(super) fn awoken(
+        &mut self,
+        now: Time,
+        found: Found,
+        longest: Duration,
+        config: &Config,
+    ) -> bool {
         let before = self.favour;
         let deserves = found.synchronous && (found.interactive || found.soft_real_time);
         match before {
@@ -163,7 +169,11 @@ impl Raising {
     /// do not lose that time.
     pub(super) fn turn_begins(&mut self, now: Time, left: Time) {
         if self.favour == Some(Favour::SoftRealTime) && self.since < now && left < now {
-            self.since = if left > self.since { self.since + now.since(left) } else { now };
+            self.since = if left > self.since {
+                self.since + now.since(left)
+            } else {
+                now
+            };
         }
     }
 
@@ -192,9 +202,13 @@ impl Raising {
     /// nothing of its pace.
     fn set_next_start(&mut self, now: Time, config: &Config) {
         if self.favour != Some(Favour::Interactive) {
-            let needed = Duration::from_secs(1) * self.backlogged_sectors / config.wr_max_softrt_rate;
+            let needed =
+                Duration::from_secs(1) * self.backlogged_sectors / config.wr_max_softrt_rate;
             let paced = self.backlogged_since + needed;
-            self.next_start = self.next_start.max(paced).max(now + config.slice_idle + SOFT_PAUSE);
+            self.next_start = self
+                .next_start
+                .max(paced)
+                .max(now + config.slice_idle + SOFT_PAUSE);
         }
     }
 
@@ -298,16 +312,28 @@ mod tests {
     }
 
     const LONGEST: Duration = Duration::from_secs(5);
-    const INTERACTIVE: Found =
-        Found { interactive: true, soft_real_time: false, in_large_burst: false, synchronous: true };
-    const PACED: Found = Found { interactive: false, soft_real_time: true, ..INTERACTIVE };
+    const INTERACTIVE: Found = Found {
+        interactive: true,
+        soft_real_time: false,
+        in_large_burst: false,
+        synchronous: true,
+    };
+    const PACED: Found = Found {
+        interactive: false,
+        soft_real_time: true,
+        ..INTERACTIVE
+    };
 
     #[test]
     fn eight_queues_in_quick_succession_are_a_large_burst() {
         let mut burst = Burst::default();
         let mut found = Vec::new();
         for queue in 0..10 {
-            found.push(burst.join(at(1000 + 100 * u64::from(queue)), queue, u32::from(queue > 0)));
+            found.push(burst.join(
+                at(1000 + 100 * u64::from(queue)),
+                queue,
+                u32::from(queue > 0),
+            ));
         }
         assert!(found[..7].iter().all(Vec::is_empty));
         assert_eq!(found[7], [0, 1, 2, 3, 4, 5, 6, 7]);
@@ -344,7 +370,10 @@ mod tests {
     fn soft_real_time_favour_falls_back_to_what_is_left_of_the_interactive() {
         let mut raising = Raising::new(at(0));
         raising.awoken(at(0), INTERACTIVE, LONGEST, &config());
-        assert!(!raising.awoken(at(1000), PACED, LONGEST, &config()), "it was favoured before");
+        assert!(
+            !raising.awoken(at(1000), PACED, LONGEST, &config()),
+            "it was favoured before"
+        );
         assert_eq!(raising.factor(&config()), 3000);
         raising.review(at(1301), false, LONGEST);
         assert_eq!(raising.favour, Some(Favour::Interactive));
@@ -358,7 +387,10 @@ mod tests {
         raising.backlogged(at(1000));
         raising.served(3500);
         raising.turn_ends(at(1020), true, true, &config());
-        assert!(raising.is_paced(at(1020)), "not known before nothing is in flight");
+        assert!(
+            raising.is_paced(at(1020)),
+            "not known before nothing is in flight"
+        );
         raising.drained(at(1030), &config());
         // 3500 sectors at 7000 a second, from 1 s on.
         assert!(!raising.is_paced(at(1500)));

@@ -136,14 +136,23 @@ impl PeakRate {
     }
 
     fn sample(&mut self, now: Time, dispatch: &Dispatch) {
-        let Dispatch { sectors, far, in_driver, last_completion } = *dispatch;
+        let Dispatch {
+            sectors,
+            far,
+            in_driver,
+            last_completion,
+        } = *dispatch;
         self.samples += 1;
         let immediate = in_driver > 0 || now.since(last_completion) < IMMEDIATE;
         self.sequential += u32::from(immediate && !far);
         self.sectors += sectors;
         // What was large long ago does not matter any more.
         let forgets = self.samples.is_multiple_of(32);
-        self.largest = if forgets { sectors } else { self.largest.max(sectors) };
+        self.largest = if forgets {
+            sectors
+        } else {
+            self.largest.max(sectors)
+        };
         self.span = now.since(self.first);
     }
 
@@ -177,7 +186,15 @@ mod tests {
         let mut rate = PeakRate::default();
         let mut now = Time::ZERO;
         while now < Time::from_nanos(10_000_000_000) {
-            rate.dispatched(now, &Dispatch { sectors, far, in_driver: 1, last_completion: now });
+            rate.dispatched(
+                now,
+                &Dispatch {
+                    sectors,
+                    far,
+                    in_driver: 1,
+                    last_completion: now,
+                },
+            );
             now += Duration::from_micros(micros);
             rate.completed(Duration::from_micros(micros), now);
         }
@@ -197,7 +214,10 @@ mod tests {
 
     #[test]
     fn the_slower_the_device_the_longer_applications_start() {
-        assert_eq!(PeakRate::default().raising(), Duration::from_nanos(7_000_000_000 * 14_000 / 9333));
+        assert_eq!(
+            PeakRate::default().raising(),
+            Duration::from_nanos(7_000_000_000 * 14_000 / 9333)
+        );
         assert_eq!(measured(256, 160, false).raising(), RAISING_MIN);
         assert_eq!(measured(64, 1280, false).raising(), RAISING_MAX);
     }

@@ -96,7 +96,15 @@ impl Service {
     /// A further queue. Its number is that of queues before.
     pub(super) fn push(&mut self, class: usize, weight: u32, budget: u64) {
         let place = Place::Away;
-        self.entities.push(Entity { class, weight, start: 0, finish: 0, place, budget, service: 0 });
+        self.entities.push(Entity {
+            class,
+            weight,
+            start: 0,
+            finish: 0,
+            place,
+            budget,
+            service: 0,
+        });
     }
 
     /// The queue that is being served.
@@ -127,10 +135,20 @@ impl Service {
     /// the time since its last turn (`bfq_update_fin_time_enqueue` of
     /// `block/bfq-wf2q.c`).
     pub(super) fn activate(&mut self, queue: u32, recovers: Option<u32>) {
-        let Entity { class: index, weight, finish, place, .. } = self.entities[queue as usize];
+        let Entity {
+            class: index,
+            weight,
+            finish,
+            place,
+            ..
+        } = self.entities[queue as usize];
         let class = &mut self.classes[index];
         let recovers = recovers.filter(|_| class.now > finish);
-        let earliest = if recovers.is_some() { finish } else { class.now };
+        let earliest = if recovers.is_some() {
+            finish
+        } else {
+            class.now
+        };
         let start = if place == Place::Idle {
             self.by_finish.remove(&mut class.idle, queue);
             earliest.max(finish)
@@ -195,9 +213,11 @@ impl Service {
 
     /// Queues that want service, class by class, the more entitled first.
     pub(super) fn candidates(&self) -> impl Iterator<Item = u32> + '_ {
-        self.classes
-            .iter()
-            .flat_map(|class| self.by_finish.iter(&class.eligible).chain(self.by_start.iter(&class.early)))
+        self.classes.iter().flat_map(|class| {
+            self.by_finish
+                .iter(&class.eligible)
+                .chain(self.by_start.iter(&class.early))
+        })
     }
 
     fn next_class(&mut self, now: Time) -> Option<usize> {
@@ -249,7 +269,8 @@ impl Service {
         }
         if entity.start <= class.now {
             entity.place = Place::Eligible;
-            self.by_finish.insert(&mut class.eligible, entity.finish, queue);
+            self.by_finish
+                .insert(&mut class.eligible, entity.finish, queue);
         } else {
             entity.place = Place::Early;
             self.by_start.insert(&mut class.early, entity.start, queue);

@@ -1,7 +1,9 @@
 //! All of it together, in virtual time.
 
 use super::super::REGISTRY;
-use super::super::testing::{Bench, Load, Process, Ran, SITE, Sent, Tunable, build, run_entry, settings};
+use super::super::testing::{
+    Bench, Load, Process, Ran, SITE, Sent, Tunable, build, run_entry, settings,
+};
 use crate::block::BlockLayer;
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{Operation, PriorityClass, Stripes};
@@ -24,29 +26,61 @@ fn stream(process: u32) -> Process {
 }
 
 fn scattered(process: u32, outstanding: u32) -> Process {
-    Process { process, span: 90_000_000, outstanding, count: 100_000, ..Process::default() }
+    Process {
+        process,
+        span: 90_000_000,
+        outstanding,
+        count: 100_000,
+        ..Process::default()
+    }
 }
 
 fn writing(process: Process) -> Process {
-    Process { operation: Operation::Write, synchronous: false, ..process }
+    Process {
+        operation: Operation::Write,
+        synchronous: false,
+        ..process
+    }
 }
 
 /// Somebody who comes when the others, themselves favoured at first, have been
 /// at it for four seconds.
 fn latecomer(process: Process) -> Process {
-    Process { process: 9, begins: Time::from_nanos(4_000_000_000), ..process }
+    Process {
+        process: 9,
+        begins: Time::from_nanos(4_000_000_000),
+        ..process
+    }
 }
 
 /// Plays something: a little, and then a pause.
 fn player() -> Process {
     let think = Duration::from_millis(100);
-    latecomer(Process { start: 95_000_000, sectors: 64, stride: 72, think, count: 100, ..stream(9) })
+    latecomer(Process {
+        start: 95_000_000,
+        sectors: 64,
+        stride: 72,
+        think,
+        count: 100,
+        ..stream(9)
+    })
 }
 
 fn run_until(end: Time, keys: &str, queue_depth: u32, processes: &[Process]) -> Ran {
     let entry = find("elevator", REGISTRY, "elevator", "bfq").unwrap();
-    let layer = BlockLayer::new(build(entry, keys, queue_depth), &settings(queue_depth), None);
-    Bench::new(layer, &Load { queue_depth, processes: processes.to_vec() }).run(end)
+    let layer = BlockLayer::new(
+        build(entry, keys, queue_depth),
+        &settings(queue_depth),
+        None,
+    );
+    Bench::new(
+        layer,
+        &Load {
+            queue_depth,
+            processes: processes.to_vec(),
+        },
+    )
+    .run(end)
 }
 
 /// What is sent in ten seconds, one request at a time.
@@ -56,60 +90,120 @@ fn sent(keys: &str, processes: &[Process]) -> Vec<Sent> {
 
 /// Sectors sent for a process.
 fn sectors(sent: &[Sent], process: u32) -> f64 {
-    sent.iter().filter(|sent| sent.process == process).map(|sent| sent.extent.sectors.0 as f64).sum()
+    sent.iter()
+        .filter(|sent| sent.process == process)
+        .map(|sent| sent.extent.sectors.0 as f64)
+        .sum()
 }
 
 /// Requests that follow each other from the same process, on average.
 fn run_length(sent: &[Sent]) -> f64 {
-    sent.len() as f64 / sent.chunk_by(|one, other| one.process == other.process).count() as f64
+    sent.len() as f64
+        / sent
+            .chunk_by(|one, other| one.process == other.process)
+            .count() as f64
 }
 
 /// When the last request of a process that has so many is done.
 fn done_at(keys: &str, process: u32, processes: &[Process]) -> Duration {
     let ran = run_until(Time::from_nanos(60_000_000_000), keys, 1, processes);
-    ran.done.iter().rev().find(|done| done.0 == process).unwrap().2.since(Time::ZERO)
+    ran.done
+        .iter()
+        .rev()
+        .find(|done| done.0 == process)
+        .unwrap()
+        .2
+        .since(Time::ZERO)
 }
 
 pub(in crate::elevator) fn tunables() -> Vec<Tunable> {
     let few = |count| move |process: Process| Process { count, ..process };
     let streams: Vec<Process> = [stream(1), stream(2), stream(3)].map(few(2000)).to_vec();
-    let pausing = |process: Process| Process { outstanding: 1, think: Duration::from_millis(1), ..process };
+    let pausing = |process: Process| Process {
+        outstanding: 1,
+        think: Duration::from_millis(1),
+        ..process
+    };
     let with = |last: Process| [&streams[..], &[last]].concat();
     let start = few(200)(latecomer(scattered(9, 2)));
-    let again = Process { think: Duration::from_secs(1), count: 5, ..latecomer(scattered(9, 4)) };
+    let again = Process {
+        think: Duration::from_secs(1),
+        count: 5,
+        ..latecomer(scattered(9, 4))
+    };
     let tunable = |key, values, others, processes| Tunable {
         key,
         values,
         others,
-        load: Load { queue_depth: 1, processes },
+        load: Load {
+            queue_depth: 1,
+            processes,
+        },
     };
-    let near = Process { span: 60_000, count: 400, ..scattered(1, 16) };
+    let near = Process {
+        span: 60_000,
+        count: 400,
+        ..scattered(1, 16)
+    };
     let short = r#"{ "low_latency": false, "timeout_sync": "20ms" }"#;
     let paced = r#"{ "wr_max_time": "1ns" }"#;
     vec![
-        tunable("slice_idle", [r#""0s""#, r#""8ms""#], "{}", streams.iter().copied().map(pausing).collect()),
+        tunable(
+            "slice_idle",
+            [r#""0s""#, r#""8ms""#],
+            "{}",
+            streams.iter().copied().map(pausing).collect(),
+        ),
         Tunable {
             key: "strict_guarantees",
             values: ["true", "false"],
             others: "{}",
-            load: Load { queue_depth: 4, processes: streams.clone() },
+            load: Load {
+                queue_depth: 4,
+                processes: streams.clone(),
+            },
         },
         tunable("max_budget", ["1024", "16384"], "{}", streams.clone()),
-        tunable("timeout_sync", [r#""20ms""#, r#""125ms""#], "{}", streams.clone()),
-        tunable("fifo_expire_sync", [r#""1ms""#, r#""10s""#], short, vec![few(120)(scattered(1, 120))]),
+        tunable(
+            "timeout_sync",
+            [r#""20ms""#, r#""125ms""#],
+            "{}",
+            streams.clone(),
+        ),
+        tunable(
+            "fifo_expire_sync",
+            [r#""1ms""#, r#""10s""#],
+            short,
+            vec![few(120)(scattered(1, 120))],
+        ),
         tunable(
             "fifo_expire_async",
             [r#""1ms""#, r#""10s""#],
             short,
             vec![few(120)(writing(scattered(1, 120)))],
         ),
-        tunable("back_seek_max", [r#""0 B""#, r#""16 MiB""#], "{}", vec![near]),
+        tunable(
+            "back_seek_max",
+            [r#""0 B""#, r#""16 MiB""#],
+            "{}",
+            vec![near],
+        ),
         tunable("back_seek_penalty", ["1", "100"], "{}", vec![near]),
         tunable("low_latency", ["true", "false"], "{}", with(start)),
         tunable("wr_coeff", ["2", "30"], "{}", with(start)),
         tunable("wr_max_time", [r#""1ms""#, r#""10s""#], "{}", with(start)),
-        tunable("wr_min_idle_time", [r#""500ms""#, r#""10s""#], paced, with(again)),
-        tunable("wr_rt_max_time", [r#""1ns""#, r#""10s""#], paced, with(player())),
+        tunable(
+            "wr_min_idle_time",
+            [r#""500ms""#, r#""10s""#],
+            paced,
+            with(again),
+        ),
+        tunable(
+            "wr_rt_max_time",
+            [r#""1ns""#, r#""10s""#],
+            paced,
+            with(player()),
+        ),
         tunable("wr_max_softrt_rate", ["0", "7000"], paced, with(player())),
     ]
 }
@@ -117,7 +211,16 @@ pub(in crate::elevator) fn tunables() -> Vec<Tunable> {
 #[test]
 fn streams_get_sectors_in_proportion_to_their_weights() {
     // Levels 0 and 6 are weights of 80 and 20.
-    let processes = [Process { level: 0, ..stream(1) }, Process { level: 6, ..stream(2) }];
+    let processes = [
+        Process {
+            level: 0,
+            ..stream(1)
+        },
+        Process {
+            level: 6,
+            ..stream(2)
+        },
+    ];
     let sent = sent("{}", &processes);
     let ratio = sectors(&sent, 1) / sectors(&sent, 2);
     assert!((3.6..4.4).contains(&ratio), "{ratio}");
@@ -138,24 +241,44 @@ fn slow_processes_get_as_much_time_and_not_as_many_sectors() {
 #[test]
 fn asynchronous_sectors_count_threefold() {
     let keys = r#"{ "low_latency": false }"#;
-    let sent = sent(keys, &[stream(1), Process { outstanding: 16, ..writing(stream(2)) }]);
+    let sent = sent(
+        keys,
+        &[
+            stream(1),
+            Process {
+                outstanding: 16,
+                ..writing(stream(2))
+            },
+        ],
+    );
     let ratio = sectors(&sent, 1) / sectors(&sent, 2);
     assert!((2.5..3.5).contains(&ratio), "{ratio}");
 }
 
 #[test]
 fn the_device_is_left_idle_for_streams_that_pause_shortly() {
-    let pausing = |process| Process { outstanding: 1, think: Duration::from_micros(200), ..process };
+    let pausing = |process| Process {
+        outstanding: 1,
+        think: Duration::from_micros(200),
+        ..process
+    };
     let processes = [pausing(stream(1)), pausing(stream(2))];
     let waited = run_length(&sent(r#"{ "low_latency": false }"#, &processes));
-    let not_waited = run_length(&sent(r#"{ "low_latency": false, "slice_idle": "0s" }"#, &processes));
+    let not_waited = run_length(&sent(
+        r#"{ "low_latency": false, "slice_idle": "0s" }"#,
+        &processes,
+    ));
     assert!(waited > 20.0, "{waited}");
     assert!(not_waited < 2.5, "{not_waited}");
 }
 
 #[test]
 fn nobody_waits_for_processes_that_think_long() {
-    let thinking = |process| Process { outstanding: 1, think: Duration::from_millis(30), ..process };
+    let thinking = |process| Process {
+        outstanding: 1,
+        think: Duration::from_millis(30),
+        ..process
+    };
     let processes = [thinking(stream(1)), thinking(stream(2))];
     let sent = sent(r#"{ "low_latency": false }"#, &processes);
     // Their requests come every 33 ms; in between the other's are served.
@@ -168,9 +291,22 @@ fn strict_guarantees_send_one_request_at_a_time() {
     let most_at_once = |keys: &str| {
         let ran = run_until(SECOND, keys, 8, &[stream(1), stream(2)]);
         let done: Vec<Time> = ran.done.iter().map(|done| done.2).collect();
-        let in_flight = |at: Time, sent: usize| sent + 1 - done.iter().filter(|&&done| done <= at).count();
-        assert_eq!(ran.sent.iter().filter(|sent| sent.extent.sectors.0 > 256).count(), 0, "none is merged");
-        ran.sent.iter().enumerate().map(|(sent, request)| in_flight(request.at, sent)).max().unwrap()
+        let in_flight =
+            |at: Time, sent: usize| sent + 1 - done.iter().filter(|&&done| done <= at).count();
+        assert_eq!(
+            ran.sent
+                .iter()
+                .filter(|sent| sent.extent.sectors.0 > 256)
+                .count(),
+            0,
+            "none is merged"
+        );
+        ran.sent
+            .iter()
+            .enumerate()
+            .map(|(sent, request)| in_flight(request.at, sent))
+            .max()
+            .unwrap()
     };
     assert_eq!(most_at_once(r#"{ "strict_guarantees": true }"#), 1);
     assert!(most_at_once("{}") >= 4);
@@ -178,7 +314,10 @@ fn strict_guarantees_send_one_request_at_a_time() {
 
 #[test]
 fn who_starts_something_is_favoured() {
-    let start = Process { count: 200, ..latecomer(scattered(9, 1)) };
+    let start = Process {
+        count: 200,
+        ..latecomer(scattered(9, 1))
+    };
     let processes = [stream(1), stream(2), stream(3), start];
     let favoured = done_at("{}", 9, &processes);
     let equal = done_at(r#"{ "low_latency": false }"#, 9, &processes);
@@ -209,33 +348,64 @@ fn the_favour_of_those_who_go_on_ends() {
 fn who_paces_itself_is_favoured() {
     let processes = [stream(1), stream(2), stream(3), player()];
     let favoured = done_at(r#"{ "wr_max_time": "1ns" }"#, 9, &processes);
-    let equal = done_at(r#"{ "wr_max_time": "1ns", "wr_max_softrt_rate": 0 }"#, 9, &processes);
+    let equal = done_at(
+        r#"{ "wr_max_time": "1ns", "wr_max_softrt_rate": 0 }"#,
+        9,
+        &processes,
+    );
     // Twenty-five rounds, 2.5 s of pauses.
     let pauses = Duration::from_millis(6500);
-    assert!((favoured - pauses) * 4 < equal - pauses, "{favoured}, otherwise {equal}");
+    assert!(
+        (favoured - pauses) * 4 < equal - pauses,
+        "{favoured}, otherwise {equal}"
+    );
 }
 
 #[test]
 fn those_who_were_given_a_level_are_not_favoured() {
-    let start = |level| Process { count: 200, level, ..latecomer(scattered(9, 1)) };
+    let start = |level| Process {
+        count: 200,
+        level,
+        ..latecomer(scattered(9, 1))
+    };
     let at = |keys: &str, level| done_at(keys, 9, &[stream(1), stream(2), start(level)]);
     let (favoured, equal) = (at("{}", 4), at(r#"{ "low_latency": false }"#, 4));
-    assert!(favoured.as_secs_f64() / equal.as_secs_f64() < 0.8, "{favoured}, otherwise {equal}");
+    assert!(
+        favoured.as_secs_f64() / equal.as_secs_f64() < 0.8,
+        "{favoured}, otherwise {equal}"
+    );
     let (favoured, equal) = (at("{}", 5), at(r#"{ "low_latency": false }"#, 5));
-    assert!(favoured.as_secs_f64() / equal.as_secs_f64() > 0.9, "{favoured}, otherwise {equal}");
+    assert!(
+        favoured.as_secs_f64() / equal.as_secs_f64() > 0.9,
+        "{favoured}, otherwise {equal}"
+    );
 }
 
 #[test]
 fn the_real_time_class_goes_first() {
-    let urgent = Process { class: PriorityClass::RealTime, count: 200, ..latecomer(scattered(9, 1)) };
-    let at = done_at(r#"{ "low_latency": false }"#, 9, &[stream(1), stream(2), urgent]);
+    let urgent = Process {
+        class: PriorityClass::RealTime,
+        count: 200,
+        ..latecomer(scattered(9, 1))
+    };
+    let at = done_at(
+        r#"{ "low_latency": false }"#,
+        9,
+        &[stream(1), stream(2), urgent],
+    );
     assert!(at < Duration::from_millis(5500), "{at}");
 }
 
 #[test]
 fn the_idle_class_is_not_shut_out() {
-    let idle = Process { class: PriorityClass::Idle, ..scattered(2, 1) };
-    let requests = sent("{}", &[stream(1), idle]).iter().filter(|sent| sent.process == 2).count();
+    let idle = Process {
+        class: PriorityClass::Idle,
+        ..scattered(2, 1)
+    };
+    let requests = sent("{}", &[stream(1), idle])
+        .iter()
+        .filter(|sent| sent.process == 2)
+        .count();
     // A request in 200 ms and a turn.
     assert!((20..60).contains(&requests), "{requests}");
 }
@@ -253,14 +423,32 @@ fn budgets_bound_turns() {
 #[test]
 fn an_old_request_goes_before_the_nearest_once_a_turn() {
     // One request; while that is served, one behind it, and then many onwards.
-    let at_once = |begins| Process { begins: Time::from_nanos(begins), count: 1, ..stream(1) };
-    let onwards = Process { start: 20_000_000, outstanding: 100, count: 100, ..at_once(2) };
-    let behind = Process { start: 8, sectors: 8, ..at_once(1) };
+    let at_once = |begins| Process {
+        begins: Time::from_nanos(begins),
+        count: 1,
+        ..stream(1)
+    };
+    let onwards = Process {
+        start: 20_000_000,
+        outstanding: 100,
+        count: 100,
+        ..at_once(2)
+    };
+    let behind = Process {
+        start: 8,
+        sectors: 8,
+        ..at_once(1)
+    };
     let at = |keys: &str| {
         let sent = sent(keys, &[at_once(0), behind, onwards]);
-        sent.iter().find(|sent| sent.extent.start == Lbn(8)).unwrap().at.since(Time::ZERO)
+        sent.iter()
+            .find(|sent| sent.extent.start == Lbn(8))
+            .unwrap()
+            .at
+            .since(Time::ZERO)
     };
-    let early = at(r#"{ "low_latency": false, "fifo_expire_sync": "1ms", "timeout_sync": "40ms" }"#);
+    let early =
+        at(r#"{ "low_latency": false, "fifo_expire_sync": "1ms", "timeout_sync": "40ms" }"#);
     let late = at(r#"{ "low_latency": false, "fifo_expire_sync": "10s", "timeout_sync": "40ms" }"#);
     assert!(early < Duration::from_millis(100), "{early}");
     assert!(late > Duration::from_millis(140), "{late}");
@@ -290,15 +478,36 @@ fn waiting_for_one_member_does_not_hold_the_others_up() {
         count: 1000,
         ..Process::default()
     };
-    let other = Process { process: 2, level: 4, start: 100, think: Duration::ZERO, ..pausing };
+    let other = Process {
+        process: 2,
+        level: 4,
+        start: 100,
+        think: Duration::ZERO,
+        ..pausing
+    };
     let entry = find("elevator", REGISTRY, "elevator", "bfq").unwrap();
     let last = |per_member: bool| {
         let keys = r#"{ "low_latency": false }"#;
-        let set = crate::block::Settings { per_member_anticipation: per_member, ..settings(4) };
+        let set = crate::block::Settings {
+            per_member_anticipation: per_member,
+            ..settings(4)
+        };
         let layer = BlockLayer::new(build(entry, keys, 4), &set, Some(Box::new(TwoMembers)));
-        let ran =
-            Bench::new(layer, &Load { queue_depth: 4, processes: vec![pausing, other] }).run(Time::NEVER);
-        ran.done.iter().rev().find(|done| done.0 == 2).unwrap().2.since(Time::ZERO)
+        let ran = Bench::new(
+            layer,
+            &Load {
+                queue_depth: 4,
+                processes: vec![pausing, other],
+            },
+        )
+        .run(Time::NEVER);
+        ran.done
+            .iter()
+            .rev()
+            .find(|done| done.0 == 2)
+            .unwrap()
+            .2
+            .since(Time::ZERO)
     };
     let (together, apart) = (last(false), last(true));
     assert!(apart * 4 < together * 3, "{apart}, otherwise {together}");
@@ -306,29 +515,54 @@ fn waiting_for_one_member_does_not_hold_the_others_up() {
 
 #[test]
 fn pauses_of_those_who_think_long_are_filled_by_others() {
-    let thinking = Process { level: 0, think: Duration::from_millis(6), ..scattered(1, 1) };
+    let thinking = Process {
+        level: 0,
+        think: Duration::from_millis(6),
+        ..scattered(1, 1)
+    };
     let requests = |queue_depth| {
         let processes = [thinking, scattered(2, 8)];
         let ten_seconds = Time::from_nanos(10_000_000_000);
-        let sent = run_until(ten_seconds, r#"{ "low_latency": false }"#, queue_depth, &processes).sent;
+        let sent = run_until(
+            ten_seconds,
+            r#"{ "low_latency": false }"#,
+            queue_depth,
+            &processes,
+        )
+        .sent;
         [1, 2].map(|process| sent.iter().filter(|sent| sent.process == process).count())
     };
     // A drive without a queue is left idle; one that has one is not.
     let (without, with) = (requests(1), requests(8));
-    assert!(with[0] * 10 > without[0] * 8, "{with:?} with a queue, {without:?} without");
-    assert!(with[1] * 10 > without[1] * 13, "{with:?} with a queue, {without:?} without");
+    assert!(
+        with[0] * 10 > without[0] * 8,
+        "{with:?} with a queue, {without:?} without"
+    );
+    assert!(
+        with[1] * 10 > without[1] * 13,
+        "{with:?} with a queue, {without:?} without"
+    );
 }
 
 #[test]
 fn contradictory_values_are_refused() {
-    let build = find("elevator", REGISTRY, "elevator", "bfq").unwrap().build.build;
+    let build = find("elevator", REGISTRY, "elevator", "bfq")
+        .unwrap()
+        .build
+        .build;
     let site = SITE;
     for (keys, key) in [
         (r#"{ "timeout_sync": "0s" }"#, "timeout_sync"),
         (r#"{ "back_seek_penalty": 0 }"#, "back_seek_penalty"),
         (r#"{ "wr_coeff": 1 }"#, "wr_coeff"),
-        (r#"{ "strict_guarantees": true, "slice_idle": "0s" }"#, "strict_guarantees"),
-        (r#"{ "low_latency": false, "wr_max_time": "1s" }"#, "wr_max_time"),
+        (
+            r#"{ "strict_guarantees": true, "slice_idle": "0s" }"#,
+            "strict_guarantees",
+        ),
+        (
+            r#"{ "low_latency": false, "wr_max_time": "1s" }"#,
+            "wr_max_time",
+        ),
     ] {
         let keys: Keys = serde_json::from_str(keys).unwrap();
         assert_eq!(build(&keys, &site).err().unwrap().key, key);
@@ -338,10 +572,20 @@ fn contradictory_values_are_refused() {
 #[test]
 fn what_is_waited_for_in_vain_is_not_waited_for_long() {
     // The only request of the first; the second is served 8 ms later at most.
-    let first = Process { count: 1, ..stream(1) };
-    let second = Process { begins: Time::from_nanos(100_000), count: 1, ..stream(2) };
+    let first = Process {
+        count: 1,
+        ..stream(1)
+    };
+    let second = Process {
+        begins: Time::from_nanos(100_000),
+        count: 1,
+        ..stream(2)
+    };
     let entry = find("elevator", REGISTRY, "elevator", "bfq").unwrap();
-    let load = Load { queue_depth: 1, processes: vec![first, second] };
+    let load = Load {
+        queue_depth: 1,
+        processes: vec![first, second],
+    };
     let ran = run_entry(entry, r#"{ "low_latency": false }"#, &load);
     let gap = ran.sent[1].at.since(ran.done[0].2);
     assert!(gap <= Duration::from_millis(8), "{gap}");

@@ -35,9 +35,15 @@ const TELLING: Duration = Duration::from_millis(20);
 impl Bfq {
     /// Ends the turn of a queue that has been waited for in vain.
     pub(super) fn tick(&mut self, now: Time, requests: &Requests) {
-        let Some(queue) = self.service.serving().filter(|_| self.idle_until <= now) else { return };
+        let Some(queue) = self.service.serving().filter(|_| self.idle_until <= now) else {
+            return;
+        };
         let at = self.idle_until;
-        let end = if self.queue(queue).turn_ends <= at { End::TimedOut } else { End::TooIdle };
+        let end = if self.queue(queue).turn_ends <= at {
+            End::TimedOut
+        } else {
+            End::TooIdle
+        };
         // The time it was waited for is not counted.
         self.end_turn(at, self.idle_since, end, requests);
     }
@@ -57,7 +63,9 @@ impl Bfq {
             };
             let held = self.queue(queue);
             match held.next {
-                Some(next) if self.charge(queue, next, requests) <= self.service.entity(queue).left() => {
+                Some(next)
+                    if self.charge(queue, next, requests) <= self.service.entity(queue).left() =>
+                {
                     self.idle_until = Time::NEVER;
                     return Some(queue);
                 }
@@ -82,7 +90,13 @@ impl Bfq {
         self.budgets_assigned = (7 * self.budgets_assigned + 256) / 8;
         let timeout = self.config.timeout_sync;
         let config = self.config;
-        let Queue { raising, looked_at_age, left_service, turn_ends, .. } = self.queue_mut(queue);
+        let Queue {
+            raising,
+            looked_at_age,
+            left_service,
+            turn_ends,
+            ..
+        } = self.queue_mut(queue);
         *looked_at_age = false;
         raising.turn_begins(now, *left_service);
         let longer = match raising.favour {
@@ -104,7 +118,12 @@ impl Bfq {
     /// favoured; and the idle class has one request at a time beside others.
     pub(super) fn review_turn(&mut self, now: Time, queue: u32, requests: &Requests) {
         let longest = self.raising_time();
-        let Queue { raising, in_large_burst, class, .. } = self.queue_mut(queue);
+        let Queue {
+            raising,
+            in_large_burst,
+            class,
+            ..
+        } = self.queue_mut(queue);
         raising.review(now, *in_large_burst, longest);
         let idle_class = *class == PriorityClass::Idle;
         self.reweigh(queue);
@@ -115,14 +134,23 @@ impl Bfq {
 
     /// Ends the turn that is under way. `worked_until` is when the queue had
     /// something to do last (`bfq_bfqq_expire`).
-    pub(super) fn end_turn(&mut self, now: Time, worked_until: Time, end: End, requests: &Requests) {
-        let Some(queue) = self.service.serving() else { return };
+    pub(super) fn end_turn(
+        &mut self,
+        now: Time,
+        worked_until: Time,
+        end: End,
+        requests: &Requests,
+    ) {
+        let Some(queue) = self.service.serving() else {
+            return;
+        };
         self.charge_time(worked_until, queue, end);
         let config = self.config;
         let held = self.queue_mut(queue);
         let empty = held.sorted.is_empty();
         if config.low_latency {
-            held.raising.turn_ends(now, empty, held.dispatched > 0, &config);
+            held.raising
+                .turn_ends(now, empty, held.dispatched > 0, &config);
         }
         held.left_service = now;
         self.injection = Injection::default();
@@ -188,7 +216,11 @@ impl Bfq {
     /// (`__bfq_bfqq_recalc_budget`).
     fn adapt_budget(&mut self, queue: u32, end: End, requests: &Requests) {
         let (held, min, max) = (self.queue(queue), self.budget_min(), self.budget_max);
-        let mut budget = if held.raising.is_raised() { 2 * min } else { held.max_budget };
+        let mut budget = if held.raising.is_raised() {
+            2 * min
+        } else {
+            held.max_budget
+        };
         if !held.synchronous {
             budget = max;
         } else if !held.raising.is_raised() {
@@ -236,7 +268,10 @@ impl Bfq {
             held.raising.drained(now, &config);
         }
         self.recount(queue);
-        if self.rate.completed(now.since(self.last_completion), self.last_completion) {
+        if self
+            .rate
+            .completed(now.since(self.last_completion), self.last_completion)
+        {
             self.retune();
         }
         self.last_completion = now;

@@ -37,7 +37,10 @@ impl DispatchList {
     pub(super) fn push(&mut self, slot: u32, start: u64, writes: bool) {
         let key = self.key(start);
         if self.runs.back().is_none_or(|run| run.writes != writes) {
-            self.runs.push_back(Run { writes, sorted: Tree::default() });
+            self.runs.push_back(Run {
+                writes,
+                sorted: Tree::default(),
+            });
         }
         if let Some(run) = self.runs.back_mut() {
             self.forest.insert(&mut run.sorted, key, slot);
@@ -59,7 +62,10 @@ impl DispatchList {
     pub(super) fn holds(&self, start: u64) -> bool {
         let key = self.key(start);
         let found = |run: &Run| self.forest.at_or_after(&run.sorted, key);
-        self.runs.iter().filter_map(found).any(|slot| self.forest.key(slot) == key)
+        self.runs
+            .iter()
+            .filter_map(found)
+            .any(|slot| self.forest.key(slot) == key)
     }
 
     /// Addresses below the origin wrap, and so come last.

@@ -83,8 +83,11 @@ impl Queue {
         let becomes_idle = class == PriorityClass::Idle && self.class != class;
         self.idles &= !becomes_idle;
         self.class = class;
-        self.level =
-            if class == PriorityClass::Idle { LEVELS as u8 - 1 } else { level.min(LEVELS as u8 - 1) };
+        self.level = if class == PriorityClass::Idle {
+            LEVELS as u8 - 1
+        } else {
+            level.min(LEVELS as u8 - 1)
+        };
     }
 }
 
@@ -94,7 +97,10 @@ impl Queues {
         *self.by_id.entry(id).or_insert_with(|| {
             let mut habits = Habits::default();
             habits.completed = now;
-            self.processes.push(Process { habits, queue: None });
+            self.processes.push(Process {
+                habits,
+                queue: None,
+            });
             self.processes.len() as u32 - 1
         })
     }
@@ -129,7 +135,9 @@ impl Queues {
 
     /// Adds a waiting request; whether it is the only one of its queue.
     pub(super) fn insert(&mut self, slot: u32, queue: u32, request: &Queued) -> bool {
-        let Queue { sorted, arrived, .. } = &mut self.all[queue as usize];
+        let Queue {
+            sorted, arrived, ..
+        } = &mut self.all[queue as usize];
         self.sorted.insert(sorted, request.extent.start.0, slot);
         self.links.push_back(arrived, slot);
         let only = arrived.len() == 1;
@@ -146,7 +154,9 @@ impl Queues {
 
     /// Takes a waiting request out. A queue without any has no turn.
     pub(super) fn remove(&mut self, slot: u32, queue: u32) {
-        let Queue { sorted, arrived, .. } = &mut self.all[queue as usize];
+        let Queue {
+            sorted, arrived, ..
+        } = &mut self.all[queue as usize];
         self.sorted.remove(sorted, slot);
         self.links.remove(arrived, slot);
         if arrived.is_empty() {
@@ -158,7 +168,9 @@ impl Queues {
     /// `gone` has become part of `kept`, of the same queue, which takes its
     /// place in the order of arrival (`cfq_merged_requests`).
     pub(super) fn inherit(&mut self, kept: u32, gone: u32, queue: u32) {
-        let Queue { sorted, arrived, .. } = &mut self.all[queue as usize];
+        let Queue {
+            sorted, arrived, ..
+        } = &mut self.all[queue as usize];
         self.sorted.remove(sorted, gone);
         self.links.remove(arrived, kept);
         self.links.replace(arrived, gone, kept);
@@ -191,6 +203,8 @@ impl Queues {
     /// The queues of requests that are not of the idle class, in the order of
     /// their turns.
     pub(super) fn in_order(&self) -> impl Iterator<Item = u32> + '_ {
-        self.turns[..2].iter().flat_map(|tree| self.order.iter(tree))
+        self.turns[..2]
+            .iter()
+            .flat_map(|tree| self.order.iter(tree))
     }
 }

@@ -112,7 +112,9 @@ impl Slices {
     }
 
     pub(super) fn next_wake(&self) -> Time {
-        self.slice.map_or(Time::NEVER, |slice| slice.idles_until).min(self.grace_ends)
+        self.slice
+            .map_or(Time::NEVER, |slice| slice.idles_until)
+            .min(self.grace_ends)
     }
 
     /// The queue that may send requests now; none if one is waited for
@@ -140,14 +142,22 @@ impl Slices {
         }
         self.grace_ends = Time::NEVER;
         let idles_until = Time::NEVER;
-        self.slice =
-            Some(Slice { queue, ends: None, process: None, begun: false, awaits: false, idles_until });
+        self.slice = Some(Slice {
+            queue,
+            ends: None,
+            process: None,
+            begun: false,
+            awaits: false,
+            idles_until,
+        });
         Some(queue)
     }
 
     /// Ends the slice. What is left of it is kept if it was `taken`.
     pub(super) fn end(&mut self, now: Time, taken: bool, queues: &mut Queues) {
-        let Some(Slice { queue, ends, .. }) = self.slice.take() else { return };
+        let Some(Slice { queue, ends, .. }) = self.slice.take() else {
+            return;
+        };
         if let Some(ends) = ends.filter(|_| taken) {
             queues[queue].residue_ns = ends.as_nanos() as i64 - now.as_nanos() as i64;
         }
@@ -158,7 +168,9 @@ impl Slices {
 
     /// Whether this is asked for the first time in the slice.
     pub(super) fn begins(&mut self) -> bool {
-        self.slice.as_mut().is_some_and(|slice| !std::mem::replace(&mut slice.begun, true))
+        self.slice
+            .as_mut()
+            .is_some_and(|slice| !std::mem::replace(&mut slice.begun, true))
     }
 
     /// The slice has something to send.
@@ -201,7 +213,9 @@ impl Slices {
             self.busy_until = now;
         }
         let length = self.length_of(queue, queues);
-        let Some(slice) = self.slice.as_mut().filter(|slice| slice.queue == queue) else { return };
+        let Some(slice) = self.slice.as_mut().filter(|slice| slice.queue == queue) else {
+            return;
+        };
         slice.ends.get_or_insert(now + length);
         if slice.is_used(now) {
             self.end(now, true, queues);
@@ -221,7 +235,11 @@ impl Slice {
         }
         let habits = &queues.processes[process as usize].habits;
         let seeky = habits.seeking().is_reliable() && habits.is_seeky();
-        let span = if seeky { longest.min(seeky_max) } else { longest };
+        let span = if seeky {
+            longest.min(seeky_max)
+        } else {
+            longest
+        };
         self.awaits = true;
         self.idles_until = now + span;
     }

@@ -13,30 +13,59 @@ use fullstroke_units::{Duration, Time};
 const FAR: u64 = 90_000_000;
 
 fn load(queue_depth: u32, processes: &[Process]) -> Load {
-    Load { queue_depth, processes: processes.to_vec() }
+    Load {
+        queue_depth,
+        processes: processes.to_vec(),
+    }
 }
 
 fn scattered(process: u32) -> Process {
-    Process { process, outstanding: 8, span: FAR, count: 400, ..Process::default() }
+    Process {
+        process,
+        outstanding: 8,
+        span: FAR,
+        count: 400,
+        ..Process::default()
+    }
 }
 
 /// An asynchronous writer at this level.
 fn writer(process: u32, level: u8) -> Process {
-    Process { operation: Operation::Write, synchronous: false, level, ..scattered(process) }
+    Process {
+        operation: Operation::Write,
+        synchronous: false,
+        level,
+        ..scattered(process)
+    }
 }
 
 /// A sequential reader that thinks for so long.
 fn sequential(process: u32, start: u64, think_us: u64) -> Process {
-    Process { process, start, think: Duration::from_micros(think_us), count: 400, ..Process::default() }
+    Process {
+        process,
+        start,
+        think: Duration::from_micros(think_us),
+        count: 400,
+        ..Process::default()
+    }
 }
 
 /// Readers at random that have one request each.
 fn random_readers(count: u32) -> Vec<Process> {
-    (1..=count).map(|id| Process { outstanding: 1, ..scattered(id) }).collect()
+    (1..=count)
+        .map(|id| Process {
+            outstanding: 1,
+            ..scattered(id)
+        })
+        .collect()
 }
 
 fn ran(keys: &str, load: &Load) -> Ran {
-    run_entry(find("elevator", REGISTRY, "elevator", "cfq").unwrap(), keys, load)
+    run_entry(
+        find("elevator", REGISTRY, "elevator", "cfq").unwrap(),
+        keys,
+        load,
+    )
 }
 
 fn at_ms(ms: u64) -> Time {
@@ -50,7 +79,11 @@ pub(in super::super) fn tunables() -> Vec<Tunable> {
         others: "{}",
         load: load(queue_depth, processes),
     };
-    let near = [1, 2].map(|id| Process { span: 400_000, outstanding: 16, ..scattered(id) });
+    let near = [1, 2].map(|id| Process {
+        span: 400_000,
+        outstanding: 16,
+        ..scattered(id)
+    });
     let readers = [scattered(1), scattered(2)];
     let writers = [writer(1, 6), writer(2, 7)];
     let thinkers = [sequential(1, 0, 500), sequential(2, FAR, 500)];
@@ -65,14 +98,23 @@ pub(in super::super) fn tunables() -> Vec<Tunable> {
         tunable("slice_async_rq", ["1", "8"], 1, &writers),
         tunable("slice_idle", [r#""0s""#, r#""8ms""#], 1, &thinkers),
         crate::elevator::coordinated::tunable(),
-        tunable("queueing_detection_bug", ["true", "false"], 8, &random_readers(8)),
+        tunable(
+            "queueing_detection_bug",
+            ["true", "false"],
+            8,
+            &random_readers(8),
+        ),
     ]
 }
 
 /// The runs of requests of one process, and how long they last.
 fn turns(sent: &[Sent]) -> Vec<(u32, Duration)> {
-    let runs: Vec<&[Sent]> = sent.chunk_by(|one, other| one.process == other.process).collect();
-    runs.windows(2).map(|pair| (pair[0][0].process, pair[1][0].at.since(pair[0][0].at))).collect()
+    let runs: Vec<&[Sent]> = sent
+        .chunk_by(|one, other| one.process == other.process)
+        .collect();
+    runs.windows(2)
+        .map(|pair| (pair[0][0].process, pair[1][0].at.since(pair[0][0].at)))
+        .collect()
 }
 
 /// The mean length of the turns of a process while others wait, in milliseconds.
@@ -87,25 +129,46 @@ fn mean_turn_ms(sent: &[Sent], process: u32) -> f64 {
 }
 
 fn assert_near(found: f64, expected: f64, within: f64) {
-    assert!((found - expected).abs() <= within, "{found}, expected {expected}");
+    assert!(
+        (found - expected).abs() <= within,
+        "{found}, expected {expected}"
+    );
 }
 
 #[test]
 fn a_slice_is_time_however_much_is_read_in_it() {
-    let endless = |process| Process { count: 4000, ..process };
-    let readers = [endless(sequential(1, 0, 0)), endless(Process { outstanding: 1, ..scattered(2) })];
+    let endless = |process| Process {
+        count: 4000,
+        ..process
+    };
+    let readers = [
+        endless(sequential(1, 0, 0)),
+        endless(Process {
+            outstanding: 1,
+            ..scattered(2)
+        }),
+    ];
     let sent = run("cfq", "{}", &load(1, &readers));
     let while_both = sent.iter().position(|sent| sent.at > at_ms(500)).unwrap();
     let both = &sent[..while_both];
     let of = |process| both.iter().filter(|sent| sent.process == process).count();
-    assert!(of(1) > 8 * of(2), "{} sequential, {} random requests", of(1), of(2));
+    assert!(
+        of(1) > 8 * of(2),
+        "{} sequential, {} random requests",
+        of(1),
+        of(2)
+    );
     assert_near(mean_turn_ms(&sent[..2000], 1), 100.0, 12.0);
     assert_near(mean_turn_ms(&sent[..2000], 2), 100.0, 12.0);
 }
 
 #[test]
 fn a_slice_is_a_fifth_longer_for_each_level_above_4() {
-    let reader = |process, start, level| Process { level, count: 8000, ..sequential(process, start, 0) };
+    let reader = |process, start, level| Process {
+        level,
+        count: 8000,
+        ..sequential(process, start, 0)
+    };
     let sent = run("cfq", "{}", &load(1, &[reader(1, 0, 0), reader(2, FAR, 7)]));
     let both = &sent[..6000];
     assert_near(mean_turn_ms(both, 1), 180.0, 12.0);
@@ -123,19 +186,36 @@ fn real_time_goes_before_everything_else_at_the_next_slice() {
         stride: 2000,
         ..sequential(3, 50_000_000, 0)
     };
-    let others = [sequential(1, 0, 0), sequential(2, FAR, 0)].map(|one| Process { count: 4000, ..one });
+    let others =
+        [sequential(1, 0, 0), sequential(2, FAR, 0)].map(|one| Process { count: 4000, ..one });
     let sent = run("cfq", "{}", &load(1, &[others[0], others[1], urgent]));
     let first = sent.iter().position(|sent| sent.process == 3).unwrap();
     assert!(sent[first].at < at_ms(110), "{:?}", sent[first].at);
-    assert!(sent[first..first + 1000].iter().all(|sent| sent.process == 3));
+    assert!(
+        sent[first..first + 1000]
+            .iter()
+            .all(|sent| sent.process == 3)
+    );
 }
 
 #[test]
 fn the_idle_class_waits_for_a_grace_period() {
-    let idle = Process { class: PriorityClass::Idle, ..sequential(1, 0, 0) };
-    let other = Process { count: 50, ..sequential(2, FAR, 20_000) };
+    let idle = Process {
+        class: PriorityClass::Idle,
+        ..sequential(1, 0, 0)
+    };
+    let other = Process {
+        count: 50,
+        ..sequential(2, FAR, 20_000)
+    };
     let ran = ran("{}", &load(1, &[idle, other]));
-    let last = ran.done.iter().filter(|&&(process, ..)| process == 2).map(|&(.., at)| at).max().unwrap();
+    let last = ran
+        .done
+        .iter()
+        .filter(|&&(process, ..)| process == 2)
+        .map(|&(.., at)| at)
+        .max()
+        .unwrap();
     let first = ran.sent.iter().find(|sent| sent.process == 1).unwrap().at;
     // Twenty milliseconds of thought are not an idle device.
     assert_eq!(first, last + Duration::from_millis(100));
@@ -146,9 +226,13 @@ fn the_turn_after_a_slice_that_was_taken_counts_from_when_it_should_have_ended()
     let config: super::Config = serde_json::from_str("{}").unwrap();
     // The slice of the first of three is ended after so long; a fourth arrives.
     let order = |used_ms: u64, taken: bool| {
-        let (mut slices, mut queues) = (Slices::new(&config, crate::Clock::EXACT), Queues::default());
+        let (mut slices, mut queues) =
+            (Slices::new(&config, crate::Clock::EXACT), Queues::default());
         let join = |now: Time, id: u32, slices: &mut Slices, queues: &mut Queues| {
-            let request = Queued { process: id, ..Queued::default() };
+            let request = Queued {
+                process: id,
+                ..Queued::default()
+            };
             let process = queues.process(now, id);
             let queue = queues.queue(process, &request);
             queues.insert(id, queue, &request);
@@ -174,7 +258,11 @@ fn a_queue_of_shorter_slices_comes_later_the_more_queues_there_are() {
     let config: super::Config = serde_json::from_str("{}").unwrap();
     let (mut slices, mut queues) = (Slices::new(&config, crate::Clock::EXACT), Queues::default());
     for (id, level, at) in [(0, 4, at_ms(0)), (1, 7, at_ms(1)), (2, 0, at_ms(50))] {
-        let request = Queued { process: id, level, ..Queued::default() };
+        let request = Queued {
+            process: id,
+            level,
+            ..Queued::default()
+        };
         let process = queues.process(at, id);
         let queue = queues.queue(process, &request);
         queues.insert(id, queue, &request);
@@ -186,10 +274,17 @@ fn a_queue_of_shorter_slices_comes_later_the_more_queues_there_are() {
 
 #[test]
 fn only_the_beginning_of_a_slice_is_for_the_expired() {
-    let crowd = [1, 2].map(|id| Process { outstanding: 48, count: 1000, ..scattered(id) });
+    let crowd = [1, 2].map(|id| Process {
+        outstanding: 48,
+        count: 1000,
+        ..scattered(id)
+    });
     let sent = run("cfq", r#"{ "fifo_expire_sync": "1ms" }"#, &load(1, &crowd));
     let own: Vec<&Sent> = sent.iter().filter(|sent| sent.process == 1).collect();
-    let falls = own.windows(2).filter(|pair| pair[1].extent.start < pair[0].extent.start).count();
+    let falls = own
+        .windows(2)
+        .filter(|pair| pair[1].extent.start < pair[0].extent.start)
+        .count();
     // In order of arrival, sorted by fours, 250 would.
     assert!(falls < 120, "{falls} of 1000 go back");
 }
@@ -198,11 +293,18 @@ fn only_the_beginning_of_a_slice_is_for_the_expired() {
 fn it_waits_for_who_thinks_less_than_slice_idle_and_not_for_others() {
     let keys = r#"{ "slice_idle": "0s" }"#;
     let run_both = |think_us| {
-        let readers = load(1, &[sequential(1, 0, think_us), sequential(2, FAR, think_us)]);
+        let readers = load(
+            1,
+            &[sequential(1, 0, think_us), sequential(2, FAR, think_us)],
+        );
         (run("cfq", "{}", &readers), run("cfq", keys, &readers))
     };
     let (waiting, not) = run_both(1_000);
-    assert!(turns(&waiting).len() < 30, "{} turns", turns(&waiting).len());
+    assert!(
+        turns(&waiting).len() < 30,
+        "{} turns",
+        turns(&waiting).len()
+    );
     assert!(turns(&not).len() > 700, "{} turns", turns(&not).len());
     let (waiting, not) = run_both(12_000);
     let excess = waiting.last().unwrap().at.since(not.last().unwrap().at);
@@ -212,15 +314,28 @@ fn it_waits_for_who_thinks_less_than_slice_idle_and_not_for_others() {
 #[test]
 fn it_waits_briefly_for_who_reads_at_random_on_a_device_that_does_not_queue() {
     // Two think for 3 ms: too long for the 2 ms that a seeking process gets.
-    let readers =
-        [1, 2].map(|id| Process { outstanding: 1, think: Duration::from_millis(3), ..scattered(id) });
+    let readers = [1, 2].map(|id| Process {
+        outstanding: 1,
+        think: Duration::from_millis(3),
+        ..scattered(id)
+    });
     let shallow = run("cfq", "{}", &load(1, &readers));
     let deep = run("cfq", "{}", &load(8, &readers));
     let brief = run("cfq", r#"{ "slice_idle": "8ms" }"#, &load(1, &[readers[0]]));
-    assert!(turns(&shallow).len() > 600, "{} turns", turns(&shallow).len());
+    assert!(
+        turns(&shallow).len() > 600,
+        "{} turns",
+        turns(&shallow).len()
+    );
     assert!(deep.last().unwrap().at < shallow.last().unwrap().at);
     // Alone there is nobody to wait for in vain.
-    assert_eq!(brief.last().unwrap().at, run("noop", "{}", &load(1, &[readers[0]])).last().unwrap().at);
+    assert_eq!(
+        brief.last().unwrap().at,
+        run("noop", "{}", &load(1, &[readers[0]]))
+            .last()
+            .unwrap()
+            .at
+    );
 }
 
 #[test]
@@ -228,9 +343,18 @@ fn the_detection_bug_keeps_a_queueing_device_at_one_request() {
     let readers = load(8, &random_readers(32));
     let fixed = run("cfq", "{}", &readers);
     let bug = run("cfq", r#"{ "queueing_detection_bug": true }"#, &readers);
-    let no_idle = run("cfq", r#"{ "queueing_detection_bug": true, "slice_idle": "0s" }"#, &readers);
+    let no_idle = run(
+        "cfq",
+        r#"{ "queueing_detection_bug": true, "slice_idle": "0s" }"#,
+        &readers,
+    );
     let end = |sent: &[Sent]| sent.last().unwrap().at.as_secs_f64();
-    assert!(end(&bug) > 1.8 * end(&fixed), "{} and {}", end(&bug), end(&fixed));
+    assert!(
+        end(&bug) > 1.8 * end(&fixed),
+        "{} and {}",
+        end(&bug),
+        end(&fixed)
+    );
     // His work-around does what the detection should have done.
     assert_near(end(&no_idle) / end(&fixed), 1.0, 0.02);
     // What is seen with more than four requests at once is found out even so.
@@ -246,7 +370,17 @@ fn a_queue_sends_a_quantum_at_a_time_while_others_wait() {
         let sent = run("cfq", &keys, &load(32, &[scattered(1), scattered(2)]));
         let at_once = sent.iter().take_while(|sent| sent.at == Time::ZERO).count();
         assert_eq!(at_once, quantum);
-        let sent = run("cfq", &keys, &load(32, &[Process { outstanding: 32, ..scattered(1) }]));
+        let sent = run(
+            "cfq",
+            &keys,
+            &load(
+                32,
+                &[Process {
+                    outstanding: 32,
+                    ..scattered(1)
+                }],
+            ),
+        );
         let at_once = sent.iter().take_while(|sent| sent.at == Time::ZERO).count();
         assert_eq!(at_once, 4 * quantum);
     }
@@ -255,7 +389,12 @@ fn a_queue_sends_a_quantum_at_a_time_while_others_wait() {
 #[test]
 fn requests_are_merged_within_a_queue_only() {
     // While a first request is served, two processes ask for neighbours.
-    let first = Process { process: 9, start: FAR, count: 1, ..Process::default() };
+    let first = Process {
+        process: 9,
+        start: FAR,
+        count: 1,
+        ..Process::default()
+    };
     let neighbours = |synchronous| {
         [(1, 0), (2, 8)].map(|(process, start)| Process {
             process,
@@ -276,9 +415,20 @@ fn requests_are_merged_within_a_queue_only() {
 
 #[test]
 fn a_synchronous_request_takes_the_slice_of_asynchronous_ones() {
-    let writes = Process { outstanding: 64, ..writer(1, 4) };
-    let read = Process { count: 1, begins: at_ms(20), ..sequential(2, FAR, 0) };
-    let sent = run("cfq", r#"{ "slice_async": "10s" }"#, &load(1, &[writes, read]));
+    let writes = Process {
+        outstanding: 64,
+        ..writer(1, 4)
+    };
+    let read = Process {
+        count: 1,
+        begins: at_ms(20),
+        ..sequential(2, FAR, 0)
+    };
+    let sent = run(
+        "cfq",
+        r#"{ "slice_async": "10s" }"#,
+        &load(1, &[writes, read]),
+    );
     let when = sent.iter().find(|sent| sent.process == 2).unwrap().at;
     // What was chosen already goes first: sixteen at the most, where a queue
     // is alone.
@@ -287,31 +437,74 @@ fn a_synchronous_request_takes_the_slice_of_asynchronous_ones() {
 
 #[test]
 fn a_slice_begins_with_what_has_expired() {
-    let near =
-        Process { start: 50_000_000, outstanding: 32, span: 20_000, count: 4000, ..Process::default() };
-    let far = Process { start: FAR, count: 1, begins: Time::from_nanos(1), ..Process::default() };
-    let other = Process { count: 4000, outstanding: 2, stride: 2000, ..sequential(2, 0, 0) };
+    let near = Process {
+        start: 50_000_000,
+        outstanding: 32,
+        span: 20_000,
+        count: 4000,
+        ..Process::default()
+    };
+    let far = Process {
+        start: FAR,
+        count: 1,
+        begins: Time::from_nanos(1),
+        ..Process::default()
+    };
+    let other = Process {
+        count: 4000,
+        outstanding: 2,
+        stride: 2000,
+        ..sequential(2, 0, 0)
+    };
     let when = |expire: &str| {
         let keys = format!(r#"{{ "fifo_expire_sync": "{expire}", "back_seek_penalty": 1 }}"#);
         let sent = run("cfq", &keys, &load(1, &[near, far, other]));
-        sent.iter().find(|sent| sent.extent.start.0 == FAR).unwrap().at
+        sent.iter()
+            .find(|sent| sent.extent.start.0 == FAR)
+            .unwrap()
+            .at
     };
     assert!(when("125ms") < at_ms(450), "{:?}", when("125ms"));
     assert!(when("10s") > at_ms(450), "{:?}", when("10s"));
 }
 
 /// Whether `victim` is served within a minute beside so many readers at random.
-fn is_served(victim: Process, keys: &str, queue_depth: u32, readers: u32, outstanding: u32) -> bool {
-    let reader = |id| Process { outstanding, count: u32::MAX, ..scattered(id) };
+fn is_served(
+    victim: Process,
+    keys: &str,
+    queue_depth: u32,
+    readers: u32,
+    outstanding: u32,
+) -> bool {
+    let reader = |id| Process {
+        outstanding,
+        count: u32::MAX,
+        ..scattered(id)
+    };
     let processes: Vec<Process> = (1..=readers).map(reader).chain([victim]).collect();
     let entry = find("elevator", REGISTRY, "elevator", "cfq").unwrap();
-    let layer = BlockLayer::new(build(entry, keys, queue_depth), &settings(queue_depth), None);
-    Bench::new(layer, &Load { queue_depth, processes }).serves(victim.process, at_ms(60_000))
+    let layer = BlockLayer::new(
+        build(entry, keys, queue_depth),
+        &settings(queue_depth),
+        None,
+    );
+    Bench::new(
+        layer,
+        &Load {
+            queue_depth,
+            processes,
+        },
+    )
+    .serves(victim.process, at_ms(60_000))
 }
 
 #[test]
 fn a_synchronous_request_has_its_turn_beside_any_readers() {
-    let victim = Process { count: 1, begins: at_ms(50), ..sequential(99, FAR, 0) };
+    let victim = Process {
+        count: 1,
+        begins: at_ms(50),
+        ..sequential(99, FAR, 0)
+    };
     for (queue_depth, outstanding) in [(1, 1), (1, 8), (8, 1), (8, 8), (32, 8)] {
         for keys in ["{}", r#"{ "slice_idle": "0s" }"#] {
             assert!(
@@ -324,7 +517,12 @@ fn a_synchronous_request_has_its_turn_beside_any_readers() {
 
 #[test]
 fn an_asynchronous_one_has_its_turn_only_where_slices_leave_the_device_empty() {
-    let victim = Process { outstanding: 1, count: 1, begins: at_ms(50), ..writer(99, 4) };
+    let victim = Process {
+        outstanding: 1,
+        count: 1,
+        begins: at_ms(50),
+        ..writer(99, 4)
+    };
     assert!(is_served(victim, "{}", 1, 16, 1));
     assert!(is_served(victim, "{}", 1, 16, 8));
     assert!(!is_served(victim, "{}", 8, 16, 1));
@@ -336,18 +534,28 @@ fn by_member_the_wait_at_one_does_not_hold_the_others_back() {
     let entry = find("elevator", REGISTRY, "elevator", "cfq").unwrap();
     let sent = |per_member_anticipation, start| {
         let readers = load(8, &[sequential(1, 0, 3_000), sequential(2, start, 3_000)]);
-        let settings = Settings { per_member_anticipation, ..settings(8) };
+        let settings = Settings {
+            per_member_anticipation,
+            ..settings(8)
+        };
         let layer = BlockLayer::new(build(entry, "{}", 8), &settings, Some(Box::new(Halves)));
         Bench::new(layer, &readers).run(Time::NEVER).sent
     };
     assert!(turns(&sent(false, FAR)).len() < 60);
-    assert!(turns(&sent(true, FAR)).len() > 600, "{}", turns(&sent(true, FAR)).len());
+    assert!(
+        turns(&sent(true, FAR)).len() > 600,
+        "{}",
+        turns(&sent(true, FAR)).len()
+    );
     assert!(turns(&sent(true, 40_000_000)).len() < 60);
 }
 
 #[test]
 fn values_that_mean_nothing_are_refused() {
-    let build = find("elevator", REGISTRY, "elevator", "cfq").unwrap().build.build;
+    let build = find("elevator", REGISTRY, "elevator", "cfq")
+        .unwrap()
+        .build
+        .build;
     let site = SITE;
     for (keys, key) in [
         (r#"{ "quantum": 0 }"#, "quantum"),
@@ -365,14 +573,30 @@ fn values_that_mean_nothing_are_refused() {
 fn a_request_as_near_as_what_is_waited_for_takes_the_slice() {
     // A reader in steps of 2000 sectors, one each 2.28 ms; after its eleventh
     // request it is waited for from 23.0 ms on, at 20 008.
-    let reader = Process { stride: 2000, ..sequential(1, 0, 2_000) };
+    let reader = Process {
+        stride: 2000,
+        ..sequential(1, 0, 2_000)
+    };
     let wait = |start: u64| {
-        let other = Process { start, count: 1, begins: at_ms(24), ..sequential(2, start, 0) };
+        let other = Process {
+            start,
+            count: 1,
+            begins: at_ms(24),
+            ..sequential(2, start, 0)
+        };
         let sent = run("cfq", "{}", &load(1, &[reader, other]));
-        sent.iter().find(|sent| sent.process == 2).unwrap().at.since(at_ms(24))
+        sent.iter()
+            .find(|sent| sent.process == 2)
+            .unwrap()
+            .at
+            .since(at_ms(24))
     };
     assert_eq!(wait(21_000), Duration::ZERO);
-    assert!(wait(30_000) > Duration::from_millis(70), "{:?}", wait(30_000));
+    assert!(
+        wait(30_000) > Duration::from_millis(70),
+        "{:?}",
+        wait(30_000)
+    );
 }
 
 #[test]
@@ -385,15 +609,30 @@ fn what_has_been_chosen_is_not_merged_any_more() {
         ..Process::default()
     };
     let sent = |begins_us| {
-        run("cfq", "{}", &load(1, &[one(0, 0), one(1000, 1), one(5000, 1), one(5008, begins_us)])).len()
+        run(
+            "cfq",
+            "{}",
+            &load(
+                1,
+                &[one(0, 0), one(1000, 1), one(5000, 1), one(5008, begins_us)],
+            ),
+        )
+        .len()
     };
     assert_eq!((sent(100), sent(300)), (3, 4));
 }
 
 #[test]
 fn queues_of_the_idle_class_send_one_request_at_a_time() {
-    let reader = |process, start| Process { outstanding: 4, stride: 2000, ..sequential(process, start, 0) };
-    let idle = |process: Process| Process { class: PriorityClass::Idle, ..process };
+    let reader = |process, start| Process {
+        outstanding: 4,
+        stride: 2000,
+        ..sequential(process, start, 0)
+    };
+    let idle = |process: Process| Process {
+        class: PriorityClass::Idle,
+        ..process
+    };
     let count = |readers: [Process; 2]| turns(&run("cfq", "{}", &load(1, &readers))).len();
     assert!(count([idle(reader(1, 0)), idle(reader(2, FAR))]) > 350);
     assert!(count([reader(1, 0), reader(2, FAR)]) < 60);

@@ -115,7 +115,8 @@ impl Domain {
     /// Whether the device takes longer than it should, by the 90th percentile: a
     /// few late ones are no congestion.
     pub(super) fn is_congested(&mut self, now: Time) -> bool {
-        self.percentile(now, 90, |domain| &mut domain.device).is_some_and(|bucket| bucket >= GOOD_BUCKETS)
+        self.percentile(now, 90, |domain| &mut domain.device)
+            .is_some_and(|bucket| bucket >= GOOD_BUCKETS)
     }
 
     /// Gives tokens away or takes some, in proportion to the 99th percentile of
@@ -143,9 +144,16 @@ mod tests {
     #[test]
     fn latencies_fall_into_quarters_of_the_target() {
         let mut histogram = Histogram::default();
-        for (latency_ns, bucket) in
-            [(0, 0), (250, 0), (251, 1), (1000, 3), (1001, 4), (1750, 6), (1751, 7), (90_000, 7)]
-        {
+        for (latency_ns, bucket) in [
+            (0, 0),
+            (250, 0),
+            (251, 1),
+            (1000, 3),
+            (1001, 4),
+            (1750, 6),
+            (1751, 7),
+            (90_000, 7),
+        ] {
             let before = histogram.buckets[bucket];
             histogram.add(Duration::from_nanos(latency_ns), 1000);
             assert_eq!(histogram.buckets[bucket], before + 1, "{latency_ns} ns");
@@ -154,7 +162,9 @@ mod tests {
 
     #[test]
     fn a_percentile_is_the_bucket_that_reaches_it() {
-        let histogram = Histogram { buckets: [90, 0, 5, 4, 0, 0, 0, 1] };
+        let histogram = Histogram {
+            buckets: [90, 0, 5, 4, 0, 0, 0, 1],
+        };
         let found = [1, 90, 91, 95, 96, 99, 100].map(|percent| histogram.percentile(percent));
         assert_eq!(found, [0, 0, 2, 2, 3, 3, 7]);
     }

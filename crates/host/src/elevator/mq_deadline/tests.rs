@@ -7,25 +7,47 @@ use fullstroke_contract::{Operation, PriorityClass};
 use fullstroke_units::{Duration, Time};
 
 pub(super) fn scattered(outstanding: u32) -> Process {
-    Process { outstanding, span: 90_000_000, count: 600, ..Process::default() }
+    Process {
+        outstanding,
+        span: 90_000_000,
+        count: 600,
+        ..Process::default()
+    }
 }
 
 pub(super) fn writing(process: Process) -> Process {
-    Process { process: 2, operation: Operation::Write, synchronous: false, ..process }
+    Process {
+        process: 2,
+        operation: Operation::Write,
+        synchronous: false,
+        ..process
+    }
 }
 
 fn sent(keys: &str, processes: Vec<Process>) -> Vec<Sent> {
-    run("mq-deadline", keys, &Load { queue_depth: 1, processes })
+    run(
+        "mq-deadline",
+        keys,
+        &Load {
+            queue_depth: 1,
+            processes,
+        },
+    )
 }
 
 /// What `process` sent.
 fn of(sent: &[Sent], process: u32) -> Vec<Sent> {
-    sent.iter().filter(|sent| sent.process == process).copied().collect()
+    sent.iter()
+        .filter(|sent| sent.process == process)
+        .copied()
+        .collect()
 }
 
 /// How often the address falls from one request to the next.
 fn turns(sent: &[Sent]) -> usize {
-    sent.windows(2).filter(|pair| pair[1].extent.start < pair[0].extent.start).count()
+    sent.windows(2)
+        .filter(|pair| pair[1].extent.start < pair[0].extent.start)
+        .count()
 }
 
 #[test]
@@ -42,36 +64,75 @@ fn a_class_is_served_before_those_below_it() {
     let idle = one(1, PriorityClass::Idle, 10_000);
     let best_effort = one(2, PriorityClass::BestEffort, 20_000);
     let real_time = one(3, PriorityClass::RealTime, 90_000_000);
-    let order: Vec<u32> =
-        sent("{}", vec![first, idle, best_effort, real_time]).iter().map(|sent| sent.process).collect();
+    let order: Vec<u32> = sent("{}", vec![first, idle, best_effort, real_time])
+        .iter()
+        .map(|sent| sent.process)
+        .collect();
     assert_eq!(order, [0, 3, 2, 1]);
 }
 
 #[test]
 fn a_lower_class_waits_even_while_a_higher_one_is_with_the_device() {
-    let urgent = Process { process: 3, class: PriorityClass::RealTime, ..scattered(2) };
-    let other = Process { count: 1, begins: Time::from_nanos(1), ..scattered(1) };
-    let load = Load { queue_depth: 8, processes: vec![urgent, other] };
+    let urgent = Process {
+        process: 3,
+        class: PriorityClass::RealTime,
+        ..scattered(2)
+    };
+    let other = Process {
+        count: 1,
+        begins: Time::from_nanos(1),
+        ..scattered(1)
+    };
+    let load = Load {
+        queue_depth: 8,
+        processes: vec![urgent, other],
+    };
     let last = *run("mq-deadline", "{}", &load).last().unwrap();
-    assert_eq!(last.process, 1, "600 requests of the class above went before, with room for six more");
+    assert_eq!(
+        last.process, 1,
+        "600 requests of the class above went before, with room for six more"
+    );
 }
 
 #[test]
 fn age_goes_before_class() {
-    let urgent = Process { process: 3, class: PriorityClass::RealTime, ..scattered(4) };
-    let idle = Process { class: PriorityClass::Idle, count: 1, ..scattered(1) };
+    let urgent = Process {
+        process: 3,
+        class: PriorityClass::RealTime,
+        ..scattered(4)
+    };
+    let idle = Process {
+        class: PriorityClass::Idle,
+        count: 1,
+        ..scattered(1)
+    };
     let processes = vec![urgent, idle];
     let at = |keys: &str| of(&sent(keys, processes.clone()), 1)[0].at.as_millis_f64();
     let early = at(r#"{ "prio_aging_expire": "300ms" }"#);
     assert!((300.0..315.0).contains(&early), "{early} ms");
     let late = at("{}");
-    assert!(late > 1000.0, "only after the last of the class above, at {late} ms");
+    assert!(
+        late > 1000.0,
+        "only after the last of the class above, at {late} ms"
+    );
 }
 
 #[test]
 fn reads_go_before_writes_as_often_as_writes_starved_says() {
-    let reader = Process { sectors: 1024, stride: 1024, outstanding: 64, count: 600, ..Process::default() };
-    let processes = vec![reader, writing(Process { start: 50_000_000, ..reader })];
+    let reader = Process {
+        sectors: 1024,
+        stride: 1024,
+        outstanding: 64,
+        count: 600,
+        ..Process::default()
+    };
+    let processes = vec![
+        reader,
+        writing(Process {
+            start: 50_000_000,
+            ..reader
+        }),
+    ];
     let keys = r#"{ "writes_starved": 3, "read_expire": "100s", "write_expire": "100s" }"#;
     let runs: Vec<usize> = sent(keys, processes)
         .chunk_by(|one, other| one.operation == other.operation)
@@ -86,11 +147,17 @@ fn each_direction_goes_on_from_where_it_was_left() {
     let lenient = r#"{ "read_expire": "100s", "write_expire": "100s" }"#;
     let processes = vec![scattered(64), writing(scattered(64))];
     let today = sent(lenient, processes.clone());
-    let load = Load { queue_depth: 1, processes };
+    let load = Load {
+        queue_depth: 1,
+        processes,
+    };
     let then = run("deadline", lenient, &load);
     for process in [1, 2] {
         let (today, then) = (turns(&of(&today, process)), turns(&of(&then, process)));
-        assert!(today < 25 && then > 30, "sweeps of process {process}: {today}, of deadline {then}");
+        assert!(
+            today < 25 && then > 30,
+            "sweeps of process {process}: {today}, of deadline {then}"
+        );
     }
 }
 
@@ -100,7 +167,11 @@ fn writes_beyond_async_depth_are_not_sorted() {
         let keys = format!(r#"{{ "async_depth": {depth}, "write_expire": "100s" }}"#);
         turns(&sent(&keys, vec![writing(scattered(32))]))
     };
-    assert!(order(1) > 250, "{} turns of 600: in order of arrival", order(1));
+    assert!(
+        order(1) > 250,
+        "{} turns of 600: in order of arrival",
+        order(1)
+    );
     assert!(order(32) < 50, "{} sweeps", order(32));
     assert!((60..240).contains(&order(4)), "{}", order(4));
 }
@@ -113,7 +184,10 @@ fn reads_are_not_held_back_by_async_depth() {
 
 #[test]
 fn values_that_mean_nothing_are_refused() {
-    let build = find("elevator", REGISTRY, "elevator", "mq-deadline").unwrap().build.build;
+    let build = find("elevator", REGISTRY, "elevator", "mq-deadline")
+        .unwrap()
+        .build
+        .build;
     let site = SITE;
     for (keys, key) in [
         (r#"{ "fifo_batch": 0 }"#, "fifo_batch"),
@@ -128,12 +202,34 @@ fn values_that_mean_nothing_are_refused() {
 #[test]
 fn an_expired_request_begins_a_batch() {
     // A stream that goes on and on, and one request behind it.
-    let onwards = Process { process: 2, start: 10_000_000, stride: 16, outstanding: 8, ..scattered(8) };
+    let onwards = Process {
+        process: 2,
+        start: 10_000_000,
+        stride: 16,
+        outstanding: 8,
+        ..scattered(8)
+    };
     let stream = Process { span: 0, ..onwards };
-    let behind = Process { start: 1000, span: 0, count: 1, begins: Time::from_nanos(1), ..scattered(1) };
-    let at = |keys: &str| of(&sent(keys, vec![stream, behind]), 1)[0].at.since(Time::ZERO);
+    let behind = Process {
+        start: 1000,
+        span: 0,
+        count: 1,
+        begins: Time::from_nanos(1),
+        ..scattered(1)
+    };
+    let at = |keys: &str| {
+        of(&sent(keys, vec![stream, behind]), 1)[0]
+            .at
+            .since(Time::ZERO)
+    };
     let strict = at(r#"{ "read_expire": "50ms", "fifo_batch": 4 }"#);
-    assert!(strict >= Duration::from_millis(50) && strict < Duration::from_millis(53), "{strict}");
+    assert!(
+        strict >= Duration::from_millis(50) && strict < Duration::from_millis(53),
+        "{strict}"
+    );
     let lenient = at(r#"{ "read_expire": "100s" }"#);
-    assert!(lenient > Duration::from_millis(100), "only after the stream has ended, at {lenient}");
+    assert!(
+        lenient > Duration::from_millis(100),
+        "only after the stream has ended, at {lenient}"
+    );
 }
