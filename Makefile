@@ -72,7 +72,7 @@ checks: lint
 
 lint: toolchain ## Format check and clippy, warnings denied
 	$(CARGO) fmt --all --check
-	rustfmt --check --edition 2024 crates/trace/src/formats/*.rs docs/examples/*.rs
+	rustfmt --check --edition 2024 crates/input/trace/src/formats/*.rs docs/examples/*.rs
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 docs: toolchain ## API documentation, warnings denied
@@ -84,8 +84,7 @@ book: ## docs/ as a site in target/book, by mdBook
 	mdbook build
 
 bench: toolchain ## Speed and memory of simulation and trace reading, printed
-	@$(CARGO) build --release --quiet --package fullstroke --package fullstroke-bench
-	@target/release/fullstroke-bench
+	@$(CARGO) bench --quiet --package fullstroke --bench speed
 	@printf '\nAddress maps on one core, aim 50 M/s:\n'
 	@$(CARGO) run --release --quiet --package fullstroke-volume --example map_speed
 	@printf '\nLook-ups in a page cache of 1 GiB on one core, aim 5 M/s:\n'

@@ -5,7 +5,7 @@
 lets the kernel have it as a disk. Programs read and write that disk through the page
 cache, and what the kernel reads and writes of it is counted in /sys/block. Then the same
 calls, at the times at which they were made, go through our cache (the example `replay` of
-crates/memory), whose memory is what the kernel was seen to hold, and whose device answers
+crates/path/memory), whose memory is what the kernel was seen to hold, and whose device answers
 in the time in which the kernel's did.
 
   zipf     a reader of single pages at random, some more often than others, under a
@@ -563,7 +563,7 @@ def main():
     parser.add_argument("--program", type=Path, default=release / "fullstroke",
                         help="fullstroke; target/release/fullstroke unless said")
     parser.add_argument("--replay", type=Path, default=release / "examples" / "replay",
-                        help="the example of crates/memory; target/release/examples/replay unless said")
+                        help="the example of crates/path/memory; target/release/examples/replay unless said")
     arguments = parser.parse_args()
     # Leaves through the doors: no device stays behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))

@@ -7,7 +7,7 @@ use crate::ctl;
 use crate::notify;
 use crate::output::{Failure, Output};
 use clap::{Args, Subcommand, ValueEnum};
-use fullstroke_array::{
+use fullstroke_store::{
     Access, ArrayError, Copies, Design, Device, FileDevice, JournalPolicy, Listen, Question,
     Roster, Serve, Serving, Towards, ask, assemble, check_standby, check_ublk, create, destroy,
     examine, owners, serve, unused,
@@ -417,7 +417,7 @@ impl Assemble {
             shown = output.show(&started, Shown::started(&status, &report, serving));
             notify::ready();
         };
-        let mut tell = |happening: &fullstroke_array::Happening| {
+        let mut tell = |happening: &fullstroke_store::Happening| {
             eprintln!(
                 "fullstroke: place {} (`{}`) {}: {}",
                 happening.slot, happening.device, happening.kind, happening.why
@@ -453,8 +453,8 @@ impl Assemble {
 
 #[derive(Serialize)]
 struct Started<'a> {
-    array: &'a fullstroke_array::Status,
-    report: &'a fullstroke_array::Report,
+    array: &'a fullstroke_store::Status,
+    report: &'a fullstroke_store::Report,
     serving: &'a Serving,
 }
 

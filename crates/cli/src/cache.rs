@@ -3,7 +3,7 @@
 use crate::ctl;
 use crate::output::{Failure, Output};
 use clap::Args;
-use fullstroke_cache::{CacheOptions, Ready, Summary, serve};
+use fullstroke_live::cache::{CacheOptions, Ready, Summary, serve};
 use fullstroke_memory::{MemoryKeys, Policy};
 use fullstroke_units::Bytes;
 use std::path::PathBuf;

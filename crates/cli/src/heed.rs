@@ -3,7 +3,7 @@
 use crate::ctl;
 use crate::output::{Failure, Output};
 use clap::Args;
-use fullstroke_cache::{HeedOptions, Heeded, Heeding, heed};
+use fullstroke_live::cache::{HeedOptions, Heeded, Heeding, heed};
 use std::path::PathBuf;
 
 /// Have the kernel's own page cache do what a served array asks for.

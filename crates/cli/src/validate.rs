@@ -5,12 +5,12 @@ mod own;
 use crate::output::{Failure, Output, write_whole};
 use crate::outputs::{self, Kind, Target};
 use clap::Args;
-use fullstroke_measure::{number, table};
-use fullstroke_units::Seed;
-use fullstroke_validate::{
+use fullstroke_calibrate::validate::{
     Distance, FailedTrace, FoundDrive, LeaveOneOut, MeasuredDisk, Replay, TraceFile, Traces,
     ValidateError, Validation, find_traces, leave_one_out, plot, write_log,
 };
+use fullstroke_measure::{number, table};
+use fullstroke_units::Seed;
 use serde::Serialize;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -220,7 +220,7 @@ fn leave_out(
     if output.json() {
         #[derive(Serialize)]
         struct Report<'a> {
-            disks: Vec<Row<'a, fullstroke_validate::LeftOut>>,
+            disks: Vec<Row<'a, fullstroke_calibrate::validate::LeftOut>>,
             rules: &'a [String],
             replays: usize,
         }

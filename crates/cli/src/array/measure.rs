@@ -3,8 +3,8 @@
 
 use crate::lzvs::measure::{TimedDevice, measured};
 use crate::output::{Failure, Output};
-use fullstroke_array::{Design, Device, Measured, room};
-use fullstroke_lzvs::{Profile, measured_keys};
+use fullstroke_lab::lzvs::{Profile, measured_keys};
+use fullstroke_store::{Design, Device, Measured, room};
 use fullstroke_volume::LzvsConfig;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What `fullstroke array` prints for people.
 
-use fullstroke_array::{Copies, Measured, Report, Roster, Serving, SlotState, Status};
+use fullstroke_store::{Copies, Measured, Report, Roster, Serving, SlotState, Status};
 use fullstroke_units::Bytes;
 use serde_json::Value;
 use std::fmt;

@@ -2,10 +2,10 @@
 
 use super::found::Found;
 use crate::output::Failure;
-use fullstroke_drive::{BufferConfig, Model};
-use fullstroke_extract::{
+use fullstroke_calibrate::extract::{
     Nearness, SeekTruth, compare, seek_curve, seek_error, skew_error, zone_error,
 };
+use fullstroke_drive::{BufferConfig, Model};
 use fullstroke_tracks::Boundaries;
 use serde::Serialize;
 use std::fmt::{self, Write as _};

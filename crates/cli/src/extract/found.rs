@@ -1,7 +1,7 @@
 //! What was found, as it is printed.
 
 use super::checked::Checked;
-use fullstroke_extract::{
+use fullstroke_calibrate::extract::{
     Cache, Depth, Effort, FoundZone, Latency, Mechanics, Offset, Rotation, Seeks, Timed, Verified,
     ZoneSkews,
 };
@@ -217,7 +217,7 @@ fn rotation_lines(rotation: &Rotation, text: &mut String) -> fmt::Result {
 }
 
 fn skew_line(zone: &ZoneSkews, text: &mut String) -> fmt::Result {
-    let skew = |skew: &fullstroke_extract::Skew| {
+    let skew = |skew: &fullstroke_calibrate::extract::Skew| {
         format!(
             "{:.3} ms ({:.4} revolutions) behind {:.1} %",
             skew.ms,

@@ -4,7 +4,7 @@ use super::found::Found;
 use super::{Arguments, Kind};
 use crate::bars::Bars;
 use crate::output::{Failure, Output};
-use fullstroke_extract::{
+use fullstroke_calibrate::extract::{
     Angles, Device, Effort, ExtractError, Extraction, Pace, Probe, Search, Timed, arms, cache,
     depth, first_tracks, growth, run, seeks, skews, spot_check, survey, timing, tracks,
     translate_by, verify, zero_latency, zones,

@@ -10,7 +10,7 @@ use crate::output::{Failure, Output};
 use clap::Args;
 use fullstroke_drive::Model;
 use fullstroke_engine::Graph;
-use fullstroke_lzvs::{SimulatedReads, Survey, TRIALS, survey};
+use fullstroke_lab::lzvs::{SimulatedReads, Survey, TRIALS, survey};
 use fullstroke_stack::drives;
 use fullstroke_units::Seed;
 use std::path::Path;

@@ -5,7 +5,7 @@ use crate::output::{Failure, Output, write_whole};
 use clap::Args;
 use fullstroke_contract::registry::Keys;
 use fullstroke_drive::Model;
-use fullstroke_lzvs::{Offer, Pair, Survey, ZoneLine};
+use fullstroke_lab::lzvs::{Offer, Pair, Survey, ZoneLine};
 use fullstroke_measure::table;
 use fullstroke_stack::drives;
 use fullstroke_units::{Bytes, Sectors};

@@ -5,7 +5,7 @@ use crate::curves::{Area, Curve, panel};
 use crate::output::{Failure, Output, write_whole};
 use crate::outputs::{self, Kind, Target, read_for};
 use clap::Args;
-use fullstroke_lzvs::{Rates, Seeks, SimulatedReads, rates, stream_seeks};
+use fullstroke_lab::lzvs::{Rates, Seeks, SimulatedReads, rates, stream_seeks};
 use fullstroke_stack::Overrides;
 use fullstroke_units::Sectors;
 use plotters::prelude::*;
@@ -147,8 +147,9 @@ fn panels(page: &Area<'_>, all: &[Drawn]) -> Result<(), DrawingAreaErrorKind<std
     let rates = all.iter().map(|drawn| {
         let points = &drawn.rates.points;
         let last = points.last().map_or(1, |point| point.start.0).max(1) as f64;
-        let place =
-            |point: &fullstroke_lzvs::RateAt| (100.0 * point.start.0 as f64 / last, point.mb_per_s);
+        let place = |point: &fullstroke_lab::lzvs::RateAt| {
+            (100.0 * point.start.0 as f64 / last, point.mb_per_s)
+        };
         Curve {
             name: drawn.swept.name.clone(),
             points: points.iter().map(place).collect(),

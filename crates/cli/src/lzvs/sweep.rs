@@ -2,7 +2,7 @@
 
 use crate::output::{Failure, Output};
 use clap::Args;
-use fullstroke_lzvs::{SimulatedReads, Sweep, sweep};
+use fullstroke_lab::lzvs::{SimulatedReads, Sweep, sweep};
 use fullstroke_measure::table;
 use fullstroke_stack::{Overrides, Service, Stack};
 use fullstroke_units::{Bytes, Sectors};

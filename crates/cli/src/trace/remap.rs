@@ -3,7 +3,7 @@
 use crate::options::{Beyond, Selection};
 use crate::output::{Failure, Output};
 use clap::Args;
-use fullstroke_lzvs::{LzvsError, Remapper};
+use fullstroke_lab::lzvs::{LzvsError, Remapper};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_trace::{Options, Record, TraceReader, TraceWriter, output_for};
 use fullstroke_units::Sectors;

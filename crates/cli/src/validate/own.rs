@@ -2,11 +2,11 @@
 
 use crate::output::{Failure, Output, write_whole};
 use crate::outputs::{self, Kind, Target};
+use fullstroke_calibrate::validate::{OwnDisk, OwnLog, Part, Times, fit_own_disk, plot_own_disk};
 use fullstroke_measure::{number, table};
 use fullstroke_stack::drives;
 use fullstroke_trace::Options;
 use fullstroke_units::Seed;
-use fullstroke_validate::{OwnDisk, OwnLog, Part, Times, fit_own_disk, plot_own_disk};
 use std::path::PathBuf;
 
 /// What `--fit` takes of a log.

@@ -12,7 +12,7 @@ mod flushes;
 mod lzvs;
 mod pages;
 mod perfetto;
-#[path = "../../../measure/src/perfetto/read_back.rs"]
+#[path = "../../../answers/measure/src/perfetto/read_back.rs"]
 mod read_back;
 mod steering;
 mod streams;

@@ -4,7 +4,7 @@
 //! loop device past the page cache; so what a program is told of it the kernel tells, and io_uring can be given
 //! it. Sectors cannot be read, writes or flushes are refused, the device goes, and power fails.
 //!
-//! **What is lost with power** is what `crates/array/src/power.rs` says of its simulated devices: of what was
+//! **What is lost with power** is what `crates/real/store/src/array/power.rs` says of its simulated devices: of what was
 //! not flushed, any sector may have landed or not, and of several versions of a sector any one.
 
 use crate::programs::{command, installed, run};

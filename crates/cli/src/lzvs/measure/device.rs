@@ -1,9 +1,9 @@
 //! A device or file under the real clock, or a stretch of it.
 
 use crate::output::Failure;
+use fullstroke_calibrate::extract::{BlockDevice, Device as _};
 use fullstroke_contract::Extent;
-use fullstroke_extract::{BlockDevice, Device as _};
-use fullstroke_lzvs::{LzvsError, TimedReads};
+use fullstroke_lab::lzvs::{LzvsError, TimedReads};
 use fullstroke_units::{Duration, Lbn, Sectors};
 use std::path::Path;
 
@@ -33,7 +33,7 @@ impl TimedDevice {
 }
 
 /// The largest logical block in use, in sectors.
-const BLOCK: u64 = fullstroke_array::ALIGNMENT_BYTES / fullstroke_units::SECTOR_BYTES;
+const BLOCK: u64 = fullstroke_store::ALIGNMENT_BYTES / fullstroke_units::SECTOR_BYTES;
 
 impl TimedReads for TimedDevice {
     fn capacity(&self) -> Sectors {

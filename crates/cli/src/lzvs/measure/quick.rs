@@ -5,7 +5,7 @@ use crate::bars::Bars;
 use crate::output::{Failure, Output};
 
 use fullstroke_drive::Model;
-use fullstroke_lzvs::{Pair, Profile, TimedReads, measured_keys, profile};
+use fullstroke_lab::lzvs::{Pair, Profile, TimedReads, measured_keys, profile};
 use fullstroke_units::Seed;
 use fullstroke_volume::MemberZone;
 use serde::Serialize;

@@ -1,0 +1,608 @@
+//! The layouts of so many drives, and which of them cannot be.
+
+use crate::{AdviseError, Redundancy, Request, Wishes};
+use fullstroke_lab::{Condition, LabError, Recipe, Varied, capacity};
+use fullstroke_stack::{Overrides, Stack, VolumeSummary};
+use fullstroke_units::Bytes;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// How many drives there may be: a number, or a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Text")]
+pub struct Counts {
+    least: u32,
+    most: u32,
+}
+
+/// The most drives that are tried.
+const DRIVES_MAX: u32 = 64;
+
+/// A number or a text, as people write a count.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Text {
+    Number(u32),
+    Text(String),
+}
+
+impl TryFrom<Text> for Counts {
+    type Error = String;
+
+    fn try_from(text: Text) -> Result<Counts, String> {
+        match text {
+            Text::Number(count) => count.to_string().parse(),
+            Text::Text(text) => text.parse(),
+        }
+    }
+}
+
+impl FromStr for Counts {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Counts, String> {
+        let wrong = || {
+            format!(
+                "found `{text}`; expected a number of drives, at least 1 and at most {DRIVES_MAX}, or a range such as 4..8"
+            )
+        };
+        let (least, most) = text.split_once("..").unwrap_or((text, text));
+        let number = |text: &str| text.trim().parse::<u32>().map_err(|_| wrong());
+        let (least, most) = (number(least)?, number(most)?);
+        if least == 0 || least > most || most > DRIVES_MAX {
+            return Err(wrong());
+        }
+        Ok(Counts { least, most })
+    }
+}
+
+impl Counts {
+    /// Every number of them.
+    pub fn each(self) -> Vec<u32> {
+        (self.least..=self.most).collect()
+    }
+}
+
+/// A RAID controller between host and drives, with so much memory that a battery keeps; or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Controller(pub Option<Bytes>);
+
+impl TryFrom<String> for Controller {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Controller, String> {
+        match text.as_str() {
+            "none" => Ok(Controller(None)),
+            size => size
+                .parse()
+                .map(|size| Controller(Some(size)))
+                .map_err(|_| {
+                    format!(
+                        "found `{text}`; expected none, or the memory of a controller such as 1GiB"
+                    )
+                }),
+        }
+    }
+}
+
+impl From<Controller> for String {
+    fn from(controller: Controller) -> String {
+        controller.to_string()
+    }
+}
+
+impl fmt::Display for Controller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(memory) => memory.fmt(f),
+            None => f.write_str("none"),
+        }
+    }
+}
+
+/// What is tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Choices {
+    /// Layouts.
+    pub layouts: Vec<String>,
+    /// Sizes of chunks.
+    pub chunks: Vec<String>,
+    /// Elevators of the host.
+    pub elevators: Vec<String>,
+    /// Whether the drives' write caches are on.
+    pub write_caches: Vec<bool>,
+    /// Sizes of the stripe cache of layouts with parity, in stripes; 0 is none, and md has 256 unless told otherwise.
+    pub stripe_caches: Vec<u32>,
+    /// Controllers, of which each is tried with every layout; none unless said, because one is bought.
+    pub controllers: Vec<Controller>,
+}
+
+impl Default for Choices {
+    fn default() -> Choices {
+        let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Choices {
+            layouts: all(&["raid10", "raid5", "raid6", "raid0"]),
+            chunks: all(&["64KiB", "256KiB", "1MiB"]),
+            elevators: all(&["mq-deadline", "bfq"]),
+            write_caches: vec![true, false],
+            stripe_caches: vec![0, 256],
+            controllers: vec![Controller(None)],
+        }
+    }
+}
+
+/// A layout of so many drives.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrangement {
+    pub(crate) layout: String,
+    pub(crate) drives: u32,
+    pub(crate) controller: Controller,
+    pub(crate) summary: VolumeSummary,
+    /// With the load, and the volume in place of the stack's.
+    pub(crate) recipe: Recipe,
+}
+
+/// A layout that was left out before anything was run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LeftOut {
+    /// The layout.
+    pub layout: String,
+    /// Its drives.
+    pub drives: u32,
+    /// What it cannot do.
+    pub why: String,
+}
+
+impl Arrangement {
+    pub(crate) fn name(&self) -> String {
+        name(&self.layout, self.drives, self.controller)
+    }
+
+    /// What its drives cost, and its controller.
+    pub(crate) fn price(&self, request: &Request) -> Option<f64> {
+        let controller = self
+            .controller
+            .0
+            .and(request.controller_price)
+            .unwrap_or(0.0);
+        Some(request.drive_price? * f64::from(self.drives) + controller)
+    }
+
+    /// What decides whether its data are lost.
+    pub(crate) fn redundancy(&self) -> Redundancy {
+        let survived = self.summary.failures_survived;
+        let drive_bytes = self.summary.raw.0 / u64::from(self.drives);
+        let (partners, bare_bytes) = match self.layout.as_str() {
+            // The other half of a pair; of an odd number, half of what was lost is on each of two neighbours.
+            "raid10" => (1 + self.drives % 2, drive_bytes),
+            _ => {
+                let left = self.drives.saturating_sub(survived);
+                (left, drive_bytes * u64::from(left))
+            }
+        };
+        Redundancy {
+            drives: self.drives,
+            survived,
+            partners,
+            bare_bytes,
+        }
+    }
+}
+
+/// What can be, and what cannot and why.
+///
+/// # Errors
+/// A stack that cannot be used with any volume, or wishes that nothing can meet: what is possible instead.
+pub(crate) fn arrangements(
+    request: &Request,
+) -> Result<(Vec<Arrangement>, Vec<LeftOut>), AdviseError> {
+    let (mut able, mut left_out) = (Vec::new(), Vec::new());
+    let mut seen: Vec<(Arrangement, &'static str)> = Vec::new();
+    let mut refused = None;
+    for &drives in &request.counts {
+        for layout in &request.choices.layouts {
+            for &controller in &request.choices.controllers {
+                let mut leave = |why: String| {
+                    let one = LeftOut {
+                        layout: layout.clone(),
+                        drives,
+                        why,
+                    };
+                    // What a layout cannot do it cannot do behind a controller.
+                    if !left_out.contains(&one) {
+                        left_out.push(one);
+                    }
+                };
+                match arrangement(request, layout, drives, controller) {
+                    Ok(arrangement) => match missing(request, &arrangement) {
+                        None => able.push(arrangement),
+                        Some((wish, why)) => {
+                            leave(why);
+                            seen.push((arrangement, wish));
+                        }
+                    },
+                    Err(error) => {
+                        leave(in_short(&error));
+                        refused = Some(error);
+                    }
+                }
+            }
+        }
+    }
+    match (able.is_empty(), seen.is_empty(), refused) {
+        (true, true, Some(error)) => Err(error),
+        (true, ..) => Err(AdviseError::Impossible(possible(request, &seen))),
+        _ => Ok((able, left_out)),
+    }
+}
+
+/// The load on so many of the drives, laid out so.
+pub(crate) fn on_drives(request: &Request, layout: &str, drives: u32) -> Overrides {
+    let mut overrides = request.overrides.clone();
+    overrides.drive = None;
+    // So that no key of the stack's own volume is left, but what the user sets of it is.
+    let (of_volume, mut set): (Vec<String>, Vec<String>) = overrides
+        .set
+        .drain(..)
+        .partition(|assignment| assignment.starts_with("volume."));
+    let chunk = match has_chunks(layout) {
+        true => {
+            format!(
+                ", chunk={}",
+                quoted(
+                    request
+                        .choices
+                        .chunks
+                        .first()
+                        .map_or("64KiB", String::as_str)
+                )
+            )
+        }
+        false => String::new(),
+    };
+    set.push(format!(
+        "volume={{layout={}{chunk}, drive={}, drives={drives}}}",
+        quoted(layout),
+        quoted(&request.drive)
+    ));
+    let fits =
+        |assignment: &String| has_parity(layout) || !assignment.starts_with("volume.stripe_cache");
+    set.extend(of_volume.into_iter().filter(fits));
+    overrides.set = set;
+    overrides
+}
+
+/// Whether a layout deals chunks to its drives.
+pub(crate) fn has_chunks(layout: &str) -> bool {
+    !matches!(layout, "raid1" | "jbod" | "lzvs" | "lzvs-geo")
+}
+
+/// Whether it has parity, and may have a stripe cache.
+pub(crate) fn has_parity(layout: &str) -> bool {
+    matches!(layout, "raid4" | "raid5" | "raid6")
+}
+
+/// `raid6 of 6`, `raid6 of 6 behind 1GiB`.
+fn name(layout: &str, drives: u32, controller: Controller) -> String {
+    let behind = controller
+        .0
+        .map_or_else(String::new, |memory| format!(" behind {memory}"));
+    format!("{layout} of {drives}{behind}")
+}
+
+fn arrangement(
+    request: &Request,
+    layout: &str,
+    drives: u32,
+    controller: Controller,
+) -> Result<Arrangement, AdviseError> {
+    let mut overrides = on_drives(request, layout, drives);
+    // Its other keys are those that a controller has unless said: half of the memory for writes, written back.
+    let table = controller
+        .0
+        .map(|memory| format!("controller={{memory={}}}", quoted(&memory.to_string())));
+    overrides.set.extend(table);
+    if let Some(streams) = request.wishes.streams {
+        overrides.set.push(format!("workload.streams={streams}"));
+    }
+    let recipe = Recipe {
+        name: name(layout, drives, controller),
+        varied: Varied::default(),
+        file: request.stack.clone(),
+        overrides,
+    };
+    let stack = Stack::load(&recipe.file, &recipe.overrides)?;
+    for condition in [Condition::Degraded, Condition::Rebuilding] {
+        if let Some(recipe) = recipe.in_condition(condition)? {
+            recipe.candidate()?;
+        }
+    }
+    Ok(Arrangement {
+        layout: layout.to_owned(),
+        drives,
+        controller,
+        summary: stack.summary()?,
+        recipe,
+    })
+}
+
+/// What is wrong with a layout, without the key that advice has set for it.
+fn in_short(error: &AdviseError) -> String {
+    match error {
+        AdviseError::Stack(error) | AdviseError::Lab(LabError::Stack(error)) => {
+            let what = error
+                .message
+                .rsplit_once("`: ")
+                .map_or(error.message.as_str(), |(_, what)| what);
+            if error.key.starts_with("volume.") {
+                format!("{}: {what}", error.key)
+            } else {
+                what.to_owned()
+            }
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A text of TOML.
+fn quoted(text: &str) -> String {
+    let escaped: String = text
+        .chars()
+        .flat_map(|letter| match letter {
+            '"' | '\\' => vec!['\\', letter],
+            letter => vec![letter],
+        })
+        .collect();
+    format!("\"{escaped}\"")
+}
+
+/// The first wish that an arrangement cannot meet, whatever the load, and why.
+fn missing(request: &Request, arrangement: &Arrangement) -> Option<(&'static str, String)> {
+    let Wishes {
+        usable,
+        failures,
+        price,
+        ..
+    } = request.wishes;
+    let VolumeSummary {
+        usable: has,
+        failures_survived,
+        ..
+    } = arrangement.summary;
+    let cost = arrangement.price(request);
+    if let Some(failures) = failures.filter(|wished| *wished > failures_survived) {
+        return Some((
+            "failures",
+            format!("it survives {failures_survived} failed drives, {failures} wished"),
+        ));
+    }
+    if let Some(usable) = usable.filter(|wished| *wished > has) {
+        return Some((
+            "usable",
+            format!(
+                "{} are usable, {} wished",
+                capacity(has.0),
+                capacity(usable.0)
+            ),
+        ));
+    }
+    match (price, cost) {
+        (Some(wished), Some(cost)) if cost > wished => {
+            let what = if arrangement.controller.0.is_some() {
+                "its drives and controller"
+            } else {
+                "its drives"
+            };
+            Some(("price", format!("{what} cost {cost}, {wished} wished")))
+        }
+        _ => None,
+    }
+}
+
+/// Why nothing can meet the wishes, and what could be.
+fn possible(request: &Request, seen: &[(Arrangement, &'static str)]) -> String {
+    let counts = match request.counts.as_slice() {
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first} to {last}"),
+        [] => "no".to_owned(),
+    };
+    let safe = seen.iter().filter(|(one, _)| {
+        request
+            .wishes
+            .failures
+            .is_none_or(|failures| one.summary.failures_survived >= failures)
+    });
+    let head = format!(
+        "nothing of {counts} drives ({}) meets these wishes",
+        request.drive
+    );
+    let largest = safe.clone().max_by_key(|(one, _)| one.summary.usable.0);
+    let Some((largest, _)) = largest else {
+        let safest = seen
+            .iter()
+            .max_by_key(|(one, _)| (one.summary.failures_survived, one.summary.usable.0));
+        return match safest {
+            Some((one, _)) => format!(
+                "{head}: at most {} failed drives are survived, by {} ({} usable); lower --failures, or give more drives",
+                one.summary.failures_survived,
+                one.name(),
+                capacity(one.summary.usable.0)
+            ),
+            None => format!("{head}: no layout was tried"),
+        };
+    };
+    let cost = largest
+        .price(request)
+        .map_or_else(String::new, |price| format!(", for {price}"));
+    format!(
+        "{head}: with as many failures survived as wished, at most {} are usable, by {}{cost}; lower --usable or --failures, raise \
+         --price, or give more or larger drives",
+        capacity(largest.summary.usable.0),
+        largest.name()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Assumptions, advise};
+
+    fn request(layouts: &[&str], drives: u32, set: &[&str]) -> Request {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        Request {
+            stack: concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../../../stacks/bench/closed-random-8k.toml"
+            )
+            .into(),
+            overrides: Overrides {
+                set: texts(set),
+                ..Overrides::default()
+            },
+            drive: "seagate-ironwolf-8tb".to_owned(),
+            counts: vec![drives],
+            drive_price: None,
+            controller_price: None,
+            wishes: Wishes::default(),
+            choices: Choices {
+                layouts: texts(layouts),
+                ..Choices::default()
+            },
+            assumptions: Assumptions::default(),
+            jobs: 1,
+            timeline: false,
+        }
+    }
+
+    fn stack_of(request: &Request) -> Stack {
+        let layout = &request.choices.layouts[0];
+        Stack::load(
+            &request.stack,
+            &on_drives(request, layout, request.counts[0]),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn of_an_odd_raid10_one_drive_s_bytes_have_no_copy_left_but_two_drives_hold_them() {
+        for (layout, drives, partners, bare) in [
+            ("raid10", 4, 1, 1),
+            ("raid10", 5, 2, 1),
+            ("raid5", 5, 4, 4),
+            ("raid6", 6, 4, 4),
+            ("raid1", 2, 1, 1),
+        ] {
+            let (able, left_out) = arrangements(&request(&[layout], drives, &[])).unwrap();
+            let redundancy = able[0].redundancy();
+            let drive_bytes = able[0].summary.raw.0 / u64::from(drives);
+            assert_eq!(
+                (redundancy.partners, redundancy.bare_bytes),
+                (partners, bare * drive_bytes),
+                "{layout}"
+            );
+            assert_eq!(left_out, []);
+        }
+    }
+
+    #[test]
+    fn what_is_set_of_the_volume_stays_and_what_is_tried_cannot_be_set() {
+        let kept = stack_of(&request(
+            &["raid5"],
+            4,
+            &["volume.chunk=\"16KiB\"", "volume.stripe_cache=256"],
+        ));
+        let other = stack_of(&request(&["raid5"], 4, &[]));
+        assert_ne!(kept.digest(), other.digest());
+        // A layout without parity has no such cache.
+        let mirror = stack_of(&request(&["raid10"], 4, &["volume.stripe_cache=256"]));
+        assert_eq!(
+            mirror.digest(),
+            stack_of(&request(&["raid10"], 4, &[])).digest()
+        );
+        for set in [
+            "volume.layout=\"raid99\"",
+            "volume.drives=9",
+            "volume.failed=[0]",
+            "volume={}",
+        ] {
+            let error = advise(&request(&["raid5"], 4, &[set]), &|_| {})
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(set) && error.contains("--drives"), "{error}");
+        }
+        let error = advise(&request(&["raid5"], 4, &["volume.nonsense=1"]), &|_| {})
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("nonsense"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_tried_without_a_drive_is_left_out_with_its_reason() {
+        let (able, left_out) = arrangements(&request(&["raid10", "xor"], 4, &[])).unwrap();
+        assert_eq!(
+            able.iter()
+                .map(|one| one.layout.as_str())
+                .collect::<Vec<_>>(),
+            ["raid10"]
+        );
+        assert!(
+            left_out
+                .iter()
+                .any(|one| one.layout == "xor" && !one.why.is_empty()),
+            "{left_out:?}"
+        );
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_and_choices_that_stand_twice_are_refused_by_their_key() {
+        let refused = |change: &dyn Fn(&mut Request), word: &str| {
+            let mut request = request(&["raid5"], 4, &[]);
+            change(&mut request);
+            let error = advise(&request, &|_| {}).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        };
+        refused(
+            &|request| request.assumptions.mttf_hours = -5.0,
+            "mttf_hours: found -5",
+        );
+        refused(
+            &|request| request.assumptions.unreadable_bits = 0.5,
+            "unreadable_bits: found 0.5",
+        );
+        refused(
+            &|request| request.assumptions.replace_hours = f64::NAN,
+            "replace_hours: found NaN",
+        );
+        refused(
+            &|request| request.wishes.price = Some(f64::NAN),
+            "price: found NaN",
+        );
+        refused(
+            &|request| request.wishes.watts = Some(0.0),
+            "watts: found 0",
+        );
+        refused(
+            &|request| request.wishes.mb_per_s = Some(f64::INFINITY),
+            "mb_per_s: found inf",
+        );
+        refused(
+            &|request| request.drive_price = Some(-10.0),
+            "the price of a drive: found -10",
+        );
+        refused(
+            &|request| request.choices.layouts.push("raid5".to_owned()),
+            "raid5 stands twice",
+        );
+        refused(
+            &|request| {
+                request.choices.controllers = ["1GiB", "1024MiB"]
+                    .map(|text| Controller(Some(text.parse().unwrap())))
+                    .to_vec();
+            },
+            "stands twice",
+        );
+    }
+}

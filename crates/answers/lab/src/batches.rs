@@ -1,0 +1,154 @@
+//! A workload in parts that all candidates see.
+
+use crate::{LabError, Recipe};
+use fullstroke_stack::Stack;
+use fullstroke_units::Duration;
+use serde_json::json;
+
+/// The parts of a workload. A trace is cut where as many requests each have arrived, and the parts stand in an
+/// order by chance, so that a few of them are a sample of the whole; anything else is run with
+/// one seed after the other. Each part begins with drives at rest and caches empty.
+#[derive(Clone, Debug)]
+pub struct Batches {
+    windows: Vec<[Duration; 2]>,
+    first_seed: u64,
+    count: usize,
+}
+
+impl Batches {
+    /// Of the workload of `recipe`, about so many.
+    ///
+    /// # Errors
+    /// The stack's, or the trace's.
+    pub fn new(recipe: &Recipe, count: usize) -> Result<Batches, LabError> {
+        let stack = Stack::load(&recipe.file, &recipe.overrides)?;
+        let mut random = stack.seed().stream("batches");
+        let mut windows = stack.trace_parts(count)?.unwrap_or_default();
+        for place in (1..windows.len()).rev() {
+            windows.swap(place, random.below(place as u64 + 1) as usize);
+        }
+        let count = if windows.is_empty() {
+            count
+        } else {
+            windows.len()
+        };
+        Ok(Batches {
+            windows,
+            first_seed: stack.seed().0,
+            count,
+        })
+    }
+
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether they are parts of a trace, and not runs with seeds.
+    pub fn are_windows(&self) -> bool {
+        !self.windows.is_empty()
+    }
+
+    /// What `recipe` is in one of them.
+    pub fn recipe(&self, recipe: &Recipe, batch: usize) -> Recipe {
+        let mut recipe = recipe.clone();
+        match self.windows.get(batch) {
+            Some([from, to]) => {
+                let keys = &mut recipe.overrides.trace_keys;
+                keys.insert("from".to_owned(), json!(from));
+                keys.insert("to".to_owned(), json!(to));
+            }
+            None => {
+                let seed = self.first_seed.wrapping_add(batch as u64);
+                recipe.overrides.set.push(format!("seed={seed}"));
+            }
+        }
+        recipe
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Varied, run};
+    use fullstroke_stack::Overrides;
+    use serde_json::{Map, Value};
+    use std::path::{Path, PathBuf};
+
+    fn project(file: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../..")
+            .join(file)
+    }
+
+    fn mix(kinds: &[(&str, Value)]) -> Recipe {
+        let workloads = kinds.iter().map(|(name, keys)| {
+            let mut workload = keys.as_object().cloned().unwrap_or_default();
+            workload.insert("name".to_owned(), json!(name));
+            workload
+        });
+        let workloads: Vec<Map<String, Value>> = workloads.collect();
+        let overrides = Overrides {
+            workloads,
+            ..Overrides::default()
+        };
+        Recipe {
+            name: "mix".to_owned(),
+            varied: Varied::default(),
+            file: project("stacks/demo/raid5.toml"),
+            overrides,
+        }
+    }
+
+    fn trace(name: &str) -> Value {
+        json!({ "kind": "trace", "path": project(&format!("samples/{name}.parquet")) })
+    }
+
+    #[test]
+    fn several_traces_are_cut_at_the_same_times_where_each_has_requests() {
+        let recipe = mix(&[("database", trace("pgbench")), ("build", trace("compile"))]);
+        let batches = Batches::new(&recipe, 400).unwrap();
+        // PostgreSQL's ends at 301 s, the compilation's at 421 s: no part begins in between.
+        assert!(
+            batches.are_windows() && batches.count() < 400,
+            "{}",
+            batches.count()
+        );
+        let last = batches.windows.iter().map(|window| window[0]).max();
+        assert!(
+            last.is_some_and(|last| last < Duration::from_secs(301)),
+            "{last:?}"
+        );
+        let ran = run(
+            &batches.recipe(&recipe, 0).candidate().unwrap(),
+            None,
+            &|_, _| {},
+        )
+        .unwrap();
+        let report = &ran.measured.report;
+        let each: Vec<u64> = report
+            .workloads
+            .iter()
+            .map(|workload| workload.requests)
+            .collect();
+        assert!(
+            each.len() == 2 && each.iter().all(|requests| *requests > 0),
+            "{each:?}"
+        );
+        assert!(
+            (200..600).contains(&report.requests),
+            "a 400th of 145,000: {}",
+            report.requests
+        );
+    }
+
+    #[test]
+    fn a_mix_with_something_else_than_traces_is_run_with_seeds() {
+        let scan = json!({
+            "kind": "synthetic", "size": "1MiB", "requests": 10, "arrivals": { "process": "closed", "outstanding": 1 },
+        });
+        let batches =
+            Batches::new(&mix(&[("database", trace("pgbench")), ("scan", scan)]), 8).unwrap();
+        assert!(!batches.are_windows() && batches.count() == 8);
+    }
+}

@@ -1,0 +1,116 @@
+//! Where a measured curve jumps.
+//!
+//! Of all ways to cut the curve into pieces of constant value, the one with the
+//! least sum of squared, standardised distances plus a penalty for each jump;
+//! found exactly, in time quadratic in the number of points.
+
+use crate::lzvs::sweep::{mean, std_dev};
+
+/// The penalty of a jump, in units of the logarithm of the number of points:
+/// chance alone hardly ever gains as much.
+const PENALTY: f64 = 5.0;
+
+/// A piece has at least so many points.
+const POINTS_MIN: usize = 3;
+
+/// A jump by less than this share of the value is none: rotational latencies do
+/// not cancel out exactly, and skews differ a little within a zone.
+pub(crate) const SHARE_MIN: f64 = 0.004;
+
+/// The indices of the points behind each jump. `trials` are measurements of the
+/// same points.
+pub(crate) fn of(trials: &[Vec<f64>]) -> Vec<usize> {
+    let points = trials.first().map_or(0, Vec::len);
+    let column = |point: usize| -> Vec<f64> { trials.iter().map(|trial| trial[point]).collect() };
+    let curve: Vec<f64> = (0..points).map(|point| mean(&column(point))).collect();
+    let variances: Vec<f64> = (0..points)
+        .map(|point| std_dev(&column(point)).powi(2))
+        .collect();
+    let noise = mean(&variances) / trials.len().max(1) as f64;
+    let least = (SHARE_MIN * mean(&curve) / 2.0).powi(2);
+    cut(&curve, noise.max(scatter(&curve)).max(least))
+}
+
+/// The variance of the points about the curve, from the median distance of
+/// neighbours: few of them have a jump between them. Unlike the differences of
+/// trials it has what is the same in all of them, such as how skews lie under an
+/// address.
+pub(crate) fn scatter(curve: &[f64]) -> f64 {
+    let mut distances: Vec<f64> = curve
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]).abs())
+        .collect();
+    distances.sort_unstable_by(f64::total_cmp);
+    let median = distances.get(distances.len() / 2).copied().unwrap_or(0.0);
+    // The median of a normal distribution's distances is 0.6745 deviations, and
+    // a difference has twice the variance.
+    (median / 0.6745).powi(2) / 2.0
+}
+
+/// The best pieces of a curve whose points have this variance.
+fn cut(curve: &[f64], variance: f64) -> Vec<usize> {
+    let points = curve.len();
+    let sums = running(curve.iter().copied());
+    let squares = running(curve.iter().map(|value| value * value));
+    let distance = |from: usize, to: usize| {
+        let sum = sums[to] - sums[from];
+        (squares[to] - squares[from] - sum * sum / (to - from) as f64).max(0.0) / variance
+    };
+    let penalty = PENALTY * (points.max(2) as f64).ln();
+    // A read across a jump gives a value between both sides: the first point of a
+    // piece counts for neither if that is better.
+    let piece = |begin: usize, end: usize| distance(begin, end).min(distance(begin + 1, end));
+    // For the first n points: the least cost, and where their last piece begins.
+    let mut best: Vec<(f64, usize)> = vec![(0.0, 0)];
+    for end in 1..=points {
+        let pieces = (0..(end + 1).saturating_sub(POINTS_MIN)).map(|begin| match begin {
+            0 => (distance(0, end), 0),
+            _ => (best[begin].0 + piece(begin, end) + penalty, begin),
+        });
+        best.push(
+            pieces
+                .min_by(|a, b| a.0.total_cmp(&b.0))
+                .unwrap_or((f64::INFINITY, 0)),
+        );
+    }
+    let mut jumps = Vec::new();
+    let mut at = points;
+    while at > 0 && best[at].1 > 0 {
+        at = best[at].1;
+        jumps.push(at);
+    }
+    jumps.reverse();
+    jumps
+}
+
+fn running(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let sums = values.scan(0.0, |sum, value| {
+        *sum += value;
+        Some(*sum)
+    });
+    std::iter::once(0.0).chain(sums).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jumps_are_found_and_points_between_are_not_taken_for_pieces() {
+        let curve: Vec<f64> = (0..60)
+            .map(|point| {
+                if point < 20 {
+                    100.0
+                } else if point == 20 {
+                    95.0
+                } else {
+                    90.0
+                }
+            })
+            .collect();
+        let found = of(&[curve.clone(), curve]);
+        assert_eq!(found, [20]);
+        assert!(of(&[vec![5.0; 40], vec![5.0; 40]]).is_empty());
+        assert!(of(&[]).is_empty() && of(&[vec![1.0]]).is_empty());
+    }
+}

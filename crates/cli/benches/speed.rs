@@ -1,0 +1,256 @@
+//! Speed and memory of simulation and trace reading: prints figures, asserts
+//! nothing.
+//!
+//! Each measurement is a process of its own, so that its peak memory is its
+//! own; each is repeated and the median is printed, with the range beside it.
+
+use anyhow::{Context, Result};
+use fullstroke_drive::SlipConfig;
+use fullstroke_stack::drives;
+use fullstroke_trace::{Options, TraceReader};
+use fullstroke_units::Sectors;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+const RUNS: usize = 5;
+const TRACE_ROWS: u64 = 5_000_000;
+
+fn main() -> Result<()> {
+    if let [_, command, file] = &std::env::args().collect::<Vec<_>>()[..]
+        && command == "read"
+    {
+        return read(Path::new(file));
+    }
+    println!("one thread, median of {RUNS} runs (least - most)\n");
+    println!("{:<58} {:>26} {:>12} {:>9}", "", "rate", "aim", "peak MB");
+    let stacks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../stacks/bench");
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_fullstroke"));
+    // (name, stack, drive in place of the stack's, requests, aim)
+    let simulate = |name: &str, stack: &str, drive: Option<&Path>, requests: u64, aim: &str| {
+        let mut arguments: Vec<OsString> =
+            vec!["run".into(), stacks.join(stack).into(), "--json".into()];
+        arguments.extend(["--requests".into(), requests.to_string().into()]);
+        arguments.extend(
+            drive
+                .into_iter()
+                .flat_map(|drive| ["--drive".into(), drive.into()]),
+        );
+        report(name, aim, &program, &arguments, "requests_per_wall_s")
+    };
+    let (one, array, million) = ("closed-random-8k.toml", "raid5-open.toml", 1_000_000);
+    let plain = simulate(
+        "(a) one Cheetah 9LP, closed random 8 KB reads",
+        one,
+        None,
+        million,
+        "2 M/s",
+    )?;
+    simulate(
+        "(b) the same, 32 outstanding, SATF",
+        "closed-random-8k-satf.toml",
+        None,
+        million,
+        "1 M/s",
+    )?;
+    let long = simulate(
+        "(c) RAID-5 of 8, 66 % reads, open, 1 M requests",
+        array,
+        None,
+        million,
+        "500 k/s",
+    )?;
+    let short = simulate("    the same, 100 k requests", array, None, 100_000, "")?;
+    let shorter = simulate("    the same, 10 k requests", array, None, 10_000, "")?;
+    println!(
+        "    cost a request at 1 M over 100 k: {:.2}, over 10 k: {:.2}",
+        short / long,
+        shorter / long
+    );
+    let mechanics = Path::new("seagate-cheetah-9lp");
+    simulate(
+        "(e) as (a), mechanics only: no cache, no bus",
+        one,
+        Some(mechanics),
+        million,
+        "3 M/s",
+    )?;
+    simulate(
+        "(f) SATF, 768 queued",
+        "satf-768.toml",
+        None,
+        million,
+        "1 M/s",
+    )?;
+    let (cfq, processes) = ("cfq-256.toml", "(h) RAID-5 of 8 below CFQ, 256 processes");
+    simulate(processes, cfq, None, million, "300 k/s")?;
+    let smart = "../../studies/chang-du-2001/stacks/base.toml";
+    simulate(
+        "(i) 8 smart disks, 768 updates queued, two commands each",
+        smart,
+        None,
+        million,
+        "500 k/s",
+    )?;
+    let slipped = drive_with_slips(20_000)?;
+    let many = simulate(
+        "(g) as (a), with 20,000 slips",
+        one,
+        Some(slipped.path()),
+        million,
+        "as (a)",
+    )?;
+    println!(
+        "    cost a request with 20,000 slips over 594: {:.2}",
+        plain / many
+    );
+    let trace = generated_trace()?;
+    let arguments = ["read".into(), trace.path().as_os_str().to_owned()];
+    report(
+        "(d) MSR CSV, 5 M rows",
+        "10 M rows/s",
+        &std::env::current_exe()?,
+        &arguments,
+        "rows_per_s",
+    )?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut arguments: Vec<OsString> = vec![
+        "predict".into(),
+        root.join("samples/pgbench.parquet").into(),
+    ];
+    arguments.extend(["--stack".into(), root.join("stacks/demo/raid5.toml").into()]);
+    arguments.extend(["--no-simulation".into(), "--json".into()]);
+    let answer = "(j) predict's answer behind fingerprint and tables, in us";
+    report(answer, "1000", &program, &arguments, "answered_us")?;
+    println!(
+        "\nFor scale, not measured here: DiskSim 4.0 has been seen to do 162 k requests a second on (a) without\n\
+         its cache, and on (c) 20 k, 7 k and 2.3 k at 10 k, 20 k and 40 k requests."
+    );
+    Ok(())
+}
+
+/// Runs a command that prints JSON, prints the median of `key`, and returns it.
+fn report(name: &str, aim: &str, program: &Path, arguments: &[OsString], key: &str) -> Result<f64> {
+    let mut rates = Vec::new();
+    let mut peak_mb: f64 = 0.0;
+    for _ in 0..RUNS {
+        let output = Command::new(program)
+            .args(arguments)
+            .output()
+            .with_context(|| program.display().to_string())?;
+        anyhow::ensure!(
+            output.status.success(),
+            "{name}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let json: Value = serde_json::from_slice(&output.stdout)?;
+        rates.push(
+            json[key]
+                .as_f64()
+                .with_context(|| format!("{name}: no {key}"))?,
+        );
+        peak_mb = peak_mb.max(json["peak_rss_mb"].as_f64().unwrap_or(f64::NAN));
+    }
+    rates.sort_by(f64::total_cmp);
+    let median = rates[RUNS / 2];
+    let range = format!(
+        "{} ({} - {})",
+        compact(median),
+        compact(rates[0]),
+        compact(rates[RUNS - 1])
+    );
+    println!("{name:<58} {range:>26} {aim:>12} {peak_mb:>9.1}");
+    Ok(median)
+}
+
+fn compact(rate: f64) -> String {
+    if rate >= 1e6 {
+        format!("{:.2} M", rate / 1e6)
+    } else {
+        format!("{:.0} k", rate / 1e3)
+    }
+}
+
+/// Reads a trace to its end and prints the rate as JSON.
+fn read(path: &Path) -> Result<()> {
+    let begun = Instant::now();
+    let mut reader = TraceReader::open(path, &Options::default())?;
+    let mut rows = 0u64;
+    let mut sectors = 0u64;
+    while let Some(record) = reader.next()? {
+        rows += 1;
+        sectors = sectors.wrapping_add(record.extent.sectors.0);
+    }
+    let rows_per_s = rows as f64 / begun.elapsed().as_secs_f64();
+    println!(
+        "{}",
+        serde_json::json!({ "rows": rows, "sectors": sectors, "rows_per_s": rows_per_s, "peak_rss_mb": peak_rss_mb() })
+    );
+    Ok(())
+}
+
+/// The most memory that this process has held, where the system says.
+fn peak_rss_mb() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(
+        line.trim()
+            .strip_suffix(" kB")?
+            .trim()
+            .parse::<f64>()
+            .ok()?
+            * 1024.0
+            / 1e6,
+    )
+}
+
+/// A drive file: the Cheetah with that many slipped sectors, evenly spread.
+fn drive_with_slips(slips: u64) -> Result<tempfile::NamedTempFile> {
+    let mut config = drives::load("seagate-cheetah-9lp-measured")?
+        .config()
+        .clone();
+    let each = slips / config.zones.len() as u64;
+    for zone in &mut config.zones {
+        let tracks =
+            u64::from(zone.last_cylinder - zone.first_cylinder + 1) * u64::from(config.surfaces);
+        // A track of any zone has more than 150 sectors.
+        let apart = tracks * 150 / each;
+        zone.slips = (0..each)
+            .map(|slip| SlipConfig::One(slip * apart))
+            .collect();
+        zone.spares += each;
+        config.capacity_sectors = config.capacity_sectors - Sectors(each);
+    }
+    let mut file = tempfile::NamedTempFile::with_suffix(".toml")?;
+    file.write_all(drives::to_toml(&config, &[])?.as_bytes())?;
+    Ok(file)
+}
+
+/// A file in the format of the MSR Cambridge traces.
+fn generated_trace() -> Result<tempfile::NamedTempFile> {
+    let mut file = tempfile::NamedTempFile::with_suffix(".csv")?;
+    let mut out = std::io::BufWriter::new(file.as_file_mut());
+    let mut state = 1u64;
+    for row in 0..TRACE_ROWS {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let operation = if state >> 63 == 0 { "Read" } else { "Write" };
+        let timestamp = 128_166_372_003_061_629 + row * 10_000 + (state >> 40) % 10_000;
+        let offset = (state >> 20) % (1 << 28) * 512;
+        let size = ((state >> 50) % 16 + 1) * 4096;
+        writeln!(
+            out,
+            "{timestamp},made,0,{operation},{offset},{size},{}",
+            1000 + (state >> 45) % 100_000
+        )?;
+    }
+    out.flush()?;
+    drop(out);
+    Ok(file)
+}

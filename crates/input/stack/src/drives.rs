@@ -1,0 +1,332 @@
+//! The drive library and drive files.
+
+use crate::document::Document;
+use crate::{StackError, drive_names};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::read;
+use fullstroke_disksim::{Imported, Options};
+use fullstroke_drive::{DriveConfig, Model, checks};
+use include_dir::{Dir, include_dir};
+use serde::Serialize as _;
+use serde_json::{Map, Value};
+use std::path::Path;
+
+/// `drives/*.toml` of this project, within the binary.
+static LIBRARY: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../../drives");
+
+/// The names of the drives in the library, sorted.
+pub fn names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = LIBRARY
+        .files()
+        .filter(|file| {
+            file.path()
+                .extension()
+                .is_some_and(|extension| extension == "toml")
+        })
+        .filter_map(|file| file.path().file_stem()?.to_str())
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+/// The drive called `name` in the library, or described by the file of that
+/// path: one of ours (it ends in `.toml`) or one of DiskSim's (`.parv`,
+/// `.diskspecs`, `.model`; `FILE#BLOCK` names one of several disks in it).
+///
+/// # Errors
+/// Names file, line and key of what cannot be, the nearest name of an unknown
+/// drive, and the first check that the description fails (see
+/// [`fullstroke_drive::checks`]).
+pub fn load(name: &str) -> Result<Model, StackError> {
+    load_with(name, Path::new(""), &Map::new())
+}
+
+/// The same without the checks: for showing which of them fail.
+///
+/// # Errors
+/// As [`load`], for what cannot be read or built.
+pub fn load_unchecked(name: &str) -> Result<Model, StackError> {
+    if let Some(imported) = import(name, Path::new("")) {
+        return built(name, imported?.config);
+    }
+    let document = document(name, Path::new(""))?;
+    model(&document, document.values())
+}
+
+/// The disk that `name` means in a parameter file of DiskSim; `None` if that is
+/// no such file.
+///
+/// # Errors
+/// As [`load`].
+pub fn import(name: &str, folder: &Path) -> Option<Result<Imported, StackError>> {
+    let (file, block) = match name.split_once('#') {
+        Some((file, block)) => (file, Some(block.to_owned())),
+        None => (name, None),
+    };
+    let extension = Path::new(file).extension()?.to_str()?;
+    if !["parv", "diskspecs", "model"].contains(&extension) {
+        return None;
+    }
+    let options = Options {
+        name: block,
+        ..Options::default()
+    };
+    let disks = fullstroke_disksim::import(&folder.join(file), &options);
+    Some(
+        disks
+            .map_err(|error| StackError::whole("", error.to_string()))
+            .and_then(|mut disks| {
+                let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
+                if disks.len() > 1 {
+                    let message = format!(
+                        "describes several disks; say which, as in {file}#{}; found {}",
+                        names[0],
+                        names.join(", ")
+                    );
+                    return Err(StackError::whole(file, message));
+                }
+                disks
+                    .pop()
+                    .ok_or_else(|| StackError::whole(file, "describes no disk"))
+            }),
+    )
+}
+
+/// A drive as the text of a file of ours, under `comments`; each zone is one
+/// line, as in the library.
+///
+/// # Errors
+/// If a number does not fit into the format.
+pub fn to_toml(config: &DriveConfig, comments: &[String]) -> Result<String, StackError> {
+    let fail = |error: toml::ser::Error| StackError::whole(&config.title, error.to_string());
+    let mut zones = String::from("zones = [\n");
+    for zone in &config.zones {
+        let mut row = String::new();
+        zone.serialize(toml::ser::ValueSerializer::new(&mut row))
+            .map_err(fail)?;
+        zones.extend(["  ", &row, ",\n"]);
+    }
+    zones.push_str("]\n");
+    let others = DriveConfig {
+        zones: Vec::new(),
+        ..config.clone()
+    };
+    let body = toml::to_string(&others)
+        .map_err(fail)?
+        .replacen("zones = []\n", &zones, 1);
+    let comments: String = comments
+        .iter()
+        .map(|comment| format!("# {comment}\n"))
+        .collect();
+    Ok(format!("{comments}\n{body}"))
+}
+
+fn built(file: &str, config: DriveConfig) -> Result<Model, StackError> {
+    let fail = |error: ConfigError| StackError {
+        line: None,
+        file: file.to_owned(),
+        key: error.key,
+        message: error.message,
+    };
+    Model::new(config).map_err(fail)
+}
+
+/// [`load`], for a stack file in `folder`, with some keys replaced by
+/// `settings`.
+pub(crate) fn load_with(
+    name: &str,
+    folder: &Path,
+    settings: &Map<String, Value>,
+) -> Result<Model, StackError> {
+    if let Some(imported) = import(name, folder) {
+        let mut values = match serde_json::to_value(imported?.config) {
+            Ok(Value::Object(values)) => values,
+            other => return Err(StackError::whole(name, format!("is no table: {other:?}"))),
+        };
+        merge(&mut values, settings);
+        let config = read(&values)
+            .map_err(|error: ConfigError| StackError::whole(name, error.to_string()))?;
+        return built(name, config);
+    }
+    let document = document(name, folder)?;
+    let described = model(&document, document.values())?;
+    if let Some(failed) = checks(&described).into_iter().find(|check| !check.passed) {
+        let message = format!(
+            "{}: found {}, expected {}",
+            failed.name, failed.found, failed.expected
+        );
+        return Err(document.error(ConfigError::new(failed.key, message)));
+    }
+    if settings.is_empty() {
+        return Ok(described);
+    }
+    let mut values = document.values().clone();
+    merge(&mut values, settings);
+    model(&document, &values)
+}
+
+fn document(name: &str, folder: &Path) -> Result<Document, StackError> {
+    if Path::new(name)
+        .extension()
+        .is_some_and(|extension| extension == "toml")
+    {
+        return Document::read(&folder.join(name));
+    }
+    let known = resolve(name).map_err(|message| StackError::whole(name, message))?;
+    let file = format!("{known}.toml");
+    let text = LIBRARY
+        .get_file(&file)
+        .and_then(include_dir::File::contents_utf8);
+    let text = text.unwrap_or_else(|| unreachable!("`names` lists the library's files"));
+    Document::parse(format!("drives/{file}"), text)
+}
+
+/// The library's name of the drive that a user means by `name`; see
+/// `drive_names.rs`.
+pub(crate) fn resolve(name: &str) -> Result<&'static str, String> {
+    let titles: Vec<(&str, String)> = names()
+        .into_iter()
+        .map(|known| (known, title(known)))
+        .collect();
+    let library: Vec<(&str, &str)> = titles
+        .iter()
+        .map(|(known, title)| (*known, title.as_str()))
+        .collect();
+    drive_names::resolve(name, &library)
+}
+
+/// The title in the file of the library's drive `known`.
+fn title(known: &str) -> String {
+    let text = LIBRARY
+        .get_file(format!("{known}.toml"))
+        .and_then(include_dir::File::contents_utf8);
+    let title = text.and_then(|text| text.lines().find_map(|line| line.strip_prefix("title = ")));
+    title.unwrap_or_default().trim_matches('"').to_owned()
+}
+
+fn model(document: &Document, values: &Map<String, Value>) -> Result<Model, StackError> {
+    let config: DriveConfig = read(values).map_err(|error| document.error(error))?;
+    Model::new(config).map_err(|error| document.error(error))
+}
+
+/// Lays `settings` over `values`, table by table. One that names a policy is laid over whole: keys of
+/// another policy are none of its.
+fn merge(values: &mut Map<String, Value>, settings: &Map<String, Value>) {
+    for (key, setting) in settings {
+        match (values.get_mut(key), setting) {
+            (Some(Value::Object(below)), Value::Object(above)) if !above.contains_key("policy") => {
+                merge(below, above);
+            }
+            _ => {
+                values.insert(key.clone(), setting.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_drive_of_the_library_loads_and_passes_its_checks() {
+        assert!(names().len() >= 4);
+        for name in names() {
+            load(name).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+
+    #[test]
+    fn drives_of_a_terabyte_and_more_say_what_they_draw_and_what_of_it_is_assumed() {
+        let drives: Vec<Model> = names()
+            .into_iter()
+            .map(|name| load(name).unwrap())
+            .collect();
+        let large = drives
+            .iter()
+            .filter(|drive| drive.config().capacity_sectors.bytes().0 >= 1_000_000_000_000);
+        let powers = large.map(|drive| {
+            let config = drive.config();
+            let power = config.power.unwrap_or_default();
+            assert!(
+                power.counts_energy(),
+                "{} lacks {}",
+                config.title,
+                power.missing().join(", ")
+            );
+            assert!(
+                config.sources["power"].contains("assumed"),
+                "{}",
+                config.title
+            );
+            power
+        });
+        let powers: Vec<_> = powers.collect();
+        assert!(powers.len() >= 17, "{}", powers.len());
+        assert!(
+            powers
+                .iter()
+                .any(|power| power.idle_b.is_some() && power.idle_c.is_some())
+        );
+    }
+
+    #[test]
+    fn an_unknown_drive_names_the_nearest() {
+        let error = load("seagate-cheetah-9pl").unwrap_err();
+        assert!(
+            error.message.contains("did you mean `seagate-cheetah-9lp`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_misspelt_key_names_file_line_and_the_nearest_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("drive.toml");
+        let text = LIBRARY
+            .get_file("seagate-cheetah-9lp.toml")
+            .unwrap()
+            .contents_utf8()
+            .unwrap();
+        std::fs::write(
+            &path,
+            text.replace("head_switch_ms = 0.03", "head_swich_ms = 0.03"),
+        )
+        .unwrap();
+        let error = load(path.to_str().unwrap()).unwrap_err();
+        assert!(
+            error.line.is_some() && error.message.contains("did you mean `head_switch_ms`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_drive_survives_the_way_through_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in names() {
+            let config = load(name).unwrap().config().clone();
+            let path = folder.path().join("drive.toml");
+            std::fs::write(
+                &path,
+                to_toml(&config, &["written by a test".into()]).unwrap(),
+            )
+            .unwrap();
+            assert_eq!(
+                load(path.to_str().unwrap()).unwrap().config(),
+                &config,
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn settings_replace_single_keys() {
+        let settings =
+            serde_json::from_str(r#"{"queue": {"discipline": "fcfs"}, "zero_latency": true}"#)
+                .unwrap();
+        let model = load_with("seagate-cheetah-9lp", Path::new(""), &settings).unwrap();
+        assert_eq!(model.config().queue.discipline, "fcfs");
+        assert_eq!(model.config().queue.depth, 64);
+        assert!(model.config().zero_latency.reads());
+    }
+}

@@ -1,0 +1,401 @@
+//! Pure mechanics against a reference, request by request.
+//!
+//! The reference files hold DiskSim 4.0's answers for the Cheetah 9LP without
+//! cache, overheads and bus. DiskSim truncates an angle at each sector: its
+//! platter lags true time by about 0.358 ns x (sectors + 1.45) a request. That
+//! lag is an option of this comparison, not of the model: request `i` is
+//! submitted earlier by the lag of all before it, which gives the same angles.
+//!
+//! On an array each of the reference's platters has a lag of its own, which the
+//! files do not tell: there the lag (35 us at the end) is the tolerance.
+
+use flate2::read::GzDecoder;
+use fullstroke_contract::{
+    Completion, Cx, Extent, Node, Operation, Port, Request, RequestId, Source, Wake,
+};
+use fullstroke_disksim::{Options, Reading, import};
+use fullstroke_drive::Model;
+use fullstroke_engine::{Branch, Engine, Finished, Observer};
+use fullstroke_stack::drives;
+use fullstroke_units::{Lbn, Time};
+use fullstroke_volume::Volume;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+
+/// How far the reference's platter falls behind at each sector.
+const REFERENCE_LAG_NS: f64 = 0.358;
+
+struct Row {
+    arrival_ms: f64,
+    lbn: u64,
+    sectors: u64,
+    write: bool,
+    response_ms: f64,
+}
+
+/// The rows of a reference file, or `None`, said aloud, where it is not there.
+fn reference(name: &str) -> Option<Vec<Row>> {
+    let path = format!(
+        "{}/../../../../shared/oracle/mechanics/{name}.csv.gz",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let Ok(file) = File::open(&path) else {
+        eprintln!("skipped: {path} is not there");
+        return None;
+    };
+    let lines = BufReader::new(GzDecoder::new(file)).lines().skip(1);
+    let rows = lines.map(|line| {
+        let line = line.unwrap();
+        let fields: Vec<&str> = line.split(',').collect();
+        Row {
+            arrival_ms: fields[0].parse().unwrap(),
+            lbn: fields[1].parse().unwrap(),
+            sectors: fields[2].parse().unwrap(),
+            write: fields[3] == "W",
+            response_ms: fields[4].parse().unwrap(),
+        }
+    });
+    Some(rows.collect())
+}
+
+/// Issues the rows at their times, less the lag.
+struct Rows {
+    requests: Vec<(Time, Request)>,
+    next: usize,
+}
+
+impl Rows {
+    fn new(rows: &[Row], lag_ns_per_sector: f64) -> Rows {
+        let mut lag_ns = 0.0;
+        let request = |row: &Row| {
+            let at = Time::from_nanos((row.arrival_ms * 1e6 - lag_ns).round() as u64);
+            lag_ns += lag_ns_per_sector * (row.sectors as f64 + 1.45);
+            let operation = if row.write {
+                Operation::Write
+            } else {
+                Operation::Read
+            };
+            (
+                at,
+                Request {
+                    id: RequestId(0),
+                    operation,
+                    extent: Extent::new(row.lbn, row.sectors),
+                    ..Request::default()
+                },
+            )
+        };
+        Rows {
+            requests: rows.iter().map(request).collect(),
+            next: 0,
+        }
+    }
+}
+
+impl Node for Rows {
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+        while self.next < self.requests.len() && self.requests[self.next].0 <= now {
+            cx.out.issue(0, self.requests[self.next].1);
+            self.next += 1;
+        }
+    }
+    fn completed(&mut self, _: Time, _: Port, _: Completion, _: &mut Cx<'_>) {}
+    fn next_wake(&self) -> Wake {
+        self.requests
+            .get(self.next)
+            .map_or(Wake::NEVER, |request| request.0.into())
+    }
+}
+
+impl Source for Rows {}
+
+#[derive(Default)]
+struct Responses(Vec<f64>);
+
+impl Observer for Responses {
+    fn finished(&mut self, finished: &Finished) {
+        self.0[finished.origin as usize] = finished
+            .completion
+            .finished
+            .since(finished.arrived)
+            .as_millis_f64();
+    }
+}
+
+fn drive(model: &Model) -> Branch {
+    model.branch().unwrap()
+}
+
+/// The response time of each row on `root`, in ms.
+fn simulate(root: Branch, rows: &[Row], lag_ns_per_sector: f64) -> Vec<f64> {
+    let mut responses = Responses(vec![0.0; rows.len()]);
+    let mut engine = Engine::new(root, Box::new(Rows::new(rows, lag_ns_per_sector)));
+    let outcome = engine.run(&mut responses).unwrap();
+    assert_eq!(outcome.completed, rows.len() as u64);
+    responses.0
+}
+
+/// The Cheetah with a queue of its own.
+fn cheetah(discipline: &str) -> Model {
+    let mut config = drives::load("seagate-cheetah-9lp")
+        .unwrap()
+        .config()
+        .clone();
+    config.queue = serde_json::from_str(discipline).unwrap();
+    Model::new(config).unwrap()
+}
+
+/// The Atlas 10K as its parameter file for pure mechanics has it, with a queue
+/// of its own; `None` where that is not there.
+fn atlas(discipline: &str) -> Option<Model> {
+    let path = format!(
+        "{}/../../../../shared/oracle/mechanics/param/atlas10k.mech.diskspecs",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    if !std::path::Path::new(&path).exists() {
+        eprintln!("skipped: {path} is not there");
+        return None;
+    }
+    let options = Options {
+        reading: Reading::AS_WRITTEN,
+        ..Options::default()
+    };
+    let mut config = import(path.as_ref(), &options).unwrap().remove(0).config;
+    config.queue = serde_json::from_str(discipline).unwrap();
+    Some(Model::new(config).unwrap())
+}
+
+/// How the answers to a trace compare.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Comparison {
+    /// Within a microsecond, or whatever else is tolerated.
+    equal: usize,
+    /// A sector begins just before or just behind the head: the two sides of a
+    /// rounding error are a whole turn apart.
+    a_revolution_apart: usize,
+    /// Longer by the passing of the slipped sectors inside the request. The
+    /// reference transfers such a request as if they were not there, and so
+    /// ends before its last sector has passed.
+    longer_by_inner_slips: usize,
+    unexplained: usize,
+}
+
+fn compare(model: &Model, rows: &[Row], tolerance_ms: f64) -> Comparison {
+    let mut comparison = Comparison::default();
+    let revolution_ms = model.mechanics().spindle().revolution().as_millis_f64();
+    for (simulated, row) in simulate(drive(model), rows, REFERENCE_LAG_NS)
+        .into_iter()
+        .zip(rows)
+    {
+        let difference = simulated - row.response_ms;
+        let near = |expected: f64| (difference - expected).abs() <= tolerance_ms;
+        if near(0.0) {
+            comparison.equal += 1;
+        } else if near(revolution_ms) || near(-revolution_ms) {
+            comparison.a_revolution_apart += 1;
+        } else if near(inner_slips_ms(model, row)) {
+            comparison.longer_by_inner_slips += 1;
+        } else {
+            comparison.unexplained += 1;
+        }
+    }
+    comparison
+}
+
+/// The time in which the slipped sectors between a request's sectors pass.
+fn inner_slips_ms(model: &Model, row: &Row) -> f64 {
+    let geometry = model.mechanics().geometry();
+    let position = |lbn| geometry.locate(Lbn(lbn));
+    (row.lbn..row.lbn + row.sectors - 1)
+        .map(|lbn| (position(lbn), position(lbn + 1)))
+        .filter(|(here, next)| (here.cylinder, here.surface) == (next.cylinder, next.surface))
+        .map(|(here, next)| {
+            let skipped = next.angle - here.angle - here.sector_angle;
+            model
+                .mechanics()
+                .spindle()
+                .time_to_turn(skipped)
+                .as_millis_f64()
+                - 1e-6
+        })
+        .sum()
+}
+
+fn assert_equal_to_the_microsecond(name: &str) {
+    assert_equal_within(name, 0.001);
+}
+
+fn assert_equal_within(name: &str, tolerance_ms: f64) {
+    let fcfs = r#"{"depth": 1, "discipline": "fcfs"}"#;
+    let model = if name.starts_with("atlas10k") {
+        atlas(fcfs)
+    } else {
+        Some(cheetah(fcfs))
+    };
+    let (Some(rows), Some(model)) = (reference(name), model) else {
+        return;
+    };
+    let comparison = compare(&model, &rows, tolerance_ms);
+    println!("{name}: {comparison:?}");
+    assert_eq!(comparison.unexplained, 0, "{name}: {comparison:?}");
+    assert!(
+        comparison.a_revolution_apart <= rows.len() / 1000,
+        "{name}: {comparison:?}"
+    );
+    assert!(
+        comparison.longer_by_inner_slips <= rows.len() / 400,
+        "{name}: {comparison:?}"
+    );
+}
+
+#[test]
+fn random_reads_of_4_kb_agree_to_the_microsecond() {
+    assert_equal_to_the_microsecond("cheetah9LP.mech.rread4k_spaced.fcfs");
+}
+
+#[test]
+fn mixed_reads_and_writes_agree_to_the_microsecond() {
+    assert_equal_to_the_microsecond("cheetah9LP.mech.mix7030_spaced.fcfs");
+}
+
+#[test]
+fn reads_of_64_kb_across_tracks_agree_to_the_microsecond() {
+    assert_equal_to_the_microsecond("cheetah9LP.mech.rread64k_spaced.fcfs");
+}
+
+#[test]
+fn queued_reads_agree_to_the_microsecond() {
+    assert_equal_to_the_microsecond("cheetah9LP.mech.rread4k_poisson15.fcfs");
+}
+
+#[test]
+fn queued_reads_and_writes_agree_to_the_microsecond() {
+    assert_equal_to_the_microsecond("cheetah9LP.mech.mix7030_poisson20.fcfs");
+}
+
+#[test]
+fn another_disk_agrees_to_the_microsecond() {
+    assert_equal_to_the_microsecond("atlas10k.mech.rread4k_spaced.fcfs");
+    assert_equal_to_the_microsecond("atlas10k.mech.mix7030_spaced.fcfs");
+}
+
+#[test]
+fn sequential_reads_and_writes_agree_to_the_microsecond() {
+    assert_equal_to_the_microsecond("cheetah9LP.mech.seqread64k_20ms.fcfs");
+    // Here the drive is never idle: the lag grows within the queue, where an
+    // earlier arrival does not make up for it.
+    assert_equal_within("cheetah9LP.mech.seqread64k_6ms.fcfs", 0.005);
+    assert_equal_to_the_microsecond("cheetah9LP.mech.seqwrite64k_20ms.fcfs");
+}
+
+/// Eight drives under `layout` answer as the reference's eight do, but for the
+/// lag and a few requests that come out a whole turn apart.
+fn assert_equal_array(name: &str, layout: &str, keys: &str) {
+    let Some(rows) = reference(name) else { return };
+    let model = cheetah(r#"{"depth": 1, "discipline": "fcfs"}"#);
+    let entry = fullstroke_volume::REGISTRY
+        .iter()
+        .find(|entry| entry.name == layout)
+        .unwrap();
+    let capacities = [model.config().capacity_sectors; 8];
+    let layout = (entry.build)(&serde_json::from_str(keys).unwrap(), &capacities).unwrap();
+    let members = (0..8).map(|_| drive(&model)).collect();
+    let root = Branch::volume(Box::new(Volume::new(layout)), members);
+    let simulated = simulate(root, &rows, 0.0);
+    let apart = simulated
+        .iter()
+        .zip(&rows)
+        .filter(|(ms, row)| (*ms - row.response_ms).abs() > 0.04)
+        .count();
+    let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / rows.len() as f64;
+    let (ours, theirs) = (
+        mean(&mut simulated.iter().copied()),
+        mean(&mut rows.iter().map(|row| row.response_ms)),
+    );
+    println!(
+        "{name}: mean {ours:.4} ms, reference {theirs:.4} ms; {apart} of {} apart",
+        rows.len()
+    );
+    assert!(apart * 200 <= rows.len(), "{name}: {apart} requests differ");
+    assert!(
+        (ours / theirs - 1.0).abs() < 0.001,
+        "{name}: mean {ours}, reference {theirs}"
+    );
+}
+
+#[test]
+fn striped_drives_answer_as_the_reference_does() {
+    assert_equal_array("cheetah9LP.mech.raid0x8.mix6733_4k_spaced", "raid0", "{}");
+}
+
+#[test]
+fn mirrored_drives_answer_as_the_reference_does() {
+    assert_equal_array(
+        "cheetah9LP.mech.raid1x8.mix6733_4k_spaced",
+        "raid10",
+        r#"{"read_policy": "nearest-head"}"#,
+    );
+}
+
+#[test]
+fn parity_arrays_answer_as_the_reference_does() {
+    assert_equal_array("cheetah9LP.mech.raid4x8.mix6733_4k_spaced", "raid4", "{}");
+    assert_equal_array("cheetah9LP.mech.raid5x8.mix6733_4k_spaced", "raid5", "{}");
+}
+
+/// The drive's own queue under bursts of 20 requests: the same order gives the
+/// same response times. Two accesses that differ by less than the reference's
+/// lag can be taken in the other order; what then follows differs too, until
+/// the queue is empty.
+fn assert_equal_order(name: &str, queue: &str) {
+    let (disk, name) = name.split_once('.').unwrap_or(("cheetah9LP", name));
+    let model = if disk == "atlas10k" {
+        atlas(queue)
+    } else {
+        Some(cheetah(queue))
+    };
+    let (Some(rows), Some(model)) = (reference(&format!("{disk}.mech.burst20.{name}")), model)
+    else {
+        return;
+    };
+    let comparison = compare(&model, &rows, 0.001);
+    println!("burst20.{name}: {comparison:?}");
+    assert!(
+        comparison.unexplained * 200 <= rows.len(),
+        "{name}: {comparison:?}"
+    );
+    assert!(
+        comparison.a_revolution_apart * 100 <= rows.len(),
+        "{name}: {comparison:?}"
+    );
+}
+
+#[test]
+fn queue_disciplines_choose_the_order_of_the_reference() {
+    for (name, queue) in [
+        ("fcfs", r#"{"depth": 64, "discipline": "fcfs"}"#),
+        (
+            "look_lbn",
+            r#"{"depth": 64, "discipline": "look", "by": "lbn"}"#,
+        ),
+        ("look_cyl", r#"{"depth": 64, "discipline": "look"}"#),
+        (
+            "clook_lbn",
+            r#"{"depth": 64, "discipline": "c-look", "by": "lbn"}"#,
+        ),
+        ("clook_cyl", r#"{"depth": 64, "discipline": "c-look"}"#),
+        (
+            "sstf_lbn",
+            r#"{"depth": 64, "discipline": "sstf", "by": "lbn"}"#,
+        ),
+        ("sstf_cyl", r#"{"depth": 64, "discipline": "sstf"}"#),
+        ("sptf", r#"{"depth": 64, "discipline": "satf"}"#),
+        ("atlas10k.sptf", r#"{"depth": 64, "discipline": "satf"}"#),
+        (
+            "asptf",
+            r#"{"depth": 64, "discipline": "aged-satf", "weight_ms_per_s": 6}"#,
+        ),
+    ] {
+        assert_equal_order(name, queue);
+    }
+}

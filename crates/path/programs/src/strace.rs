@@ -1,0 +1,452 @@
+//! A recorded program: what `strace -f -ttt -T` has written of it.
+//!
+//! What is played is the calls on files, each in the process that made it, after the
+//! time that this process had for itself; how long a call takes is for the model to say.
+//!
+//! **Own time** is what lies between the end of a call and the beginning of the next
+//! one, and what calls took that are none on files: sleeps, futexes, polls, reads of
+//! pipes and sockets, `mmap`. It is multiplied by `think`.
+//!
+//! **Order.** A child begins after its parent's fork, `vfork` returns when the child has
+//! become another program, a wait ends when the child has ended, and so does a call that
+//! `SIGCHLD` has ended. Between processes that share names or files, what came before in
+//! the recording comes before here (`order.rs`). Time in such waits is no own time.
+//! Who wakes whom by futex or pipe is not in a recording: that time passes as recorded.
+//!
+//! **Files.** What the recording finds is laid out before, as long as its reads, seeks
+//! to the end and `struct stat` have shown; what it makes is not. Calls that found
+//! nothing are made again, to find nothing. A position is the recording's: reads and
+//! writes say where. Symbolic links are not followed: a file is laid out under each
+//! name by which it was reached.
+//!
+//! | part | what |
+//! |---|---|
+//! | `line.rs`, `argument.rs` | how strace writes |
+//! | `reader.rs` | line by line: whose it is, and when |
+//! | `recorder.rs` | processes, their time, their descriptors, and what they play |
+//! | `calls.rs` | what each system call comes to |
+//! | `files.rs` | names, and what was there before |
+//! | `order.rs` | what comes after what |
+//! | `recording.rs`, `player.rs` | what is played, and how |
+//! | `notes.rs` | what is left out |
+
+mod argument;
+mod calls;
+mod files;
+mod line;
+mod notes;
+mod order;
+mod player;
+mod reader;
+mod recorder;
+mod recording;
+
+use crate::program::{Kind, Program, ProgramError, Recipe};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
+use fullstroke_units::Seed;
+use player::Player;
+use reader::Options;
+use recording::Recording;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Own time is not stretched further.
+const THINK_MAX: f64 = 1000.0;
+
+/// A recorded program.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What `strace -f -ttt -T -o FILE PROGRAM` has written; `-tt` instead of `-ttt`
+    /// and `-y` are understood too.
+    pub file: String,
+    /// The time that processes have for themselves is multiplied by this, 0 to 1000: 1
+    /// unless said, as recorded.
+    #[serde(default = "as_recorded")]
+    pub think: f64,
+    /// The directory in which the program began, for paths that do not begin with `/`:
+    /// `/` unless said.
+    #[serde(default = "root")]
+    pub directory: String,
+    /// Only calls on files under this directory are carried out; the others take the
+    /// time that they took: all unless said, but for `/proc`, `/sys` and `/dev`.
+    #[serde(default = "root")]
+    pub under: String,
+    /// Lines that are not understood are left out and counted; an error unless said.
+    #[serde(default)]
+    pub skip_unknown_lines: bool,
+}
+
+fn as_recorded() -> f64 {
+    1.0
+}
+
+fn root() -> String {
+    "/".into()
+}
+
+pub(crate) const ENTRY: Entry<Kind> = Entry {
+    name: "strace",
+    summary: "a recorded program, as strace has written it",
+    schema: schema_of::<Config>,
+    build: Kind {
+        file: Some("file"),
+        read: read_recipe,
+        example: "file = \"samples/programs/sqlite.strace\"\ndirectory = \"/srv/demo\"",
+    },
+};
+
+fn read_recipe(keys: &Keys, text: Option<&str>) -> Result<Box<dyn Recipe>, ProgramError> {
+    let config: Config = read(keys)?;
+    if !(0.0..=THINK_MAX).contains(&config.think) {
+        let message = format!("found {}; expected 0 to {THINK_MAX}", config.think);
+        return Err(ConfigError::new("think", message).into());
+    }
+    let options = Options {
+        directory: config.directory,
+        under: config.under,
+        skip_unknown_lines: config.skip_unknown_lines,
+    };
+    let recording = reader::read(text.unwrap_or_default(), options)?;
+    if recording.lanes.is_empty() {
+        return Err(ProgramError::Line(
+            1,
+            "found no call; expected the output of `strace -f -ttt -T`".into(),
+        ));
+    }
+    Ok(Box::new(Recorded {
+        recording: Arc::new(recording),
+        think: config.think,
+    }))
+}
+
+struct Recorded {
+    recording: Arc<Recording>,
+    think: f64,
+}
+
+impl Recipe for Recorded {
+    fn program(&self, _: Seed) -> Box<dyn Program> {
+        Box::new(Player::new(self.recording.clone(), self.think))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::{Plain, keys};
+    use fullstroke_units::Duration;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    const SQLITE: &str = include_str!("../../../../samples/programs/sqlite.strace");
+    const MAKE: &str = include_str!("../../../../samples/programs/make.strace");
+    const SHELL: &str = include_str!("../../../../samples/programs/shell.strace");
+
+    fn play(text: &str, more: serde_json::Value) -> Plain {
+        let mut all = keys(json!({ "file": "recording", "directory": "/srv/demo" }));
+        all.extend(keys(more));
+        let mut plain = Plain::default();
+        plain.run("strace", &all, Some(text), 1).unwrap();
+        plain
+    }
+
+    fn figure(plain: &Plain, name: &str) -> f64 {
+        plain
+            .report
+            .figures
+            .iter()
+            .find(|(known, _)| *known == name)
+            .unwrap()
+            .1
+    }
+
+    /// Lines of a process begin `PID SECONDS`; the seconds count from any time.
+    fn recording(lines: &[&str]) -> String {
+        let line = |line: &&str| {
+            let (pid, rest) = line.split_once(' ').unwrap();
+            format!("{pid} 17953636{rest}\n")
+        };
+        lines.iter().map(line).collect()
+    }
+
+    #[test]
+    fn what_was_recorded_of_sqlite_is_what_is_played() {
+        let plain = play(SQLITE, json!({}));
+        assert_eq!(plain.files.get("srv/demo/t.db"), Some(&8192));
+        assert!(!plain.files.contains_key("srv/demo/t.db-journal"));
+        let lines = |call: &str| SQLITE.lines().filter(|line| line.contains(call)).count();
+        let played = |call: &str| {
+            plain
+                .calls
+                .iter()
+                .filter(|(_, text)| text.starts_with(call))
+                .count()
+        };
+        assert_eq!(played("Fsync"), lines(" fdatasync("));
+        assert_eq!(played("Remove"), lines(" unlink("));
+        assert_eq!(
+            played("Open") + lines("\"/dev/urandom\""),
+            lines(" openat(")
+        );
+        assert!(
+            plain
+                .files
+                .get("lib/x86_64-linux-gnu/libc.so.6")
+                .is_some_and(|bytes| *bytes > 1_000_000)
+        );
+        let notes = plain.report.notes.join("\n");
+        assert!(!notes.contains("here"), "{notes}");
+        assert!(
+            notes.contains("`fcntl`") && notes.contains("page faults"),
+            "{notes}"
+        );
+    }
+
+    #[test]
+    fn processes_of_make_run_side_by_side_and_what_they_make_is_there() {
+        for (text, made) in [(MAKE, "srv/demo/all"), (SHELL, "srv/demo/copy/b")] {
+            let plain = play(text, json!({}));
+            let notes = plain.report.notes.join("\n");
+            assert!(!notes.contains("here"), "{notes}");
+            assert!(
+                plain.files.get(made).is_some_and(|bytes| *bytes >= 5000),
+                "{made}"
+            );
+            assert!(figure(&plain, "recorded_processes") > 2.0);
+        }
+        assert!(!play(SHELL, json!({})).files.contains_key("srv/demo/b.gz"));
+    }
+
+    #[test]
+    fn own_time_is_what_lies_between_calls_and_in_calls_that_are_none_on_files() {
+        let text = recording(&[
+            "7 10.000 openat(AT_FDCWD, \"a\", O_RDONLY) = 3 <0.5>",
+            "7 11.000 read(3, \"\"..., 4096) = 4096 <0.5>",
+            "7 12.000 clock_nanosleep(CLOCK_REALTIME, 0, {}, NULL) = 0 <2.0>",
+            "7 14.000 close(3) = 0 <0.1>",
+            "7 14.100 +++ exited with 0 +++",
+        ]);
+        // 0.5 s before the read, 0.5 s and the sleep before the close.
+        let plain = play(&text, json!({}));
+        assert_eq!(plain.computed, Duration::from_millis(3000));
+        assert_eq!(plain.files.get("srv/demo/a"), Some(&4096));
+        assert_eq!(
+            play(&text, json!({ "think": 0.5 })).computed,
+            Duration::from_millis(1500)
+        );
+        assert_eq!(play(&text, json!({ "think": 0 })).computed, Duration::ZERO);
+        assert!(
+            plain
+                .report
+                .notes
+                .iter()
+                .any(|note| note.contains("1 `clock_nanosleep`"))
+        );
+    }
+
+    #[test]
+    fn a_wait_takes_as_long_as_the_child_here() {
+        let text = recording(&[
+            "7 10.000 clone(child_stack=NULL, flags=SIGCHLD) = 8 <0.001>",
+            "7 10.001 wait4(-1,  <unfinished ...>",
+            "8 10.002 openat(AT_FDCWD, \"/x\", O_WRONLY|O_CREAT|O_TRUNC, 0644) = 3 <5.0>",
+            "8 15.002 write(3, \"\"..., 100) = 100 <0.1>",
+            "8 15.102 +++ exited with 0 +++",
+            "7 15.103 <... wait4 resumed>[{WIFEXITED(s)}], 0, NULL) = 8 <5.102>",
+            "7 15.103 --- SIGCHLD {si_signo=SIGCHLD, si_pid=8} ---",
+            "7 15.103 unlink(\"/x\") = 0 <0.1>",
+        ]);
+        let plain = play(&text, json!({}));
+        let calls: Vec<_> = plain
+            .calls
+            .iter()
+            .map(|(lane, call)| (*lane, &call[..4]))
+            .collect();
+        assert_eq!(calls, [(1, "Open"), (1, "Writ"), (1, "Clos"), (0, "Remo")]);
+        // The fork, and from it to the child's first call.
+        assert_eq!(plain.computed, Duration::from_millis(3));
+    }
+
+    #[test]
+    fn what_one_process_finds_another_has_made_before() {
+        let text = recording(&[
+            "7 10.000 clone(child_stack=NULL, flags=SIGCHLD) = 8 <0.001>",
+            "8 10.002 access(\"/x\", F_OK) = -1 ENOENT (No such file) <0.001>",
+            "7 12.000 openat(AT_FDCWD, \"/x\", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3 <0.1>",
+            "7 12.200 write(3, \"\"..., 50) = 50 <0.1>",
+            "8 12.302 openat(AT_FDCWD, \"/x\", O_RDONLY) = 3 <0.1>",
+            "8 12.402 read(3, \"\"..., 4096) = 50 <0.1>",
+            "8 12.502 unlink(\"/x\") = 0 <0.1>",
+            "7 12.700 access(\"/x\", F_OK) = -1 ENOENT (No such file) <0.1>",
+        ]);
+        for think in [0.0, 1.0, 10.0] {
+            let plain = play(&text, json!({ "think": think }));
+            assert_eq!(plain.read, 50, "{think}");
+            assert!(
+                !plain.report.notes.iter().any(|note| note.contains("here")),
+                "{:?}",
+                plain.report.notes
+            );
+        }
+    }
+
+    #[test]
+    fn threads_share_descriptors_and_children_inherit_them() {
+        let text = recording(&[
+            "7 10.0 openat(AT_FDCWD, \"/x\", O_RDONLY) = 3 <0.1>",
+            "7 10.2 clone3({flags=CLONE_VM|CLONE_FILES|CLONE_THREAD}, 88) = 8 <0.1>",
+            "8 10.5 read(3, \"\"..., 10) = 10 <0.1>",
+            "8 10.7 dup2(3, 9) = 9 <0.1>",
+            "7 10.9 read(9, \"\"..., 10) = 10 <0.1>",
+            "7 11.1 lseek(3, -5, SEEK_END) = 95 <0.1>",
+            "7 11.3 close(3) = 0 <0.1>",
+            "7 11.5 close(9) = 0 <0.1>",
+        ]);
+        let plain = play(&text, json!({}));
+        assert_eq!(plain.files.get("x"), Some(&100));
+        let calls: Vec<_> = plain
+            .calls
+            .iter()
+            .map(|(lane, call)| format!("{lane} {call}"))
+            .collect();
+        let text = calls.join("\n");
+        assert!(
+            text.contains("1 Read { fd: Fd(1), at: Some(0), bytes: 10 }"),
+            "{text}"
+        );
+        assert!(
+            text.contains("0 Read { fd: Fd(1), at: Some(10), bytes: 10 }"),
+            "{text}"
+        );
+        assert_eq!(text.matches("Close").count(), 2, "{text}");
+        assert!(
+            plain
+                .report
+                .notes
+                .iter()
+                .any(|note| note.starts_with("1 opens more"))
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_linked_and_unlinked_has_its_new_name() {
+        let text = recording(&[
+            "7 10.0 openat(AT_FDCWD, \"/d/tmp\", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3 <0.1>",
+            "7 10.2 write(3, \"\"..., 50) = 50 <0.1>",
+            "7 10.4 link(\"/d/tmp\", \"/d/object\") = 0 <0.1>",
+            "7 10.6 openat(AT_FDCWD, \"/d/object\", O_RDONLY) = 4 <0.1>",
+            "7 10.8 read(4, \"\"..., 50) = 50 <0.1>",
+            "7 11.0 unlink(\"/d/tmp\") = 0 <0.1>",
+            "7 11.2 stat(\"/d/object\", {st_mode=S_IFREG|0644, st_size=50, ...}) = 0 <0.1>",
+        ]);
+        let plain = play(&text, json!({}));
+        let played = |call: &str| {
+            plain
+                .calls
+                .iter()
+                .filter(|(_, text)| text.starts_with(call))
+                .count()
+        };
+        assert_eq!((played("Rename"), played("Remove"), plain.read), (1, 0, 50));
+        assert_eq!(plain.files.get("d/object"), Some(&50));
+        assert!(!plain.files.contains_key("d/tmp"));
+        let notes = plain.report.notes.join("\n");
+        assert!(
+            notes.contains("1 `link`") && notes.contains("1 second names"),
+            "{notes}"
+        );
+        assert!(!notes.contains("failed here"), "{notes}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_names_its_line() {
+        let text = recording(&["7 10.0 sync() = 0 <0.1>", "7 10.2 sync() = 0"]);
+        let all = keys(json!({ "file": "recording" }));
+        let error = Plain::default()
+            .run("strace", &all, Some(&text), 1)
+            .unwrap_err();
+        assert!(
+            error.starts_with("line 2: ") && error.contains("-T"),
+            "{error}"
+        );
+        let plain = play(&text, json!({ "skip_unknown_lines": true }));
+        assert!(
+            plain
+                .report
+                .notes
+                .iter()
+                .any(|note| note == "1 lines were not understood")
+        );
+        for text in ["", "strace: Process 7 attached\n"] {
+            let error = Plain::default()
+                .run("strace", &all, Some(text), 1)
+                .unwrap_err();
+            assert!(error.contains("found no call"), "{error}");
+        }
+        let all = keys(json!({ "file": "recording", "think": -1 }));
+        assert!(
+            Plain::default()
+                .run("strace", &all, Some(&text), 1)
+                .unwrap_err()
+                .contains("think")
+        );
+    }
+
+    #[test]
+    fn only_what_is_asked_for_is_carried_out() {
+        let plain = play(SQLITE, json!({ "under": "/srv" }));
+        assert!(
+            plain.files.keys().all(|path| path.starts_with("srv/")),
+            "{:?}",
+            plain.files
+        );
+        assert!(
+            plain
+                .report
+                .notes
+                .iter()
+                .any(|note| note.contains("paths outside"))
+        );
+    }
+
+    /// Lines of real recordings, in any order and cut anywhere.
+    fn shuffled() -> impl Strategy<Value = String> {
+        let line = (
+            0..3usize,
+            any::<prop::sample::Index>(),
+            prop::option::weighted(0.1, any::<prop::sample::Index>()),
+        );
+        prop::collection::vec(line, 0..200).prop_map(|lines| {
+            let mut text = String::new();
+            for (recording, index, cut) in lines {
+                let all: Vec<&str> = [SQLITE, MAKE, SHELL][recording].lines().collect();
+                let line = all[index.index(all.len())];
+                let end = cut.map_or(line.len(), |cut| cut.index(line.len() + 1));
+                text.push_str(line.get(..end).unwrap_or(line));
+                text.push('\n');
+            }
+            text
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn any_text_is_a_program_that_ends_or_an_error(text in shuffled()) {
+            let all = keys(json!({ "file": "recording", "skip_unknown_lines": true }));
+            // A run that ends in an error is one too; a program that waits for ever is a panic.
+            let _ = Plain::default().run("strace", &all, Some(&text), 1);
+            let _ = read_recipe(&keys(json!({ "file": "recording" })), Some(&text));
+        }
+
+        #[test]
+        fn any_characters_are_read_or_refused(text in "\\PC{0,400}") {
+            let _ = read_recipe(&keys(json!({ "file": "recording" })), Some(&text));
+            let _ = read_recipe(&keys(json!({ "file": "recording" })), Some(&format!("7 1795363600.1 {text}")));
+        }
+    }
+}

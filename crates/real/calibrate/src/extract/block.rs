@@ -1,0 +1,265 @@
+//! Any device or file that can be read, under the real clock.
+
+use crate::extract::ExtractError;
+use crate::extract::machine::{Answer, Device, Place};
+use crate::extract::scsi::{self, Transport};
+use fullstroke_contract::Extent;
+use fullstroke_device::{Access, Aligned, Cache, OpenError};
+use fullstroke_units::{Duration, Lbn, SECTOR_BYTES, Sectors, Time};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Barrier;
+use std::time::Instant;
+
+/// A device or file, read past the page cache with one request outstanding.
+pub struct BlockDevice {
+    file: File,
+    capacity: Sectors,
+    began: Instant,
+    buffer: Aligned,
+    translator: Option<Box<dyn Transport>>,
+}
+
+impl BlockDevice {
+    /// Opens it for reading, past the page cache.
+    ///
+    /// # Errors
+    /// As the system's; a file system that knows no `O_DIRECT` refuses.
+    pub fn open(path: &Path) -> io::Result<BlockDevice> {
+        BlockDevice::open_with(path, false)
+    }
+
+    /// Opens it so that it can also be written: what stands there, and nothing else.
+    ///
+    /// # Errors
+    /// As for [`BlockDevice::open`].
+    pub fn open_for_writing(path: &Path) -> io::Result<BlockDevice> {
+        BlockDevice::open_with(path, true)
+    }
+
+    /// The same as a SCSI disk of 512-byte blocks, which translates addresses when
+    /// `transport` asks it.
+    #[must_use]
+    pub fn translated_by(self, transport: Box<dyn Transport>) -> BlockDevice {
+        BlockDevice {
+            translator: Some(transport),
+            ..self
+        }
+    }
+
+    fn open_with(path: &Path, write: bool) -> io::Result<BlockDevice> {
+        let access = if write { Access::Write } else { Access::Read };
+        let opened =
+            fullstroke_device::open(path, access, Cache::Past).map_err(|error| match error {
+                OpenError::Host(error) | OpenError::NoWayPast(error) => error,
+                error => io::Error::other(error.to_string()),
+            })?;
+        let (file, capacity) = (opened.file, Sectors(opened.bytes / SECTOR_BYTES));
+        if capacity == Sectors::ZERO {
+            return Err(io::Error::other(
+                "found no sectors; expected a block device, or a file with content",
+            ));
+        }
+        Ok(BlockDevice {
+            file,
+            capacity,
+            began: Instant::now(),
+            buffer: Aligned::default(),
+            translator: None,
+        })
+    }
+
+    fn now(&self) -> Time {
+        since(self.began)
+    }
+}
+
+fn since(began: Instant) -> Time {
+    Time::from_nanos(began.elapsed().as_nanos() as u64)
+}
+
+/// Reads, and says when.
+fn read_at(
+    file: &File,
+    extent: Extent,
+    buffer: &mut Aligned,
+    began: Instant,
+) -> Result<Answer, ExtractError> {
+    let bytes = buffer.of(extent.sectors.bytes().0 as usize);
+    let issued = since(began);
+    let read = file.read_exact_at(bytes, extent.start.0 * SECTOR_BYTES);
+    let completed = since(began);
+    match read {
+        Ok(()) => Ok(Answer {
+            issued,
+            completed,
+            place: Place::default(),
+        }),
+        Err(error) => Err(ExtractError::Device {
+            extent,
+            reason: error.to_string(),
+        }),
+    }
+}
+
+impl Device for BlockDevice {
+    fn capacity(&self) -> Sectors {
+        self.capacity
+    }
+
+    fn read(&mut self, extent: Extent) -> Result<Answer, ExtractError> {
+        read_at(&self.file, extent, &mut self.buffer, self.began)
+    }
+
+    /// One thread for each read; the gate opens when all are there, so that the
+    /// order in which they are issued is the system's.
+    fn burst(&mut self, extents: &[Extent]) -> Result<Vec<Answer>, ExtractError> {
+        let (file, began) = (&self.file, self.began);
+        let gate = Barrier::new(extents.len());
+        std::thread::scope(|scope| {
+            let reads: Vec<_> = extents
+                .iter()
+                .map(|&extent| {
+                    let gate = &gate;
+                    scope.spawn(move || {
+                        let mut buffer = Aligned::default();
+                        buffer.of(extent.sectors.bytes().0 as usize);
+                        gate.wait();
+                        read_at(file, extent, &mut buffer, began)
+                    })
+                })
+                .collect();
+            let ended = |read: std::thread::ScopedJoinHandle<'_, Result<Answer, ExtractError>>| {
+                read.join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            reads.into_iter().map(ended).collect()
+        })
+    }
+
+    fn rewrite(&mut self, extent: Extent) -> Result<Answer, ExtractError> {
+        self.read(extent)?;
+        let bytes = self.buffer.of(extent.sectors.bytes().0 as usize);
+        let issued = since(self.began);
+        let written = self.file.write_all_at(bytes, extent.start.0 * SECTOR_BYTES);
+        let completed = since(self.began);
+        match written {
+            Ok(()) => Ok(Answer {
+                issued,
+                completed,
+                place: Place::default(),
+            }),
+            Err(error) => Err(ExtractError::Device {
+                extent,
+                reason: error.to_string(),
+            }),
+        }
+    }
+
+    fn translate(&mut self, lbn: Lbn) -> Result<Answer, ExtractError> {
+        let issued = self.now();
+        let fail = |reason: String| ExtractError::Translation { lbn, reason };
+        let Some(transport) = &mut self.translator else {
+            return Err(fail("nothing carries SCSI commands to it".into()));
+        };
+        let place = scsi::ask(&mut **transport, lbn).map_err(|error| fail(error.to_string()))?;
+        Ok(Answer {
+            issued,
+            completed: self.now(),
+            place,
+        })
+    }
+
+    fn idle(&mut self, span: Duration) -> Answer {
+        let issued = self.now();
+        std::thread::sleep(std::time::Duration::from_nanos(span.as_nanos()));
+        Answer {
+            issued,
+            completed: self.now(),
+            place: Place::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::extract::{Extraction, run, translate};
+    use std::io::Write as _;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// Answers as a disk of two tracks a cylinder, 7 sectors and 5, would: page 40h
+    /// laid out by the manuals' tables.
+    struct Recorded(u64);
+
+    impl Transport for Recorded {
+        fn send_diagnostic(&mut self, parameters: &[u8]) -> Result<(), String> {
+            self.0 = u64::from(u32::from_be_bytes([
+                parameters[6],
+                parameters[7],
+                parameters[8],
+                parameters[9],
+            ]));
+            Ok(())
+        }
+        fn receive_diagnostic(&mut self, _: u16) -> Result<Vec<u8>, String> {
+            let (cylinder, within) = (self.0 / 12, self.0 % 12);
+            let (head, sector) = if within < 7 {
+                (0, within)
+            } else {
+                (1, within - 7)
+            };
+            let place = [0, 0, cylinder as u8, head, 0, 0, 0, sector as u8];
+            Ok([&[0x40, 0, 0, 0x0a, 0, 0b101][..], &place[..]].concat())
+        }
+    }
+
+    /// A file of 48 sectors, if the folder knows `O_DIRECT`.
+    fn small(folder: &Path) -> Option<BlockDevice> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let made = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!("fullstroke-extract-{}-{made}", std::process::id()));
+        std::fs::File::create(&path)
+            .unwrap()
+            .write_all(&[0; 48 * 512])
+            .unwrap();
+        let opened = BlockDevice::open(&path);
+        std::fs::remove_file(&path).unwrap();
+        if opened.is_err() {
+            eprintln!("skipped: {} knows no O_DIRECT", folder.display());
+        }
+        opened.ok()
+    }
+
+    #[test]
+    fn a_scsi_disk_is_translated_by_what_carries_its_commands() {
+        let Some(device) = small(&std::env::temp_dir()) else {
+            return;
+        };
+        let mut device = device.translated_by(Box::new(Recorded(0)));
+        let (found, effort) = run(
+            &mut device,
+            Extraction::new(Sectors(48), translate),
+            &mut |_, _| {},
+        )
+        .unwrap();
+        let tracks: Vec<u64> = found
+            .table
+            .tracks_from(Lbn(0))
+            .map(|track| track.sectors.0)
+            .collect();
+        assert_eq!(tracks, [7, 5, 7, 5, 7, 5, 7, 5]);
+        assert!(effort.translations > 0);
+    }
+
+    #[test]
+    fn a_device_without_scsi_says_that_nothing_translates() {
+        let Some(mut device) = small(&std::env::temp_dir()) else {
+            return;
+        };
+        let error = device.translate(Lbn(3)).unwrap_err().to_string();
+        assert!(error.contains("nothing carries SCSI commands"), "{error}");
+    }
+}

@@ -1,0 +1,83 @@
+//! Tracks by reads that grow, as a first attempt would (Qian & Wang, section 4.1):
+//! from a known start, one sector more each time, until the bandwidth falls.
+//!
+//! What falls is not always the end of a track. A host that splits requests, and a
+//! command that comes back too late for its own beginning, make cliffs at certain
+//! *sizes*, wherever the read begins; a boundary is at a certain *address*. So the
+//! reads grow from several starts, and cliffs that move with them are refused.
+
+use crate::extract::ExtractError;
+use crate::extract::machine::Probe;
+use serde::Serialize;
+
+/// Starts from which reads grow: the document's 0 and 256, and two more.
+const STARTS: [u64; 4] = [0, 256, 100, 401];
+
+/// By what part the bandwidth falls at a cliff.
+const FALL: f64 = 0.1;
+
+/// Cliffs that are kept for each start: the steepest.
+const CLIFFS: usize = 4;
+
+/// What reads from one start showed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Grown {
+    /// Where they begin.
+    pub start: u64,
+    /// The last sizes before the bandwidth falls, the steepest first.
+    pub cliffs: Vec<u64>,
+}
+
+/// Reads that grow to `sectors_max`.
+///
+/// # Errors
+/// With all that was seen, if no cliff is at one address whatever the start.
+pub async fn growth(probe: Probe, sectors_max: u64) -> Result<u64, ExtractError> {
+    let mut all = Vec::new();
+    for (index, &start) in STARTS.iter().enumerate() {
+        let mut rates = Vec::with_capacity(sectors_max as usize);
+        for sectors in 1..=sectors_max.min(probe.capacity().0.saturating_sub(start)) {
+            probe.progress(
+                "growing reads",
+                index as u64 * sectors_max + sectors,
+                4 * sectors_max,
+            );
+            let took = probe.read(start, sectors).await?.response_ns();
+            rates.push(sectors as f64 / took.max(1) as f64);
+        }
+        all.push(Grown {
+            start,
+            cliffs: cliffs(&rates),
+        });
+    }
+    let everywhere = |address: &u64| {
+        all.iter().all(|grown| {
+            grown
+                .cliffs
+                .iter()
+                .any(|sectors| grown.start + sectors == *address)
+        })
+    };
+    let mut addresses = all[0].cliffs.iter().map(|sectors| all[0].start + sectors);
+    addresses.find(everywhere).ok_or_else(|| {
+        let seen: Vec<String> =
+            all.iter().map(|grown| format!("from {}: after {:?} sectors", grown.start, grown.cliffs)).collect();
+        let saw = format!(
+            "bandwidth falls {}; that goes with the size of a read and not with its address, and is made by the \
+             host or by a command that comes too late for its own beginning",
+            seen.join("; ")
+        );
+        ExtractError::cannot_tell("where the first track ends", saw)
+    })
+}
+
+/// After which sizes the bandwidth falls, the steepest first.
+fn cliffs(rates: &[f64]) -> Vec<u64> {
+    let mut falls: Vec<(f64, u64)> = (1..rates.len())
+        .map(|size| (1.0 - rates[size] / rates[size - 1], size as u64))
+        .filter(|(fall, _)| *fall > FALL)
+        .collect();
+    falls.sort_by(|a, b| b.0.total_cmp(&a.0));
+    falls.truncate(CLIFFS);
+    falls.into_iter().map(|(_, size)| size).collect()
+}

@@ -1,0 +1,263 @@
+//! A sample of what was found, read again at the end.
+//!
+//! Where completions are noticed late, a walk may take lateness for the end of a
+//! track and go on from there, and nothing in it says so. So claimed boundaries are
+//! drawn at random and held against angles that the walk has not seen; and so are
+//! places within tracks, where a boundary may have been missed. Angles are compared
+//! with others of the same moment only, which no error of the revolution puts off,
+//! and of several such comparisons the middle counts, which lateness moves neither
+//! way. Without noise nothing is read again: the walk has seen each angle as it is.
+
+use super::OFF_LINE;
+use crate::extract::ExtractError;
+use crate::extract::angles::{Angles, nearest};
+use fullstroke_contract::Extent;
+use fullstroke_tracks::Boundaries;
+use fullstroke_units::Lbn;
+
+/// Claimed boundaries that are read again at most, and half as many tracks.
+const SAMPLE: u64 = 512;
+
+/// Boundaries of a given table.
+const SPOTS: u64 = 64;
+
+/// Times that each is, where angles are noisy.
+const ROUNDS: usize = 8;
+
+/// Sectors before a boundary over which the angle of one sector is taken.
+const BACK: u64 = 8;
+
+/// Of so many claimed boundaries one may not be confirmed, and of so many tracks one may
+/// seem to have a boundary within: a hole bends a track as well.
+const UNCONFIRMED: u64 = 128;
+const BENT: u64 = 32;
+
+/// Of the smallest jump, what must be left of one.
+const LEFT: f64 = 0.5;
+
+/// Sectors by which holes may bend a track.
+const HOLES: f64 = 2.5;
+
+/// What is read again, from above: a buffer that has read ahead has none of it.
+struct Place {
+    addresses: [u64; 3],
+    /// Whether it is a claimed boundary, or the middle of a track.
+    claimed: bool,
+    /// Sectors of its track.
+    sectors: u64,
+    jumps: Vec<f64>,
+}
+
+impl Place {
+    /// The end of `track`, if it is long enough to tell.
+    fn end(track: Extent) -> Option<Place> {
+        let end = track.end().0;
+        let addresses = [end, end - 1, end.checked_sub(1 + BACK)?];
+        (track.sectors.0 > BACK).then_some(Place {
+            addresses,
+            claimed: true,
+            sectors: track.sectors.0,
+            jumps: Vec::new(),
+        })
+    }
+
+    /// Both halves of `track`.
+    fn halves(track: Extent) -> Option<Place> {
+        let half = (track.sectors.0.checked_sub(1)?) / 2;
+        let first = track.start.0;
+        (half >= BACK).then_some(Place {
+            addresses: [first + 2 * half, first + half, first],
+            claimed: false,
+            sectors: track.sectors.0,
+            jumps: Vec::new(),
+        })
+    }
+
+    /// By how much the angle jumps there, if it goes on otherwise as it did before.
+    fn jump(&self, angles: [f64; 3]) -> f64 {
+        let (over, before) = (angles[0] - angles[1], nearest(angles[1] - angles[2]));
+        if self.claimed {
+            nearest(over - before / BACK as f64)
+        } else {
+            nearest(over - before)
+        }
+    }
+
+    /// Whether it is what it was taken for.
+    fn stands(&mut self) -> bool {
+        self.jumps.sort_by(f64::total_cmp);
+        let middle = self.jumps[self.jumps.len() / 2]
+            .midpoint(self.jumps[(self.jumps.len() - 1) / 2])
+            .abs();
+        if self.claimed {
+            middle >= LEFT * OFF_LINE
+        } else {
+            middle < OFF_LINE.max(HOLES / self.sectors as f64)
+        }
+    }
+}
+
+/// What came of a sample.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    claimed: u64,
+    unconfirmed: u64,
+    /// The first of those.
+    first: Option<u64>,
+    tracks: u64,
+    bent: u64,
+}
+
+impl Tally {
+    fn unconfirmed(&mut self, lbn: u64) {
+        self.unconfirmed += 1;
+        self.first = Some(self.first.map_or(lbn, |first| first.min(lbn)));
+    }
+
+    fn stands(&self) -> bool {
+        self.unconfirmed <= (self.claimed / UNCONFIRMED).max(1)
+            && self.bent <= (self.tracks / BENT).max(1)
+    }
+
+    fn saw(&self, noise: f64) -> String {
+        let Tally {
+            claimed,
+            unconfirmed,
+            tracks,
+            bent,
+            ..
+        } = self;
+        let first = self.first.map_or(String::new(), |lbn| {
+            format!(", first the one at {}", Lbn(lbn))
+        });
+        format!(
+            "of {claimed} boundaries that were read again {unconfirmed} are none{first}, and of {tracks} tracks {bent} \
+             have one within (one of {UNCONFIRMED} and one of {BENT} may); noise is {:.2} % of a revolution",
+            noise * 100.0
+        )
+    }
+}
+
+/// Reads `sampled` boundaries of `table`, and the halves of as many tracks by two.
+async fn again(
+    angles: &mut Angles,
+    table: &Boundaries,
+    sampled: u64,
+) -> Result<Tally, ExtractError> {
+    let mut tally = Tally::default();
+    let mut places = Vec::new();
+    for number in 0..sampled + sampled / 2 {
+        let Some(track) = table.nth(angles.random().below(table.len() - 1)) else {
+            continue;
+        };
+        let claimed = number < sampled;
+        tally.claimed += u64::from(claimed);
+        match if claimed {
+            Place::end(track)
+        } else {
+            Place::halves(track)
+        } {
+            Some(place) => places.push(place),
+            None if claimed => tally.unconfirmed(track.end().0),
+            None => {}
+        }
+    }
+    places.sort_by_key(|place| std::cmp::Reverse(place.addresses[0]));
+    let rounds = if angles.rotation().is_quiet() {
+        1
+    } else {
+        ROUNDS
+    };
+    let reads = (rounds * places.len()) as u64;
+    for round in 0..rounds {
+        let before = (round * places.len()) as u64;
+        for (number, place) in places.iter_mut().enumerate() {
+            angles
+                .probe()
+                .progress("boundaries, again", before + number as u64, reads);
+            let mut seen = [0.0; 3];
+            for (angle, &lbn) in seen.iter_mut().zip(&place.addresses) {
+                *angle = angles.single(lbn).await?;
+            }
+            place.jumps.push(place.jump(seen));
+        }
+    }
+    for mut place in places {
+        tally.tracks += u64::from(!place.claimed);
+        match (place.stands(), place.claimed) {
+            (true, _) => {}
+            (false, true) => tally.unconfirmed(place.addresses[0]),
+            (false, false) => tally.bent += 1,
+        }
+    }
+    Ok(tally)
+}
+
+/// Reads a sample of `table` again, if angles are noisy.
+///
+/// # Errors
+/// If too much of it does not stand.
+pub(super) async fn confirm(angles: &mut Angles, table: &Boundaries) -> Result<(), ExtractError> {
+    let noise = angles.rotation().noise;
+    if angles.rotation().is_quiet() || table.len() < 2 {
+        return Ok(());
+    }
+    let tally = again(angles, table, SAMPLE.min(table.len() - 1)).await?;
+    let saw = || format!("{}: a busy host, or a buffer in between", tally.saw(noise));
+    if tally.stands() {
+        Ok(())
+    } else {
+        Err(ExtractError::cannot_tell("where tracks end", saw()))
+    }
+}
+
+/// Reads some boundaries of a table that was found before, or for another device.
+///
+/// # Errors
+/// With the first that is none, if they are not of this device.
+pub async fn spot_check(angles: &mut Angles, table: &Boundaries) -> Result<(), ExtractError> {
+    let noise = angles.rotation().noise;
+    if table.len() < 2 {
+        return Ok(());
+    }
+    let tally = again(angles, table, SPOTS.min(table.len() - 1)).await?;
+    let saw = || format!("{}: extract the tracks of this device", tally.saw(noise));
+    if tally.stands() {
+        Ok(())
+    } else {
+        Err(ExtractError::cannot_tell(
+            "whether the table is of this device",
+            saw(),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stands(place: Option<Place>, angle: impl Fn(u64) -> f64) -> bool {
+        let mut place = place.unwrap();
+        let seen = place.addresses.map(angle);
+        let jump = place.jump(seen);
+        place.jumps.push(jump);
+        place.stands()
+    }
+
+    #[test]
+    fn an_end_is_one_where_the_angle_jumps_and_halves_are_one_track_where_it_does_not() {
+        // Tracks of 100 sectors with a skew of 5.
+        let angle = |lbn: u64| ((lbn + lbn / 100 * 5) as f64 / 100.0).fract();
+        for (start, sectors, is_end, is_one) in [
+            (100, 100, true, true),
+            (100, 60, false, true),
+            (130, 140, false, false),
+            (150, 50, true, true),
+        ] {
+            let track = Extent::new(start, sectors);
+            assert_eq!(stands(Place::end(track), angle), is_end, "{track:?}");
+            assert_eq!(stands(Place::halves(track), angle), is_one, "{track:?}");
+        }
+        assert!(Place::end(Extent::new(100, BACK)).is_none());
+    }
+}

@@ -1,0 +1,126 @@
+//! Whether a walk through tracks is still one.
+//!
+//! Where completions are noticed too late, predictions fail by chance: tracks are
+//! searched over and over, each sector is read many times until two reads agree, and
+//! what is found are pieces of tracks. A walk that goes so is ended rather than gone
+//! on with for hours. The limits are several times what drives of the library need
+//! with as much noise as their tracks are found in.
+
+use crate::extract::ExtractError;
+use crate::extract::angles::Rotation;
+
+/// Tracks that are judged together.
+const WINDOW: u64 = 128;
+
+/// Of so many tracks one at most is searched rather than found where it is predicted.
+const SEARCHED: u64 = 3;
+
+/// Reads of a track that is where it is predicted, at most, on average; each may cost as many
+/// more as empty the buffer.
+const PREDICTED_READS: u64 = 32;
+
+/// A track is a piece of one if it is less than a third as long as the longest of the
+/// window: zones differ by less than that, and so do holes; and of so many tracks one may be.
+const PIECE: u64 = 3;
+const PIECES: u64 = 8;
+
+/// The tracks of the window in hand.
+#[derive(Debug, Default)]
+pub(super) struct Doubt {
+    searched: u64,
+    predicted: u64,
+    predicted_reads: u64,
+    lengths: Vec<u64>,
+}
+
+impl Doubt {
+    /// A track of so many `sectors` was found, by so many `reads`, where it was predicted or by search.
+    ///
+    /// # Errors
+    /// If the last of them are no tracks, as it seems.
+    pub(super) fn track(
+        &mut self,
+        sectors: u64,
+        reads: u64,
+        predicted: bool,
+        rotation: Rotation,
+    ) -> Result<(), ExtractError> {
+        if rotation.is_quiet() {
+            return Ok(());
+        }
+        if predicted {
+            self.predicted += 1;
+            self.predicted_reads += reads;
+        } else {
+            self.searched += 1;
+        }
+        self.lengths.push(sectors);
+        if self.lengths.len() as u64 == WINDOW {
+            std::mem::take(self).judge(rotation)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn judge(&self, rotation: Rotation) -> Result<(), ExtractError> {
+        let longest = self.lengths.iter().copied().max().unwrap_or(0);
+        let pieces = self
+            .lengths
+            .iter()
+            .filter(|&&sectors| sectors * PIECE < longest)
+            .count() as u64;
+        let reads = self.predicted_reads / self.predicted.max(1);
+        let reads_max =
+            PREDICTED_READS * (1 + rotation.long_evictions.unwrap_or(rotation.evictions));
+        if self.searched <= WINDOW / SEARCHED && reads <= reads_max && pieces <= WINDOW / PIECES {
+            return Ok(());
+        }
+        let saw = format!(
+            "of {WINDOW} tracks {} are not where they are predicted, the others take {reads} reads each, and \
+             {pieces} are a third as long as others at most ({}, {reads_max} and {} are borne); noise is \
+             {:.2} % of a revolution: a busy host, or a buffer in between",
+            self.searched,
+            WINDOW / SEARCHED,
+            WINDOW / PIECES,
+            rotation.noise * 100.0
+        );
+        Err(ExtractError::cannot_tell("where tracks end", saw))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rotation(noise: f64) -> Rotation {
+        Rotation {
+            revolution_ns: 6e6,
+            noise,
+            ..Rotation::default()
+        }
+    }
+
+    #[test]
+    fn searches_reads_and_pieces_each_end_a_noisy_walk() {
+        let walk = |noise, track: &dyn Fn(u64) -> (u64, u64, bool)| {
+            let mut doubt = Doubt::default();
+            (0..WINDOW).try_for_each(|number| {
+                let (sectors, reads, predicted) = track(number);
+                doubt.track(sectors, reads, predicted, rotation(noise))
+            })
+        };
+        assert_eq!(walk(0.002, &|_| (400, 9, true)), Ok(()));
+        assert_eq!(walk(0.002, &|number| (400, 9, number % 4 > 0)), Ok(()));
+        assert!(walk(0.002, &|number| (400, 9, number % 2 > 0)).is_err());
+        assert!(walk(0.002, &|_| (400, 40, true)).is_err());
+        assert!(
+            walk(0.002, &|number| (
+                if number % 4 == 0 { 9 } else { 400 },
+                9,
+                true
+            ))
+            .is_err()
+        );
+        assert_eq!(walk(0.0, &|number| (400, 90, number % 2 > 0)), Ok(()));
+    }
+}

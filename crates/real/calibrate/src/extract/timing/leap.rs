@@ -1,0 +1,194 @@
+//! Tracks that repeat are skipped.
+
+use super::{OFF_LINE, Walk};
+use crate::extract::ExtractError;
+use crate::extract::angles::nearest;
+use crate::extract::pattern::FoundTrack;
+use fullstroke_units::Sectors;
+
+/// Tracks that must repeat before any are skipped.
+const REPEATED_MIN: u32 = 8;
+
+/// How many periods are skipped next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leap {
+    periods: u64,
+    /// Before this address lies a track unlike the others.
+    irregular: Option<u64>,
+    /// Tracks to walk before the next leap.
+    hold: usize,
+}
+
+impl Default for Leap {
+    fn default() -> Leap {
+        Leap {
+            periods: 1,
+            irregular: None,
+            hold: 0,
+        }
+    }
+}
+
+impl Leap {
+    pub(super) fn walked(&mut self) {
+        self.hold = self.hold.saturating_sub(1);
+    }
+
+    fn succeeded(&mut self) {
+        if self.irregular.is_some() {
+            self.halve(1);
+        } else {
+            self.periods *= 2;
+        }
+    }
+
+    fn failed(&mut self, end: u64, period: usize) {
+        self.irregular = Some(end);
+        self.halve(period);
+    }
+
+    fn halve(&mut self, hold: usize) {
+        self.periods /= 2;
+        if self.periods == 0 {
+            *self = Leap {
+                hold,
+                ..Leap::default()
+            };
+        }
+    }
+}
+
+impl Walk {
+    /// Skips periods, if tracks repeat; says whether.
+    pub(super) async fn leap(&mut self, leap: &mut Leap) -> Result<bool, ExtractError> {
+        let Some((period, matched)) = self.history.period() else {
+            return Ok(false);
+        };
+        if leap.hold > 0 || matched < REPEATED_MIN.max(2 * period as u32) {
+            return Ok(false);
+        }
+        let tracks = self.history.last(period).to_vec();
+        let sectors: u64 = tracks.iter().map(|track| track.sectors).sum();
+        let mut end = self.hand.first + sectors * leap.periods;
+        while end >= self.hand.capacity && leap.periods > 1 {
+            leap.halve(period);
+            end = self.hand.first + sectors * leap.periods;
+        }
+        if end >= self.hand.capacity {
+            return Ok(false);
+        }
+        let turn = self.turn_of(sectors, &tracks) * leap.periods as f64;
+        let Some(at) = self
+            .lands(end, self.hand.at + turn, &tracks[period - 1], &tracks[0])
+            .await?
+        else {
+            leap.failed(end, period);
+            return Ok(false);
+        };
+        if !self
+            .unlike_between(&tracks, leap.periods / 2 * sectors)
+            .await?
+        {
+            leap.failed(end, period);
+            return Ok(false);
+        }
+        let runs: Vec<(Sectors, u64)> = tracks
+            .iter()
+            .map(|track| (Sectors(track.sectors), 1))
+            .collect();
+        self.builder.push_pattern(&runs, leap.periods)?;
+        self.counts.skipped += leap.periods * period as u64;
+        self.stretch(self.hand.first, &tracks, leap.periods);
+        match tracks[..] {
+            [track] => self
+                .runs
+                .push(self.hand.first, self.hand.at, track, leap.periods),
+            _ => self.runs.forget(),
+        }
+        self.history.repeat(&tracks, leap.periods);
+        // Over more periods it is known the better.
+        self.turn = (
+            sectors,
+            (turn + nearest(at - self.hand.at - turn)) / leap.periods as f64,
+        );
+        (self.hand.first, self.hand.at) = (end, at);
+        leap.succeeded();
+        Ok(true)
+    }
+
+    /// Whether the shortest track of a period ends where it should in the one
+    /// `ahead`. A hole and what makes up for it would be skipped otherwise.
+    async fn unlike_between(
+        &mut self,
+        tracks: &[FoundTrack],
+        ahead: u64,
+    ) -> Result<bool, ExtractError> {
+        let shortest = (0..tracks.len())
+            .min_by_key(|&index| tracks[index].sectors)
+            .unwrap_or(0);
+        if tracks
+            .iter()
+            .all(|track| track.sectors == tracks[shortest].sectors)
+        {
+            return Ok(true);
+        }
+        let before: u64 = tracks[..=shortest].iter().map(|track| track.sectors).sum();
+        let end = self.hand.first + ahead + before;
+        let track = tracks[shortest];
+        let last = self.hand.angles.of(end - 1).await?;
+        let next = self.hand.angles.of(end).await?;
+        let back = (track.sectors - 1) as f64 * track.width - track.step;
+        Ok(nearest(last - next - back).abs() < self.hand.off_line() / 2.0)
+    }
+
+    /// By how much the angle turns over a period.
+    fn turn_of(&self, sectors: u64, tracks: &[FoundTrack]) -> f64 {
+        let steps: f64 = tracks.iter().map(|track| track.step).sum();
+        let (of, turn) = self.turn;
+        // Both know it modulo whole revolutions only.
+        if of == sectors && nearest(turn - steps).abs() < OFF_LINE {
+            turn
+        } else {
+            steps
+        }
+    }
+
+    /// The angle at `end`, if it is about `at`, the last track before it is as `last`
+    /// and the one behind it as `first`.
+    pub(super) async fn lands(
+        &mut self,
+        end: u64,
+        at: f64,
+        last: &FoundTrack,
+        first: &FoundTrack,
+    ) -> Result<Option<f64>, ExtractError> {
+        let limit = self.hand.off_line() / 2.0;
+        let tries = if self.hand.quiet() { 1 } else { 2 };
+        let back = (last.sectors - 1) as f64 * last.width - last.step;
+        let within = self.hand.within(last.width);
+        for _ in 0..tries {
+            // From above: a buffer that has read ahead has none of them.
+            let behind = (end + first.sectors - 1).min(self.hand.capacity - 1);
+            let over = (behind - end) as f64 * first.width;
+            let far = self
+                .hand
+                .angles
+                .of_expected(behind, at + over, within)
+                .await?;
+            let next = self.hand.angles.of_expected(end, at, within).await?;
+            // By chance another zone's track may end here, but it is not as long.
+            if nearest(next - at).abs() >= limit || nearest(far - next - over).abs() >= limit {
+                continue;
+            }
+            let before = self
+                .hand
+                .angles
+                .of_expected(end - 1, at + back, within)
+                .await?;
+            if nearest(before - next - back).abs() < limit {
+                return Ok(Some(next));
+            }
+        }
+        Ok(None)
+    }
+}

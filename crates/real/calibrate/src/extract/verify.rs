@@ -1,0 +1,154 @@
+//! Whether claimed boundaries are any (Qian & Wang, figure 4.1.3): reads of 64
+//! sectors at random offsets around them, those that cross one beside those that
+//! do not; and all of them by offset, as the figure has them.
+
+use crate::extract::ExtractError;
+use crate::extract::machine::Probe;
+use crate::extract::sample::Sample;
+use fullstroke_tracks::Boundaries;
+use fullstroke_units::Seed;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Sectors of a read: the document's.
+const SECTORS: u64 = 64;
+
+/// Of the tracks, the first so many are measured, as the document measures its
+/// first zone: elsewhere seeks would only add to the spread.
+const PART: u64 = 16;
+
+/// Standard errors by which the two must differ.
+const ERRORS: f64 = 3.0;
+
+/// Bins of offsets at most: those of the figure's axis that a terminal shows.
+const BINS: i64 = 48;
+
+/// Reads that begin at about one offset from the boundary next to their beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Offset {
+    /// Sectors from that boundary to the bin's first offset; less than 0 before it.
+    pub from: i64,
+    /// What they took.
+    pub sample: Sample,
+}
+
+/// What the two cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verified {
+    /// Reads that cross a boundary.
+    pub crossing: Sample,
+    /// Reads that do not.
+    pub within: Sample,
+    /// By how much the former take longer, on average.
+    pub difference_ms: f64,
+    /// The standard error of that.
+    pub error_ms: f64,
+    /// Whether they do, beyond chance.
+    pub confirmed: bool,
+    /// Sectors of each of `offsets`.
+    pub bin_sectors: i64,
+    /// Time against the offset from the boundary (Qian & Wang, figure 4.1.3).
+    pub offsets: Vec<Offset>,
+}
+
+/// Reads `reads` times across boundaries of `table`, and as often within tracks.
+///
+/// # Errors
+/// If the table is not of this device, or its tracks are too short for it.
+pub async fn verify(
+    probe: Probe,
+    table: Boundaries,
+    reads: u64,
+    seed: Seed,
+) -> Result<Verified, ExtractError> {
+    let misfit = |error: fullstroke_tracks::MisfitError| {
+        ExtractError::cannot_tell("whether these are boundaries", error.to_string())
+    };
+    table.check_capacity(probe.capacity()).map_err(misfit)?;
+    let mut random = seed.stream("verification");
+    let (mut crossing, mut within) = (Vec::new(), Vec::new());
+    let mut at_offsets = Vec::new();
+    let tracks = (table.len() / PART).max(2).min(table.len() - 1);
+    let mut tries = 0;
+    while (crossing.len() as u64) < reads || (within.len() as u64) < reads {
+        tries += 1;
+        if tries > 64 * reads {
+            let saw = format!("hardly any track has {SECTORS} sectors");
+            return Err(ExtractError::cannot_tell(
+                "whether these are boundaries",
+                saw,
+            ));
+        }
+        probe.progress(
+            "reads",
+            crossing.len() as u64 + within.len() as u64,
+            2 * reads,
+        );
+        let Some(track) = table.nth(random.below(tracks)) else {
+            continue;
+        };
+        let end = track.end().0;
+        let crosses = crossing.len() <= within.len();
+        let start = if crosses {
+            end.checked_sub(1 + random.below(SECTORS - 1))
+        } else {
+            track
+                .sectors
+                .0
+                .checked_sub(SECTORS)
+                .map(|room| track.start.0 + random.below(room + 1))
+        };
+        let Some(start) = start.filter(|start| start + SECTORS <= probe.capacity().0) else {
+            continue;
+        };
+        let response = probe.read(start, SECTORS).await?.response_ns();
+        // From the boundary behind the track or before it, whichever is nearer.
+        let (behind, before) = (
+            start as i64 - end as i64,
+            start as i64 - track.start.0 as i64,
+        );
+        at_offsets.push((if -behind <= before { behind } else { before }, response));
+        if crosses {
+            crossing.push(response)
+        } else {
+            within.push(response)
+        }
+    }
+    let (crossing, within) = (Sample::of(&crossing), Sample::of(&within));
+    let difference_ms = crossing.mean_ms - within.mean_ms;
+    let error_ms = crossing.error_ms().hypot(within.error_ms());
+    let confirmed = difference_ms > ERRORS * error_ms;
+    let (bin_sectors, offsets) = binned(&at_offsets);
+    Ok(Verified {
+        crossing,
+        within,
+        difference_ms,
+        error_ms,
+        confirmed,
+        bin_sectors,
+        offsets,
+    })
+}
+
+/// Times in ns by offset: the width of bins, half a read or a multiple of that, and those that
+/// are not empty.
+fn binned(at_offsets: &[(i64, u64)]) -> (i64, Vec<Offset>) {
+    let half = SECTORS as i64 / 2;
+    let reach = at_offsets
+        .iter()
+        .map(|(offset, _)| offset.abs())
+        .max()
+        .unwrap_or(0);
+    let width = half * (2 * reach / (half * BINS) + 1);
+    let mut bins: BTreeMap<i64, Vec<u64>> = BTreeMap::new();
+    for &(offset, response) in at_offsets {
+        bins.entry(offset.div_euclid(width))
+            .or_default()
+            .push(response);
+    }
+    let offset = |(bin, times): (i64, Vec<u64>)| Offset {
+        from: bin * width,
+        sample: Sample::of(&times),
+    };
+    (width, bins.into_iter().map(offset).collect())
+}

@@ -1,0 +1,145 @@
+//! Whether transfers begin wherever the heads land.
+//!
+//! Two tests. Tracks are read, all but their first sector, from wherever the heads
+//! happen to be: without zero latency each read ends when the track's end has
+//! passed, at one angle from the first sector; with it, a revolution after the
+//! heads landed, at any. That holds also where a slow bus makes reads longer than a
+//! revolution, and where their times tell nothing. And two neighbouring sectors
+//! are read in reverse order (Worthington et al. 1995; Qian & Wang, figure 4.1.4): the
+//! second comes from the buffer, or waits.
+
+use crate::extract::ExtractError;
+use crate::extract::angles::Angles;
+use crate::extract::sample::Sample;
+use fullstroke_tracks::Boundaries;
+use fullstroke_units::Duration;
+use serde::Serialize;
+
+/// Whole tracks that are read, and pairs.
+const READS: u64 = 200;
+
+/// From one to the next, downward: seeks are short, and nothing is read ahead.
+const STEP: u64 = 2;
+
+/// How much the angles agree at which reads end, as the length of their mean: above
+/// the one they wait for a beginning, below the other they do not.
+const AGREE: (f64, f64) = (0.8, 0.7);
+
+/// Revolutions that a whole track takes at least where the bus is slower than the
+/// platter: from a sector at random on it is one and a half on average.
+const SLOW: f64 = 1.9;
+
+/// Revolutions that reads of whole tracks take at least, on average: what is shorter is
+/// none, and ends at one angle either way.
+const WHOLE: f64 = 0.8;
+
+/// Of a revolution: what comes sooner did not wait for one.
+const SOON: f64 = 0.25;
+
+/// What was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Latency {
+    /// Whether reads of whole tracks wait for no beginning; `None` where their data
+    /// come over the bus in order and more slowly than the platter turns, so that it
+    /// makes no difference.
+    pub zero_latency: Option<bool>,
+    /// How much the angles at which they end agree: 0 if they are any, 1 if they are
+    /// the same.
+    pub agreement: f64,
+    /// Reads of whole tracks but for a sector.
+    pub whole_tracks: Sample,
+    /// The second reads of reversed pairs.
+    pub reversed: Sample,
+    /// How many of these came within a quarter of a revolution.
+    pub soon_part: f64,
+}
+
+/// Tells, of a device whose tracks are known.
+///
+/// # Errors
+/// If a read fails, the tracks of `table` are none, or the angles neither agree nor differ.
+pub async fn zero_latency(
+    angles: &mut Angles,
+    table: &Boundaries,
+) -> Result<Latency, ExtractError> {
+    let (whole, agreement) = whole_tracks(angles, table).await?;
+    let revolution = angles.rotation().revolution_ns;
+    let taken = Sample::of(&whole).mean_ms * 1e6 / revolution;
+    if taken < WHOLE {
+        let saw = format!(
+            "reads of whole tracks, as the table has them, take {taken:.2} of a revolution; expected {WHOLE} at \
+             least: they are no tracks"
+        );
+        return Err(ExtractError::cannot_tell("zero latency", saw));
+    }
+    let mut second = Vec::new();
+    for _ in 0..READS {
+        let capacity = angles.probe().capacity().0;
+        let lbn = angles.random().below(capacity - 1);
+        angles.probe().read(lbn + 1, 1).await?;
+        second.push(angles.probe().read(lbn, 1).await?.response_ns());
+    }
+    let soon = second
+        .iter()
+        .filter(|&&ns| (ns as f64) < SOON * revolution)
+        .count();
+    if (AGREE.1..AGREE.0).contains(&agreement) {
+        let saw = format!(
+            "the angles at which reads of whole tracks end agree by {agreement:.2}; expected less than {} or more \
+             than {}",
+            AGREE.1, AGREE.0
+        );
+        return Err(ExtractError::cannot_tell("zero latency", saw));
+    }
+    let whole_tracks = Sample::of(&whole);
+    let differ = agreement < AGREE.1;
+    let slow = whole_tracks.mean_ms * 1e6 > SLOW * revolution;
+    Ok(Latency {
+        zero_latency: (differ || !slow).then_some(differ),
+        agreement,
+        whole_tracks,
+        soon_part: soon as f64 / second.len().max(1) as f64,
+        reversed: Sample::of(&second),
+    })
+}
+
+/// Reads tracks but for their first sectors, then these; the times of the former, and
+/// how much the angles agree between the ends of both.
+async fn whole_tracks(
+    angles: &mut Angles,
+    table: &Boundaries,
+) -> Result<(Vec<u64>, f64), ExtractError> {
+    let revolution = angles.rotation().revolution_ns;
+    let reads = READS.min(table.len() / STEP);
+    let top = STEP * reads + angles.random().below(table.len() - STEP * reads + 1);
+    let mut whole = Vec::new();
+    let (mut cosines, mut sines) = (0.0, 0.0);
+    for number in 0..reads {
+        angles.probe().progress("whole tracks", number, reads);
+        let Some(track) = table
+            .nth(top - STEP * (number + 1))
+            .filter(|track| track.sectors.0 > 1)
+        else {
+            continue;
+        };
+        // From any angle.
+        let pause = angles.random().unit() * revolution;
+        angles
+            .probe()
+            .idle(Duration::from_nanos(pause as u64))
+            .await?;
+        let read = angles
+            .probe()
+            .read(track.start.0 + 1, track.sectors.0 - 1)
+            .await?;
+        let first = angles.completion(track.start.0).await?;
+        whole.push(read.response_ns());
+        // Tracks of other lengths end elsewhere, by a sector or so.
+        let turned =
+            (read.completed.as_nanos() as f64 - first) / revolution * std::f64::consts::TAU;
+        cosines += turned.cos();
+        sines += turned.sin();
+    }
+    let agreement = cosines.hypot(sines) / whole.len().max(1) as f64;
+    Ok((whole, agreement))
+}

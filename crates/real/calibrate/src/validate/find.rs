@@ -1,0 +1,497 @@
+//! Traces under a path, and the drive that belongs to each.
+
+use crate::validate::ValidateError;
+use fullstroke_drive::Model;
+use fullstroke_stack::{StackError, drives};
+use fullstroke_trace::{Options, TraceReader};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The format of validation traces.
+const FORMAT: &str = "disksim-validate";
+
+/// How a trace's name ends, packed or not.
+const SUFFIXES: [&str; 4] = [".trace", ".trace.gz", ".trace.zst", ".trace.xz"];
+
+/// Descriptions that may stand beside `X.trace`, as `X.<extension>`, in the
+/// order in which they are preferred: one of ours, then DiskSim's. A `.parv`
+/// names the disk that was replayed; `.diskspecs` may hold several.
+const BESIDE: [&str; 3] = ["toml", "parv", "diskspecs"];
+
+/// A trace, and the drive that was measured, as the trace's name has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Its name without `.trace` and what follows.
+    pub name: String,
+}
+
+/// A trace of a folder that is not replayed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkippedTrace {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: String,
+}
+
+/// A trace of a folder that cannot be replayed: the trace itself is damaged, or
+/// its drive's description is. The others of the folder stand.
+#[derive(Debug)]
+pub struct FailedTrace {
+    /// The trace.
+    pub trace: TraceFile,
+    /// Why.
+    pub error: ValidateError,
+}
+
+/// The traces under a path.
+#[derive(Debug, Default)]
+pub struct Traces {
+    /// Those to be replayed, each with its drive, by name.
+    pub found: Vec<(TraceFile, FoundDrive)>,
+    /// Those of a folder that are in another format or whose drive is not known.
+    pub skipped: Vec<SkippedTrace>,
+    /// Those of a folder that cannot be used.
+    pub failed: Vec<FailedTrace>,
+}
+
+/// A drive, and where its description was found.
+#[derive(Clone, Debug)]
+pub struct FoundDrive {
+    /// Its name in the library, or the file that describes it.
+    pub name: String,
+    /// The drive.
+    pub model: Model,
+}
+
+impl TraceFile {
+    /// The trace at `path`.
+    pub fn new(path: &Path) -> TraceFile {
+        let file = path
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let name = SUFFIXES.iter().find_map(|suffix| file.strip_suffix(suffix));
+        TraceFile {
+            path: path.to_owned(),
+            name: name.unwrap_or(&file).to_owned(),
+        }
+    }
+}
+
+/// The traces at `path`, each with its drive. A file is that one trace; of a
+/// folder it is every file whose name ends in `.trace` (plain or packed), is in
+/// the format of validation traces and has a known drive. `drive` is the name
+/// or file of the drive, if the user has said it.
+///
+/// # Errors
+/// A path that cannot be read; for a file, that its drive is not known or cannot
+/// be used; for a folder, that it holds nothing to replay.
+pub fn find_traces(path: &Path, drive: Option<&str>) -> Result<Traces, ValidateError> {
+    let unreadable = |source| ValidateError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    if !fs::metadata(path).map_err(unreadable)?.is_dir() {
+        let trace = TraceFile::new(path);
+        let drive = find_drive(&trace, drive)?;
+        return Ok(Traces {
+            found: vec![(trace, drive)],
+            ..Traces::default()
+        });
+    }
+    let mut traces = Traces::default();
+    for trace in traces_in(path)? {
+        match drive_in_folder(&trace, drive) {
+            Ok(Ok(drive)) => traces.found.push((trace, drive)),
+            Ok(Err(reason)) => traces.skipped.push(SkippedTrace {
+                path: trace.path,
+                reason,
+            }),
+            Err(error) => traces.failed.push(FailedTrace { trace, error }),
+        }
+    }
+    if traces.found.is_empty() && traces.failed.is_empty() {
+        let note =
+            |skipped: &SkippedTrace| format!("\n  {}: {}", skipped.path.display(), skipped.reason);
+        let notes = traces.skipped.iter().map(note).collect();
+        return Err(ValidateError::NoTraces {
+            folder: path.to_owned(),
+            notes,
+        });
+    }
+    Ok(traces)
+}
+
+/// The traces of a folder by name; of several forms of one the first of
+/// `SUFFIXES`.
+fn traces_in(folder: &Path) -> Result<Vec<TraceFile>, ValidateError> {
+    let unreadable = |source| ValidateError::Read {
+        path: folder.to_owned(),
+        source,
+    };
+    let mut traces = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let file = path.to_string_lossy();
+        if let Some(form) = SUFFIXES.iter().position(|suffix| file.ends_with(suffix)) {
+            traces.push((TraceFile::new(&path), form));
+        }
+    }
+    traces.sort_by(|a, b| (&a.0.name, a.1).cmp(&(&b.0.name, b.1)));
+    traces.dedup_by(|later, earlier| later.0.name == earlier.0.name);
+    Ok(traces.into_iter().map(|(trace, _)| trace).collect())
+}
+
+/// The drive of a trace that was found in a folder, or why it is left out.
+fn drive_in_folder(
+    trace: &TraceFile,
+    drive: Option<&str>,
+) -> Result<Result<FoundDrive, String>, ValidateError> {
+    let reader =
+        TraceReader::open(&trace.path, &Options::default()).map_err(ValidateError::Trace)?;
+    let format = reader.format().name;
+    if format != FORMAT {
+        return Ok(Err(format!(
+            "it is in the format {format}, not a validation trace ({FORMAT})"
+        )));
+    }
+    match find_drive(trace, drive) {
+        Err(ValidateError::NoDrive { beside, name, .. }) => Ok(Err(format!(
+            "no drive is known for it: no {beside}, and none of the library has `{name}` in its name"
+        ))),
+        Err(ValidateError::AmbiguousDrive { candidates, .. }) => Ok(Err(format!(
+            "it could belong to more than one drive of the library; say --drive {candidates}"
+        ))),
+        found => found.map(Ok),
+    }
+}
+
+/// The drive that `trace` was measured on: the one that the user `said` (a name
+/// of the library, or a file), else the one described beside the trace (see
+/// [`model_beside`]), else the one drive of the library that has the parts of
+/// the trace's name, in order, in its own name or title: `ibm18es` means
+/// `ibm-ultrastar-18es`. Where a drive is also described as measured
+/// (`<drive>-measured`) that description is taken, and of several drives the one
+/// whose name ends as the trace's does.
+///
+/// # Errors
+/// A description that cannot be used; that there is none, or more than one.
+pub fn find_drive(trace: &TraceFile, said: Option<&str>) -> Result<FoundDrive, ValidateError> {
+    if let Some(name) = said {
+        return load(name);
+    }
+    if let Some(found) = model_beside(&trace.path)? {
+        return Ok(found);
+    }
+    match named_like(&trace.name, &library()?).as_slice() {
+        [only] => load(only),
+        [] => {
+            let beside = BESIDE.map(|extension| format!("`{}.{extension}`", trace.name));
+            Err(ValidateError::NoDrive {
+                trace: trace.path.display().to_string(),
+                beside: format!("{} beside it", beside.join(" or ")),
+                name: trace.name.clone(),
+            })
+        }
+        several => Err(ValidateError::AmbiguousDrive {
+            trace: trace.path.display().to_string(),
+            candidates: several.join(" or --drive "),
+        }),
+    }
+}
+
+/// The drive that is described beside the trace at `path`: for `X.trace` that is
+/// `X.toml`, `X.parv` or `X.diskspecs`. `None` if there is no such file.
+///
+/// # Errors
+/// A description that cannot be used.
+pub fn model_beside(path: &Path) -> Result<Option<FoundDrive>, ValidateError> {
+    let trace = TraceFile::new(path);
+    let description = |extension| path.with_file_name(format!("{}.{extension}", trace.name));
+    match BESIDE
+        .into_iter()
+        .map(description)
+        .find(|description| description.is_file())
+    {
+        Some(description) => load(utf8(&description)?).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The parameter file of DiskSim beside the trace at `path`.
+pub(crate) fn parameters_beside(path: &Path) -> Option<PathBuf> {
+    let trace = TraceFile::new(path);
+    let description = |extension| path.with_file_name(format!("{}.{extension}", trace.name));
+    ["parv", "diskspecs"]
+        .into_iter()
+        .map(description)
+        .find(|description| description.is_file())
+}
+
+fn load(name: &str) -> Result<FoundDrive, ValidateError> {
+    Ok(FoundDrive {
+        name: name.to_owned(),
+        model: drives::load(name)?,
+    })
+}
+
+fn utf8(path: &Path) -> Result<&str, StackError> {
+    path.to_str().ok_or_else(|| {
+        StackError::whole(
+            path.display().to_string(),
+            "the file's name is not UTF-8; rename it, or name the drive with --drive",
+        )
+    })
+}
+
+/// Names and titles of the drives of the library.
+fn library() -> Result<Vec<(&'static str, String)>, ValidateError> {
+    let titled = |name| Ok((name, drives::load_unchecked(name)?.config().title.clone()));
+    drives::names().into_iter().map(titled).collect()
+}
+
+/// How the name of a drive ends that is the drive before it as it was measured.
+const MEASURED: &str = "-measured";
+
+/// A shorter name says too little about which drive it means.
+const NAME_LETTERS_MIN: usize = 4;
+
+/// The drives that a trace called `name` could belong to, from the best rule
+/// that tells them apart.
+fn named_like<'a>(name: &str, library: &[(&'a str, String)]) -> Vec<&'a str> {
+    let wanted = parts(name);
+    if wanted.iter().map(String::len).sum::<usize>() < NAME_LETTERS_MIN {
+        return Vec::new();
+    }
+    let like = |text: &str| holds_in_order(&parts(text), &wanted);
+    let named = library
+        .iter()
+        .filter(|(drive, title)| like(drive) || like(title));
+    let mut named: Vec<&str> = named.map(|(drive, _)| *drive).collect();
+    let all = named.clone();
+    let is_measured = |drive: &str| {
+        all.iter()
+            .any(|other| other.strip_suffix(MEASURED) == Some(drive))
+    };
+    named.retain(|drive| !is_measured(drive));
+    let same_end =
+        |drive: &str| parts(drive.strip_suffix(MEASURED).unwrap_or(drive)).ends_with(&wanted);
+    only(&named, same_end).map_or(named, |drive| vec![drive])
+}
+
+/// The one of `names` that is `chosen`, if it is just one.
+fn only<'a>(names: &[&'a str], chosen: impl Fn(&str) -> bool) -> Option<&'a str> {
+    let mut chosen = names.iter().filter(|name| chosen(name));
+    chosen.next().filter(|_| chosen.next().is_none()).copied()
+}
+
+/// Runs of letters and of digits, in lower case: `Cheetah9LP` is cheetah, 9, lp.
+fn parts(text: &str) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    let mut before = ' ';
+    for letter in text.chars() {
+        if letter.is_ascii_alphanumeric() {
+            let goes_on = before.is_ascii_alphanumeric()
+                && before.is_ascii_digit() == letter.is_ascii_digit();
+            match parts.last_mut().filter(|_| goes_on) {
+                Some(part) => part.push(letter.to_ascii_lowercase()),
+                None => parts.push(letter.to_ascii_lowercase().to_string()),
+            }
+        }
+        before = letter;
+    }
+    parts
+}
+
+/// Whether all of `wanted` are in `parts`, in this order.
+fn holds_in_order(parts: &[String], wanted: &[String]) -> bool {
+    let mut parts = parts.iter();
+    wanted.iter().all(|wanted| parts.any(|part| part == wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROWS: &str = "R Miss 0 8 9000.0 100.0\nW Hit 800 8 500.0 100.0\n";
+
+    fn drive_of(name: &str) -> Result<FoundDrive, ValidateError> {
+        find_drive(&TraceFile::new(Path::new(name)), None)
+    }
+
+    #[test]
+    fn a_trace_is_named_without_its_suffixes() {
+        let name = |path: &str| TraceFile::new(Path::new(path)).name;
+        assert_eq!(name("valid/cheetah9LP.trace.gz"), "cheetah9LP");
+        assert_eq!(name("a.b.trace"), "a.b");
+        assert_eq!(name("other.txt"), "other.txt");
+    }
+
+    fn named(name: &str) -> Vec<&'static str> {
+        let library = [
+            ("ibm-ultrastar-18es", "IBM DNES-309170W"),
+            ("maxtor-atlas-10k-v", "Maxtor Atlas 10K V"),
+            ("quantum-atlas-10k", "Quantum Atlas 10K 9.1 GB"),
+            ("seagate-barracuda-4lp", "Seagate ST32171W"),
+            ("seagate-cheetah-9lp", "Seagate Cheetah 9LP ST39102LW"),
+            (
+                "seagate-cheetah-9lp-measured",
+                "Seagate Cheetah 9LP ST39102LW, as measured",
+            ),
+        ];
+        named_like(name, &library.map(|(name, title)| (name, title.to_owned())))
+    }
+
+    #[test]
+    fn the_library_is_searched_by_the_parts_of_name_and_title() {
+        assert_eq!(named("ibm18es"), ["ibm-ultrastar-18es"]);
+        assert_eq!(named("Barracuda"), ["seagate-barracuda-4lp"]);
+        assert_eq!(named("st32171w"), ["seagate-barracuda-4lp"]);
+        assert!(named("ultrastar").len() == 1 && named("ultrastar36").is_empty());
+        assert!(
+            named("9lp").is_empty() && named("...").is_empty(),
+            "too short to mean one drive"
+        );
+    }
+
+    #[test]
+    fn of_several_drives_the_measured_or_the_equally_ending_one_is_taken() {
+        assert_eq!(named("cheetah9LP"), ["seagate-cheetah-9lp-measured"]);
+        assert_eq!(named("atlas10k"), ["quantum-atlas-10k"]);
+        assert_eq!(
+            named("seagate"),
+            ["seagate-barracuda-4lp", "seagate-cheetah-9lp-measured"]
+        );
+        assert_eq!(named("atlas"), ["maxtor-atlas-10k-v", "quantum-atlas-10k"]);
+    }
+
+    #[test]
+    fn a_drive_that_is_not_known_is_an_error_that_says_where_it_was_sought() {
+        let error = drive_of("quantum_fireball.trace").unwrap_err().to_string();
+        assert!(
+            error.contains("`quantum_fireball.toml` or `quantum_fireball.parv`"),
+            "{error}"
+        );
+        assert!(error.contains("--drive"), "{error}");
+        assert!(matches!(
+            drive_of("...trace").unwrap_err(),
+            ValidateError::NoDrive { .. }
+        ));
+    }
+
+    #[test]
+    fn more_than_one_drive_is_an_error_that_names_them() {
+        let error = drive_of("seagate.trace")
+            .map(|found| found.name)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("--drive seagate-cheetah-9lp"), "{error}");
+    }
+
+    #[test]
+    fn a_description_beside_the_trace_goes_before_the_library() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../../drives/ibm-ultrastar-xp-4.51gb.toml"
+        );
+        let beside = folder.path().join("cheetah9LP.toml");
+        fs::copy(library, &beside).unwrap();
+        let path = folder.path().join("cheetah9LP.trace.xz");
+        let found = find_drive(&TraceFile::new(&path), None).unwrap();
+        assert_eq!(found.name, beside.display().to_string());
+        assert!(found.model.config().title.contains("Ultrastar"));
+        let said = find_drive(&TraceFile::new(&path), Some("seagate-cheetah-9lp")).unwrap();
+        assert_eq!(said.name, "seagate-cheetah-9lp");
+    }
+
+    #[test]
+    fn a_folder_gives_its_validation_traces_and_says_what_it_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("cheetah9LP.trace", ROWS),
+            ("unknown.trace", ROWS),
+            ("other.trace", "0.5 0 100 8 1\n0.7 0 300 8 0\n"),
+            ("readme.txt", "no trace"),
+        ] {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        let traces = find_traces(folder.path(), None).unwrap();
+        let names: Vec<&str> = traces
+            .found
+            .iter()
+            .map(|(trace, _)| trace.name.as_str())
+            .collect();
+        assert_eq!(names, ["cheetah9LP"]);
+        let [other, unknown] = traces.skipped.as_slice() else {
+            panic!("{:?}", traces.skipped)
+        };
+        assert!(
+            other.reason.contains("not a validation trace"),
+            "{}",
+            other.reason
+        );
+        assert!(
+            unknown.reason.contains("no drive is known"),
+            "{}",
+            unknown.reason
+        );
+    }
+
+    #[test]
+    fn one_bad_disk_does_not_void_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("cheetah9LP.trace", ROWS),
+            ("bad.trace", ROWS),
+            ("bad.parv", "disksim_disk D {"),
+        ] {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        let traces = find_traces(folder.path(), None).unwrap();
+        let names: Vec<&str> = traces
+            .found
+            .iter()
+            .map(|(trace, _)| trace.name.as_str())
+            .collect();
+        assert_eq!(names, ["cheetah9LP"]);
+        let [failed] = traces.failed.as_slice() else {
+            panic!("{:?}", traces.failed)
+        };
+        assert_eq!(failed.trace.name, "bad");
+        assert!(
+            failed.error.to_string().contains("bad.parv"),
+            "{}",
+            failed.error
+        );
+    }
+
+    #[test]
+    fn of_a_trace_that_is_there_plain_and_packed_one_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["cheetah9LP.trace.gz", "cheetah9LP.trace"] {
+            fs::write(folder.path().join(name), ROWS).unwrap();
+        }
+        let traces = find_traces(folder.path(), None).unwrap();
+        assert_eq!(traces.found.len(), 1);
+        assert_eq!(
+            traces.found[0].0.path,
+            folder.path().join("cheetah9LP.trace")
+        );
+    }
+
+    #[test]
+    fn a_folder_without_traces_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(
+            find_traces(folder.path(), None),
+            Err(ValidateError::NoTraces { .. })
+        ));
+        assert!(matches!(
+            find_traces(&folder.path().join("gone"), None),
+            Err(ValidateError::Read { .. })
+        ));
+    }
+}

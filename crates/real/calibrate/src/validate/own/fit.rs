@@ -1,0 +1,259 @@
+//! The descent along the parameters, and how surely each is told.
+
+use super::classes::Classes;
+use super::log::OwnLog;
+use super::parameters::{PARAMETERS, Parameter, Values};
+use super::times_of;
+use crate::validate::ValidateError;
+use crate::validate::leave_one_out::GAIN_MIN;
+use crate::validate::paced::Paced;
+use fullstroke_drive::{DriveConfig, Model};
+use fullstroke_units::Seed;
+use serde::Serialize;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Steps are halved so often at most; by then each is as small as its last.
+const HALVINGS: u32 = 6;
+/// Passes over all parameters with steps of one size.
+const PASSES_MAX: usize = 3;
+/// Steps with which numbers adapt to another choice.
+const COARSE: Range<u32> = 0..4;
+/// The mean of so many bootstrap resamples repeats to 4 %.
+const RESAMPLES: u32 = 100;
+
+/// A parameter, and how surely the log tells it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FittedParameter {
+    /// Its key in the drive file; `(factor)`: what the times of the curve are
+    /// multiplied by.
+    pub key: &'static str,
+    /// As the library has it.
+    pub library: String,
+    /// As fitted.
+    pub fitted: String,
+    /// Whether it was changed.
+    pub changed: bool,
+    /// Whether it was changed to an end of the range that is tried.
+    pub at_end: bool,
+    /// From here on up the half that chooses cannot tell it from the fitted one;
+    /// `None` if it tells nothing below it, or its values are no range.
+    pub least: Option<String>,
+    /// And up to here.
+    pub most: Option<String>,
+}
+
+/// Parameters by their number, where a descent has come to.
+#[derive(Clone, Debug)]
+pub(super) struct Descent {
+    values: Vec<Option<f64>>,
+    pub(super) distance_ms: f64,
+}
+
+impl Descent {
+    /// The drive of this model with these parameters.
+    pub(super) fn config(&self, model: &Model) -> DriveConfig {
+        let mut config = model.config().clone();
+        for (parameter, value) in PARAMETERS.iter().zip(&self.values) {
+            if let Some(value) = value {
+                (parameter.set)(&mut config, model.config(), *value);
+            }
+        }
+        config
+    }
+
+    fn value(&self, number: usize, model: &Model) -> f64 {
+        self.values[number].unwrap_or_else(|| (PARAMETERS[number].of)(model.config()))
+    }
+
+    fn with(&self, number: usize, value: f64) -> Descent {
+        let mut values = self.values.clone();
+        values[number] = Some(value);
+        Descent {
+            values,
+            distance_ms: f64::INFINITY,
+        }
+    }
+}
+
+/// A change must earn its place: replays with other phases differ by chance.
+fn betters(tried: &Descent, best: &Descent) -> bool {
+    tried.distance_ms < best.distance_ms * (1.0 - GAIN_MIN)
+}
+
+/// Holds drives against the half of a log that chooses.
+pub(super) struct Fit<'a> {
+    log: &'a OwnLog,
+    requests: Arc<[Paced]>,
+    classes: Classes,
+    noise_ms: f64,
+}
+
+impl<'a> Fit<'a> {
+    pub(super) fn new(log: &'a OwnLog, seed: Seed) -> Fit<'a> {
+        let classes = Classes::new(log, 0..log.half());
+        let noise_ms = classes.noise_ms(seed, RESAMPLES);
+        Fit {
+            log,
+            requests: log.paced[..log.half()].into(),
+            classes,
+            noise_ms,
+        }
+    }
+
+    pub(super) fn log(&self) -> &'a OwnLog {
+        self.log
+    }
+
+    /// How far `model` is from the measurement.
+    pub(super) fn distance(&self, model: &Model) -> Result<f64, ValidateError> {
+        Ok(self
+            .classes
+            .distance_ms(&times_of(self.log, model, &self.requests)?))
+    }
+
+    /// The same of a drive that is changed; none if there cannot be such a drive.
+    fn tried(&self, model: &Model, mut descent: Descent) -> Result<Descent, ValidateError> {
+        if let Ok(changed) = Model::new(descent.config(model)) {
+            descent.distance_ms = self.distance(&changed)?;
+        }
+        Ok(descent)
+    }
+
+    /// The parameters that the log can tell.
+    fn free(&self, model: &Model) -> impl Iterator<Item = (usize, &'static Parameter)> {
+        let config = model.config();
+        let told =
+            |(_, parameter): &(usize, &'static Parameter)| (parameter.told_by)(self.log, config);
+        PARAMETERS.iter().enumerate().filter(told)
+    }
+
+    /// From the drive as it is downhill along the numbers; then with each other
+    /// value of what is chosen from a list, the numbers having adapted to it. A
+    /// wrong number of revolutions may be nearer as long as the seeks are wrong.
+    pub(super) fn descend(&self, model: &Model) -> Result<Descent, ValidateError> {
+        let as_it_is = Descent {
+            values: vec![None; PARAMETERS.len()],
+            distance_ms: f64::INFINITY,
+        };
+        let mut best = self.downhill(model, self.tried(model, as_it_is)?, 0..HALVINGS)?;
+        for (number, parameter) in self.free(model) {
+            let Values::Each(values) = parameter.values else {
+                continue;
+            };
+            let now = best.value(number, model);
+            for (value, _) in values.iter().filter(|(value, _)| *value != now) {
+                let other = self.tried(model, best.with(number, *value))?;
+                let adapted = self.downhill(model, other, COARSE)?;
+                if betters(&adapted, &best) {
+                    best = self.downhill(model, adapted, COARSE.end..HALVINGS)?;
+                }
+            }
+        }
+        Ok(best)
+    }
+
+    /// Along one number after the other, in steps that become smaller.
+    fn downhill(
+        &self,
+        model: &Model,
+        mut best: Descent,
+        halvings: Range<u32>,
+    ) -> Result<Descent, ValidateError> {
+        for halvings in halvings {
+            for _ in 0..PASSES_MAX {
+                let before = best.distance_ms;
+                for (number, parameter) in self.free(model) {
+                    if let Some(step) = parameter.values.step(halvings) {
+                        best = self.along(model, number, step, best)?;
+                    }
+                }
+                if best.distance_ms > before * (1.0 - GAIN_MIN) {
+                    break;
+                }
+            }
+        }
+        Ok(best)
+    }
+
+    /// Up as long as it helps; if it never does, down.
+    fn along(
+        &self,
+        model: &Model,
+        number: usize,
+        step: f64,
+        mut best: Descent,
+    ) -> Result<Descent, ValidateError> {
+        let values = PARAMETERS[number].values;
+        for direction in [1.0, -1.0] {
+            let from = best.distance_ms;
+            while let Some(value) = values.moved(best.value(number, model), step, direction) {
+                let tried = self.tried(model, best.with(number, value))?;
+                if !betters(&tried, &best) {
+                    break;
+                }
+                best = tried;
+            }
+            if best.distance_ms < from {
+                break;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Each parameter with the range in which its drive cannot be told from the
+    /// best: where the distance grows by less than the noise of the measurement,
+    /// the others as they are.
+    pub(super) fn surely(
+        &self,
+        model: &Model,
+        best: &Descent,
+    ) -> Result<Vec<FittedParameter>, ValidateError> {
+        let mut found = Vec::new();
+        for (number, parameter) in self.free(model) {
+            let (library, fitted) = ((parameter.of)(model.config()), best.value(number, model));
+            found.push(FittedParameter {
+                key: parameter.key,
+                library: parameter.values.shown(library),
+                fitted: parameter.values.shown(fitted),
+                changed: library != fitted,
+                at_end: library != fitted && parameter.values.ends_at(fitted),
+                least: self.until_told(model, best, number, -1.0)?,
+                most: self.until_told(model, best, number, 1.0)?,
+            });
+        }
+        Ok(found)
+    }
+
+    /// The first value in a direction, in steps that double, at which the drive is
+    /// told from the best.
+    fn until_told(
+        &self,
+        model: &Model,
+        best: &Descent,
+        number: usize,
+        direction: f64,
+    ) -> Result<Option<String>, ValidateError> {
+        let values = PARAMETERS[number].values;
+        let fitted = best.value(number, model);
+        let told_from = best.distance_ms.hypot(self.noise_ms);
+        let step = match values {
+            Values::Each(_) => return Ok(None),
+            Values::Sums { last, .. } | Values::Factors { last, .. } => last,
+        };
+        let mut last = fitted;
+        for doublings in 0..10 {
+            let Some(value) = values.moved(fitted, step, direction * 2f64.powi(doublings)) else {
+                break;
+            };
+            if value == last {
+                break;
+            }
+            if self.tried(model, best.with(number, value))?.distance_ms > told_from {
+                return Ok(Some(values.shown(value)));
+            }
+            last = value;
+        }
+        Ok(None)
+    }
+}

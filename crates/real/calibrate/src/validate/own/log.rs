@@ -1,0 +1,453 @@
+//! A trace with latencies, as requests that can be replayed.
+
+use crate::validate::paced::Paced;
+use crate::validate::{FoundDrive, Sample, ValidateError};
+use fullstroke_contract::{Extent, Operation};
+use fullstroke_trace::{Options, Record, TraceReader};
+use fullstroke_units::{Duration, Lbn, Sectors, Time, greatest_common_divisor};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A log of fewer requests cannot be cut in half and tell anything: a quantile
+/// of 0.9 of each half rests on ten requests.
+pub const LOGGED_MIN: usize = 200;
+
+/// Requests that the arm served must be as many in the half that chooses.
+const SERVED_BY_THE_ARM_MIN: usize = 50;
+
+/// What takes longer than this was not answered by a cache alone: a buffer needs
+/// tenths of it, half a revolution at 15,000 rpm is 2 ms.
+const FROM_A_CACHE_MS_MAX: f64 = 1.0;
+
+/// Part of the requests of which the completion may be unknown.
+const UNKNOWN_SHARE_MAX: f64 = 0.1;
+
+/// What the times of a log are counted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Times {
+    /// From when the host sent a request to the device: the device's alone.
+    Issue,
+    /// From its arrival at the traced layer: the host's queue is in them.
+    Arrival,
+}
+
+/// What a request was, where it came from, and how long it took.
+#[derive(Clone, Copy, Debug)]
+pub struct Logged {
+    pub(crate) operation: Operation,
+    pub(crate) sectors: u64,
+    /// How many were outstanding when it went, itself among them.
+    pub(crate) outstanding: usize,
+    /// From the end of the request before it to its own beginning, in sectors.
+    pub(crate) distance: u64,
+    /// `None` for what moves no data: it is replayed, and not compared.
+    pub(crate) measured_ms: Option<f64>,
+}
+
+/// A log of one disk.
+#[derive(Clone, Debug, Serialize)]
+pub struct OwnLog {
+    /// The file.
+    pub file: String,
+    /// Its format.
+    pub format: &'static str,
+    /// Reads and writes.
+    pub requests: usize,
+    /// What its times are counted from.
+    pub times: Times,
+    /// Left out: requests of which no completion is known.
+    pub without_completion: usize,
+    /// Left out: discards and what starts or stops platters.
+    pub other_operations: usize,
+    /// Whether there was more than was read.
+    pub cut: bool,
+    /// The end of the highest address.
+    pub span_sectors: u64,
+    /// The unit in which its times are told, where it is 0.05 ms or more.
+    pub resolution_ms: Option<f64>,
+    #[serde(skip)]
+    pub(crate) paced: Arc<[Paced]>,
+    #[serde(skip)]
+    pub(crate) logged: Vec<Logged>,
+}
+
+/// A request between its start at the device and its completion.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    operation: Operation,
+    extent: Extent,
+    start: Time,
+    end: Time,
+}
+
+impl OwnLog {
+    /// The first `requests_max` requests of the trace at `path`. Of `options`
+    /// the format and the device are taken.
+    ///
+    /// # Errors
+    /// A trace that cannot be read, and one that cannot tell what its disk is
+    /// like: of several devices, without latencies, too short, answered by
+    /// caches.
+    pub fn read(
+        path: &Path,
+        options: &Options,
+        requests_max: usize,
+    ) -> Result<OwnLog, ValidateError> {
+        let mut reader = TraceReader::open(path, options).map_err(ValidateError::Trace)?;
+        let mut records = Vec::new();
+        while records.len() < requests_max
+            && let Some(record) = reader.next().map_err(ValidateError::Trace)?
+        {
+            records.push(record);
+        }
+        let cut =
+            records.len() == requests_max && reader.next().map_err(ValidateError::Trace)?.is_some();
+        let file = path.display().to_string();
+        let mut log = OwnLog::new(file, reader.format().name, &records)?;
+        log.cut = cut;
+        Ok(log)
+    }
+
+    /// The log of these requests.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), for what cannot tell.
+    pub fn new(
+        file: String,
+        format: &'static str,
+        records: &[Record],
+    ) -> Result<OwnLog, ValidateError> {
+        let refuse = |reason: String| ValidateError::CannotTell {
+            file: file.clone(),
+            reason,
+        };
+        one_device(records).map_err(refuse)?;
+        let transfers =
+            |record: &&Record| matches!(record.operation, Operation::Read | Operation::Write);
+        let replayed = |record: &&Record| transfers(record) || record.operation == Operation::Flush;
+        let other_operations = records.iter().filter(|record| !replayed(record)).count();
+        let (times, spans, without_completion) = spans(records.iter().filter(replayed));
+        let unknown = without_completion as f64 / (records.len() - other_operations).max(1) as f64;
+        if spans.is_empty() || unknown > UNKNOWN_SHARE_MAX {
+            return Err(refuse(format!(
+                "it has no latency of {} of {} requests; expected one of at least nine in ten: a blktrace or \
+                 blkparse with completions (C), a fio log of latencies with log_offset=1, or what `fullstroke \
+                 record` writes",
+                without_completion,
+                records.len() - other_operations
+            )));
+        }
+        let (paced, logged) = paced(&spans);
+        let measured: Vec<f64> = logged
+            .iter()
+            .filter_map(|request| request.measured_ms)
+            .collect();
+        if measured.len() < LOGGED_MIN {
+            return Err(refuse(format!(
+                "found {} reads and writes with latencies; expected {LOGGED_MIN} or more, of which one half \
+                 chooses the model and the other judges it",
+                measured.len()
+            )));
+        }
+        let log = OwnLog {
+            requests: measured.len(),
+            times,
+            without_completion,
+            other_operations,
+            cut: false,
+            span_sectors: spans
+                .iter()
+                .map(|span| span.extent.end().0)
+                .max()
+                .unwrap_or(0),
+            resolution_ms: resolution_ms(&spans),
+            paced: paced.into(),
+            logged,
+            file: file.clone(),
+            format,
+        };
+        log.seen_by_the_arm().map_err(refuse)?;
+        Ok(log)
+    }
+
+    /// Refuses a log whose first half was answered by caches.
+    fn seen_by_the_arm(&self) -> Result<(), String> {
+        let first = self.logged[..self.half()]
+            .iter()
+            .filter_map(|request| request.measured_ms);
+        let (all, slow) = first.fold((0, 0), |(all, slow), ms| {
+            (all + 1, slow + usize::from(ms > FROM_A_CACHE_MS_MAX))
+        });
+        if slow >= SERVED_BY_THE_ARM_MIN {
+            return Ok(());
+        }
+        Err(format!(
+            "of the {all} requests of its first half {slow} took longer than {FROM_A_CACHE_MS_MAX} ms: caches \
+             answered, or the disk does not turn; expected {SERVED_BY_THE_ARM_MIN} or more that the arm served, \
+             as of random reads past all caches (fio --direct=1 --rw=randread)"
+        ))
+    }
+
+    /// The first request of the half that judges.
+    pub(crate) fn half(&self) -> usize {
+        self.paced.len() / 2
+    }
+
+    /// Measured times of the chosen ones among `requests`, and theirs of `times`.
+    pub(crate) fn compared(
+        &self,
+        requests: Range<usize>,
+        times: &[f64],
+        chosen: impl Fn(&Logged) -> bool,
+    ) -> (Sample, Sample) {
+        let both = self.logged[requests.clone()].iter().zip(&times[requests]);
+        let (measured, simulated) = both
+            .filter(|(request, _)| chosen(request))
+            .filter_map(|(request, time)| Some((request.measured_ms?, *time)))
+            .unzip();
+        (Sample::new(measured), Sample::new(simulated))
+    }
+
+    /// An error if the log reaches beyond `drive`.
+    pub(crate) fn fits_on(&self, drive: &FoundDrive) -> Result<(), ValidateError> {
+        let capacity = drive.model.config().capacity_sectors.0;
+        if self.span_sectors <= capacity {
+            return Ok(());
+        }
+        Err(self.cannot_tell(format!(
+            "it reaches to sector {}, and the drive `{}` has {capacity}; name a larger one with --drive",
+            self.span_sectors, drive.name
+        )))
+    }
+
+    pub(crate) fn cannot_tell(&self, reason: String) -> ValidateError {
+        ValidateError::CannotTell {
+            file: self.file.clone(),
+            reason,
+        }
+    }
+}
+
+fn one_device(records: &[Record]) -> Result<(), String> {
+    let devices: BTreeSet<u32> = records.iter().map(|record| record.device).collect();
+    if devices.len() < 2 {
+        return Ok(());
+    }
+    let names: Vec<String> = devices.iter().map(u32::to_string).collect();
+    Err(format!(
+        "it has several devices; say which is the disk with --device {}",
+        names.join(" or --device ")
+    ))
+}
+
+/// The requests with known completions by their start at the device, those that
+/// the host had joined as one; and how many have no completion. Where issues
+/// are known of all of these, they are the starts.
+fn spans<'a>(records: impl Iterator<Item = &'a Record>) -> (Times, Vec<Span>, usize) {
+    let (mut known, mut unknown) = (Vec::new(), 0);
+    for record in records {
+        match record.completed {
+            Some(end) => known.push((record, end)),
+            None => unknown += 1,
+        }
+    }
+    let issued = known.iter().all(|(record, _)| record.issued.is_some());
+    let span = |(record, end): (&Record, Time)| Span {
+        operation: record.operation,
+        extent: record.extent,
+        start: record.issued.filter(|_| issued).unwrap_or(record.arrival),
+        end,
+    };
+    let mut spans: Vec<Span> = known.into_iter().map(span).collect();
+    spans.sort_by_key(|span| (span.start, span.extent.start));
+    let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match joined.last_mut() {
+            Some(last) if issued && goes_on(last, &span) => {
+                last.extent.sectors.0 += span.extent.sectors.0
+            }
+            _ => joined.push(span),
+        }
+    }
+    (
+        if issued { Times::Issue } else { Times::Arrival },
+        joined,
+        unknown,
+    )
+}
+
+/// Whether both were parts of one request to the device.
+fn goes_on(last: &Span, next: &Span) -> bool {
+    (last.operation, last.start, last.end) == (next.operation, next.start, next.end)
+        && last.extent.end() == next.extent.start
+        && next.extent.sectors > Sectors::ZERO
+}
+
+/// The requests in order of start, each with what it awaits.
+fn paced(spans: &[Span]) -> (Vec<Paced>, Vec<Logged>) {
+    let mut ends: Vec<Time> = spans.iter().map(|span| span.end).collect();
+    ends.sort_unstable();
+    let beginning = spans.first().map_or(Time::ZERO, |first| first.start);
+    let mut last_end = Lbn(0);
+    let request = |(number, span): (usize, &Span)| {
+        let awaited = ends.partition_point(|end| *end <= span.start).min(number);
+        let since = awaited.checked_sub(1).map_or(beginning, |last| ends[last]);
+        let transfers = span.operation != Operation::Flush;
+        let logged = Logged {
+            operation: span.operation,
+            sectors: span.extent.sectors.0,
+            outstanding: number + 1 - awaited,
+            distance: span.extent.start.0.abs_diff(last_end.0),
+            measured_ms: transfers.then(|| span.end.since(span.start).as_millis_f64()),
+        };
+        if transfers {
+            last_end = span.extent.end();
+        }
+        let gap = span.start.since(since);
+        (
+            Paced {
+                operation: span.operation,
+                extent: span.extent,
+                awaited,
+                gap,
+            },
+            logged,
+        )
+    };
+    spans.iter().enumerate().map(request).unzip()
+}
+
+/// The greatest unit of which all times are multiples, from 0.05 ms on.
+fn resolution_ms(spans: &[Span]) -> Option<f64> {
+    let times = spans
+        .iter()
+        .map(|span| span.end.since(span.start).as_nanos());
+    let unit = Duration::from_nanos(times.fold(0, greatest_common_divisor)).as_millis_f64();
+    (unit >= 0.05).then_some(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn record(arrival_us: u64, response_us: u64, start: u64) -> Record {
+        let arrival = Time::from_nanos(arrival_us * 1000);
+        Record {
+            arrival,
+            operation: Operation::Read,
+            extent: Extent::new(start, 8),
+            device: 0,
+            process: 0,
+            issued: None,
+            completed: Some(arrival + Duration::from_micros(response_us)),
+        }
+    }
+
+    fn refusal(records: &[Record]) -> String {
+        OwnLog::new("sda.log".to_owned(), "native", records)
+            .unwrap_err()
+            .to_string()
+    }
+
+    fn reads(count: u64, response_us: u64) -> Vec<Record> {
+        (0..count)
+            .map(|i| record(i * 20_000, response_us + i, (i * 7919) % 100_000))
+            .collect()
+    }
+
+    #[test]
+    fn what_cannot_tell_is_refused() {
+        let silent: Vec<Record> = reads(300, 9000)
+            .into_iter()
+            .map(|record| Record {
+                completed: None,
+                ..record
+            })
+            .collect();
+        assert!(
+            refusal(&silent).contains("no latency of 300 of 300"),
+            "{}",
+            refusal(&silent)
+        );
+        assert!(refusal(&reads(199, 9000)).contains("found 199"));
+        assert!(refusal(&reads(300, 100)).contains("caches answered"));
+        let mut two = reads(300, 9000);
+        two[7].device = 3;
+        assert!(
+            refusal(&two).contains("--device 0 or --device 3"),
+            "{}",
+            refusal(&two)
+        );
+        assert!(OwnLog::new("sda.log".to_owned(), "native", &reads(300, 9000)).is_ok());
+    }
+
+    #[test]
+    fn what_the_host_joined_is_one_request() {
+        let mut records = reads(300, 9000);
+        for record in &mut records {
+            record.issued = Some(record.arrival);
+        }
+        let first = records[0];
+        let tail = Record {
+            extent: Extent::new(first.extent.end().0, 16),
+            ..first
+        };
+        records.insert(1, tail);
+        let log = OwnLog::new("sda.log".to_owned(), "blktrace", &records).unwrap();
+        assert_eq!(
+            (log.requests, log.times, log.logged[0].sectors),
+            (300, Times::Issue, 24)
+        );
+    }
+
+    #[test]
+    fn whole_milliseconds_are_noticed() {
+        let log = |unit: u64| {
+            let records: Vec<Record> = (0..300)
+                .map(|i| record(i * 20_000, (2 + i % 9) * unit, i * 8000 % 65_536))
+                .collect();
+            OwnLog::new("sda.log".to_owned(), "native", &records)
+                .unwrap()
+                .resolution_ms
+        };
+        assert_eq!((log(1000), log(1001)), (Some(1.0), Some(1.001)));
+        assert_eq!(
+            OwnLog::new("sda.log".to_owned(), "native", &reads(300, 9000))
+                .unwrap()
+                .resolution_ms,
+            None
+        );
+    }
+
+    proptest! {
+        /// Played back with its own times, a log comes out as it was.
+        #[test]
+        fn what_is_awaited_gives_the_starts_back(
+            times in prop::collection::vec((0u64..2000, 0u64..5000), 1..80),
+        ) {
+            let mut spans: Vec<Span> = times.iter().map(|&(start, length)| Span {
+                operation: Operation::Read,
+                extent: Extent::new(start, 8),
+                start: Time::from_nanos(start),
+                end: Time::from_nanos(start + length),
+            }).collect();
+            spans.sort_by_key(|span| span.start);
+            let (paced, logged) = paced(&spans);
+            let mut ends: Vec<Time> = spans.iter().map(|span| span.end).collect();
+            ends.sort_unstable();
+            let mut awaited = 0;
+            for (number, (request, span)) in paced.iter().zip(&spans).enumerate() {
+                prop_assert!(request.awaited <= number && request.awaited >= awaited);
+                prop_assert_eq!(logged[number].outstanding, number + 1 - request.awaited);
+                awaited = request.awaited;
+                let since = awaited.checked_sub(1).map_or(spans[0].start, |last| ends[last]);
+                prop_assert_eq!(since + request.gap, span.start);
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Closed replay of a validation trace on a drive.
+
+use crate::validate::paced::{Paced, simulate};
+use crate::validate::{FoundDrive, ValidateError};
+use fullstroke_trace::{Options, TraceReader, ValidateReader, ValidateRow};
+use fullstroke_units::{Duration, Sectors};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The requests of a trace with the times that the real disk took and those
+/// that the model takes.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    rows: Vec<ValidateRow>,
+    simulated_ms: Vec<f64>,
+}
+
+impl Replay {
+    /// Replays the trace at `path` on `drive`: one request outstanding, the
+    /// next is issued the row's think time after it completed.
+    ///
+    /// # Errors
+    /// Names file and line of a trace that is damaged, empty, or reaches beyond
+    /// the drive.
+    pub fn run(path: &Path, drive: &FoundDrive) -> Result<Replay, ValidateError> {
+        let model = &drive.model;
+        let rows = read(path, model.config().capacity_sectors)
+            .map_err(|error| ValidateError::from_trace(error, &drive.name))?;
+        let (completed, simulated_ms) =
+            simulate(model, &closed(&rows)).map_err(|source| ValidateError::Model {
+                drive: drive.name.clone(),
+                source,
+            })?;
+        if completed < rows.len() as u64 {
+            let file = path.display().to_string();
+            return Err(ValidateError::ClockEnded {
+                file,
+                completed,
+                requests: rows.len(),
+            });
+        }
+        Ok(Replay { rows, simulated_ms })
+    }
+
+    /// Each request as the trace has it, and the time in ms that the model
+    /// takes for it.
+    pub fn requests(&self) -> impl ExactSizeIterator<Item = (&ValidateRow, f64)> {
+        self.rows.iter().zip(self.simulated_ms.iter().copied())
+    }
+}
+
+/// The rows of a trace, all within `capacity`.
+pub(crate) fn read(
+    path: &Path,
+    capacity: Sectors,
+) -> Result<Vec<ValidateRow>, fullstroke_trace::TraceError> {
+    check(path, capacity)?;
+    let mut reader = ValidateReader::open(path)?;
+    let mut rows = Vec::new();
+    while let Some(row) = reader.next_row()? {
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// Reads the trace as any other: that names the line of a request that is empty
+/// or does not fit, and refuses a trace without requests.
+fn check(path: &Path, capacity: Sectors) -> Result<(), fullstroke_trace::TraceError> {
+    let options = Options {
+        capacity: Some(capacity),
+        sort_window: 0,
+        ..Options::for_format("disksim-validate")
+    };
+    let mut reader = TraceReader::open(path, &options)?;
+    while reader.next()?.is_some() {}
+    Ok(())
+}
+
+/// The rows one after the other: each is issued its predecessor's think time
+/// after that completed.
+pub(crate) fn closed(rows: &[ValidateRow]) -> Arc<[Paced]> {
+    let gaps = std::iter::once(Duration::ZERO).chain(rows.iter().map(|row| row.think));
+    let paced = |(awaited, (row, gap)): (usize, (&ValidateRow, Duration))| Paced {
+        operation: row.operation,
+        extent: row.extent,
+        awaited,
+        gap,
+    };
+    rows.iter().zip(gaps).enumerate().map(paced).collect()
+}

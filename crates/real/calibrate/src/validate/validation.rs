@@ -1,0 +1,175 @@
+//! Measured and simulated times, compared as distributions.
+
+use crate::validate::{FoundDrive, Replay, Sample, TraceFile};
+use fullstroke_contract::Operation;
+use fullstroke_trace::{CacheOutcome, ValidateRow};
+use fullstroke_units::Seed;
+use serde::Serialize;
+
+/// Bootstrap resamples behind [`Validation::noise_ms`]; the mean of so many
+/// repeats to about 2 %.
+pub const RESAMPLES: u32 = 500;
+
+/// How a model compares with the measurement of a real disk.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Validation {
+    /// The disk that was measured: the trace's name.
+    pub drive: String,
+    /// Requests.
+    pub n: usize,
+    /// Mean service time of the real disk.
+    pub measured_mean_ms: f64,
+    /// Mean service time of the model.
+    pub simulated_mean_ms: f64,
+    /// Root-mean-square horizontal distance of the two distributions (see
+    /// [`Sample::demerit`]).
+    pub rms_ms: f64,
+    /// The same as a share of the measured mean.
+    pub rms_share: f64,
+    /// Sampling noise of the measurement itself (see
+    /// [`Sample::bootstrap_noise`]).
+    pub noise_ms: f64,
+    /// Median of the real disk.
+    pub measured_p50_ms: f64,
+    /// Median of the model.
+    pub simulated_p50_ms: f64,
+    /// 90th percentile of the real disk.
+    pub measured_p90_ms: f64,
+    /// 90th percentile of the model.
+    pub simulated_p90_ms: f64,
+    /// 99th percentile of the real disk.
+    pub measured_p99_ms: f64,
+    /// 99th percentile of the model.
+    pub simulated_p99_ms: f64,
+    /// Longest service of the real disk.
+    pub measured_max_ms: f64,
+    /// Longest service of the model.
+    pub simulated_max_ms: f64,
+    /// The model: a name of the library, or the file that describes it.
+    pub model: String,
+    /// The model's title.
+    pub title: String,
+    /// The trace.
+    pub trace: String,
+    /// The same by class of request, in fixed order; classes without requests
+    /// are left out.
+    pub classes: Vec<ClassValidation>,
+    /// Both distributions, for plots.
+    #[serde(skip)]
+    pub measured: Sample,
+    /// That of the model.
+    #[serde(skip)]
+    pub simulated: Sample,
+}
+
+/// How a model compares on one class of requests. Its distribution is compared
+/// by itself, so that these figures do not add up to those of the whole.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassValidation {
+    /// Read or write.
+    pub operation: Operation,
+    /// What the trace says of the real disk's buffer: `Hit`, `Miss`, `Doub` or
+    /// `Trip`.
+    pub outcome: &'static str,
+    /// Requests.
+    pub n: usize,
+    /// Mean service time of the real disk.
+    pub measured_mean_ms: f64,
+    /// Mean service time of the model.
+    pub simulated_mean_ms: f64,
+    /// Root-mean-square distance of the class's two distributions.
+    pub rms_ms: f64,
+}
+
+impl Validation {
+    /// Replays `trace` on `drive` and compares. `seed` is that of the bootstrap
+    /// resamples.
+    pub fn new(trace: &TraceFile, drive: &FoundDrive, replay: &Replay, seed: Seed) -> Validation {
+        let (measured, simulated) = samples(replay, |_| true);
+        let rms_ms = measured.demerit(&simulated);
+        Validation {
+            drive: trace.name.clone(),
+            n: measured.len(),
+            measured_mean_ms: measured.mean(),
+            simulated_mean_ms: simulated.mean(),
+            rms_ms,
+            rms_share: rms_ms / measured.mean(),
+            noise_ms: measured.bootstrap_noise(seed, RESAMPLES),
+            measured_p50_ms: measured.quantile(0.5),
+            simulated_p50_ms: simulated.quantile(0.5),
+            measured_p90_ms: measured.quantile(0.9),
+            simulated_p90_ms: simulated.quantile(0.9),
+            measured_p99_ms: measured.quantile(0.99),
+            simulated_p99_ms: simulated.quantile(0.99),
+            measured_max_ms: measured.max(),
+            simulated_max_ms: simulated.max(),
+            model: drive.name.clone(),
+            title: drive.model.config().title.clone(),
+            trace: trace.path.display().to_string(),
+            classes: classes(replay),
+            measured,
+            simulated,
+        }
+    }
+}
+
+impl ClassValidation {
+    /// How traces write the operation: `R` or `W`.
+    pub fn operation_letter(&self) -> &'static str {
+        operation_letter(self.operation)
+    }
+}
+
+/// How traces write an operation.
+pub(crate) fn operation_letter(operation: Operation) -> &'static str {
+    if operation == Operation::Write {
+        "W"
+    } else {
+        "R"
+    }
+}
+
+/// How traces write what the buffer made of a request.
+pub(crate) fn outcome_name(outcome: CacheOutcome) -> &'static str {
+    match outcome {
+        CacheOutcome::Hit => "Hit",
+        CacheOutcome::Miss => "Miss",
+        CacheOutcome::Double => "Doub",
+        CacheOutcome::Triple => "Trip",
+    }
+}
+
+fn samples(replay: &Replay, chosen: impl Fn(&ValidateRow) -> bool) -> (Sample, Sample) {
+    let times = replay.requests().filter(|(row, _)| chosen(row));
+    let (measured, simulated) = times
+        .map(|(row, simulated)| (row.service.as_millis_f64(), simulated))
+        .unzip();
+    (Sample::new(measured), Sample::new(simulated))
+}
+
+fn classes(replay: &Replay) -> Vec<ClassValidation> {
+    let outcomes = [
+        CacheOutcome::Hit,
+        CacheOutcome::Miss,
+        CacheOutcome::Double,
+        CacheOutcome::Triple,
+    ];
+    let class = |operation, outcome| {
+        let (measured, simulated) = samples(replay, |row| {
+            row.operation == operation && row.outcome == outcome
+        });
+        ClassValidation {
+            operation,
+            outcome: outcome_name(outcome),
+            n: measured.len(),
+            measured_mean_ms: measured.mean(),
+            simulated_mean_ms: simulated.mean(),
+            rms_ms: measured.demerit(&simulated),
+        }
+    };
+    let of_operation = |operation| outcomes.map(|outcome| class(operation, outcome));
+    let all = [Operation::Read, Operation::Write]
+        .into_iter()
+        .flat_map(of_operation);
+    all.filter(|class| class.n > 0).collect()
+}

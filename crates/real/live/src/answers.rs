@@ -1,0 +1,297 @@
+//! What a running server answers to questions and orders.
+
+use crate::clock::Pace;
+use crate::control_queue::{ControlRequest, ControlResponse};
+use crate::members::dotted;
+use crate::server::Server;
+use crate::status::{
+    DriveState, DriveStatus, ExportStatus, Health, RebuildStatus, Status, VolumeState,
+};
+use crate::totals::DriveTotals;
+use crate::world::{Geared, World};
+use fullstroke_contract::RebuildSpeed;
+use fullstroke_nbd::Features;
+use fullstroke_store::bytes::MemberStatus;
+use fullstroke_units::{Bytes, Duration};
+use std::sync::mpsc::Sender;
+
+impl Server {
+    /// Answers a question, or carries an order out, at once or when it is done.
+    pub(crate) fn ask(&mut self, question: ControlRequest, asker: Sender<ControlResponse>) {
+        if let Pace::Times(_) = self.pace {
+            let now = self.clock.now();
+            self.worlds.iter_mut().for_each(|world| world.advance(now));
+        }
+        let answer = match question {
+            ControlRequest::Status => ControlResponse::Status(Box::new(self.status())),
+            ControlRequest::Fail { export, drive } => {
+                answered(self.fail(export.as_deref(), &drive))
+            }
+            ControlRequest::Restore {
+                export,
+                drive,
+                rate,
+                accept_data_loss,
+            } => answered(self.restore(export.as_deref(), &drive, rate, accept_data_loss)),
+            ControlRequest::ReAdd { export, drive } => {
+                answered(self.re_add(export.as_deref(), &drive))
+            }
+            ControlRequest::Speed {
+                export,
+                least,
+                most,
+            } => {
+                let least = least.unwrap_or(RebuildSpeed::default().least);
+                answered(self.speed(export.as_deref(), RebuildSpeed { least, most }))
+            }
+            ControlRequest::Scrub { export, repair } => {
+                match self.scrubbed(export.as_deref(), repair) {
+                    Ok(index) => return self.worlds[index].begin_scrub(repair, asker),
+                    Err(message) => ControlResponse::Refused { message },
+                }
+            }
+            ControlRequest::Signals {
+                export,
+                after,
+                host,
+                wrote,
+            } => match self.export(export.as_deref()) {
+                Ok(index) => {
+                    return self.worlds[index].signals.listen(
+                        after,
+                        host.map(|name| (name, wrote)),
+                        asker,
+                    );
+                }
+                Err(message) => ControlResponse::Refused { message },
+            },
+        };
+        // Whoever asked may have lost patience.
+        let _ = asker.send(answer);
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_s: self.began.elapsed().as_secs_f64(),
+            speed: match self.pace {
+                Pace::Times(speed) => Some(speed),
+                Pace::Immediate => None,
+            },
+            clients: self.clients_now,
+            exports: self.worlds.iter().map(export_status).collect(),
+        }
+    }
+
+    /// The export of that name, or the only one.
+    pub(crate) fn export(&self, name: Option<&str>) -> Result<usize, String> {
+        let names = || {
+            self.worlds
+                .iter()
+                .map(|world| world.name.as_str())
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        match name {
+            None if self.worlds.len() == 1 => Ok(0),
+            None => Err(format!("say which export: {}", names())),
+            Some(name) => {
+                let found = self.worlds.iter().position(|world| world.name == name);
+                found.ok_or_else(|| format!("there is no export `{name}`; there are: {}", names()))
+            }
+        }
+    }
+
+    fn fail(&mut self, export: Option<&str>, drive: &str) -> Result<String, String> {
+        let (index, path) = self.drive(export, drive)?;
+        self.changes(index)?;
+        let now = self.now(index);
+        self.worlds[index]
+            .fail(now, &path)
+            .map_err(|refusal| refusal.0)?;
+        Ok(format!("drive {drive} has failed"))
+    }
+
+    fn re_add(&mut self, export: Option<&str>, drive: &str) -> Result<String, String> {
+        let (index, path) = self.drive(export, drive)?;
+        self.changes(index)?;
+        let now = self.now(index);
+        self.worlds[index]
+            .re_add(now, &path)
+            .map_err(|refusal| refusal.0)?;
+        Ok(format!("drive {drive} is back with its bytes"))
+    }
+
+    fn restore(
+        &mut self,
+        export: Option<&str>,
+        drive: &str,
+        rate: Option<Bytes>,
+        accept_data_loss: bool,
+    ) -> Result<String, String> {
+        let (index, path) = self.drive(export, drive)?;
+        self.changes(index)?;
+        let now = self.now(index);
+        self.worlds[index]
+            .restore(now, &path, rate, accept_data_loss)
+            .map_err(|refusal| refusal.0)?;
+        Ok(format!(
+            "drive {drive} is empty and being rebuilt, {}",
+            speed_in_words(rate)
+        ))
+    }
+
+    fn speed(&mut self, export: Option<&str>, speed: RebuildSpeed) -> Result<String, String> {
+        let index = self.export(export)?;
+        let now = self.now(index);
+        self.worlds[index]
+            .set_speed(now, speed)
+            .map_err(|refusal| refusal.0)?;
+        let RebuildSpeed { least, most } = speed;
+        Ok(format!(
+            "drives are rebuilt {}; below {least} a second they do not make way",
+            speed_in_words(most)
+        ))
+    }
+
+    /// The export that may be scrubbed, and mended if that is wanted.
+    fn scrubbed(&self, export: Option<&str>, repair: bool) -> Result<usize, String> {
+        let index = self.export(export)?;
+        if repair {
+            self.changes(index)?;
+        }
+        Ok(index)
+    }
+
+    /// Whether the bytes of an export may change, and with them the states of its
+    /// members.
+    pub(crate) fn changes(&self, index: usize) -> Result<(), String> {
+        if self.exports.all()[index]
+            .features
+            .contains(Features::READ_ONLY)
+        {
+            return Err(
+                "it is served --read-only: nothing of it changes, the states of its drives \
+                        neither; serve it without --read-only"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+
+    /// The export, and where in it the drive of that name is.
+    fn drive(&self, export: Option<&str>, drive: &str) -> Result<(usize, Vec<usize>), String> {
+        let index = self.export(export)?;
+        let tree = self.worlds[index].machine.graph();
+        match tree.drive_path(drive) {
+            Some(path) => Ok((index, path.to_vec())),
+            None if tree.drive_names().any(|name| name == drive) => Err(format!(
+                "drive `{drive}` is part of an array that is modelled whole: its drives neither fail nor are restored"
+            )),
+            None => {
+                let names = tree.drive_names().collect::<Vec<_>>().join(", ");
+                Err(format!("there is no drive `{drive}`; there are: {names}"))
+            }
+        }
+    }
+}
+
+fn speed_in_words(most: Option<Bytes>) -> String {
+    most.map_or("as fast as it goes".to_owned(), |most| {
+        format!("at {most} a second at most")
+    })
+}
+
+fn answered(result: Result<String, String>) -> ControlResponse {
+    match result {
+        Ok(message) => ControlResponse::Done { message },
+        Err(message) => ControlResponse::Refused { message },
+    }
+}
+
+fn export_status(world: &World) -> ExportStatus {
+    ExportStatus {
+        name: world.name.clone(),
+        layout: world.layout.clone(),
+        usable_bytes: world.store.capacity().bytes().0,
+        world_ns: world.machine.now().as_nanos(),
+        requests: world.machine.submitted(),
+        in_flight: world.machine.in_flight() as u64,
+        operations: world.operations.clone(),
+        lateness: world.lateness.summary(),
+        health: health(world),
+        scrubbed_share: world
+            .scrub
+            .as_ref()
+            .map(|scrub| scrub.share(world.store.capacity())),
+        drives: drives(world),
+    }
+}
+
+fn health(world: &World) -> Health {
+    let members = world.store.status();
+    let state = match () {
+        () if world.store.has_failed() => VolumeState::Failed,
+        () if members.iter().any(MemberStatus::has_failed) => VolumeState::Degraded,
+        () if members.iter().any(|member| member.filled().is_some()) => VolumeState::Rebuilding,
+        () => VolumeState::Whole,
+    };
+    let rebuilds = world
+        .watch
+        .rebuilds
+        .all()
+        .iter()
+        .filter(|rebuild| !rebuild.whole)
+        .map(|rebuild| RebuildStatus {
+            member: dotted(&rebuild.path),
+            share: rebuild.latest.done.0 as f64 / rebuild.used.0.max(1) as f64,
+            mb_per_s: rebuild.recent_speed().map(|speed| speed.0 as f64 / 1e6),
+            left_s: rebuild.left().map(Duration::as_secs_f64),
+        });
+    let goes_on = |name: &str| {
+        members
+            .iter()
+            .any(|member| member.member == name && member.filled().is_some())
+    };
+    let rebuilds = rebuilds.filter(|rebuild| goes_on(&rebuild.member));
+    Health {
+        state,
+        data_lost: world.store.has_lost_data(),
+        rebuilds: rebuilds.collect(),
+        comparing: world.comparing(),
+        gears: world.gears.iter().map(Geared::status).collect(),
+    }
+}
+
+fn drives(world: &World) -> Vec<DriveStatus> {
+    let tree = world.machine.graph();
+    let statistics = world.machine.counters().drives;
+    let members = world.store.status();
+    let rows = tree
+        .drive_names()
+        .zip(tree.drive_gauges())
+        .zip(tree.drive_tracks())
+        .zip(statistics);
+    rows.map(|(((name, gauge), tracks), statistics)| {
+        let capacity = tracks.capacity();
+        let last = fullstroke_units::Lbn(capacity.0.saturating_sub(1));
+        let cylinders = tracks.cylinder_of(last).0.max(1);
+        let dotted = tree.drive_path(name).map(dotted);
+        let member = members
+            .iter()
+            .find(|member| dotted.as_ref() == Some(&member.member));
+        let done = member.and_then(MemberStatus::filled);
+        let rebuilt_share = done.map(|done| done.0 as f64 / capacity.0.max(1) as f64);
+        DriveStatus {
+            name: name.to_owned(),
+            state: member.map_or(DriveState::Alive, |member| member.state.into()),
+            rebuilt_share,
+            queue_length: gauge.queue_length,
+            head_share: f64::from(gauge.head.0) / f64::from(cylinders),
+            head_cylinder: gauge.head.0,
+            busy: gauge.idle_since.is_none(),
+            totals: DriveTotals::of(&statistics),
+        }
+    })
+    .collect()
+}

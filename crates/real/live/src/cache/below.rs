@@ -1,0 +1,115 @@
+//! The server below: each of a few threads carries out one job at a time, over a
+//! connection of its own.
+
+use crate::cache::cached::{Job, Work};
+use crate::cache::pages::SECTOR;
+use crate::cache::serve::{CacheError, Message};
+use fullstroke_nbd::client::{Client, ClientError, Options};
+use fullstroke_nbd::{CommandFlags, Features};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// Jobs at a time, where the server allows several connections.
+const CONNECTIONS: usize = 16;
+
+/// What it told, and where its jobs go.
+pub(crate) struct Below {
+    pub(crate) size: u64,
+    pub(crate) read_only: bool,
+    pub(crate) jobs: Sender<Job>,
+}
+
+impl Below {
+    /// Connects to the server at `socket`; ends of jobs are told to `told`.
+    pub(crate) fn open(
+        socket: &Path,
+        export: &str,
+        told: &Sender<Message>,
+    ) -> Result<Below, CacheError> {
+        let first = connect(socket, export)?;
+        let properties = *first.properties();
+        if !properties.size_bytes.is_multiple_of(SECTOR) {
+            return Err(CacheError::Size {
+                socket: socket.to_owned(),
+                found: properties.size_bytes,
+            });
+        }
+        let several = properties.features.contains(Features::MULTIPLE_CONNECTIONS);
+        let mut clients = vec![first];
+        for _ in 1..if several { CONNECTIONS } else { 1 } {
+            clients.push(connect(socket, export)?);
+        }
+        let (jobs, waiting) = channel();
+        let waiting = Arc::new(Mutex::new(waiting));
+        for client in clients {
+            let (waiting, told) = (Arc::clone(&waiting), told.clone());
+            thread::Builder::new()
+                .name("below".into())
+                .spawn(move || work(client, &waiting, &told))
+                .map_err(|source| CacheError::Host {
+                    what: "a thread".into(),
+                    source,
+                })?;
+        }
+        let read_only = properties.features.contains(Features::READ_ONLY);
+        Ok(Below {
+            size: properties.size_bytes,
+            read_only,
+            jobs,
+        })
+    }
+}
+
+fn connect(socket: &Path, export: &str) -> Result<Client<UnixStream>, CacheError> {
+    let below = |source| CacheError::Below {
+        socket: socket.to_owned(),
+        source,
+    };
+    let stream = UnixStream::connect(socket).map_err(|error| below(error.into()))?;
+    let options = Options {
+        export: export.to_owned(),
+        ..Options::default()
+    };
+    Client::connect(stream, &options).map_err(below)
+}
+
+/// Carries out one job after the other, until there are no more.
+fn work(mut client: Client<UnixStream>, waiting: &Mutex<Receiver<Job>>, told: &Sender<Message>) {
+    loop {
+        let job = waiting.lock().ok().and_then(|waiting| waiting.recv().ok());
+        let Some(Job { id, work }) = job else { return };
+        let message = match carry_out(&mut client, work) {
+            Ok(data) => Message::Ended {
+                id,
+                result: Ok(data),
+            },
+            Err(ClientError::Failed { .. }) => Message::Ended {
+                id,
+                result: Err(()),
+            },
+            // Whoever has written and not flushed may have lost that with the server.
+            Err(error) => Message::Gone(error),
+        };
+        let over = matches!(message, Message::Gone(_));
+        if told.send(message).is_err() || over {
+            return;
+        }
+    }
+}
+
+fn carry_out(client: &mut Client<UnixStream>, work: Work) -> Result<Vec<u8>, ClientError> {
+    match work {
+        Work::Read { offset, bytes } => {
+            let mut data = vec![0; bytes as usize];
+            client.read(offset, &mut data)?;
+            Ok(data)
+        }
+        Work::Write { offset, data } => client
+            .write(offset, &data, CommandFlags::empty())
+            .map(|()| Vec::new()),
+        Work::Flush => client.flush().map(|()| Vec::new()),
+    }
+}

@@ -1,0 +1,293 @@
+//! A cache above a server that loses power and fails requests as it is told, and what clients know.
+//!
+//! A write that fails below is not there, and memory has let go of it: it is lost, and not
+//! silently if the next flush fails. What a flush that fails below leaves is made durable by
+//! the next that does not.
+
+use super::*;
+use crate::cache::pages::SECTOR;
+use fullstroke_units::Bytes;
+use proptest::prelude::*;
+use std::ops::Range;
+
+/// Sectors of the device: more than memory holds.
+const SECTORS: u64 = 1024;
+
+/// Versions of sectors, and who knows what of them.
+pub(super) struct Bench {
+    cached: Cached,
+    now: Time,
+    jobs: Vec<Job>,
+    /// What the server has, and what of that is durable.
+    below: Vec<u8>,
+    durable: Vec<u8>,
+    /// The newest that was asked for, that was answered, that was lost on its way, and of which
+    /// the client was told that it is.
+    asked: Vec<u8>,
+    answered: Vec<u8>,
+    lost: Vec<u8>,
+    told: Vec<u8>,
+    writes: BTreeMap<u64, (Range<usize>, u8, bool)>,
+    /// What had been answered when a flush began, and when the last that ended well did.
+    flushes: BTreeMap<u64, Vec<u8>>,
+    flushed: Vec<u8>,
+    reads: BTreeMap<u64, Range<usize>>,
+    next_tag: u64,
+    failures: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Read(u64, u64),
+    Write(u64, u64, bool),
+    Flush,
+    Pull(Option<u64>, u64),
+    Push(u64, u64),
+    End(usize, bool),
+    Sleep(u64),
+}
+
+impl Bench {
+    pub fn new() -> Bench {
+        let none = || vec![0; SECTORS as usize];
+        Bench {
+            cached: Cached::new(&MemoryKeys::of(Bytes(64 * PAGE_BYTES)), SECTORS * SECTOR).unwrap(),
+            now: Time::ZERO,
+            jobs: Vec::new(),
+            below: none(),
+            durable: none(),
+            asked: none(),
+            answered: none(),
+            lost: none(),
+            told: none(),
+            writes: BTreeMap::new(),
+            flushes: BTreeMap::new(),
+            flushed: none(),
+            reads: BTreeMap::new(),
+            next_tag: 0,
+            failures: 0,
+        }
+    }
+
+    pub fn step(&mut self, step: &Step) {
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        match *step {
+            Step::Read(start, sectors) => {
+                self.reads
+                    .insert(tag, start as usize..(start + sectors) as usize);
+                let asked = Asked::Read {
+                    offset: start * SECTOR,
+                    bytes: (sectors * SECTOR) as u32,
+                };
+                self.cached.ask(self.now, tag, asked);
+            }
+            Step::Write(start, sectors, durable) => {
+                let range = start as usize..(start + sectors) as usize;
+                let version = self.asked[range.clone()].iter().max().unwrap() + 1;
+                if version == u8::MAX {
+                    return;
+                }
+                self.asked[range.clone()].fill(version);
+                self.writes.insert(tag, (range, version, durable));
+                let data = vec![version; (sectors * SECTOR) as usize];
+                self.cached.ask(
+                    self.now,
+                    tag,
+                    Asked::Write {
+                        offset: start * SECTOR,
+                        data,
+                        durable,
+                    },
+                );
+            }
+            Step::Flush => {
+                self.flushes.insert(tag, self.answered.clone());
+                self.cached.ask(self.now, tag, Asked::Flush);
+            }
+            Step::Pull(None, sectors) => {
+                self.cached.pull_any(self.now, sectors * SECTOR);
+            }
+            Step::Pull(Some(start), sectors) => {
+                self.cached.pull(self.now, start * SECTOR, sectors * SECTOR);
+            }
+            Step::Push(start, sectors) => {
+                self.cached.push(self.now, start * SECTOR, sectors * SECTOR);
+            }
+            Step::End(which, fails) => self.end(which, fails),
+            Step::Sleep(ms) => {
+                self.now = Time::from_nanos(self.now.as_nanos() + ms * 1_000_000);
+                self.cached.wake(self.now);
+            }
+        }
+        self.collect();
+    }
+
+    /// Any job that is under way ends, or fails as a whole.
+    fn end(&mut self, which: usize, fails: bool) {
+        if self.jobs.is_empty() {
+            return;
+        }
+        let Job { id, work } = self.jobs.swap_remove(which % self.jobs.len());
+        self.failures += u32::from(fails);
+        let mut read = Vec::new();
+        match work {
+            Work::Read { offset, bytes } => {
+                let sectors =
+                    (offset / SECTOR) as usize..((offset + u64::from(bytes)) / SECTOR) as usize;
+                read = self.below[sectors]
+                    .iter()
+                    .flat_map(|&version| [version; 512])
+                    .collect();
+            }
+            Work::Write { offset, data } => {
+                for (index, sector) in data.chunks(SECTOR as usize).enumerate() {
+                    let at = (offset / SECTOR) as usize + index;
+                    assert!(
+                        sector.iter().all(|&byte| byte == sector[0]),
+                        "a torn sector"
+                    );
+                    let there = if fails {
+                        &mut self.lost[at]
+                    } else {
+                        &mut self.below[at]
+                    };
+                    assert!(fails || *there <= sector[0], "older over newer");
+                    *there = sector[0].max(*there);
+                }
+            }
+            Work::Flush if fails => {}
+            Work::Flush => self.durable.clone_from(&self.below),
+        }
+        self.cached
+            .ended(self.now, id, if fails { Err(()) } else { Ok(read) });
+    }
+
+    /// Everything ends as it should from now on.
+    pub fn drain(&mut self) {
+        for _ in 0..20_000 {
+            if self.jobs.is_empty() {
+                if self.cached.waiting.is_empty() {
+                    return;
+                }
+                self.step(&Step::Sleep(200));
+            }
+            self.step(&Step::End(0, false));
+        }
+        panic!("it does not end");
+    }
+
+    fn collect(&mut self) {
+        self.jobs.extend(self.cached.jobs());
+        let answers: Vec<_> = self.cached.answers().collect();
+        for (tag, outcome) in answers {
+            if let Some(range) = self.reads.remove(&tag) {
+                self.have_read(range, &outcome);
+            } else if let Some(write) = self.writes.remove(&tag) {
+                self.have_written(write, &outcome);
+            } else {
+                let promised = self.flushes.remove(&tag).expect("one of them");
+                self.have_flushed(&promised, &outcome);
+            }
+            assert!(
+                self.failures > 0 || outcome != Outcome::Failed,
+                "nothing has failed here"
+            );
+        }
+        self.check_flushed();
+    }
+
+    /// What was lost may be there, or what was before; nothing else.
+    fn have_read(&self, range: Range<usize>, outcome: &Outcome) {
+        let Outcome::Data(data) = outcome else {
+            assert_eq!(*outcome, Outcome::Failed);
+            return;
+        };
+        for (sector, bytes) in range.zip(data.chunks(SECTOR as usize)) {
+            let (version, newest) = (bytes[0], self.asked[sector]);
+            assert!(bytes.iter().all(|&byte| byte == version), "a torn sector");
+            assert!(version <= newest, "nobody wrote that");
+            let excused = self.lost[sector].max(self.told[sector]) > version;
+            assert!(
+                version == newest || excused,
+                "sector {sector}: {version} read for {newest}"
+            );
+        }
+    }
+
+    fn have_written(
+        &mut self,
+        (range, version, durable): (Range<usize>, u8, bool),
+        outcome: &Outcome,
+    ) {
+        for sector in range {
+            match outcome {
+                Outcome::Done => {
+                    self.answered[sector] = self.answered[sector].max(version);
+                    let kept = self.durable[sector].max(self.told[sector]);
+                    assert!(
+                        !durable || kept >= version,
+                        "FUA of sector {sector}: {kept} for {version}"
+                    );
+                }
+                // Its client knows that it may not be there.
+                _ => self.told[sector] = self.told[sector].max(version),
+            }
+        }
+    }
+
+    fn have_flushed(&mut self, promised: &[u8], outcome: &Outcome) {
+        if *outcome == Outcome::Failed {
+            let all = self.told.iter_mut().zip(&self.lost);
+            all.for_each(|(told, lost)| *told = (*told).max(*lost));
+            return;
+        }
+        let newer = self.flushed.iter_mut().zip(promised);
+        newer.for_each(|(flushed, promised)| *flushed = *promised.max(flushed));
+    }
+
+    /// Were it killed now, whatever was flushed would be there, or its client was told.
+    fn check_flushed(&self) {
+        for (sector, flushed) in self.flushed.iter().enumerate() {
+            let kept = self.durable[sector].max(self.told[sector]);
+            assert!(
+                kept >= *flushed,
+                "sector {sector}: {kept} is kept or told of {flushed}"
+            );
+        }
+    }
+
+    /// What is left when everything is answered.
+    pub fn check_end(&self) {
+        assert!(self.reads.is_empty() && self.writes.is_empty() && self.flushes.is_empty());
+        let known =
+            (0..SECTORS as usize).all(|at| self.durable[at].max(self.told[at]) >= self.asked[at]);
+        assert!(known, "something is lost of which nobody was told");
+        assert!(
+            self.failures > 0 || self.durable == self.asked,
+            "not everything is durable"
+        );
+        // No more is kept than memory has, and what sweeping leaves.
+        assert!(self.cached.pages.len() <= slack(64));
+    }
+}
+
+/// Requests, signals and ends of jobs, of which such a share fails.
+pub(super) fn steps(fails: f64) -> impl Strategy<Value = Vec<Step>> {
+    let place = (0..SECTORS - 64, 1u64..64);
+    let fails = if fails > 0.0 {
+        prop::bool::weighted(fails).boxed()
+    } else {
+        Just(false).boxed()
+    };
+    let step = prop_oneof![
+        3 => place.clone().prop_map(|(start, sectors)| Step::Read(start, sectors)),
+        5 => (place.clone(), prop::bool::weighted(0.1)).prop_map(|((start, sectors), durable)| Step::Write(start, sectors, durable)),
+        2 => Just(Step::Flush),
+        1 => (prop::option::of(0..SECTORS), 1u64..256).prop_map(|(start, sectors)| Step::Pull(start, sectors)),
+        1 => place.prop_map(|(start, sectors)| Step::Push(start, sectors)),
+        10 => (any::<usize>(), fails).prop_map(|(which, fails)| Step::End(which, fails)),
+        2 => (1u64..3000).prop_map(Step::Sleep),
+    ];
+    prop::collection::vec(step, 1..250)
+}

@@ -1,0 +1,328 @@
+//! The kernel's own page cache of a device, a file or a file system, made to do what
+//! storage asks for.
+//!
+//! How much is dirty of a range of a file or device `cachestat` says (since Linux 6.5);
+//! `sync_file_range` begins to write it. Of a file system neither can be asked, for its
+//! dirty pages are those of its files: all of it is written, by `syncfs`.
+
+use crate::Said;
+use fullstroke_units::SECTOR_BYTES;
+use rustix::fs::{Advice, fadvise, syncfs};
+use std::fs::File;
+use std::io;
+use std::num::NonZero;
+use std::ops::Range;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
+
+/// Pages are written from runs of this many bytes or less, if there are too many dirty
+/// ones in longer runs.
+const RUN_LEAST: u64 = 64 << 10;
+
+/// Its number, which libc does not have for every architecture: since 2019 they are the
+/// same for all (but Alpha).
+const SYS_CACHESTAT: libc::c_long = 451;
+
+/// What the kernel keeps pages of.
+pub(crate) enum Kept {
+    /// Those of a device or file.
+    Device(Device),
+    /// Those of the file system that this directory is of.
+    FileSystem(File),
+}
+
+/// A device or file of so many bytes.
+pub(crate) struct Device {
+    file: File,
+    bytes: u64,
+}
+
+/// What has come of a signal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Done {
+    /// Bytes of which the writing has begun; `None` where the kernel does not say.
+    pub(crate) written: Option<u64>,
+    /// Bytes that it was told to fetch.
+    pub(crate) fetched: u64,
+}
+
+impl Kept {
+    /// What `path` is.
+    pub(crate) fn open(path: &Path) -> io::Result<Kept> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Ok(Kept::FileSystem(file));
+        }
+        if !metadata.is_file() && !metadata.file_type().is_block_device() {
+            let what = "expected a block device, a file or the directory of a file system";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        let bytes = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))?;
+        let device = Device { file, bytes };
+        device.dirty(0..bytes)?;
+        Ok(Kept::Device(device))
+    }
+
+    /// Whether the kernel says what is dirty of it.
+    pub(crate) fn is_counted(&self) -> bool {
+        matches!(self, Kept::Device(_))
+    }
+
+    /// Does what was said.
+    pub(crate) fn heed(&self, said: Said) -> io::Result<Done> {
+        let device = match (self, said) {
+            (Kept::Device(device), _) => device,
+            (Kept::FileSystem(directory), Said::Pull { .. }) => {
+                syncfs(directory)?;
+                return Ok(Done::default());
+            }
+            // Of which of its files it is nobody says.
+            (Kept::FileSystem(_), Said::Push { .. }) => {
+                return Ok(Done {
+                    written: Some(0),
+                    fetched: 0,
+                });
+            }
+        };
+        match said {
+            Said::Pull {
+                start: None,
+                sectors,
+            } => device.pull(0..device.bytes, bytes_of(sectors)),
+            Said::Pull {
+                start: Some(start),
+                sectors,
+            } => device.pull(device.range(start, sectors), u64::MAX),
+            Said::Push { start, sectors } => device.push(device.range(start, sectors)),
+        }
+    }
+}
+
+fn bytes_of(sectors: u64) -> u64 {
+    sectors.saturating_mul(SECTOR_BYTES)
+}
+
+impl Device {
+    /// Its bytes among those of an extent.
+    fn range(&self, start: u64, sectors: u64) -> Range<u64> {
+        let begin = bytes_of(start).min(self.bytes);
+        begin..begin.saturating_add(bytes_of(sectors)).min(self.bytes)
+    }
+
+    fn pull(&self, range: Range<u64>, most: u64) -> io::Result<Done> {
+        let left = self.write_back(range, most)?;
+        Ok(Done {
+            written: Some(most - left),
+            fetched: 0,
+        })
+    }
+
+    fn push(&self, range: Range<u64>) -> io::Result<Done> {
+        let fetched = range.end - range.start;
+        if let Some(length) = NonZero::new(fetched) {
+            fadvise(&self.file, range.start, Some(length), Advice::WillNeed)?;
+        }
+        Ok(Done {
+            written: Some(0),
+            fetched,
+        })
+    }
+
+    /// Begins to write what is dirty of a range, the lowest first, until `left` of it is
+    /// written or a run more; says how much of `left` is left then.
+    fn write_back(&self, range: Range<u64>, left: u64) -> io::Result<u64> {
+        let dirty = if left == 0 || range.is_empty() {
+            0
+        } else {
+            self.dirty(range.clone())?
+        };
+        if dirty == 0 {
+            return Ok(left);
+        }
+        let length = range.end - range.start;
+        if dirty <= left || length <= RUN_LEAST {
+            self.begin_writing(range)?;
+            return Ok(left.saturating_sub(dirty));
+        }
+        let middle = range.start + (length / 2 / RUN_LEAST).max(1) * RUN_LEAST;
+        let left = self.write_back(range.start..middle, left)?;
+        self.write_back(middle..range.end, left)
+    }
+
+    /// How many bytes of a range are dirty.
+    fn dirty(&self, range: Range<u64>) -> io::Result<u64> {
+        let range = CachestatRange {
+            offset: range.start,
+            length: range.end - range.start,
+        };
+        let mut found = Cachestat::default();
+        cachestat(&self.file, &range, &mut found)?;
+        Ok(found.dirty * rustix::param::page_size() as u64)
+    }
+
+    #[expect(unsafe_code, reason = "rustix has no sync_file_range")]
+    fn begin_writing(&self, range: Range<u64>) -> io::Result<()> {
+        let (begin, length) = (
+            range.start as libc::off64_t,
+            (range.end - range.start) as libc::off64_t,
+        );
+        let (file, flags) = (self.file.as_raw_fd(), libc::SYNC_FILE_RANGE_WRITE);
+        // SAFETY: no memory is passed, and the file is open.
+        match unsafe { libc::sync_file_range(file, begin, length, flags) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// `struct cachestat_range` (cachestat(2)).
+#[repr(C)]
+struct CachestatRange {
+    offset: u64,
+    length: u64,
+}
+
+/// `struct cachestat`, in pages.
+#[repr(C)]
+#[derive(Default)]
+struct Cachestat {
+    cached: u64,
+    dirty: u64,
+    writing: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+#[expect(
+    unsafe_code,
+    reason = "neither rustix nor libc has cachestat; the kernel takes addresses"
+)]
+fn cachestat(file: &File, range: &CachestatRange, found: &mut Cachestat) -> io::Result<()> {
+    // SAFETY: the call reads a `cachestat_range` and writes a `cachestat`, which these are,
+    // and which are borrowed until it returns.
+    let said = unsafe {
+        libc::syscall(
+            SYS_CACHESTAT,
+            file.as_raw_fd(),
+            std::ptr::from_ref(range),
+            std::ptr::from_mut(found),
+            0_u32,
+        )
+    };
+    if said == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    Err(match error.raw_os_error() {
+        Some(libc::ENOSYS) => {
+            let what = "the kernel has no cachestat, which came with Linux 6.5; a mounted file system can \
+                        be given by its directory";
+            io::Error::new(io::ErrorKind::Unsupported, what)
+        }
+        _ => error,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Seek as _, SeekFrom, Write as _};
+
+    /// A file of 64 MiB of which 4 MiB are dirty, here and there; `None` where its file
+    /// system writes nothing back, or the kernel does not say what is dirty.
+    fn dirtied() -> Option<(tempfile::NamedTempFile, Kept)> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(64 << 20).unwrap();
+        file.as_file().sync_all().unwrap();
+        for piece in 0..64_u64 {
+            file.seek(SeekFrom::Start(piece << 20)).unwrap();
+            file.write_all(&[1; 64 << 10]).unwrap();
+        }
+        file.flush().unwrap();
+        let kept = match Kept::open(file.path()) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => return None,
+            kept => kept.unwrap(),
+        };
+        device(&kept).begin_writing(0..64 << 10).unwrap();
+        // On a file system in memory nothing is ever written.
+        (device(&kept).dirty(0..64 << 10).unwrap() == 0).then_some((file, kept))
+    }
+
+    fn device(kept: &Kept) -> &Device {
+        let Kept::Device(device) = kept else {
+            panic!("a file is no file system")
+        };
+        device
+    }
+
+    fn dirty_bytes(kept: &Kept) -> u64 {
+        device(kept).dirty(0..device(kept).bytes).unwrap()
+    }
+
+    #[test]
+    fn as_much_is_written_as_is_asked_for() {
+        let Some((_file, kept)) = dirtied() else {
+            eprintln!("skipped: no cachestat here, or files in memory");
+            return;
+        };
+        let before = dirty_bytes(&kept);
+        let asked = (1 << 20) / SECTOR_BYTES;
+        let done = kept
+            .heed(Said::Pull {
+                start: None,
+                sectors: asked,
+            })
+            .unwrap();
+        let after = dirty_bytes(&kept);
+        assert_eq!(
+            done,
+            Done {
+                written: Some(1 << 20),
+                fetched: 0
+            }
+        );
+        assert!(before - after >= 1 << 20, "{before} to {after}");
+        // Of the last megabyte only.
+        let start = Some((63 << 20) / SECTOR_BYTES);
+        let done = kept
+            .heed(Said::Pull {
+                start,
+                sectors: u64::MAX / SECTOR_BYTES,
+            })
+            .unwrap();
+        assert_eq!(done.written, Some(64 << 10));
+        let done = kept
+            .heed(Said::Pull {
+                start: None,
+                sectors: 1 << 40 >> 9,
+            })
+            .unwrap();
+        assert!(done.written.unwrap() <= after, "{done:?} of {after}");
+        assert_eq!(dirty_bytes(&kept), 0);
+    }
+
+    #[test]
+    fn what_is_offered_is_fetched_as_far_as_there_is_any() {
+        let Some((_file, kept)) = dirtied() else {
+            return;
+        };
+        let push = |start, sectors| kept.heed(Said::Push { start, sectors }).unwrap().fetched;
+        assert_eq!(push(0, 8), 4096);
+        assert_eq!(push((64 << 20) / SECTOR_BYTES - 1, 8), 512);
+        assert_eq!(push(u64::MAX, 8), 0);
+    }
+
+    #[test]
+    fn what_keeps_no_pages_is_refused() {
+        let error = Kept::open(Path::new("/dev/null")).err().unwrap();
+        assert!(
+            error
+                .to_string()
+                .contains("block device, a file or the directory"),
+            "{error}"
+        );
+        assert!(Kept::open(Path::new("/nowhere")).is_err());
+    }
+}

@@ -1,0 +1,201 @@
+//! One client: its socket and its side of the protocol.
+
+use crate::channel::Channel;
+use crate::poll::{Interest, Poll};
+use crate::ticket::ClientId;
+use fullstroke_nbd::{Connection, Event, ProtocolError};
+use fullstroke_transport::socket::Stream;
+use rustls::ServerConfig;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A client's socket and protocol.
+pub(crate) struct Client {
+    pub(crate) id: ClientId,
+    pub(crate) connection: Connection,
+    /// The export that it has opened.
+    pub(crate) export: Option<usize>,
+    channel: Channel,
+    key: u64,
+    interest: Interest,
+    /// The client has closed its side, or wants to end.
+    finished_sending: bool,
+    /// There is output that was not offered to the socket.
+    pub(crate) unsent: bool,
+    /// It is queued with those whose next request has to wait.
+    pub(crate) is_queued: bool,
+    /// What the budget has counted of it.
+    pub(crate) counted_bytes: u64,
+    began: Instant,
+    /// When it last took something of its answers, or had taken all.
+    took_at: Instant,
+}
+
+impl Client {
+    pub(crate) fn new(
+        id: ClientId,
+        key: u64,
+        stream: Stream,
+        connection: Connection,
+        poll: &Poll,
+    ) -> io::Result<Client> {
+        poll.add(&stream, key, Interest::READ)?;
+        Ok(Client {
+            id,
+            connection,
+            export: None,
+            channel: Channel::new(stream),
+            key,
+            interest: Interest::READ,
+            finished_sending: false,
+            unsent: true,
+            is_queued: false,
+            counted_bytes: 0,
+            began: Instant::now(),
+            took_at: Instant::now(),
+        })
+    }
+
+    /// Reads once. Answers whether there may be more at once: a read that did
+    /// not fill its room has taken all that there was.
+    pub(crate) fn receive(&mut self) -> io::Result<bool> {
+        let space = self.connection.space();
+        let room = space.len();
+        if room == 0 {
+            return Ok(false);
+        }
+        match self.channel.read(space) {
+            Ok(0) => {
+                self.finished_sending = true;
+                Ok(false)
+            }
+            Ok(count) => {
+                self.connection.filled(count);
+                Ok(count == room || self.channel.has_unread())
+            }
+            Err(error) if is_transient(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The next thing that the client wants.
+    pub(crate) fn next_event(&mut self) -> Result<Option<Event>, ProtocolError> {
+        let event = self.connection.next_event()?;
+        self.finished_sending |= matches!(event, Some(Event::Disconnect));
+        Ok(event)
+    }
+
+    /// Sends what the socket takes.
+    pub(crate) fn send(&mut self) -> io::Result<()> {
+        self.unsent = false;
+        if !self.has_output() {
+            return Ok(());
+        }
+        let before = self.channel.written();
+        let sent = self.send_output();
+        if self.channel.written() > before || !self.has_output() {
+            self.took_at = Instant::now();
+        }
+        sent
+    }
+
+    /// Offers the output to the socket.
+    fn send_output(&mut self) -> io::Result<()> {
+        while self.has_output() {
+            match self.channel.send(self.connection.output()) {
+                Ok(0) if !self.connection.output().is_empty() => {
+                    return Err(io::ErrorKind::WriteZero.into());
+                }
+                Ok(count) => self.connection.consumed(count),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_transient(&error) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether something waits for the socket.
+    fn has_output(&self) -> bool {
+        !self.connection.output().is_empty() || self.channel.is_unsent()
+    }
+
+    /// Encrypts from now on, but for what was answered before.
+    pub(crate) fn start_tls(&mut self, config: Arc<ServerConfig>) -> io::Result<()> {
+        self.channel
+            .start_tls(config, self.connection.output().len())
+    }
+
+    /// Whether it is to be read although its socket says nothing.
+    pub(crate) fn has_unread(&self) -> bool {
+        self.interest.readable && self.channel.has_unread()
+    }
+
+    /// What the budget counts.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.connection.held_bytes() + self.channel.held_bytes()
+    }
+
+    /// How long its handshake has taken so far; `None` once it has opened an
+    /// export.
+    pub(crate) fn handshaking(&self) -> Option<Duration> {
+        self.export.is_none().then(|| self.began.elapsed())
+    }
+
+    /// How long it has taken nothing of answers that are there for it.
+    pub(crate) fn stalled(&self) -> Duration {
+        if self.has_output() {
+            self.took_at.elapsed()
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// Whether nothing more comes from it.
+    pub(crate) fn says_no_more(&self) -> bool {
+        self.finished_sending || self.connection.has_ended()
+    }
+
+    /// Nothing more is taken from this client.
+    pub(crate) fn end_input(&mut self) {
+        self.finished_sending = true;
+    }
+
+    /// Whether the connection is over: nothing more comes, and all is answered
+    /// and sent.
+    pub(crate) fn is_over(&self) -> bool {
+        self.says_no_more() && self.connection.in_flight() == 0 && !self.has_output()
+    }
+
+    /// Waits for what can go on: room in the socket if there is output, input
+    /// if `reads` and the connection takes more.
+    pub(crate) fn settle(&mut self, poll: &Poll, reads: bool) -> io::Result<()> {
+        let interest = Interest {
+            readable: reads
+                && !self.is_queued
+                && !self.connection.is_paused()
+                && !self.says_no_more(),
+            writable: self.has_output(),
+        };
+        if interest != self.interest {
+            self.interest = interest;
+            poll.modify(self.channel.stream(), self.key, interest)?;
+        }
+        Ok(())
+    }
+
+    /// Nobody will hear from this client again.
+    pub(crate) fn leave(mut self, poll: &Poll) {
+        self.channel.say_goodbye();
+        // Closing the socket ends the watch in any case.
+        let _ = poll.remove(self.channel.stream());
+    }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
+}

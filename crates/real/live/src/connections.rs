@@ -1,0 +1,367 @@
+//! The server's clients: they come, are heard, are answered, and leave.
+
+use crate::client::Client;
+use crate::poll::{Interest, Ready};
+use crate::server::{FIRST_LISTENER, RETRY, Server, client_key, client_of};
+use crate::ticket::{ClientId, Ticket};
+use fullstroke_nbd::{Command, Connection, Event};
+use fullstroke_transport::socket::Stream;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Reads from one client before it is the others' turn.
+const READS_MAX: usize = 16;
+/// Requests of one client that are begun before it is the turn of the next in
+/// the queue.
+const QUANTUM: usize = 4;
+/// Clients that are accepted before others are heard.
+const ACCEPTS_MAX: usize = 64;
+/// Clients whose buffers are kept for later.
+const FEW: u64 = 32;
+/// For a client to open an export.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Who has said its last word and takes no answers for so long is cut off; and
+/// any other, if memory is short.
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+impl Server {
+    pub(crate) fn send_to(&mut self, place: u32) {
+        // Answers, and room in the socket, may let it take what it had received.
+        self.begin_all(place);
+        let Some(client) = &mut self.clients[place as usize] else {
+            return;
+        };
+        let sent = client.send();
+        self.begin_all(place);
+        let reads = self.stopping.is_none();
+        let Some(client) = &mut self.clients[place as usize] else {
+            return;
+        };
+        if self.stopping.is_some() {
+            client.end_input();
+        }
+        let settled = sent.and_then(|()| client.settle(&self.poll, reads));
+        if settled.is_err() || client.is_over() {
+            return self.close(place);
+        }
+        if client.has_unread() {
+            self.unread.push(place);
+        }
+        self.account(place);
+    }
+
+    pub(crate) fn accept(&mut self, index: usize) {
+        for _ in 0..ACCEPTS_MAX {
+            let Some(listener) = self.listeners.get(index) else {
+                return;
+            };
+            match listener.accept() {
+                Ok(stream) if self.may_connect(&stream) && self.has_room_for_one() => {
+                    let place = self.free.pop().unwrap_or_else(|| {
+                        self.clients.push(None);
+                        self.generations.push(0);
+                        self.clients.len() as u32 - 1
+                    });
+                    self.clients_so_far = self.clients_so_far.wrapping_add(1).max(1);
+                    let generation = self.generations[place as usize];
+                    let id = ClientId {
+                        place,
+                        generation,
+                        number: self.clients_so_far,
+                    };
+                    let connection = self.connection();
+                    match Client::new(id, client_key(id), stream, connection, &self.poll) {
+                        Ok(client) => {
+                            self.clients[place as usize] = Some(client);
+                            self.clients_now += 1;
+                            // It begins with a greeting.
+                            self.touched.push(place);
+                        }
+                        Err(_) => self.free.push(place),
+                    }
+                }
+                Ok(_refused) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                // No descriptor is free, or no memory: later, perhaps.
+                Err(_) => return self.listen(false),
+            }
+        }
+    }
+
+    fn connection(&self) -> Connection {
+        let mut connection = Connection::new(Arc::clone(&self.exports));
+        if let Some(tls) = &self.tls {
+            connection.set_encryption(tls.encryption);
+        }
+        connection
+    }
+
+    fn may_connect(&self, stream: &Stream) -> bool {
+        let within = |address| self.allow.iter().any(|network| network.contains(address));
+        self.allow.is_empty() || stream.peer().is_none_or(within)
+    }
+
+    /// Whether there is room for another client; if need be, the one that has
+    /// not opened an export for longest makes room, which may be meaning no good.
+    fn has_room_for_one(&mut self) -> bool {
+        if self.clients_now >= self.clients_max {
+            let clients = self.clients.iter().flatten();
+            let oldest = clients
+                .filter_map(|client| Some((client.handshaking()?, client.id.place)))
+                .max();
+            if let Some((_, place)) = oldest {
+                self.close(place);
+            }
+        }
+        self.clients_now < self.clients_max
+    }
+
+    /// Sends clients away that open nothing, or take no answers.
+    pub(crate) fn close_idle_clients(&mut self) {
+        let is_tight = self.budget.is_tight();
+        for place in 0..self.clients.len() {
+            let Some(client) = &self.clients[place] else {
+                continue;
+            };
+            let dawdles = client
+                .handshaking()
+                .is_some_and(|time| time >= HANDSHAKE_TIMEOUT);
+            let stalls = client.stalled() >= STALL_TIMEOUT && (is_tight || client.says_no_more());
+            if dawdles || stalls {
+                self.close(place as u32);
+            }
+        }
+    }
+
+    /// Whether listeners are heard from now on.
+    pub(crate) fn listen(&mut self, readable: bool) {
+        self.accept_at = (!readable).then(|| Instant::now() + RETRY);
+        for (key, listener) in (FIRST_LISTENER..).zip(&self.listeners) {
+            let _ = self.poll.modify(
+                listener,
+                key,
+                Interest {
+                    readable,
+                    writable: false,
+                },
+            );
+        }
+    }
+
+    /// A client's socket is ready.
+    pub(crate) fn client_ready(&mut self, event: Ready) {
+        let place = event.key as u32;
+        // It may have been told before the client left, and another came.
+        let Some(client) = self.clients.get(place as usize).and_then(Option::as_ref) else {
+            return;
+        };
+        if client_key(client.id) != event.key {
+            return;
+        }
+        if event.broken {
+            return self.close(place);
+        }
+        if event.readable {
+            self.take_in(place);
+        }
+        if let Some(client) = &self.clients[place as usize] {
+            self.touch(client.id);
+        }
+    }
+
+    /// Goes on with what was decrypted and not taken, of which no socket tells.
+    pub(crate) fn take_unread(&mut self) {
+        for place in std::mem::take(&mut self.unread) {
+            self.take_in(place);
+        }
+    }
+
+    /// Reads what a client has sent, and begins what it asks for.
+    fn take_in(&mut self, place: u32) {
+        for _ in 0..READS_MAX {
+            let Some(client) = &mut self.clients[place as usize] else {
+                return;
+            };
+            let Ok(more) = client.receive() else {
+                return self.close(place);
+            };
+            self.begin_all(place);
+            let waits = self.clients[place as usize]
+                .as_ref()
+                .is_none_or(|client| client.is_queued);
+            if !more || waits {
+                break;
+            }
+        }
+        if let Some(client) = &self.clients[place as usize] {
+            self.touch(client.id);
+        }
+    }
+
+    /// Begins all that the client's input asks for, unless others were first in
+    /// line. If it broke the protocol, what was answered before is sent, and then
+    /// it is closed.
+    fn begin_all(&mut self, place: u32) {
+        let Some(client) = &self.clients[place as usize] else {
+            return;
+        };
+        match client.export {
+            _ if client.is_queued || self.stopping.is_some() => {}
+            // Who has nothing to ask for must not be queued: nobody there is read from.
+            Some(world)
+                if !self.worlds[world].queued.is_empty() && !client.connection.has_request() => {}
+            Some(world) if !self.worlds[world].queued.is_empty() => {
+                self.enqueue(place);
+                // Those before it may wait for memory, of which it needs less.
+                self.may_admit = true;
+            }
+            _ => self.begin_some(place, usize::MAX),
+        }
+    }
+
+    /// Begins so many requests of a client at most. If there are more, it stands
+    /// in the queue.
+    fn begin_some(&mut self, place: u32, most: usize) {
+        for _ in 0..most {
+            let Some(client) = &mut self.clients[place as usize] else {
+                return;
+            };
+            if client
+                .export
+                .is_some_and(|world| !self.worlds[world].has_place())
+            {
+                return self.enqueue(place);
+            }
+            let held = client.held_bytes();
+            self.budget.change(client.counted_bytes, held);
+            client.counted_bytes = held;
+            client.connection.set_room(self.budget.room(held));
+            match client.next_event() {
+                Ok(Some(event)) => self.begin(place, event),
+                Ok(None) if client.connection.lacks_room() => return self.enqueue(place),
+                Ok(None) | Err(_) => return,
+            }
+        }
+        self.enqueue(place);
+    }
+
+    fn enqueue(&mut self, place: u32) {
+        let Some(client) = &mut self.clients[place as usize] else {
+            return;
+        };
+        if let Some(world) = client.export
+            && !client.is_queued
+        {
+            client.is_queued = true;
+            self.worlds[world].queued.push_back(client.id);
+        }
+    }
+
+    /// Begins requests of those who are queued, some of each, as far as there
+    /// is room.
+    pub(crate) fn admit_queued(&mut self) {
+        if !std::mem::take(&mut self.may_admit) || self.stopping.is_some() {
+            return;
+        }
+        for index in 0..self.worlds.len() {
+            for _ in 0..self.worlds[index].queued.len() {
+                let world = &mut self.worlds[index];
+                if !world.has_place() {
+                    break;
+                }
+                let Some(id) = world.queued.pop_front() else {
+                    break;
+                };
+                let Some(client) = client_of(&mut self.clients, id) else {
+                    continue;
+                };
+                client.is_queued = false;
+                let before = world.machine.submitted();
+                self.begin_some(id.place, QUANTUM);
+                // Whoever could begin something may be able to begin more.
+                self.may_admit |= self.worlds[index].machine.submitted() > before
+                    && !self.worlds[index].queued.is_empty();
+                self.touch(id);
+            }
+        }
+    }
+
+    /// Counts what a client holds, and frees what it only keeps, if memory is
+    /// short or clients are many.
+    fn account(&mut self, place: u32) {
+        let Some(client) = &mut self.clients[place as usize] else {
+            return;
+        };
+        let held = client.held_bytes();
+        self.may_admit |= held < client.counted_bytes && !self.nobody_is_queued();
+        let Some(client) = &mut self.clients[place as usize] else {
+            return;
+        };
+        self.budget.change(client.counted_bytes, held);
+        client.counted_bytes = held;
+        if held == 0 && (self.clients_now > FEW || self.budget.is_tight()) {
+            client.connection.shrink();
+        }
+    }
+
+    fn nobody_is_queued(&self) -> bool {
+        self.worlds.iter().all(|world| world.queued.is_empty())
+    }
+
+    fn begin(&mut self, place: u32, event: Event) {
+        let Some(client) = &mut self.clients[place as usize] else {
+            return;
+        };
+        match event {
+            Event::Opened { export } => client.export = Some(export),
+            Event::Disconnect => {}
+            Event::StartTls => {
+                let config = self.tls.as_ref().map(|tls| Arc::clone(&tls.config));
+                if config.is_none_or(|config| client.start_tls(config).is_err()) {
+                    self.close(place);
+                }
+            }
+            Event::Request { request, payload } => {
+                let Some(world) = client.export else { return };
+                if let Some(code) = self.worlds[world].refuses(&request) {
+                    return client.connection.reply_error(
+                        &request,
+                        code,
+                        "zeroing is no faster than writing",
+                    );
+                }
+                if request.command == Command::BlockStatus {
+                    let extents = self.worlds[world].allocation(&request);
+                    return client.connection.reply_status(&request, extents);
+                }
+                let ticket = Ticket::new(client.id, request, payload);
+                let now = self.now(world);
+                self.worlds[world].submit(now, ticket);
+            }
+        }
+    }
+
+    pub(crate) fn close(&mut self, place: u32) {
+        let Some(client) = self.clients[place as usize].take() else {
+            return;
+        };
+        // What is under way is finished, and its answers are dropped; what it had
+        // asked for besides goes with it.
+        self.budget.change(client.counted_bytes, 0);
+        if client.is_queued
+            && let Some(world) = client.export
+        {
+            self.worlds[world].queued.retain(|&id| id != client.id);
+        }
+        self.may_admit = true;
+        client.leave(&self.poll);
+        self.generations[place as usize] = self.generations[place as usize].wrapping_add(1);
+        self.free.push(place);
+        self.clients_now -= 1;
+        if self.accept_at.is_some() {
+            self.listen(true);
+        }
+    }
+}

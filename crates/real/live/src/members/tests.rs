@@ -1,0 +1,189 @@
+//! Store and layers have the same members alive, whatever comes in between.
+
+use crate::world::World;
+use fullstroke_engine::Machine;
+use fullstroke_stack::{Overrides, Stack};
+use fullstroke_store::bytes::{Location, MemberStatus, Opening, Store};
+use fullstroke_units::Time;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use std::fs;
+use std::time::{Duration, Instant};
+
+const DISK: &str = r#"
+title = "a small disk"
+capacity_sectors = 4096
+rpm = 10000
+surfaces = 2
+zones = [{ first_cylinder = 0, last_cylinder = 31, sectors_per_track = 64, track_skew = 8, cylinder_skew = 12 }]
+seek = { form = "points", points = [[1, 0.8], [31, 8.0]] }
+[sources]
+capacity_sectors = "chosen"
+rpm = "chosen"
+surfaces = "chosen"
+zones = "chosen"
+seek = "chosen"
+queue = "chosen"
+"#;
+
+const RAID5: &str = "layout = \"raid5\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 4\n";
+const RAID6: &str = "layout = \"raid6\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 5\n";
+const RAID10: &str = "layout = \"raid10\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 4\n";
+const RAID1_OF_RAID5: &str = "layout = \"raid1\"\n[[volume.members]]\nlayout = \"raid5\"\nchunk = \"16KiB\"\n\
+     drive = \"disk.toml\"\ndrives = 3\ncount = 2\n";
+
+/// A volume of small disks, its bytes in memory.
+fn world(volume: &str) -> World {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("disk.toml"), DISK).unwrap();
+    let file = folder.path().join("volume.toml");
+    fs::write(&file, format!("seed = 7\n[volume]\n{volume}")).unwrap();
+    let stack = Stack::load_for_clients(&file, &Overrides::default())
+        .unwrap_or_else(|error| panic!("{error}"));
+    let service = stack.serve().unwrap_or_else(|error| panic!("{error}"));
+    let (store, _) =
+        Store::open(service.shape, &Location::Memory, "0123", Opening::default()).unwrap();
+    World::new(
+        "volume".into(),
+        service.summary.layout,
+        Machine::new(service.graph),
+        store,
+        None,
+    )
+}
+
+/// Lets the layers go on until nothing is left to do in them.
+fn run_layers(world: &mut World) {
+    while world.machine.next_wake() != Time::NEVER {
+        world.hurry();
+    }
+}
+
+fn carry(world: &mut World) {
+    world.carry_signals(Instant::now() + Duration::from_secs(60));
+}
+
+/// The layers run ahead of the bytes. When these lost a second member while they
+/// filled the first, the layers had the first whole, the bytes never.
+#[test]
+fn a_member_that_is_whole_in_the_layers_only_is_filled_after_all() {
+    let mut world = world(RAID5);
+    world.fail(Time::ZERO, &[1]).unwrap();
+    world.restore(Time::ZERO, &[1], None, false).unwrap();
+    run_layers(&mut world);
+    assert!(!world.store.status()[1].is_alive(), "nothing is filled yet");
+    // As if the host's storage had failed.
+    world.store.fail_member(&[3]).unwrap();
+    world.tell_failure(&[3]).unwrap();
+    carry(&mut world);
+    assert!(world.store.status()[1].filled().is_some() && world.store.has_failed());
+    world.restore(Time::ZERO, &[3], None, true).unwrap();
+    run_layers(&mut world);
+    carry(&mut world);
+    assert!(
+        world.store.status().iter().all(MemberStatus::is_alive),
+        "{:?}",
+        world.store.status()
+    );
+    // Had one of the two another state, it would refuse.
+    check_agreement(&mut world);
+}
+
+/// Where the layers had another state than the bytes, they would refuse.
+fn check_agreement(world: &mut World) {
+    for drive in drives(world) {
+        world.fail(Time::ZERO, &drive).unwrap();
+        world.restore(Time::ZERO, &drive, None, false).unwrap();
+        run_layers(world);
+        carry(world);
+        assert!(all_alive(world), "{:?}", world.store.status());
+    }
+}
+
+fn drives(world: &World) -> Vec<Vec<usize>> {
+    let graph = world.machine.graph();
+    graph
+        .drive_names()
+        .filter_map(|name| graph.drive_path(name))
+        .map(<[usize]>::to_vec)
+        .collect()
+}
+
+fn all_alive(world: &World) -> bool {
+    world.store.status().iter().all(MemberStatus::is_alive)
+}
+
+/// What may come to pass.
+#[derive(Clone, Debug)]
+enum Step {
+    Fail(Index),
+    Restore(Index, bool),
+    ReAdd(Index),
+    /// The host's storage fails.
+    Lose(Index),
+    /// The layers go on, for so many events.
+    Layers(u8),
+    /// The bytes follow the layers.
+    Bytes,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        2 => any::<Index>().prop_map(Step::Fail),
+        3 => (any::<Index>(), any::<bool>()).prop_map(|(drive, accept)| Step::Restore(drive, accept)),
+        1 => any::<Index>().prop_map(Step::ReAdd),
+        1 => any::<Index>().prop_map(Step::Lose),
+        3 => any::<u8>().prop_map(Step::Layers),
+        2 => Just(Step::Bytes),
+    ];
+    prop::collection::vec(step, 1..30)
+}
+
+fn take(world: &mut World, step: &Step) {
+    let drives = drives(world);
+    let path = |drive: &Index| drive.get(&drives).as_slice();
+    // What makes no sense is refused.
+    let _ = match step {
+        Step::Fail(drive) => world.fail(Time::ZERO, path(drive)),
+        Step::Restore(drive, accept) => world.restore(Time::ZERO, path(drive), None, *accept),
+        Step::ReAdd(drive) => world.re_add(Time::ZERO, path(drive)),
+        Step::Lose(drive) => match world.store.fail_member(path(drive)) {
+            Ok(()) => world.tell_failure(path(drive)),
+            Err(_) => Ok(()),
+        },
+        Step::Layers(events) => {
+            for _ in 0..*events {
+                if world.machine.next_wake() != Time::NEVER {
+                    world.hurry();
+                }
+            }
+            Ok(())
+        }
+        Step::Bytes => {
+            carry(world);
+            Ok(())
+        }
+    };
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_to_members_layers_and_bytes_agree_in_the_end(
+        volume in prop::sample::select(vec![RAID5, RAID6, RAID10, RAID1_OF_RAID5]), steps in steps(),
+    ) {
+        let mut world = world(volume);
+        steps.iter().for_each(|step| take(&mut world, step));
+        // In volumes of volumes the outer ones are filled last.
+        for _ in 0..4 {
+            for drive in drives(&world) {
+                let _ = world.restore(Time::ZERO, &drive, None, true);
+            }
+            run_layers(&mut world);
+            carry(&mut world);
+        }
+        prop_assert!(all_alive(&world), "{:?}", world.store.status());
+        check_agreement(&mut world);
+    }
+}

@@ -1,0 +1,475 @@
+//! Requests that are carried out in parts, so that no one of them holds up all
+//! others.
+//!
+//! | request | in the layers | on the bytes |
+//! |---|---|---|
+//! | zeroes that must be allocated | writes of 4 MiB, two at a time, each behind what others asked before it | with each of them |
+//! | a write that begins or ends within a sector | that sector is read, then all is written | at the end |
+//! | trims, zeroes that may be holes | one discard | whole rows of 8 MiB, between looks at the sockets |
+
+use crate::ticket::{Carried, Parts, Stage, Ticket, around, extent, is_unaligned, timed};
+use crate::watch::Ended;
+use crate::world::World;
+use fullstroke_contract::{Extent, Hints, Operation, Request, RequestId, Status};
+use fullstroke_nbd::{Command, CommandFlags};
+use fullstroke_store::bytes::StoreError;
+use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors, Time};
+use std::collections::VecDeque;
+use std::time::Instant;
+
+/// What is zeroed by one write: as much as the block layer of a current Linux
+/// zeroes by a few bios of its greatest size (`__blkdev_issue_zero_pages`, 256
+/// pages each).
+const ZEROED_BYTES: u64 = 4 << 20;
+/// So many of these writes of one request are in the layers at a time.
+const ZEROING: u32 = 2;
+/// What is given back of the bytes at once, at least.
+const DISCARDED_SECTORS: u64 = (8 << 20) / SECTOR_BYTES;
+
+/// A part that is not issued yet: others have asked before it, and the drives'
+/// queues would prefer the run of zeroes that it goes on with to all of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    place: u32,
+    since: Time,
+    /// How many of the requests that were under way then have not ended.
+    ahead: usize,
+}
+
+/// A request that has ended in the layers, and takes longer on the bytes.
+#[derive(Debug)]
+pub(crate) struct Slow {
+    pub(crate) ended: Ended,
+    pub(crate) ticket: Ticket,
+    left: VecDeque<Extent>,
+    failure: Option<Carried>,
+}
+
+impl Slow {
+    /// How it ended, once nothing is left.
+    pub(crate) fn into_parts(self) -> (Ended, Ticket, Carried) {
+        let carried = self.failure.unwrap_or_else(|| self.ticket.done());
+        (self.ended, self.ticket, carried)
+    }
+}
+
+impl World {
+    /// Begins the request of a ticket that was put down at `place`.
+    pub(crate) fn begin(&mut self, place: u32) {
+        let Some(Some(ticket)) = self.tickets.get_mut(place as usize) else {
+            return;
+        };
+        let request = ticket.request;
+        let long = u64::from(request.length_bytes) > ZEROED_BYTES;
+        let edges = edges(&request);
+        if request.command == Command::WriteZeroes && allocates(&request) && long {
+            ticket.parts = Some(Box::new(Parts::new(
+                Stage::Zeroing {
+                    next_bytes: request.offset_bytes,
+                },
+                0,
+            )));
+            (0..ZEROING).for_each(|_| self.zero_on(place));
+        } else if edges.iter().any(Option::is_some) {
+            let count = edges.iter().flatten().count() as u32;
+            ticket.parts = Some(Box::new(Parts::new(Stage::Edges, count)));
+            for extent in edges.into_iter().flatten() {
+                self.issue(
+                    place,
+                    Request {
+                        operation: Operation::Read,
+                        extent,
+                        ..Request::default()
+                    },
+                );
+            }
+        } else {
+            self.issue(place, timed(&request));
+        }
+    }
+
+    /// A part of a request has ended, or all of it. The ticket, if nothing more
+    /// is to be done in the layers; what is not begun yet is withdrawn if nobody
+    /// waits for it (`wanted`).
+    pub(crate) fn claim(&mut self, ended: &Ended, wanted: bool) -> Option<Ticket> {
+        let place = ended.finished.completion.id.0 as u32;
+        let ticket = self.tickets.get_mut(place as usize)?.as_mut()?;
+        let Some(parts) = &mut ticket.parts else {
+            return self.release(place);
+        };
+        parts.under_way -= 1;
+        if ended.finished.completion.status != Status::Done || !wanted {
+            parts.failure.get_or_insert(Carried::Lost);
+        }
+        let (request, going) = (ticket.request, parts.failure.is_none());
+        match parts.stage {
+            Stage::Edges if going && parts.under_way == 0 => {
+                (parts.stage, parts.under_way) = (Stage::Last, 1);
+                self.issue(place, timed(&request));
+            }
+            Stage::Zeroing { .. } if going => {
+                self.zero_part(place, ended.finished.extent);
+                self.zero_when_others_are_served(place);
+            }
+            _ => {}
+        }
+        let parts = self.tickets.get(place as usize)?.as_ref()?.parts.as_ref()?;
+        let goes_on = self.held.iter().any(|held| held.place == place);
+        if parts.under_way == 0 && !goes_on {
+            return self.release(place);
+        }
+        if let Some(recorder) = &mut self.watch.recorder {
+            recorder.answered(ended, 0);
+        }
+        None
+    }
+
+    /// Issues the next part of a request that zeroes as soon as what others have
+    /// asked until now has ended.
+    fn zero_when_others_are_served(&mut self, place: u32) {
+        let Some(Some(ticket)) = self.tickets.get(place as usize) else {
+            return;
+        };
+        let end = ticket.request.offset_bytes + u64::from(ticket.request.length_bytes);
+        if ticket
+            .zeroed_to()
+            .is_none_or(|next_bytes| next_bytes >= end)
+        {
+            return;
+        }
+        let ahead = self
+            .tickets
+            .iter()
+            .flatten()
+            .filter(|ticket| ticket.zeroed_to().is_none())
+            .count();
+        if ahead == 0 {
+            return self.zero_on(place);
+        }
+        let since = self.machine.now();
+        self.held.push(Held {
+            place,
+            since,
+            ahead,
+        });
+    }
+
+    /// The request of `ticket` has ended: parts that waited for it go on.
+    pub(crate) fn others_are_served(&mut self, ticket: &Ticket) {
+        if ticket.zeroed_to().is_some() {
+            return;
+        }
+        let arrived = ticket.arrived;
+        for held in &mut self.held {
+            if arrived <= held.since {
+                held.ahead = held.ahead.saturating_sub(1);
+            }
+        }
+        while let Some(index) = self.held.iter().position(|held| held.ahead == 0) {
+            let held = self.held.remove(index);
+            self.zero_on(held.place);
+        }
+    }
+
+    /// Issues the next part of a request that zeroes, if there is one.
+    fn zero_on(&mut self, place: u32) {
+        let Some(Some(Ticket {
+            request,
+            parts: Some(parts),
+            ..
+        })) = self.tickets.get_mut(place as usize)
+        else {
+            return;
+        };
+        let (end, flags) = (
+            request.offset_bytes + u64::from(request.length_bytes),
+            request.flags,
+        );
+        let Stage::Zeroing { next_bytes } = &mut parts.stage else {
+            return;
+        };
+        if parts.failure.is_some() || *next_bytes >= end {
+            return;
+        }
+        // Parts begin where rows are likely to begin.
+        let part_end = end.min((*next_bytes / ZEROED_BYTES + 1) * ZEROED_BYTES);
+        let extent = around(*next_bytes, part_end - *next_bytes);
+        *next_bytes = part_end;
+        parts.under_way += 1;
+        let force_unit_access = flags.contains(CommandFlags::FORCE_UNIT_ACCESS);
+        let hints = Hints {
+            force_unit_access,
+            ..Hints::default()
+        };
+        self.issue(
+            place,
+            Request {
+                operation: Operation::Write,
+                extent,
+                hints,
+                ..Request::default()
+            },
+        );
+    }
+
+    /// Zeroes the bytes of a part whose write has ended.
+    fn zero_part(&mut self, place: u32, part: Extent) {
+        let Some(Some(ticket)) = self.tickets.get(place as usize) else {
+            return;
+        };
+        let (first, length) = (
+            ticket.request.offset_bytes,
+            u64::from(ticket.request.length_bytes),
+        );
+        let begin = bytes_to(part.start).max(first);
+        let end = bytes_to(part.end()).min(first + length);
+        let zeroed = self.zero_bytes(begin, end - begin, false);
+        if let Err(error) = zeroed
+            && let Some(Some(Ticket {
+                parts: Some(parts), ..
+            })) = self.tickets.get_mut(place as usize)
+        {
+            parts.failure = Some(Carried::of(Err(error)));
+        }
+    }
+
+    /// Gives something to the layers for the ticket at `place`.
+    fn issue(&mut self, place: u32, mut request: Request) {
+        let Some(Some(ticket)) = self.tickets.get(place as usize) else {
+            return;
+        };
+        let now = self.machine.now();
+        request.hints.process = ticket.client.number;
+        request.id = RequestId(u64::from(place));
+        if let Some(recorder) = &mut self.watch.recorder {
+            recorder.arrived(now, &request);
+        }
+        self.machine.submit(now, request, &mut self.watch);
+    }
+
+    /// Writes bytes that may begin and end within sectors.
+    pub(crate) fn write_bytes(&mut self, offset: u64, payload: &[u8]) -> Result<(), StoreError> {
+        let extent = around(offset, payload.len() as u64);
+        let begin = (offset % SECTOR_BYTES) as usize;
+        let mut whole = vec![0; extent.sectors.bytes().0 as usize];
+        let last = whole.len() - SECTOR_BYTES as usize;
+        if begin > 0 {
+            self.store
+                .read(extent.start, &mut whole[..SECTOR_BYTES as usize])?;
+        }
+        if !(begin + payload.len()).is_multiple_of(SECTOR_BYTES as usize)
+            && (last > 0 || begin == 0)
+        {
+            self.store
+                .read(Lbn(extent.end().0 - 1), &mut whole[last..])?;
+        }
+        whole[begin..][..payload.len()].copy_from_slice(payload);
+        self.store.write(extent.start, &whole)
+    }
+
+    /// Reads bytes that may begin and end within sectors.
+    pub(crate) fn read_bytes(&mut self, offset: u64, into: &mut [u8]) -> Result<(), StoreError> {
+        let extent = around(offset, into.len() as u64);
+        let mut whole = vec![0; extent.sectors.bytes().0 as usize];
+        self.store.read(extent.start, &mut whole)?;
+        into.copy_from_slice(&whole[(offset % SECTOR_BYTES) as usize..][..into.len()]);
+        Ok(())
+    }
+
+    /// Zeroes bytes that may begin and end within sectors.
+    pub(crate) fn zero_bytes(
+        &mut self,
+        offset: u64,
+        length: u64,
+        may_punch: bool,
+    ) -> Result<(), StoreError> {
+        let within = within(offset, length);
+        let zeroes = [0; SECTOR_BYTES as usize];
+        if within.sectors == Sectors::ZERO {
+            // It may reach over the boundary of two sectors.
+            let first = length.min(SECTOR_BYTES - offset % SECTOR_BYTES);
+            self.write_bytes(offset, &zeroes[..first as usize])?;
+            let rest = length - first;
+            return if rest > 0 {
+                self.write_bytes(offset + first, &zeroes[..rest as usize])
+            } else {
+                Ok(())
+            };
+        }
+        let (begin, end) = (bytes_to(within.start), bytes_to(within.end()));
+        if begin > offset {
+            self.write_bytes(offset, &zeroes[..(begin - offset) as usize])?;
+        }
+        self.store
+            .write_zeroes(within.start, within.sectors, may_punch)?;
+        if offset + length > end {
+            self.write_bytes(end, &zeroes[..(offset + length - end) as usize])?;
+        }
+        Ok(())
+    }
+
+    /// Gives back the room of bytes, as far as they are whole sectors.
+    pub(crate) fn discard_bytes(&mut self, offset: u64, length: u64) -> Result<(), StoreError> {
+        let within = within(offset, length);
+        if within.sectors == Sectors::ZERO {
+            return Ok(());
+        }
+        self.store.discard(within.start, within.sectors)
+    }
+
+    /// Whether what a request does to the bytes is done bit by bit.
+    pub(crate) fn takes_long(&self, ticket: &Ticket) -> bool {
+        let request = &ticket.request;
+        let gives_back = request.command == Command::Trim
+            || (request.command == Command::WriteZeroes && !allocates(request));
+        gives_back && u64::from(request.length_bytes) > 2 * DISCARDED_SECTORS * SECTOR_BYTES
+    }
+
+    /// Begins to do so.
+    pub(crate) fn begin_slowly(&mut self, ended: Ended, ticket: Ticket) {
+        let (offset, length) = (
+            ticket.request.offset_bytes,
+            u64::from(ticket.request.length_bytes),
+        );
+        let inner = within(offset, length);
+        self.finish_within(around(offset, length));
+        let mut failure = None;
+        if ticket.request.command == Command::WriteZeroes {
+            let (begin, end) = (bytes_to(inner.start), bytes_to(inner.end()));
+            for (from, to) in [(offset, begin), (end, offset + length)] {
+                if to > from
+                    && let Err(error) = self.zero_bytes(from, to - from, true)
+                {
+                    failure = Some(Carried::of(Err(error)));
+                }
+            }
+        }
+        self.slow.push_back(Slow {
+            ended,
+            ticket,
+            left: VecDeque::from([inner]),
+            failure,
+        });
+    }
+
+    /// Goes on with the first of these, one step at least and not much longer
+    /// than `until`. Gives it once nothing is left of it. What nobody waits for
+    /// is not done.
+    pub(crate) fn go_on_slowly(
+        &mut self,
+        until: Instant,
+        wanted: impl FnOnce(&Ticket) -> bool,
+    ) -> Option<Slow> {
+        let mut slow = self.slow.pop_front()?;
+        if !wanted(&slow.ticket) {
+            return Some(slow);
+        }
+        while slow.failure.is_none()
+            && let Some(extent) = slow.left.pop_front()
+        {
+            let step = self.step_sectors();
+            let next = (extent.start.0 / step + 1) * step;
+            let part = Extent::new(extent.start.0, next.min(extent.end().0) - extent.start.0);
+            slow.left
+                .push_front(Extent::new(part.end().0, extent.end().0 - part.end().0));
+            slow.left.retain(|extent| extent.sectors > Sectors::ZERO);
+            slow.failure = self
+                .give_back(&slow.ticket.request, part)
+                .err()
+                .map(|error| Carried::of(Err(error)));
+            if Instant::now() >= until {
+                break;
+            }
+        }
+        if slow.failure.is_some() || slow.left.is_empty() {
+            return Some(slow);
+        }
+        self.slow.push_front(slow);
+        None
+    }
+
+    /// Finishes what is left within an extent of what is being done bit by bit,
+    /// before somebody else reads or changes it.
+    pub(crate) fn finish_within(&mut self, extent: Extent) {
+        if self.slow.is_empty() {
+            return;
+        }
+        let step = self.step_sectors();
+        let first = extent.start.0 / step * step;
+        let end = extent.end().0.div_ceil(step) * step;
+        let mut all = std::mem::take(&mut self.slow);
+        for slow in &mut all {
+            for part in std::mem::take(&mut slow.left) {
+                let (begin, until) = (part.start.0.max(first), part.end().0.min(end));
+                if begin >= until {
+                    slow.left.push_back(part);
+                    continue;
+                }
+                let done = self.give_back(&slow.ticket.request, Extent::new(begin, until - begin));
+                slow.failure = slow
+                    .failure
+                    .take()
+                    .or(done.err().map(|error| Carried::of(Err(error))));
+                let rests = [(part.start.0, begin), (until, part.end().0)];
+                let rests = rests.into_iter().filter(|(from, to)| to > from);
+                slow.left
+                    .extend(rests.map(|(from, to)| Extent::new(from, to - from)));
+            }
+        }
+        self.slow = all;
+    }
+
+    fn give_back(
+        &mut self,
+        request: &fullstroke_nbd::Request,
+        part: Extent,
+    ) -> Result<(), StoreError> {
+        match request.command {
+            Command::Trim => self.store.discard(part.start, part.sectors),
+            _ => self.store.write_zeroes(part.start, part.sectors, true),
+        }
+    }
+
+    /// Whole rows, since of parts of rows nothing can be given back.
+    fn step_sectors(&self) -> u64 {
+        DISCARDED_SECTORS.next_multiple_of(self.store.row_sectors())
+    }
+}
+
+fn allocates(request: &fullstroke_nbd::Request) -> bool {
+    request.flags.contains(CommandFlags::NO_HOLE)
+}
+
+/// The first and the last sector of a write, if only a part of them is written.
+fn edges(request: &fullstroke_nbd::Request) -> [Option<Extent>; 2] {
+    let writes = match request.command {
+        Command::Write => true,
+        Command::WriteZeroes => allocates(request),
+        _ => false,
+    };
+    if !writes || !is_unaligned(request) {
+        return [None, None];
+    }
+    let all = extent(request);
+    let end = request.offset_bytes + u64::from(request.length_bytes);
+    let first = !request.offset_bytes.is_multiple_of(SECTOR_BYTES);
+    let last = !end.is_multiple_of(SECTOR_BYTES) && (all.sectors > Sectors(1) || !first);
+    [
+        first.then(|| Extent::new(all.start.0, 1)),
+        last.then(|| Extent::new(all.end().0 - 1, 1)),
+    ]
+}
+
+/// The bytes before a sector.
+fn bytes_to(lbn: Lbn) -> u64 {
+    lbn.0 * SECTOR_BYTES
+}
+
+/// The sectors that lie within bytes; may be none.
+fn within(offset: u64, length: u64) -> Extent {
+    let first = offset.div_ceil(SECTOR_BYTES);
+    Extent {
+        start: Lbn(first),
+        sectors: Sectors(((offset + length) / SECTOR_BYTES).saturating_sub(first)),
+    }
+}

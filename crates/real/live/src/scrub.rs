@@ -1,0 +1,150 @@
+//! Comparing all redundancy with what it should be, a bit at a time, so that
+//! clients are served meanwhile.
+
+use crate::control_queue::ControlResponse;
+use crate::world::World;
+use fullstroke_store::bytes::{self as bytes, Comparison};
+use fullstroke_units::{SECTOR_BYTES, Sectors};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+/// What is compared at once, at least.
+const STEP: Sectors = Sectors((1 << 20) / SECTOR_BYTES);
+/// How long it rests after a step while clients wait for something.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A comparison that is under way.
+#[derive(Debug)]
+pub(crate) struct Scrub {
+    on_bytes: bytes::Scrub,
+    /// When it goes on, unless no client waits for anything.
+    rests_until: Instant,
+    askers: Vec<Sender<ControlResponse>>,
+}
+
+impl Scrub {
+    /// How much has been compared of a volume so large.
+    pub(crate) fn share(&self, capacity: Sectors) -> f64 {
+        self.on_bytes.next.0 as f64 / capacity.0.max(1) as f64
+    }
+}
+
+impl World {
+    /// Begins to compare the redundancy, and to mend it if that is wanted. Who
+    /// asks for the same while that is under way waits for the same answer.
+    pub(crate) fn begin_scrub(&mut self, repair: bool, asker: Sender<ControlResponse>) {
+        let scrub = self.scrub.get_or_insert_with(|| Scrub {
+            on_bytes: bytes::Scrub {
+                mend: repair,
+                ..bytes::Scrub::default()
+            },
+            rests_until: Instant::now(),
+            askers: Vec::new(),
+        });
+        let other = match (scrub.on_bytes.mend, repair) {
+            (true, false) => "a scrub --repair is under way; ask again when it is done",
+            (false, true) => "a scrub without --repair is under way; ask again when it is done",
+            _ => return scrub.askers.push(asker),
+        };
+        // Whoever asked may have lost patience.
+        let _ = asker.send(ControlResponse::Refused {
+            message: other.into(),
+        });
+    }
+
+    /// Goes on comparing, one step at least and not much longer than `until`.
+    pub(crate) fn scrub_on(&mut self, until: Instant) {
+        let Some(mut scrub) = self.scrub.take() else {
+            return;
+        };
+        let busy = self.machine.in_flight() > 0;
+        if busy && Instant::now() < scrub.rests_until {
+            self.scrub = Some(scrub);
+            return;
+        }
+        loop {
+            match self.store.scrub_step(&mut scrub.on_bytes, STEP) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let impaired = self.store.has_impaired_parity();
+                    return answer(&scrub, &verdict(&scrub.on_bytes, impaired));
+                }
+                Err(error) => {
+                    return answer(
+                        &scrub,
+                        &ControlResponse::Refused {
+                            message: error.to_string(),
+                        },
+                    );
+                }
+            }
+            if busy || Instant::now() >= until {
+                break;
+            }
+        }
+        scrub.rests_until = Instant::now() + PAUSE;
+        self.scrub = Some(scrub);
+    }
+
+    /// How long comparing rests; `None` if nothing is compared.
+    pub(crate) fn scrub_pause(&self) -> Option<Duration> {
+        let scrub = self.scrub.as_ref()?;
+        let busy = self.machine.in_flight() > 0;
+        let rest = scrub.rests_until.saturating_duration_since(Instant::now());
+        Some(if busy { rest } else { Duration::ZERO })
+    }
+
+    /// The server ends: whoever waits for a comparison is told so.
+    pub(crate) fn end_scrub(&mut self) {
+        if let Some(scrub) = self.scrub.take() {
+            let message = "the server ends before all is compared".into();
+            answer(&scrub, &ControlResponse::Refused { message });
+        }
+    }
+}
+
+fn answer(scrub: &Scrub, answer: &ControlResponse) {
+    for asker in &scrub.askers {
+        // Whoever asked may have lost patience.
+        let _ = asker.send(answer.clone());
+    }
+}
+
+/// What was found, for people.
+fn verdict(scrub: &bytes::Scrub, impaired: bool) -> ControlResponse {
+    let Comparison {
+        compared_sectors,
+        mismatched_sectors,
+        first,
+    } = &scrub.found;
+    // What lacks a member cannot be told from what protects it.
+    let left_out = if scrub.mend && impaired {
+        "; parity that lacks a drive was left as it is: repair again when all drives are filled"
+    } else {
+        ""
+    };
+    let places: Vec<String> = first
+        .iter()
+        .map(|place| format!("drive {} from sector {}", place.member, place.lbn.0))
+        .collect();
+    let places = places.join(", ");
+    match (*mismatched_sectors, scrub.mend) {
+        (0, _) => ControlResponse::Done {
+            message: format!(
+                "all redundancy is right ({compared_sectors} sectors compared){left_out}"
+            ),
+        },
+        (wrong, true) => ControlResponse::Done {
+            message: format!(
+                "{wrong} sectors of redundancy were wrong, and follow from the data again \
+                 ({compared_sectors} compared): {places}{left_out}"
+            ),
+        },
+        (wrong, false) => ControlResponse::Wrong {
+            message: format!(
+                "{wrong} sectors of redundancy are wrong ({compared_sectors} compared): {places}; \
+                 scrub --repair makes them follow from the data"
+            ),
+        },
+    }
+}

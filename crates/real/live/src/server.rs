@@ -1,0 +1,608 @@
+//! The loop that serves: clients above, worlds below, one thread.
+
+use crate::allow::Network;
+use crate::budget::Budget;
+use crate::client::Client;
+use crate::clock::{Clock, Pace};
+use crate::control_queue::ControlQueue;
+use crate::durability::{Marks, SyncQueue, Syncer, Waiting};
+use crate::limits;
+use crate::poll::{Interest, Poll, Ready};
+use crate::ticket::{Carried, ClientId, Ticket};
+use crate::watch::Ended;
+use crate::world::World;
+use fullstroke_contract::Status;
+use fullstroke_nbd::{Command, Encryption, ErrorCode, Exports};
+use fullstroke_store::bytes::{MarkJob, Marked, SyncJob, Synced, Tidy};
+use fullstroke_transport::socket::Listener;
+use fullstroke_units::Time;
+use rustls::ServerConfig;
+use std::io::{self, Read as _};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Keys of what is polled; those of clients have the highest bit.
+const SIGNALS: u64 = 0;
+const CONTROL: u64 = 1;
+const DURABLE: u64 = 2;
+const MARKED: u64 = 3;
+pub(crate) const FIRST_LISTENER: u64 = 16;
+const CLIENT: u64 = 1 << 63;
+
+/// The niceness of a thread that keeps the model's time: before all others.
+const NICENESS: i32 = -20;
+/// How long the loop sleeps if nothing happens.
+const IDLE_POLL: Duration = Duration::from_secs(1);
+/// How long a client may take to read its last answers when the server ends.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often it looks whether all is done then.
+const SHUTDOWN_POLL: Duration = Duration::from_millis(1);
+/// What was begun is finished for so long at the world's pace when the server
+/// ends; then without waiting.
+const DRAIN: Duration = Duration::from_secs(10);
+/// How long worlds may go on without a look at the sockets, if nothing is
+/// waited for.
+const TIME_SLICE: Duration = Duration::from_micros(500);
+/// Events between two looks at the host's clock.
+const EVENTS: usize = 16;
+/// Until it is tried again to accept, if the host refuses.
+pub(crate) const RETRY: Duration = Duration::from_millis(100);
+
+/// What connections are encrypted with, and whether they have to be.
+pub(crate) struct Tls {
+    pub(crate) encryption: Encryption,
+    pub(crate) config: Arc<ServerConfig>,
+}
+
+/// A server that is set up.
+pub(crate) struct Server {
+    pub(crate) worlds: Vec<World>,
+    pub(crate) clock: Clock,
+    pub(crate) pace: Pace,
+    pub(crate) control: ControlQueue,
+    pub(crate) clients_now: u64,
+    pub(crate) began: Instant,
+    pub(crate) exports: Arc<Exports>,
+    pub(crate) poll: Poll,
+    pub(crate) listeners: Vec<Listener>,
+    /// Listeners rest while the host refuses, and are tried again then.
+    pub(crate) accept_at: Option<Instant>,
+    /// Who may connect over TCP; anybody, if none is named.
+    pub(crate) allow: Vec<Network>,
+    /// How connections are encrypted, if they are.
+    pub(crate) tls: Option<Tls>,
+    /// Clients of whom something was decrypted and not taken.
+    pub(crate) unread: Vec<u32>,
+    /// Connections at a time.
+    pub(crate) clients_max: u64,
+    pub(crate) clients: Vec<Option<Client>>,
+    pub(crate) generations: Vec<u32>,
+    pub(crate) free: Vec<u32>,
+    pub(crate) clients_so_far: u32,
+    /// Clients with something to send, or that have just changed.
+    pub(crate) touched: Vec<u32>,
+    pub(crate) budget: Budget,
+    /// A request has ended, or memory was given back: who is queued may be
+    /// admitted.
+    pub(crate) may_admit: bool,
+    signals: UnixStream,
+    syncer: Syncer<SyncJob>,
+    sync_queues: Vec<SyncQueue>,
+    /// Beside the other, which may be at work on gigabytes.
+    marker: Syncer<MarkJob>,
+    marks: Vec<Marks>,
+    answered: Vec<(usize, Ended)>,
+    tidy_at: Duration,
+    sweep_at: Duration,
+    pub(crate) stopping: Option<Instant>,
+    /// What is under way is finished without waiting for the world's time.
+    hurrying: bool,
+}
+
+impl Server {
+    pub(crate) fn new(
+        worlds: Vec<World>,
+        exports: Arc<Exports>,
+        listeners: Vec<Listener>,
+        signals: UnixStream,
+        pace: Pace,
+    ) -> io::Result<Server> {
+        let poll = Poll::new()?;
+        let control = ControlQueue::new()?;
+        let syncer = Syncer::start("durability")?;
+        let marker = Syncer::start("marks")?;
+        signals.set_nonblocking(true)?;
+        poll.add(&signals, SIGNALS, Interest::READ)?;
+        poll.add(&*control.waker, CONTROL, Interest::READ)?;
+        poll.add(&*syncer.waker, DURABLE, Interest::READ)?;
+        poll.add(&*marker.waker, MARKED, Interest::READ)?;
+        for (key, listener) in (FIRST_LISTENER..).zip(&listeners) {
+            poll.add(listener, key, Interest::READ)?;
+        }
+        let speed = match pace {
+            Pace::Times(speed) => speed,
+            Pace::Immediate => 1.0,
+        };
+        Ok(Server {
+            sync_queues: worlds.iter().map(|_| SyncQueue::default()).collect(),
+            marks: worlds.iter().map(|_| Marks::default()).collect(),
+            worlds,
+            clock: Clock::start(speed),
+            pace,
+            control,
+            clients_now: 0,
+            began: Instant::now(),
+            exports,
+            poll,
+            listeners,
+            accept_at: None,
+            allow: Vec::new(),
+            tls: None,
+            unread: Vec::new(),
+            clients_max: limits::clients_max(),
+            clients: Vec::new(),
+            generations: Vec::new(),
+            free: Vec::new(),
+            clients_so_far: 0,
+            touched: Vec::new(),
+            budget: Budget::default(),
+            may_admit: false,
+            signals,
+            syncer,
+            marker,
+            answered: Vec::new(),
+            tidy_at: IDLE_POLL,
+            sweep_at: IDLE_POLL,
+            stopping: None,
+            hurrying: false,
+        })
+    }
+
+    /// Serves until a signal says stop, and everything that was begun is done.
+    pub(crate) fn run(&mut self) -> io::Result<()> {
+        self.ask_for_punctuality();
+        let mut ready = Vec::new();
+        while !self.is_over() {
+            self.go_on();
+            self.admit_queued();
+            self.take_unread();
+            self.send();
+            self.tidy();
+            self.sweep();
+            let limit = self.poll_timeout();
+            ready.clear();
+            self.poll.wait(limit, &mut ready)?;
+            for event in &ready {
+                self.react(*event);
+            }
+        }
+        self.worlds.iter_mut().for_each(World::end_scrub);
+        Ok(())
+    }
+
+    /// Sleeps are to end when they should, and to be followed by a turn at once:
+    /// whoever waits for the model's time should not wait for the host's other
+    /// work. What the host does not allow, it does not allow.
+    fn ask_for_punctuality(&self) {
+        if let Pace::Times(_) = self.pace {
+            let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+            // On Linux, the process of nobody is this thread.
+            let _ = rustix::process::setpriority_process(None, NICENESS);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let Some(since) = self.stopping else {
+            return false;
+        };
+        let idle = self
+            .worlds
+            .iter()
+            .all(|world| world.machine.in_flight() == 0 && !world.has_unanswered())
+            && self.sync_queues.iter().all(SyncQueue::is_empty)
+            && self.marks.iter().all(Marks::is_empty);
+        idle && (self.clients_now == 0 || since.elapsed() >= SHUTDOWN_TIMEOUT)
+    }
+
+    /// How long to wait for the next event.
+    fn poll_timeout(&self) -> Duration {
+        let due = self
+            .worlds
+            .iter()
+            .map(|world| world.machine.next_wake())
+            .min()
+            .unwrap_or(Time::NEVER);
+        let mut most = if self.stopping.is_some() {
+            SHUTDOWN_POLL
+        } else {
+            IDLE_POLL
+        };
+        if self.stopping.is_none() {
+            most = most.min(self.tidy_at.saturating_sub(self.began.elapsed()));
+        }
+        if let Some(at) = self.accept_at {
+            most = most.min(at.saturating_duration_since(Instant::now()));
+        }
+        if self.may_admit || !self.unread.is_empty() || self.worlds.iter().any(World::has_news) {
+            return Duration::ZERO;
+        }
+        if let Some(pause) = self.worlds.iter().filter_map(World::scrub_pause).min() {
+            most = most.min(pause);
+        }
+        match self.waits() {
+            _ if due == Time::NEVER => most,
+            true => self.clock.wait(self.clock.now(), due).min(most),
+            false if self.worlds.iter().any(World::has_to_hurry) => Duration::ZERO,
+            false => most,
+        }
+    }
+
+    /// Whether the world's time is waited for.
+    fn waits(&self) -> bool {
+        self.pace != Pace::Immediate && !self.hurrying
+    }
+
+    /// The world's time for what arrives now.
+    pub(crate) fn now(&self, world: usize) -> Time {
+        match self.pace {
+            Pace::Times(_) => self.clock.now(),
+            Pace::Immediate => self.worlds[world].machine.now(),
+        }
+    }
+
+    /// Lets the worlds go on to the present, and answers what has finished.
+    fn go_on(&mut self) {
+        self.hurrying |= self.stopping.is_some_and(|since| since.elapsed() >= DRAIN);
+        let waits = self.waits();
+        for index in 0..self.worlds.len() {
+            let world = &mut self.worlds[index];
+            let until = Instant::now() + TIME_SLICE;
+            if waits {
+                world.advance(self.clock.now());
+                world.carry_signals(until);
+            } else {
+                hurry(world, until);
+            }
+            world.signals.tell();
+            world.tell_dropped();
+            // Answering ends no request: the room goes back as it was.
+            let mut ended = std::mem::take(&mut world.watch.ended);
+            self.may_admit |= !ended.is_empty();
+            for one in ended.drain(..) {
+                self.answer(index, one);
+            }
+            // Unless parts of requests were followed by others that have ended.
+            let world = &mut self.worlds[index];
+            if world.watch.ended.is_empty() {
+                world.watch.ended = ended;
+            }
+            self.work_on(index, until);
+            self.begin_marking(index);
+        }
+    }
+
+    /// Goes on with what takes long on the bytes.
+    fn work_on(&mut self, index: usize, until: Instant) {
+        while !self.worlds[index].slow.is_empty() {
+            let (clients, hurrying) = (&mut self.clients, self.hurrying);
+            let wanted = |ticket: &Ticket| {
+                // A trim need not do anything.
+                let may_be_left = hurrying && ticket.request.command == Command::Trim;
+                !may_be_left && client_of(clients, ticket.client).is_some()
+            };
+            if let Some(slow) = self.worlds[index].go_on_slowly(until, wanted) {
+                let (ended, ticket, carried) = slow.into_parts();
+                self.reply(index, ended, ticket, carried);
+            }
+            if Instant::now() >= until {
+                return;
+            }
+        }
+        self.worlds[index].scrub_on(until);
+    }
+
+    /// Now and then, when the host's disks are idle: mends and forgets what
+    /// would be mended when the bytes are opened again.
+    fn tidy(&mut self) {
+        let now = self.began.elapsed();
+        if now < self.tidy_at {
+            return;
+        }
+        self.tidy_at = now + IDLE_POLL;
+        for index in 0..self.worlds.len() {
+            if self.sync_queues[index].is_running() {
+                continue;
+            }
+            match self.worlds[index].store.tidy(now) {
+                Ok(Tidy::Sync) => self.begin_sync(index),
+                // Half of the time is the clients'.
+                Ok(Tidy::Again) => {
+                    let ended = self.began.elapsed();
+                    self.tidy_at = ended + (ended - now);
+                }
+                // What the host refuses now, it may allow later.
+                Ok(Tidy::Done | Tidy::At(_)) | Err(_) => {}
+            }
+        }
+    }
+
+    /// Carries a finished request out on the bytes and answers it.
+    fn answer(&mut self, index: usize, ended: Ended) {
+        let world = &mut self.worlds[index];
+        let wanted = world
+            .asked(&ended)
+            .is_some_and(|id| client_of(&mut self.clients, id).is_some());
+        let Some(ticket) = world.claim(&ended, wanted) else {
+            return;
+        };
+        let status = ended.finished.completion.status;
+        if ticket.request.command == Command::Read {
+            return self.answer_read(index, ended, ticket);
+        }
+        if status == Status::Done && ticket.request.command.changes() {
+            let changes_at_once = world.announce(&ticket.request);
+            if !changes_at_once || !self.marks[index].waiting.is_empty() {
+                self.marks[index]
+                    .waiting
+                    .push_back(Waiting { ended, ticket });
+                return self.begin_marking(index);
+            }
+        }
+        self.change(index, ended, ticket);
+    }
+
+    /// Carries out what may change bytes, and answers it.
+    fn change(&mut self, index: usize, ended: Ended, mut ticket: Ticket) {
+        let world = &mut self.worlds[index];
+        let status = ended.finished.completion.status;
+        if status == Status::Done && world.takes_long(&ticket) {
+            return world.begin_slowly(ended, ticket);
+        }
+        let carried = world.carry(&mut ticket, status, &mut []);
+        self.reply(index, ended, ticket, carried);
+    }
+
+    /// Has marks made durable that were announced, elsewhere and one job at a time.
+    fn begin_marking(&mut self, index: usize) {
+        if self.marks[index].running {
+            return;
+        }
+        if let Some(job) = self.worlds[index].store.mark_job() {
+            self.marks[index].running = true;
+            self.marker.begin(index, job);
+        }
+    }
+
+    /// Marks are durable: the changes that waited for them are carried out, in
+    /// their order, up to one that waits for more.
+    fn end_marking(&mut self, index: usize, marked: Marked) {
+        self.marks[index].running = false;
+        // A store that stopped says so to every request.
+        let _ = self.worlds[index].store.note_marked(marked);
+        while let Some(Waiting { ended, ticket }) = self.marks[index].waiting.pop_front() {
+            if !self.worlds[index].announce(&ticket.request) {
+                self.marks[index]
+                    .waiting
+                    .push_front(Waiting { ended, ticket });
+                break;
+            }
+            let answered = self.answered.len();
+            self.change(index, ended, ticket);
+            // How long the host's disks take is no lateness of the world's.
+            for (index, ended) in self.answered.split_off(answered) {
+                self.worlds[index].answered(&ended, 0);
+            }
+        }
+        self.worlds[index].tell_dropped();
+        self.begin_marking(index);
+    }
+
+    fn answer_read(&mut self, index: usize, ended: Ended, mut ticket: Ticket) {
+        let world = &mut self.worlds[index];
+        let mut failure = None;
+        // Nobody else reads what a client that has gone asked for.
+        if let Some(client) = client_of(&mut self.clients, ticket.client) {
+            let request = ticket.request;
+            client.connection.reply_read(&request, |into| {
+                failure = world
+                    .carry(&mut ticket, ended.finished.completion.status, into)
+                    .failure();
+                failure.as_ref().map_or(Ok(()), |(code, _)| Err(*code))
+            });
+        }
+        world.count(&ticket, &ended, failure.is_some());
+        self.answered.push((index, ended));
+        self.touch(ticket.client);
+    }
+
+    /// Answers a request that brings no data back.
+    fn reply(&mut self, index: usize, ended: Ended, mut ticket: Ticket, carried: Carried) {
+        if matches!(carried, Carried::DoneWhenDurable) {
+            ticket.payload = Vec::new();
+            return self.wait_until_durable(index, Waiting { ended, ticket });
+        }
+        let failure = carried.failure();
+        if let Some(client) = client_of(&mut self.clients, ticket.client) {
+            match &failure {
+                None => client.connection.reply_done(&ticket.request),
+                Some((code, message)) => {
+                    client
+                        .connection
+                        .reply_error(&ticket.request, *code, message)
+                }
+            }
+            if !self.budget.is_tight() {
+                client
+                    .connection
+                    .recycle(std::mem::take(&mut ticket.payload));
+            }
+        }
+        self.worlds[index].count(&ticket, &ended, failure.is_some());
+        self.answered.push((index, ended));
+        self.touch(ticket.client);
+    }
+
+    /// Clients that only keep others out are sent away, and listeners that the host refused are tried again.
+    fn sweep(&mut self) {
+        if self.accept_at.is_some_and(|at| at <= Instant::now()) {
+            self.listen(true);
+        }
+        let now = self.began.elapsed();
+        if now >= self.sweep_at {
+            self.sweep_at = now + IDLE_POLL;
+            self.close_idle_clients();
+        }
+    }
+
+    fn wait_until_durable(&mut self, index: usize, waiting: Waiting) {
+        if self.sync_queues[index].push(waiting) {
+            self.begin_sync(index);
+        }
+    }
+
+    fn begin_sync(&mut self, index: usize) {
+        self.sync_queues[index].begin();
+        let job = self.worlds[index].store.sync_job();
+        if job.is_empty() {
+            let done = job.run();
+            self.end_sync(index, done);
+        } else {
+            self.syncer.begin(index, job);
+        }
+    }
+
+    fn end_sync(&mut self, index: usize, synced: Synced) {
+        let result = self.worlds[index].store.note_synced(synced);
+        let (waiting, again) = self.sync_queues[index].end();
+        for Waiting { ended, ticket } in waiting {
+            if let Some(client) = client_of(&mut self.clients, ticket.client) {
+                match &result {
+                    Ok(()) => client.connection.reply_done(&ticket.request),
+                    Err(error) => client.connection.reply_error(
+                        &ticket.request,
+                        ErrorCode::InputOutput,
+                        error,
+                    ),
+                }
+            }
+            let world = &mut self.worlds[index];
+            world.count(&ticket, &ended, result.is_err());
+            // How long the host's disks take is no lateness of the world's.
+            world.answered(&ended, 0);
+            self.touch(ticket.client);
+        }
+        if again {
+            self.begin_sync(index);
+        }
+    }
+
+    /// The client has something to send, or may take more.
+    pub(crate) fn touch(&mut self, id: ClientId) {
+        if let Some(client) = client_of(&mut self.clients, id)
+            && !client.unsent
+        {
+            client.unsent = true;
+            self.touched.push(id.place);
+        }
+    }
+
+    /// Sends all answers, and notes how late they were.
+    fn send(&mut self) {
+        while let Some(place) = self.touched.pop() {
+            self.send_to(place);
+        }
+        let now = self.clock.now();
+        for (index, ended) in self.answered.drain(..) {
+            let late_ns = match self.pace {
+                Pace::Times(_) => self
+                    .clock
+                    .outside_ns(now.saturating_since(ended.finished.completion.finished)),
+                Pace::Immediate => 0,
+            };
+            self.worlds[index].answered(&ended, late_ns);
+        }
+    }
+
+    fn react(&mut self, event: Ready) {
+        match event.key {
+            SIGNALS => self.read_signals(),
+            CONTROL => self.take_control_requests(),
+            DURABLE => {
+                self.syncer.waker.clear();
+                while let Some((index, synced)) = self.syncer.finished() {
+                    self.end_sync(index, synced);
+                }
+            }
+            MARKED => {
+                self.marker.waker.clear();
+                while let Some((index, marked)) = self.marker.finished() {
+                    self.end_marking(index, marked);
+                }
+            }
+            key if key & CLIENT != 0 => self.client_ready(event),
+            key => self.accept((key - FIRST_LISTENER) as usize),
+        }
+    }
+
+    fn take_control_requests(&mut self) {
+        self.control.waker.clear();
+        while let Some((question, reply)) = self.control.take() {
+            self.ask(question, reply);
+        }
+    }
+
+    /// The first signal ends the server, another one makes haste.
+    fn read_signals(&mut self) {
+        let mut signals = [0; 16];
+        let count = self.signals.read(&mut signals).unwrap_or(0);
+        self.hurrying |= count > 1 || (count > 0 && self.stopping.is_some());
+        self.stop();
+    }
+
+    /// Nothing more is begun; what was begun is finished.
+    fn stop(&mut self) {
+        if self.stopping.is_some() {
+            return;
+        }
+        self.stopping = Some(Instant::now());
+        for listener in self.listeners.drain(..) {
+            let _ = self.poll.remove(&listener);
+        }
+        for client in self.clients.iter().flatten() {
+            if !client.unsent {
+                self.touched.push(client.id.place);
+            }
+        }
+    }
+}
+
+/// Lets a world go on without waiting until nothing is left to do in it, or it
+/// is time to look at the sockets.
+fn hurry(world: &mut World, until: Instant) {
+    while world.has_to_hurry() || world.has_signals() {
+        for _ in 0..EVENTS {
+            if !world.has_to_hurry() {
+                break;
+            }
+            world.hurry();
+        }
+        world.carry_signals(until);
+        if Instant::now() >= until {
+            return;
+        }
+    }
+}
+
+/// The key by which a client's socket is polled; no two clients share one.
+pub(crate) fn client_key(id: ClientId) -> u64 {
+    CLIENT | u64::from(id.generation & 0x7FFF_FFFF) << 32 | u64::from(id.place)
+}
+
+/// The client of that id, unless it has gone.
+pub(crate) fn client_of(clients: &mut [Option<Client>], id: ClientId) -> Option<&mut Client> {
+    clients
+        .get_mut(id.place as usize)?
+        .as_mut()
+        .filter(|client| client.id == id)
+}

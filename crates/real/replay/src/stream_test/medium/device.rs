@@ -1,0 +1,87 @@
+//! Files as parts of a block device, or of a file that stands for one.
+
+use super::{Medium, Reader, Source};
+use crate::stream_test::StreamTestError;
+use fullstroke_device::{Access, Aligned, Cache};
+use fullstroke_units::{Sectors, Seed};
+use fullstroke_workload::{MediaFiles, StreamsConfig};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A device, and where its files lie.
+struct Device {
+    file: Arc<File>,
+    files: Arc<MediaFiles>,
+    read_bytes: usize,
+}
+
+pub(super) fn open(
+    path: &Path,
+    config: &StreamsConfig,
+    cached: bool,
+    seed: Seed,
+) -> Result<Medium, StreamTestError> {
+    let name = path.display().to_string();
+    let refuse = |message: String| StreamTestError::Target {
+        target: name.clone(),
+        message,
+    };
+    let cache = if cached { Cache::Through } else { Cache::Past };
+    let opened = fullstroke_device::open(path, Access::Read, cache)
+        .map_err(|error| refuse(error.to_string()))?;
+    let aligned = |bytes: u64| bytes.is_multiple_of(opened.block_bytes);
+    if !aligned(config.read_size.0) || !aligned(config.alignment.0) {
+        return Err(refuse(format!(
+            "requests begin and end at multiples of {} bytes; found reads of {} at multiples of {}",
+            opened.block_bytes, config.read_size, config.alignment
+        )));
+    }
+    let files = MediaFiles::new(
+        config,
+        Sectors(opened.bytes / 512),
+        &mut seed.stream("media files"),
+    )?;
+    let (count, reads) = (files.count(), files.reads());
+    let read_bytes = config.read_size.0 as usize;
+    let source = Box::new(Device {
+        file: Arc::new(opened.file),
+        files: Arc::new(files),
+        read_bytes,
+    });
+    Ok(Medium {
+        name,
+        files: count,
+        reads,
+        source,
+    })
+}
+
+impl Source for Device {
+    fn reader(&self) -> io::Result<Box<dyn Reader>> {
+        Ok(Box::new(DeviceReader {
+            file: Arc::clone(&self.file),
+            files: Arc::clone(&self.files),
+            read_bytes: self.read_bytes,
+            memory: Aligned::default(),
+        }))
+    }
+}
+
+struct DeviceReader {
+    file: Arc<File>,
+    files: Arc<MediaFiles>,
+    read_bytes: usize,
+    memory: Aligned,
+}
+
+impl Reader for DeviceReader {
+    fn read(&mut self, file: u32, read: u64) -> io::Result<&[u8]> {
+        let into = self.memory.of(self.read_bytes);
+        self.file
+            .read_exact_at(into, self.files.place(file, read).0 * 512)?;
+        Ok(into)
+    }
+}

@@ -1,0 +1,110 @@
+//! Files as parts of what an NBD server serves, a connection for each stream.
+
+use super::{Medium, NbdAddress, Reader, Source};
+use crate::stream_test::StreamTestError;
+use fullstroke_nbd::client::{Client, ClientError, Options};
+use fullstroke_units::{Sectors, Seed};
+use fullstroke_workload::{MediaFiles, StreamsConfig};
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+/// A server, and where its files lie.
+struct Remote {
+    address: NbdAddress,
+    files: Arc<MediaFiles>,
+    read_bytes: usize,
+}
+
+pub(super) fn open(
+    address: &NbdAddress,
+    config: &StreamsConfig,
+    seed: Seed,
+) -> Result<Medium, StreamTestError> {
+    let name = address.to_string();
+    let failed = |error: ClientError| StreamTestError::Target {
+        target: name.clone(),
+        message: error.to_string(),
+    };
+    let size_bytes = connect(address).map_err(failed)?.properties().size_bytes;
+    let files = MediaFiles::new(
+        config,
+        Sectors(size_bytes / 512),
+        &mut seed.stream("media files"),
+    )?;
+    let (count, reads) = (files.count(), files.reads());
+    let read_bytes = config.read_size.0 as usize;
+    let source = Box::new(Remote {
+        address: address.clone(),
+        files: Arc::new(files),
+        read_bytes,
+    });
+    Ok(Medium {
+        name,
+        files: count,
+        reads,
+        source,
+    })
+}
+
+impl std::fmt::Display for NbdAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NbdAddress::Unix(path, export) => {
+                write!(f, "nbd+unix:///{export}?socket={}", path.display())
+            }
+            NbdAddress::Tcp(host, export) => write!(f, "nbd://{host}/{export}"),
+        }
+    }
+}
+
+/// A socket of either kind.
+trait Stream: Read + Write + Send {}
+impl<S: Read + Write + Send> Stream for S {}
+
+fn connect(address: &NbdAddress) -> Result<Client<Box<dyn Stream>>, ClientError> {
+    let (stream, export): (Box<dyn Stream>, &String) = match address {
+        NbdAddress::Unix(path, export) => (Box::new(UnixStream::connect(path)?), export),
+        NbdAddress::Tcp(host, export) => {
+            let stream = TcpStream::connect(host)?;
+            stream.set_nodelay(true)?;
+            (Box::new(stream), export)
+        }
+    };
+    Client::connect(
+        stream,
+        &Options {
+            export: export.clone(),
+            ..Options::default()
+        },
+    )
+}
+
+impl Source for Remote {
+    fn reader(&self) -> io::Result<Box<dyn Reader>> {
+        let client = connect(&self.address).map_err(io::Error::other)?;
+        let memory = vec![0; self.read_bytes];
+        Ok(Box::new(RemoteReader {
+            client,
+            files: Arc::clone(&self.files),
+            memory,
+        }))
+    }
+}
+
+struct RemoteReader {
+    client: Client<Box<dyn Stream>>,
+    files: Arc<MediaFiles>,
+    memory: Vec<u8>,
+}
+
+impl Reader for RemoteReader {
+    fn read(&mut self, file: u32, read: u64) -> io::Result<&[u8]> {
+        let offset_bytes = self.files.place(file, read).0 * 512;
+        self.client
+            .read(offset_bytes, &mut self.memory)
+            .map_err(io::Error::other)?;
+        Ok(&self.memory)
+    }
+}

@@ -1,0 +1,258 @@
+//! One stream after the other, until a byte is late.
+
+use crate::stream_test::StreamTestError;
+use crate::stream_test::client::Client;
+use crate::stream_test::medium::Medium;
+use crate::stream_test::server::Server;
+use fullstroke_contract::ConfigError;
+use fullstroke_units::{Duration, Seed, Time};
+use fullstroke_workload::{
+    Limit, Rules, StartTimes, Stream, StreamTally, StreamsConfig, StreamsResults, dealt_out,
+};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Each stream is two threads.
+const STREAMS_MAX: u32 = 1000;
+/// How often the ramp looks at its clients.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(10);
+
+/// What all clients share.
+pub(crate) struct Shared {
+    pub(crate) tallies: Vec<Mutex<StreamTally>>,
+    end_ns: AtomicU64,
+    late_ns_max: AtomicU64,
+    broken: AtomicBool,
+}
+
+impl Shared {
+    /// No byte that is needed from then on is missed.
+    pub(crate) fn end(&self) -> Time {
+        Time::from_nanos(self.end_ns.load(Ordering::Relaxed))
+    }
+
+    fn end_at(&self, end: Time) {
+        self.end_ns.store(end.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// A client slept longer than it wanted to.
+    pub(crate) fn woke_late(&self, by: Duration) {
+        self.late_ns_max.fetch_max(by.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Nothing more comes to a client.
+    pub(crate) fn broke_off(&self) {
+        self.broken.store(true, Ordering::SeqCst);
+    }
+
+    fn seen(&self) -> Vec<StreamTally> {
+        self.tallies
+            .iter()
+            .filter_map(|tally| tally.lock().ok().map(|tally| *tally))
+            .collect()
+    }
+}
+
+/// How far a ramp is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Since it began.
+    pub elapsed: Duration,
+    /// Streams that were started.
+    pub started: usize,
+    /// Clients that have missed a byte.
+    pub with_underruns: usize,
+}
+
+/// What came of it.
+pub struct Outcome {
+    /// What clients saw: the words of a simulation.
+    pub results: StreamsResults,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// It was told to stop before its end.
+    pub stopped: bool,
+    /// The longest that a client overslept: what the host, not the medium, was
+    /// late by.
+    pub host_late_max: Duration,
+}
+
+/// Starts streams as `config` says, served from `medium`, until it is over or
+/// `stop` is set. `tell` is told how far it is, a few times a second.
+///
+/// # Errors
+/// Settings that cannot be; sockets or threads that cannot be had; a read that
+/// failed.
+pub fn run(
+    config: &StreamsConfig,
+    medium: &Medium,
+    seed: Seed,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<Outcome, StreamTestError> {
+    check(config)?;
+    let rules = Rules::new(config, medium.files, medium.reads);
+    let dealt = (1..).zip(dealt_out(medium.files, config.streams, seed));
+    let (streams, tallies): (Vec<Stream>, Vec<StreamTally>) = dealt
+        .map(|(number, file)| Stream::new(config, number, file, &rules, seed))
+        .unzip();
+    let shared = Shared {
+        tallies: tallies.into_iter().map(Mutex::new).collect(),
+        end_ns: AtomicU64::new(Time::NEVER.as_nanos()),
+        late_ns_max: AtomicU64::new(0),
+        broken: AtomicBool::new(false),
+    };
+    let host = |what| move |source| StreamTestError::Host { what, source };
+    let server = Server::open(medium).map_err(host("a socket on the loopback interface"))?;
+    let address = server
+        .address()
+        .map_err(host("a socket on the loopback interface"))?;
+    let began = Instant::now();
+    let now = || time_since(began);
+    let read_bytes = config.read_size.0 as usize;
+    let ended = std::thread::scope(|scope| {
+        let mut ramp = Ramp::new(config, seed, streams);
+        let ended = loop {
+            if stop.load(Ordering::SeqCst)
+                || shared.broken.load(Ordering::SeqCst)
+                || now() >= shared.end()
+            {
+                break Ok(());
+            }
+            if let Some((index, stream)) = ramp.due(now(), &shared) {
+                let client = Client {
+                    index,
+                    stream,
+                    rules: &rules,
+                    shared: &shared,
+                    read_bytes,
+                };
+                let begun = Client::connect(address).and_then(|socket| {
+                    server.accept(scope)?;
+                    let thread = std::thread::Builder::new().name("client".into());
+                    thread
+                        .spawn_scoped(scope, move || client.play(socket, began))
+                        .map(drop)
+                });
+                if let Err(source) = begun {
+                    break Err(StreamTestError::Host {
+                        what: "another stream",
+                        source,
+                    });
+                }
+                continue;
+            }
+            tell(progress(&shared, now()));
+            std::thread::sleep(LOOK);
+        };
+        // Those that play still end with their next byte.
+        shared.end_at(now().min(shared.end()));
+        ended
+    });
+    ended?;
+    if let Some(failed) = server
+        .failed
+        .lock()
+        .ok()
+        .and_then(|mut failed| failed.take())
+    {
+        let crate::stream_test::server::Failed { file, read, source } = failed;
+        return Err(StreamTestError::Read {
+            target: medium.name.clone(),
+            file,
+            read,
+            source,
+        });
+    }
+    Ok(Outcome {
+        results: StreamsResults::new(shared.seen(), config.until_start_up_latency),
+        elapsed: now().since(Time::ZERO),
+        stopped: stop.load(Ordering::SeqCst),
+        host_late_max: Duration::from_nanos(shared.late_ns_max.load(Ordering::Relaxed)),
+    })
+}
+
+/// The time of the streams' clock.
+pub(crate) fn time_since(began: Instant) -> Time {
+    Time::from_nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX))
+}
+
+fn check(config: &StreamsConfig) -> Result<(), ConfigError> {
+    config.check()?;
+    if config.streams > STREAMS_MAX {
+        let message = format!(
+            "found {}; expected up to {STREAMS_MAX}: each is two threads",
+            config.streams
+        );
+        return Err(ConfigError::new("streams", message));
+    }
+    if config.read_ahead != 1 {
+        let message = format!(
+            "found {}; expected 1: each stream has one read under way",
+            config.read_ahead
+        );
+        return Err(ConfigError::new("read_ahead", message));
+    }
+    Ok(())
+}
+
+fn progress(shared: &Shared, now: Time) -> Progress {
+    let seen = shared.seen();
+    Progress {
+        elapsed: now.since(Time::ZERO),
+        started: seen.iter().filter(|tally| tally.started.is_some()).count(),
+        with_underruns: seen.iter().filter(|tally| tally.underruns > 0).count(),
+    }
+}
+
+/// Which streams are still to start, and when.
+struct Ramp {
+    waiting: std::iter::Enumerate<std::vec::IntoIter<Stream>>,
+    left: usize,
+    starts: StartTimes,
+    next: Time,
+    limit: Limit,
+    duration: Duration,
+}
+
+impl Ramp {
+    fn new(config: &StreamsConfig, seed: Seed, streams: Vec<Stream>) -> Ramp {
+        let mut starts = StartTimes::new(config, seed);
+        Ramp {
+            left: streams.len(),
+            waiting: streams.into_iter().enumerate(),
+            next: starts.take(),
+            starts,
+            limit: Limit::new(config),
+            duration: config.duration,
+        }
+    }
+
+    /// The stream whose time has come. Where no further one is started, the end is
+    /// set.
+    fn due(&mut self, now: Time, shared: &Shared) -> Option<(usize, Stream)> {
+        if now < self.next {
+            return None;
+        }
+        let seen = shared.seen();
+        seen.iter().for_each(|tally| self.limit.saw(tally));
+        let started = seen.len() - self.left;
+        if self.limit.is_reached(now, &seen[..started]) {
+            self.next = Time::NEVER;
+            shared.end_at(now + self.duration);
+            return None;
+        }
+        let stream = self.waiting.next()?;
+        self.left -= 1;
+        self.next = self.starts.take();
+        if self.left == 0 {
+            self.next = Time::NEVER;
+            shared.end_at(now + self.duration);
+        }
+        Some(stream)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1144 @@
+//! An array that is assembled: requests come in, members change.
+
+mod trim;
+
+use crate::ArrayError;
+use crate::bitmap::{Bitmap, Granules};
+use crate::bytes::{Buffers, RequestBytes};
+use crate::device::Aligned;
+use crate::gather::{self, Gatherings, Place};
+use crate::gears::{self, GearFacts};
+use crate::group::Group;
+use crate::journal::{Change, Log, Run};
+use crate::locks::Locks;
+use crate::members::{Book, Happening};
+use crate::superblock::{JournalPolicy, Uuid};
+use crate::transfer::{Carrier, Devices, Direction, Failed, Transfer};
+use fullstroke_contract::{Below, Extent, MemberState, Operation, Request, Status};
+use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
+use fullstroke_volume::{Content, Detail, Layout, ParityRows, Plan};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
+
+/// How often a request is tried again after a member was mended or has failed.
+pub(crate) const ATTEMPTS: usize = 64;
+
+/// An array of members that is in use.
+///
+/// - **Requests**: [`read`](Array::read), [`write`](Array::write),
+///   [`write_zeroes`](Array::write_zeroes), [`flush`](Array::flush); from any
+///   number of threads, each with a [`Worker`] of its own.
+/// - **Upkeep**, by whoever drives it: [`tidy`](Array::tidy) about once a second,
+///   [`tend`](Array::tend) as long as it says that there is more to do,
+///   [`take_happenings`](Array::take_happenings), [`stop`](Array::stop).
+/// - **Members**: [`fail`](Array::fail), [`add`](Array::add),
+///   [`status`](Array::status), [`scrub_step`](Array::scrub_step).
+///
+/// # What holds
+/// - What was written before a flush began is there after any loss of power
+///   once the flush has returned well.
+/// - Of what was not flushed, each sector is as it was or as it was written,
+///   also where a member is missing afterwards; see [`JournalPolicy`] for the
+///   exception that the usual policy makes.
+/// - A write that a member missed is never answered before all others know that
+///   this member has failed.
+pub struct Array {
+    pub(crate) uuid: Uuid,
+    pub(crate) facts: Facts,
+    pub(crate) planner: Mutex<Planner>,
+    pub(crate) devices: RwLock<Arc<Devices>>,
+    pub(crate) book: Mutex<Book>,
+    /// Without redundancy there is nothing to mend.
+    pub(crate) bitmap: Option<Bitmap>,
+    /// One a slot; none without parity.
+    pub(crate) logs: Vec<Log>,
+    /// Held by requests together, and by what changes members or fills them
+    /// alone.
+    gate: RwLock<()>,
+    locks: Locks,
+    /// Blocks that are changed in part.
+    edges: Locks,
+    gatherings: Gatherings,
+    /// Writes that are under way.
+    writers: AtomicUsize,
+    flushing: Group,
+    log_flushes: Vec<Group>,
+    /// Counts flushes that have begun.
+    epoch: AtomicU64,
+    /// All changes that ended in this epoch or before are durable.
+    pub(crate) flushed: AtomicU64,
+    pub(crate) changes: AtomicU64,
+    /// Rows with changes in the journals.
+    journalled: Mutex<BTreeMap<u64, u32>>,
+    /// How often members have failed, and of how many of these times the others have it
+    /// written down.
+    pub(crate) failures: AtomicU64,
+    pub(crate) settled: AtomicU64,
+    halted: OnceLock<String>,
+    /// Members stand in the low gear, and nothing is written to them.
+    pub(crate) resting: AtomicBool,
+    /// How much a shift copies while requests wait.
+    pub(crate) copied_at_once: Sectors,
+    /// What keeps a shift from going on.
+    pub(crate) shift_trouble: Mutex<Option<String>>,
+    /// Where a copy could not read, and what stands there was computed.
+    pub(crate) unread: Mutex<Option<(usize, u64)>>,
+    pub(crate) happenings: Mutex<Vec<Happening>>,
+    pub(crate) sabotage: Sabotage,
+}
+
+/// A copy of less takes no time.
+const COPIED_BELOW: usize = 64 << 10;
+
+/// What does not change while the array is in use.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) capacity: Sectors,
+    /// Where there is parity.
+    pub(crate) rows: Option<ParityRows>,
+    /// Members are filled from multiples of this on.
+    pub(crate) unit: u64,
+    /// How many members may fail.
+    pub(crate) survived: u32,
+    /// Where on each member the bitmap begins.
+    pub(crate) bitmap_at: u64,
+    /// Where on each member the data begins.
+    pub(crate) data_at: u64,
+    /// Requests to members are multiples of this.
+    pub(crate) block_bytes: u64,
+    pub(crate) policy: JournalPolicy,
+    /// Of layouts that have any.
+    pub(crate) gears: Option<GearFacts>,
+}
+
+/// The layout, and how often its members' states were changed.
+pub(crate) struct Planner {
+    pub(crate) layout: Box<dyn Layout>,
+    pub(crate) version: u64,
+}
+
+/// What is left out on purpose, so that tests can show that it is needed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Sabotage {
+    #[default]
+    Nothing,
+    /// Journals are not flushed before changes are made.
+    JournalUnflushed,
+    /// Changes of rows in part are not journalled.
+    NoJournal,
+    /// Regions are not marked.
+    NoMarks,
+    /// Records count as given up before a flush has passed.
+    RetiredEarly,
+    /// A member's failure is not written down.
+    FailureForgotten,
+    /// Who asks for a flush is content with one that began before.
+    FlushShared,
+    /// Who brings a part of a row is answered before it is written.
+    JoinedEarly,
+    /// Rows are changed by several at a time.
+    RowsUnlocked,
+    /// Gears are not written down.
+    GearUnrecorded,
+    /// A gear is written down before copies are durable.
+    CopiesUnflushed,
+    /// Changes in the low gear are not journalled.
+    LowUnjournalled,
+    /// Changes in the low gear go to the journals of the members with the row's parity.
+    JournalsApart,
+    /// Journals are not emptied where gears change.
+    JournalsKept,
+    /// Rows that share the parity of soft rows are changed by several at a time.
+    GroupsUnlocked,
+    /// What was written in the low gear is not marked where its home is.
+    HomesUnmarked,
+    /// Members that stood do not hear of events before the high gear is written down.
+    StandingBehind,
+}
+
+/// The memory of one thread that serves requests.
+pub struct Worker {
+    plan: Plan,
+    scratch: Aligned,
+    data: Aligned,
+    record: Aligned,
+    gathered: Aligned,
+    pub(crate) carrier: Carrier,
+}
+
+impl Worker {
+    /// One that has its transfers carried out at the same time, where the kernel
+    /// has io_uring.
+    #[must_use]
+    pub fn new() -> Worker {
+        Worker::with(Carrier::new())
+    }
+
+    /// One that does one transfer after the other.
+    #[must_use]
+    pub fn one_by_one() -> Worker {
+        Worker::with(Carrier::one_by_one())
+    }
+
+    fn with(carrier: Carrier) -> Worker {
+        let [scratch, data, record, gathered] = [(); 4].map(|()| Aligned::default());
+        Worker {
+            plan: Plan::new(Detail::Bytes),
+            scratch,
+            data,
+            record,
+            gathered,
+            carrier,
+        }
+    }
+
+    /// Whether transfers go at the same time.
+    #[must_use]
+    pub fn is_parallel(&self) -> bool {
+        self.carrier.is_parallel()
+    }
+}
+
+impl Default for Worker {
+    fn default() -> Worker {
+        Worker::new()
+    }
+}
+
+/// How an attempt ended that did not end well.
+enum Setback {
+    /// A member could not be read.
+    Unread(Failed),
+    /// To be tried again at once.
+    Again,
+    Error(ArrayError),
+}
+
+impl From<ArrayError> for Setback {
+    fn from(error: ArrayError) -> Setback {
+        Setback::Error(error)
+    }
+}
+
+impl Array {
+    pub(crate) fn new(
+        uuid: Uuid,
+        facts: Facts,
+        layout: Box<dyn Layout>,
+        devices: Devices,
+        book: Book,
+        sabotage: Sabotage,
+    ) -> Array {
+        let roster = &book.roster;
+        let redundant = facts.survived > 0;
+        let bitmap = redundant.then(|| Bitmap::new(uuid, roster.region_sectors, roster.regions));
+        let slots = devices.len();
+        let journals = if roster.journal_bytes > 0 { slots } else { 0 };
+        let logs = (0..journals)
+            .map(|_| Log::new(uuid, roster.journal_at, roster.journal_bytes))
+            .collect();
+        Array {
+            uuid,
+            facts,
+            planner: Mutex::new(Planner { layout, version: 0 }),
+            devices: RwLock::new(Arc::new(devices)),
+            book: Mutex::new(book),
+            bitmap,
+            logs,
+            gate: RwLock::new(()),
+            locks: Locks::default(),
+            edges: Locks::default(),
+            gatherings: Gatherings::default(),
+            writers: AtomicUsize::new(0),
+            flushing: Group::default(),
+            log_flushes: (0..slots).map(|_| Group::default()).collect(),
+            epoch: AtomicU64::new(1),
+            flushed: AtomicU64::new(0),
+            changes: AtomicU64::new(1),
+            journalled: Mutex::default(),
+            failures: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
+            halted: OnceLock::new(),
+            resting: AtomicBool::new(false),
+            copied_at_once: gears::COPIED_AT_ONCE,
+            shift_trouble: Mutex::default(),
+            unread: Mutex::default(),
+            happenings: Mutex::default(),
+            sabotage,
+        }
+    }
+
+    /// Its name among all arrays.
+    pub fn uuid(&self) -> Uuid {
+        self.uuid
+    }
+
+    /// Addresses `0..capacity`.
+    pub fn capacity(&self) -> Sectors {
+        self.facts.capacity
+    }
+
+    /// Requests that begin and end at multiples of this are served best; others
+    /// are served as well.
+    pub fn block_bytes(&self) -> u64 {
+        self.facts.block_bytes
+    }
+
+    /// Reads from the byte `at` on.
+    ///
+    /// # Errors
+    /// Out of range, lost, or a device's.
+    pub fn read(&self, worker: &mut Worker, at: u64, into: &mut [u8]) -> Result<(), ArrayError> {
+        let extent = self.around_bytes(at, into.len())?;
+        if extent.sectors.bytes().0 == into.len() as u64 && self.takes_it_as_it_is(into.len()) {
+            return self.read_extent(worker, extent, into);
+        }
+        let mut data = std::mem::take(&mut worker.data);
+        let bytes = data.of(extent.sectors.bytes().0 as usize);
+        let result = self.read_extent(worker, extent, bytes);
+        if result.is_ok() {
+            into.copy_from_slice(
+                &bytes[(at - (extent.start.0 * SECTOR_BYTES)) as usize..][..into.len()],
+            );
+        }
+        worker.data = data;
+        result
+    }
+
+    /// Writes from the byte `at` on.
+    ///
+    /// # Errors
+    /// Out of range, lost, or a device's: then it may have been written in
+    /// part, sector by sector.
+    pub fn write(&self, worker: &mut Worker, at: u64, from: &[u8]) -> Result<(), ArrayError> {
+        let extent = self.around_bytes(at, from.len())?;
+        let length = extent.sectors.bytes().0 as usize;
+        let whole = length == from.len();
+        // What lies beside it in its blocks is kept: nobody else changes that
+        // meanwhile.
+        let _edges = self.edges.hold(extent, !whole);
+        if whole && self.takes_it_as_it_is(from.len()) {
+            return self.write_extent(worker, extent, from);
+        }
+        let mut data = std::mem::take(&mut worker.data);
+        let bytes = data.of(length);
+        let offset = (at - (extent.start.0 * SECTOR_BYTES)) as usize;
+        let result = if whole {
+            bytes.copy_from_slice(from);
+            self.write_extent(worker, extent, bytes)
+        } else {
+            self.read_extent(worker, extent, bytes).and_then(|()| {
+                bytes[offset..][..from.len()].copy_from_slice(from);
+                self.write_extent(worker, extent, bytes)
+            })
+        };
+        worker.data = data;
+        result
+    }
+
+    /// Makes the bytes read as zeros.
+    ///
+    /// # Errors
+    /// As [`write`](Array::write).
+    pub fn write_zeroes(
+        &self,
+        worker: &mut Worker,
+        at: u64,
+        length: u64,
+    ) -> Result<(), ArrayError> {
+        let zeros = vec![0; length.min(1 << 20) as usize];
+        let mut done = 0;
+        while done < length {
+            // In steps that end on multiples of a MiB, which are whole rows of
+            // many arrays.
+            let step = ((1 << 20) - (at + done) % (1 << 20)).min(length - done);
+            self.write(worker, at + done, &zeros[..step as usize])?;
+            done += step;
+        }
+        Ok(())
+    }
+
+    /// Whether members can do with memory that is aligned to nothing, and there is
+    /// so much that a copy costs more than to ask them.
+    fn takes_it_as_it_is(&self, length: usize) -> bool {
+        length >= COPIED_BELOW
+            && self
+                .devices()
+                .iter()
+                .flatten()
+                .all(|device| device.is_cached())
+    }
+
+    /// The blocks around a run of bytes.
+    fn around_bytes(&self, at: u64, length: usize) -> Result<Extent, ArrayError> {
+        let block = self.facts.block_bytes;
+        let end = at.saturating_add(length as u64);
+        let asked = Extent::new(
+            at / SECTOR_BYTES,
+            end.div_ceil(SECTOR_BYTES) - at / SECTOR_BYTES,
+        );
+        if length == 0 || !asked.within(self.facts.capacity) {
+            return Err(ArrayError::OutOfRange {
+                extent: asked,
+                capacity: self.facts.capacity,
+            });
+        }
+        let (first, behind) = (at / block * block, end.next_multiple_of(block));
+        Ok(Extent::new(
+            first / SECTOR_BYTES,
+            (behind - first) / SECTOR_BYTES,
+        ))
+    }
+
+    fn read_extent(
+        &self,
+        worker: &mut Worker,
+        extent: Extent,
+        into: &mut [u8],
+    ) -> Result<(), ArrayError> {
+        let mut last = None;
+        for _ in 0..ATTEMPTS {
+            match self.try_to_read(worker, extent, into) {
+                Ok(()) => return Ok(()),
+                Err(Setback::Again) => {}
+                Err(Setback::Error(error)) => return Err(error),
+                Err(Setback::Unread(failed)) => self.mend_read(worker, failed, &mut last)?,
+            }
+        }
+        Err(ArrayError::Lost { extent })
+    }
+
+    fn try_to_read(
+        &self,
+        worker: &mut Worker,
+        extent: Extent,
+        into: &mut [u8],
+    ) -> Result<(), Setback> {
+        let _passed = self.pass();
+        let mut held = None;
+        loop {
+            self.plan(Operation::Read, extent, &mut worker.plan)?;
+            // What is computed needs a row that nobody changes.
+            if worker.plan.bands().is_empty() || held.is_some() {
+                break;
+            }
+            held = Some(self.locks.hold(self.held_with(extent), false));
+        }
+        let devices = self.devices();
+        let Worker {
+            plan,
+            scratch,
+            carrier,
+            ..
+        } = worker;
+        let scratch = scratch.of(plan.scratch().bytes().0 as usize);
+        let mut buffers = Buffers {
+            request: RequestBytes::Into(into),
+            scratch,
+        };
+        let reads = self.transfers(plan, Operation::Read);
+        let failed = carrier.carry(Direction::Read, &reads, &devices, &mut buffers);
+        if let Some(failed) = failed.into_iter().next() {
+            return Err(Setback::Unread(failed));
+        }
+        buffers.run_steps(plan);
+        Ok(())
+    }
+
+    fn write_extent(
+        &self,
+        worker: &mut Worker,
+        extent: Extent,
+        from: &[u8],
+    ) -> Result<(), ArrayError> {
+        // Whoever writes alone has nobody to wait for.
+        let others = self.writers.fetch_add(1, Ordering::SeqCst) > 0;
+        let result = match self.facts.rows {
+            Some(rows) if others => self.write_with_others(worker, extent, from, rows.data.0),
+            _ => self.write_parts(worker, extent, from),
+        };
+        self.writers.fetch_sub(1, Ordering::SeqCst);
+        result.and_then(|()| self.settle())
+    }
+
+    fn write_parts(
+        &self,
+        worker: &mut Worker,
+        extent: Extent,
+        from: &[u8],
+    ) -> Result<(), ArrayError> {
+        for part in self.parts(extent) {
+            let bytes = part_of(from, extent, part);
+            if !self.write_part(worker, part, bytes)? {
+                for row in self.rows_of(part) {
+                    self.write_part(worker, row, part_of(from, extent, row))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows in part may be brought together with others. What is whole is
+    /// written while these have time to come; nobody waits for others before
+    /// what others wait for is done.
+    fn write_with_others(
+        &self,
+        worker: &mut Worker,
+        extent: Extent,
+        from: &[u8],
+        row: u64,
+    ) -> Result<(), ArrayError> {
+        let parts: Vec<Extent> = self.parts(extent).collect();
+        let (whole, cut): (Vec<Extent>, Vec<Extent>) = parts
+            .into_iter()
+            .partition(|&part| self.around(part) == part);
+        let (mut led, mut joined) = (Vec::new(), Vec::new());
+        for part in cut {
+            let first = (part.start.0 % row) as usize;
+            let bytes = part_of(from, extent, part);
+            match self
+                .gatherings
+                .enter(part.start.0 / row, row as usize, first, bytes)
+            {
+                Place::First(gathering) => led.push((part, gathering)),
+                Place::Joined(gathering) => joined.push((part, gathering)),
+            }
+        }
+        let mut result = Ok(());
+        for part in whole {
+            result =
+                result.and_then(|()| self.write_parts(worker, part, part_of(from, extent, part)));
+        }
+        for (part, gathering) in led {
+            let (number, first) = (part.start.0 / row, (part.start.0 % row) as usize);
+            let others = self.gatherings.close(number, &gathering);
+            let bytes = part_of(from, extent, part);
+            let written = if others.is_empty() {
+                self.write_parts(worker, part, bytes)
+            } else {
+                self.write_runs(worker, number * row, gather::runs(first, bytes, &others))
+            };
+            gathering.end(written.is_ok());
+            result = result.and(written);
+        }
+        for (part, gathering) in joined {
+            if self.sabotage != Sabotage::JoinedEarly && !gathering.wait() {
+                // It has its own error.
+                result = result.and(self.write_parts(worker, part, part_of(from, extent, part)));
+            }
+        }
+        result
+    }
+
+    fn write_runs(
+        &self,
+        worker: &mut Worker,
+        row: u64,
+        runs: Vec<(usize, Vec<u8>)>,
+    ) -> Result<(), ArrayError> {
+        let mut gathered = std::mem::take(&mut worker.gathered);
+        let mut result = Ok(());
+        for (first, bytes) in runs {
+            let aligned = gathered.of(bytes.len());
+            aligned.copy_from_slice(&bytes);
+            let run = Extent::new(row + first as u64, bytes.len() as u64 / SECTOR_BYTES);
+            result = result.and_then(|()| self.write_parts(worker, run, aligned));
+        }
+        worker.gathered = gathered;
+        result
+    }
+
+    /// The row that it begins in as far as that is not whole, whole rows, and
+    /// what is left.
+    fn parts(&self, extent: Extent) -> impl Iterator<Item = Extent> + use<> {
+        let whole = self.facts.rows.map_or(extent, |rows| rows.within(extent));
+        let cut = |from: Lbn, to: Lbn| Extent {
+            start: from,
+            sectors: Sectors(to.0.saturating_sub(from.0)),
+        };
+        let all = match whole.sectors {
+            // The whole of a row is not touched, but two may be.
+            Sectors::ZERO => {
+                let row = self.facts.rows.map_or(u64::MAX, |rows| rows.data.0);
+                let border = Lbn(extent.start.0.saturating_add(row) / row * row).min(extent.end());
+                [
+                    cut(extent.start, border),
+                    cut(border, extent.end()),
+                    Extent::default(),
+                ]
+            }
+            _ => [
+                cut(extent.start, whole.start),
+                whole,
+                cut(whole.end(), extent.end()),
+            ],
+        };
+        all.into_iter().filter(|part| part.sectors > Sectors::ZERO)
+    }
+
+    /// Row by row.
+    fn rows_of(&self, extent: Extent) -> impl Iterator<Item = Extent> + use<> {
+        let row = self.facts.rows.map_or(u64::MAX, |rows| rows.data.0);
+        let end = extent.end().0;
+        let mut at = extent.start.0;
+        std::iter::from_fn(move || {
+            let next = (at / row).saturating_add(1).saturating_mul(row).min(end);
+            let part = (at < end).then(|| Extent::new(at, next - at));
+            at = next;
+            part
+        })
+    }
+
+    /// Answers whether it is done; if not, it is to be done row by row.
+    fn write_part(
+        &self,
+        worker: &mut Worker,
+        part: Extent,
+        from: &[u8],
+    ) -> Result<bool, ArrayError> {
+        let mut last = None;
+        for _ in 0..ATTEMPTS {
+            match self.try_to_write(worker, part, from) {
+                Ok(done) => return Ok(done),
+                Err(Setback::Again) => {}
+                Err(Setback::Error(error)) => return Err(error),
+                Err(Setback::Unread(failed)) => self.mend_read(worker, failed, &mut last)?,
+            }
+        }
+        Err(ArrayError::Lost { extent: part })
+    }
+
+    fn try_to_write(
+        &self,
+        worker: &mut Worker,
+        part: Extent,
+        from: &[u8],
+    ) -> Result<bool, Setback> {
+        let _passed = self.pass();
+        let _held = self.locks.hold(
+            self.held_with(part),
+            self.sabotage != Sabotage::RowsUnlocked,
+        );
+        self.check_running()?;
+        let (version, missing) = self.plan(Operation::Write, part, &mut worker.plan)?;
+        let journalled = self.is_journalled(&worker.plan, part, missing);
+        if (journalled || self.goes_row_by_row()) && self.rows_of(part).nth(1).is_some() {
+            return Ok(false);
+        }
+        if !journalled && self.has_journalled_rows(part) {
+            // The journal must not undo this when it is made again.
+            self.give_up_records()?;
+        }
+        self.marked(worker, version, part, missing, |worker| {
+            self.make(worker, part, from, journalled)
+        })?;
+        Ok(true)
+    }
+
+    /// Carries a plan out whose regions are marked meanwhile; `missing`: a member
+    /// lacks what is written.
+    fn marked(
+        &self,
+        worker: &mut Worker,
+        version: u64,
+        part: Extent,
+        missing: bool,
+        carry_out: impl FnOnce(&mut Worker) -> Result<(), Setback>,
+    ) -> Result<(), Setback> {
+        let Some(bitmap) = self
+            .bitmap
+            .as_ref()
+            .filter(|_| self.sabotage != Sabotage::NoMarks)
+        else {
+            return carry_out(worker);
+        };
+        let ios = worker
+            .plan
+            .ios()
+            .iter()
+            .filter(|io| io.operation == Operation::Write);
+        let homes = self.native_run(part);
+        let regions = ios.map(|io| io.extent).chain(homes);
+        let regions: BTreeSet<u32> = regions
+            .flat_map(|extent| bitmap.regions_of(extent))
+            .collect();
+        bitmap.begin(&regions, missing, |granules| {
+            self.write_granules(&granules, true)
+        });
+        // A member that failed in between may miss what it was marked without.
+        let result = if self.planner().version == version {
+            carry_out(worker)
+        } else {
+            Err(Setback::Again)
+        };
+        bitmap.end(&regions, self.epoch.load(Ordering::SeqCst));
+        result
+    }
+
+    /// Whether the change that was planned is written down first.
+    fn is_journalled(&self, plan: &Plan, part: Extent, missing: bool) -> bool {
+        let Some(rows) = self.facts.rows else {
+            return false;
+        };
+        let sabotaged = self.sabotage == Sabotage::NoJournal
+            || self.sabotage == Sabotage::LowUnjournalled && self.reads_soft();
+        if sabotaged || self.facts.policy == JournalPolicy::None {
+            return false;
+        }
+        let whole = rows.within(part) == part && !missing;
+        let usual = self.facts.policy == JournalPolicy::Partial && whole;
+        !usual
+            && plan
+                .pieces()
+                .iter()
+                .any(|piece| self.is_written_parity(plan, piece))
+    }
+
+    fn is_written_parity(&self, plan: &Plan, piece: &fullstroke_volume::Piece) -> bool {
+        let parity = matches!(piece.content, Content::Parity | Content::SecondParity);
+        parity && plan.ios()[piece.io as usize].operation == Operation::Write
+    }
+
+    /// Carries the plan of a write out.
+    fn make(
+        &self,
+        worker: &mut Worker,
+        part: Extent,
+        from: &[u8],
+        journalled: bool,
+    ) -> Result<(), Setback> {
+        let devices = self.devices();
+        let Worker {
+            plan,
+            scratch,
+            carrier,
+            record,
+            ..
+        } = worker;
+        let scratch = scratch.of(plan.scratch().bytes().0 as usize);
+        let mut buffers = Buffers {
+            request: RequestBytes::From(from),
+            scratch,
+        };
+        let reads = self.transfers(plan, Operation::Read);
+        let failed = carrier.carry(Direction::Read, &reads, &devices, &mut buffers);
+        if let Some(failed) = failed.into_iter().next() {
+            return Err(Setback::Unread(failed));
+        }
+        buffers.run_steps(plan);
+        let records = match journalled {
+            true => self.write_down(plan, part, &buffers, &devices, record)?,
+            false => Vec::new(),
+        };
+        let writes = self.transfers(plan, Operation::Write);
+        let failed = carrier.carry(Direction::Write, &writes, &devices, &mut buffers);
+        // All others have been written: the row is whole without these.
+        for failed in failed {
+            let why = format!("it could not be written: {}", failed.error);
+            self.drop_member(failed.transfer.slot, &why, failed.error)?;
+        }
+        records
+            .into_iter()
+            .for_each(|(slot, number)| self.logs[slot].applied(number));
+        Ok(())
+    }
+
+    /// Puts what the plan writes into the journals of those members that hold
+    /// the row's parity, and makes that durable.
+    fn write_down(
+        &self,
+        plan: &Plan,
+        part: Extent,
+        buffers: &Buffers<'_>,
+        devices: &Devices,
+        record: &mut Aligned,
+    ) -> Result<Vec<(usize, u64)>, Setback> {
+        let id = self.changes.fetch_add(1, Ordering::SeqCst);
+        let mut change = Change {
+            id,
+            runs: Vec::new(),
+            bytes: Vec::new(),
+        };
+        let mut holders = BTreeSet::new();
+        for piece in plan.pieces() {
+            let io = &plan.ios()[piece.io as usize];
+            if io.operation == Operation::Write {
+                let run = Run {
+                    slot: io.member,
+                    sectors: piece.sectors.0 as u32,
+                    lbn: piece.lbn.0,
+                };
+                change.runs.push(run);
+                change
+                    .bytes
+                    .extend_from_slice(buffers.at(piece.place, piece.sectors));
+            }
+            if self.is_written_parity(plan, piece) {
+                holders.insert(io.member as usize);
+            }
+        }
+        if let Some(shared) = self.shared_journals(part) {
+            holders = shared.into_iter().collect();
+        }
+        let row = self.facts.rows.map_or(0, |rows| part.start.0 / rows.data.0);
+        let mut numbers = Vec::new();
+        for slot in holders {
+            let Some(device) = &devices[slot] else {
+                continue;
+            };
+            let room = Log::room(change.runs.len(), change.bytes.len() as u64);
+            if !self.logs[slot].fits(room) {
+                let message = format!("a change takes {room} bytes, more than a journal has");
+                return Err(ArrayError::Refused(message).into());
+            }
+            let written = loop {
+                match self.logs[slot].append(&**device, row, &change, record) {
+                    Ok(written) => break written,
+                    Err(crate::journal::Full) => self.give_up_records()?,
+                }
+            };
+            let durable = written.and_then(|number| {
+                *self.journalled().entry(row).or_default() += 1;
+                numbers.push((slot, number));
+                if self.sabotage != Sabotage::JournalUnflushed {
+                    // A failure is everybody's who waited for it.
+                    let mut failure = None;
+                    let well = self.log_flushes[slot].join(false, || {
+                        device
+                            .flush()
+                            .map_err(|error| failure = Some(error))
+                            .is_ok()
+                    });
+                    if !well {
+                        return Err(failure.unwrap_or_else(|| std::io::ErrorKind::Other.into()));
+                    }
+                }
+                Ok(())
+            });
+            if let Err(error) = durable {
+                let why = format!("its journal could not be written: {error}");
+                self.drop_member(slot, &why, error)?;
+                // Nothing is changed before the others know: power may fail, and
+                // this member be there again without the record.
+                self.settle()?;
+                numbers
+                    .into_iter()
+                    .for_each(|(slot, number): (usize, u64)| self.logs[slot].applied(number));
+                return Err(Setback::Again);
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// Makes durable all that was written before.
+    ///
+    /// # Errors
+    /// A device's that nothing makes good.
+    pub fn flush(&self) -> Result<(), ArrayError> {
+        self.flushing
+            .join(self.sabotage == Sabotage::FlushShared, || {
+                self.flush_members()
+            });
+        self.settle()?;
+        self.check_running()
+    }
+
+    fn flush_members(&self) -> bool {
+        let before: Vec<(u64, u64)> = self.logs.iter().map(Log::before_flush).collect();
+        let epoch = self.epoch.fetch_add(1, Ordering::SeqCst);
+        if !self.flush_devices() {
+            return false;
+        }
+        self.flushed.fetch_max(epoch, Ordering::SeqCst);
+        let devices = self.devices();
+        for (slot, (log, mut before)) in self.logs.iter().zip(before).enumerate() {
+            if self.sabotage == Sabotage::RetiredEarly {
+                before.1 = before.0;
+            }
+            let Some(device) = &devices[slot] else {
+                self.forget_journalled(log.abandon());
+                continue;
+            };
+            match log.after_flush(&**device, before) {
+                Ok(rows) => self.forget_journalled(rows),
+                Err(error) => {
+                    let why = format!("its journal could not be written: {error}");
+                    if self.drop_member(slot, &why, error).is_err() {
+                        return false;
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Flushes every device; one that cannot be has failed.
+    pub(crate) fn flush_devices(&self) -> bool {
+        let mut well = true;
+        for (slot, result) in flush_each(&self.turning()) {
+            if let Err(error) = result {
+                let why = format!("it could not be flushed: {error}");
+                if let Err(error) = self.drop_member(slot, &why, error) {
+                    // What was written is lost, and nothing else has it.
+                    self.halt(&error.to_string());
+                    well = false;
+                }
+            }
+        }
+        well
+    }
+
+    /// Forgets regions that have been quiet for some looks: to be called about
+    /// once a second.
+    ///
+    /// # Errors
+    /// As [`flush`](Array::flush).
+    pub fn tidy(&self) -> Result<(), ArrayError> {
+        let Some(bitmap) = &self.bitmap else {
+            return Ok(());
+        };
+        self.check_running()?;
+        if bitmap.look(self.flushed.load(Ordering::SeqCst)) {
+            self.flush()?;
+        }
+        let flushed = self.flushed.load(Ordering::SeqCst);
+        // A mark that stays costs nothing but a comparison.
+        bitmap.clear_quiet(flushed, |granules| self.write_granules(&granules, false));
+        self.settle()
+    }
+
+    /// Two flushes: the first makes changes durable, the second the markers that
+    /// say so.
+    pub(crate) fn give_up_records(&self) -> Result<(), ArrayError> {
+        for _ in 0..2 {
+            if !self.flushing.join(false, || self.flush_members()) {
+                self.check_running()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes down what happened to members, if it is not yet. Who comes while somebody
+    /// else does so waits for the end of that.
+    pub(crate) fn settle(&self) -> Result<(), ArrayError> {
+        if self.sabotage == Sabotage::FailureForgotten {
+            return Ok(());
+        }
+        while self.is_unsettled() {
+            let mut book = self.book();
+            if self.is_unsettled() {
+                self.commit(&mut book)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_unsettled(&self) -> bool {
+        self.settled.load(Ordering::SeqCst) < self.failures.load(Ordering::SeqCst)
+    }
+
+    /// Plans; answers the version of the members' states, and whether members
+    /// are missing.
+    pub(crate) fn plan(
+        &self,
+        operation: Operation,
+        extent: Extent,
+        plan: &mut Plan,
+    ) -> Result<(u64, bool), ArrayError> {
+        let mut planner = self.planner();
+        let request = Request {
+            operation,
+            extent,
+            ..Request::default()
+        };
+        match planner.layout.plan(&request, Below::NOTHING, plan) {
+            Status::Done | Status::Differs => {}
+            Status::Lost => return Err(ArrayError::Lost { extent }),
+            Status::OutOfRange => {
+                return Err(ArrayError::OutOfRange {
+                    extent,
+                    capacity: self.facts.capacity,
+                });
+            }
+        }
+        Ok((planner.version, planner.lacks_members()))
+    }
+
+    /// What the plan reads, or writes.
+    pub(crate) fn transfers(&self, plan: &Plan, operation: Operation) -> Vec<Transfer> {
+        let pieces = plan.pieces().iter().filter_map(|piece| {
+            let io = &plan.ios()[piece.io as usize];
+            let at = self.facts.data_at + piece.lbn.0 * SECTOR_BYTES;
+            let slot = io.member as usize;
+            (io.operation == operation).then_some(Transfer {
+                slot,
+                at,
+                place: piece.place,
+                sectors: piece.sectors,
+            })
+        });
+        pieces.collect()
+    }
+
+    /// The rows that an extent touches; without parity the extent.
+    pub(crate) fn around(&self, extent: Extent) -> Extent {
+        self.facts.rows.map_or(extent, |rows| rows.around(extent))
+    }
+
+    /// Writes bits of the bitmap to every member.
+    pub(crate) fn write_granules(&self, granules: &Granules, durable: bool) {
+        let at = self.facts.bitmap_at;
+        let devices = self.turning();
+        let mut buffer = Aligned::default();
+        for (slot, device) in devices.iter().enumerate() {
+            let Some(device) = device else { continue };
+            let written = granules.iter().try_for_each(|(offset, bytes)| {
+                let aligned = buffer.of(bytes.len());
+                aligned.copy_from_slice(bytes);
+                device.write(at + offset, aligned)
+            });
+            if let Err(error) = written {
+                // Who cannot be done without halts the array: nothing is written
+                // where no mark is.
+                let _ = self.drop_member(
+                    slot,
+                    &format!("its bitmap could not be written: {error}"),
+                    error,
+                );
+            }
+        }
+        if durable {
+            self.flush_devices();
+        }
+    }
+
+    fn has_journalled_rows(&self, part: Extent) -> bool {
+        let Some(rows) = self.facts.rows.filter(|_| !self.logs.is_empty()) else {
+            return false;
+        };
+        let (first, behind) = (
+            part.start.0 / rows.data.0,
+            part.end().0.div_ceil(rows.data.0),
+        );
+        self.journalled().range(first..behind).next().is_some()
+    }
+
+    pub(crate) fn has_any_journalled(&self) -> bool {
+        !self.journalled().is_empty()
+    }
+
+    fn forget_journalled(&self, rows: Vec<u64>) {
+        let mut journalled = self.journalled();
+        for row in rows {
+            if let Some(count) = journalled.get_mut(&row) {
+                *count -= 1;
+                if *count == 0 {
+                    journalled.remove(&row);
+                }
+            }
+        }
+    }
+
+    /// Nothing is journalled any more: journals have begun anew.
+    pub(crate) fn forget_all_journalled(&self) {
+        self.journalled().clear();
+    }
+
+    /// An error once nothing may be changed any more.
+    pub(crate) fn check_running(&self) -> Result<(), ArrayError> {
+        match self.halted.get() {
+            None => Ok(()),
+            Some(why) => Err(ArrayError::Halted { why: why.clone() }),
+        }
+    }
+
+    /// Changes nothing any more.
+    pub(crate) fn halt(&self, why: &str) -> ArrayError {
+        ArrayError::Halted {
+            why: self.halted.get_or_init(|| why.to_owned()).clone(),
+        }
+    }
+
+    /// Why nothing is changed any more, if so.
+    pub fn halted(&self) -> Option<&str> {
+        self.halted.get().map(String::as_str)
+    }
+
+    /// Goes through with others.
+    fn pass(&self) -> RwLockReadGuard<'_, ()> {
+        self.gate.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no request is under way, and holds all others up.
+    pub(crate) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.gate.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn planner(&self) -> MutexGuard<'_, Planner> {
+        self.planner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn devices(&self) -> Arc<Devices> {
+        Arc::clone(&self.devices.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn journalled(&self) -> MutexGuard<'_, BTreeMap<u64, u32>> {
+        self.journalled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Planner {
+    /// Whether members are missing or being filled.
+    pub(crate) fn is_impaired(&self) -> bool {
+        (0..self.layout.members()).any(|slot| self.layout.member_state(slot) != MemberState::Alive)
+    }
+}
+
+/// The bytes of a part.
+fn part_of(bytes: &[u8], extent: Extent, part: Extent) -> &[u8] {
+    let start = part.start.since(extent.start).bytes().0 as usize;
+    &bytes[start..][..part.sectors.bytes().0 as usize]
+}
+
+/// Flushes at the same time what stands on files; what does not, one after the
+/// other.
+fn flush_each(devices: &Devices) -> Vec<(usize, std::io::Result<()>)> {
+    let present = devices
+        .iter()
+        .enumerate()
+        .filter_map(|(slot, device)| Some((slot, device.as_ref()?)));
+    let present: Vec<_> = present.collect();
+    if present
+        .iter()
+        .any(|(_, device)| device.descriptor().is_none())
+    {
+        return present
+            .into_iter()
+            .map(|(slot, device)| (slot, device.flush()))
+            .collect();
+    }
+    std::thread::scope(|scope| {
+        let begun = present
+            .iter()
+            .map(|&(slot, device)| (slot, scope.spawn(move || device.flush())));
+        let begun: Vec<_> = begun.collect();
+        let ended = begun.into_iter().map(|(slot, flush)| {
+            (
+                slot,
+                flush
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            )
+        });
+        ended.collect()
+    })
+}

@@ -1,0 +1,450 @@
+//! One volume of the tree: carries plans out on its members.
+
+use crate::bytes::StoreError;
+use crate::bytes::buffers::{Buffers, RequestBytes};
+use crate::bytes::error::first_error;
+use crate::bytes::gathered::Gathered;
+use crate::bytes::media::Media;
+use crate::bytes::node::{Node, Visit};
+use fullstroke_contract::{Below, Extent, Gear, MemberState, Operation, Request, Status};
+use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
+use fullstroke_volume::{Detail, Layout, ParityRows, Piece, Place, Plan};
+use std::ops::ControlFlow;
+
+/// Sectors of zeros that are written at once where no hole can be made.
+const ZEROS: usize = 64 << 10;
+
+/// A layout, its members, and the room that its plans need.
+pub(crate) struct Array {
+    pub(crate) layout: Box<dyn Layout>,
+    pub(crate) members: Vec<Node>,
+    /// What is discarded or compared as a whole, if it has parity.
+    pub(crate) rows: Option<ParityRows>,
+    pub(crate) plan: Plan,
+    pub(crate) scratch: Vec<u8>,
+    /// Whether members are volumes.
+    nested: bool,
+    gathered: Gathered,
+}
+
+impl Array {
+    pub(crate) fn new(layout: Box<dyn Layout>, members: Vec<Node>) -> Array {
+        let rows = layout.geometry().parity_rows();
+        let nested = members
+            .iter()
+            .any(|member| matches!(member, Node::Volume(_)));
+        Array {
+            layout,
+            members,
+            rows,
+            plan: Plan::new(Detail::Bytes),
+            scratch: Vec::new(),
+            nested,
+            gathered: Gathered::default(),
+        }
+    }
+
+    /// Whether it has parity, and data that follows from it: not all of its members, or some that
+    /// stand.
+    pub(crate) fn has_degraded_parity(&self) -> bool {
+        self.rows.is_some() && (self.is_impaired() || self.reads_soft())
+    }
+
+    /// Whether it is in a gear in which the soft state of members serves, and not what they hold.
+    pub(crate) fn reads_soft(&self) -> bool {
+        self.layout.present_gear().is_some_and(Gear::reads_soft)
+    }
+
+    pub(crate) fn is_impaired(&self) -> bool {
+        (0..self.members.len()).any(|member| self.layout.member_state(member) != MemberState::Alive)
+    }
+
+    /// Whether a failed member's data is kept elsewhere.
+    pub(crate) fn is_redundant(&self) -> bool {
+        self.layout.failures_survived() > 0
+    }
+
+    /// Fills the plan.
+    #[inline]
+    pub(crate) fn prepare(
+        &mut self,
+        operation: Operation,
+        extent: Extent,
+    ) -> Result<(), StoreError> {
+        let request = Request {
+            operation,
+            extent,
+            ..Request::default()
+        };
+        match self.layout.plan(&request, Below::NOTHING, &mut self.plan) {
+            // Planning compares nothing.
+            Status::Done | Status::Differs => Ok(()),
+            Status::Lost => Err(StoreError::Lost { extent }),
+            Status::OutOfRange => Err(StoreError::OutOfRange {
+                extent,
+                capacity: self.layout.capacity(),
+            }),
+        }
+    }
+
+    /// The scratch buffer for the plan. What it holds does not matter.
+    pub(crate) fn make_room(&mut self) {
+        let bytes = self.plan.scratch().bytes().0 as usize;
+        if self.scratch.len() < bytes {
+            self.scratch.resize(bytes, 0);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn read(
+        &mut self,
+        extent: Extent,
+        into: &mut [u8],
+        media: &Media,
+    ) -> Result<(), StoreError> {
+        self.prepare(Operation::Read, extent)?;
+        self.make_room();
+        let Array {
+            plan,
+            members,
+            scratch,
+            ..
+        } = self;
+        let mut buffers = Buffers {
+            request: RequestBytes::Into(into),
+            scratch,
+        };
+        read_pieces(plan, plan.pieces(), members, &mut buffers, media)?;
+        buffers.run_steps(plan);
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn write(
+        &mut self,
+        extent: Extent,
+        from: &[u8],
+        media: &mut Media,
+    ) -> Result<(), StoreError> {
+        self.prepare(Operation::Write, extent)?;
+        self.carry_out(from, media)
+    }
+
+    /// Carries out the plan of a write or of a rebuild. Strands, and what they
+    /// need of memory, are independent, so that all may read, then all
+    /// compute, then all write.
+    ///
+    /// Where one member cannot be written, the others are all the same: so the
+    /// row is whole without that member, which is likely to be failed next.
+    #[inline]
+    pub(crate) fn carry_out(&mut self, from: &[u8], media: &mut Media) -> Result<(), StoreError> {
+        self.carry_out_by(Node::write, from, media)
+    }
+
+    fn carry_out_by(
+        &mut self,
+        write: impl Fn(&mut Node, Lbn, &[u8], &mut Media) -> Result<(), StoreError>,
+        from: &[u8],
+        media: &mut Media,
+    ) -> Result<(), StoreError> {
+        self.make_room();
+        let Array {
+            layout,
+            plan,
+            members,
+            scratch,
+            nested,
+            gathered,
+            ..
+        } = self;
+        let mut buffers = Buffers {
+            request: RequestBytes::From(from),
+            scratch,
+        };
+        if layout.present_gear().is_some() {
+            return carry_out_strands(plan, members, &mut buffers, write, media);
+        }
+        read_pieces(plan, plan.pieces(), members, &mut buffers, media)?;
+        buffers.run_steps(plan);
+        if *nested {
+            return gathered.write(plan, &buffers, members, media);
+        }
+        write_pieces(plan, plan.pieces(), members, &buffers, write, media)
+    }
+
+    /// Carries out the plan of a rebuild, and takes no room for zeros: what is
+    /// filled from holes is a hole.
+    pub(crate) fn fill(&mut self, media: &mut Media) -> Result<(), StoreError> {
+        if self.fills_from_holes(media)? {
+            // Sums of zeros are zeros, whatever their coefficients.
+            let Array { plan, members, .. } = self;
+            let mut result = Ok(());
+            for io in plan
+                .ios()
+                .iter()
+                .filter(|io| io.operation == Operation::Write)
+            {
+                result = first_error(
+                    result,
+                    members[io.member as usize].make_hole(io.extent, media),
+                );
+            }
+            return result;
+        }
+        self.carry_out_by(Node::write_sparsely, &[], media)
+    }
+
+    /// Whether all that the plan reads takes no room.
+    fn fills_from_holes(&mut self, media: &Media) -> Result<bool, StoreError> {
+        let Array { plan, members, .. } = self;
+        for io in plan
+            .ios()
+            .iter()
+            .filter(|io| io.operation == Operation::Read)
+        {
+            if !members[io.member as usize].is_hole(io.extent, media)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes the extent read as zeros. Whole rows with their parity can be
+    /// given back, since zeros are a consistent row; parts of rows are written.
+    ///
+    /// Where there are gears, which copy what is written, all of it is written.
+    pub(crate) fn zero(
+        &mut self,
+        extent: Extent,
+        hole: bool,
+        media: &mut Media,
+    ) -> Result<(), StoreError> {
+        if self.layout.present_gear().is_some() {
+            return self.write_zeros(extent, media);
+        }
+        let Some(rows) = self.rows else {
+            return self.zero_wholly(extent, hole, media);
+        };
+        let whole = rows.within(extent);
+        if whole.sectors == Sectors::ZERO {
+            return self.write_zeros(extent, media);
+        }
+        let head = Extent {
+            start: extent.start,
+            sectors: whole.start.since(extent.start),
+        };
+        let tail = Extent {
+            start: whole.end(),
+            sectors: extent.end().since(whole.end()),
+        };
+        self.write_zeros(head, media)?;
+        self.zero_wholly(whole, hole, media)?;
+        self.write_zeros(tail, media)
+    }
+
+    fn zero_wholly(
+        &mut self,
+        extent: Extent,
+        hole: bool,
+        media: &mut Media,
+    ) -> Result<(), StoreError> {
+        self.prepare(Operation::Discard, extent)?;
+        let Array { plan, members, .. } = self;
+        let mut result = Ok(());
+        for io in plan.ios() {
+            result = first_error(
+                result,
+                members[io.member as usize].zero(io.extent, hole, media),
+            );
+        }
+        result
+    }
+
+    fn write_zeros(&mut self, extent: Extent, media: &mut Media) -> Result<(), StoreError> {
+        let zeros = [0; ZEROS];
+        let (mut at, end) = (extent.start, extent.end());
+        while at < end {
+            let sectors = Sectors(end.since(at).0.min(ZEROS as u64 / SECTOR_BYTES));
+            let bytes = &zeros[..sectors.bytes().0 as usize];
+            self.write(Extent { start: at, sectors }, bytes, media)?;
+            at += sectors;
+        }
+        Ok(())
+    }
+
+    /// Gives whole rows back, and copies all together: members that hold parts
+    /// of one thing must not be left to drop it each as it likes.
+    ///
+    /// Where there are gears, nothing is: copies would have to follow.
+    pub(crate) fn discard(&mut self, extent: Extent, media: &mut Media) -> Result<(), StoreError> {
+        if self.layout.present_gear().is_some() {
+            return Ok(());
+        }
+        if let Some(rows) = self.rows {
+            let whole = rows.within(extent);
+            return if whole.sectors == Sectors::ZERO {
+                Ok(())
+            } else {
+                self.zero_wholly(whole, true, media)
+            };
+        }
+        if self.is_redundant() {
+            return self.zero_wholly(extent, true, media);
+        }
+        self.prepare(Operation::Discard, extent)?;
+        let Array { plan, members, .. } = self;
+        plan.ios()
+            .iter()
+            .try_for_each(|io| members[io.member as usize].discard(io.extent, media))
+    }
+
+    /// As [`Node::allocated`]: asks the members that a read of the extent would
+    /// ask. What would have to be computed counts as data.
+    pub(crate) fn allocated(
+        &mut self,
+        extent: Extent,
+        media: &Media,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        if self.prepare(Operation::Read, extent).is_err() {
+            return Ok(visit(extent, true));
+        }
+        let Array { plan, members, .. } = self;
+        let mut pieces: Vec<(Sectors, u32, Extent)> = plan
+            .pieces()
+            .iter()
+            .filter_map(|piece| match piece.place {
+                Place::Request(at) => {
+                    let member = plan.ios()[piece.io as usize].member;
+                    Some((
+                        at,
+                        member,
+                        Extent {
+                            start: piece.lbn,
+                            sectors: piece.sectors,
+                        },
+                    ))
+                }
+                Place::Scratch(_) => None,
+            })
+            .collect();
+        pieces.sort_unstable_by_key(|&(at, ..)| at);
+        let mut at = extent.start;
+        for (offset, member, piece) in pieces {
+            let start = extent.start + offset;
+            if start > at
+                && visit(
+                    Extent {
+                        start: at,
+                        sectors: start.since(at),
+                    },
+                    true,
+                )
+                .is_break()
+            {
+                return Ok(ControlFlow::Break(()));
+            }
+            let mut shifted = |run: Extent, takes_room| {
+                let start = start + run.start.since(piece.start);
+                visit(Extent { start, ..run }, takes_room)
+            };
+            if members[member as usize]
+                .allocated(piece, media, &mut shifted)?
+                .is_break()
+            {
+                return Ok(ControlFlow::Break(()));
+            }
+            at = start + piece.sectors;
+        }
+        let rest = Extent {
+            start: at,
+            sectors: extent.end().since(at),
+        };
+        Ok(if rest.sectors > Sectors::ZERO {
+            visit(rest, true)
+        } else {
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// As [`Node::is_hole`]: asks about everything that a write would touch.
+    pub(crate) fn is_hole(&mut self, extent: Extent, media: &Media) -> Result<bool, StoreError> {
+        self.prepare(Operation::Write, extent)?;
+        let Array { plan, members, .. } = self;
+        for io in plan.ios() {
+            if !members[io.member as usize].is_hole(io.extent, media)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Carries out a plan strand by strand: those of an array with gears may change the same parity of its
+/// soft state.
+fn carry_out_strands(
+    plan: &Plan,
+    members: &mut [Node],
+    buffers: &mut Buffers<'_>,
+    write: impl Fn(&mut Node, Lbn, &[u8], &mut Media) -> Result<(), StoreError>,
+    media: &mut Media,
+) -> Result<(), StoreError> {
+    let (mut pieces, mut bands) = (plan.pieces(), plan.bands());
+    let mut result = Ok(());
+    for (index, strand) in plan.strands().iter().enumerate() {
+        let end = strand.second_phase().end;
+        let (own, rest) =
+            pieces.split_at(pieces.partition_point(|piece| (piece.io as usize) < end));
+        let (own_bands, later) =
+            bands.split_at(bands.partition_point(|band| band.strand as usize <= index));
+        read_pieces(plan, own, members, buffers, media)?;
+        buffers.run_bands(plan, own_bands);
+        result = first_error(
+            result,
+            write_pieces(plan, own, members, buffers, &write, media),
+        );
+        (pieces, bands) = (rest, later);
+    }
+    result
+}
+
+/// Writes what these pieces write, all of them, whether or not one fails.
+#[inline]
+fn write_pieces(
+    plan: &Plan,
+    pieces: &[Piece],
+    members: &mut [Node],
+    buffers: &Buffers<'_>,
+    write: impl Fn(&mut Node, Lbn, &[u8], &mut Media) -> Result<(), StoreError>,
+    media: &mut Media,
+) -> Result<(), StoreError> {
+    let mut result = Ok(());
+    for piece in pieces {
+        let io = &plan.ios()[piece.io as usize];
+        if io.operation == Operation::Write {
+            let bytes = buffers.at(piece.place, piece.sectors);
+            let written = write(&mut members[io.member as usize], piece.lbn, bytes, media);
+            result = first_error(result, written);
+        }
+    }
+    result
+}
+
+/// Reads what these pieces of the plan read.
+#[inline]
+pub(crate) fn read_pieces(
+    plan: &Plan,
+    pieces: &[Piece],
+    members: &mut [Node],
+    buffers: &mut Buffers<'_>,
+    media: &Media,
+) -> Result<(), StoreError> {
+    for piece in pieces {
+        let io = &plan.ios()[piece.io as usize];
+        if io.operation == Operation::Read {
+            let into = buffers.at_mut(piece.place, piece.sectors);
+            members[io.member as usize].read(piece.lbn, into, media)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,345 @@
+//! What was written becomes durable, and what is durable need not be mended.
+
+use crate::bytes::StoreError;
+use crate::bytes::medium::Durable;
+use crate::bytes::store::{Records, Store};
+use crate::bytes::sync::ToSync;
+use crate::bytes::verify::Verifier;
+use fullstroke_contract::{Extent, MemberState};
+use fullstroke_units::{SECTOR_BYTES, Sectors};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What one call of [`Store::tidy`] mends at most.
+const SETTLED_SECTORS: Sectors = Sectors((2 << 20) / SECTOR_BYTES);
+
+/// Makes durable all that was written before it was made. It holds the files
+/// themselves, so that another thread can run it while the store is in use.
+pub struct SyncJob {
+    files: Vec<ToSync>,
+    synced: Synced,
+}
+
+/// What a [`SyncJob`] made durable, or failed to; for [`Store::note_synced`].
+#[derive(Debug)]
+#[must_use = "what was not made durable is known to nobody else"]
+pub struct Synced {
+    epoch: u64,
+    state_changes: u64,
+    states: Vec<MemberState>,
+    /// What the host failed to make durable: a medium, or else a file of the
+    /// store's own.
+    failed: Vec<(Option<usize>, StoreError)>,
+}
+
+/// Makes durable that regions are about to change: what
+/// [`Store::announce`] waits for. Another thread may run it.
+pub struct MarkJob {
+    file: ToSync,
+    setting: u64,
+}
+
+/// What a [`MarkJob`] came to; for [`Store::note_marked`].
+#[derive(Debug)]
+#[must_use = "what was not made durable is known to nobody else"]
+pub struct Marked(Result<u64, StoreError>);
+
+impl MarkJob {
+    /// Waits until the host has written the marks, or has failed to.
+    pub fn run(self) -> Marked {
+        Marked(self.file.run().map(|()| self.setting))
+    }
+
+    /// The same job, with what it waits for in another's hands: for tests.
+    #[doc(hidden)]
+    pub fn over(mut self, file: Arc<dyn Durable>) -> MarkJob {
+        self.file.file = file;
+        self
+    }
+}
+
+/// What [`Store::tidy`] leaves to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tidy {
+    /// Nothing until the next write.
+    Done,
+    /// More at once: call again when there is nothing better to do.
+    Again,
+    /// Something later: call again at this instant.
+    At(Duration),
+    /// Run a [`SyncJob`], note it, and call again.
+    Sync,
+}
+
+impl SyncJob {
+    /// Waits until the host has written everything, or has failed to. What it
+    /// failed to write may be lost, and it will not say so again: whoever runs a
+    /// job hands the result to [`Store::note_synced`].
+    pub fn run(mut self) -> Synced {
+        for file in self.files {
+            let medium = file.medium;
+            if let Err(error) = file.run() {
+                self.synced.failed.push((medium, error));
+            }
+        }
+        self.synced
+    }
+
+    /// Whether there is nothing to wait for.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+}
+
+impl Store {
+    /// Makes everything durable that was written so far, and waits for it.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn sync(&mut self) -> Result<(), StoreError> {
+        let synced = self.sync_job().run();
+        self.note_synced(synced)
+    }
+
+    /// A job that makes everything durable that was written so far.
+    pub fn sync_job(&mut self) -> SyncJob {
+        self.sync_job_without(&[])
+    }
+
+    /// The same, without some media.
+    pub(crate) fn sync_job_without(&mut self, without: &[usize]) -> SyncJob {
+        let mut files = self.media.files_changed_since(self.synced, without);
+        if let Some(Records {
+            journal: Some(journal),
+            ..
+        }) = &self.records
+        {
+            files.extend(journal.file_changed_since(self.synced));
+        }
+        // Behind the data that they vouch for.
+        files.extend(
+            self.losses
+                .iter()
+                .flat_map(|loss| loss.files_changed_since(self.synced)),
+        );
+        let epoch = self.media.epoch;
+        self.media.epoch += 1;
+        let (state_changes, states) = (self.state_changes, self.states());
+        SyncJob {
+            files,
+            synced: Synced {
+                epoch,
+                state_changes,
+                states,
+                failed: Vec::new(),
+            },
+        }
+    }
+
+    /// The extent is about to change. Answers whether a change of it would be
+    /// carried out at once; otherwise it would wait for the host's disk, to make
+    /// durable that its regions are being written. A [`MarkJob`] waits elsewhere.
+    ///
+    /// # Errors
+    /// The host's.
+    #[inline]
+    pub fn announce(&mut self, extent: Extent) -> Result<bool, StoreError> {
+        self.check_running()?;
+        let within = extent.sectors > Sectors::ZERO && extent.within(self.capacity());
+        match &mut self.records {
+            Some(Records {
+                regions: Some(regions),
+                ..
+            }) if within => regions.mark_ahead(extent, self.media.epoch),
+            _ => Ok(true),
+        }
+    }
+
+    /// A job for all that was announced and waits; `None` if nothing does.
+    pub fn mark_job(&self) -> Option<MarkJob> {
+        let regions = self.records.as_ref()?.regions.as_ref()?;
+        regions
+            .to_sync()
+            .map(|(file, setting)| MarkJob { file, setting })
+    }
+
+    /// Takes note of what a job came to.
+    ///
+    /// # Errors
+    /// The store [has stopped](StoreError::Stopped): marks that the host failed to
+    /// make durable cannot be trusted.
+    pub fn note_marked(&mut self, marked: Marked) -> Result<(), StoreError> {
+        match (marked.0, &mut self.records) {
+            (Err(error), _) => Err(self.stop(error)),
+            (
+                Ok(setting),
+                Some(Records {
+                    regions: Some(regions),
+                    ..
+                }),
+            ) => {
+                regions.note_durable(setting);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes note of what a job made durable, and records how far members are
+    /// filled. A member that the host failed to make durable has failed, if the
+    /// volume survives that: what was to be durable is so without it.
+    ///
+    /// # Errors
+    /// The store [has stopped](StoreError::Stopped), now or before: the host
+    /// failed to make something durable that nothing makes good. Or what was
+    /// made durable cannot be recorded: it stays as it was then.
+    pub fn note_synced(&mut self, synced: Synced) -> Result<(), StoreError> {
+        self.check_running()?;
+        for (medium, error) in synced.failed {
+            match medium {
+                Some(medium) => self.drop_or_stop(medium, error)?,
+                None => return Err(self.stop(error)),
+            }
+        }
+        self.synced = self.synced.max(synced.epoch);
+        if synced.state_changes == self.state_changes {
+            self.record_better(&synced.states, false)?;
+        }
+        Ok(())
+    }
+
+    /// Mends what failed requests left behind, and forgets regions that were
+    /// not written for some seconds, so that they need not be looked at when
+    /// the store is opened again. To be called from time to time, when there is
+    /// nothing better to do; `now` counts from anywhere and never goes back.
+    ///
+    /// # Errors
+    /// The host's; call again later.
+    pub fn tidy(&mut self, now: Duration) -> Result<Tidy, StoreError> {
+        self.check_running()?;
+        self.finish_pending()?;
+        if self.settle_or_give_up_lacking()? {
+            return Ok(Tidy::Again);
+        }
+        if !self.has_more_to_record() {
+            self.checkpoint = None;
+            return Ok(Tidy::Done);
+        }
+        let Some((epoch, since)) = self.checkpoint else {
+            return Ok(self.begin_checkpoint(now));
+        };
+        let due = since + self.quiet;
+        if now < due {
+            return Ok(Tidy::At(due));
+        }
+        if self.synced + 1 < epoch {
+            return Ok(Tidy::Sync);
+        }
+        if let Some(Records {
+            regions: Some(regions),
+            ..
+        }) = &mut self.records
+            && self.unsettled.is_empty()
+        {
+            regions.clear_before(epoch)?;
+        }
+        let later = self.begin_checkpoint(now);
+        Ok(if self.has_more_to_record() {
+            later
+        } else {
+            Tidy::Done
+        })
+    }
+
+    /// Ends everything that is under way, so that the next opening has nothing
+    /// to mend.
+    ///
+    /// # Errors
+    /// The host's. The next opening mends then.
+    pub fn close(mut self) -> Result<(), StoreError> {
+        self.check_running()?;
+        self.finish_pending()?;
+        while self
+            .unsettled
+            .last()
+            .is_some_and(|unsettled| !unsettled.media.is_empty())
+            && self.settle_some()?
+        {}
+        let compared = self.unsettled.is_empty();
+        if let Some(Records {
+            journal: Some(journal),
+            ..
+        }) = &mut self.records
+        {
+            journal.clear(self.media.epoch)?;
+        }
+        self.sync()?;
+        let states = self.states();
+        self.record_better(&states, true)?;
+        let Some(records) = &mut self.records else {
+            return Ok(());
+        };
+        if !compared {
+            // The next opening goes on comparing.
+            return Ok(());
+        }
+        if let Some(regions) = &mut records.regions {
+            regions.clear_before(u64::MAX)?;
+        }
+        records.superblock.clean = true;
+        records.superblock.write(&records.folder)
+    }
+
+    /// What is written from now on belongs to a new epoch; what belongs to an
+    /// older one will have been quiet by the time the checkpoint is due.
+    fn begin_checkpoint(&mut self, now: Duration) -> Tidy {
+        self.media.epoch += 1;
+        self.checkpoint = Some((self.media.epoch, now));
+        Tidy::At(now + self.quiet)
+    }
+
+    /// Whether there are regions to forget, or members that are filled further
+    /// than is recorded.
+    fn has_more_to_record(&self) -> bool {
+        let regions = self
+            .records
+            .as_ref()
+            .and_then(|records| records.regions.as_ref());
+        regions.is_some_and(|regions| !regions.dirty().is_empty()) || self.records_lag()
+    }
+
+    /// Makes redundancy follow from the data somewhere where it may not.
+    /// Answers whether there was such a place.
+    pub(crate) fn settle_some(&mut self) -> Result<bool, StoreError> {
+        let Some(extent) = self.unsettled.last().map(|unsettled| unsettled.extent) else {
+            return Ok(false);
+        };
+        if !self.root.answers() {
+            return Ok(false);
+        }
+        let part = Extent {
+            sectors: extent.sectors.min(SETTLED_SECTORS),
+            ..extent
+        };
+        if let Some(Records {
+            regions: Some(regions),
+            ..
+        }) = &mut self.records
+        {
+            regions.mark(part, self.media.epoch)?;
+        }
+        Verifier::new(&mut self.media, true).check(&mut self.root, "", part)?;
+        if part.sectors < extent.sectors {
+            let rest = Extent {
+                start: part.end(),
+                sectors: extent.sectors - part.sectors,
+            };
+            if let Some(unsettled) = self.unsettled.last_mut() {
+                unsettled.extent = rest;
+            }
+        } else {
+            self.unsettled.pop();
+        }
+        Ok(true)
+    }
+}

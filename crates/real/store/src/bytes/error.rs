@@ -1,0 +1,144 @@
+//! What can go wrong with stored bytes.
+
+use fullstroke_contract::Extent;
+use fullstroke_units::Sectors;
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why a store could not be opened, or a request not be served.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The host failed: its disk is full or broken, or the file is out of
+    /// reach.
+    #[error("cannot {action} `{file}`: {source}")]
+    Host {
+        /// The file, or what stands for it.
+        file: String,
+        /// What was tried.
+        action: &'static str,
+        /// What the host said.
+        source: io::Error,
+    },
+    /// The sectors were lost: more members have failed than the redundancy
+    /// covers.
+    #[error("{extent:?} was lost: more members have failed than the volume survives")]
+    Lost {
+        /// What was asked for.
+        extent: Extent,
+    },
+    /// The volume has failed: it waits for its members, or for somebody to say
+    /// that what they held may be lost.
+    #[error(
+        "the volume has failed: more members are out of order than it survives ({members}); \
+         it goes on when it is said that the data they held may be lost"
+    )]
+    Failed {
+        /// Those that are out of order.
+        members: String,
+    },
+    /// The host failed to make something durable that nothing makes good. Since
+    /// it says so only once, nothing is believed from then on.
+    #[error(
+        "the store has stopped, since what it was given may be lost: {why}; stop the server and look at its disk"
+    )]
+    Stopped {
+        /// What happened.
+        why: String,
+    },
+    /// The request reaches behind the end of the volume, or is empty.
+    #[error("{extent:?} is not within the volume's {capacity}, or is empty")]
+    OutOfRange {
+        /// What was asked for.
+        extent: Extent,
+        /// Where the volume ends.
+        capacity: Sectors,
+    },
+    /// Another process has the store open.
+    #[error("`{}` is in use by another process; stop that one, or give another folder", folder.display())]
+    InUse {
+        /// The store's folder.
+        folder: PathBuf,
+    },
+    /// The store belongs to another stack.
+    #[error(
+        "`{}` holds the bytes of another stack: its digest is {found}, this stack's is {expected} ({layout}); \
+         give this stack a folder of its own, or serve the stack that the folder was made for",
+        folder.display()
+    )]
+    OtherStack {
+        /// The store's folder.
+        folder: PathBuf,
+        /// The digest in the folder.
+        found: String,
+        /// The digest of the stack that is to be served.
+        expected: String,
+        /// What the folder was made for.
+        layout: String,
+    },
+    /// The folder holds something, but no store.
+    #[error(
+        "`{}` is not empty (it holds `{found}`) and has no `{}`; give an empty or a new folder",
+        folder.display(), crate::bytes::superblock::NAME
+    )]
+    NoStore {
+        /// The folder.
+        folder: PathBuf,
+        /// One of the things in it.
+        found: String,
+    },
+    /// A file of the store is not as it was left.
+    #[error("`{}`: {detail}", file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What was found, what was expected, how to mend it.
+        detail: String,
+    },
+    /// Members' files are missing or short.
+    #[error(
+        "{detail}; put the files back, or allow the volume to be opened degraded, \
+         which counts these members as failed"
+    )]
+    MembersMissing {
+        /// The files, and what is the matter with each.
+        detail: String,
+    },
+    /// More members' files are missing than the layout survives.
+    #[error("{detail}; the volume does not survive that: put the files back")]
+    TooManyMissing {
+        /// The files, and what is the matter with each.
+        detail: String,
+    },
+    /// An order about a member that cannot be carried out.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl StoreError {
+    /// An error of the host at `file`.
+    pub(crate) fn host(action: &'static str, file: &Path, source: io::Error) -> StoreError {
+        StoreError::Host {
+            file: file.display().to_string(),
+            action,
+            source,
+        }
+    }
+
+    /// Whether the host has no room left: a client is told so rather than that
+    /// the medium is broken.
+    pub fn is_out_of_space(&self) -> bool {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        let kinds = [StorageFull, QuotaExceeded, FileTooLarge];
+        matches!(self, StoreError::Host { source, .. } if kinds.contains(&source.kind()))
+    }
+}
+
+/// The first error of the two, if there is one.
+#[inline]
+pub(crate) fn first_error(
+    first: Result<(), StoreError>,
+    second: Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    if first.is_ok() { second } else { first }
+}

@@ -1,0 +1,640 @@
+//! A store on media that fail, at random, from a seed.
+//!
+//! # The fault model
+//! A medium is a disk with a volatile cache, as the host shows it to a process:
+//!
+//! - **Reads** fail in sectors that have gone bad (`EIO`), every time, until they
+//!   are written: a disk puts another sector in their place then.
+//! - **Writes** fail with `EIO` after any part of them was made (torn at a
+//!   sector), or with `ENOSPC`, likewise.
+//! - **Syncs** fail with `EIO`. Of what was written since the last, each sector
+//!   is as new or as old by chance, and the next sync calls that a success, as
+//!   Linux does after it could not write pages back.
+//! - **Death**: from some moment on a disk answers everything with `EIO`.
+//! - **Kill**: the process ends between two requests; the media keep all. What
+//!   a member was filled with since the last sync counts for nothing afterwards,
+//!   so a disk that fails besides counts as one more.
+//! - **Power loss**: each sector that was written since the last sync is as new
+//!   or as old, by chance. Only while all members are alive, and recorded so:
+//!   `lib.rs` says what a degraded parity volume loses.
+//!
+//! Not in the model: a medium that returns other bytes than it was given without
+//! an error, since no data has check sums; writes that are torn within a sector;
+//! faults of the files beside the media, each of which is tested on its own.
+//!
+//! # What is required
+//! With faults of as many members at once as the layout survives: every read is
+//! answered, every flush succeeds, and what is read is what was written last; of
+//! a write that was refused it is old or new (now one, now the other, until it
+//! can be mended), of one that was not flushed before a power loss as well. With faults of all members at once, the same or an
+//! error, never anything else. The seed is in the message of every failure;
+//! `FULLSTROKE_FAULTS` sets how many are tried of each volume (default 6).
+
+use crate::bytes::opening::Source;
+use crate::bytes::samples::{SAMPLES, Sample, folder, path, pattern};
+use crate::bytes::sealed::Label;
+use crate::bytes::superblock::MemberRecord;
+use crate::bytes::{Durable, Medium, MemberStatus, MemoryMedium, Opening, Store, StoreError};
+use fullstroke_contract::Extent;
+use fullstroke_units::{Lbn, Random, Sectors, Seed};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::{Arc, Mutex};
+
+/// How often what fails, of a thousand.
+#[derive(Clone, Copy, Default)]
+struct Rates {
+    write: u64,
+    room: u64,
+    sync: u64,
+}
+
+struct Disk {
+    now: MemoryMedium,
+    /// The durable content of sectors that were written since the last sync.
+    durable: BTreeMap<u64, [u8; 512]>,
+    bad: BTreeSet<u64>,
+    dead: bool,
+    rates: Rates,
+    random: Random,
+}
+
+type SharedDisk = Arc<Mutex<Disk>>;
+
+struct Faulty(String, SharedDisk);
+
+fn broken<T>() -> io::Result<T> {
+    Err(io::Error::from_raw_os_error(
+        rustix::io::Errno::IO.raw_os_error(),
+    ))
+}
+
+impl Disk {
+    fn new(random: Random) -> Disk {
+        let (durable, bad) = (BTreeMap::new(), BTreeSet::new());
+        Disk {
+            now: MemoryMedium::new(),
+            durable,
+            bad,
+            dead: false,
+            rates: Rates::default(),
+            random,
+        }
+    }
+
+    fn happens(&mut self, of_a_thousand: u64) -> bool {
+        of_a_thousand > 0 && self.random.below(1000) < of_a_thousand
+    }
+
+    fn is_sound(&self) -> bool {
+        let Rates { write, room, sync } = self.rates;
+        !self.dead && self.bad.is_empty() && write + room + sync == 0
+    }
+
+    /// How much of a change is made, and how it ends.
+    fn change(&mut self, extent: Extent) -> (Sectors, io::Result<()>) {
+        if self.dead {
+            return (Sectors::ZERO, broken());
+        }
+        let result = if self.happens(self.rates.write) {
+            broken()
+        } else if self.happens(self.rates.room) {
+            Err(io::ErrorKind::StorageFull.into())
+        } else {
+            Ok(())
+        };
+        let all = extent.sectors.0;
+        let made = if result.is_ok() {
+            all
+        } else {
+            self.random.below(all + 1)
+        };
+        for lbn in extent.start.0..extent.start.0 + made {
+            let mut before = [0; 512];
+            self.now.read(Lbn(lbn), &mut before).unwrap();
+            self.durable.entry(lbn).or_insert(before);
+            self.bad.remove(&lbn);
+        }
+        (Sectors(made), result)
+    }
+
+    /// What was not durable is old or new.
+    fn forget(&mut self) {
+        for (lbn, before) in std::mem::take(&mut self.durable) {
+            if self.random.chance(0.5) {
+                self.now.write(Lbn(lbn), &before).unwrap();
+            }
+        }
+    }
+}
+
+impl Durable for Mutex<Disk> {
+    fn make_durable(&self) -> io::Result<()> {
+        let mut disk = self.lock().unwrap();
+        let rate = disk.rates.sync;
+        if disk.dead || disk.happens(rate) {
+            disk.forget();
+            return broken();
+        }
+        disk.durable.clear();
+        Ok(())
+    }
+}
+
+impl Medium for Faulty {
+    fn name(&self) -> String {
+        format!("member {}", self.0)
+    }
+    fn read(&self, lbn: Lbn, into: &mut [u8]) -> io::Result<()> {
+        let disk = self.1.lock().unwrap();
+        let end = lbn.0 + into.len() as u64 / 512;
+        if disk.dead || disk.bad.range(lbn.0..end).next().is_some() {
+            into.fill(0xEE);
+            return broken();
+        }
+        disk.now.read(lbn, into)
+    }
+    fn write(&mut self, lbn: Lbn, from: &[u8]) -> io::Result<()> {
+        let mut disk = self.1.lock().unwrap();
+        let (made, result) = disk.change(Extent::new(lbn.0, from.len() as u64 / 512));
+        disk.now.write(lbn, &from[..made.bytes().0 as usize])?;
+        result
+    }
+    fn zero(&mut self, extent: Extent, hole: bool) -> io::Result<()> {
+        let mut disk = self.1.lock().unwrap();
+        let (made, result) = disk.change(extent);
+        disk.now.zero(
+            Extent {
+                sectors: made,
+                ..extent
+            },
+            hole,
+        )?;
+        result
+    }
+    fn next_data(&self, extent: Extent) -> io::Result<Option<Extent>> {
+        self.1.lock().unwrap().now.next_data(extent)
+    }
+    /// An empty disk in its place, which is sound.
+    fn clear(&mut self) -> io::Result<()> {
+        let mut disk = self.1.lock().unwrap();
+        let random = disk.random.clone();
+        *disk = Disk::new(random);
+        Ok(())
+    }
+    fn files(&self) -> Vec<Arc<dyn Durable>> {
+        vec![Arc::clone(&self.1) as Arc<dyn Durable>]
+    }
+}
+
+/// The disks, which outlive the store.
+struct Disks {
+    disks: BTreeMap<String, SharedDisk>,
+    seed: u64,
+}
+
+impl Source for Disks {
+    fn complaint(&self, _: &MemberRecord, _: Option<Label>) -> Option<String> {
+        None
+    }
+    fn open(&mut self, member: &MemberRecord) -> Result<Box<dyn Medium>, StoreError> {
+        let new = || Arc::new(Mutex::new(Disk::new(Seed(self.seed).stream(&member.path))));
+        let disk = self.disks.entry(member.path.clone()).or_insert_with(new);
+        Ok(Box::new(Faulty(member.path.clone(), Arc::clone(disk))))
+    }
+}
+
+/// A volume on such disks, and what may be read of it.
+struct Trial {
+    sample: Sample,
+    folder: tempfile::TempDir,
+    disks: Disks,
+    store: Option<Store>,
+    random: Random,
+    version: u64,
+    /// For each sector, the writes whose bytes it may hold now.
+    may: Vec<Vec<u64>>,
+    /// The same after a loss of power now.
+    after_power_loss: Vec<Vec<u64>>,
+    /// Disks that fail, or did since all members were alive.
+    faulty: BTreeSet<String>,
+    /// Whether errors are in order, since disks fail beyond what is survived.
+    anything_goes: bool,
+    refused: u64,
+    dropped: u64,
+}
+
+fn content(lbn: u64, version: u64) -> Vec<u8> {
+    if version.is_multiple_of(5) {
+        vec![0; 512]
+    } else {
+        pattern(lbn, 1, version)
+    }
+}
+
+impl Trial {
+    fn new(sample: Sample, seed: u64) -> Trial {
+        let mut trial = Trial {
+            sample,
+            folder: folder(),
+            disks: Disks {
+                disks: BTreeMap::new(),
+                seed,
+            },
+            store: None,
+            random: Seed(seed).stream("trial"),
+            version: 0,
+            may: Vec::new(),
+            after_power_loss: Vec::new(),
+            faulty: BTreeSet::new(),
+            anything_goes: false,
+            refused: 0,
+            dropped: 0,
+        };
+        trial.open();
+        let capacity = trial.store().capacity().0 as usize;
+        trial.may = vec![vec![0]; capacity];
+        trial.after_power_loss = trial.may.clone();
+        trial
+    }
+
+    fn store(&mut self) -> &mut Store {
+        self.store.as_mut().unwrap()
+    }
+
+    fn open(&mut self) {
+        self.store = None;
+        let shape = (self.sample.shape)();
+        let opened = Store::open_in(
+            self.folder.path(),
+            &mut self.disks,
+            shape,
+            "digest",
+            Opening::default(),
+        );
+        self.store = Some(
+            opened
+                .unwrap_or_else(|error| panic!("{}: {error}", self.what()))
+                .0,
+        );
+    }
+
+    fn what(&self) -> String {
+        format!(
+            "{} seed {} version {}",
+            self.sample.name, self.disks.seed, self.version
+        )
+    }
+
+    fn some_extent(&mut self) -> Extent {
+        let capacity = self.may.len() as u64;
+        let start = self.random.below(capacity);
+        let most = if self.random.chance(0.6) { 8 } else { 90 };
+        Extent::new(start, (1 + self.random.below(most)).min(capacity - start))
+    }
+
+    fn all_alive(&mut self) -> bool {
+        self.store().status().iter().all(|member| member.is_alive())
+    }
+
+    fn step(&mut self) {
+        match self.random.below(100) {
+            0..45 => self.write(),
+            45..75 => self.read(),
+            75..83 => self.flush(),
+            83..86 => self.tidy(),
+            86..90 => self.goes_bad(),
+            90..93 => self.kill(),
+            93..95 => self.lose_power(),
+            _ => self.see_to_members(),
+        }
+        self.dropped += self.store().take_dropped().len() as u64;
+    }
+
+    fn write(&mut self) {
+        self.version += 1;
+        let (extent, version) = (self.some_extent(), self.version);
+        let result = if version.is_multiple_of(5) {
+            let may_punch = self.random.chance(0.5);
+            self.store()
+                .write_zeroes(extent.start, extent.sectors, may_punch)
+        } else {
+            let bytes: Vec<u8> = (extent.start.0..extent.end().0)
+                .flat_map(|lbn| content(lbn, version))
+                .collect();
+            self.store().write(extent.start, &bytes)
+        };
+        let sectors = extent.start.0 as usize..extent.end().0 as usize;
+        match &result {
+            Ok(()) => self.may[sectors.clone()].fill(vec![version]),
+            Err(error) => {
+                let allowed = self.anything_goes || error.is_out_of_space();
+                assert!(allowed, "{}: {extent:?} {error}", self.what());
+                self.refused += 1;
+                self.may[sectors.clone()]
+                    .iter_mut()
+                    .for_each(|may| may.push(version));
+            }
+        }
+        self.after_power_loss[sectors]
+            .iter_mut()
+            .for_each(|may| may.push(version));
+    }
+
+    fn read(&mut self) {
+        let extent = self.some_extent();
+        self.look(extent);
+    }
+
+    fn look(&mut self, extent: Extent) {
+        let mut bytes = vec![0xEE; extent.sectors.bytes().0 as usize];
+        if let Err(error) = self.store().read(extent.start, &mut bytes) {
+            assert!(self.anything_goes, "{}: {extent:?} {error}", self.what());
+            return;
+        }
+        let settled = self.store().unsettled.is_empty();
+        for (lbn, held) in (extent.start.0..).zip(bytes.chunks(512)) {
+            let may = &self.may[lbn as usize];
+            let found = may
+                .iter()
+                .copied()
+                .find(|&version| held == content(lbn, version));
+            let held = (0..=self.version)
+                .rev()
+                .find(|&version| held == content(lbn, version));
+            assert!(
+                found.is_some(),
+                "{}: LBN {lbn} holds {held:?}, none of {may:?}",
+                self.what()
+            );
+            if settled {
+                self.may[lbn as usize] = found.into_iter().collect();
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        match self.store().sync() {
+            Ok(()) => self.after_power_loss.clone_from(&self.may),
+            Err(error) => assert!(self.anything_goes, "{}: {error}", self.what()),
+        }
+    }
+
+    fn tidy(&mut self) {
+        let now = std::time::Duration::from_secs(self.version);
+        let done = self.store().tidy(now);
+        let allowed =
+            self.anything_goes || done.as_ref().err().is_none_or(StoreError::is_out_of_space);
+        assert!(allowed, "{}: {done:?}", self.what());
+    }
+
+    /// A disk begins to fail, or one that does gets worse.
+    fn goes_bad(&mut self) {
+        let names: Vec<String> = self.disks.disks.keys().cloned().collect();
+        self.faulty
+            .retain(|name| !self.disks.disks[name].lock().unwrap().is_sound());
+        let name = names[self.random.below(names.len() as u64) as usize].clone();
+        let tolerated = if self.anything_goes {
+            names.len()
+        } else {
+            self.sample.tolerance.min(2)
+        };
+        let all_alive = self.all_alive() || self.anything_goes;
+        if !self.faulty.contains(&name) && (self.faulty.len() >= tolerated || !all_alive) {
+            return;
+        }
+        self.faulty.insert(name.clone());
+        let mut disk = self.disks.disks[&name].lock().unwrap();
+        match self.random.below(5) {
+            0 => {
+                disk.rates = Rates {
+                    write: 40,
+                    ..Rates::default()
+                }
+            }
+            1 => {
+                disk.rates = Rates {
+                    room: 100,
+                    ..Rates::default()
+                }
+            }
+            2 => {
+                disk.rates = Rates {
+                    sync: 300,
+                    ..Rates::default()
+                }
+            }
+            3 => {
+                let bad: Vec<u64> = (0..1 + self.random.below(6))
+                    .map(|_| self.random.below(60))
+                    .collect();
+                disk.bad.extend(bad);
+            }
+            _ => disk.dead = true,
+        }
+    }
+
+    /// Whether some disk cannot be read where it should be: comparing would
+    /// not get past it.
+    fn has_bad_sectors(&self) -> bool {
+        let bad = |disk: &SharedDisk| {
+            disk.lock()
+                .map(|disk| disk.dead || !disk.bad.is_empty())
+                .unwrap()
+        };
+        self.disks.disks.values().any(bad)
+    }
+
+    /// After a kill, a member that was filled and is not recorded so counts as
+    /// empty: with a disk that fails besides, that may be more than is survived.
+    fn kill(&mut self) {
+        self.faulty
+            .retain(|name| !self.disks.disks[name].lock().unwrap().is_sound());
+        let too_many = self.store().records_lag() && !self.faulty.is_empty() && !self.anything_goes;
+        if !self.has_bad_sectors() && !too_many {
+            self.spare_the_opening(Trial::open);
+        }
+    }
+
+    fn lose_power(&mut self) {
+        if self.has_bad_sectors() || !self.all_alive() || self.store().records_lag() {
+            return;
+        }
+        self.disks
+            .disks
+            .values()
+            .for_each(|disk| disk.lock().unwrap().forget());
+        for (may, later) in self.may.iter_mut().zip(&self.after_power_loss) {
+            may.extend(later);
+        }
+        self.spare_the_opening(Trial::open);
+        // What was read after a loss of power was made durable by the opening.
+        self.look(Extent::new(0, self.may.len() as u64));
+        self.flush();
+    }
+
+    /// An opening makes what it mends durable, or is an error: that is another
+    /// test's.
+    fn spare_the_opening(&mut self, open: impl FnOnce(&mut Trial)) {
+        let quiet = |disk: &SharedDisk| std::mem::take(&mut disk.lock().unwrap().rates);
+        let rates: Vec<Rates> = self.disks.disks.values().map(quiet).collect();
+        open(self);
+        for (disk, rates) in self.disks.disks.values().zip(rates) {
+            disk.lock().unwrap().rates = rates;
+        }
+    }
+
+    /// Failed members are replaced and filled.
+    fn see_to_members(&mut self) {
+        let failed = self
+            .store()
+            .status()
+            .into_iter()
+            .filter(MemberStatus::has_failed);
+        for member in failed
+            .map(|member| path(&member.member))
+            .collect::<Vec<_>>()
+        {
+            let _ = self.store().restore_member(&member);
+        }
+        let empty = self
+            .store()
+            .status()
+            .into_iter()
+            .filter(|member| member.filled().is_some());
+        for member in empty.map(|member| path(&member.member)).collect::<Vec<_>>() {
+            let _ = self.store().rebuild_member(&member, Sectors(u64::MAX));
+        }
+    }
+
+    fn finish(&mut self) {
+        for disk in self.disks.disks.values() {
+            disk.lock().unwrap().rates = Rates::default();
+        }
+        if self.store().stopped().is_none() {
+            while matches!(
+                self.store().tidy(std::time::Duration::ZERO),
+                Ok(crate::bytes::Tidy::Again)
+            ) {}
+        }
+        self.look(Extent::new(0, self.may.len() as u64));
+        for lbn in 0..self.may.len() as u64 {
+            self.look(Extent::new(lbn, 1));
+        }
+        if !self.anything_goes {
+            let found = self.store().scrub();
+            let found = found.unwrap_or_else(|error| panic!("{}: {error}", self.what()));
+            assert_eq!(found.mismatched_sectors, 0, "{}", self.what());
+        }
+    }
+}
+
+fn seeds() -> u64 {
+    std::env::var("FULLSTROKE_FAULTS")
+        .ok()
+        .and_then(|seeds| seeds.parse().ok())
+        .unwrap_or(6)
+}
+
+#[test]
+fn what_the_layout_survives_costs_no_data_no_flush_and_no_read() {
+    let (mut dropped, mut refused) = (0, 0);
+    for &sample in SAMPLES.iter().filter(|sample| sample.tolerance > 0) {
+        for seed in 0..seeds() {
+            let mut trial = Trial::new(sample, seed);
+            (0..400).for_each(|_| trial.step());
+            trial.finish();
+            (dropped, refused) = (dropped + trial.dropped, refused + trial.refused);
+        }
+    }
+    assert!(
+        dropped > 0 && refused > 0,
+        "{dropped} members were dropped, {refused} writes refused"
+    );
+}
+
+#[test]
+fn what_no_layout_survives_is_an_error_and_never_wrong() {
+    for &sample in SAMPLES {
+        for seed in 0..seeds() {
+            let mut trial = Trial::new(sample, seed);
+            trial.anything_goes = true;
+            for _ in 0..300 {
+                trial.step();
+                if trial.store().stopped().is_some() {
+                    break;
+                }
+            }
+            trial.finish();
+        }
+    }
+}
+
+#[test]
+fn a_sync_that_failed_stops_a_store_without_redundancy_for_good() {
+    let mut trial = Trial::new(crate::bytes::samples::sample("raid0"), 1);
+    trial.anything_goes = true;
+    trial.write();
+    let disks: Vec<SharedDisk> = trial.disks.disks.values().cloned().collect();
+    disks
+        .iter()
+        .for_each(|disk| disk.lock().unwrap().rates.sync = 1000);
+    while trial.store().stopped().is_none() {
+        trial.write();
+        assert!(
+            matches!(trial.store().sync(), Err(StoreError::Stopped { .. })) || trial.refused > 0
+        );
+    }
+    disks
+        .iter()
+        .for_each(|disk| disk.lock().unwrap().rates.sync = 0);
+    assert!(
+        matches!(trial.store().sync(), Err(StoreError::Stopped { .. })),
+        "also the next"
+    );
+    assert!(matches!(
+        trial.store().read(Lbn(0), &mut [0; 512]),
+        Err(StoreError::Stopped { .. })
+    ));
+    assert!(matches!(
+        trial.store.take().unwrap().close(),
+        Err(StoreError::Stopped { .. })
+    ));
+}
+
+#[test]
+fn a_full_disk_below_a_degraded_volume_does_not_stop_reads_and_room_mends_it() {
+    let mut trial = Trial::new(crate::bytes::samples::sample("raid5"), 1);
+    trial.version = 1;
+    trial.write();
+    trial.store().fail_member(&[4]).unwrap();
+    let full = |trial: &Trial, rate| {
+        trial
+            .disks
+            .disks
+            .values()
+            .for_each(|disk| disk.lock().unwrap().rates.room = rate);
+    };
+    full(&trial, 1000);
+    trial.version += 1;
+    trial.write();
+    assert_eq!(trial.refused, 1);
+    trial.look(Extent::new(0, trial.may.len() as u64));
+    full(&trial, 0);
+    trial.write();
+    trial.finish();
+}
+
+#[test]
+fn a_change_that_one_copy_has_no_room_for_and_another_cannot_compute_is_made_all_the_same() {
+    for lbn in 6..10 {
+        let mut trial = Trial::new(crate::bytes::samples::sample("raid5 in raid1"), 1);
+        let disk = |trial: &Trial, name: &str| Arc::clone(&trial.disks.disks[name]);
+        disk(&trial, "1.0").lock().unwrap().rates.room = 1000;
+        disk(&trial, "0.2").lock().unwrap().bad.extend(0..60);
+        trial.version = 1;
+        trial.store().write(Lbn(lbn), &content(lbn, 1)).unwrap();
+        trial.may[lbn as usize] = vec![1];
+        trial.finish();
+    }
+}

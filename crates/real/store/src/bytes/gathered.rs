@@ -1,0 +1,61 @@
+//! The bytes of each member I/O in one piece.
+
+use crate::bytes::StoreError;
+use crate::bytes::buffers::Buffers;
+use crate::bytes::error::first_error;
+use crate::bytes::media::Media;
+use crate::bytes::node::Node;
+use fullstroke_contract::Operation;
+use fullstroke_volume::Plan;
+
+/// Brings the pieces of each write together, so that a member that is a volume
+/// gets it as one request: it may fill whole rows then. Keeps its room.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    bytes: Vec<u8>,
+    /// For each I/O of the plan, where its bytes begin.
+    starts: Vec<usize>,
+}
+
+impl Gathered {
+    /// Carries out the writes of `plan`: all of them, whether or not one fails.
+    pub(crate) fn write(
+        &mut self,
+        plan: &Plan,
+        buffers: &Buffers<'_>,
+        members: &mut [Node],
+        media: &mut Media,
+    ) -> Result<(), StoreError> {
+        self.gather(plan, buffers);
+        let mut result = Ok(());
+        for (io, &start) in plan.ios().iter().zip(&self.starts) {
+            if io.operation == Operation::Write {
+                let bytes = &self.bytes[start..][..io.extent.sectors.bytes().0 as usize];
+                let written = members[io.member as usize].write(io.extent.start, bytes, media);
+                result = first_error(result, written);
+            }
+        }
+        result
+    }
+
+    fn gather(&mut self, plan: &Plan, buffers: &Buffers<'_>) {
+        self.starts.clear();
+        let mut length = 0;
+        for io in plan.ios() {
+            self.starts.push(length);
+            if io.operation == Operation::Write {
+                length += io.extent.sectors.bytes().0 as usize;
+            }
+        }
+        self.bytes.resize(length, 0);
+        for piece in plan.pieces() {
+            let io = &plan.ios()[piece.io as usize];
+            if io.operation == Operation::Write {
+                let offset = piece.lbn.since(io.extent.start).bytes().0 as usize;
+                let bytes = buffers.at(piece.place, piece.sectors);
+                self.bytes[self.starts[piece.io as usize] + offset..][..bytes.len()]
+                    .copy_from_slice(bytes);
+            }
+        }
+    }
+}

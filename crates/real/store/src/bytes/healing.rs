@@ -1,0 +1,443 @@
+//! What the host's storage fails to do, and what follows.
+//!
+//! What cannot be read is computed from the other members and written again.
+//! What cannot be written is no longer asked: its member has failed, as md's is
+//! (`md_error` of Linux), if the volume survives it. A failed sync is the same,
+//! since the host drops what it could not write and calls the next sync a
+//! success (Linux marks such pages clean). Want of room is nobody's fault in
+//! particular, and is told.
+
+use crate::bytes::array::Array;
+use crate::bytes::media::Media;
+use crate::bytes::medium::extent_of;
+use crate::bytes::node::Node;
+use crate::bytes::states;
+use crate::bytes::store::{Dropped, Unsettled};
+use crate::bytes::{Store, StoreError};
+use fullstroke_contract::{Extent, MemberState, Operation};
+use fullstroke_units::{Lbn, Sectors};
+
+/// How many failed reads are mended for one request: those of a request of
+/// 32 MiB on media that fail here and there.
+const MENDED_MOST: usize = 256;
+
+impl Store {
+    /// Members that have failed since this was asked because the host failed
+    /// them: whoever times the volume must be told.
+    pub fn take_dropped(&mut self) -> Vec<Dropped> {
+        std::mem::take(&mut self.dropped)
+    }
+
+    /// Why nothing is served any more, if so.
+    pub fn stopped(&self) -> Option<&str> {
+        self.stopped.as_deref()
+    }
+
+    #[inline]
+    pub(crate) fn check_running(&self) -> Result<(), StoreError> {
+        match &self.stopped {
+            None => Ok(()),
+            Some(why) => Err(StoreError::Stopped { why: why.clone() }),
+        }
+    }
+
+    /// Serves nothing any more.
+    pub(crate) fn stop(&mut self, error: StoreError) -> StoreError {
+        let why = self
+            .stopped
+            .get_or_insert_with(|| error.to_string())
+            .clone();
+        StoreError::Stopped { why }
+    }
+
+    /// An error of marking: a file that was not made durable cannot be trusted.
+    pub(crate) fn stop_unless_told_apart(&mut self, error: StoreError) -> StoreError {
+        match error {
+            StoreError::Host {
+                action: "make durable",
+                ..
+            } => self.stop(error),
+            error => error,
+        }
+    }
+
+    /// A read that failed with `error` is tried again after what could not be
+    /// read was mended.
+    #[cold]
+    pub(crate) fn read_again(
+        &mut self,
+        lbn: Lbn,
+        into: &mut [u8],
+        error: StoreError,
+    ) -> Result<(), StoreError> {
+        debug_assert!(extent_of(lbn, into.len()).within(self.capacity()));
+        let mut error = error;
+        let mut last = None;
+        for _ in 0..MENDED_MOST {
+            error = match self.mend_failed_read(error, &mut last) {
+                Ok(()) => match self.root.read(lbn, into, &self.media) {
+                    Ok(()) => return Ok(()),
+                    Err(error) => error,
+                },
+                Err(error) => return Err(error),
+            };
+        }
+        Err(error)
+    }
+
+    /// Tries something that may be repeated, and again after what it could not
+    /// read was mended and members that it could not change were dropped.
+    /// `changed` is where it leaves redundancy that does not follow from the
+    /// data, if it ends in the middle.
+    pub(crate) fn attempt(
+        &mut self,
+        changed: Option<Extent>,
+        mut act: impl FnMut(&mut Store) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut last = None;
+        let mut result = act(self);
+        for _ in 0..MENDED_MOST {
+            let Err(error @ StoreError::Host { .. }) = result else {
+                return result;
+            };
+            self.mend(changed, error, &mut last)?;
+            result = act(self);
+        }
+        result
+    }
+
+    /// Something failed with `error`. It is worth another try if this returns
+    /// well.
+    #[cold]
+    fn mend(
+        &mut self,
+        changed: Option<Extent>,
+        error: StoreError,
+        last: &mut Option<(usize, Extent)>,
+    ) -> Result<(), StoreError> {
+        let failed = self.media.take_failed_changes();
+        if failed.is_empty() {
+            return self.mend_failed_read(error, last);
+        }
+        if let Some(extent) = changed.filter(|_| !self.pending) {
+            let media = failed.iter().map(|&(medium, _)| medium).collect();
+            self.unsettled.push(Unsettled { extent, media });
+        }
+        let unread = self.media.take_failed_read();
+        let broken = broken_of(&failed, unread.is_some());
+        if !broken.is_empty() && self.survives_all(&broken) {
+            return broken
+                .iter()
+                .try_for_each(|&(medium, _)| self.drop_medium(medium, &error));
+        }
+        // Where it does not succeed now, it is tried again later.
+        while matches!(self.settle_some(), Ok(true)) {}
+        self.media.take_failed_changes();
+        self.media.take_failed_read();
+        // What is told is what there is to do: a read that failed is mended once
+        // there is room.
+        match failed.iter().find(|&&(_, want_of_room)| want_of_room) {
+            Some(&(medium, _)) if unread.is_some() => Err(self.media.want_of_room(medium)),
+            _ => Err(error),
+        }
+    }
+
+    /// Mends what could not be read last; `error` if that cannot be. A medium
+    /// that cannot be read where it was mended just now has failed.
+    fn mend_failed_read(
+        &mut self,
+        error: StoreError,
+        last: &mut Option<(usize, Extent)>,
+    ) -> Result<(), StoreError> {
+        let Some(failed) = self.media.take_failed_read() else {
+            return Err(error);
+        };
+        // Redundancy that does not follow from the data makes nothing good.
+        if self.finish_pending().is_err() {
+            return self.drop_stuck(failed.0, error);
+        }
+        let lacks = self
+            .unsettled
+            .iter()
+            .any(|unsettled| unsettled.media.contains(&failed.0));
+        if !lacks && self.settle_or_drop(&[failed.0]).is_err() {
+            return Err(error);
+        }
+        let again = lacks || last.replace(failed) == Some(failed);
+        if !again && self.heal(failed.0, failed.1).is_ok() {
+            return Ok(());
+        }
+        self.media.take_failed_changes();
+        self.media.take_failed_read();
+        if self.survives_all(&[(failed.0, false)]) && self.drop_medium(failed.0, &error).is_ok() {
+            return Ok(());
+        }
+        Err(error)
+    }
+
+    /// The medium cannot be read, and others refuse what was written down: all of
+    /// them fail, if the volume survives that.
+    fn drop_stuck(&mut self, medium: usize, error: StoreError) -> Result<(), StoreError> {
+        let mut all = vec![medium];
+        loop {
+            let refusing = self
+                .media
+                .take_failed_changes()
+                .into_iter()
+                .map(|(medium, _)| medium);
+            all.extend(refusing);
+            let counted: Vec<(usize, bool)> = all.iter().map(|&medium| (medium, false)).collect();
+            if !self.survives_all(&counted) {
+                return Err(error);
+            }
+            if self.finish_pending_without(&all).is_ok() {
+                break;
+            }
+        }
+        all.into_iter()
+            .try_for_each(|medium| self.drop_medium(medium, &error))
+    }
+
+    /// Computes what `extent` of the medium should hold from other members, and
+    /// writes it there: from those of its volume or, if these cannot, of a
+    /// volume above.
+    fn heal(&mut self, medium: usize, extent: Extent) -> Result<(), StoreError> {
+        let Some(mut path) = states::path_of(&self.root, medium) else {
+            return Err(StoreError::Lost { extent });
+        };
+        let mut extent = extent;
+        while !path.is_empty() {
+            let (array, member) = states::find(&mut self.root, &path)?;
+            if array.heal(member, extent, &mut self.media)? {
+                return Ok(());
+            }
+            let fullstroke_volume::Role::Data(lbn) = array.layout.role_of(member, extent.start)
+            else {
+                break;
+            };
+            // What lies behind it above may lie elsewhere below.
+            extent = Extent {
+                start: lbn,
+                sectors: Sectors(1),
+            };
+            path.pop();
+        }
+        Err(StoreError::Lost { extent })
+    }
+
+    /// Whether the volume answers without these media.
+    fn survives_all(&mut self, media: &[(usize, bool)]) -> bool {
+        let before = self.states();
+        let paths: Vec<_> = media
+            .iter()
+            .filter_map(|&(medium, _)| states::path_of(&self.root, medium))
+            .collect();
+        let Node::Volume(array) = &mut self.root else {
+            return media.is_empty();
+        };
+        for path in &paths {
+            // A failure changes no media.
+            let nothing = &mut Media::new(Vec::new());
+            if states::set(array, path, MemberState::Failed, nothing).is_err() {
+                return false;
+            }
+        }
+        let survives = self.root.answers();
+        states::set_all(&mut self.root, &mut before.into_iter());
+        survives
+    }
+
+    /// The medium's drive has failed.
+    fn drop_medium(&mut self, medium: usize, error: &StoreError) -> Result<(), StoreError> {
+        let Some(path) = states::path_of(&self.root, medium) else {
+            return Ok(());
+        };
+        if self.member_state(&path)? == MemberState::Failed {
+            return Ok(());
+        }
+        self.drop_member(&path)?;
+        self.dropped.push(Dropped {
+            path,
+            why: error.to_string(),
+        });
+        Ok(())
+    }
+
+    /// The medium could not be made durable: what it holds may be older than it
+    /// was, and nothing may be mended from it. So the media that lack a change
+    /// fail with it.
+    pub(crate) fn drop_or_stop(
+        &mut self,
+        medium: usize,
+        error: StoreError,
+    ) -> Result<(), StoreError> {
+        let all = self
+            .lacking()
+            .into_iter()
+            .chain([medium])
+            .map(|medium| (medium, false));
+        let all: Vec<(usize, bool)> = all.collect();
+        if !self.survives_all(&all) || self.has_uncompared() {
+            return Err(self.stop(error));
+        }
+        self.unsettled.clear();
+        for (medium, _) in all {
+            if self.drop_medium(medium, &error).is_err() {
+                return Err(self.stop(error));
+            }
+        }
+        Ok(())
+    }
+
+    /// The members fail that lack what was to be written, if the volume survives
+    /// that and, besides, the failure of the media `needed`.
+    fn drop_lacking(&mut self, needed: &[usize], error: &StoreError) -> Result<(), StoreError> {
+        let mut lacking = self.lacking();
+        lacking.retain(|medium| !needed.contains(medium));
+        let all: Vec<(usize, bool)> = lacking
+            .iter()
+            .chain(needed)
+            .map(|&medium| (medium, false))
+            .collect();
+        if lacking.is_empty() || !self.survives_all(&all) || self.has_uncompared() {
+            return Err(StoreError::Refused(format!(
+                "a change was made in part, and while that cannot be mended only the member that refused \
+                 it can fail: {error}"
+            )));
+        }
+        self.unsettled.clear();
+        lacking
+            .into_iter()
+            .try_for_each(|medium| self.drop_medium(medium, error))
+    }
+
+    /// Whether regions are still to be compared after a kill: no member can be
+    /// done without then.
+    fn has_uncompared(&self) -> bool {
+        self.unsettled
+            .iter()
+            .any(|unsettled| unsettled.media.is_empty())
+    }
+
+    /// The media that lack a change that others have.
+    fn lacking(&self) -> Vec<usize> {
+        let all = self
+            .unsettled
+            .iter()
+            .flat_map(|unsettled| unsettled.media.iter().copied());
+        let mut all: Vec<usize> = all.collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Makes redundancy follow from the data wherever it may not, so that the
+    /// media `dying` can fail.
+    pub(crate) fn settle_all_but(&mut self, dying: &[usize]) -> Result<(), StoreError> {
+        self.unsettled.retain(|unsettled| {
+            let known = !unsettled.media.is_empty();
+            !(known && unsettled.media.iter().all(|medium| dying.contains(medium)))
+        });
+        self.settle_or_drop(dying)
+    }
+
+    /// Makes redundancy follow from the data somewhere where it may not. If what
+    /// that needs cannot be read, it is needed more than what lacks a change.
+    pub(crate) fn settle_or_give_up_lacking(&mut self) -> Result<bool, StoreError> {
+        let error = match self.settle_some() {
+            Ok(settled) => return Ok(settled),
+            Err(error) => error,
+        };
+        let failed = self.media.take_failed_changes();
+        let full = !failed.is_empty();
+        // One that takes no changes at all has failed; want of room may pass.
+        let broken: Vec<(usize, bool)> = failed
+            .into_iter()
+            .filter(|&(_, want_of_room)| !want_of_room)
+            .collect();
+        if !broken.is_empty() && self.survives_all(&broken) {
+            self.media.take_failed_read();
+            broken
+                .iter()
+                .try_for_each(|&(medium, _)| self.drop_medium(medium, &error))?;
+            return Ok(true);
+        }
+        match self.media.take_failed_read() {
+            // It lacks a change, and cannot be read either.
+            Some((medium, _)) if !full && self.lacking().contains(&medium) => {
+                self.drop_lacking(&[], &error).map(|()| true)
+            }
+            Some((medium, _)) if !full => self.settle_or_drop(&[medium]).map(|()| true),
+            _ => Err(error),
+        }
+    }
+
+    /// Makes redundancy follow from the data, so that it can do without the
+    /// media `needed`. Where that cannot be, those members fail that lack
+    /// what was to be written, if the volume survives it.
+    fn settle_or_drop(&mut self, needed: &[usize]) -> Result<(), StoreError> {
+        while !self.unsettled.is_empty() {
+            let error = match self.settle_some() {
+                Ok(true) => continue,
+                // Nothing can be mended in a volume that has failed.
+                Ok(false) => return Ok(()),
+                Err(error) => error,
+            };
+            self.media.take_failed_changes();
+            self.media.take_failed_read();
+            self.drop_lacking(needed, &error)?;
+        }
+        Ok(())
+    }
+}
+
+/// The media that are done without after changes have `failed` so: those that the
+/// host fails to change. Want of room is told, and they lack the change until there
+/// is some; unless a copy could not be computed at the same time, since what was
+/// `unread` lacks the change as well, and only a change that is made to its end
+/// leaves all copies alike.
+fn broken_of(failed: &[(usize, bool)], unread: bool) -> Vec<(usize, bool)> {
+    failed
+        .iter()
+        .copied()
+        .filter(|&(_, want_of_room)| unread || !want_of_room)
+        .collect()
+}
+
+impl Array {
+    /// Computes what `extent` of `member` should hold from the other members,
+    /// and writes it there. Answers whether there was enough to compute it from.
+    fn heal(
+        &mut self,
+        member: usize,
+        extent: Extent,
+        media: &mut Media,
+    ) -> Result<bool, StoreError> {
+        let state = self.layout.member_state(member);
+        let mut at = extent.start;
+        while at < extent.end() {
+            // To fill it from there on reads all that is needed, and nothing of it.
+            self.layout.set_member_state(
+                member,
+                MemberState::Rebuilding {
+                    done: Sectors(at.0),
+                },
+            );
+            let most = extent.end().since(at);
+            let next = self
+                .layout
+                .plan_rebuild(&[member], Sectors(at.0), most, &mut self.plan);
+            self.layout.set_member_state(member, state);
+            let fills = self.plan.ios().iter().any(|io| {
+                let own = io.member as usize == member && io.operation == Operation::Write;
+                own && io.extent.start <= at && at < io.extent.end()
+            });
+            if !fills {
+                return Ok(false);
+            }
+            self.carry_out(&[], media)?;
+            at = Lbn(next.0);
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,103 @@
+//! The store's folder: one process at a time, and files that appear whole.
+
+use crate::bytes::StoreError;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+/// The file's name in a store's folder.
+pub(crate) const NAME: &str = "lock";
+
+/// The mode of files: their owner's alone, like what the drives hold.
+pub(crate) const OWNER: u32 = 0o600;
+
+/// The extension of files that are being written.
+const NEW: &str = "new";
+
+/// Keeps other processes out of a folder for as long as it lives, and no
+/// longer: the host lets go of the lock when the process dies.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Keeps writers out, and lets others read. Where there is no lock file, as in
+    /// a copy, nobody is to be kept out.
+    pub(crate) fn share(folder: &Path) -> Result<Option<Lock>, StoreError> {
+        let path = folder.join(NAME);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StoreError::host("open", &path, error)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(Some(Lock { _file: file })),
+            Err(TryLockError::WouldBlock) => Err(StoreError::InUse {
+                folder: folder.to_owned(),
+            }),
+            Err(TryLockError::Error(error)) => Err(StoreError::host("lock", &path, error)),
+        }
+    }
+
+    /// Takes the folder, which it makes if it is missing.
+    pub(crate) fn take(folder: &Path) -> Result<Lock, StoreError> {
+        let made = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder);
+        made.map_err(|error| StoreError::host("make the folder", folder, error))?;
+        let path = folder.join(NAME);
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(OWNER)
+            .open(&path);
+        let file = file.map_err(|error| StoreError::host("open", &path, error))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Lock { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(StoreError::InUse {
+                folder: folder.to_owned(),
+            }),
+            Err(TryLockError::Error(error)) => Err(StoreError::host("lock", &path, error)),
+        }
+    }
+}
+
+/// The name of something in the folder, if there is anything beside the lock
+/// and what [`write_whole`] leaves when it is interrupted.
+pub(crate) fn found_in(folder: &Path) -> Result<Option<String>, StoreError> {
+    let failed = |error| StoreError::host("list", folder, error);
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        if name != NAME
+            && Path::new(&name)
+                .extension()
+                .is_none_or(|extension| extension != NEW)
+        {
+            return Ok(Some(name.display().to_string()));
+        }
+    }
+    Ok(None)
+}
+
+/// Puts `text` into the file at `path`, so that whoever reads it finds what was
+/// there before or all of it, also after a loss of power.
+pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    let new = path.with_extension(NEW);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(OWNER)
+        .open(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    match path.parent() {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,219 @@
+//! What was lost for good, and what of it was written since.
+//!
+//! A volume that has lost more than its redundancy covers has failed: it takes
+//! no writes and no empty members until somebody says that its data may be
+//! lost. From then on it is filled again as far as that goes, and what had no
+//! source is not passed off as data: it reads as an error until it is written.
+//!
+//! Which sectors those are follows from the states of the members at the time:
+//! a read that could not be planned then needs what was lost. So a loss is these
+//! states, and a bit for each sector that was written since.
+
+use crate::bytes::StoreError;
+use crate::bytes::array::Array;
+use crate::bytes::file::FileMedium;
+use crate::bytes::medium::Medium;
+use crate::bytes::memory::MemoryMedium;
+use crate::bytes::sealed::{BITS_BYTES, BLOCK_BYTES, StoreId, seal, unseal};
+use crate::bytes::superblock::StateRecord;
+use crate::bytes::sync::ToSync;
+use fullstroke_contract::{Extent, MemberState, Operation};
+use fullstroke_units::{Lbn, Sectors};
+use fullstroke_volume::MemberStates;
+use std::io;
+use std::path::Path;
+
+/// Sectors of the volume for which one sector of bits stands.
+const SECTORS_A_BLOCK: u64 = BITS_BYTES as u64 * 8;
+
+/// The file with the bits of the loss number `index`.
+pub(crate) fn file_name(index: usize) -> String {
+    format!("written-{index}")
+}
+
+/// Data that was given up.
+pub(crate) struct Loss {
+    /// The states of the members of the outermost volume when it was.
+    then: MemberStates,
+    /// Set for each of the volume's sectors that was written since.
+    written: Box<dyn Medium>,
+    /// The store that the bits are of, if they are kept.
+    id: Option<StoreId>,
+    /// The epoch of the bits' last change.
+    changed: u64,
+}
+
+impl Loss {
+    /// A loss of which the bits are kept in `folder`, or else in memory. What
+    /// the file lacks was not written.
+    pub(crate) fn open(
+        index: usize,
+        states: &[StateRecord],
+        capacity: Sectors,
+        kept: Option<(&Path, StoreId)>,
+    ) -> Result<Loss, StoreError> {
+        let written: Box<dyn Medium> = match kept {
+            None => Box::new(MemoryMedium::new()),
+            Some((folder, _)) => {
+                let path = folder.join(file_name(index));
+                let blocks = Sectors(capacity.0.div_ceil(SECTORS_A_BLOCK));
+                let medium = FileMedium::open(&path, blocks);
+                Box::new(medium.map_err(|error| StoreError::host("open", &path, error))?)
+            }
+        };
+        let mut then = MemberStates::alive(states.len());
+        states
+            .iter()
+            .enumerate()
+            .for_each(|(member, &state)| then.set(member, state.into()));
+        Ok(Loss {
+            then,
+            written,
+            id: kept.map(|(_, id)| id),
+            changed: 0,
+        })
+    }
+
+    /// The same loss of a folder of which nothing is changed.
+    pub(crate) fn look(
+        index: usize,
+        states: &[StateRecord],
+        capacity: Sectors,
+        folder: &Path,
+        id: StoreId,
+    ) -> Result<Loss, StoreError> {
+        let path = folder.join(file_name(index));
+        let medium =
+            FileMedium::open_read_only(&path, Sectors(capacity.0.div_ceil(SECTORS_A_BLOCK)));
+        let medium = medium.map_err(|error| StoreError::host("open", &path, error))?;
+        let loss = Loss::open(index, states, capacity, None)?;
+        Ok(Loss {
+            written: Box::new(medium),
+            id: Some(id),
+            ..loss
+        })
+    }
+
+    /// Whether members in these states have all that they had when this was
+    /// given up.
+    pub(crate) fn covers(&self, states: &MemberStates) -> bool {
+        let reach = |state: MemberState| match state {
+            MemberState::Alive => u64::MAX,
+            MemberState::Failed => 0,
+            MemberState::Rebuilding { done } => done.0,
+        };
+        (0..states.members())
+            .all(|member| reach(self.then.get(member)) <= reach(states.get(member)))
+    }
+
+    /// The first sector of `extent` that was lost and not written since.
+    pub(crate) fn first_lost(
+        &mut self,
+        array: &mut Array,
+        extent: Extent,
+    ) -> Result<Option<Lbn>, StoreError> {
+        // Plans are made by what the array's layout says of its members.
+        std::mem::swap(array.layout.member_states_mut(), &mut self.then);
+        let found = self.search(array, extent);
+        std::mem::swap(array.layout.member_states_mut(), &mut self.then);
+        found
+    }
+
+    fn search(&self, array: &mut Array, extent: Extent) -> Result<Option<Lbn>, StoreError> {
+        let mut is_lost = |extent| {
+            matches!(
+                array.prepare(Operation::Read, extent),
+                Err(StoreError::Lost { .. })
+            )
+        };
+        if !is_lost(extent) {
+            return Ok(None);
+        }
+        let mut at = extent.start;
+        while at < extent.end() {
+            if is_lost(Extent {
+                start: at,
+                sectors: Sectors(1),
+            }) && !self.was_written(at)?
+            {
+                return Ok(Some(at));
+            }
+            at += Sectors(1);
+        }
+        Ok(None)
+    }
+
+    fn was_written(&self, lbn: Lbn) -> Result<bool, StoreError> {
+        let block = self.read(lbn.0 / SECTORS_A_BLOCK)?;
+        let bit = lbn.0 % SECTORS_A_BLOCK;
+        Ok(block[bit as usize / 8] >> (bit % 8) & 1 == 1)
+    }
+
+    /// Takes note, in `epoch`, that the extent was written.
+    pub(crate) fn note_written(&mut self, extent: Extent, epoch: u64) -> Result<(), StoreError> {
+        let end = extent.end().0;
+        let mut at = extent.start.0;
+        while at < end {
+            let number = at / SECTORS_A_BLOCK;
+            let next = end.min((number + 1) * SECTORS_A_BLOCK);
+            let mut block = self.read(number)?;
+            let before = block;
+            for bit in (at..next).map(|lbn| lbn % SECTORS_A_BLOCK) {
+                block[bit as usize / 8] |= 1 << (bit % 8);
+            }
+            if block != before {
+                self.changed = epoch;
+                let block = self
+                    .id
+                    .map_or(block, |id| seal(&block[..BITS_BYTES], number, &id));
+                let written = self.written.write(Lbn(number), &block);
+                written.map_err(|error| self.error("write to", error))?;
+            }
+            at = next;
+        }
+        Ok(())
+    }
+
+    fn read(&self, block: u64) -> Result<[u8; BLOCK_BYTES], StoreError> {
+        let mut bits = [0; BLOCK_BYTES];
+        self.written
+            .read(Lbn(block), &mut bits)
+            .map_err(|error| self.error("read", error))?;
+        if let Some(id) = self.id.filter(|_| bits != [0; BLOCK_BYTES]) {
+            let Some(whole) = unseal(&bits, block, &id) else {
+                let detail =
+                    format!("block {block} is not as it was written: its check sum does not fit");
+                return Err(StoreError::Damaged {
+                    file: self.written.name().into(),
+                    detail,
+                });
+            };
+            let mut only = [0; BLOCK_BYTES];
+            only[..BITS_BYTES].copy_from_slice(whole);
+            return Ok(only);
+        }
+        Ok(bits)
+    }
+
+    fn error(&self, action: &'static str, source: io::Error) -> StoreError {
+        StoreError::Host {
+            file: self.written.name(),
+            action,
+            source,
+        }
+    }
+
+    /// The files with the bits, if they were changed after the epoch `synced`.
+    pub(crate) fn files_changed_since(&self, synced: u64) -> impl Iterator<Item = ToSync> + '_ {
+        let files = if self.changed > synced {
+            self.written.files()
+        } else {
+            Vec::new()
+        };
+        files.into_iter().map(|file| ToSync {
+            medium: None,
+            name: self.written.name(),
+            file,
+        })
+    }
+}

@@ -1,0 +1,213 @@
+//! The tree of drives and volumes, and the way of a request through it.
+
+use crate::bytes::StoreError;
+use crate::bytes::array::Array;
+use crate::bytes::media::Media;
+use crate::bytes::medium::{extent_of, is_zero};
+use fullstroke_contract::Extent;
+use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
+use fullstroke_volume::Shape;
+use std::ops::ControlFlow;
+
+/// Zeros that take no room where they are written sparsely: a block of most file
+/// systems.
+const GRANULE_BYTES: usize = 4 << 10;
+
+/// A drive, or a volume of members.
+pub(crate) enum Node {
+    Drive {
+        /// Index among the media.
+        medium: usize,
+        capacity: Sectors,
+    },
+    Volume(Box<Array>),
+}
+
+/// Told of runs, one behind the other: whether each takes room. May end the
+/// search.
+pub(crate) type Visit<'a> = dyn FnMut(Extent, bool) -> ControlFlow<()> + 'a;
+
+impl Node {
+    /// Counts the drives in `drives` as it meets them: their media's indices.
+    pub(crate) fn new(shape: Shape, drives: &mut Vec<Sectors>) -> Node {
+        match shape {
+            Shape::Drive(capacity) => {
+                drives.push(capacity);
+                Node::Drive {
+                    medium: drives.len() - 1,
+                    capacity,
+                }
+            }
+            Shape::Volume { layout, members } => {
+                let members = members
+                    .into_iter()
+                    .map(|member| Node::new(member, drives))
+                    .collect();
+                Node::Volume(Box::new(Array::new(layout, members)))
+            }
+        }
+    }
+
+    pub(crate) fn capacity(&self) -> Sectors {
+        match self {
+            Node::Drive { capacity, .. } => *capacity,
+            Node::Volume(array) => array.layout.capacity(),
+        }
+    }
+
+    /// Whether all addresses have their data.
+    pub(crate) fn answers(&self) -> bool {
+        match self {
+            Node::Drive { .. } => true,
+            Node::Volume(array) => array.layout.answers(),
+        }
+    }
+
+    /// The media of this node and of those below it: they follow each other.
+    pub(crate) fn media(&self) -> Vec<usize> {
+        match self {
+            Node::Drive { medium, .. } => vec![*medium],
+            Node::Volume(array) => array.members.iter().flat_map(Node::media).collect(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn read(
+        &mut self,
+        lbn: Lbn,
+        into: &mut [u8],
+        media: &Media,
+    ) -> Result<(), StoreError> {
+        match self {
+            Node::Drive { medium, .. } => media.read(*medium, lbn, into),
+            Node::Volume(array) => array.read(extent_of(lbn, into.len()), into, media),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn write(
+        &mut self,
+        lbn: Lbn,
+        from: &[u8],
+        media: &mut Media,
+    ) -> Result<(), StoreError> {
+        match self {
+            Node::Drive { medium, .. } => media.write(*medium, lbn, from),
+            Node::Volume(array) => array.write(extent_of(lbn, from.len()), from, media),
+        }
+    }
+
+    /// Writes, but takes no room for zeros.
+    pub(crate) fn write_sparsely(
+        &mut self,
+        lbn: Lbn,
+        from: &[u8],
+        media: &mut Media,
+    ) -> Result<(), StoreError> {
+        let mut at = 0;
+        while at < from.len() {
+            let zero = |at: usize| is_zero(&from[at..from.len().min(at + GRANULE_BYTES)]);
+            let zeros = zero(at);
+            let mut end = at;
+            while end < from.len() && zero(end) == zeros {
+                end = from.len().min(end + GRANULE_BYTES);
+            }
+            let extent = extent_of(Lbn(lbn.0 + at as u64 / SECTOR_BYTES), end - at);
+            if zeros {
+                self.make_hole(extent, media)?;
+            } else {
+                self.write(extent.start, &from[at..end], media)?;
+            }
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// Makes the extent a hole unless it is one.
+    pub(crate) fn make_hole(
+        &mut self,
+        extent: Extent,
+        media: &mut Media,
+    ) -> Result<(), StoreError> {
+        if self.is_hole(extent, media)? {
+            Ok(())
+        } else {
+            self.zero(extent, true, media)
+        }
+    }
+
+    /// Makes the extent read as zeros; see [`Medium::zero`](crate::bytes::Medium::zero).
+    pub(crate) fn zero(
+        &mut self,
+        extent: Extent,
+        hole: bool,
+        media: &mut Media,
+    ) -> Result<(), StoreError> {
+        match self {
+            Node::Drive { medium, .. } => media.zero(*medium, extent, hole),
+            Node::Volume(array) => array.zero(extent, hole, media),
+        }
+    }
+
+    /// Gives back what room of the extent it can. What is given back reads as
+    /// zeros.
+    pub(crate) fn discard(&mut self, extent: Extent, media: &mut Media) -> Result<(), StoreError> {
+        match self {
+            Node::Drive { medium, .. } => media.zero(*medium, extent, true),
+            Node::Volume(array) => array.discard(extent, media),
+        }
+    }
+
+    /// Tells `visit` which runs of `extent` take room; the others read as
+    /// zeros. In doubt a run takes room.
+    pub(crate) fn allocated(
+        &mut self,
+        extent: Extent,
+        media: &Media,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        match self {
+            Node::Drive { medium, .. } => allocated_of_drive(*medium, extent, media, visit),
+            Node::Volume(array) => array.allocated(extent, media, visit),
+        }
+    }
+
+    /// Whether nothing of `extent`, nor what goes with it (parity, copies),
+    /// takes room.
+    pub(crate) fn is_hole(&mut self, extent: Extent, media: &Media) -> Result<bool, StoreError> {
+        match self {
+            Node::Drive { medium, capacity } => media.is_hole(*medium, *capacity, extent),
+            Node::Volume(array) => array.is_hole(extent, media),
+        }
+    }
+}
+
+fn allocated_of_drive(
+    medium: usize,
+    extent: Extent,
+    media: &Media,
+    visit: &mut Visit<'_>,
+) -> Result<ControlFlow<()>, StoreError> {
+    let mut rest = extent;
+    while rest.sectors > Sectors::ZERO {
+        let end = rest.end();
+        let data = media.next_data(medium, rest)?.unwrap_or(Extent {
+            start: end,
+            sectors: Sectors::ZERO,
+        });
+        let hole = Extent {
+            start: rest.start,
+            sectors: data.start.since(rest.start),
+        };
+        for (run, takes_room) in [(hole, false), (data, true)] {
+            if run.sectors > Sectors::ZERO && visit(run, takes_room).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        rest = Extent {
+            start: data.end(),
+            sectors: end.since(data.end()),
+        };
+    }
+    Ok(ControlFlow::Continue(()))
+}

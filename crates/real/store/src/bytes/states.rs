@@ -1,0 +1,251 @@
+//! The states of all members of the tree, and how one's failure is another's.
+
+use crate::bytes::StoreError;
+use crate::bytes::array::Array;
+use crate::bytes::media::Media;
+use crate::bytes::node::Node;
+use crate::bytes::superblock::{MemberRecord, StateRecord};
+use crate::bytes::verify::below;
+use fullstroke_contract::MemberState;
+use fullstroke_units::Sectors;
+
+/// What a change of a member's state does to the volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It answers, or not, as before.
+    Same,
+    /// It answers no longer.
+    Failed,
+    /// It answers again; what it held is lost.
+    Replaced,
+}
+
+/// Records of all members, each volume before its members. A drive without a
+/// volume is its own.
+pub(crate) fn records(root: &Node) -> Vec<MemberRecord> {
+    let mut all = Vec::new();
+    match root {
+        Node::Drive { .. } => all.push(record("", root, MemberState::Alive)),
+        Node::Volume(array) => add_records(array, "", &mut all),
+    }
+    all
+}
+
+fn add_records(array: &Array, path: &str, all: &mut Vec<MemberRecord>) {
+    for (index, member) in array.members.iter().enumerate() {
+        let path = below(path, index);
+        all.push(record(&path, member, array.layout.member_state(index)));
+        if let Node::Volume(inner) = member {
+            add_records(inner, &path, all);
+        }
+    }
+}
+
+fn record(path: &str, node: &Node, state: MemberState) -> MemberRecord {
+    let file = match (node, path) {
+        (Node::Volume(_), _) => None,
+        (Node::Drive { .. }, "") => Some("member.img".to_owned()),
+        (Node::Drive { .. }, path) => Some(format!("member-{path}.img")),
+    };
+    MemberRecord {
+        path: path.to_owned(),
+        file,
+        sectors: node.capacity().0,
+        state: state.into(),
+    }
+}
+
+/// Sets the states of all members, in the order of [`records`].
+pub(crate) fn set_all(node: &mut Node, states: &mut impl Iterator<Item = MemberState>) {
+    let Node::Volume(array) = node else { return };
+    for member in 0..array.members.len() {
+        if let Some(state) = states.next() {
+            array.layout.set_member_state(member, state);
+        }
+        set_all(&mut array.members[member], states);
+    }
+}
+
+/// Whether some parity volume that answers lacks a member, or does by the
+/// `records`, in their order.
+pub(crate) fn any_degraded_parity<'a>(
+    node: &Node,
+    records: &mut impl Iterator<Item = &'a MemberRecord>,
+) -> bool {
+    let Node::Volume(array) = node else {
+        return false;
+    };
+    let mut recorded = false;
+    let mut below = false;
+    for member in &array.members {
+        recorded |= records
+            .next()
+            .is_some_and(|record| record.state != StateRecord::Alive);
+        below |= any_degraded_parity(member, records);
+    }
+    below || array.rows.is_some() && (recorded || array.is_impaired())
+}
+
+/// Whether some parity volume lacks a member.
+pub(crate) fn any_impaired_parity(node: &Node) -> bool {
+    let Node::Volume(array) = node else {
+        return false;
+    };
+    array.has_degraded_parity() || array.members.iter().any(any_impaired_parity)
+}
+
+/// The volumes that have gears, from the top, by their indices.
+pub(crate) fn geared(root: &Node) -> Vec<Vec<usize>> {
+    let mut found = Vec::new();
+    add_geared(root, &mut Vec::new(), &mut found);
+    found
+}
+
+fn add_geared(node: &Node, path: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
+    let Node::Volume(array) = node else { return };
+    if array.layout.present_gear().is_some() {
+        found.push(path.clone());
+    }
+    for (index, member) in array.members.iter().enumerate() {
+        path.push(index);
+        add_geared(member, path, found);
+        path.pop();
+    }
+}
+
+/// The volume at `path`.
+pub(crate) fn volume<'a>(root: &'a mut Node, path: &[usize]) -> Option<&'a mut Array> {
+    let mut node = root;
+    for &index in path {
+        let Node::Volume(array) = node else {
+            return None;
+        };
+        node = array.members.get_mut(index)?;
+    }
+    match node {
+        Node::Volume(array) => Some(array),
+        Node::Drive { .. } => None,
+    }
+}
+
+/// Whether some volume of the tree has parity.
+pub(crate) fn any_parity(node: &Node) -> bool {
+    matches!(node, Node::Volume(array) if array.rows.is_some() || array.members.iter().any(any_parity))
+}
+
+/// Whether some volume of the tree keeps copies.
+pub(crate) fn any_copies(node: &Node) -> bool {
+    let Node::Volume(array) = node else {
+        return false;
+    };
+    array.rows.is_none() && array.is_redundant() || array.members.iter().any(any_copies)
+}
+
+/// Whether some volume of the tree has redundancy.
+pub(crate) fn any_redundancy(node: &Node) -> bool {
+    matches!(node, Node::Volume(array) if array.is_redundant() || array.members.iter().any(any_redundancy))
+}
+
+/// What the volume is called: `raid0 of 2 x raid5 of 4`.
+pub(crate) fn describe(node: &Node) -> String {
+    let Node::Volume(array) = node else {
+        return "drive".to_owned();
+    };
+    let (name, count) = (array.layout.name(), array.members.len());
+    match array.members.first() {
+        Some(inner @ Node::Volume(_)) => format!("{name} of {count} x {}", describe(inner)),
+        _ => format!("{name} of {count}"),
+    }
+}
+
+/// As members are called; empty for the outermost volume.
+pub(crate) fn dotted(path: &[usize]) -> String {
+    path.iter()
+        .map(usize::to_string)
+        .collect::<Vec<_>>()
+        .join(".")
+}
+
+/// The volume and index of the member at `path`.
+pub(crate) fn find<'a>(
+    root: &'a mut Node,
+    path: &[usize],
+) -> Result<(&'a mut Array, usize), StoreError> {
+    let refuse = || {
+        let path: Vec<String> = path.iter().map(usize::to_string).collect();
+        let path = path.join(".");
+        StoreError::Refused(format!(
+            "there is no member `{path}`: members are named by their indices from the top, as in the status"
+        ))
+    };
+    let (&member, above) = path.split_last().ok_or_else(refuse)?;
+    let mut node = root;
+    for &index in above {
+        node = match node {
+            Node::Volume(array) => array.members.get_mut(index).ok_or_else(refuse)?,
+            Node::Drive { .. } => return Err(refuse()),
+        };
+    }
+    match node {
+        Node::Volume(array) if member < array.members.len() => Ok((array, member)),
+        _ => Err(refuse()),
+    }
+}
+
+/// Where the drive with that medium is; `None` for one without a volume.
+pub(crate) fn path_of(node: &Node, medium: usize) -> Option<Vec<usize>> {
+    let Node::Volume(array) = node else {
+        return None;
+    };
+    let member = array
+        .members
+        .iter()
+        .position(|member| member.media().contains(&medium))?;
+    let mut path = vec![member];
+    path.extend(path_of(&array.members[member], medium).unwrap_or_default());
+    Some(path)
+}
+
+/// Sets the state of the member at `path`, which exists, and of the volumes
+/// above that thereby fail or are replaced. A replaced volume within another is
+/// emptied: the other fills it from scratch, and what it held takes room in
+/// vain.
+pub(crate) fn set(
+    array: &mut Array,
+    path: &[usize],
+    state: MemberState,
+    media: &mut Media,
+) -> Result<Turn, StoreError> {
+    let answered = array.layout.answers();
+    if let [member] = *path {
+        array.layout.set_member_state(member, state);
+    } else if let Some((&member, rest)) = path.split_first()
+        && let Node::Volume(inner) = &mut array.members[member]
+    {
+        match set(inner, rest, state, media)? {
+            Turn::Same => {}
+            Turn::Failed => array.layout.set_member_state(member, MemberState::Failed),
+            Turn::Replaced => {
+                clear(&array.members[member], media)?;
+                array.layout.set_member_state(
+                    member,
+                    MemberState::Rebuilding {
+                        done: Sectors::ZERO,
+                    },
+                );
+            }
+        }
+    }
+    Ok(match (answered, array.layout.answers()) {
+        (true, false) => Turn::Failed,
+        (false, true) => Turn::Replaced,
+        _ => Turn::Same,
+    })
+}
+
+/// Empties all drives of `node`.
+pub(crate) fn clear(node: &Node, media: &mut Media) -> Result<(), StoreError> {
+    node.media()
+        .into_iter()
+        .try_for_each(|medium| media.clear(medium))
+}

@@ -1,0 +1,269 @@
+//! Holds parity and copies against the data that they follow from.
+//!
+//! No knowledge of any layout is needed for that: a plan that writes what is
+//! there already says what parity and copies should be, and where.
+
+use crate::bytes::StoreError;
+use crate::bytes::array::{Array, read_pieces};
+use crate::bytes::buffers::{Buffers, RequestBytes};
+use crate::bytes::media::Media;
+use crate::bytes::node::Node;
+use fullstroke_contract::{Extent, MemberState, Operation};
+use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
+use fullstroke_volume::Content;
+use serde::Serialize;
+
+/// What is looked at for holes at once.
+const STRIDE_SECTORS: u64 = (16 << 20) / SECTOR_BYTES;
+/// What is read at once.
+const BATCH_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
+/// How many mismatches are listed; all are counted.
+const LISTED: usize = 16;
+
+/// What a comparison of redundancy with data has found.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
+pub struct Comparison {
+    /// Sectors of volumes with redundancy that were read and compared. Holes
+    /// agree with each other and are passed over.
+    pub compared_sectors: u64,
+    /// Sectors of parity and copies that did not follow from the data.
+    pub mismatched_sectors: u64,
+    /// The first of them, one for each run.
+    pub first: Vec<Mismatch>,
+}
+
+impl Comparison {
+    /// Adds what was found elsewhere.
+    pub(crate) fn add(&mut self, other: Comparison) {
+        self.compared_sectors += other.compared_sectors;
+        self.mismatched_sectors += other.mismatched_sectors;
+        self.first.extend(other.first);
+        self.first.truncate(LISTED);
+    }
+}
+
+/// A run of parity or of a copy that does not follow from the data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mismatch {
+    /// The member that holds it: its indices from the top, `0.2`.
+    pub member: String,
+    /// The run's first sector on that member.
+    pub lbn: Lbn,
+    /// The row of chunks, where rows have parity.
+    pub row: Option<u64>,
+}
+
+/// Compares, and mends if that is wanted.
+pub(crate) struct Verifier<'a> {
+    pub(crate) media: &'a mut Media,
+    /// Whether parity and copies are made to follow from the data.
+    pub(crate) mend: bool,
+    pub(crate) found: Comparison,
+    data: Vec<u8>,
+    present: Vec<u8>,
+}
+
+impl<'a> Verifier<'a> {
+    pub(crate) fn new(media: &'a mut Media, mend: bool) -> Verifier<'a> {
+        Verifier {
+            media,
+            mend,
+            found: Comparison::default(),
+            data: Vec::new(),
+            present: Vec::new(),
+        }
+    }
+
+    /// All redundancy that goes with `extent` of the node at `path`; that of
+    /// the members first, since what they hold must be sound to be read.
+    pub(crate) fn check(
+        &mut self,
+        node: &mut Node,
+        path: &str,
+        extent: Extent,
+    ) -> Result<(), StoreError> {
+        let Node::Volume(array) = node else {
+            return Ok(());
+        };
+        let extent = array.rows.map_or(extent, |rows| rows.around(extent));
+        for part in cut(extent, array, STRIDE_SECTORS) {
+            if !array.layout.answers() || array.is_hole(part, self.media)? {
+                continue;
+            }
+            self.check_members(array, path, part)?;
+            // Without all members parity cannot be told from what it protects:
+            // only the journal keeps such an array sound.
+            if array.is_redundant() && !(self.mend && array.has_degraded_parity()) {
+                for batch in cut(part, array, BATCH_SECTORS) {
+                    self.check_batch(array, path, batch)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_members(
+        &mut self,
+        array: &mut Array,
+        path: &str,
+        extent: Extent,
+    ) -> Result<(), StoreError> {
+        if array
+            .members
+            .iter()
+            .all(|member| matches!(member, Node::Drive { .. }))
+        {
+            return Ok(());
+        }
+        array.prepare(Operation::Write, extent)?;
+        let Array { plan, members, .. } = array;
+        for io in plan
+            .ios()
+            .iter()
+            .filter(|io| io.operation == Operation::Write)
+        {
+            let member = io.member as usize;
+            self.check(&mut members[member], &below(path, member), io.extent)?;
+        }
+        Ok(())
+    }
+
+    fn check_batch(
+        &mut self,
+        array: &mut Array,
+        path: &str,
+        extent: Extent,
+    ) -> Result<(), StoreError> {
+        if array.is_hole(extent, self.media)? {
+            return Ok(());
+        }
+        self.found.compared_sectors += extent.sectors.0;
+        let mut data = std::mem::take(&mut self.data);
+        data.resize(extent.sectors.bytes().0 as usize, 0);
+        let result = self.compare(array, path, extent, &mut data);
+        self.data = data;
+        result
+    }
+
+    fn compare(
+        &mut self,
+        array: &mut Array,
+        path: &str,
+        extent: Extent,
+        data: &mut [u8],
+    ) -> Result<(), StoreError> {
+        array.read(extent, data, self.media)?;
+        array.prepare(Operation::Write, extent)?;
+        array.make_room();
+        let with_parity = array.rows.is_some();
+        let Array {
+            layout,
+            plan,
+            members,
+            scratch,
+            ..
+        } = array;
+        let mut buffers = Buffers {
+            request: RequestBytes::From(data),
+            scratch,
+        };
+        read_pieces(plan, plan.pieces(), members, &mut buffers, self.media)?;
+        buffers.run_steps(plan);
+        for piece in plan.pieces() {
+            let io = &plan.ios()[piece.io as usize];
+            // Where there is parity, the data is what was just read from there.
+            if io.operation != Operation::Write || with_parity && piece.content == Content::Data {
+                continue;
+            }
+            let member = io.member as usize;
+            let sectors = filled(layout.member_state(member), piece.lbn, piece.sectors);
+            if sectors == Sectors::ZERO {
+                continue;
+            }
+            let wanted = &buffers.at(piece.place, piece.sectors)[..sectors.bytes().0 as usize];
+            if let Some(differing) = self.compare_piece(&mut members[member], piece.lbn, wanted)? {
+                self.found.mismatched_sectors += differing.sectors;
+                if self.found.first.len() < LISTED {
+                    let lbn = piece.lbn + Sectors(differing.first);
+                    let mismatch = Mismatch {
+                        member: below(path, member),
+                        lbn,
+                        row: io.row,
+                    };
+                    self.found.first.push(mismatch);
+                }
+                if self.mend {
+                    members[member].write(piece.lbn, wanted, self.media)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn compare_piece(
+        &mut self,
+        member: &mut Node,
+        lbn: Lbn,
+        wanted: &[u8],
+    ) -> Result<Option<Differing>, StoreError> {
+        self.present.resize(wanted.len(), 0);
+        member.read(lbn, &mut self.present, self.media)?;
+        Ok(differing(&self.present, wanted))
+    }
+}
+
+/// Sectors that are not as wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Differing {
+    /// The index of the first.
+    pub first: u64,
+    /// How many.
+    pub sectors: u64,
+}
+
+/// Which of these sectors are not as wanted, if any are not.
+pub fn differing(present: &[u8], wanted: &[u8]) -> Option<Differing> {
+    if present == wanted {
+        return None;
+    }
+    let sectors = present
+        .chunks(SECTOR_BYTES as usize)
+        .zip(wanted.chunks(SECTOR_BYTES as usize));
+    let mut differ = sectors
+        .zip(0..)
+        .filter(|((present, wanted), _)| present != wanted);
+    let (_, first) = differ.next()?;
+    Some(Differing {
+        first,
+        sectors: 1 + differ.count() as u64,
+    })
+}
+
+/// The path of a member.
+pub(crate) fn below(path: &str, member: usize) -> String {
+    if path.is_empty() {
+        member.to_string()
+    } else {
+        format!("{path}.{member}")
+    }
+}
+
+/// How many of a member's `sectors` from `lbn` on hold what they should.
+fn filled(state: MemberState, lbn: Lbn, sectors: Sectors) -> Sectors {
+    match state {
+        MemberState::Alive => sectors,
+        MemberState::Failed => Sectors::ZERO,
+        MemberState::Rebuilding { done } => sectors.min(Sectors(done.0.saturating_sub(lbn.0))),
+    }
+}
+
+/// Cuts the extent into parts of about `sectors`: whole rows where the array
+/// has rows.
+fn cut(extent: Extent, array: &Array, sectors: u64) -> impl Iterator<Item = Extent> + use<> {
+    let row = array.rows.map_or(1, |rows| rows.data.0);
+    let step = (sectors / row).max(1) * row;
+    let end = extent.end().0.min(array.layout.capacity().0);
+    (extent.start.0..end)
+        .step_by(step as usize)
+        .map(move |at| Extent::new(at, step.min(end - at)))
+}

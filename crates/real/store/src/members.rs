@@ -1,0 +1,929 @@
+//! Members fail, come back, are replaced and filled.
+
+use crate::array::{Array, Worker};
+use crate::bytes::{Buffers, RequestBytes};
+use crate::device::Aligned;
+use crate::standby::Standby;
+use crate::superblock::{self, Roster, Slot, SlotState, Spare, Superblock, Uuid};
+use crate::transfer::{Devices, Direction, Failed};
+use crate::{ArrayError, Device, signatures};
+use fullstroke_contract::Gear;
+use fullstroke_contract::{Extent, MemberState, Operation};
+use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
+use fullstroke_volume::{Detail, Plan};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+/// What of a member is filled while requests wait: 2 MiB.
+const FILLED_AT_ONCE: Sectors = Sectors((2 << 20) / SECTOR_BYTES);
+/// Progress is written down when so much more of a member is filled.
+const RECORDED_SHARE: u64 = 32;
+
+/// What is written down, and on whom.
+pub(crate) struct Book {
+    pub(crate) roster: Roster,
+    /// Which copy of its superblock is the newest on each member.
+    pub(crate) newest: BTreeMap<Uuid, usize>,
+    pub(crate) spares: Vec<Arc<dyn Device>>,
+}
+
+/// Something that whoever looks after the array wants to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Happening {
+    /// `failed`, `degraded`, `halted`, `mismatch`, `spare`, `filled`; `mended`, `filling`;
+    /// `stands` and `turns` of members in the low gear and out of it;
+    /// `standby`, or `refused` if that was not done.
+    pub kind: &'static str,
+    /// The place; spares are counted behind.
+    pub slot: usize,
+    /// The device there.
+    pub device: String,
+    /// What happened, for people.
+    pub why: String,
+}
+
+/// How an array is.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    /// Its name.
+    pub name: String,
+    /// Its name among all arrays.
+    pub array: Uuid,
+    /// `raid5 of 4`.
+    pub layout: String,
+    /// Size in bytes.
+    pub capacity_bytes: u64,
+    /// `whole`, `filling`, `degraded`, `failed` or `halted`.
+    pub state: &'static str,
+    /// Why nothing is changed any more, if so.
+    pub halted: Option<String>,
+    /// How often it was assembled or stopped, or its members changed.
+    pub events: u64,
+    /// How large a region of the bitmap is, in bytes of a member.
+    pub region_bytes: u64,
+    /// Regions that are, or were lately, written.
+    pub dirty_regions: u64,
+    /// The gear, of an array that has gears: `high`, `falling`, `low` or `rising`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gear: Option<&'static str>,
+    /// How many rows of the soft state are to be copied by a shift.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stale_rows: Option<u64>,
+    /// What keeps a shift from going on, if something does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shift_trouble: Option<String>,
+    /// Places, in order.
+    pub slots: Vec<SlotStatus>,
+    /// Devices that wait for a member to fail.
+    pub spares: Vec<String>,
+}
+
+/// How a place of an array is.
+#[derive(Clone, Debug, Serialize)]
+pub struct SlotStatus {
+    /// Its device.
+    pub device: String,
+    /// The member.
+    pub member: Uuid,
+    /// `alive`, `failed` or `filling`.
+    pub state: &'static str,
+    /// How much of it is filled, from 0 to 1.
+    pub filled: f64,
+    /// Whether only what it has missed is filled.
+    pub missed_only: bool,
+    /// Whether it was put to standby and not used since.
+    pub standby: bool,
+    /// Whether nothing is asked of it, since the array is in the low gear.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stands: bool,
+}
+
+impl Array {
+    /// What has happened since this was asked.
+    pub fn take_happenings(&self) -> Vec<Happening> {
+        std::mem::take(
+            &mut self
+                .happenings
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+
+    pub(crate) fn happened(&self, kind: &'static str, slot: usize, device: String, why: &str) {
+        let happening = Happening {
+            kind,
+            slot,
+            device,
+            why: why.to_owned(),
+        };
+        self.happenings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(happening);
+    }
+
+    /// The member in `slot` has failed, if the array survives that. Whoever
+    /// answers a write next [writes it down](Array::settle) first.
+    ///
+    /// # Errors
+    /// It does not survive it. An array with redundancy changes nothing from
+    /// then on.
+    pub(crate) fn drop_member(
+        &self,
+        slot: usize,
+        why: &str,
+        error: io::Error,
+    ) -> Result<(), ArrayError> {
+        let device = self.devices()[slot].clone();
+        let Some(device) = device else { return Ok(()) };
+        if self.try_to_drop(slot) {
+            self.happened("failed", slot, device.name(), why);
+            return Ok(());
+        }
+        if self.facts.survived == 0 {
+            self.distrust_copies();
+            return Err(ArrayError::device(device.name(), "use", error));
+        }
+        let why = format!(
+            "`{}`: {why}, and the array does not survive its failure",
+            device.name()
+        );
+        if self.halted().is_none() {
+            self.happened("halted", slot, device.name(), &why);
+        }
+        Err(self.halt(&why))
+    }
+
+    /// Answers whether the array has the data without it.
+    fn try_to_drop(&self, slot: usize) -> bool {
+        let mut planner = self.planner();
+        let before = planner.layout.member_state(slot);
+        planner.layout.set_member_state(slot, MemberState::Failed);
+        if !planner.layout.answers() {
+            planner.layout.set_member_state(slot, before);
+            return false;
+        }
+        planner.version += 1;
+        if let Some(bitmap) = &self.bitmap {
+            bitmap.miss_dirty();
+        }
+        // Before anybody can plan without it, or flush without it: who does so waits
+        // until that is written down before he answers.
+        self.failures.fetch_add(1, Ordering::SeqCst);
+        drop(planner);
+        self.replace_device(slot, None);
+        true
+    }
+
+    fn replace_device(&self, slot: usize, device: Option<Arc<dyn Device>>) {
+        let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Devices = devices.to_vec();
+        all[slot] = device;
+        *devices = Arc::new(all);
+    }
+
+    /// Writes the members' states down on all that are there: first the data and
+    /// the bitmap that they stand for, then the states.
+    pub(crate) fn commit(&self, book: &mut Book) -> Result<(), ArrayError> {
+        loop {
+            let failures = self.failures.load(Ordering::SeqCst);
+            let states = self.states();
+            if !self.flush_devices() {
+                self.check_running()?;
+            }
+            if let Some(bitmap) = &self.bitmap {
+                bitmap.write_all(|granules| {
+                    self.write_granules(granules, true);
+                    true
+                });
+            }
+            self.check_running()?;
+            book.roster.events += 1;
+            note_states(&mut book.roster, &states);
+            self.write_superblocks(book)?;
+            self.settled.fetch_max(failures, Ordering::SeqCst);
+            if self.failures.load(Ordering::SeqCst) == failures {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(crate) fn write_superblocks(&self, book: &mut Book) -> Result<(), ArrayError> {
+        let devices = self.turning();
+        let members = book.roster.slots.iter().map(|slot| slot.member);
+        let present = members.enumerate().zip(devices.iter());
+        let present: Vec<_> = present
+            .filter_map(|((slot, uuid), device)| Some((Some(slot), uuid, device.clone()?)))
+            .collect();
+        let spares = book.roster.spares.iter().zip(&book.spares);
+        let spares: Vec<_> = spares
+            .map(|(spare, device)| (None, spare.member, Arc::clone(device)))
+            .collect();
+        let mut lost_spares = Vec::new();
+        for (slot, member, device) in present.into_iter().chain(spares) {
+            let superblock = Superblock {
+                array: self.uuid,
+                member,
+                roster: book.roster.clone(),
+            };
+            let encoded = superblock.encode()?;
+            let copy = 1 - book.newest.get(&member).copied().unwrap_or(1);
+            let written = superblock::write(&*device, copy, &encoded).and_then(|()| device.flush());
+            match (written, slot) {
+                (Ok(()), _) => {
+                    book.newest.insert(member, copy);
+                }
+                (Err(error), Some(slot)) => {
+                    let why = format!("its superblock could not be written: {error}");
+                    self.drop_member(slot, &why, error)?;
+                }
+                (Err(_), None) => lost_spares.push(member),
+            }
+        }
+        for lost in lost_spares {
+            if let Some(index) = book
+                .roster
+                .spares
+                .iter()
+                .position(|spare| spare.member == lost)
+            {
+                book.roster.spares.remove(index);
+                book.spares.remove(index);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of all devices: nothing is asked of the array any more.
+    pub(crate) fn release(&self) {
+        let none: Devices = self.devices().iter().map(|_| None).collect();
+        *self.devices.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(none);
+        self.book().spares.clear();
+    }
+
+    pub(crate) fn states(&self) -> Vec<MemberState> {
+        let planner = self.planner();
+        (0..planner.layout.members())
+            .map(|slot| planner.layout.member_state(slot))
+            .collect()
+    }
+
+    /// Lets the member in `slot` fail, or a failed one go.
+    ///
+    /// # Errors
+    /// There is no such place, or the array does not survive it.
+    pub fn fail(&self, slot: usize) -> Result<(), ArrayError> {
+        let _alone = self.alone();
+        self.check_running()?;
+        let device = self.slot_device(slot)?;
+        let Some(device) = device else {
+            return Err(ArrayError::Refused(format!(
+                "the member in place {slot} has failed already"
+            )));
+        };
+        if !self.try_to_drop(slot) {
+            return Err(ArrayError::Refused(format!(
+                "the member in place {slot} is needed: without it the array would lose data"
+            )));
+        }
+        self.happened("failed", slot, device.name(), "somebody said so");
+        self.settle()
+    }
+
+    fn slot_device(&self, slot: usize) -> Result<Option<Arc<dyn Device>>, ArrayError> {
+        let devices = self.devices();
+        devices.get(slot).cloned().ok_or_else(|| {
+            let last = devices.len() - 1;
+            ArrayError::Refused(format!(
+                "there is no place {slot}: they are counted from 0 to {last}"
+            ))
+        })
+    }
+
+    /// Takes a device in: a member that has failed comes back, and is filled
+    /// where it has missed something; another is filled in a failed one's place,
+    /// or waits for one to fail. Answers what is done with it.
+    ///
+    /// # Errors
+    /// It belongs to somebody else and is not to be taken by `force`, is too
+    /// small, or is part of the array already.
+    pub fn add(&self, device: Arc<dyn Device>, force: bool) -> Result<&'static str, ArrayError> {
+        let _alone = self.alone();
+        self.check_running()?;
+        let mut book = self.book();
+        let found = superblock::read(&*device)?.map(|copies| copies.superblock);
+        let own = found.filter(|found| found.array == self.uuid);
+        if own.is_none() && !force {
+            refuse_owned(&*device)?;
+        }
+        let states = self.states();
+        if let Some(own) = &own {
+            let taken = book
+                .roster
+                .spares
+                .iter()
+                .any(|spare| spare.member == own.member);
+            let slot = book
+                .roster
+                .slots
+                .iter()
+                .position(|slot| slot.member == own.member);
+            let alive = slot.is_some_and(|slot| states[slot] != MemberState::Failed);
+            if taken || alive {
+                let message = format!("`{}` is part of the array already", device.name());
+                return Err(ArrayError::Refused(message));
+            }
+            if let Some(slot) = slot {
+                let missed_only = knows_what_it_missed(&book.roster, slot, own);
+                self.check_size(&*device, slot, &book.roster)?;
+                self.begin_to_fill(&mut book, slot, device, own.member, missed_only)?;
+                return Ok(if missed_only {
+                    "filling what it has missed"
+                } else {
+                    "filling"
+                });
+            }
+        }
+        let member = Uuid::new()
+            .map_err(|error| ArrayError::device("/dev/urandom".into(), "read", error))?;
+        let failed = (0..states.len()).find(|&slot| states[slot] == MemberState::Failed);
+        self.check_size(&*device, failed.unwrap_or(0), &book.roster)?;
+        wipe(&*device, signatures::LOOKED_AT_BYTES)?;
+        if let Some(slot) = failed {
+            self.begin_to_fill(&mut book, slot, device, member, false)?;
+            return Ok("filling");
+        }
+        if self.facts.survived == 0 {
+            let message = "the array has no redundancy: a spare would never be filled".to_owned();
+            return Err(ArrayError::Refused(message));
+        }
+        book.roster.spares.push(Spare {
+            member,
+            device: device.name(),
+        });
+        book.spares.push(device);
+        self.commit(&mut book)?;
+        Ok("waiting for a member to fail")
+    }
+
+    fn check_size(
+        &self,
+        device: &dyn Device,
+        slot: usize,
+        roster: &Roster,
+    ) -> Result<(), ArrayError> {
+        let used = self.planner().layout.member_used(slot).bytes().0;
+        let needed = self.facts.data_at + used + superblock::SUPERBLOCK_BYTES;
+        if device.bytes() < needed {
+            return Err(ArrayError::Refused(format!(
+                "`{}` has {} bytes; expected at least {needed}, as a member of `{}` has",
+                device.name(),
+                device.bytes(),
+                roster.name
+            )));
+        }
+        if device.block_bytes() > self.facts.block_bytes {
+            return Err(ArrayError::Refused(format!(
+                "`{}` has blocks of {} bytes; expected at most {}, which the array was made for",
+                device.name(),
+                device.block_bytes(),
+                self.facts.block_bytes
+            )));
+        }
+        Ok(())
+    }
+
+    /// The device stands in the place, and counts as empty, or as what it held.
+    fn begin_to_fill(
+        &self,
+        book: &mut Book,
+        slot: usize,
+        device: Arc<dyn Device>,
+        member: Uuid,
+        missed_only: bool,
+    ) -> Result<(), ArrayError> {
+        let name = device.name();
+        // Who stands is not written to, and this one is; members are filled in the high gear.
+        self.leave_low_gear("a member is to be filled");
+        if let Some(log) = self.logs.get(slot) {
+            let started = log.start(&*device, book.roster.events + 1);
+            started
+                .map_err(|error| ArrayError::device(name.clone(), "write the journal of", error))?;
+        }
+        let record = &mut book.roster.slots[slot];
+        (record.member, record.device) = (member, name.clone());
+        record.state = SlotState::Filling {
+            done_sectors: 0,
+            missed_only,
+        };
+        let mut planner = self.planner();
+        planner.layout.set_member_state(
+            slot,
+            MemberState::Rebuilding {
+                done: Sectors::ZERO,
+            },
+        );
+        planner.version += 1;
+        drop(planner);
+        self.replace_device(slot, Some(device));
+        self.happened(
+            "filling",
+            slot,
+            name,
+            if missed_only {
+                "what it has missed"
+            } else {
+                "all of it"
+            },
+        );
+        self.commit(book)
+    }
+
+    /// Shifts on, fills members, a piece at a time, and puts spares in place of those that
+    /// have failed. Answers whether there is more to do.
+    ///
+    /// # Errors
+    /// The array takes no changes any more.
+    pub fn tend(&self, worker: &mut Worker) -> Result<bool, ArrayError> {
+        self.settle()?;
+        self.check_running()?;
+        if self.tend_gears(worker)? {
+            return Ok(true);
+        }
+        if let Some(slot) = self.filling() {
+            return self.fill_some(worker, slot).map(|()| true);
+        }
+        let _alone = self.alone();
+        let failed = self
+            .states()
+            .iter()
+            .position(|&state| state == MemberState::Failed);
+        let mut book = self.book();
+        let Some(slot) = failed.filter(|_| !book.spares.is_empty()) else {
+            return Ok(false);
+        };
+        let fits =
+            |device: &Arc<dyn Device>| self.check_size(&**device, slot, &book.roster).is_ok();
+        let Some(index) = book.spares.iter().position(fits) else {
+            return Ok(false);
+        };
+        let device = book.spares.remove(index);
+        let spare = book.roster.spares.remove(index);
+        self.happened(
+            "spare",
+            slot,
+            device.name(),
+            "the spare takes the place of a member that has failed",
+        );
+        self.begin_to_fill(&mut book, slot, device, spare.member, false)?;
+        Ok(true)
+    }
+
+    /// Whether a member is being filled, or a spare waits for doing so, or a shift is under way.
+    pub fn is_to_be_tended(&self) -> bool {
+        if self.is_to_be_shifted() {
+            return true;
+        }
+        let states = self.states();
+        let spares = || !self.book().spares.is_empty();
+        states
+            .iter()
+            .any(|state| matches!(state, MemberState::Rebuilding { .. }))
+            || states.contains(&MemberState::Failed) && spares()
+    }
+
+    fn filling(&self) -> Option<usize> {
+        self.states()
+            .iter()
+            .position(|state| matches!(state, MemberState::Rebuilding { .. }))
+    }
+
+    fn fill_some(&self, worker: &mut Worker, slot: usize) -> Result<(), ArrayError> {
+        let _alone = self.alone();
+        if self.gear().is_some_and(|gear| gear != Gear::High) {
+            return Ok(());
+        }
+        let MemberState::Rebuilding { done } = self.states()[slot] else {
+            return Ok(());
+        };
+        let used = self.planner().layout.member_used(slot);
+        let recorded = self.book().roster.slots[slot].state;
+        let SlotState::Filling {
+            done_sectors,
+            missed_only,
+        } = recorded
+        else {
+            return Ok(());
+        };
+        let missed = || self.bitmap.as_ref()?.next_missed(done.0);
+        let from = match missed_only {
+            true => missed().map_or(used.0, |sector| {
+                done.0.max(sector / self.facts.unit * self.facts.unit)
+            }),
+            false => done.0,
+        };
+        let mut next = used;
+        if from < used.0 {
+            match self.fill_from(worker, slot, Sectors(from)) {
+                Ok(filled) => next = filled,
+                Err(failed) => {
+                    let why = format!("it could not be filled: {}", failed.error);
+                    self.drop_member(slot, &why, failed.error)?;
+                    return self.settle();
+                }
+            }
+        }
+        let ended = next >= used;
+        if ended && !self.flush_devices() {
+            return self.check_running();
+        }
+        let mut planner = self.planner();
+        if planner.layout.member_state(slot) == MemberState::Failed {
+            return Ok(());
+        }
+        let state = if ended {
+            MemberState::Alive
+        } else {
+            MemberState::Rebuilding { done: next }
+        };
+        planner.layout.set_member_state(slot, state);
+        planner.version += 1;
+        let whole = !planner.is_impaired();
+        drop(planner);
+        if let Some(bitmap) = self.bitmap.as_ref().filter(|_| whole) {
+            if self.facts.survived > 1 && self.facts.rows.is_some() {
+                // What was filled follows from one parity; the other is to follow
+                // from it, also where rows were being written whole.
+                self.mend_regions(worker, &bitmap.missed())?;
+            }
+            bitmap.forget_missed();
+        }
+        let much = next.0 - done_sectors >= used.0 / RECORDED_SHARE;
+        if ended || much {
+            self.commit(&mut self.book())?;
+        }
+        if ended && let Some(device) = &self.devices()[slot] {
+            self.happened("filled", slot, device.name(), "it holds what it should");
+        }
+        Ok(())
+    }
+
+    /// Fills a piece; answers where the next begins.
+    fn fill_from(
+        &self,
+        worker: &mut Worker,
+        slot: usize,
+        from: Sectors,
+    ) -> Result<Sectors, Failed> {
+        let mut plan = Plan::new(Detail::Bytes);
+        let mut planner = self.planner();
+        let before = planner.layout.member_state(slot);
+        planner
+            .layout
+            .set_member_state(slot, MemberState::Rebuilding { done: from });
+        let next = planner
+            .layout
+            .plan_rebuild(&[slot], from, FILLED_AT_ONCE, &mut plan);
+        planner.layout.set_member_state(slot, before);
+        drop(planner);
+        match self.carry_out_alone(worker, &plan) {
+            Ok(()) => Ok(next),
+            Err((_, mut failed)) => Err(failed.swap_remove(0)),
+        }
+    }
+
+    /// A plan that brings no data, while nobody else does anything. What failed comes first, and at least one did.
+    pub(crate) fn carry_out_alone(
+        &self,
+        worker: &mut Worker,
+        plan: &Plan,
+    ) -> Result<(), (Direction, Vec<Failed>)> {
+        let devices = self.devices();
+        let mut scratch = vec![0; plan.scratch().bytes().0 as usize + 4096];
+        let start = scratch.as_ptr().align_offset(4096);
+        let length = scratch.len() - 4096;
+        let scratch = &mut scratch[start..start + length];
+        let mut buffers = Buffers {
+            request: RequestBytes::From(&[]),
+            scratch,
+        };
+        for (operation, direction) in [
+            (Operation::Read, Direction::Read),
+            (Operation::Write, Direction::Write),
+        ] {
+            let transfers = self.transfers(plan, operation);
+            let failed = worker
+                .carrier
+                .carry(direction, &transfers, &devices, &mut buffers);
+            if !failed.is_empty() {
+                return Err((direction, failed));
+            }
+            if direction == Direction::Read {
+                buffers.run_steps(plan);
+            }
+        }
+        Ok(())
+    }
+
+    /// What could not be read is computed from the other members and written
+    /// there again, as md does (`fix_read_error` of Linux's raid1.c). A member on
+    /// which that does not help has failed.
+    ///
+    /// # Errors
+    /// It cannot be computed: the device's error.
+    pub(crate) fn mend_read(
+        &self,
+        worker: &mut Worker,
+        failed: Failed,
+        last: &mut Option<(usize, u64)>,
+    ) -> Result<(), ArrayError> {
+        let _alone = self.alone();
+        self.mend_or_drop(worker, failed, last)
+    }
+
+    /// The same, to be called alone.
+    pub(crate) fn mend_or_drop(
+        &self,
+        worker: &mut Worker,
+        failed: Failed,
+        last: &mut Option<(usize, u64)>,
+    ) -> Result<(), ArrayError> {
+        let slot = failed.transfer.slot;
+        let Some(device) = self.devices()[slot].clone() else {
+            return Ok(());
+        };
+        let lbn = (failed.transfer.at - self.facts.data_at) / SECTOR_BYTES;
+        let place = (slot, failed.transfer.at);
+        let again = last.replace(place) == Some(place);
+        // A device that ends where it did not is no device with a bad sector.
+        let shrunk = failed.error.kind() == io::ErrorKind::UnexpectedEof;
+        if !again && !shrunk && self.mend(worker, slot, Extent::new(lbn, failed.transfer.sectors.0))
+        {
+            self.happened(
+                "mended",
+                slot,
+                device.name(),
+                &format!("sector {lbn} could not be read, and was written again"),
+            );
+            return Ok(());
+        }
+        if self.facts.survived == 0 || !self.try_to_drop(slot) {
+            return Err(ArrayError::device(device.name(), "read", failed.error));
+        }
+        let why = format!("it could not be read: {}", failed.error);
+        self.happened("failed", slot, device.name(), &why);
+        self.settle()
+    }
+
+    /// Piece by piece, only what cannot be read: the others may not be able to read what is beside it.
+    fn mend(&self, worker: &mut Worker, slot: usize, extent: Extent) -> bool {
+        let Some(device) = self.devices()[slot].clone() else {
+            return false;
+        };
+        // In gears what a block follows from may lie beside it, on the same member.
+        let whole_unit = self.facts.gears.is_none();
+        let step = if whole_unit {
+            self.facts.unit
+        } else {
+            self.facts.block_bytes / SECTOR_BYTES
+        };
+        let mut buffer = Aligned::default();
+        let mut plan = Plan::new(Detail::Bytes);
+        let mut at = extent.start.0 / step * step;
+        while at < extent.end().0 {
+            let piece = Extent::new(at, step.min(extent.end().0 - at));
+            let bytes = buffer.of(piece.sectors.bytes().0 as usize);
+            if device
+                .read(self.facts.data_at + at * SECTOR_BYTES, bytes)
+                .is_ok()
+            {
+                at = piece.end().0;
+                continue;
+            }
+            match self.plan_mend(slot, piece, &mut plan) {
+                Some(next) if self.carry_out_alone(worker, &plan).is_ok() => at = next.0,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Plans to compute a piece of a member from the others and to write it. Answers the sector behind
+    /// what is written then, if it can be.
+    fn plan_mend(&self, slot: usize, piece: Extent, plan: &mut Plan) -> Option<Lbn> {
+        let mut planner = self.planner();
+        if let Some(gears) = planner.layout.gears() {
+            return gears.plan_mend(slot, piece, plan).then(|| piece.end());
+        }
+        plan.clear();
+        let start = Sectors(piece.start.0);
+        let before = planner.layout.member_state(slot);
+        planner
+            .layout
+            .set_member_state(slot, MemberState::Rebuilding { done: start });
+        let next = planner
+            .layout
+            .plan_rebuild(&[slot], start, piece.sectors, plan);
+        planner.layout.set_member_state(slot, before);
+        let fills = plan.ios().iter().any(|io| {
+            let own = io.member as usize == slot && io.operation == Operation::Write;
+            own && io.extent.start <= piece.start && piece.start < io.extent.end()
+        });
+        fills.then_some(Lbn(next.0))
+    }
+
+    /// How it is.
+    pub fn status(&self) -> Status {
+        let states = self.states();
+        let mut planner = self.planner();
+        let gear = planner.gear();
+        let shifts = matches!(gear, Some(Gear::Falling | Gear::Rising));
+        let stale_rows = planner
+            .layout
+            .gears()
+            .filter(|_| shifts)
+            .map(|gears| gears.stale());
+        let used: Vec<u64> = (0..states.len())
+            .map(|slot| planner.layout.member_used(slot).0)
+            .collect();
+        let layout = format!("{} of {}", planner.layout.name(), states.len());
+        let answers = planner.layout.answers();
+        drop(planner);
+        let book = self.book();
+        let slots = book.roster.slots.iter().zip(&states).zip(used);
+        let devices = self.devices();
+        let slots = slots.zip(devices.iter()).enumerate();
+        let slots = slots.map(|(index, (((slot, &state), used), device))| {
+            let standby = device.as_ref().and_then(|device| device.standby());
+            let standby = standby.is_some_and(Standby::stands);
+            let stands = device.is_some() && self.stands(index);
+            SlotStatus {
+                standby,
+                stands,
+                ..slot_status(slot, state, used)
+            }
+        });
+        let slots = slots.collect();
+        let filling = states
+            .iter()
+            .any(|state| matches!(state, MemberState::Rebuilding { .. }));
+        let state = match () {
+            () if self.halted().is_some() => "halted",
+            () if !answers => "failed",
+            () if states.contains(&MemberState::Failed) => "degraded",
+            () if filling => "filling",
+            () => "whole",
+        };
+        Status {
+            name: book.roster.name.clone(),
+            array: self.uuid,
+            layout,
+            capacity_bytes: self.facts.capacity.bytes().0,
+            state,
+            halted: self.halted().map(str::to_owned),
+            events: book.roster.events,
+            region_bytes: book.roster.region_sectors * SECTOR_BYTES,
+            dirty_regions: self
+                .bitmap
+                .as_ref()
+                .map_or(0, |bitmap| bitmap.dirty().len() as u64),
+            gear: gear.map(Gear::name),
+            stale_rows,
+            shift_trouble: self
+                .shift_trouble
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
+            slots,
+            spares: book
+                .roster
+                .spares
+                .iter()
+                .map(|spare| spare.device.clone())
+                .collect(),
+        }
+    }
+}
+
+/// The states of [`Status`], and of [`SlotStatus`].
+pub(crate) const STATES: [&str; 5] = ["whole", "filling", "degraded", "failed", "halted"];
+pub(crate) const SLOT_STATES: [&str; 3] = ["alive", "filling", "failed"];
+
+fn slot_status(slot: &Slot, state: MemberState, used: u64) -> SlotStatus {
+    let (state, filled) = match state {
+        MemberState::Alive => ("alive", 1.0),
+        MemberState::Failed => ("failed", 0.0),
+        MemberState::Rebuilding { done } => ("filling", done.0 as f64 / used.max(1) as f64),
+    };
+    let missed_only = matches!(
+        slot.state,
+        SlotState::Filling {
+            missed_only: true,
+            ..
+        }
+    );
+    let (device, member) = (slot.device.clone(), slot.member);
+    SlotStatus {
+        device,
+        member,
+        state,
+        filled,
+        missed_only,
+        standby: false,
+        stands: false,
+    }
+}
+
+/// Takes the members' states over.
+pub(crate) fn note_states(roster: &mut Roster, states: &[MemberState]) {
+    let events = roster.events;
+    for (slot, &state) in roster.slots.iter_mut().zip(states) {
+        let missed_only = matches!(
+            slot.state,
+            SlotState::Filling {
+                missed_only: true,
+                ..
+            }
+        );
+        let next = match state {
+            MemberState::Alive => SlotState::Alive,
+            MemberState::Failed => SlotState::Failed,
+            MemberState::Rebuilding { done } => SlotState::Filling {
+                done_sectors: done.0,
+                missed_only,
+            },
+        };
+        if next == SlotState::Failed && slot.state != SlotState::Failed {
+            slot.failed_at = events;
+        }
+        slot.state = next;
+    }
+    let whole = roster
+        .slots
+        .iter()
+        .all(|slot| slot.state == SlotState::Alive)
+        && roster.low_gear.is_none();
+    roster.missed_since = if whole {
+        None
+    } else {
+        roster.missed_since.or(Some(events))
+    };
+}
+
+/// Whether the bitmap has all that the member has missed: it held everything
+/// until it failed, and that was not before the bitmap began.
+pub(crate) fn knows_what_it_missed(roster: &Roster, slot: usize, own: &Superblock) -> bool {
+    let failed_at = roster.slots[slot].failed_at;
+    let alive = own
+        .roster
+        .slots
+        .get(slot)
+        .is_some_and(|slot| slot.state == SlotState::Alive);
+    let since = roster.missed_since.is_some_and(|since| since <= failed_at);
+    alive && since && own.roster.events + 1 >= failed_at && own.roster.events < failed_at
+}
+
+/// An error if the device belongs to somebody.
+pub(crate) fn refuse_owned(device: &dyn Device) -> Result<(), ArrayError> {
+    let owners = signatures::owners(device)
+        .map_err(|error| ArrayError::device(device.name(), "look for signatures on", error))?;
+    if owners.is_empty() {
+        return Ok(());
+    }
+    Err(ArrayError::Refused(format!(
+        "`{}` belongs to somebody: found {}; expected a device without signatures, or --force, with which what \
+         it holds is lost",
+        device.name(),
+        owners.join(", ")
+    )))
+}
+
+/// Zeros at either end, where signatures may stand: where ours are in any case, and as far
+/// as `each` where something else is, since a sparse file is to stay one.
+pub(crate) fn wipe(device: &dyn Device, each: u64) -> Result<(), ArrayError> {
+    let mut buffer = crate::device::Aligned::default();
+    let bytes = device.bytes() / 4096 * 4096;
+    let length = signatures::OWN_BYTES.min(bytes);
+    let all = buffer.of(length as usize);
+    let mut wipe = || {
+        for done in (0..each.min(bytes)).step_by(length.max(1) as usize) {
+            let (start, end) = (
+                done.min(bytes - length),
+                (bytes - length).saturating_sub(done),
+            );
+            for at in [start, end] {
+                let is_zero =
+                    done > 0 && device.read(at, all).is_ok() && all.iter().all(|&byte| byte == 0);
+                if !is_zero {
+                    all.fill(0);
+                    device.write(at, all)?;
+                }
+            }
+        }
+        device.flush()
+    };
+    wipe().map_err(|error| ArrayError::device(device.name(), "write to", error))
+}

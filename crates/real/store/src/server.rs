@@ -1,0 +1,316 @@
+//! An array over NBD, and as a block device of ublk: clients' sockets, the threads that serve
+//! them, and whoever looks after the array meanwhile.
+//!
+//! Threads that all clients share carry their requests out and answer: as many as
+//! 16 at a time, like nbdkit's. One thread more fills members and forgets regions;
+//! another runs what is to be told of failures.
+
+mod control;
+mod disk;
+mod jobs;
+mod metrics;
+
+pub use control::{Answer, Question, ask};
+pub use disk::check_ublk;
+pub use fullstroke_transport::socket::Listen;
+
+use crate::array::Array;
+use crate::standby::Watch;
+use crate::{ArrayError, Happening, Worker};
+use fullstroke_contract::Gear;
+use fullstroke_nbd::{Export, Exports, Features, Request};
+use fullstroke_transport::socket::{
+    HttpServer, Listener, NbdClient, NbdServer, OWNER, Questions, Serves,
+};
+use fullstroke_transport::ublk::Disk;
+use fullstroke_units::Time;
+use jobs::{Job, Jobs};
+use metrics::{Counts, Metrics};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::{Duration, Instant};
+
+/// Requests that are carried out at a time.
+const WORKERS: usize = 16;
+/// How often signals and happenings are looked for.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often regions are looked at, and may be forgotten.
+const TIDY: Duration = Duration::from_secs(1);
+/// For what is under way to end.
+const ENDING: Duration = Duration::from_secs(10);
+
+/// What somebody is to be told of who does not look: members fail or were missing when
+/// the array was assembled, it takes no changes any more, redundancy does not follow from
+/// the data, a spare is used, a member is filled.
+pub const TOLD: [&str; 6] = [
+    "failed", "degraded", "halted", "mismatch", "spare", "filled",
+];
+
+/// How an array is served.
+#[derive(Clone, Debug)]
+pub struct Serve {
+    /// Where clients come from.
+    pub listen: Vec<Listen>,
+    /// Whether it is a block device of this host as well; see [`check_ublk`].
+    pub ublk: bool,
+    /// Where questions and orders come from.
+    pub control: PathBuf,
+    /// Where Prometheus finds its numbers.
+    pub metrics: Option<SocketAddr>,
+    /// Put members to standby that have not been used for so long; see
+    /// [`check_standby`](crate::check_standby).
+    pub standby_after: Option<fullstroke_units::Duration>,
+    /// What a shell runs when something of [`TOLD`] happens.
+    pub on_failure: Option<String>,
+}
+
+/// Where clients find it.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Serving {
+    /// URIs of NBD.
+    pub uris: Vec<String>,
+    /// The block device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_device: Option<PathBuf>,
+    /// The socket for questions and orders.
+    pub control: PathBuf,
+    /// The page of numbers.
+    pub metrics: Option<String>,
+    /// Whether transfers go at the same time, by io_uring.
+    pub parallel: bool,
+}
+
+/// What all threads know.
+pub(crate) struct Server {
+    pub(crate) array: Array,
+    pub(crate) jobs: Jobs,
+    pub(crate) counts: Counts,
+    /// If members are to be put to standby.
+    pub(crate) watch: Mutex<Option<Watch>>,
+    pub(crate) ends: AtomicBool,
+}
+
+/// Serves the array until it is told to stop, by `stop` or by an order; then
+/// stops it. `ready` is told when clients may come, `tell` of what happens.
+///
+/// # Errors
+/// Nobody can listen there; or the array could not be stopped in order.
+pub fn serve(
+    array: Array,
+    options: &Serve,
+    stop: &AtomicBool,
+    ready: &mut dyn FnMut(&Serving),
+    tell: &mut dyn FnMut(&Happening),
+) -> Result<(), ArrayError> {
+    let exports = exports(&array)?;
+    let watch = options.standby_after.map(Watch::new).transpose()?;
+    let server = Arc::new(Server {
+        array,
+        jobs: Jobs::default(),
+        counts: Counts::default(),
+        watch: Mutex::new(watch),
+        ends: AtomicBool::new(false),
+    });
+    let mut listeners = Vec::new();
+    for listen in &options.listen {
+        listeners.extend(
+            Listener::open(listen, OWNER)
+                .map_err(|error| cannot_listen(&listen.to_string(), error))?,
+        );
+    }
+    let control = &options.control;
+    let refused = |error| cannot_listen(&control.display().to_string(), error);
+    let orders =
+        Questions::open(control, control::Control(Arc::clone(&server))).map_err(refused)?;
+    let metrics = options.metrics.map(|at| {
+        let pages = Metrics(Arc::clone(&server));
+        HttpServer::open(at, "metrics", pages)
+            .map_err(|error| cannot_listen(&at.to_string(), error))
+    });
+    let metrics = metrics.transpose()?;
+    if options.ublk {
+        fullstroke_transport::ublk::carry_out_for_others();
+    }
+    let workers: Vec<JoinHandle<()>> = (0..WORKERS)
+        .map(|_| on_thread(&server, Server::work))
+        .collect();
+    let keeper = on_thread(&server, Server::keep);
+    let serves: Arc<dyn Serves> = Arc::clone(&server) as _;
+    let clients = NbdServer::open(listeners, exports, serves).map_err(refused)?;
+    let disk = options.ublk.then(|| disk::open(&server)).transpose()?;
+    let parallel = Worker::new().is_parallel();
+    ready(&Serving {
+        uris: clients.uris().to_vec(),
+        block_device: disk.as_ref().map(|disk| disk.path().to_owned()),
+        control: control.clone(),
+        metrics: metrics.as_ref().map(|metrics| metrics.uri("/metrics")),
+        parallel,
+    });
+    server.say_what_is_missing();
+    let is_over = || disk.as_ref().is_some_and(Disk::is_over);
+    while !stop.load(Ordering::SeqCst) && !server.ends.load(Ordering::SeqCst) && !is_over() {
+        server.tell_all(options, tell);
+        sleep(LOOK);
+    }
+    // What its file system has yet to write is still carried out.
+    drop(disk);
+    // No request is taken in any more; those that are under way end.
+    server.ends.store(true, Ordering::SeqCst);
+    clients.end_input();
+    server.jobs.close(ENDING);
+    drop((clients, metrics));
+    for thread in workers.into_iter().chain([keeper]) {
+        let _ = thread.join();
+    }
+    let stopped = server.array.stop();
+    server.tell_all(options, tell);
+    // Devices are free before the last that is seen of the server goes.
+    server.array.release();
+    drop(orders);
+    stopped
+}
+
+fn cannot_listen(at: &str, error: io::Error) -> ArrayError {
+    ArrayError::device(at.to_owned(), "listen at", error)
+}
+
+fn exports(array: &Array) -> Result<Arc<Exports>, ArrayError> {
+    let status = array.status();
+    let block = array.block_bytes() as u32;
+    let mut features = Features::FLUSH
+        | Features::FORCE_UNIT_ACCESS
+        | Features::ROTATIONAL
+        | Features::WRITE_ZEROES
+        | Features::MULTIPLE_CONNECTIONS;
+    features.set(Features::TRIM, array.trims());
+    let export = Export {
+        description: status.layout,
+        features,
+        block_bytes_min: block,
+        takes_unaligned: true,
+        block_bytes_preferred: block.max(4096),
+        size_bytes: status.capacity_bytes / u64::from(block) * u64::from(block),
+        ..Export::new(status.name, 0)
+    };
+    let exports =
+        Exports::new(vec![export]).map_err(|error| ArrayError::Refused(error.to_string()))?;
+    Ok(Arc::new(exports))
+}
+
+fn on_thread(server: &Arc<Server>, act: fn(&Server)) -> JoinHandle<()> {
+    let server = Arc::clone(server);
+    spawn(move || act(&server))
+}
+
+impl Serves for Server {
+    fn asked(&self, client: &Arc<NbdClient>, request: Request, payload: Vec<u8>) -> bool {
+        self.jobs.add(Job::OfClient {
+            client: Arc::clone(client),
+            request,
+            payload,
+        });
+        true
+    }
+}
+
+impl Server {
+    /// Carries requests out until there are none any more, and will be none.
+    fn work(&self) {
+        let mut worker = Worker::new();
+        let mut data = Vec::new();
+        while let Some(job) = self.jobs.next() {
+            job.carry_out(self, &mut worker, &mut data);
+            self.jobs.ended();
+        }
+    }
+
+    /// Shifts, fills members, forgets regions, and puts to standby what is to be. While requests come, members are
+    /// filled, and soft states copied, half of the time.
+    fn keep(&self) {
+        let mut worker = Worker::new();
+        let start = Instant::now();
+        let mut tidied = Instant::now();
+        let mut next_copy = start;
+        let mut is_low = false;
+        while !self.ends.load(Ordering::SeqCst) {
+            let began = Instant::now();
+            let is_shifted = self.array.is_to_be_shifted();
+            // What is copied of a shift may be bounded.
+            let is_due = !is_shifted || began >= next_copy;
+            let is_tended = is_due && self.array.is_to_be_tended();
+            let tended = if is_tended {
+                self.array.tend(&mut worker)
+            } else {
+                Ok(false)
+            };
+            match tended {
+                Ok(true) if self.jobs.are_under_way() => sleep(began.elapsed()),
+                Ok(true) => {}
+                Ok(false) => sleep(LOOK),
+                // What it met is told as a happening, or shown; it may be better soon.
+                Err(_) => sleep(TIDY),
+            }
+            if let Some(least) = self.array.copy_time().filter(|_| is_shifted && is_due) {
+                next_copy = began + least;
+            }
+            if tidied.elapsed() >= TIDY {
+                tidied = Instant::now();
+                // What it meets is told as a happening, and to whoever asks next.
+                let _ = self.array.tidy();
+            }
+            let was_low = std::mem::replace(&mut is_low, self.array.gear() == Some(Gear::Low));
+            if let Some(watch) = &mut *self.watch.lock().unwrap_or_else(PoisonError::into_inner) {
+                if is_low && !was_low {
+                    self.array.stop_standing();
+                }
+                let now = Time::from_nanos(start.elapsed().as_nanos() as u64);
+                let _ = self.array.rest(watch, now);
+            }
+        }
+    }
+
+    /// An array that was assembled without members says so once.
+    fn say_what_is_missing(&self) {
+        for (slot, status) in self.array.status().slots.into_iter().enumerate() {
+            if status.state == "failed" {
+                let why = "the array was assembled without this member";
+                self.array.happened("degraded", slot, status.device, why);
+            }
+        }
+    }
+
+    fn tell_all(&self, options: &Serve, tell: &mut dyn FnMut(&Happening)) {
+        for happening in self.array.take_happenings() {
+            tell(&happening);
+            let serious = TOLD.contains(&happening.kind);
+            if let Some(command) = options.on_failure.as_ref().filter(|_| serious) {
+                self.run(command, &happening);
+            }
+        }
+    }
+
+    /// Nobody waits for it.
+    fn run(&self, command: &str, happening: &Happening) {
+        let status = self.array.status();
+        let begun = Command::new("sh")
+            .args(["-c", command])
+            .env("FULLSTROKE_ARRAY", status.name)
+            .env("FULLSTROKE_STATE", status.state)
+            .env("FULLSTROKE_EVENT", happening.kind)
+            .env("FULLSTROKE_SLOT", happening.slot.to_string())
+            .env("FULLSTROKE_DEVICE", &happening.device)
+            .env("FULLSTROKE_WHY", &happening.why)
+            .spawn();
+        match begun {
+            Ok(mut child) => {
+                spawn(move || child.wait());
+            }
+            Err(error) => eprintln!("fullstroke: cannot run `{command}`: {error}"),
+        }
+    }
+}

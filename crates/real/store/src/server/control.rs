@@ -1,0 +1,192 @@
+//! Questions and orders to an array that is served.
+
+use super::Server;
+use crate::standby::can_stand;
+use crate::{Access, ArrayError, Comparison, FileDevice, Roster, Status, Towards, Worker};
+use fullstroke_transport::socket::Answers;
+use fullstroke_units::Lbn;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+/// For an answer: a scrub reads all members.
+const PATIENCE: Duration = Duration::from_secs(7 * 86_400);
+
+/// What may be asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "lowercase")]
+pub enum Question {
+    /// How it is.
+    Status,
+    /// How it is, and what its members have written down.
+    Detail,
+    /// Let a member fail.
+    Fail {
+        /// Its place.
+        slot: usize,
+    },
+    /// Take a device in.
+    Add {
+        /// Its path.
+        device: PathBuf,
+        /// Whatever it holds.
+        force: bool,
+    },
+    /// Compare all redundancy with the data.
+    Scrub {
+        /// Make it follow from the data.
+        repair: bool,
+    },
+    /// Put the members to standby.
+    Standby,
+    /// Shift an array with gears.
+    Gear {
+        /// Down, where some members stand, or up.
+        towards: Towards,
+    },
+    /// Stop.
+    Stop,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "answer", rename_all = "lowercase")]
+pub enum Answer {
+    /// To the first question.
+    Status(Status),
+    /// To the second.
+    Detail {
+        /// How it is.
+        status: Status,
+        /// What its members have written down.
+        roster: Box<Roster>,
+    },
+    /// What was found.
+    Scrub(Comparison),
+    /// It is done, or has begun.
+    Done {
+        /// What, for people.
+        what: String,
+    },
+    /// It stops from now on.
+    Stopping,
+    /// It is not.
+    Refused {
+        /// Why.
+        message: String,
+    },
+}
+
+/// Answers whoever comes.
+pub(crate) struct Control(pub(crate) Arc<Server>);
+
+impl Answers for Control {
+    type Question = Question;
+    type Answer = Answer;
+    const EXPECTED: &'static str = r#"{"ask":"status"} or {"ask":"fail","slot":1}"#;
+
+    fn answer(&self, question: Question) -> Answer {
+        answer(&self.0, &question).unwrap_or_else(|error| Answer::Refused {
+            message: error.to_string(),
+        })
+    }
+
+    fn refusal(message: String) -> Answer {
+        Answer::Refused { message }
+    }
+
+    fn was_told(&self, answer: &Answer) {
+        if matches!(answer, Answer::Stopping) {
+            self.0.ends.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+fn answer(server: &Server, question: &Question) -> Result<Answer, ArrayError> {
+    let array = &server.array;
+    let done = |what: &str| {
+        Ok(Answer::Done {
+            what: what.to_owned(),
+        })
+    };
+    match question {
+        Question::Status => Ok(Answer::Status(array.status())),
+        Question::Detail => Ok(Answer::Detail {
+            status: array.status(),
+            roster: Box::new(array.book().roster.clone()),
+        }),
+        Question::Fail { slot } => {
+            array.fail(*slot)?;
+            done("failed")
+        }
+        Question::Add { device, force } => {
+            let device = FileDevice::open(device, Access::Own)?;
+            device.allocate()?;
+            let device = device.shared()?;
+            let added = array.add(Arc::clone(&device), *force)?;
+            let is_watched = server
+                .watch
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .is_some();
+            // Unless that was asked for, nothing is sent to it.
+            match is_watched.then(|| can_stand(&*device)) {
+                Some(Err(error)) => done(&format!("{added}; {error}")),
+                _ => done(added),
+            }
+        }
+        Question::Scrub { repair } => scrub(server, *repair).map(Answer::Scrub),
+        Question::Standby => done(&array.stand_by()?),
+        Question::Gear { towards } => {
+            array.shift(*towards)?;
+            done(match towards {
+                Towards::Down => "shifting down",
+                Towards::Up => "shifting up",
+            })
+        }
+        Question::Stop => Ok(Answer::Stopping),
+    }
+}
+
+/// Between requests, a MiB at a time.
+fn scrub(server: &Server, repair: bool) -> Result<Comparison, ArrayError> {
+    let mut worker = Worker::new();
+    let mut found = Comparison::default();
+    let mut next = Some(Lbn(0));
+    while let Some(from) = next.filter(|_| !server.ends.load(Ordering::SeqCst)) {
+        next = server
+            .array
+            .scrub_step(&mut worker, from, repair, &mut found)?;
+    }
+    if let Some(first) = found.first.first() {
+        let device = server.array.devices().get(first.slot).cloned().flatten();
+        let mended = if repair { ", and were made to" } else { "" };
+        let why = format!(
+            "a scrub found {} sectors of parity or copies that do not follow from the data{mended}",
+            found.mismatched_sectors
+        );
+        let device = device.map_or_else(String::new, |device| device.name());
+        server.array.happened("mismatch", first.slot, device, &why);
+    }
+    Ok(found)
+}
+
+/// Asks the server behind a control socket.
+///
+/// # Errors
+/// Nobody is there, or what is said is no answer; and what it refuses.
+pub fn ask(path: &Path, question: &Question) -> Result<serde_json::Value, ArrayError> {
+    let failed =
+        |error| ArrayError::device(path.display().to_string(), "ask", io::Error::other(error));
+    let answer: serde_json::Value =
+        fullstroke_transport::socket::ask(path, question, PATIENCE).map_err(failed)?;
+    match answer.get("message").and_then(|message| message.as_str()) {
+        Some(message) if answer["answer"] == "refused" => {
+            Err(ArrayError::Refused(message.to_owned()))
+        }
+        _ => Ok(answer),
+    }
+}

@@ -1,0 +1,135 @@
+//! An array as a block device of ublk.
+
+use super::Server;
+use super::jobs::{self, Job};
+use crate::array::Array;
+use crate::{ArrayError, Uuid, Worker};
+use fullstroke_nbd::{self as nbd, Command, CommandFlags};
+use fullstroke_transport::ublk::{Disk, Form, Operation, Request, Serves, UblkError};
+use std::io;
+use std::sync::Arc;
+
+/// No discard is longer, that none takes too long.
+const DISCARDED_BYTES_MAX: u64 = 64 << 20;
+
+impl From<UblkError> for ArrayError {
+    fn from(error: UblkError) -> ArrayError {
+        ArrayError::Refused(error.to_string())
+    }
+}
+
+/// Whether an array can be a block device here: `--ublk`.
+///
+/// # Errors
+/// The kernel has no ublk, or one that is too old, or this user may not use it.
+pub fn check_ublk() -> Result<(), ArrayError> {
+    Ok(fullstroke_transport::ublk::check()?)
+}
+
+pub(super) fn open(server: &Arc<Server>) -> Result<Disk, ArrayError> {
+    Ok(Disk::open(&form(&server.array), Arc::clone(server) as _)?)
+}
+
+fn form(array: &Array) -> Form {
+    let block = array.block_bytes();
+    Form {
+        size_bytes: array.capacity().bytes().0 / block * block,
+        block_bytes: block as u32,
+        rotates: true,
+        discarded_bytes_max: if array.trims() {
+            discarded_bytes_max(array)
+        } else {
+            0
+        },
+        label: label(array.uuid()),
+    }
+}
+
+/// Whole rows, as only these give room back: of one longer discard, behind each other, too.
+fn discarded_bytes_max(array: &Array) -> u32 {
+    let row = array
+        .facts
+        .rows
+        .map_or(array.block_bytes(), |rows| rows.data.bytes().0);
+    let whole = DISCARDED_BYTES_MAX / row.max(1) * row;
+    if whole > 0 {
+        whole as u32
+    } else {
+        DISCARDED_BYTES_MAX as u32
+    }
+}
+
+/// The members are this process's alone, so that a device with the array's label is one that
+/// was left behind.
+fn label(uuid: Uuid) -> u64 {
+    let mut first = [0; 8];
+    first.copy_from_slice(&uuid.bytes()[..8]);
+    u64::from_le_bytes(first)
+}
+
+impl Serves for Server {
+    fn asked(&self, request: Request) {
+        self.jobs.add(Job::OfDisk(request));
+    }
+}
+
+/// Carries a request out, as one of a client over NBD, and answers it.
+pub(super) fn carry_out(
+    server: &Server,
+    worker: &mut Worker,
+    request: Request,
+    data: &mut Vec<u8>,
+) {
+    let done = try_out(server, worker, &request, data);
+    request.answer(done.map_err(|error| number_of(&error)));
+}
+
+fn try_out(
+    server: &Server,
+    worker: &mut Worker,
+    request: &Request,
+    data: &mut Vec<u8>,
+) -> Result<(), ArrayError> {
+    let moved = |result: io::Result<()>| {
+        result.map_err(|error| ArrayError::device("/dev/ublkc".to_owned(), "move data of", error))
+    };
+    let operation = request.operation();
+    if operation == Operation::Write {
+        data.resize(request.length_bytes() as usize, 0);
+        moved(request.take(data))?;
+    }
+    jobs::carry_out(server, worker, &as_of_client(request), data)?;
+    if operation == Operation::Read {
+        moved(request.give(data))
+    } else {
+        Ok(())
+    }
+}
+
+fn as_of_client(request: &Request) -> nbd::Request {
+    let mut flags = CommandFlags::default();
+    flags.set(CommandFlags::FORCE_UNIT_ACCESS, request.is_durable());
+    nbd::Request {
+        cookie: 0,
+        command: match request.operation() {
+            Operation::Read => Command::Read,
+            Operation::Write => Command::Write,
+            Operation::Flush => Command::Flush,
+            Operation::Discard => Command::Trim,
+            Operation::WriteZeroes => Command::WriteZeroes,
+        },
+        offset_bytes: request.offset_bytes(),
+        // The device's limits are far below.
+        length_bytes: request.length_bytes() as u32,
+        flags,
+    }
+}
+
+fn number_of(error: &ArrayError) -> i32 {
+    match error {
+        ArrayError::Device { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+            libc::ENOSPC
+        }
+        _ => libc::EIO,
+    }
+}

@@ -1,0 +1,187 @@
+//! Requests that wait for a thread.
+
+use super::Server;
+use crate::{ArrayError, Worker};
+use fullstroke_nbd::{Command, CommandFlags, Connection, ErrorCode, Request};
+use fullstroke_transport::socket::NbdClient;
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A request and who wants it.
+pub(crate) enum Job {
+    /// Of a client over NBD.
+    OfClient {
+        client: Arc<NbdClient>,
+        request: Request,
+        payload: Vec<u8>,
+    },
+    /// Of the kernel, for a block device.
+    OfDisk(fullstroke_transport::ublk::Request),
+}
+
+/// What waits, and how many are under way.
+#[derive(Default)]
+pub(crate) struct Jobs {
+    state: Mutex<State>,
+    /// One more waits, or none will come any more.
+    more: Condvar,
+    /// All have ended, and none comes any more.
+    over: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Job>,
+    under_way: usize,
+    /// Threads that wait for one.
+    idle: usize,
+    closed: bool,
+}
+
+impl Jobs {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more; clients bound how many of theirs wait.
+    pub(crate) fn add(&self, job: Job) {
+        let mut state = self.lock();
+        state.waiting.push_back(job);
+        let idle = state.idle;
+        drop(state);
+        if idle > 0 {
+            self.more.notify_one();
+        }
+    }
+
+    /// The next; none once it is closed and all are taken.
+    pub(crate) fn next(&self) -> Option<Job> {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.waiting.pop_front() {
+                state.under_way += 1;
+                return Some(job);
+            }
+            if state.closed {
+                return None;
+            }
+            state.idle += 1;
+            state = self
+                .more
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
+        }
+    }
+
+    pub(crate) fn ended(&self) {
+        let mut state = self.lock();
+        state.under_way -= 1;
+        let over = state.closed && state.under_way == 0 && state.waiting.is_empty();
+        drop(state);
+        if over {
+            self.over.notify_all();
+        }
+    }
+
+    pub(crate) fn are_under_way(&self) -> bool {
+        let state = self.lock();
+        state.under_way > 0 || !state.waiting.is_empty()
+    }
+
+    /// None comes any more; waits until all have ended, for so long at most.
+    pub(crate) fn close(&self, patience: Duration) {
+        let mut state = self.lock();
+        state.closed = true;
+        self.more.notify_all();
+        let busy = |state: &mut State| state.under_way > 0 || !state.waiting.is_empty();
+        let waited = self.over.wait_timeout_while(state, patience, busy);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Job {
+    /// Carries it out and answers.
+    pub(crate) fn carry_out(self, server: &Server, worker: &mut Worker, data: &mut Vec<u8>) {
+        match self {
+            Job::OfClient {
+                client,
+                request,
+                mut payload,
+            } => {
+                let is_write = request.command == Command::Write;
+                let done = carry_out(
+                    server,
+                    worker,
+                    &request,
+                    if is_write { &mut payload } else { &mut *data },
+                );
+                client.answer(|connection| answer(connection, &request, done, data, payload));
+            }
+            Job::OfDisk(request) => super::disk::carry_out(server, worker, request, data),
+        }
+    }
+}
+
+/// Carries a request out; what is read, or to be written, is in `data`.
+pub(super) fn carry_out(
+    server: &Server,
+    worker: &mut Worker,
+    request: &Request,
+    data: &mut Vec<u8>,
+) -> Result<(), ArrayError> {
+    let array = &server.array;
+    let (at, length) = (request.offset_bytes, request.length_bytes);
+    let done = match request.command {
+        Command::Read => {
+            data.resize(length as usize, 0);
+            array.read(worker, at, data)
+        }
+        Command::Write => array.write(worker, at, data),
+        Command::WriteZeroes => array.write_zeroes(worker, at, length.into()),
+        Command::Flush => array.flush(),
+        Command::Trim => array.trim(worker, at, length.into()),
+        Command::Cache | Command::BlockStatus => Ok(()),
+    };
+    let durable =
+        request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS) && request.command.changes();
+    let done = if durable {
+        done.and_then(|()| array.flush())
+    } else {
+        done
+    };
+    server
+        .counts
+        .answered(request.command, length.into(), done.is_ok());
+    done
+}
+
+fn answer(
+    connection: &mut Connection,
+    request: &Request,
+    done: Result<(), ArrayError>,
+    data: &[u8],
+    payload: Vec<u8>,
+) {
+    match done {
+        Err(error) => connection.reply_error(request, code_of(&error), &error),
+        Ok(()) if request.command == Command::Read => connection.reply_read(request, |into| {
+            into.copy_from_slice(data);
+            Ok(())
+        }),
+        Ok(()) if request.command == Command::BlockStatus => connection.reply_status(request, []),
+        Ok(()) => connection.reply_done(request),
+    }
+    connection.recycle(payload);
+}
+
+fn code_of(error: &ArrayError) -> ErrorCode {
+    match error {
+        ArrayError::OutOfRange { .. } => ErrorCode::Invalid,
+        ArrayError::Device { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+            ErrorCode::NoSpace
+        }
+        _ => ErrorCode::InputOutput,
+    }
+}

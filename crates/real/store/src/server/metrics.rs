@@ -1,0 +1,177 @@
+//! The numbers of an array that is served, for Prometheus: `GET /metrics`. What a simulated array says, too, has the
+//! same name here.
+
+use super::Server;
+use crate::Status;
+use crate::members::{SLOT_STATES, STATES};
+use fullstroke_contract::Gear;
+use fullstroke_nbd::Command;
+use fullstroke_transport::socket::exposition::{CONTENT_TYPE, Kind, Page};
+use fullstroke_transport::socket::{Pages, Response};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is counted by itself.
+const OPERATIONS: [&str; 4] = ["read", "write", "flush", "discard"];
+
+/// What clients have been answered since the server began.
+#[derive(Debug, Default)]
+pub(crate) struct Counts([Count; OPERATIONS.len()]);
+
+#[derive(Debug, Default)]
+struct Count {
+    requests: AtomicU64,
+    bytes: AtomicU64,
+    errors: AtomicU64,
+}
+
+impl Counts {
+    /// A request for so many bytes was answered.
+    pub(crate) fn answered(&self, command: Command, bytes: u64, is_well: bool) {
+        let operation = match command {
+            Command::Read => 0,
+            Command::Write | Command::WriteZeroes => 1,
+            Command::Flush => 2,
+            Command::Trim => 3,
+            Command::Cache | Command::BlockStatus => return,
+        };
+        let count = &self.0[operation];
+        count.requests.fetch_add(1, Ordering::Relaxed);
+        if is_well {
+            count.bytes.fetch_add(bytes, Ordering::Relaxed);
+        } else {
+            count.errors.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Pages about a server.
+pub(crate) struct Metrics(pub(crate) Arc<Server>);
+
+impl Pages for Metrics {
+    fn page(&self, path: &str) -> Response {
+        if path != "/metrics" {
+            return Response::text("404 Not Found", "the numbers are at /metrics\n");
+        }
+        let body = render(&self.0.array.status(), &self.0.counts);
+        Response {
+            status: "200 OK",
+            content_type: CONTENT_TYPE,
+            body,
+        }
+    }
+}
+
+fn render(status: &Status, counts: &Counts) -> String {
+    let mut page = Page::default();
+    page.family(
+        "fullstroke_build_info",
+        Kind::Gauge,
+        "1, with the version of the server.",
+    )
+    .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1u64);
+    let export = ("export", status.name.as_str());
+    let mut gauge = |name, help, value: u64| {
+        page.family(name, Kind::Gauge, help)
+            .sample(&[export], value)
+    };
+    gauge(
+        "fullstroke_usable_bytes",
+        "Bytes that clients can address.",
+        status.capacity_bytes,
+    );
+    gauge(
+        "fullstroke_dirty_regions",
+        "Regions that are, or were lately, written.",
+        status.dirty_regions,
+    );
+    gauge(
+        "fullstroke_region_bytes",
+        "How large a region of a member is.",
+        status.region_bytes,
+    );
+    gauge(
+        "fullstroke_spares",
+        "Devices that wait for a member to fail.",
+        status.spares.len() as u64,
+    );
+    let mut family = page.family(
+        "fullstroke_volume_state",
+        Kind::Gauge,
+        "1 for the state in which the volume is.",
+    );
+    for state in STATES {
+        family.sample(
+            &[export, ("state", state)],
+            u64::from(status.state == state),
+        );
+    }
+    if let Some(now) = status.gear {
+        let mut family = page.family(
+            "fullstroke_volume_gear",
+            Kind::Gauge,
+            "1 for the gear in which the volume is.",
+        );
+        for gear in [Gear::High, Gear::Falling, Gear::Low, Gear::Rising].map(Gear::name) {
+            family.sample(&[export, ("gear", gear)], u64::from(now == gear));
+        }
+    }
+    operations(&mut page, export, counts);
+    members(&mut page, export, status);
+    page.into_text()
+}
+
+fn operations(page: &mut Page, export: (&'static str, &str), counts: &Counts) {
+    let mut counter = |name, help, value: fn(&Count) -> &AtomicU64| {
+        let mut family = page.family(name, Kind::Counter, help);
+        for (operation, count) in OPERATIONS.into_iter().zip(&counts.0) {
+            family.sample(
+                &[export, ("operation", operation)],
+                value(count).load(Ordering::Relaxed),
+            );
+        }
+    };
+    counter(
+        "fullstroke_requests_total",
+        "Answered requests, failed ones included.",
+        |count| &count.requests,
+    );
+    counter(
+        "fullstroke_request_bytes_total",
+        "Bytes of requests that did not fail.",
+        |count| &count.bytes,
+    );
+    counter(
+        "fullstroke_request_errors_total",
+        "Requests that failed.",
+        |count| &count.errors,
+    );
+}
+
+fn members(page: &mut Page, export: (&'static str, &str), status: &Status) {
+    let places: Vec<String> = (0..status.slots.len())
+        .map(|place| place.to_string())
+        .collect();
+    let slots = || places.iter().map(String::as_str).zip(&status.slots);
+    let help = "1 for the state in which the member of a place is.";
+    let mut family = page.family("fullstroke_member_state", Kind::Gauge, help);
+    for (place, slot) in slots() {
+        for state in SLOT_STATES {
+            let labels = [
+                export,
+                ("place", place),
+                ("device", slot.device.as_str()),
+                ("state", state),
+            ];
+            family.sample(&labels, u64::from(slot.state == state));
+        }
+    }
+    let help = "How much of a member is filled, from 0 to 1.";
+    let mut family = page.family("fullstroke_member_filled_ratio", Kind::Gauge, help);
+    for (place, slot) in slots() {
+        family.sample(
+            &[export, ("place", place), ("device", slot.device.as_str())],
+            slot.filled,
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! Many transfers at a time, on many members.
+
+mod ring;
+
+use crate::Device;
+use crate::bytes::Buffers;
+use crate::standby::Use;
+use fullstroke_units::{SECTOR_BYTES, Sectors};
+use fullstroke_volume::Place;
+use ring::Ring;
+use std::io;
+use std::sync::Arc;
+
+/// How often a transfer that failed is tried again before its member counts as
+/// failed.
+const RETRIES: usize = 2;
+
+/// The members' devices, in order; none where one is missing.
+pub(crate) type Devices = Vec<Option<Arc<dyn Device>>>;
+
+/// A run of a member's bytes, and the memory that it comes from or goes to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transfer {
+    pub(crate) slot: usize,
+    /// On the device.
+    pub(crate) at: u64,
+    pub(crate) place: Place,
+    pub(crate) sectors: Sectors,
+}
+
+/// A transfer that failed, and failed again.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) transfer: Transfer,
+    pub(crate) error: io::Error,
+}
+
+/// Which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Read,
+    Write,
+}
+
+/// Carries transfers out: by io_uring, all at a time, or one after the other.
+pub(crate) struct Carrier {
+    ring: Option<Ring>,
+}
+
+impl Carrier {
+    /// With io_uring where the kernel has it.
+    pub(crate) fn new() -> Carrier {
+        Carrier {
+            ring: Ring::new().ok(),
+        }
+    }
+
+    /// Without it.
+    pub(crate) fn one_by_one() -> Carrier {
+        Carrier { ring: None }
+    }
+
+    /// Whether transfers go at the same time.
+    pub(crate) fn is_parallel(&self) -> bool {
+        self.ring.is_some()
+    }
+
+    /// All of `transfers`, and what of them failed.
+    pub(crate) fn carry(
+        &mut self,
+        direction: Direction,
+        transfers: &[Transfer],
+        devices: &Devices,
+        buffers: &mut Buffers<'_>,
+    ) -> Vec<Failed> {
+        let files = |transfer: &Transfer| devices[transfer.slot].as_ref()?.descriptor();
+        let waits = |transfer: &Transfer| {
+            let device = devices[transfer.slot].as_ref();
+            device.is_some_and(|device| direction == Direction::Read || !device.is_cached())
+        };
+        let by_ring = transfers.len() > 1
+            && transfers.iter().any(waits)
+            && transfers.iter().all(|transfer| files(transfer).is_some());
+        let standby = |transfer: &Transfer| devices[transfer.slot].as_ref()?.standby();
+        let mut left: Vec<usize> = match &mut self.ring {
+            Some(ring) if by_ring => {
+                let attended = transfers.iter().filter_map(standby);
+                let uses: Vec<Use<'_>> = attended.map(|standby| standby.begin(direction)).collect();
+                let left = ring.carry(direction, transfers, &files, buffers);
+                drop(uses);
+                left
+            }
+            _ => (0..transfers.len()).collect(),
+        };
+        let mut failed = Vec::new();
+        for index in left.drain(..) {
+            let transfer = transfers[index];
+            let result = persistently(|| carry_one(direction, &transfer, devices, buffers));
+            if let Err(error) = result {
+                failed.push(Failed { transfer, error });
+            }
+        }
+        failed
+    }
+}
+
+/// Does something again that fails, before it counts as failed.
+pub(crate) fn persistently<E>(mut act: impl FnMut() -> Result<(), E>) -> Result<(), E> {
+    let mut result = act();
+    for _ in 0..RETRIES {
+        if result.is_err() {
+            result = act();
+        }
+    }
+    result
+}
+
+fn carry_one(
+    direction: Direction,
+    transfer: &Transfer,
+    devices: &Devices,
+    buffers: &mut Buffers<'_>,
+) -> io::Result<()> {
+    let Some(device) = &devices[transfer.slot] else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    match direction {
+        Direction::Read => device.read(
+            transfer.at,
+            buffers.at_mut(transfer.place, transfer.sectors),
+        ),
+        Direction::Write => device.write(transfer.at, buffers.at(transfer.place, transfer.sectors)),
+    }
+}
+
+impl Transfer {
+    /// Its length.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.sectors.0 * SECTOR_BYTES
+    }
+}

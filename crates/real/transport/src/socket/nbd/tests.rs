@@ -1,0 +1,217 @@
+use super::*;
+use crate::socket::sockets::{Listen, OWNER};
+use fullstroke_nbd::client::{Client, Options};
+use fullstroke_nbd::{Command, CommandFlags, Export};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
+
+const SIZE: u64 = 64 << 20;
+const MIB: usize = 1 << 20;
+
+/// Requests go to whoever has the other end, and are answered by `answer`.
+struct Passed(Sender<(Arc<NbdClient>, Request)>);
+
+impl Serves for Passed {
+    fn asked(&self, client: &Arc<NbdClient>, request: Request, _: Vec<u8>) -> bool {
+        self.0.send((Arc::clone(client), request)).is_ok()
+    }
+}
+
+type Asked = Receiver<(Arc<NbdClient>, Request)>;
+
+struct Served {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+    server: Option<NbdServer>,
+    asked: Asked,
+}
+
+fn served() -> Served {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let listeners = Listener::open(&Listen::Unix(path.clone()), OWNER).unwrap();
+    let exports = Arc::new(Exports::new(vec![Export::new("", SIZE)]).unwrap());
+    let (passed, asked) = channel();
+    let server = NbdServer::open(listeners, exports, Arc::new(Passed(passed))).unwrap();
+    Served {
+        _folder: folder,
+        path,
+        server: Some(server),
+        asked,
+    }
+}
+
+fn connect(path: &Path) -> Client<UnixStream> {
+    Client::connect(UnixStream::connect(path).unwrap(), &Options::default()).unwrap()
+}
+
+/// A read's bytes are all the number of its MiB.
+fn answer(client: &Arc<NbdClient>, request: &Request) {
+    client.answer(|connection| {
+        connection.reply_read(request, |into| {
+            into.fill((request.offset_bytes / MIB as u64) as u8);
+            Ok(())
+        });
+    });
+}
+
+#[test]
+fn who_takes_no_answers_holds_nobody_up() {
+    let served = served();
+    let mut slow = connect(&served.path);
+    for number in 0..7 {
+        let length = MIB as u32;
+        slow.submit(
+            Command::Read,
+            number * MIB as u64,
+            length,
+            CommandFlags::empty(),
+            &[],
+        )
+        .unwrap();
+    }
+    let began = Instant::now();
+    for _ in 0..7 {
+        let (client, request) = served.asked.recv().unwrap();
+        answer(&client, &request);
+    }
+    let mut other = connect(&served.path);
+    let (path, mut read) = (served.path.clone(), vec![0; 4096]);
+    let reading = thread::spawn(move || {
+        other.read(9 * MIB as u64, &mut read).unwrap();
+        read
+    });
+    let (client, request) = served.asked.recv().unwrap();
+    answer(&client, &request);
+    assert!(reading.join().unwrap().iter().all(|byte| *byte == 9));
+    assert!(began.elapsed() < Duration::from_secs(20), "{path:?}");
+    for _ in 0..7 {
+        let answer = slow.receive().unwrap();
+        assert!(answer.result.is_ok() && answer.data.len() == MIB);
+        assert!(answer.data.iter().all(|byte| *byte == answer.data[0]));
+    }
+}
+
+/// Short answers go while others are added, long ones from where they are; a client that reads now and then has the
+/// socket full in between.
+#[test]
+fn answers_of_many_threads_at_a_time_arrive_whole_and_once() {
+    const THREADS: usize = 6;
+    const REQUESTS: u64 = 3000;
+    let served = served();
+    let mut client = connect(&served.path);
+    let (asked, ended) = (Mutex::new(served.asked), AtomicBool::new(false));
+    let length = |number: u64| [512, 4096, 20 << 10, 100 << 10][number as usize % 4];
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    let next = asked
+                        .lock()
+                        .unwrap()
+                        .recv_timeout(Duration::from_millis(20));
+                    if let Ok((client, request)) = next {
+                        answer(&client, &request);
+                    }
+                }
+            });
+        }
+        let mut sizes = std::collections::BTreeMap::new();
+        let (mut submitted, mut received) = (0, 0);
+        while received < REQUESTS {
+            while submitted < REQUESTS && client.in_flight() < 100 {
+                let at = submitted % 60 * MIB as u64;
+                let cookie = client
+                    .submit(
+                        Command::Read,
+                        at,
+                        length(submitted),
+                        CommandFlags::empty(),
+                        &[],
+                    )
+                    .unwrap();
+                sizes.insert(cookie, (length(submitted), at / MIB as u64));
+                submitted += 1;
+            }
+            if received % 500 == 0 {
+                thread::sleep(Duration::from_millis(20));
+            }
+            let answer = client.receive().unwrap();
+            let (length, number) = sizes
+                .remove(&answer.cookie)
+                .expect("it was asked for, and once");
+            assert_eq!(answer.data.len(), length as usize);
+            assert!(answer.data.iter().all(|&byte| u64::from(byte) == number));
+            received += 1;
+        }
+        ended.store(true, Ordering::Relaxed);
+        assert!(sizes.is_empty());
+    });
+}
+
+#[test]
+fn what_was_asked_for_is_answered_after_the_input_ends() {
+    let mut served = served();
+    let mut client = connect(&served.path);
+    client
+        .submit(
+            Command::Read,
+            3 * MIB as u64,
+            512,
+            CommandFlags::empty(),
+            &[],
+        )
+        .unwrap();
+    let (asker, request) = served.asked.recv().unwrap();
+    served.server.as_ref().unwrap().end_input();
+    answer(&asker, &request);
+    assert_eq!(client.receive().unwrap().data, [3; 512]);
+    assert!(client.receive().is_err(), "then it hears the end");
+    served.server = None;
+    assert!(!served.path.exists() && UnixStream::connect(&served.path).is_err());
+}
+
+#[test]
+fn as_much_as_a_client_may_have_under_way_and_no_more_is_taken() {
+    let served = served();
+    let mut client = connect(&served.path);
+    for _ in 0..LIMITS.requests + 40 {
+        client
+            .submit(Command::Read, 0, 512, CommandFlags::empty(), &[])
+            .unwrap();
+    }
+    let mut taken: Vec<_> = (0..LIMITS.requests)
+        .map(|_| served.asked.recv().unwrap())
+        .collect();
+    assert!(
+        served
+            .asked
+            .recv_timeout(Duration::from_millis(30))
+            .is_err()
+    );
+    for _ in 0..LIMITS.requests + 40 {
+        let (asker, request) = taken.pop().unwrap_or_else(|| served.asked.recv().unwrap());
+        answer(&asker, &request);
+        assert_eq!(client.receive().unwrap().data.len(), 512);
+    }
+}
+
+#[test]
+fn who_hangs_up_is_forgotten() {
+    let served = served();
+    let mut client = connect(&served.path);
+    client
+        .submit(Command::Read, 0, 512, CommandFlags::empty(), &[])
+        .unwrap();
+    let (asker, request) = served.asked.recv().unwrap();
+    drop(client);
+    answer(&asker, &request);
+    let began = Instant::now();
+    while !asker.lock().gone {
+        assert!(began.elapsed() < Duration::from_secs(10));
+        thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,151 @@
+//! Commands to `/dev/ublk-control`: devices are added, started, stopped, deleted.
+
+use crate::ublk::UblkError;
+use crate::ublk::wire::{self, Command, FEATURES, INFO_BYTES, Info, Parameters};
+use io_uring::types::Fd;
+use io_uring::{IoUring, cqueue, opcode, squeue};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd as _;
+
+const PATH: &str = "/dev/ublk-control";
+
+/// Gives commands, one at a time. They are twice as long as other entries of a ring.
+pub(crate) struct Control {
+    file: File,
+    ring: IoUring<squeue::Entry128, cqueue::Entry>,
+}
+
+/// Whether there can be devices.
+///
+/// # Errors
+/// The kernel has no ublk, or one that is too old, or this user may not use it.
+pub fn check() -> Result<(), UblkError> {
+    Control::open().map(drop)
+}
+
+fn release() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease");
+    release.map_or_else(
+        |_| "of an unknown version".to_owned(),
+        |text| text.trim().to_owned(),
+    )
+}
+
+impl Control {
+    pub(crate) fn open() -> Result<Control, UblkError> {
+        let absent = |source| UblkError::Absent {
+            path: PATH,
+            release: release(),
+            source,
+        };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(PATH)
+            .map_err(absent)?;
+        let ring = IoUring::builder()
+            .build(2)
+            .map_err(UblkError::refused("make a ring for"))?;
+        let mut control = Control { file, ring };
+        // An ublk before 6.5 does not know the question.
+        let found = control.features().unwrap_or(0);
+        if found & FEATURES == FEATURES {
+            Ok(control)
+        } else {
+            Err(UblkError::Old {
+                path: PATH,
+                release: release(),
+                found,
+            })
+        }
+    }
+
+    fn features(&mut self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        self.give(Command::GET_FEATURES, Info::ANY, 0, &mut bytes)?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+
+    /// Adds a device, and answers its number.
+    pub(crate) fn add(&mut self, info: Info) -> io::Result<u32> {
+        let mut bytes = info.to_bytes();
+        self.give(Command::ADD, info.device, 0, &mut bytes)?;
+        Ok(Info::from_bytes(&bytes).device)
+    }
+
+    pub(crate) fn info(&mut self, device: u32) -> io::Result<Info> {
+        let mut bytes = [0; INFO_BYTES];
+        self.give(Command::GET_INFO, device, 0, &mut bytes)?;
+        Ok(Info::from_bytes(&bytes))
+    }
+
+    pub(crate) fn set(&mut self, device: u32, parameters: Parameters) -> io::Result<()> {
+        self.give(
+            Command::SET_PARAMETERS,
+            device,
+            0,
+            &mut parameters.to_bytes(),
+        )
+    }
+
+    /// The device appears, once all its tags are fetched; until then this waits.
+    pub(crate) fn start(&mut self, device: u32) -> io::Result<()> {
+        self.give(Command::START, device, std::process::id().into(), &mut [])
+    }
+
+    /// The device goes, once what is asked of it has been answered.
+    pub(crate) fn stop(&mut self, device: u32) -> io::Result<()> {
+        self.give(Command::STOP, device, 0, &mut [])
+    }
+
+    /// Its number becomes free: at once, or when the last has gone who has it open.
+    pub(crate) fn delete(&mut self, device: u32) -> io::Result<()> {
+        match self.give(Command::DELETE_ASYNC, device, 0, &mut []) {
+            // A kernel before 6.9 can only wait.
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                self.give(Command::DELETE, device, 0, &mut [])
+            }
+            result => result,
+        }
+    }
+
+    /// Gives a command and waits until it is done. The kernel reads `memory`, or fills it.
+    #[expect(unsafe_code, reason = "the kernel takes an address")]
+    fn give(
+        &mut self,
+        command: Command,
+        device: u32,
+        data: u64,
+        memory: &mut [u8],
+    ) -> io::Result<()> {
+        let address = if memory.is_empty() {
+            0
+        } else {
+            memory.as_mut_ptr() as u64
+        };
+        let words = wire::control(device, data, address, memory.len() as u16);
+        let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), command.0)
+            .cmd(words)
+            .build();
+        // SAFETY: `memory` is lent until the command has ended, as this waits for it.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        assert!(pushed.is_ok(), "the ring is empty between commands");
+        loop {
+            match self.ring.submit_and_wait(1) {
+                Err(error) if !crate::ublk::queue::is_passing(&error) => {
+                    // It may still be the kernel's, and so may `memory`: there is no way back.
+                    eprintln!("fullstroke: a command to `{PATH}` was not answered: {error}");
+                    std::process::abort();
+                }
+                _ => {}
+            }
+            if let Some(entry) = self.ring.completion().next() {
+                return match entry.result() {
+                    result if result < 0 => Err(io::Error::from_raw_os_error(-result)),
+                    _ => Ok(()),
+                };
+            }
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! A device's requests and their answers.
+//!
+//! One thread has all of the device's tags: the kernel takes a tag's answer only from the
+//! thread that has fetched it. Whoever has an answer adds it to a list and wakes the thread.
+
+use crate::socket::Waker;
+use crate::ublk::UblkError;
+use crate::ublk::wire::{self, DESCRIPTION_BYTES, Description, Operation};
+use io_uring::types::Fd;
+use io_uring::{IoUring, opcode, squeue};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::fs::File;
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::unix::fs::FileExt as _;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Requests that may be under way: as many as a client of NBD has.
+pub(crate) const DEPTH: u16 = 128;
+/// What the ring tells that is no tag.
+const WOKEN: u64 = u64::MAX;
+
+/// Who carries requests out.
+pub trait Serves: Send + Sync + 'static {
+    /// Somebody asks the device for something. It is answered by [`Request::answer`], on any
+    /// thread; one that is dropped is answered with an error.
+    fn asked(&self, request: Request);
+}
+
+/// What the thread and those who answer share.
+pub(crate) struct Shared {
+    /// The character device.
+    file: File,
+    answers: Mutex<Vec<Answer>>,
+    waker: Waker,
+    over: AtomicBool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    tag: u16,
+    result: i32,
+}
+
+impl Shared {
+    pub(crate) fn new(file: File) -> io::Result<Arc<Shared>> {
+        let (answers, over) = (Mutex::default(), AtomicBool::new(false));
+        Ok(Arc::new(Shared {
+            file,
+            answers,
+            waker: Waker::new()?,
+            over,
+        }))
+    }
+
+    fn answers(&self) -> MutexGuard<'_, Vec<Answer>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether nothing is served any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
+}
+
+/// Something that is asked of the device.
+pub struct Request {
+    shared: Arc<Shared>,
+    tag: u16,
+    operation: Operation,
+    durable: bool,
+    offset_bytes: u64,
+    length_bytes: u64,
+    is_answered: bool,
+}
+
+impl Request {
+    /// What.
+    pub fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    /// Whether what is written is to be durable before the answer (FUA).
+    pub fn is_durable(&self) -> bool {
+        self.durable
+    }
+
+    /// Where, from the beginning of the device; of no meaning for a flush.
+    pub fn offset_bytes(&self) -> u64 {
+        self.offset_bytes
+    }
+
+    /// How much; 0 for a flush.
+    pub fn length_bytes(&self) -> u64 {
+        self.length_bytes
+    }
+
+    /// The data of a write, as many as it is long.
+    ///
+    /// # Errors
+    /// The kernel's: the request is none any more.
+    pub fn take(&self, into: &mut [u8]) -> io::Result<()> {
+        self.shared
+            .file
+            .read_exact_at(into, wire::data_at(self.tag))
+    }
+
+    /// What a read has read.
+    ///
+    /// # Errors
+    /// The kernel's: the request is none any more.
+    pub fn give(&self, from: &[u8]) -> io::Result<()> {
+        self.shared.file.write_all_at(from, wire::data_at(self.tag))
+    }
+
+    /// It is done, or has failed with an error's number (`EIO`).
+    pub fn answer(mut self, done: Result<(), i32>) {
+        self.send(done);
+    }
+
+    fn send(&mut self, done: Result<(), i32>) {
+        let result = match (done, self.operation) {
+            // As a count it would not be longer than the longest request.
+            (Ok(()), Operation::Read | Operation::Write) => self.length_bytes as i32,
+            (Ok(()), _) => 0,
+            (Err(number), _) => -number.abs(),
+        };
+        self.is_answered = true;
+        self.shared.answers().push(Answer {
+            tag: self.tag,
+            result,
+        });
+        self.shared.waker.wake();
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.send(Err(libc::EIO));
+        }
+    }
+}
+
+/// What the kernel writes of requests: a table by tags.
+struct Descriptions {
+    start: *mut libc::c_void,
+    length: usize,
+}
+
+impl Descriptions {
+    #[expect(unsafe_code, reason = "memory that the kernel writes")]
+    fn of(file: &File) -> io::Result<Descriptions> {
+        let length = usize::from(DEPTH) * DESCRIPTION_BYTES;
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // SAFETY: a new mapping, at a place that the kernel chooses; nobody has references into it.
+        let start = unsafe {
+            mmap(
+                ptr::null_mut(),
+                length,
+                ProtFlags::READ,
+                flags,
+                file.as_fd(),
+                0,
+            )
+        }?;
+        Ok(Descriptions { start, length })
+    }
+
+    /// Of a tag that the kernel has handed over.
+    #[expect(unsafe_code, reason = "memory that the kernel writes")]
+    fn of_tag(&self, tag: u16) -> Description {
+        assert!(tag < DEPTH, "the kernel has named a tag that is none");
+        let at = usize::from(tag) * DESCRIPTION_BYTES;
+        // SAFETY: within the mapping, as the tag is; the kernel writes there only while the tag is its own.
+        let bytes = unsafe {
+            ptr::read_volatile(
+                self.start
+                    .cast::<u8>()
+                    .add(at)
+                    .cast::<[u8; DESCRIPTION_BYTES]>(),
+            )
+        };
+        Description::from_bytes(&bytes)
+    }
+}
+
+impl Drop for Descriptions {
+    #[expect(unsafe_code, reason = "the counterpart of its mapping")]
+    fn drop(&mut self) {
+        // SAFETY: mapped by `of`, and unmapped once.
+        let _ = unsafe { munmap(self.start, self.length) };
+    }
+}
+
+/// The thread's own.
+struct Queue {
+    ring: IoUring,
+    descriptions: Descriptions,
+    shared: Arc<Shared>,
+    serves: Arc<dyn Serves>,
+    /// Tags that the kernel may still hand over.
+    alive: u16,
+}
+
+/// Serves the device until the kernel has taken all tags back. `ready` is told when it may be
+/// started, or why it may not.
+pub(crate) fn run(
+    shared: Arc<Shared>,
+    serves: Arc<dyn Serves>,
+    ready: &Sender<Result<(), UblkError>>,
+) {
+    // Whoever has begun the thread waits for this word.
+    match Queue::begin(&shared, serves) {
+        Ok(queue) => {
+            let _ = ready.send(Ok(()));
+            if let Err(error) = queue.serve() {
+                eprintln!("fullstroke: the block device is served no more: {error}");
+            }
+        }
+        Err(error) => drop(ready.send(Err(error))),
+    }
+    shared.over.store(true, Ordering::SeqCst);
+}
+
+impl Queue {
+    fn begin(shared: &Arc<Shared>, serves: Arc<dyn Serves>) -> Result<Queue, UblkError> {
+        let refused = UblkError::refused;
+        let mut queue = Queue {
+            // The tags, and what wakes.
+            ring: IoUring::new(2 * u32::from(DEPTH)).map_err(refused("make a ring for"))?,
+            descriptions: Descriptions::of(&shared.file).map_err(refused("map the requests of"))?,
+            shared: Arc::clone(shared),
+            serves,
+            alive: DEPTH,
+        };
+        queue.push_waker();
+        for tag in 0..DEPTH {
+            queue.push_tag(wire::FETCH, Answer { tag, result: 0 });
+        }
+        queue
+            .ring
+            .submit()
+            .map_err(refused("fetch the requests of"))?;
+        // What is refused is refused at once.
+        let refusal = queue
+            .ring
+            .completion()
+            .find(|entry| entry.user_data() != WOKEN);
+        match refusal {
+            Some(entry) => {
+                let source = io::Error::from_raw_os_error(entry.result().saturating_neg());
+                Err(refused("fetch the requests of")(source))
+            }
+            None => Ok(queue),
+        }
+    }
+
+    fn push_waker(&mut self) {
+        let waker = Fd(self.shared.waker.as_fd().as_raw_fd());
+        self.push(
+            opcode::PollAdd::new(waker, libc::POLLIN as u32)
+                .build()
+                .user_data(WOKEN),
+        );
+    }
+
+    fn push_tag(&mut self, number: u32, answer: Answer) {
+        let words = wire::answer(answer.tag, answer.result);
+        let file = Fd(self.shared.file.as_raw_fd());
+        let entry = opcode::UringCmd16::new(file, number).cmd(words).build();
+        self.push(entry.user_data(answer.tag.into()));
+    }
+
+    #[expect(unsafe_code, reason = "entries of a ring")]
+    fn push(&mut self, entry: squeue::Entry) {
+        // SAFETY: neither kind of entry refers to memory.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        assert!(
+            pushed.is_ok(),
+            "there is an entry for each tag and for what wakes"
+        );
+    }
+
+    fn serve(mut self) -> io::Result<()> {
+        let mut ended = Vec::new();
+        while self.alive > 0 {
+            if let Err(error) = self.ring.submit_and_wait(1)
+                && !is_passing(&error)
+            {
+                return Err(error);
+            }
+            ended.extend(
+                self.ring
+                    .completion()
+                    .map(|entry| (entry.user_data(), entry.result())),
+            );
+            for (user, result) in ended.drain(..) {
+                match u16::try_from(user) {
+                    Ok(tag) if result == 0 => self.hand_on(tag),
+                    // The kernel keeps it: UBLK_IO_RES_ABORT.
+                    Ok(_) => self.alive -= 1,
+                    Err(_) => {
+                        self.shared.waker.clear();
+                        self.push_waker();
+                    }
+                }
+            }
+            let answers = mem::take(&mut *self.shared.answers());
+            for answer in answers {
+                self.push_tag(wire::COMMIT_AND_FETCH, answer);
+            }
+        }
+        Ok(())
+    }
+
+    fn hand_on(&mut self, tag: u16) {
+        let Description {
+            operation,
+            durable,
+            offset_bytes,
+            length_bytes,
+        } = self.descriptions.of_tag(tag);
+        let Some(operation) = operation else {
+            return self.push_tag(
+                wire::COMMIT_AND_FETCH,
+                Answer {
+                    tag,
+                    result: -libc::EOPNOTSUPP,
+                },
+            );
+        };
+        let shared = Arc::clone(&self.shared);
+        let is_answered = false;
+        self.serves.asked(Request {
+            shared,
+            tag,
+            operation,
+            durable,
+            offset_bytes,
+            length_bytes,
+            is_answered,
+        });
+    }
+}
+
+/// A wait that ended early is no failure: the caller looks again.
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ETIME)
+    )
+}
