@@ -1,10 +1,11 @@
 //! What README and docs tell people to type, typed: every command line and
 //! every whole stack, on shipped files, in a copy of the project's folders.
 
+use crate::common::project;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -274,13 +275,6 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke run stacks/streaming/lzvs-4k.toml --find streams --replications 1 --set workload.duration=30s",
     ),
 ];
-
-fn project() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .canonicalize()
-        .unwrap()
-}
 
 /// The command lines of a document's code blocks, without their comments.
 fn commands(text: &str) -> Vec<String> {

@@ -15,6 +15,7 @@ mod perfetto;
 #[path = "../../../answers/measure/src/perfetto/read_back.rs"]
 mod read_back;
 mod steering;
+mod storeys;
 mod streams;
 mod studies;
 mod validation;

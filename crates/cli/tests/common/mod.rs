@@ -4,8 +4,14 @@
 
 pub mod browser;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+/// The root of the project.
+pub fn project() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize().unwrap()
+}
 
 pub fn fullstroke(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fullstroke"))

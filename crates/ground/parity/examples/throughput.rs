@@ -1,6 +1,9 @@
 //! Prints how fast each kernel computes P and Q beside how fast memory is
 //! copied, both in bytes of data a second.
 
+// A measurement reads a clock.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+
 use fullstroke_parity::Kernels;
 use std::hint::black_box;
 use std::time::Instant;

@@ -170,6 +170,10 @@ fn partial_path(target: &Path) -> PathBuf {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the tests read back the files that they wrote"
+)]
 mod tests {
     use super::*;
 

@@ -1,5 +1,8 @@
 //! What a table promises to those who write and read it.
 
+// The tests read back the files that they wrote.
+#![allow(clippy::disallowed_methods)]
+
 use fullstroke_table::{ColumnType, ROWS_PER_GROUP, Schema, TableError, TableReader, TableWriter};
 use proptest::prelude::*;
 use std::io::Read as _;
