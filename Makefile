@@ -9,7 +9,7 @@ PROPTEST_RNG_SEED ?= 1
 # More than processors: tests of servers mostly wait.
 RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help book demo install uninstall release test checks python-check clients soak live-check memory-check bench lint docs generate samples fuzz toolchain toolchain-c studies held-out
+.PHONY: help book demo install uninstall release test checks python-check clients soak live-check memory-check bench lint docs storeys generate samples fuzz toolchain toolchain-c studies held-out
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -82,6 +82,9 @@ book: ## docs/ as a site in target/book, by mdBook
 	@command -v mdbook >/dev/null || { echo "mdBook is missing. Install it: cargo install mdbook --version '^0.4'"; exit 2; }
 	@command -v python3 >/dev/null || { echo "Python is missing (it names links that leave docs/). Install it: sudo apt-get install -y python3"; exit 2; }
 	mdbook build
+
+storeys: ## Draw docs/storeys.svg again, after a crate has come or gone
+	@tools/draw-storeys.py
 
 bench: toolchain ## Speed and memory of simulation and trace reading, printed
 	@$(CARGO) bench --quiet --package fullstroke --bench speed

@@ -2,10 +2,11 @@
 //! every whole stack, on shipped files, in a copy of the project's folders.
 
 use crate::common::project;
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -704,4 +705,130 @@ fn every_page_of_docs_is_in_the_site_once() {
     pages.retain(|name| name.ends_with(".md") && name != "SUMMARY.md");
     pages.sort_unstable();
     assert_eq!(listed, pages);
+}
+
+/// Files that a document has its reader write.
+const READERS_OWN: &[&str] = &["crates/path/drive/src/queue/lcfs.rs"];
+
+/// Every document at the root and in docs/.
+fn pages() -> Vec<PathBuf> {
+    let folders = [project(), project().join("docs")];
+    let mut found: Vec<PathBuf> = folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .collect();
+    found.sort();
+    found
+}
+
+/// The names of all files below the project's folders of code, without built ones.
+fn source_names(folder: &Path, names: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if path.is_dir() && name != "target" {
+            source_names(&path, names);
+        } else {
+            names.insert(name);
+        }
+    }
+}
+
+/// The files of code that a text names in backticks: `path/drive/src/arm.rs`, `kernel.rs`.
+fn named_files(text: &str) -> Vec<&str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    text.split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|word| {
+            [".rs", ".py", ".sh"]
+                .iter()
+                .any(|extension| word.ends_with(extension))
+                && word.chars().all(plain)
+                && !word.starts_with(['.', '/'])
+        })
+        .collect()
+}
+
+/// What of `text` names no file. A path begins at the root or below `crates/`; a bare name is the name of some file.
+fn unknown_files<'a>(text: &'a str, names: &BTreeSet<String>) -> Vec<&'a str> {
+    let exists = |word: &str| {
+        if word.contains('/') {
+            ["", "crates/"]
+                .iter()
+                .any(|from| project().join(from).join(word).is_file())
+        } else {
+            names.contains(word)
+        }
+    };
+    named_files(text)
+        .into_iter()
+        .filter(|word| !exists(word) && !READERS_OWN.contains(word))
+        .collect()
+}
+
+#[test]
+fn each_file_that_a_document_names_exists() {
+    let mut names = BTreeSet::new();
+    for folder in ["crates", "tools", "python", "fuzz", "docs"] {
+        source_names(&project().join(folder), &mut names);
+    }
+    assert_eq!(
+        unknown_files(
+            "`path/drive/src/arm.rs`, `crates/ground/units/src/time.rs`, `arm.rs`, `path/drive/src/leg.rs`, `leg.rs`",
+            &names
+        ),
+        ["path/drive/src/leg.rs", "leg.rs"]
+    );
+    let mut wrong = Vec::new();
+    let mut read = String::new();
+    for page in pages() {
+        // The record of changes names files as they stood then.
+        if page.ends_with("CHANGELOG.md") {
+            continue;
+        }
+        let text = fs::read_to_string(&page).unwrap();
+        for word in unknown_files(&text, &names) {
+            wrong.push(format!("{}: {word}", page.display()));
+        }
+        read.push_str(&text);
+    }
+    assert!(
+        wrong.is_empty(),
+        "these files are named, and do not exist; a path begins at the project's root or below crates/\n{}",
+        wrong.join("\n")
+    );
+    for own in READERS_OWN {
+        assert!(
+            read.contains(own) && !project().join(own).exists(),
+            "READERS_OWN has {own}; expected a document that names it, and no such file"
+        );
+    }
+}
+
+#[test]
+fn each_link_between_documents_leads_to_a_file() {
+    let mut wrong = Vec::new();
+    let mut links = 0;
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in text.split("](").skip(1) {
+            let link = link.split([')', '#']).next().unwrap();
+            if link.is_empty() || link.contains("://") || link.contains(char::is_whitespace) {
+                continue;
+            }
+            links += 1;
+            if !page.parent().unwrap().join(link).exists() {
+                wrong.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(links > 100, "only {links} links were found");
+    assert!(
+        wrong.is_empty(),
+        "links that lead nowhere:\n{}",
+        wrong.join("\n")
+    );
 }

@@ -260,3 +260,20 @@ fn one_list_of_folders_says_which_crates_are_policy_crates() {
         );
     }
 }
+
+#[test]
+fn the_picture_of_the_storeys_names_every_crate() {
+    let picture = fs::read_to_string(project().join("docs/storeys.svg")).unwrap();
+    for room in house() {
+        let name = match room.place.split_once('/') {
+            Some((_, name)) => format!(">{name}<"),
+            None => format!(">crates/{}<", room.place),
+        };
+        assert_eq!(
+            picture.matches(&name).count(),
+            1,
+            "docs/storeys.svg and crates/{}: give the crate a place in tools/draw-storeys.py, and run the script",
+            room.place
+        );
+    }
+}
