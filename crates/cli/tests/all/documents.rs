@@ -589,12 +589,9 @@ fn words(line: &str) -> String {
 fn what_tutorials_show_of_answers_is_what_the_program_prints() {
     let mut wrong = Vec::new();
     let mut shown = 0;
-    for name in DOCUMENTS
-        .iter()
-        .filter(|name| {
-            name.starts_with("docs/tutorial-") || ["README.md", "docs/start.md"].contains(name)
-        })
-    {
+    for name in DOCUMENTS.iter().filter(|name| {
+        name.starts_with("docs/tutorial-") || ["README.md", "docs/start.md"].contains(name)
+    }) {
         let (scratch, text) = (Scratch::new(), document(name));
         let all: Vec<(&str, &str)> = blocks(&text).collect();
         for (of_commands, of_output) in all.iter().zip(&all[1..]) {
