@@ -2,7 +2,7 @@
 
 use crate::order::{Without, ranked};
 use crate::{Assumptions, FORMULA, Finalist, Miss, Outcome, Wishes};
-use fullstroke_contract::Counter;
+use fullstroke_counters::Counter;
 use fullstroke_lab::{Ranking, Reason, capacity};
 use fullstroke_measure::{Significance, number};
 

@@ -2,7 +2,7 @@
 
 use crate::load::at_load;
 use crate::{Candidate, LabError, Varied};
-use fullstroke_contract::Counter;
+use fullstroke_counters::Counter;
 use fullstroke_engine::Outcome;
 use fullstroke_fio::{BehindRate, FioProgram, FioReport, FioResults, FioSource};
 use fullstroke_measure::{

@@ -1,7 +1,7 @@
 //! The most streams that play without an underrun.
 
 use crate::{Candidate, Event, LabError, Ran, Varied, run_all};
-use fullstroke_contract::Counter;
+use fullstroke_counters::Counter;
 use fullstroke_measure::{number, table};
 use fullstroke_stack::{Overrides, Stack, StackError};
 use serde::Serialize;

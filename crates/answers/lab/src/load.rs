@@ -2,7 +2,8 @@
 
 use crate::hurried::Hurried;
 use crate::{LabError, Ran, Recipe, run};
-use fullstroke_contract::{Counter, Source};
+use fullstroke_contract::Source;
+use fullstroke_counters::Counter;
 use fullstroke_measure::{Metric, number, table};
 use fullstroke_units::Duration;
 use serde::Serialize;

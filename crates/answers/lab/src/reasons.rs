@@ -2,7 +2,7 @@
 //! what both runs measured. A clause whose premise does not hold is not said.
 
 use crate::{Condition, Ranked};
-use fullstroke_contract::Counter;
+use fullstroke_counters::Counter;
 use fullstroke_measure::{Report, number};
 use serde::Serialize;
 

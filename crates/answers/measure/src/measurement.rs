@@ -14,7 +14,8 @@ use crate::rebuild::{RebuildPlan, RebuildReport};
 use crate::report::{BatchReport, OperationReport, OperationsReport, Quantity, Report, TimeParts};
 use crate::spread::Spread;
 use crate::workloads::Workloads;
-use fullstroke_contract::{Counter, Notice, Operation, Request, Status};
+use fullstroke_contract::{Notice, Operation, Request, Status};
+use fullstroke_counters::Counter;
 use fullstroke_engine::{Finished, Observer, Outcome, Rebuilds};
 use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
 

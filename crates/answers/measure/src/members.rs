@@ -1,7 +1,8 @@
 //! What each drive did.
 
 use crate::energy::MemberPower;
-use fullstroke_contract::{Counter, MemberStatistics};
+use fullstroke_contract::MemberStatistics;
+use fullstroke_counters::Counter;
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 

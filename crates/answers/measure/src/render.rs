@@ -5,7 +5,8 @@ use crate::{
     ProcessReport, ProgramReport, RebuildReport, Report, Shares, StreamsReport, WorkloadReport,
 };
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
-use fullstroke_contract::{Counter, PowerState};
+use fullstroke_contract::PowerState;
+use fullstroke_counters::Counter;
 use std::fmt;
 
 /// Processes that a report for people shows one by one, at most.

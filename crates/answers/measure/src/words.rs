@@ -3,7 +3,7 @@
 
 use crate::Report;
 use crate::layers::over_layers;
-use fullstroke_contract::Counter;
+use fullstroke_counters::Counter;
 
 /// A part of the response time is put into words from this share on.
 const WORTH_WORDS: f64 = 0.3;

@@ -1,9 +1,10 @@
 //! What a whole run on a drive is reported as.
 
 use fullstroke_contract::{
-    Completion, Counter, Cx, Extent, Hints, LayerReadings, Node, Operation, Out, Port, READINGS,
-    Request, RequestId, Source, Wake,
+    Completion, Cx, Extent, Hints, LayerReadings, Node, Operation, Out, Port, READINGS, Request,
+    RequestId, Source, Wake,
 };
+use fullstroke_counters::Counter;
 use fullstroke_drive::{DriveConfig, Model, PowerConfig};
 use fullstroke_engine::{Engine, Finished, Observer as _, Outcome};
 use fullstroke_measure::{

@@ -1,6 +1,6 @@
 //! A server's status as tables.
 
-use fullstroke_contract::{Counter, Total};
+use fullstroke_counters::{Counter, Total};
 use fullstroke_lab::capacity;
 use fullstroke_live::{DriveStatus, ExportStatus, OperationStatus, Status};
 use fullstroke_measure::{number, table};

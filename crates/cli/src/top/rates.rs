@@ -1,7 +1,7 @@
 //! What happened between two looks at a server, a second of the world's time; not a number if none has
 //! passed, as at the first look.
 
-use fullstroke_contract::Counter;
+use fullstroke_counters::Counter;
 use fullstroke_live::{DriveStatus, ExportStatus, OperationStatus};
 
 /// What came of one kind of request, those that failed left out.

@@ -50,5 +50,5 @@ pub use sector_set::SectorSet;
 pub use signal::{NodeId, Notice, Signal};
 pub use slots::Slots;
 pub use source::{Source, SourceError};
-pub use statistics::{ComparedBy, Counter, MemberStatistics, Number, Reported, Served, Total};
+pub use statistics::MemberStatistics;
 pub use trial::Trial;

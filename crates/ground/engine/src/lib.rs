@@ -17,7 +17,7 @@ pub use rebuilds::{Mark, Rebuild, Rebuilds};
 
 pub use fullstroke_contract::Branch;
 use fullstroke_contract::{
-    Completion, Counters, Extent, Node, Notice, Operation, Request, Source, SourceError, Status,
+    Completion, Counters, Extent, Node, Notice, Operation, Request, Source, SourceError,
 };
 use fullstroke_units::Time;
 
@@ -101,12 +101,6 @@ pub struct Engine {
     machine: Machine,
 }
 
-/// An observer beside the books of a run.
-struct Booked<'a, O> {
-    outcome: &'a mut Outcome,
-    observer: &'a mut O,
-}
-
 impl Engine {
     /// An engine at time 0: `source` above `top`.
     pub fn new(top: Branch, source: Box<dyn Source>) -> Engine {
@@ -140,27 +134,22 @@ impl Engine {
     /// If a node loses a request: nobody has anything to do but chores, and yet
     /// not every request has finished.
     pub fn run<O: Observer>(&mut self, observer: &mut O) -> Result<Outcome, SourceError> {
-        let mut outcome = Outcome::default();
         let mut counted = None;
         let machine = &mut self.machine;
-        let booked = &mut Booked {
-            outcome: &mut outcome,
-            observer,
-        };
         loop {
             if counted.is_none() && !machine.has_arrivals() && machine.in_flight() == 0 {
                 counted = Some(machine.counters());
-                machine.rest(booked);
+                machine.rest(observer);
             }
             if !machine.has_work() {
                 break;
             }
-            while counted.is_none() && booked.observer.next_sample() <= machine.next_wake() {
-                let at = booked.observer.next_sample();
-                booked.observer.sampled(at, &machine.counters_at(at));
+            while counted.is_none() && observer.next_sample() <= machine.next_wake() {
+                let at = observer.next_sample();
+                observer.sampled(at, &machine.counters_at(at));
             }
-            machine.wake(booked);
-            if booked.observer.is_stopped() {
+            machine.wake(observer);
+            if observer.is_stopped() {
                 return Err(SourceError("the run was stopped".to_owned()));
             }
             if let Some(error) = machine.take_stop() {
@@ -169,55 +158,14 @@ impl Engine {
         }
         let lost = machine.in_flight();
         assert_eq!(lost, 0, "a node has lost {lost} requests");
-        outcome.requests = machine.submitted();
-        outcome.counters = counted.unwrap_or_default();
-        Ok(outcome)
-    }
-}
-
-impl<O: Observer> Observer for Booked<'_, O> {
-    #[inline]
-    fn finished(&mut self, finished: &Finished) {
-        match finished.completion.status {
-            Status::Done | Status::Differs => self.outcome.completed += 1,
-            Status::Lost => self.outcome.lost += 1,
-            Status::OutOfRange => self.outcome.out_of_range += 1,
-        }
-        self.outcome.end = self.outcome.end.max(finished.completion.finished);
-        self.observer.finished(finished);
-    }
-
-    #[inline]
-    fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
-        self.observer.drive_io(now, drive, request);
-    }
-
-    #[inline]
-    fn drive_ahead(&mut self, now: Time, drive: usize, request: &Request, ahead: u32) {
-        self.observer.drive_ahead(now, drive, request, ahead);
-    }
-
-    #[inline]
-    fn drive_done(&mut self, drive: usize, completion: &Completion) {
-        self.observer.drive_done(drive, completion);
-    }
-
-    #[inline]
-    fn arm_io(&mut self, now: Time, drive: usize, arm: usize, request: &Request) {
-        self.observer.arm_io(now, drive, arm, request);
-    }
-
-    #[inline]
-    fn arm_done(&mut self, drive: usize, arm: usize, completion: &Completion) {
-        self.observer.arm_done(drive, arm, completion);
-    }
-
-    fn noticed(&mut self, path: &[usize], notice: &Notice) {
-        self.observer.noticed(path, notice);
-    }
-
-    #[inline]
-    fn is_stopped(&self) -> bool {
-        self.observer.is_stopped()
+        let ended = machine.ended();
+        Ok(Outcome {
+            requests: machine.submitted(),
+            completed: ended.completed,
+            lost: ended.lost,
+            out_of_range: ended.out_of_range,
+            end: ended.last,
+            counters: counted.unwrap_or_default(),
+        })
     }
 }

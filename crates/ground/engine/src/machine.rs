@@ -6,7 +6,7 @@ use crate::graph::{Edge, Graph, Seat};
 use crate::{Finished, Observer};
 use fullstroke_contract::{
     Alarms, Completion, Counters, Cx, Effect, Node, NodeId, Notice, Order, Out, Port, Refusal,
-    Request, SourceError, Wake,
+    Request, SourceError, Status, Wake,
 };
 use fullstroke_units::Time;
 
@@ -42,7 +42,36 @@ pub struct Machine {
     /// What nodes have done and is not carried out yet.
     out: Out,
     submitted: u64,
+    ended: Ended,
     now: Time,
+}
+
+/// How the requests that have finished did so.
+///
+/// The machine counts them itself. An observer that counted on behalf of another one would have to pass every other
+/// event on, and would lose those of a method that is added later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// Requests that were done.
+    pub(crate) completed: u64,
+    /// Requests that touched lost data.
+    pub(crate) lost: u64,
+    /// Requests outside of the volume.
+    pub(crate) out_of_range: u64,
+    /// The instant of the last completion.
+    pub(crate) last: Time,
+}
+
+impl Ended {
+    #[inline]
+    fn count(&mut self, completion: &Completion) {
+        match completion.status {
+            Status::Done | Status::Differs => self.completed += 1,
+            Status::Lost => self.lost += 1,
+            Status::OutOfRange => self.out_of_range += 1,
+        }
+        self.last = self.last.max(completion.finished);
+    }
 }
 
 /// What the alarm of a node is for.
@@ -68,6 +97,7 @@ impl Machine {
             flights: Flights::default(),
             out: Out::new(),
             submitted: 0,
+            ended: Ended::default(),
             now: Time::ZERO,
         };
         for node in machine.graph.nodes() {
@@ -109,6 +139,11 @@ impl Machine {
     /// Requests that have been issued or submitted so far.
     pub fn submitted(&self) -> u64 {
         self.submitted
+    }
+
+    /// How requests have finished so far.
+    pub(crate) fn ended(&self) -> Ended {
+        self.ended
     }
 
     /// The nodes.
@@ -283,6 +318,7 @@ impl Machine {
     ) {
         let flight = self.flights.land(completion.id);
         completion.id = flight.id;
+        self.ended.count(&completion);
         observer.finished(&Finished {
             origin: flight.origin,
             operation: flight.operation,

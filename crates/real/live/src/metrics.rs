@@ -10,7 +10,8 @@ use crate::status::{
     DriveState, DriveStatus, ExportStatus, OperationStatus, RESPONSE_BUCKETS_S, RebuildStatus,
     Status, VolumeState,
 };
-use fullstroke_contract::{Counter, Gear};
+use fullstroke_contract::Gear;
+use fullstroke_counters::Counter;
 use fullstroke_transport::socket::exposition::{CONTENT_TYPE, Kind, Page};
 use fullstroke_transport::socket::{HttpServer, Pages, Peer, Response};
 use std::io;

@@ -1,6 +1,7 @@
 //! What a drive has counted since the beginning, in a server's status.
 
-use fullstroke_contract::{Counter, MemberStatistics, PowerState, PowerStatistics, Served, Total};
+use fullstroke_contract::{MemberStatistics, PowerState, PowerStatistics};
+use fullstroke_counters::{Counter, Served, Total};
 use serde::de::Error as _;
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

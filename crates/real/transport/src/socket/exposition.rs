@@ -3,7 +3,7 @@
 //! Client libraries for Prometheus are made for counters that live in the
 //! program, and have no summaries; here a page is written from one snapshot.
 
-use fullstroke_contract::Total;
+use fullstroke_counters::Total;
 use std::fmt::{self, Write as _};
 
 /// The media type of the text format.

@@ -1,0 +1,431 @@
+//! How the counters of a drive are named and shown: one table ([`Counter::ALL`]).
+//!
+//! The contract declares what a drive counts (`MemberStatistics`). This crate gives each counter its key in reports, its
+//! family and help text in Prometheus' terms, its column in tables, and its meaning as a metric. Reports, `measure`,
+//! the live server, `ctl` and `top` derive from the table. The table stands beside the contract and not in it: all
+//! layers are built on the contract, and a changed word would build them all anew. No layer depends on this crate.
+
+use fullstroke_contract::MemberStatistics;
+use fullstroke_units::{Duration, SECTOR_BYTES};
+use serde::{Serialize, Serializer};
+
+/// What a drive counts, with how it is named and shown wherever that is done:
+/// in a run's report and its metrics, and by a server in its status, its metrics
+/// for Prometheus and its tables.
+#[derive(Clone, Copy, Debug)]
+pub struct Counter {
+    /// As servers show it: the total since the beginning.
+    pub served: Option<Served>,
+    /// As a run's report has it: over the whole run.
+    pub reported: Option<Reported>,
+}
+
+/// A total since the beginning.
+#[derive(Clone, Copy, Debug)]
+pub struct Served {
+    /// Its key in the status, with its unit: `busy_s`.
+    pub key: &'static str,
+    /// Its family in Prometheus' terms, with its base unit, between
+    /// `fullstroke_drive_` and `_total`: `busy_seconds`.
+    pub family: &'static str,
+    /// What it means.
+    pub help: &'static str,
+    /// Its column in tables, where bytes are 10^6 bytes.
+    pub column: &'static str,
+    /// How it is read.
+    pub total: fn(&MemberStatistics) -> Total,
+}
+
+/// A total, in the unit of its counter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Total {
+    /// So many of something.
+    Count(u64),
+    /// Bytes.
+    Bytes(u64),
+    /// Seconds.
+    Seconds(f64),
+    /// Joules; `None` where it is not known what the drive draws.
+    Joules(Option<f64>),
+}
+
+/// A number about the whole run.
+#[derive(Clone, Copy, Debug)]
+pub struct Reported {
+    /// Its key in the report, with its unit: `seek_ms`.
+    pub key: &'static str,
+    /// How it is read, from totals and the length of the run in seconds.
+    pub number: fn(&MemberStatistics, f64) -> Number,
+    /// As a metric by which runs are compared, if it is one.
+    pub metric: Option<ComparedBy>,
+}
+
+/// What a metric says of runs.
+#[derive(Clone, Copy, Debug)]
+pub struct ComparedBy {
+    /// Whether more is better.
+    pub more_is_better: bool,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+/// A number in a report.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    /// A count.
+    Whole(u64),
+    /// Anything else.
+    Real(f64),
+}
+
+impl Total {
+    /// Without its unit; not a number where it is not known.
+    pub const fn value(self) -> f64 {
+        match self {
+            Total::Count(count) | Total::Bytes(count) => count as f64,
+            Total::Seconds(seconds) => seconds,
+            Total::Joules(Some(joules)) => joules,
+            Total::Joules(None) => f64::NAN,
+        }
+    }
+}
+
+impl Number {
+    /// Counts are numbers, too.
+    pub const fn value(self) -> f64 {
+        match self {
+            Number::Whole(count) => count as f64,
+            Number::Real(number) => number,
+        }
+    }
+}
+
+impl Counter {
+    /// Everything that a drive counts, in the order in which it is shown.
+    pub const ALL: [Counter; 16] = [
+        Counter::BUSY,
+        Counter::REQUESTS,
+        Counter::READS,
+        Counter::WRITES,
+        Counter::QUEUE_LENGTH,
+        Counter::QUEUE,
+        Counter::OVERHEAD,
+        Counter::SEEK,
+        Counter::SEEK_CYLINDERS,
+        Counter::ROTATION,
+        Counter::TRANSFER,
+        Counter::ZERO_SEEKS,
+        Counter::BYTES,
+        Counter::BUFFER_HITS,
+        Counter::ENERGY,
+        Counter::POWER,
+    ];
+
+    /// Time in which the arm was taken.
+    pub const BUSY: Counter = Counter {
+        served: Some(Served {
+            key: "busy_s",
+            family: "busy_seconds",
+            help: "The world's time in which the drive's arm was taken.",
+            column: "busy s",
+            total: |drive| Total::Seconds(drive.busy.as_secs_f64()),
+        }),
+        reported: Some(Reported {
+            key: "utilisation",
+            number: |drive, seconds| Number::Real(per_second(drive.busy.as_secs_f64(), seconds)),
+            metric: less(
+                "share of the time in which the arm was taken, by requests, read-ahead or destaging",
+            ),
+        }),
+    };
+
+    /// I/Os served.
+    pub const REQUESTS: Counter = Counter {
+        served: Some(Served {
+            key: "ios",
+            family: "ios",
+            help: "I/O that the drive has served.",
+            column: "I/O",
+            total: |drive| Total::Count(drive.requests()),
+        }),
+        reported: Some(Reported {
+            key: "requests",
+            number: |drive, _| Number::Whole(drive.requests()),
+            metric: None,
+        }),
+    };
+
+    /// Reads among them.
+    pub const READS: Counter = Counter {
+        served: Some(Served {
+            key: "reads",
+            family: "reads",
+            help: "Reads that the drive has served.",
+            column: "reads",
+            total: |drive| Total::Count(drive.reads),
+        }),
+        reported: Some(Reported {
+            key: "reads",
+            number: |drive, _| Number::Whole(drive.reads),
+            metric: None,
+        }),
+    };
+
+    /// Writes among them.
+    pub const WRITES: Counter = Counter {
+        served: None,
+        reported: Some(Reported {
+            key: "writes",
+            number: |drive, _| Number::Whole(drive.writes),
+            metric: None,
+        }),
+    };
+
+    /// What was read and written.
+    pub const BYTES: Counter = Counter {
+        served: Some(Served {
+            key: "bytes",
+            family: "bytes",
+            help: "Bytes read and written.",
+            column: "MB",
+            total: |drive| Total::Bytes((drive.sectors_read + drive.sectors_written).bytes().0),
+        }),
+        reported: Some(Reported {
+            key: "mb_per_s",
+            number: |drive, seconds| {
+                let sectors = (drive.sectors_read + drive.sectors_written).0;
+                Number::Real(per_second(
+                    sectors as f64 * SECTOR_BYTES as f64 / 1e6,
+                    seconds,
+                ))
+            },
+            metric: more("read and written"),
+        }),
+    };
+
+    /// Requests that the buffer answered: reads of what it held, writes that it
+    /// took.
+    pub const BUFFER_HITS: Counter = Counter {
+        served: Some(Served {
+            key: "buffer_hits",
+            family: "buffer_hits",
+            help: "Requests answered from the drive's buffer.",
+            column: "buffer hits",
+            total: |drive| Total::Count(drive.buffer_hits),
+        }),
+        reported: Some(Reported {
+            key: "buffer_hit_share",
+            number: |drive, _| {
+                Number::Real(drive.buffer_hits as f64 / drive.requests().max(1) as f64)
+            },
+            metric: more("requests that the drive's buffer answered, of all, 0 to 1"),
+        }),
+    };
+
+    /// What its time has cost.
+    pub const ENERGY: Counter = Counter {
+        served: Some(Served {
+            key: "energy_j",
+            family: "energy_joules",
+            help: "Energy that the drive has taken in the world's time.",
+            column: "J",
+            total: |drive| Total::Joules(drive.power.map(|power| power.energy().0)),
+        }),
+        reported: Some(Reported {
+            key: "energy_j",
+            number: |drive, _| Number::Real(drive.energy_j()),
+            metric: less("energy that the drive took, over the whole run"),
+        }),
+    };
+
+    /// The same for each second.
+    pub const POWER: Counter = reported(Reported {
+        key: "mean_w",
+        number: |drive, _| Number::Real(drive.power.map_or(f64::NAN, |power| power.mean_power().0)),
+        metric: less("what the drive drew"),
+    });
+
+    /// Requests in the drive.
+    pub const QUEUE_LENGTH: Counter = reported(Reported {
+        key: "queue_depth",
+        number: |drive, seconds| {
+            Number::Real(per_second(drive.queue_length_ns as f64 / 1e9, seconds))
+        },
+        metric: less("I/Os in the drive, waiting or in service, on average over time"),
+    });
+
+    /// Time in the queue.
+    pub const QUEUE: Counter = reported(Reported {
+        key: "queue_ms",
+        number: |drive, _| mean_ms(drive, drive.queue),
+        metric: less("mean time in the drive's queue"),
+    });
+
+    /// Command overhead.
+    pub const OVERHEAD: Counter = reported(Reported {
+        key: "overhead_ms",
+        number: |drive, _| mean_ms(drive, drive.overhead),
+        metric: None,
+    });
+
+    /// Seek time.
+    pub const SEEK: Counter = reported(Reported {
+        key: "seek_ms",
+        number: |drive, _| mean_ms(drive, drive.seek),
+        metric: less("seek time for each I/O, what read-ahead and destaging take included"),
+    });
+
+    /// Cylinders crossed to the first track.
+    pub const SEEK_CYLINDERS: Counter = reported(Reported {
+        key: "seek_cylinders",
+        number: |drive, _| mean(drive, drive.seek_cylinders as f64),
+        metric: less("mean distance of the first seek, zeros included"),
+    });
+
+    /// Rotational latency.
+    pub const ROTATION: Counter = reported(Reported {
+        key: "rotation_ms",
+        number: |drive, _| mean_ms(drive, drive.rotation),
+        metric: less("mean rotational latency"),
+    });
+
+    /// Transfer time.
+    pub const TRANSFER: Counter = reported(Reported {
+        key: "transfer_ms",
+        number: |drive, _| mean_ms(drive, drive.transfer),
+        metric: less("mean transfer time"),
+    });
+
+    /// I/Os whose first track lay under the arm already.
+    pub const ZERO_SEEKS: Counter = reported(Reported {
+        key: "zero_seek_share",
+        number: |drive, _| mean(drive, drive.zero_seeks as f64),
+        metric: more("share of I/Os whose first track lay under the arm already"),
+    });
+
+    /// What servers show.
+    pub fn all_served() -> impl Iterator<Item = Served> {
+        Counter::ALL
+            .into_iter()
+            .filter_map(|counter| counter.served)
+    }
+
+    /// What reports have.
+    pub fn all_reported() -> impl Iterator<Item = Reported> {
+        Counter::ALL
+            .into_iter()
+            .filter_map(|counter| counter.reported)
+    }
+}
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Number::Whole(count) => serializer.serialize_u64(*count),
+            Number::Real(number) => serializer.serialize_f64(*number),
+        }
+    }
+}
+
+impl Serialize for Total {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Total::Count(count) | Total::Bytes(count) => serializer.serialize_u64(*count),
+            Total::Seconds(seconds) => serializer.serialize_f64(*seconds),
+            Total::Joules(joules) => joules.serialize(serializer),
+        }
+    }
+}
+
+/// A counter that no server shows.
+const fn reported(reported: Reported) -> Counter {
+    Counter {
+        served: None,
+        reported: Some(reported),
+    }
+}
+
+const fn less(meaning: &'static str) -> Option<ComparedBy> {
+    Some(ComparedBy {
+        more_is_better: false,
+        meaning,
+    })
+}
+
+const fn more(meaning: &'static str) -> Option<ComparedBy> {
+    Some(ComparedBy {
+        more_is_better: true,
+        meaning,
+    })
+}
+
+/// A sum over the requests of a drive, for each of them; zero if there were none.
+fn mean(drive: &MemberStatistics, sum: f64) -> Number {
+    let requests = drive.requests();
+    Number::Real(if requests == 0 {
+        0.0
+    } else {
+        sum / requests as f64
+    })
+}
+
+/// The same of a time, in milliseconds.
+fn mean_ms(drive: &MemberStatistics, sum: Duration) -> Number {
+    mean(drive, sum.as_millis_f64())
+}
+
+/// An amount a second, over a run so long.
+fn per_second(amount: f64, seconds: f64) -> f64 {
+    if seconds > 0.0 { amount / seconds } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_contract::PowerStatistics;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_two_counters_have_one_name() {
+        let served: Vec<&str> = Counter::all_served().map(|served| served.key).collect();
+        let reported: Vec<&str> = Counter::all_reported()
+            .map(|reported| reported.key)
+            .collect();
+        for keys in [served, reported] {
+            assert_eq!(
+                keys.iter().collect::<BTreeSet<_>>().len(),
+                keys.len(),
+                "{keys:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn totals_are_named_after_their_units() {
+        for Served {
+            key, family, total, ..
+        } in Counter::all_served()
+        {
+            match total(&MemberStatistics::default()) {
+                Total::Joules(_) => {
+                    assert!(key.ends_with("_j") && family.ends_with("_joules"), "{key}")
+                }
+                Total::Seconds(_) => {
+                    assert!(key.ends_with("_s") && family.ends_with("_seconds"), "{key}")
+                }
+                Total::Count(_) | Total::Bytes(_) => assert_eq!(key, family),
+            }
+        }
+    }
+
+    #[test]
+    fn a_drive_that_served_nothing_has_means_of_zero() {
+        for Reported { key, number, .. } in Counter::all_reported() {
+            let nothing = MemberStatistics {
+                power: Some(PowerStatistics::default()),
+                ..Default::default()
+            };
+            assert_eq!(number(&nothing, 0.0).value(), 0.0, "{key}");
+        }
+    }
+}
