@@ -268,6 +268,7 @@ fn timer(policy: &str, after_s: Option<f64>) -> serde_json::Map<String, serde_js
 fn policies(ran: &[Ran], rated: Option<u64>) -> Vec<Policy> {
     let watts = |report: &Report| {
         report
+            .array
             .energy
             .as_ref()
             .map_or(f64::NAN, |energy| energy.mean_w)
@@ -279,22 +280,24 @@ fn policies(ran: &[Ran], rated: Option<u64>) -> Vec<Policy> {
     let policy = |ran: &Ran| {
         let report = &ran.measured.report;
         let stops_a_year = report
+            .array
             .members
             .iter()
             .map(|member| stops_a_year(&member.statistics))
             .fold(0.0, f64::max);
         Policy {
             name: report.name.clone(),
-            elapsed_s: report.simulated_s,
+            elapsed_s: report.rates.simulated_s,
             total_j: report
+                .array
                 .energy
                 .as_ref()
                 .map_or(f64::NAN, |energy| energy.total_j),
             mean_w: watts(report),
             saved_share: 1.0 - watts(report) / turning,
-            response_ms_mean: report.response_ms.mean,
-            response_ms_p99: report.response_ms.p99,
-            response_ms_max: report.response_ms.max,
+            response_ms_mean: report.times.response_ms.mean,
+            response_ms_p99: report.times.response_ms.p99,
+            response_ms_max: report.times.response_ms.max,
             stops_a_year,
             years: rated
                 .filter(|_| stops_a_year > 0.0)

@@ -375,7 +375,7 @@ impl Arguments {
         ran.check_measured().map_err(Failure::input)?;
         let report = &ran.measured.report;
         let reading = |name: &str| {
-            let mut all = report.layers.iter().flat_map(|layer| &layer.readings);
+            let mut all = report.array.layers.iter().flat_map(|layer| &layer.readings);
             all.find(|reading| reading.name == name)
                 .map(|reading| reading.value)
         };
@@ -385,8 +385,8 @@ impl Arguments {
             low_gear_share: reading("volume_low_gear_share"),
             took_ms: began.elapsed().as_secs_f64() * 1e3,
             layout: ran.volume.layout,
-            response_ms_mean: report.response_ms.mean,
-            mean_w: report.energy.as_ref().map(|energy| energy.mean_w),
+            response_ms_mean: report.times.response_ms.mean,
+            mean_w: report.array.energy.as_ref().map(|energy| energy.mean_w),
         })
     }
 }

@@ -121,7 +121,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         bars.clear();
         let mut ran = ran.map_err(Failure::input)?;
         ran.check_measured().map_err(Failure::input)?;
-        ran.measured.report.peak_rss_mb = peak_rss_mb();
+        ran.measured.report.cost.peak_rss_mb = peak_rss_mb();
         let shown = show(&ran, arguments.output_format, output);
         arguments.write(&ran, stack).and(shown)?;
     }
@@ -196,7 +196,9 @@ fn show(ran: &Ran, format: OutputFormat, output: &Output) -> Result<(), Failure>
     match (format, &ran.fio) {
         (_, None) => output.show(report, report),
         // A job on files is a program, whose words the report has.
-        (OutputFormat::Normal, Some(_)) if !report.hosts.is_empty() => output.show(report, report),
+        (OutputFormat::Normal, Some(_)) if !report.sources.hosts.is_empty() => {
+            output.show(report, report)
+        }
         (OutputFormat::FioJson, Some(fio)) => {
             name_ignored(fio);
             output.show_json(&fio.json(env!("CARGO_PKG_VERSION")))

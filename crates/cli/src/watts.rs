@@ -14,6 +14,7 @@ const DRIVES: usize = 12;
 /// If no drive's file says what it draws.
 pub(crate) fn draw(report: &Report) -> Result<String, String> {
     let Some(watts) = report
+        .over_time
         .watts
         .as_ref()
         .filter(|watts| !watts.drives.is_empty())

@@ -88,21 +88,24 @@ impl Outcome {
                 .map(|streams| streams.underruns)
         };
         Outcome {
-            mean_ms: mean(&|report| report.response_ms.mean),
-            p99_ms: mean(&|report| report.response_ms.p99),
-            mb_per_s: mean(&|report| report.mb_per_s),
-            mean_w: all(&|report| report.energy.as_ref().map(|energy| energy.mean_w)),
+            mean_ms: mean(&|report| report.times.response_ms.mean),
+            p99_ms: mean(&|report| report.times.response_ms.p99),
+            mb_per_s: mean(&|report| report.rates.mb_per_s),
+            mean_w: all(&|report| report.array.energy.as_ref().map(|energy| energy.mean_w)),
             carried_share: mean(&|report| {
                 report
+                    .arrived
                     .overload
                     .as_ref()
                     .map_or(1.0, |overload| overload.carried_share)
             }),
-            complete: ran
-                .iter()
-                .all(|ran| ran.measured.report.completed == ran.measured.report.requests),
+            complete: ran.iter().all(|ran| {
+                ran.measured.report.arrived.completed == ran.measured.report.arrived.requests
+            }),
             underruns: ran.iter().map(underruns).sum(),
-            rebuild_hours: all(&|report| report.rebuild.as_ref().map(|rebuild| rebuild.hours)),
+            rebuild_hours: all(&|report| {
+                report.array.rebuild.as_ref().map(|rebuild| rebuild.hours)
+            }),
         }
     }
 

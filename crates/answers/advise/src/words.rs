@@ -4,7 +4,7 @@ use crate::order::{Without, ranked};
 use crate::{Assumptions, FORMULA, Finalist, Miss, Outcome, Wishes};
 use fullstroke_counters::Counter;
 use fullstroke_lab::{Ranking, Reason, capacity};
-use fullstroke_measure::{Significance, number};
+use fullstroke_measure::{Significance, number, parity_in_words};
 
 /// Parts of the response time that are named.
 const PARTS_NAMED: usize = 2;
@@ -213,23 +213,22 @@ fn without_a_drive(first: &Finalist, wishes: &Wishes) -> String {
 /// The largest parts of the mean response time.
 fn time_went(first: &Finalist, ranking: &Ranking) -> Option<String> {
     let report = &ranked(ranking, first)?.report;
-    let mut parts = report.time_ms.named();
+    let mut parts = report.times.time_ms.named();
     parts.sort_by(|one, other| other.1.total_cmp(&one.1));
-    let whole = report.response_ms.mean;
+    let whole = report.times.response_ms.mean;
     let named = parts.iter().take(PARTS_NAMED).filter(|(_, ms)| *ms > 0.0);
     let named: Vec<String> = named
         .map(|(part, ms)| format!("{:.0} % into {part}", 100.0 * ms / whole))
         .collect();
-    let parity = report
-        .parity_in_words()
-        .map_or_else(String::new, |words| format!(" {words}"));
+    let parity = parity_in_words(report).map_or_else(String::new, |words| format!(" {words}"));
     let busy = report
+        .array
         .members
         .iter()
         .map(|member| member.value(Counter::BUSY))
         .sum::<f64>()
-        / report.members.len().max(1) as f64;
-    let bursts = match report.time_ms.queue > whole * BURSTS_SHARE.max(BURSTS_TIMES * busy) {
+        / report.array.members.len().max(1) as f64;
+    let bursts = match report.times.time_ms.queue > whole * BURSTS_SHARE.max(BURSTS_TIMES * busy) {
         true => format!(
             " Its drives are busy {:.0} % of the time all the same: requests come in bursts.",
             100.0 * busy

@@ -127,6 +127,7 @@ mod tests {
         .unwrap();
         let report = &ran.measured.report;
         let each: Vec<u64> = report
+            .sources
             .workloads
             .iter()
             .map(|workload| workload.requests)
@@ -136,9 +137,9 @@ mod tests {
             "{each:?}"
         );
         assert!(
-            (200..600).contains(&report.requests),
+            (200..600).contains(&report.arrived.requests),
             "a 400th of 145,000: {}",
-            report.requests
+            report.arrived.requests
         );
     }
 

@@ -170,13 +170,13 @@ pub fn run(
         .perfetto
         .map(|trace| trace.finish(stack.workload_names(), drives.clone()));
     let mut measured = recorder.measurement.finish(&outcome, &drives, identity);
-    measured.report.timeline = recorder.timeline.map(|timeline| timeline.report(&drives));
-    measured.report.windows = recorder.windows.as_ref().map(Windows::report);
-    measured.report.watts = recorder
+    measured.report.over_time.timeline = recorder.timeline.map(|timeline| timeline.report(&drives));
+    measured.report.over_time.windows = recorder.windows.as_ref().map(Windows::report);
+    measured.report.over_time.watts = recorder
         .watts
         .map(|watts| watts.report(outcome.end, &outcome.counters.drives, &drives));
-    measured.report.wall_s = Some(wall_s);
-    measured.report.requests_per_wall_s =
+    measured.report.cost.wall_s = Some(wall_s);
+    measured.report.cost.requests_per_wall_s =
         Some(outcome.requests as f64 / wall_s.max(f64::MIN_POSITIVE));
     let on_files = || Some(engine.workload::<Vfs>()?.program::<FioProgram>()?.results());
     let fio = engine
@@ -184,7 +184,7 @@ pub fn run(
         .map(FioSource::results)
         .or_else(on_files)
         .map(|results| {
-            measured.report.overload = results
+            measured.report.arrived.overload = results
                 .behind_rate()
                 .map(|late| behind(&late, &measured.report));
             fio_report(&results, &outcome, &drives)
@@ -209,18 +209,21 @@ impl Ran {
     /// All requests of the run were its warm-up.
     pub fn check_measured(&self) -> Result<(), LabError> {
         let report = &self.measured.report;
-        if report.warm_up_requests < report.requests || !report.hosts.is_empty() {
+        if report.arrived.warm_up_requests < report.arrived.requests
+            || !report.sources.hosts.is_empty()
+        {
             return Ok(());
         }
         Err(LabError::OnlyWarmUp {
             candidate: report.name.clone(),
-            requests: report.requests,
+            requests: report.arrived.requests,
         })
     }
 }
 
 fn behind(late: &BehindRate, report: &Report) -> Overload {
     let busiest = report
+        .array
         .members
         .iter()
         .map(|member| member.value(Counter::BUSY))
@@ -305,7 +308,7 @@ fn run_one(
         });
     });
     if let Ok(ran) = &result {
-        let finished = ran.measured.report.requests;
+        let finished = ran.measured.report.arrived.requests;
         progress(Event {
             candidate: index,
             finished,

@@ -178,7 +178,10 @@ impl Tried {
             ran.iter()
                 .filter_map(|ran| ran.measured.report.streams.as_ref())
         };
-        let members = || ran.iter().flat_map(|ran| &ran.measured.report.members);
+        let members = || {
+            ran.iter()
+                .flat_map(|ran| &ran.measured.report.array.members)
+        };
         Tried {
             streams,
             runs_that_held: reports()

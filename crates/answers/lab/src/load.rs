@@ -83,7 +83,7 @@ pub fn most_load(
         let ran = run(&candidate, None, &|finished, _| {
             progress(simulated.get() + finished)
         })?;
-        simulated.set(simulated.get() + ran.measured.report.requests);
+        simulated.set(simulated.get() + ran.measured.report.arrived.requests);
         let one = TriedLoad::new(load, &ran, p99_ms_max);
         tried.push(one);
         Ok::<TriedLoad, LabError>(one)
@@ -143,17 +143,21 @@ fn bracket<E>(mut tried: impl FnMut(f64) -> Result<TriedLoad, E>) -> Result<(f64
 impl TriedLoad {
     fn new(load: f64, ran: &Ran, p99_ms_max: Option<f64>) -> TriedLoad {
         let report = &ran.measured.report;
-        let within = p99_ms_max.is_none_or(|most| report.response_ms.p99 <= most);
+        let within = p99_ms_max.is_none_or(|most| report.times.response_ms.p99 <= most);
         TriedLoad {
             load,
-            held: report.overload.is_none() && within && report.completed == report.requests,
+            held: report.arrived.overload.is_none()
+                && within
+                && report.arrived.completed == report.arrived.requests,
             carried_share: report
+                .arrived
                 .overload
                 .as_ref()
                 .map_or(1.0, |overload| overload.carried_share),
-            iops: report.iops,
-            p99_ms: report.response_ms.p99,
+            iops: report.rates.iops,
+            p99_ms: report.times.response_ms.p99,
             utilisation_max: report
+                .array
                 .members
                 .iter()
                 .map(|member| member.value(Counter::BUSY))

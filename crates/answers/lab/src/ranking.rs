@@ -154,7 +154,7 @@ impl Entrant<'_> {
     fn carries(&self) -> bool {
         self.0
             .iter()
-            .all(|ran| ran.measured.report.overload.is_none())
+            .all(|ran| ran.measured.report.arrived.overload.is_none())
     }
 }
 
@@ -226,7 +226,9 @@ impl Ranking {
                     .collect::<Vec<_>>(),
             )?;
         }
-        let programs = ran.iter().all(|ran| !ran.measured.report.hosts.is_empty());
+        let programs = ran
+            .iter()
+            .all(|ran| !ran.measured.report.sources.hosts.is_empty());
         let usual = if programs {
             Metric::PROGRAMS_ELAPSED
         } else {
@@ -279,19 +281,19 @@ fn same_number(ran: &[Ran], seeds: usize) -> bool {
 
 /// How much a candidate was given to do: calls where programs run, else requests.
 fn given(report: &Report) -> u64 {
-    match report.hosts.as_slice() {
-        [] => report.requests,
+    match report.sources.hosts.as_slice() {
+        [] => report.arrived.requests,
         hosts => hosts.iter().map(HostReport::calls).sum(),
     }
 }
 
 fn is_complete(report: &Report) -> bool {
-    report.completed == report.requests
+    report.arrived.completed == report.arrived.requests
 }
 
 /// What is carried of the load; all of it unless found otherwise.
 fn carried_share(report: &Report) -> f64 {
-    report.overload.as_ref().map_or(1.0, |overload| {
+    report.arrived.overload.as_ref().map_or(1.0, |overload| {
         overload.carried_share.min(1.0 - f64::EPSILON)
     })
 }

@@ -3,7 +3,7 @@
 
 use crate::{Condition, Ranked};
 use fullstroke_counters::Counter;
-use fullstroke_measure::{Report, number};
+use fullstroke_measure::{Report, comes_round, number};
 use serde::Serialize;
 
 /// Reasons that are given, at most.
@@ -95,21 +95,22 @@ fn is_form(condition: Condition, whole: &Ranked, form: &Ranked) -> bool {
 
 fn reason(better: &Ranked, worse: &Ranked) -> Option<Reason> {
     let (sooner, later) = (&better.report, &worse.report);
-    let gain = later.response_ms.mean - sooner.response_ms.mean;
+    let gain = later.times.response_ms.mean - sooner.times.response_ms.mean;
     // Means of growing queues and of different requests say nothing, nor do those of
     // requests that nobody made but memory. What has no value was not ranked.
-    let own = sooner.hosts.is_empty() && later.hosts.is_empty();
+    let own = sooner.sources.hosts.is_empty() && later.sources.hosts.is_empty();
     let ranked = !better.value.is_nan() && !worse.value.is_nan();
     let comparable =
         own && ranked && better.carries && worse.carries && better.complete && worse.complete;
-    if !comparable || gain.is_nan() || gain < WORTH_A_REASON * later.response_ms.mean {
+    if !comparable || gain.is_nan() || gain < WORTH_A_REASON * later.times.response_ms.mean {
         return None;
     }
     let parts = later
+        .times
         .time_ms
         .named()
         .into_iter()
-        .zip(sooner.time_ms.named());
+        .zip(sooner.times.time_ms.named());
     let (part, less) = parts
         .map(|((part, later), (_, sooner))| (part, later - sooner))
         .max_by(|(_, one), (_, other)| one.total_cmp(other))?;
@@ -189,7 +190,7 @@ fn parity((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Opt
     }
     let rewrites = |report: &Report| report.reading("volume_rewrite_share").unwrap_or(0.0);
     if rewrites(later) - rewrites(sooner) > CLEARLY_APART
-        && let Some(words) = later.comes_round()
+        && let Some(words) = comes_round(later)
     {
         clauses.push(format!("in {worse} {words}"));
     }
@@ -201,7 +202,7 @@ fn parity((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Opt
 fn rows((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Option<String> {
     let wait = |report: &Report| report.reading("volume_row_wait_ms_mean").unwrap_or(0.0);
     let less = wait(later) - wait(sooner);
-    if less < WORTH_WORDS * (later.time_ms.parity - sooner.time_ms.parity) {
+    if less < WORTH_WORDS * (later.times.time_ms.parity - sooner.times.time_ms.parity) {
         return None;
     }
     let mut words = format!(
@@ -211,6 +212,7 @@ fn rows((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Optio
     );
     let holds = |report: &Report| {
         report
+            .kinds
             .writes
             .map(|writes| writes.response_ms.mean - wait(report))
     };
@@ -231,11 +233,12 @@ fn rows((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Optio
 fn queue((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Option<String> {
     let busy = |report: &Report| {
         report
+            .array
             .members
             .iter()
             .map(|member| member.value(Counter::BUSY))
             .sum::<f64>()
-            / report.members.len() as f64
+            / report.array.members.len() as f64
     };
     if busy(later) <= CLEARLY_MORE * busy(sooner) {
         return None;
@@ -247,11 +250,12 @@ fn queue((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Opti
     );
     let ios = |report: &Report| {
         let served: u64 = report
+            .array
             .members
             .iter()
             .map(|member| member.statistics.requests())
             .sum();
-        served as f64 / report.requests as f64
+        served as f64 / report.arrived.requests as f64
     };
     if ios(later) > CLEARLY_MORE * ios(sooner) {
         words.push_str(&format!(
@@ -259,11 +263,11 @@ fn queue((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Opti
             ios(sooner),
             ios(later)
         ));
-    } else if sooner.members.len() > later.members.len() {
+    } else if sooner.array.members.len() > later.array.members.len() {
         words.push_str(&format!(
             ", since {better} spreads them over {} drives and {worse} over {}",
-            sooner.members.len(),
-            later.members.len()
+            sooner.array.members.len(),
+            later.array.members.len()
         ));
     }
     Some(words)
@@ -277,11 +281,11 @@ fn mechanics(
     later: &Report,
 ) -> Option<String> {
     let of = |report: &Report| {
-        let each = report.members.iter().map(|member| match part {
+        let each = report.array.members.iter().map(|member| match part {
             "seek" => member.value(Counter::SEEK),
             _ => member.value(Counter::ROTATION),
         });
-        each.sum::<f64>() / report.members.len() as f64
+        each.sum::<f64>() / report.array.members.len() as f64
     };
     (of(later) > CLEARLY_MORE * of(sooner)).then(|| {
         let mean = if part == "seek" {

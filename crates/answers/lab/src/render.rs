@@ -55,7 +55,7 @@ impl Ranking {
         let parts = self
             .candidates
             .first()
-            .map(|ranked| ranked.report.time_ms.named())
+            .map(|ranked| ranked.report.times.time_ms.named())
             .unwrap_or_default();
         let mut header = vec!["", "mean ms"];
         header.extend(keys.iter().map(|key| short(key, &keys)));
@@ -63,7 +63,7 @@ impl Ranking {
         let counted = self
             .candidates
             .iter()
-            .all(|ranked| ranked.report.energy.is_some());
+            .all(|ranked| ranked.report.array.energy.is_some());
         header.extend(["W", "J an I/O"].into_iter().filter(|_| counted));
         let mut table = table(header, &[1]);
         for ranked in &self.candidates {
@@ -75,11 +75,12 @@ impl Ranking {
             row.extend(
                 ranked
                     .report
+                    .times
                     .time_ms
                     .named()
                     .map(|(_, value)| Cell::new(number(value))),
             );
-            let energy = ranked.report.energy.iter().filter(|_| counted);
+            let energy = ranked.report.array.energy.iter().filter(|_| counted);
             row.extend(
                 energy
                     .flat_map(|energy| [energy.mean_w, energy.j_per_io].map(number))
@@ -167,8 +168,8 @@ impl Ranking {
 
     /// What decides before any metric does: who carries the load.
     fn verdict_of_load(&self, best: &Ranked, next: &Ranked) -> Option<String> {
-        let overload = next.report.overload.as_ref()?;
-        if let Some(best_overload) = &best.report.overload {
+        let overload = next.report.arrived.overload.as_ref()?;
+        if let Some(best_overload) = &best.report.arrived.overload {
             let best_share = best_overload.carried_share;
             return Some(format!(
                 "No candidate carries this load; {} carries most of it, {best_share:.2}. --find load ranks by what they carry.",
@@ -192,18 +193,18 @@ impl Ranking {
         let Some(first) = self.candidates.first() else {
             return Ok(());
         };
-        if first.report.skipped_rows > 0 {
+        if first.report.arrived.skipped_rows > 0 {
             writeln!(
                 f,
                 "The trace: {} damaged rows were left out",
-                first.report.skipped_rows
+                first.report.arrived.skipped_rows
             )?;
         }
         let mut told: Vec<&str> = Vec::new();
         for note in self
             .candidates
             .iter()
-            .flat_map(|ranked| &ranked.report.trace_notes)
+            .flat_map(|ranked| &ranked.report.arrived.trace_notes)
         {
             if !told.contains(&note.as_str()) {
                 writeln!(f, "The trace: {note}")?;
@@ -273,12 +274,12 @@ impl Ranking {
                 f,
                 "\n{}: {} requests touched lost data and {} were beyond the volume; its times leave them out.",
                 ranked.label(),
-                report.lost,
-                report.out_of_range
+                report.arrived.lost,
+                report.arrived.out_of_range
             )?;
         }
         for ranked in &self.candidates {
-            if let Some(overload) = &ranked.report.overload {
+            if let Some(overload) = &ranked.report.arrived.overload {
                 write!(f, "\n{}: {overload}.", ranked.label())?;
             }
         }
@@ -328,7 +329,7 @@ fn short<'a>(key: &'a str, all: &[&str]) -> &'a str {
 
 /// The difference to the best with its interval, marked if it may be chance.
 fn difference(ranked: &Ranked) -> String {
-    if let Some(overload) = &ranked.report.overload {
+    if let Some(overload) = &ranked.report.arrived.overload {
         return format!("carries {:.2}", overload.carried_share);
     }
     if ranked.value.is_nan() {

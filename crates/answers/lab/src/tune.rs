@@ -283,7 +283,10 @@ impl Search {
                     batches.recipe(&with(recipe, &tuner.assignments(*point)), *batch)
                 });
                 let reports = self.reports(&recipes.collect::<Vec<_>>(), stop)?;
-                requests += reports.iter().map(|report| report.requests).sum::<u64>();
+                requests += reports
+                    .iter()
+                    .map(|report| report.arrived.requests)
+                    .sum::<u64>();
                 values.extend(reports.iter().map(|report| self.value(report)));
                 progress(tuner.race().told() + values.len(), tuner.race().running());
             }
@@ -351,7 +354,7 @@ impl Search {
 
     /// The metric; not a number for a run that did not serve every request.
     fn value(&self, report: &Report) -> f64 {
-        if report.completed == report.requests {
+        if report.arrived.completed == report.arrived.requests {
             self.by.value(report)
         } else {
             f64::NAN

@@ -55,8 +55,8 @@ fn ranking(candidates: &[Candidate], jobs: usize, by: &str) -> Ranking {
 fn without_wall_clock(ranking: &Ranking) -> serde_json::Value {
     let mut ranking = ranking.clone();
     for ranked in &mut ranking.candidates {
-        ranked.report.wall_s = None;
-        ranked.report.requests_per_wall_s = None;
+        ranked.report.cost.wall_s = None;
+        ranked.report.cost.requests_per_wall_s = None;
     }
     serde_json::to_value(ranking).unwrap()
 }
@@ -76,7 +76,7 @@ fn a_layout_without_parity_wins_where_small_writes_are_many() {
         last.difference_to_best.unwrap().significance,
         Significance::Significant
     );
-    assert!(last.report.time_ms.parity > 0.0);
+    assert!(last.report.times.time_ms.parity > 0.0);
     let text = ranking.to_string();
     assert!(
         text.contains(&format!("{} is best by response_ms.mean", order[0])),
@@ -289,8 +289,8 @@ fn a_candidate_that_lost_requests_ranks_behind_those_that_did_not() {
     let mut ran = run_all(&load(&stacks(folder.path()), &[]), 2, &|_| {}).unwrap();
     let fastest = &mut ran[1].measured.report;
     assert_eq!(fastest.name, "raid0");
-    fastest.completed -= 5;
-    fastest.lost = 5;
+    fastest.arrived.completed -= 5;
+    fastest.arrived.lost = 5;
     let ranking = Ranking::new(&ran, Metric::RESPONSE_MEAN);
     let last = ranking.candidates.last().unwrap();
     assert_eq!((last.name.as_str(), last.complete), ("raid0", false));

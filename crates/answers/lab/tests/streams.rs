@@ -72,7 +72,7 @@ fn what_clients_saw_is_in_the_report_and_can_be_ranked_by() {
     // What was read in order is what the drive was asked for.
     assert_eq!(
         streams.each.iter().map(|each| each.reads).sum::<u64>(),
-        few.completed
+        few.arrived.completed
     );
     let many = ran(200).measured.report;
     let streams = many.streams.as_ref().unwrap();

@@ -39,7 +39,7 @@ struct Windows {
 }
 
 /// How far apart the drives' heads were.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HeadsReport {
     /// The standard deviation of their addresses over the drives, in 10^6 bytes: its
     /// mean over time; not a number of a single drive, or where one was never used.

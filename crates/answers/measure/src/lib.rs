@@ -138,7 +138,8 @@ pub use recorder::{Progress, Recorder};
 pub use reference::reference;
 pub use render::{number, table};
 pub use report::{
-    BatchReport, Distribution, OperationReport, OperationsReport, Quantity, Report, TimeParts,
+    ArrayReport, Arrived, BatchReport, ByProcess, BySource, Cost, Distribution, DriveIo, Kinds,
+    OperationReport, OperationsReport, OverTime, Quantity, Rates, Repeat, Report, TimeParts, Times,
 };
 pub use stop::Stop;
 pub use streams::{StreamReport, StreamsReport};
@@ -147,4 +148,5 @@ pub use timeline::{
 };
 pub use watts::{WattsOverTime, WattsReport};
 pub use windows::{WindowLatencies, Windows, WindowsReport};
+pub use words::{comes_round, parity_in_words};
 pub use workloads::WorkloadReport;

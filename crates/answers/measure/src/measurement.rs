@@ -11,7 +11,10 @@ use crate::members::member_reports;
 use crate::metric::{CONFIDENCE, Metric};
 use crate::processes::{Across, Processes, fairness};
 use crate::rebuild::{RebuildPlan, RebuildReport};
-use crate::report::{BatchReport, OperationReport, OperationsReport, Quantity, Report, TimeParts};
+use crate::report::{
+    ArrayReport, Arrived, BatchReport, ByProcess, BySource, Cost, DriveIo, Kinds, OperationReport,
+    OperationsReport, OverTime, Quantity, Rates, Repeat, Report, TimeParts, Times,
+};
 use crate::spread::Spread;
 use crate::workloads::Workloads;
 use fullstroke_contract::{Notice, Operation, Request, Status};
@@ -248,76 +251,90 @@ impl Measurement {
         let overload = self.flow.as_ref().and_then(|flow| flow.overload(busy));
         let mut report = Report {
             name: identity.name,
-            requests: outcome.requests,
-            completed: outcome.completed,
-            lost: outcome.lost,
-            out_of_range: outcome.out_of_range,
-            skipped_rows: outcome.counters.skipped_rows,
-            trace_notes: outcome.counters.notes.clone(),
-            warm_up_requests: self.skipped,
-            overload,
-            backlog: self.flow.as_ref().and_then(Flow::backlog),
-            response_ms: response.distribution(),
-            service_ms: self.service.distribution(),
-            queue_ms: self.queue.distribution(),
-            time_ms: TimeParts::new(
-                total
-                    .parts
-                    .map(|sum| sum as f64 / 1e6 / both.requests as f64),
-            ),
-            iops: rate(both.requests as f64, simulated_s),
-            mb_per_s: megabytes(both.sectors, simulated_s),
-            simulated_s,
-            wall_s: None,
-            requests_per_wall_s: None,
-            peak_rss_mb: None,
-            reads: operation(Class::Read),
-            writes: operation(Class::Write),
-            flushes_and_discards: flushes.responses.count() + discards.responses.count(),
-            operations: OperationsReport {
-                flush: apart(flushes),
-                discard: apart(discards),
-                ..OperationsReport::default()
+            arrived: Arrived {
+                requests: outcome.requests,
+                completed: outcome.completed,
+                lost: outcome.lost,
+                out_of_range: outcome.out_of_range,
+                skipped_rows: outcome.counters.skipped_rows,
+                trace_notes: outcome.counters.notes.clone(),
+                warm_up_requests: self.skipped,
+                overload,
+                backlog: self.flow.as_ref().and_then(Flow::backlog),
             },
-            zero_seek_share: share(&outcome.counters.drives),
-            drive_io_kib: drive_io_kib(&outcome.counters.drives),
+            times: Times {
+                response_ms: response.distribution(),
+                service_ms: self.service.distribution(),
+                queue_ms: self.queue.distribution(),
+                time_ms: TimeParts::new(
+                    total
+                        .parts
+                        .map(|sum| sum as f64 / 1e6 / both.requests as f64),
+                ),
+            },
+            rates: Rates {
+                iops: rate(both.requests as f64, simulated_s),
+                mb_per_s: megabytes(both.sectors, simulated_s),
+                simulated_s,
+            },
+            cost: Cost::default(),
+            kinds: Kinds {
+                reads: operation(Class::Read),
+                writes: operation(Class::Write),
+                flushes_and_discards: flushes.responses.count() + discards.responses.count(),
+                operations: OperationsReport {
+                    flush: apart(flushes),
+                    discard: apart(discards),
+                    ..OperationsReport::default()
+                },
+            },
+            drive_io: DriveIo {
+                zero_seek_share: share(&outcome.counters.drives),
+                drive_io_kib: drive_io_kib(&outcome.counters.drives),
+            },
             batches: BatchReport {
                 count: self.batches.count(),
                 requests_per_batch: self.batches.size(),
             },
-            read_write_ratio: ratio(total.classes[0].sectors, total.classes[1].sectors),
-            fairness: fairness(&bandwidths),
-            process_mb_per_s: Across::new(&bandwidths),
+            shares: ByProcess {
+                read_write_ratio: ratio(total.classes[0].sectors, total.classes[1].sectors),
+                fairness: fairness(&bandwidths),
+                process_mb_per_s: Across::new(&bandwidths),
+                groups: self.processes.groups(simulated_s),
+                processes,
+            },
             streams: None,
             heads: self.heads.report(outcome.end),
-            workloads: self.workloads.reports(simulated_s),
-            hosts: host_reports(&outcome.counters.hosts),
-            rebuild: RebuildReport::new(&self.rebuild_plans, self.rebuilds.all()),
-            groups: self.processes.groups(simulated_s),
-            processes,
-            energy: EnergyReport::new(&members, both.requests),
-            members,
-            layers: layer_reports(&outcome.counters.layers),
-            gear_shifts_s: outcome
-                .counters
-                .gear_shifts
-                .iter()
-                .map(|at| at.as_secs_f64())
-                .collect(),
-            windows: None,
-            timeline: None,
-            watts: None,
-            seed: identity.seed,
-            config_digest: identity.config_digest,
-            version: identity.version,
+            sources: BySource {
+                workloads: self.workloads.reports(simulated_s),
+                hosts: host_reports(&outcome.counters.hosts),
+            },
+            array: ArrayReport {
+                rebuild: RebuildReport::new(&self.rebuild_plans, self.rebuilds.all()),
+                energy: EnergyReport::new(&members, both.requests),
+                members,
+                layers: layer_reports(&outcome.counters.layers),
+                gear_shifts_s: outcome
+                    .counters
+                    .gear_shifts
+                    .iter()
+                    .map(|at| at.as_secs_f64())
+                    .collect(),
+            },
+            over_time: OverTime::default(),
+            repeat: Repeat {
+                seed: identity.seed,
+                config_digest: identity.config_digest,
+                version: identity.version,
+            },
         };
         if !report.grows() {
             add_intervals(&mut report, &self.batches);
         }
-        report.operations = OperationsReport {
-            read: report.reads,
-            write: report.writes,
-            ..report.operations
+        report.kinds.operations = OperationsReport {
+            read: report.kinds.reads,
+            write: report.kinds.writes,
+            ..report.kinds.operations
         };
         Measured {
             report,
@@ -424,15 +441,15 @@ pub(crate) fn operation_report(
 fn add_intervals(report: &mut Report, batches: &Batches) {
     let half_width = |metric: Metric, value: f64| interval(metric, batches, value, CONFIDENCE);
     for (distribution, which) in [
-        (&mut report.response_ms, Quantity::Response),
-        (&mut report.service_ms, Quantity::Service),
-        (&mut report.queue_ms, Quantity::Queue),
+        (&mut report.times.response_ms, Quantity::Response),
+        (&mut report.times.service_ms, Quantity::Service),
+        (&mut report.times.queue_ms, Quantity::Queue),
     ] {
         distribution.ci95_half_width = half_width(Metric::mean_of(which), distribution.mean);
     }
     for (operation, class) in [
-        (&mut report.reads, Class::Read),
-        (&mut report.writes, Class::Write),
+        (&mut report.kinds.reads, Class::Read),
+        (&mut report.kinds.writes, Class::Write),
     ] {
         if let Some(operation) = operation {
             let response = &mut operation.response_ms;

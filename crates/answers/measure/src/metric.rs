@@ -193,25 +193,25 @@ type ProcessMetric = (&'static str, fn(&Report) -> f64, bool, &'static str);
 const PROCESSES: [ProcessMetric; 7] = [
     (
         "fairness",
-        |report| report.fairness,
+        |report| report.shares.fairness,
         true,
         "Jain's index of the processes' bandwidths",
     ),
     (
         "process_mb_per_s.mean",
-        |report| report.process_mb_per_s.mean,
+        |report| report.shares.process_mb_per_s.mean,
         true,
         "read and written by each process, mean",
     ),
     (
         "process_mb_per_s.stddev",
-        |report| report.process_mb_per_s.stddev,
+        |report| report.shares.process_mb_per_s.stddev,
         false,
         "the same, standard deviation over processes",
     ),
     (
         "process_mb_per_s.min",
-        |report| report.process_mb_per_s.min,
+        |report| report.shares.process_mb_per_s.min,
         true,
         "that of the process that got least",
     ),
@@ -223,13 +223,13 @@ const PROCESSES: [ProcessMetric; 7] = [
     ),
     (
         "drive_io_kib",
-        |report| report.drive_io_kib,
+        |report| report.drive_io.drive_io_kib,
         true,
         "mean size of the reads and writes that reach drives, merged or cut as they are then",
     ),
     (
         "process_mb_per_s.max",
-        |report| report.process_mb_per_s.max,
+        |report| report.shares.process_mb_per_s.max,
         true,
         "that of the process that got most",
     ),
@@ -637,12 +637,14 @@ impl Metric {
     pub fn check(&self, reports: &[&Report]) -> Result<(), AbsentMetric> {
         let absent = match self.0 {
             Kind::Host(of) => {
-                let hosts: Vec<&[HostReport]> =
-                    reports.iter().map(|report| &report.hosts[..]).collect();
+                let hosts: Vec<&[HostReport]> = reports
+                    .iter()
+                    .map(|report| &report.sources.hosts[..])
+                    .collect();
                 of.absent(&hosts)
             }
             Kind::Workload(asked, _) => {
-                let known = reports.iter().flat_map(|report| &report.workloads);
+                let known = reports.iter().flat_map(|report| &report.sources.workloads);
                 let known: Vec<&str> = known.map(|workload| workload.name.as_str()).collect();
                 (!known.contains(&asked)).then(|| unknown("workload among several", asked, known))
             }
@@ -660,15 +662,15 @@ impl Metric {
     pub fn value(&self, report: &Report) -> f64 {
         match self.0 {
             Kind::Time(quantity, statistic) => statistic.of(match quantity {
-                Quantity::Response => &report.response_ms,
-                Quantity::Service => &report.service_ms,
-                Quantity::Queue => &report.queue_ms,
+                Quantity::Response => &report.times.response_ms,
+                Quantity::Service => &report.times.service_ms,
+                Quantity::Queue => &report.times.queue_ms,
             }),
             Kind::ClassTime(class, statistic) => operation(report, class)
                 .map_or(f64::NAN, |operation| statistic.of(&operation.response_ms)),
-            Kind::Part(part) => TimeParts::named(&report.time_ms)[part].1,
-            Kind::Rate(None, Unit::Requests) => report.iops,
-            Kind::Rate(None, Unit::Megabytes) => report.mb_per_s,
+            Kind::Part(part) => TimeParts::named(&report.times.time_ms)[part].1,
+            Kind::Rate(None, Unit::Requests) => report.rates.iops,
+            Kind::Rate(None, Unit::Megabytes) => report.rates.mb_per_s,
             Kind::Rate(Some(class), unit) => {
                 operation(report, class).map_or(0.0, |operation| match unit {
                     Unit::Requests => operation.iops,
@@ -676,18 +678,20 @@ impl Metric {
                 })
             }
             Kind::OperationTime(operation, statistic) => {
-                let report = report.operations.of(operation);
+                let report = report.kinds.operations.of(operation);
                 report.map_or(f64::NAN, |operation| statistic.of(&operation.response_ms))
             }
             Kind::Operation(operation, number) => report
+                .kinds
                 .operations
                 .of(operation)
                 .map_or(0.0, OPERATION[number].1),
-            Kind::ReadWriteRatio => report.read_write_ratio,
+            Kind::ReadWriteRatio => report.shares.read_write_ratio,
             Kind::Process(process) => PROCESSES[process].1(report),
             Kind::Stream(stream) => report.streams.as_ref().map_or(f64::NAN, STREAMS[stream].1),
             Kind::Workload(name, of) => {
                 let workload = report
+                    .sources
                     .workloads
                     .iter()
                     .find(|workload| workload.name == name);
@@ -697,20 +701,25 @@ impl Metric {
                     OfWorkload::Rate(Unit::Megabytes) => workload.mb_per_s,
                 })
             }
-            Kind::Host(of) => of.value(&report.hosts),
-            Kind::Elapsed => longest(&report.hosts),
+            Kind::Host(of) => of.value(&report.sources.hosts),
+            Kind::Elapsed => longest(&report.sources.hosts),
             Kind::Rebuild(rebuild) => report
+                .array
                 .rebuild
                 .as_ref()
                 .map_or(f64::NAN, REBUILDS[rebuild].1),
-            Kind::Energy(number) => report.energy.as_ref().map_or(f64::NAN, ENERGY[number].1),
+            Kind::Energy(number) => report
+                .array
+                .energy
+                .as_ref()
+                .map_or(f64::NAN, ENERGY[number].1),
             Kind::Member(member) => {
                 let (Reported { number, .. }, _) = member_metric(member);
                 let of = |member: &MemberReport| number(&member.statistics, member.seconds).value();
-                report.members.iter().map(of).sum::<f64>() / report.members.len() as f64
+                report.array.members.iter().map(of).sum::<f64>() / report.array.members.len() as f64
             }
             Kind::Layer(reading) => {
-                over_layers(&report.layers, READINGS[reading].name).unwrap_or(f64::NAN)
+                over_layers(&report.array.layers, READINGS[reading].name).unwrap_or(f64::NAN)
             }
         }
     }
@@ -895,8 +904,8 @@ fn label<T: PartialEq>(names: &[(&'static str, T)], wanted: T) -> &'static str {
 
 fn operation(report: &Report, class: Class) -> Option<&crate::OperationReport> {
     match class {
-        Class::Read => report.reads.as_ref(),
-        Class::Write => report.writes.as_ref(),
+        Class::Read => report.kinds.reads.as_ref(),
+        Class::Write => report.kinds.writes.as_ref(),
     }
 }
 

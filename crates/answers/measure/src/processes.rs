@@ -60,7 +60,7 @@ pub struct Latency {
 
 /// One number of each process, over all of them. Not a number where there is
 /// no process.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Across {
     /// Arithmetic mean.
     pub mean: f64,

@@ -1,5 +1,6 @@
 //! A report for people.
 
+use crate::words::parity_in_words;
 use crate::{
     Across, Distribution, EnergyReport, GroupReport, HostReport, LayerReport, MemberReport,
     ProcessReport, ProgramReport, RebuildReport, Report, Shares, StreamsReport, WorkloadReport,
@@ -43,237 +44,245 @@ pub fn number(value: f64) -> String {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write_heading(f)?;
-        writeln!(f, "\n{}", self.times().trim_fmt())?;
-        writeln!(f, "\n{}", self.parts().trim_fmt())?;
-        if let Some(words) = self.parity_in_words() {
+        write_heading(self, f)?;
+        writeln!(f, "\n{}", times(self,).trim_fmt())?;
+        writeln!(f, "\n{}", parts(self,).trim_fmt())?;
+        if let Some(words) = parity_in_words(self) {
             writeln!(f, "{words}")?;
         }
-        if !self.workloads.is_empty() {
-            writeln!(f, "\n{}", workloads(&self.workloads).trim_fmt())?;
+        if !self.sources.workloads.is_empty() {
+            writeln!(f, "\n{}", workloads(&self.sources.workloads).trim_fmt())?;
         }
-        for host in &self.hosts {
+        for host in &self.sources.hosts {
             write_host(f, host)?;
         }
-        if !self.groups.is_empty() {
-            writeln!(f, "\n{}", groups(&self.groups).trim_fmt())?;
+        if !self.shares.groups.is_empty() {
+            writeln!(f, "\n{}", groups(&self.shares.groups).trim_fmt())?;
         }
-        if self.processes.len() > self.groups.len() {
-            self.write_processes(f)?;
+        if self.shares.processes.len() > self.shares.groups.len() {
+            write_processes(self, f)?;
         }
         if let Some(streams) = &self.streams {
             writeln!(f, "\n{}", self::streams(streams).trim_fmt())?;
         }
-        if !self.members.is_empty() {
-            writeln!(f, "\n{}", members(&self.members).trim_fmt())?;
+        if !self.array.members.is_empty() {
+            writeln!(f, "\n{}", members(&self.array.members).trim_fmt())?;
         }
-        if let Some(energy) = &self.energy {
-            self.write_energy(f, energy)?;
+        if let Some(energy) = &self.array.energy {
+            write_energy(self, f, energy)?;
         }
-        if !self.layers.is_empty() {
-            writeln!(f, "\n{}", layers(&self.layers).trim_fmt())?;
+        if !self.array.layers.is_empty() {
+            writeln!(f, "\n{}", layers(&self.array.layers).trim_fmt())?;
         }
-        for words in self.layers.iter().flat_map(unheld) {
+        for words in self.array.layers.iter().flat_map(unheld) {
             writeln!(f, "{words}")?;
         }
-        self.write_footing(f)
+        write_footing(self, f)
     }
 }
 
-impl Report {
-    fn write_heading(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{}: {} requests, {} completed",
-            self.name, self.requests, self.completed
-        )?;
-        for (count, what) in [
-            (self.lost, "touched lost data"),
-            (self.out_of_range, "were beyond the volume"),
-            (self.skipped_rows, "damaged rows of the trace were left out"),
-            (
-                self.warm_up_requests,
-                "finished within the warm-up and are not counted",
-            ),
-            (
-                self.flushes_and_discards,
-                "were flushes and discards, with times of their own",
-            ),
-        ] {
-            if count > 0 {
-                writeln!(f, "  {count} {what}")?;
-            }
+fn write_heading(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    writeln!(
+        f,
+        "{}: {} requests, {} completed",
+        report.name, report.arrived.requests, report.arrived.completed
+    )?;
+    for (count, what) in [
+        (report.arrived.lost, "touched lost data"),
+        (report.arrived.out_of_range, "were beyond the volume"),
+        (
+            report.arrived.skipped_rows,
+            "damaged rows of the trace were left out",
+        ),
+        (
+            report.arrived.warm_up_requests,
+            "finished within the warm-up and are not counted",
+        ),
+        (
+            report.kinds.flushes_and_discards,
+            "were flushes and discards, with times of their own",
+        ),
+    ] {
+        if count > 0 {
+            writeln!(f, "  {count} {what}")?;
         }
-        for note in &self.trace_notes {
-            writeln!(f, "  The trace: {note}")?;
-        }
-        writeln!(
-            f,
-            "{} IOPS, {} MB/s over {} simulated seconds",
-            number(self.iops),
-            number(self.mb_per_s),
-            number(self.simulated_s)
-        )?;
-        self.write_load(f)?;
-        let Some(rebuild) = &self.rebuild else {
-            return Ok(());
-        };
-        let RebuildReport {
-            members,
-            share,
-            mb_per_s,
-            hours,
-            estimated,
-        } = rebuild;
-        let estimated = if *estimated {
-            format!(
-                ", estimated from the {:.3} % filled in this run",
-                100.0 * share
-            )
-        } else {
-            String::new()
-        };
-        let (members, speed, hours) = (members.join(", "), number(*mb_per_s), number(*hours));
-        writeln!(
-            f,
-            "rebuilding member {members}: {speed} MB/s, {hours} hours until whole{estimated}"
+    }
+    for note in &report.arrived.trace_notes {
+        writeln!(f, "  The trace: {note}")?;
+    }
+    writeln!(
+        f,
+        "{} IOPS, {} MB/s over {} simulated seconds",
+        number(report.rates.iops),
+        number(report.rates.mb_per_s),
+        number(report.rates.simulated_s)
+    )?;
+    write_load(report, f)?;
+    let Some(rebuild) = &report.array.rebuild else {
+        return Ok(());
+    };
+    let RebuildReport {
+        members,
+        share,
+        mb_per_s,
+        hours,
+        estimated,
+    } = rebuild;
+    let estimated = if *estimated {
+        format!(
+            ", estimated from the {:.3} % filled in this run",
+            100.0 * share
         )
-    }
+    } else {
+        String::new()
+    };
+    let (members, speed, hours) = (members.join(", "), number(*mb_per_s), number(*hours));
+    writeln!(
+        f,
+        "rebuilding member {members}: {speed} MB/s, {hours} hours until whole{estimated}"
+    )
+}
 
-    /// What is to be known of the load before its times are read.
-    fn write_load(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.overload, &self.backlog) {
-            (Some(overload), _) if overload.grows => {
-                writeln!(
-                    f,
-                    "{overload}.\nThe times below have no intervals; --find load finds the load that is carried."
-                )
-            }
-            (Some(overload), _) => writeln!(f, "{overload}."),
-            (None, Some(backlog)) if backlog.bursts => writeln!(
+/// What is to be known of the load before its times are read.
+fn write_load(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match (&report.arrived.overload, &report.arrived.backlog) {
+        (Some(overload), _) if overload.grows => {
+            writeln!(
                 f,
-                "Bursts outrun the drives for a time: up to {} requests wait at once; {}.",
-                backlog.outstanding_max,
-                match backlog.outstanding_at_last_arrival {
-                    left if 10 * left > backlog.outstanding_max => {
-                        format!(
-                            "the last was worked off {} s after the last arrival",
-                            number(backlog.behind_s)
-                        )
-                    }
-                    _ => "they are worked off, and the load is carried".to_owned(),
-                }
-            ),
-            (None, _) => Ok(()),
+                "{overload}.\nThe times below have no intervals; --find load finds the load that is carried."
+            )
         }
-    }
-
-    fn times(&self) -> Table {
-        let header = ["ms", "mean", "± 95 %", "p50", "p90", "p99", "p99.9", "max"];
-        let mut table = table(header, &[0]);
-        let mut add = |name: &str, distribution: &Distribution| {
-            let half_width = distribution
-                .ci95_half_width
-                .map_or_else(|| "-".to_owned(), number);
-            let mut row = vec![
-                Cell::new(name),
-                Cell::new(number(distribution.mean)),
-                Cell::new(half_width),
-            ];
-            let Distribution {
-                p50,
-                p90,
-                p99,
-                p999,
-                max,
-                ..
-            } = *distribution;
-            row.extend([p50, p90, p99, p999, max].map(|value| Cell::new(number(value))));
-            table.add_row(row);
-        };
-        add("response", &self.response_ms);
-        for (name, operation) in [("  of reads", &self.reads), ("  of writes", &self.writes)] {
-            if let Some(operation) = operation {
-                add(name, &operation.response_ms);
-            }
-        }
-        add("service", &self.service_ms);
-        add("queue", &self.queue_ms);
-        for (name, operation) in [
-            ("flushes", &self.operations.flush),
-            ("discards", &self.operations.discard),
-        ] {
-            if let Some(operation) = operation {
-                add(name, &operation.response_ms);
-            }
-        }
-        table
-    }
-
-    fn parts(&self) -> Table {
-        let mut table = table(["where the time went", "mean ms", "share"], &[0]);
-        for (name, value) in self.time_ms.named() {
-            let share = format!(
-                "{:.1} %",
-                100.0 * value / self.response_ms.mean.max(f64::MIN_POSITIVE)
-            );
-            table.add_row([name.to_owned(), number(value), share]);
-        }
-        table
-    }
-
-    fn write_energy(&self, f: &mut fmt::Formatter<'_>, energy: &EnergyReport) -> fmt::Result {
-        let EnergyReport {
-            drives,
-            total_j,
-            mean_w,
-            j_per_io,
-            ..
-        } = energy;
-        let of = if *drives == self.members.len() as u64 {
-            "all".to_owned()
-        } else {
-            drives.to_string()
-        };
-        let [total_j, mean_w, j_per_io] = [total_j, mean_w, j_per_io].map(|value| number(*value));
-        writeln!(
+        (Some(overload), _) => writeln!(f, "{overload}."),
+        (None, Some(backlog)) if backlog.bursts => writeln!(
             f,
-            "\nenergy of {of} drives: {total_j} J, {mean_w} W on average, {j_per_io} J an I/O"
-        )?;
-        writeln!(f, "{}", energy_table(&self.members, energy).trim_fmt())
+            "Bursts outrun the drives for a time: up to {} requests wait at once; {}.",
+            backlog.outstanding_max,
+            match backlog.outstanding_at_last_arrival {
+                left if 10 * left > backlog.outstanding_max => {
+                    format!(
+                        "the last was worked off {} s after the last arrival",
+                        number(backlog.behind_s)
+                    )
+                }
+                _ => "they are worked off, and the load is carried".to_owned(),
+            }
+        ),
+        (None, _) => Ok(()),
     }
+}
 
-    /// Each process, if they are few enough to be read.
-    fn write_processes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.processes.len() > PROCESSES_SHOWN {
-            return writeln!(
-                f,
-                "{} processes; --json tells of each",
-                self.processes.len()
-            );
+fn times(report: &Report) -> Table {
+    let header = ["ms", "mean", "± 95 %", "p50", "p90", "p99", "p99.9", "max"];
+    let mut table = table(header, &[0]);
+    let mut add = |name: &str, distribution: &Distribution| {
+        let half_width = distribution
+            .ci95_half_width
+            .map_or_else(|| "-".to_owned(), number);
+        let mut row = vec![
+            Cell::new(name),
+            Cell::new(number(distribution.mean)),
+            Cell::new(half_width),
+        ];
+        let Distribution {
+            p50,
+            p90,
+            p99,
+            p999,
+            max,
+            ..
+        } = *distribution;
+        row.extend([p50, p90, p99, p999, max].map(|value| Cell::new(number(value))));
+        table.add_row(row);
+    };
+    add("response", &report.times.response_ms);
+    for (name, operation) in [
+        ("  of reads", &report.kinds.reads),
+        ("  of writes", &report.kinds.writes),
+    ] {
+        if let Some(operation) = operation {
+            add(name, &operation.response_ms);
         }
-        writeln!(f, "\n{}", processes(&self.processes).trim_fmt())
     }
+    add("service", &report.times.service_ms);
+    add("queue", &report.times.queue_ms);
+    for (name, operation) in [
+        ("flushes", &report.kinds.operations.flush),
+        ("discards", &report.kinds.operations.discard),
+    ] {
+        if let Some(operation) = operation {
+            add(name, &operation.response_ms);
+        }
+    }
+    table
+}
 
-    fn write_footing(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn parts(report: &Report) -> Table {
+    let mut table = table(["where the time went", "mean ms", "share"], &[0]);
+    for (name, value) in report.times.time_ms.named() {
+        let share = format!(
+            "{:.1} %",
+            100.0 * value / report.times.response_ms.mean.max(f64::MIN_POSITIVE)
+        );
+        table.add_row([name.to_owned(), number(value), share]);
+    }
+    table
+}
+
+fn write_energy(report: &Report, f: &mut fmt::Formatter<'_>, energy: &EnergyReport) -> fmt::Result {
+    let EnergyReport {
+        drives,
+        total_j,
+        mean_w,
+        j_per_io,
+        ..
+    } = energy;
+    let of = if *drives == report.array.members.len() as u64 {
+        "all".to_owned()
+    } else {
+        drives.to_string()
+    };
+    let [total_j, mean_w, j_per_io] = [total_j, mean_w, j_per_io].map(|value| number(*value));
+    writeln!(
+        f,
+        "\nenergy of {of} drives: {total_j} J, {mean_w} W on average, {j_per_io} J an I/O"
+    )?;
+    writeln!(
+        f,
+        "{}",
+        energy_table(&report.array.members, energy).trim_fmt()
+    )
+}
+
+/// Each process, if they are few enough to be read.
+fn write_processes(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if report.shares.processes.len() > PROCESSES_SHOWN {
+        return writeln!(
+            f,
+            "{} processes; --json tells of each",
+            report.shares.processes.len()
+        );
+    }
+    writeln!(f, "\n{}", processes(&report.shares.processes).trim_fmt())
+}
+
+fn write_footing(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(
+        f,
+        "\nseed {}, configuration {}, version {}",
+        report.repeat.seed, report.repeat.config_digest, report.repeat.version
+    )?;
+    if let (Some(wall_s), Some(rate)) = (report.cost.wall_s, report.cost.requests_per_wall_s) {
         write!(
             f,
-            "\nseed {}, configuration {}, version {}",
-            self.seed, self.config_digest, self.version
+            "\nsimulated in {} s, {} requests a second",
+            number(wall_s),
+            number(rate)
         )?;
-        if let (Some(wall_s), Some(rate)) = (self.wall_s, self.requests_per_wall_s) {
-            write!(
-                f,
-                "\nsimulated in {} s, {} requests a second",
-                number(wall_s),
-                number(rate)
-            )?;
-        }
-        if let Some(peak_rss_mb) = self.peak_rss_mb {
-            write!(f, ", {} MB at most", number(peak_rss_mb))?;
-        }
-        Ok(())
     }
+    if let Some(peak_rss_mb) = report.cost.peak_rss_mb {
+        write!(f, ", {} MB at most", number(peak_rss_mb))?;
+    }
+    Ok(())
 }
 
 fn groups(groups: &[GroupReport]) -> Table {

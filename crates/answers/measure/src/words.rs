@@ -2,7 +2,6 @@
 //! the numbers that it follows from.
 
 use crate::Report;
-use crate::layers::over_layers;
 use fullstroke_counters::Counter;
 
 /// A part of the response time is put into words from this share on.
@@ -12,51 +11,45 @@ const WORTH_WORDS: f64 = 0.3;
 /// rotational latency is so many times that of writes elsewhere.
 const COMES_ROUND: f64 = 1.2;
 
-impl Report {
-    /// The reading called `name` over the layers that have it: the sum of amounts (`_mb`), the
-    /// mean of all else.
-    pub fn reading(&self, name: &str) -> Option<f64> {
-        over_layers(&self.layers, name)
-    }
-
-    /// What the largest part of the response time is made of, where counts say
-    /// so.
-    pub fn parity_in_words(&self) -> Option<String> {
-        let share = self.time_ms.parity / self.response_ms.mean;
-        let pre_reads = self
-            .reading("volume_pre_reads_per_write")
-            .filter(|reads| *reads > 0.0)?;
-        (share >= WORTH_WORDS).then(|| {
+/// What the largest part of the response time is made of, where counts say
+/// so.
+pub fn parity_in_words(report: &Report) -> Option<String> {
+    let share = report.times.time_ms.parity / report.times.response_ms.mean;
+    let pre_reads = report
+        .reading("volume_pre_reads_per_write")
+        .filter(|reads| *reads > 0.0)?;
+    (share >= WORTH_WORDS).then(|| {
             let mut words = format!(
                 "parity: {:.0} % of the time passes before a request's last member I/O is issued: each write first \
                  reads {pre_reads:.1} blocks on average",
                 100.0 * share
             );
-            let row_wait = self.reading("volume_row_wait_ms_mean").unwrap_or(0.0);
-            if row_wait >= WORTH_WORDS * self.time_ms.parity {
+            let row_wait = report.reading("volume_row_wait_ms_mean").unwrap_or(0.0);
+            if row_wait >= WORTH_WORDS * report.times.time_ms.parity {
                 words.push_str(&format!(", and waits {row_wait:.1} ms for other writes of its row"));
             }
-            if let Some(comes_round) = self.comes_round() {
+            if let Some(comes_round) = comes_round(report) {
                 words.push_str(&format!("; {comes_round}"));
             }
             words + "."
         })
-    }
+}
 
-    /// That heads wait for what they have just read, if they do.
-    pub fn comes_round(&self) -> Option<String> {
-        let share = self.reading("volume_rewrite_share")?;
-        let rotation = self.reading("volume_rewrite_rotation_ms_mean")?;
-        let elsewhere = self.reading("volume_other_write_rotation_ms_mean");
-        // Without others to hold them against: all I/O of the drives.
-        let all = self
-            .members
-            .iter()
-            .map(|member| member.value(Counter::ROTATION))
-            .sum::<f64>()
-            / self.members.len() as f64;
-        let waits = share >= WORTH_WORDS && rotation > COMES_ROUND * elsewhere.unwrap_or(all);
-        waits.then(|| {
+/// That heads wait for what they have just read, if they do.
+pub fn comes_round(report: &Report) -> Option<String> {
+    let share = report.reading("volume_rewrite_share")?;
+    let rotation = report.reading("volume_rewrite_rotation_ms_mean")?;
+    let elsewhere = report.reading("volume_other_write_rotation_ms_mean");
+    // Without others to hold them against: all I/O of the drives.
+    let all = report
+        .array
+        .members
+        .iter()
+        .map(|member| member.value(Counter::ROTATION))
+        .sum::<f64>()
+        / report.array.members.len() as f64;
+    let waits = share >= WORTH_WORDS && rotation > COMES_ROUND * elsewhere.unwrap_or(all);
+    waits.then(|| {
             let others = elsewhere.map_or_else(String::new, |other| format!(" ({other:.1} ms elsewhere)"));
             format!(
                 "{:.0} % of the writes that follow overwrite what the same head has just read, and wait {rotation:.1} ms \
@@ -64,5 +57,4 @@ impl Report {
                 100.0 * share
             )
         })
-    }
 }

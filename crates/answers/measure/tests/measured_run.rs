@@ -113,35 +113,41 @@ fn measured(requests: u64, warm_up: WarmUp) -> Measured {
 #[test]
 fn the_parts_add_up_to_the_response_time() {
     let report = measured(5_000, WarmUp::default()).report;
-    let parts: f64 = report.time_ms.named().iter().map(|(_, value)| value).sum();
+    let parts: f64 = report
+        .times
+        .time_ms
+        .named()
+        .iter()
+        .map(|(_, value)| value)
+        .sum();
     assert!(
-        (parts - report.response_ms.mean).abs() < 1e-9,
+        (parts - report.times.response_ms.mean).abs() < 1e-9,
         "{parts} {}",
-        report.response_ms.mean
+        report.times.response_ms.mean
     );
-    assert!((report.service_ms.mean + report.queue_ms.mean - parts).abs() < 1e-9);
+    assert!((report.times.service_ms.mean + report.times.queue_ms.mean - parts).abs() < 1e-9);
 }
 
 #[test]
 fn littles_law_ties_depth_rate_and_response_time() {
     let report = measured(5_000, WarmUp::default()).report;
-    let in_flight = report.iops * report.response_ms.mean / 1e3;
+    let in_flight = report.rates.iops * report.times.response_ms.mean / 1e3;
     assert!(
-        (in_flight - report.members[0].value(Counter::QUEUE_LENGTH)).abs() < 1e-6,
+        (in_flight - report.array.members[0].value(Counter::QUEUE_LENGTH)).abs() < 1e-6,
         "{in_flight}"
     );
     assert!((in_flight - 4.0).abs() < 0.01, "{in_flight}");
-    assert!((report.members[0].value(Counter::BUSY) - 1.0).abs() < 1e-3);
+    assert!((report.array.members[0].value(Counter::BUSY) - 1.0).abs() < 1e-3);
 }
 
 #[test]
 fn reads_and_writes_make_up_the_whole() {
     let report = measured(5_000, WarmUp::default()).report;
-    let (reads, writes) = (report.reads.unwrap(), report.writes.unwrap());
-    assert_eq!(reads.requests + writes.requests, report.completed);
-    assert!((reads.iops + writes.iops - report.iops).abs() < 1e-9);
-    assert!((reads.mb_per_s + writes.mb_per_s - report.mb_per_s).abs() < 1e-9);
-    assert!((report.mb_per_s - report.iops * 4096.0 / 1e6).abs() < 1e-9);
+    let (reads, writes) = (report.kinds.reads.unwrap(), report.kinds.writes.unwrap());
+    assert_eq!(reads.requests + writes.requests, report.arrived.completed);
+    assert!((reads.iops + writes.iops - report.rates.iops).abs() < 1e-9);
+    assert!((reads.mb_per_s + writes.mb_per_s - report.rates.mb_per_s).abs() < 1e-9);
+    assert!((report.rates.mb_per_s - report.rates.iops * 4096.0 / 1e6).abs() < 1e-9);
 }
 
 #[test]
@@ -155,11 +161,14 @@ fn a_warm_up_is_left_out_of_the_times_and_told() {
         },
     )
     .report;
-    assert_eq!((rest.requests, rest.warm_up_requests), (5_000, 1_000));
-    let counted = rest.reads.unwrap().requests + rest.writes.unwrap().requests;
+    assert_eq!(
+        (rest.arrived.requests, rest.arrived.warm_up_requests),
+        (5_000, 1_000)
+    );
+    let counted = rest.kinds.reads.unwrap().requests + rest.kinds.writes.unwrap().requests;
     assert_eq!(counted, 4_000);
-    assert!(rest.simulated_s < whole.simulated_s);
-    assert!(rest.response_ms.ci95_half_width.is_some());
+    assert!(rest.rates.simulated_s < whole.rates.simulated_s);
+    assert!(rest.times.response_ms.ci95_half_width.is_some());
 }
 
 #[test]
@@ -200,22 +209,22 @@ fn what_is_under_way_when_the_warm_up_ends_counts() {
         .report;
     // Those that finish at the end of the warm-up or behind it, over the time
     // since then: one each millisecond, whatever the number outstanding.
-    assert_eq!(report.warm_up_requests, 999);
+    assert_eq!(report.arrived.warm_up_requests, 999);
     assert!(
-        (report.simulated_s - 1.256).abs() < 1e-9,
+        (report.rates.simulated_s - 1.256).abs() < 1e-9,
         "{}",
-        report.simulated_s
+        report.rates.simulated_s
     );
     assert!(
-        (report.iops - 1_257.0 / 1.256).abs() < 1e-6,
+        (report.rates.iops - 1_257.0 / 1.256).abs() < 1e-6,
         "{}",
-        report.iops
+        report.rates.iops
     );
     // Each of them waited for the 255 before it, also those that came early.
     assert!(
-        (report.response_ms.mean - 256.0).abs() < 1e-6,
+        (report.times.response_ms.mean - 256.0).abs() < 1e-6,
         "{}",
-        report.response_ms.mean
+        report.times.response_ms.mean
     );
 }
 
@@ -308,18 +317,18 @@ fn a_ramp_of_streams_says_how_many_started_in_time() {
 #[test]
 fn every_metric_has_its_value_in_the_json_under_its_name() {
     let mut report = measured(2_000, WarmUp::default()).report;
-    report.layers.truncate(1);
+    report.array.layers.truncate(1);
     report.streams = Some(streams());
     let members = vec!["2".to_owned()];
-    report.rebuild = Some(RebuildReport {
+    report.array.rebuild = Some(RebuildReport {
         members,
         share: 0.5,
         mb_per_s: 200.0,
         hours: 33.0,
         estimated: true,
     });
-    report.operations.flush = report.reads;
-    report.operations.discard = report.writes;
+    report.kinds.operations.flush = report.kinds.reads;
+    report.kinds.operations.discard = report.kinds.writes;
     report.heads.apart_mb = 12.5;
     let json = serde_json::to_value(&report).unwrap();
     // The longest of all programs is not among the numbers, but follows from them.
@@ -388,7 +397,7 @@ fn flushes_and_discards_have_times_and_rates_of_their_own() {
     assert_eq!(value("operations.read.requests"), 0.0);
     assert!(value("operations.read.response_ms.p99").is_nan());
     assert_eq!(
-        (value("response_ms.mean"), report.flushes_and_discards),
+        (value("response_ms.mean"), report.kinds.flushes_and_discards),
         (10.0, 3)
     );
     let text = report.to_string();
@@ -412,49 +421,54 @@ fn processes_and_groups_make_up_the_whole() {
         },
     )
     .report;
-    let counted = report.completed - report.warm_up_requests;
+    let counted = report.arrived.completed - report.arrived.warm_up_requests;
     let each: u64 = report
+        .shares
         .processes
         .iter()
         .map(|process| process.reads + process.writes)
         .sum();
     let groups: u64 = report
+        .shares
         .groups
         .iter()
         .map(|group| group.reads + group.writes)
         .sum();
     assert_eq!((each, groups), (counted, counted));
     let bandwidth: f64 = report
+        .shares
         .processes
         .iter()
         .map(|process| process.mb_per_s)
         .sum();
-    assert!((bandwidth - report.mb_per_s).abs() < 1e-9);
+    assert!((bandwidth - report.rates.mb_per_s).abs() < 1e-9);
     let slowest = report
+        .shares
         .processes
         .iter()
         .map(|process| process.response_ms.max)
         .fold(0.0, f64::max);
-    assert_eq!(slowest, report.response_ms.max);
+    assert_eq!(slowest, report.times.response_ms.max);
     assert_eq!(
         report
+            .shares
             .groups
             .iter()
             .map(|group| group.processes)
             .collect::<Vec<_>>(),
         [2, 1]
     );
-    assert!(report.fairness > 0.99, "{}", report.fairness);
+    assert!(report.shares.fairness > 0.99, "{}", report.shares.fairness);
 }
 
 #[test]
 fn the_ratio_of_reads_to_writes_is_one_of_bytes_and_has_an_interval() {
     let measured = measured(5_000, WarmUp::default());
     let (reads, writes) = (
-        measured.report.reads.unwrap(),
-        measured.report.writes.unwrap(),
+        measured.report.kinds.reads.unwrap(),
+        measured.report.kinds.writes.unwrap(),
     );
-    let ratio = measured.report.read_write_ratio;
+    let ratio = measured.report.shares.read_write_ratio;
     assert!((ratio - reads.mb_per_s / writes.mb_per_s).abs() < 1e-9);
     // Each request is a write with probability 0.3, whatever came before.
     let half_width = measured
@@ -486,9 +500,9 @@ fn a_reading_is_the_mean_over_the_layers_that_have_it() {
         Metric::parse(&format!("layers.{}", READINGS[1].name)).unwrap()
     );
     assert_eq!(second.value(&report), 16.0);
-    report.layers[0].readings.clear();
+    report.array.layers[0].readings.clear();
     assert_eq!(second.value(&report), 21.0);
-    report.layers.clear();
+    report.array.layers.clear();
     assert!(second.value(&report).is_nan());
 }
 

@@ -138,7 +138,7 @@ pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), String
     if let Some(Err(why)) = predicted.then(|| Equations::of(stack)).transpose()? {
         return Ok(Err(format!("`{PREDICTED}...`: {why}")));
     }
-    empty.windows = Some(WindowsReport::default());
+    empty.over_time.windows = Some(WindowsReport::default());
     let report = json(&empty, Some(&PredictedReport::none()));
     let unnamed = paths.iter().filter(|path| named(path).is_none());
     Ok(unnamed

@@ -96,7 +96,7 @@ impl Equations {
                 .map_or(f64::NAN, |joules| joules / elapsed_s),
             gear_shifts: shifted.shifts_s.len(),
             low_gear_share: shifted.low_share,
-            shifts_apart_s: farthest(&shifted.shifts_s, &ran.gear_shifts_s),
+            shifts_apart_s: farthest(&shifted.shifts_s, &ran.array.gear_shifts_s),
             windows: WindowsReport::new(WINDOW, fingerprint.windows, latencies),
         })
     }
