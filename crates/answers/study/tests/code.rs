@@ -15,6 +15,15 @@ fn different(one: &str, other: &str) {
 }
 
 #[test]
+fn the_version_of_a_result_names_the_code_that_made_it() {
+    let (_, digest) = fullstroke_study::VERSION.split_once('-').unwrap();
+    assert!(
+        digest.len() == 12 && digest.chars().all(|digit| digit.is_ascii_hexdigit()),
+        "found `{digest}`; expected the digest of the simulating code, of 12 hexadecimal digits"
+    );
+}
+
+#[test]
 fn comments_spaces_and_trailing_commas_do_not_count() {
     same(
         "/// A.\nfn a(b: u8, c: u8) {}",
