@@ -1,4 +1,4 @@
-//! Where requests go. A pattern is one file and one line in [`REGISTRY`].
+//! Address patterns: where requests go. A pattern is one file and one line in [`REGISTRY`].
 
 mod local;
 mod random;
@@ -10,21 +10,21 @@ use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Entry, Keys, schema_of};
 use fullstroke_units::{Lbn, Random, Sectors};
 
-/// The part of the volume that is addressed.
+/// The addressed part of the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Where it begins.
+    /// The first sector of the region.
     pub start: Sectors,
-    /// How long it is; at least `largest`.
+    /// Length of the region, at least `largest`.
     pub length: Sectors,
-    /// Requests start at multiples of this from `start` on; at least 1.
+    /// Requests start at multiples of this distance from `start`; at least 1.
     pub alignment: Sectors,
     /// The largest request.
     pub largest: Sectors,
 }
 
 impl Region {
-    /// How many aligned places hold a request of `sectors`.
+    /// Number of aligned places for a request of `sectors`.
     #[inline]
     pub fn places(&self, sectors: Sectors) -> u64 {
         (self.length.0 - sectors.0) / self.alignment.0 + 1
@@ -39,16 +39,15 @@ impl Region {
 
 /// An address pattern.
 pub trait Addresses: Send {
-    /// Where the next request, of `sectors`, begins.
+    /// First sector of the next request, which has `sectors`.
     fn next(&mut self, sectors: Sectors, random: &mut Random) -> Lbn;
 
-    /// How many sequential streams the pattern consists of; 0 if its requests
-    /// do not follow each other.
+    /// Number of sequential streams in the pattern; 0 if consecutive requests are unrelated.
     fn streams(&self) -> u32 {
         0
     }
 
-    /// The stream to which the latest request belongs, from 0.
+    /// Stream of the latest request, from 0.
     fn stream(&self) -> u32 {
         0
     }

@@ -1,4 +1,4 @@
-//! When requests arrive. A process is one file and one line in [`REGISTRY`].
+//! Arrival processes: when requests arrive. A process is one file and one line in [`REGISTRY`].
 
 mod bursts;
 mod closed;
@@ -11,17 +11,17 @@ use fullstroke_units::{Duration, Random};
 
 /// An arrival process.
 pub enum Arrivals {
-    /// A fixed number of requests is on its way; each is followed by another
-    /// after `think_time`.
+    /// A fixed number of outstanding requests. A completion triggers the next request after
+    /// `think_time`.
     Closed {
-        /// Requests on their way.
+        /// Outstanding requests.
         outstanding: u32,
-        /// From completion to the next request.
+        /// Time from a completion to the next request.
         think_time: Duration,
-        /// Whether `think_time` is the mean of an exponential distribution.
+        /// True if `think_time` is the mean of an exponential distribution.
         exponential: bool,
     },
-    /// Requests arrive whether earlier ones have finished or not.
+    /// Requests arrive independently of completions.
     Open(Box<dyn OpenProcess>),
 }
 
@@ -71,7 +71,7 @@ pub const REGISTRY: &[Entry<BuildArrivals>] = &[
     },
 ];
 
-/// The gap of a rate, or an error at `rate_per_s`.
+/// The gap of a rate, or an error at the key `rate_per_s`.
 fn gap_of_rate(rate_per_s: f64) -> Result<Duration, ConfigError> {
     if rate_per_s.is_finite() && rate_per_s > 0.0 {
         Ok(Duration::from_secs_f64(1.0 / rate_per_s))

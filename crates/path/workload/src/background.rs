@@ -1,5 +1,5 @@
-//! Rounds of reads that no user asked for: a scrub, a backup, a monitor that has the medium read. They
-//! are what wakes disks.
+//! Rounds of reads without a user: a scrub, a backup, a monitor of the medium. Such reads often
+//! wake sleeping disks.
 
 use crate::region::{RegionKeys, region, sectors};
 use crate::sizes::{SizeConfig, Sizes};
@@ -14,38 +14,40 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackgroundConfig {
-    /// How often a round begins. One that lasts longer makes the next wait for the next such instant.
+    /// Time between the starts of two rounds. If a round lasts longer, the next round starts at the
+    /// next multiple of this time.
     pub every: Duration,
-    /// How long rounds begin; the last one is brought to its end.
+    /// Rounds start during this time. The last round is completed.
     pub duration: Duration,
-    /// When the first round begins; `every` unless said.
+    /// Start of the first round. Default: `every`.
     pub first: Option<Duration>,
     /// Size of the reads.
     #[serde(default = "one_mib")]
     pub size: Bytes,
-    /// How much a round reads; the whole region unless said. In order, a round goes on where the one
-    /// before ended.
+    /// Amount of data per round. Default: the whole region. A sequential round continues at the end
+    /// of the previous round.
     pub amount: Option<Bytes>,
-    /// Where it reads.
+    /// Order of the reads.
     #[serde(default)]
     pub order: Order,
-    /// Bytes a second while a round lasts, whatever answers take; one read after the other unless said.
+    /// Bytes a second during a round, regardless of response times. Default: one read after the
+    /// other.
     pub rate: Option<Bytes>,
-    /// Where the part of the volume begins that is read.
+    /// Start of the read part of the volume.
     #[serde(default)]
     pub region_start: Bytes,
-    /// How much of the volume is read; everything behind the start unless said.
+    /// Size of the read part of the volume. Default: everything after the start.
     pub region_size: Option<Bytes>,
 }
 
-/// In what order places are read.
+/// The order of the places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// From the beginning to the end, and again.
+    /// From the start to the end, repeatedly.
     #[default]
     Sequential,
-    /// Anywhere, so that no buffer answers.
+    /// Random places, so that no buffer answers.
     Random,
 }
 
@@ -61,17 +63,17 @@ pub struct Background {
     /// Sectors of a round.
     amount: u64,
     order: Order,
-    /// Between two reads of a round, if they come by their own times.
+    /// Time between two reads of a round with a fixed rate.
     spacing: Option<Duration>,
     start: u64,
     length: u64,
-    /// When the next round begins, or the one under way began.
+    /// Start of the next round, or of the round in progress.
     round: Time,
-    /// Sectors that the round has yet to read; `None` between rounds.
+    /// Sectors left in the round; `None` between rounds.
     left: Option<u64>,
-    /// When the next read of the round is due; never while one is waited for.
+    /// Due time of the next read of the round; never while a read is outstanding.
     next: Time,
-    /// Sectors from the region's begin, in order.
+    /// Sectors from the start of the region, for sequential rounds.
     at: u64,
     issued: u64,
     place: Random,
@@ -81,7 +83,7 @@ impl Background {
     /// A source for a volume of `capacity`.
     ///
     /// # Errors
-    /// Names the key that cannot be.
+    /// Names the impossible key.
     pub fn new(
         config: &BackgroundConfig,
         capacity: Sectors,
@@ -160,7 +162,7 @@ impl Background {
         }
     }
 
-    /// The round is over: the next begins a whole number of times `every` behind it.
+    /// Ends the round. The next round starts at a whole multiple of `every` after this round.
     fn finish(&mut self, now: Time) {
         let rounds = now.since(self.round).as_nanos() / self.every.as_nanos() + 1;
         self.round += self.every * rounds;
@@ -221,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Seconds and extents of all reads, each of which takes so long.
+    /// Seconds and extents of all reads, with the response time `answer` for each.
     fn reads(config: &BackgroundConfig, answer: Duration) -> Vec<(f64, Extent)> {
         let mut source = Background::new(config, CAPACITY, Seed(1)).unwrap();
         let (mut out, mut all, mut answers) = (Out::new(), Vec::new(), Vec::new());

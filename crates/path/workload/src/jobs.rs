@@ -1,14 +1,14 @@
-//! Jobs that are known beforehand: each a row of requests, one after the other.
+//! Jobs with known requests: each job issues its requests one after the other.
 
 use fullstroke_contract::{
     Completion, Cx, Extent, Hints, Node, Operation, Port, Request, RequestId, Source, Status, Wake,
 };
 use fullstroke_units::{Duration, Time};
 
-/// Requests of one job, in order: a file that is read, or one that is moved.
+/// Requests of one job in order: a file to read or to move.
 pub type Job = Vec<(Operation, Extent)>;
 
-/// So many processes, each of which takes the next job when it has done one.
+/// A number of processes. A process that has finished a job takes the next.
 pub struct Jobs {
     jobs: Vec<Job>,
     next: usize,
@@ -20,14 +20,14 @@ pub struct Jobs {
 
 #[derive(Clone, Copy, Default)]
 struct Process {
-    /// The job, and how many of its requests have been issued.
+    /// The job, and the number of its issued requests.
     job: usize,
     issued: usize,
     began: Time,
 }
 
 impl Jobs {
-    /// These jobs, by `processes` at once.
+    /// The jobs, run by `processes` at the same time.
     pub fn new(jobs: Vec<Job>, processes: u32) -> Jobs {
         Jobs {
             took: vec![Duration::ZERO; jobs.len()],
@@ -39,7 +39,7 @@ impl Jobs {
         }
     }
 
-    /// How long each job took; zero for one without requests.
+    /// Duration of each job; zero for a job without requests.
     pub fn took(&self) -> &[Duration] {
         &self.took
     }
@@ -49,7 +49,7 @@ impl Jobs {
         self.failed
     }
 
-    /// A process goes on with its job, or with the next.
+    /// A process continues its job, or takes the next job.
     fn go_on(&mut self, now: Time, number: usize, cx: &mut Cx<'_>) {
         loop {
             let Process { job, issued, .. } = self.processes[number];
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use fullstroke_contract::{Effect, Out};
 
-    /// Serves requests in order of issue, each in a millisecond.
+    /// Completes requests in the order of issue, each after a millisecond.
     fn run(mut jobs: Jobs) -> (Jobs, Vec<Extent>) {
         let (mut out, mut order, mut now) = (Out::new(), Vec::new(), Time::ZERO);
         jobs.wake(now, &mut Cx::alone(&mut out));

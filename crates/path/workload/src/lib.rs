@@ -1,34 +1,31 @@
-//! Where requests come from: synthetic loads.
+//! Synthetic loads: where requests come from.
 //!
-//! A [`Synthetic`] source joins an arrival process (`arrivals/`, when), an
-//! address pattern (`addresses/`, where), sizes and a read share (what). Each
-//! process and each pattern is one file and one line in its registry.
-//! [`Processes`] are closed loops side by side, each with a pattern, a priority
-//! and randomness of its own.
-//! [`Streams`] are a media server and its clients, each of which plays at its
-//! bit rate. [`SideBySide`] runs several workloads at once.
-//!
-//! | file | what |
+//! A [`Synthetic`] source joins an arrival process (`arrivals/`), an address pattern
+//! (`addresses/`), sizes and a read share. Each process and each pattern is one file and one line
+//! in its registry. [`Processes`] are closed loops side by side, each with its own pattern,
+//! priority and randomness. [`Streams`] are a media server and its clients, each of which plays at
+//! its bit rate. [`SideBySide`] runs several workloads at once.
+//! | file | contents |
 //! |---|---|
-//! | `synthetic.rs` | one load from an arrival process and a pattern |
-//! | `process_config.rs` | what a stack file says about processes |
-//! | `process.rs` | one process: its requests and its pauses |
+//! | `synthetic.rs` | one load of an arrival process and a pattern |
+//! | `process_config.rs` | keys of processes |
+//! | `process.rs` | one process: its requests and think times |
 //! | `processes.rs` | many processes as one source |
-//! | `streams_config.rs` | what a stack file says about media streams |
-//! | `media_files.rs` | where their files lie |
-//! | `playout.rs` | when each byte of a stream is played |
-//! | `starts.rs` | when streams start, and when no further one does |
-//! | `stream.rs` | one stream: what the server has read, what the client has played |
+//! | `streams_config.rs` | keys of media streams |
+//! | `media_files.rs` | places of the media files |
+//! | `playout.rs` | playing time of each byte of a stream |
+//! | `starts.rs` | start times of streams, and the limit of starts |
+//! | `stream.rs` | one stream: reads of the server, playback of the client |
 //! | `streams.rs` | many streams as one source |
-//! | `streams_results.rs` | what each client saw |
+//! | `streams_results.rs` | results of each client |
 //! | `side_by_side.rs` | several workloads at once |
-//! | `background.rs` | rounds of reads that nobody waits for |
-//! | `jobs.rs` | rows of requests that are known beforehand |
-//! | `pace.rs` | when the requests of a trace go |
-//! | `arrivals/` | when requests arrive |
-//! | `addresses/` | where they go |
-//! | `sizes.rs` | how large they are |
-//! | `region.rs` | the part of the volume that is addressed |
+//! | `background.rs` | rounds of reads without a user |
+//! | `jobs.rs` | jobs with known requests |
+//! | `pace.rs` | pacing of a trace |
+//! | `arrivals/` | arrival processes |
+//! | `addresses/` | address patterns |
+//! | `sizes.rs` | request sizes |
+//! | `region.rs` | the addressed part of the volume |
 
 pub mod addresses;
 pub mod arrivals;

@@ -1,18 +1,18 @@
-//! Where the files of a media server lie.
+//! Places of a media server's files.
 
 use crate::region::sectors;
 use crate::streams_config::{Placement, StreamsConfig};
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Lbn, Random, Sectors};
 
-/// Files of equal size, none over another.
+/// Files of equal size that do not overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaFiles {
-    /// Their first sectors, ascending.
+    /// First sectors of the files, ascending.
     starts: Vec<Lbn>,
-    /// Reads that each holds.
+    /// Reads per file.
     reads: u64,
-    /// Sectors of a read.
+    /// Sectors per read.
     read: Sectors,
 }
 
@@ -20,7 +20,7 @@ impl MediaFiles {
     /// The files on a volume of `capacity`.
     ///
     /// # Errors
-    /// Names the key that cannot be.
+    /// Names the impossible key.
     pub fn new(
         config: &StreamsConfig,
         capacity: Sectors,
@@ -55,7 +55,7 @@ impl MediaFiles {
             );
             return refuse(key, message);
         }
-        // What a file keeps others from.
+        // The room of a file, alignment included.
         let footprint = size.next_multiple_of(alignment);
         if size < read.0
             || footprint
@@ -81,24 +81,24 @@ impl MediaFiles {
         })
     }
 
-    /// Where read number `read` of file number `file` begins.
+    /// First sector of read `read` of file `file`.
     #[inline]
     pub fn place(&self, file: u32, read: u64) -> Lbn {
         self.starts[file as usize] + Sectors(read * self.read.0)
     }
 
-    /// Reads that each holds.
+    /// Reads per file.
     pub fn reads(&self) -> u64 {
         self.reads
     }
 
-    /// How many there are.
+    /// Number of files.
     pub fn count(&self) -> u32 {
         self.starts.len() as u32
     }
 }
 
-/// How much of the `spare` room lies in front of each file.
+/// Distances between the files: how much of the `spare` room lies before each file.
 fn distances(placement: Placement, count: u64, spare: u64, random: &mut Random) -> Vec<u64> {
     match placement {
         Placement::Even => {

@@ -1,14 +1,13 @@
-//! When the next request of a trace may go.
+//! Pacing of a trace: the time at which the next request may be issued.
 //!
-//! A [`Dispatcher`] is told what the trace has next, what was issued and what has
-//! completed; it says when the next may go. It owns no clock and issues nothing, so
-//! that the simulator and a replay on a real device are paced by the same code.
-//!
-//! | file | what |
+//! A [`Dispatcher`] receives the next request of the trace, and every issue and completion. The
+//! dispatcher answers when the next request may be issued. It has no clock and issues nothing, so
+//! the simulator and a replay on a real device use the same code.
+//! | file | contents |
 //! |---|---|
-//! | `profile.rs` | what of the trace was outstanding when a request came |
+//! | `profile.rs` | requests outstanding in the trace at an arrival |
 //! | `recent.rs` | mean response time of the last second |
-//! | `conformity.rs` | how many were outstanding, in the trace and here |
+//! | `conformity.rs` | outstanding requests, in the trace and in the replay |
 
 mod conformity;
 mod profile;
@@ -26,19 +25,20 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// What of a trace a replay keeps.
+/// The property of a trace that a replay keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
-    /// Its times: each request at its arrival, whatever became of earlier ones.
+    /// The times: each request is issued at its arrival time, regardless of earlier requests.
     #[default]
     Timing,
-    /// Its load: with as many outstanding as it had (*Pro-active storage systems*, 2012, section 6.6).
+    /// The load: as many requests are outstanding as in the trace (*Pro-active storage systems*,
+    /// 2012, section 6.6).
     Load,
-    /// Its order alone: as soon as all that it had complete when a request came are complete
-    /// here.
+    /// The order of dependencies: a request is issued when all requests are complete that were
+    /// complete in the trace at its arrival.
     AsFast,
-    /// The order in which it issued: with a fixed number outstanding.
+    /// The order of issue, with a fixed number of outstanding requests.
     Closed,
 }
 
@@ -46,7 +46,7 @@ impl Pace {
     /// Every pace.
     pub const ALL: [Pace; 4] = [Pace::Timing, Pace::Load, Pace::AsFast, Pace::Closed];
 
-    /// As stack files and commands name it.
+    /// The name in stack files and commands.
     pub fn name(self) -> &'static str {
         match self {
             Pace::Timing => "timing",
@@ -56,23 +56,24 @@ impl Pace {
         }
     }
 
-    /// Whether the trace's times have a part in it, so that scaling them changes something.
+    /// True if the arrival times of the trace matter, so that scaling has an effect.
     pub fn heeds_times(self) -> bool {
         self == Pace::Timing
     }
 }
 
-/// How a trace is paced.
+/// The rules of pacing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
-    /// What is kept of it.
+    /// The property to keep.
     pub pace: Pace,
-    /// Arrivals are multiplied by this, above 0; heeded by [`Pace::Timing`].
+    /// Factor of arrival times, above 0; used by [`Pace::Timing`].
     pub scale: f64,
-    /// No more than these are outstanding; heeded by [`Pace::AsFast`] and [`Pace::Closed`].
+    /// Most outstanding requests; used by [`Pace::AsFast`] and [`Pace::Closed`].
     pub outstanding: Option<u32>,
-    /// A request that follows the one before it in less than this goes together with it
-    /// (section 6.5: what a system cannot issue apart is issued at once). 0: each goes alone.
+    /// A request that follows the previous one within this time is issued together with the
+    /// previous one (section 6.5: a system that cannot issue requests separately issues them at
+    /// once). 0: each request is issued alone.
     pub batch: Duration,
 }
 
@@ -88,7 +89,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// An arrival of the trace, scaled.
+    /// The scaled arrival time.
     pub fn scaled(&self, arrival: Time) -> Time {
         if self.scale == 1.0 {
             return arrival;
@@ -97,30 +98,30 @@ impl Rules {
     }
 }
 
-/// A request of a trace, as far as its pace is concerned.
+/// The part of a trace's request that pacing needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traced {
-    /// When it came; never before the one that came before it.
+    /// Arrival time; never before the arrival of the previous request.
     pub arrival: Time,
-    /// When it was complete, if that is known.
+    /// Completion time, if known.
     pub completed: Option<Time>,
 }
 
-/// When the next request may go.
+/// The issue time of the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// None was offered.
+    /// No request is offered.
     Nothing,
-    /// From this instant on, which may have passed.
+    /// From this instant on, which may be in the past.
     At(Time),
-    /// When others have completed.
+    /// After completions of other requests.
     Waits,
 }
 
-/// A request has no known completion, and the pace needs it.
+/// A request lacks the completion that its pace needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoCompletion {
-    /// Its number in the trace, from 1.
+    /// Number of the request in the trace, from 1.
     pub number: u64,
     /// The pace.
     pub pace: Pace,
@@ -142,24 +143,21 @@ impl fmt::Display for NoCompletion {
 impl std::error::Error for NoCompletion {}
 
 /// Paces the requests of one trace.
-///
-/// - In: [`offer`](Self::offer) what the trace has next, [`issued`](Self::issued) when that went,
-///   [`completed`](Self::completed).
-/// - Out: [`turn`](Self::turn), to be asked anew after each of these.
+/// - In: [`offer`](Self::offer) the next request of the trace, [`issued`](Self::issued) at its
+///   issue, [`completed`](Self::completed).
+/// - Out: [`turn`](Self::turn), to ask again after each input.
 /// - Getters: [`outstanding`](Self::outstanding), [`conformity`](Self::conformity).
-///
-/// One request is offered at a time, and the next one right after it was issued: what
-/// [`Pace::Load`] decides rests on how many are outstanding at that moment.
-///
-/// Times are the replay's, and the first arrival of the trace is its beginning, 0.
+/// One request is offered at a time, and the next request right after the issue: [`Pace::Load`]
+/// decides by the number of outstanding requests at this moment. ¶ Times are those of the replay.
+/// The first arrival of the trace is time 0.
 #[derive(Clone, Debug)]
 pub struct Dispatcher {
     rules: Rules,
     profile: Profile,
     recent: Recent,
-    /// Issued and not complete, by number; kept by [`Pace::AsFast`] alone.
+    /// Issued and incomplete requests by number; kept by [`Pace::AsFast`] only.
     numbers: BTreeSet<u64>,
-    /// Those among them that the next request waits for.
+    /// Incomplete requests that delay the next request.
     awaited: BTreeSet<u64>,
     outstanding: u64,
     issued: u64,
@@ -169,15 +167,15 @@ pub struct Dispatcher {
     conformity: Option<Conformity>,
 }
 
-/// The request that was offered.
+/// The offered request.
 #[derive(Clone, Copy, Debug)]
 struct Next {
     traced: Traced,
-    /// How many the trace had outstanding when it came.
+    /// Outstanding requests in the trace at the arrival.
     required: u64,
 }
 
-/// The request that was issued last: when it came in the trace, and when it was to go here.
+/// The last issued request: its arrival in the trace, and its intended issue time.
 #[derive(Clone, Copy, Debug)]
 struct Previous {
     arrival: Time,
@@ -188,7 +186,8 @@ impl Dispatcher {
     /// A dispatcher before the first request.
     ///
     /// # Panics
-    /// If the rules cannot be followed: a closed pace without a number outstanding, or 0 of them.
+    /// If the rules are impossible: a closed pace without a number of outstanding requests, or with
+    /// 0.
     pub fn new(rules: Rules) -> Dispatcher {
         assert!(
             rules.pace != Pace::Closed || rules.outstanding.is_some(),
@@ -214,8 +213,8 @@ impl Dispatcher {
         }
     }
 
-    /// The same, that also counts how far what is outstanding here is from the trace
-    /// ([`conformity`](Self::conformity)).
+    /// The same dispatcher, with counting of the difference between the trace's and the replay's
+    /// outstanding requests ([`conformity`](Self::conformity)).
     #[must_use]
     pub fn counting(self) -> Dispatcher {
         Dispatcher {
@@ -224,13 +223,11 @@ impl Dispatcher {
         }
     }
 
-    /// The trace's next request.
+    /// Offers the next request of the trace.
     ///
     /// # Errors
-    /// Its completion is unknown, and the pace needs it.
-    ///
-    /// # Panics
-    /// If the one before it was not issued.
+    /// The pace needs a completion, and the completion is unknown. ¶ # Panics If the previous
+    /// request was not issued.
     pub fn offer(&mut self, now: Time, traced: Traced) -> Result<(), NoCompletion> {
         assert!(self.next.is_none(), "one request is offered at a time");
         let Rules { pace, .. } = self.rules;
@@ -250,16 +247,16 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// When the next request may go.
+    /// The issue time of the next request.
     #[inline]
     pub fn turn(&self) -> Turn {
         self.turn
     }
 
-    /// The request that was offered was issued; its number, from 1.
+    /// Notes the issue of the offered request, and returns the number of the request, from 1.
     ///
     /// # Panics
-    /// If it was not its turn at any time.
+    /// If the request was never due.
     pub fn issued(&mut self) -> u64 {
         let (Some(next), Turn::At(due)) = (self.next.take(), self.turn) else {
             panic!("a request goes when it was offered and its turn has come")
@@ -286,10 +283,10 @@ impl Dispatcher {
         self.issued
     }
 
-    /// Request `number` has completed; it took `response`.
+    /// Notes the completion of request `number` after the response time `response`.
     ///
     /// # Panics
-    /// If more complete than were issued.
+    /// If more requests complete than were issued.
     pub fn completed(&mut self, now: Time, number: u64, response: Duration) {
         assert!(
             self.outstanding > 0,
@@ -309,23 +306,23 @@ impl Dispatcher {
         }
     }
 
-    /// Requests that were issued and are not complete.
+    /// Issued and incomplete requests.
     pub fn outstanding(&self) -> u64 {
         self.outstanding
     }
 
-    /// How many were outstanding, if that is counted.
+    /// The difference between trace and replay, if counted.
     pub fn conformity(&self) -> Option<&Conformity> {
         self.conformity.as_ref()
     }
 
-    /// Whether it has to be known what the trace had outstanding.
+    /// True if the rule needs the trace's outstanding requests.
     fn heeds_profile(&self) -> bool {
         matches!(self.rules.pace, Pace::Load | Pace::AsFast) || self.conformity.is_some()
     }
 
-    /// Goes on in the trace to the arrival of the next request; how many were outstanding there
-    /// then.
+    /// Advances the trace to the arrival of the next request, and returns the outstanding requests
+    /// of the trace at this arrival.
     fn advance(&mut self, traced: Traced) -> u64 {
         let (numbers, awaited) = (&self.numbers, &mut self.awaited);
         self.profile.advance(traced.arrival, |complete| {
@@ -335,7 +332,7 @@ impl Dispatcher {
         })
     }
 
-    /// The turn of a request that has just become the next.
+    /// The turn of a new next request.
     fn first_turn(&mut self, now: Time) -> Turn {
         let Some(Next { traced, required }) = self.next else {
             return Turn::Nothing;
@@ -349,13 +346,13 @@ impl Dispatcher {
                     .unwrap_or(self.rules.scaled(traced.arrival)),
             ),
             Pace::Load if self.outstanding == required => Turn::At(self.balanced(now, traced)),
-            // That fewer are outstanding than in the trace is said to be rare (section 6.6.2),
-            // and no rule is given: what is late already goes at once.
+            // The document calls fewer outstanding requests than in the trace rare (section 6.6.2)
+            // and gives no rule: the request is late already and is issued at once.
             Pace::Load | Pace::AsFast | Pace::Closed => Turn::At(now),
         }
     }
 
-    /// Whether the next request cannot go before others have completed.
+    /// True if the next request must wait for completions.
     fn must_wait(&self) -> bool {
         let Some(next) = self.next else { return false };
         let is_full = || {
@@ -371,10 +368,10 @@ impl Dispatcher {
         }
     }
 
-    /// When a request goes for which as many are outstanding as in the trace (section 6.6.2): at
-    /// once if requests take less time here than lies between it and the one before it in the
-    /// trace, else so long after that one as in the trace. Before any has completed within the
-    /// last second, nothing is known that would speak for haste.
+    /// Issue time of a request with as many outstanding requests as in the trace (section 6.6.2).
+    /// The request is issued at once if the mean response time here is shorter than the trace's gap
+    /// before the request, otherwise after this gap. Without a completion within the last second,
+    /// nothing speaks for haste.
     fn balanced(&mut self, now: Time, traced: Traced) -> Time {
         let Some(previous) = self.previous else {
             return now.max(traced.arrival);
@@ -385,12 +382,13 @@ impl Dispatcher {
         let gap = traced.arrival.since(previous.arrival);
         match self.recent.mean(now) {
             Some(response) if response < gap => now,
-            // From when that one was to go, so that what a real clock is late by does not add up.
+            // The gap starts at the intended issue time of the previous request, so lateness of a
+            // real clock does not accumulate.
             _ => previous.due + gap,
         }
     }
 
-    /// When a request goes that is issued together with the one before it.
+    /// Issue time of a request that is issued together with the previous one.
     fn batched(&self, traced: Traced) -> Option<Time> {
         let previous = self.previous?;
         (traced.arrival.since(previous.arrival) < self.rules.batch).then_some(previous.due)

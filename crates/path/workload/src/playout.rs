@@ -1,18 +1,18 @@
-//! When each byte of a stream is played.
+//! Playing times of a stream's bytes.
 
 use crate::streams_config::{Variability, VariationConfig};
 use fullstroke_units::{BitRate, Bytes, Duration, Random};
 use rand_distr::{Distribution as _, StandardNormal};
 
-/// The playing time of a stream's bytes, asked for in ascending order. What one
-/// place is asked does not move another: a copy has the same answers.
+/// Playing times of a stream's bytes, asked for in ascending order. Two copies answer independently
+/// and equally.
 #[derive(Clone, Debug)]
 pub(crate) struct Playout {
     rate: BitRate,
     segment: Option<Box<Segment>>,
 }
 
-/// The part of a stream of variable rate in which the latest byte lies.
+/// The segment of a variable-rate stream with the latest byte.
 #[derive(Clone, Debug)]
 struct Segment {
     variation: VariationConfig,
@@ -23,7 +23,7 @@ struct Segment {
 }
 
 impl Playout {
-    /// A stream whose mean rate is `rate`; `random` draws its segments.
+    /// A stream with the mean rate `rate`; `random` draws its segments.
     pub(crate) fn new(
         rate: BitRate,
         variation: Option<VariationConfig>,
@@ -43,9 +43,9 @@ impl Playout {
         Playout { rate, segment }
     }
 
-    /// The time from the first byte of the stream to byte number `byte`, playing
-    /// without a break, to the next nanosecond above. Counted from the beginning
-    /// of the stream, or of the byte's segment, so that nothing adds up.
+    /// Time from the first byte of the stream to byte number `byte` without a pause, rounded up to
+    /// a nanosecond. The time is counted from the start of the stream or of the byte's segment, so
+    /// rounding errors do not accumulate.
     #[inline]
     pub(crate) fn at(&mut self, byte: u64) -> Duration {
         match &mut self.segment {
@@ -67,7 +67,7 @@ impl Segment {
         self.variation.segment * self.number + Duration::from_nanos(within as u64)
     }
 
-    /// The bytes of the next segment; at least one, so that every segment ends.
+    /// Size of the next segment in bytes; at least one, so that every segment ends.
     fn draw(&mut self, rate: BitRate) -> u64 {
         let VariationConfig {
             distribution,
@@ -78,8 +78,8 @@ impl Segment {
         let factor = match distribution {
             Variability::Uniform => 1.0 + share * (2.0 * self.random.unit() - 1.0),
             Variability::LogNormal => {
-                // With this variance and this mean of the logarithm the mean is
-                // 1 and the deviation `share`.
+                // With this variance and mean of the logarithm, the mean is 1 and the standard
+                // deviation is `share`.
                 let variance = (share * share).ln_1p();
                 let normal: f64 = StandardNormal.sample(self.random.generator());
                 (variance.sqrt() * normal - variance / 2.0).exp()

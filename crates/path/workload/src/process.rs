@@ -1,4 +1,4 @@
-//! One process: its requests and its pauses.
+//! One process: its requests and its think times.
 
 use crate::addresses::{self, Addresses};
 use crate::process_config::ProcessConfig;
@@ -16,9 +16,9 @@ pub(crate) struct Process {
     waits_for_writes: bool,
     think_time: Duration,
     exponential: bool,
-    /// The hints of every request, but for what differs from one to the next.
+    /// Hints of every request; single requests change some of them.
     hints: Hints,
-    /// The number of its first stream; 0 if it has none.
+    /// Number of the process's first stream; 0 without streams.
     first_stream: u32,
     issued: u32,
     pause: Random,
@@ -26,21 +26,21 @@ pub(crate) struct Process {
     mix: Random,
 }
 
-/// What tells one process from the others.
+/// Numbers that identify a process.
 pub(crate) struct Identity {
     /// From 1.
     pub(crate) number: u32,
-    /// Its place among the processes of its entry, from 0.
+    /// Index among the processes of its entry, from 0.
     pub(crate) within_entry: u32,
-    /// Its place among the processes of its name, from 1.
+    /// Number among the processes of its name, from 1.
     pub(crate) within_name: u32,
-    /// The number that its first stream gets.
+    /// Number of its first stream.
     pub(crate) first_stream: u32,
 }
 
 impl Process {
     /// # Errors
-    /// Names the key that cannot be.
+    /// Names the impossible key.
     pub(crate) fn new(
         config: &ProcessConfig,
         identity: &Identity,
@@ -94,12 +94,12 @@ impl Process {
         })
     }
 
-    /// Sequential streams that it reads or writes.
+    /// Number of sequential streams.
     pub(crate) fn streams(&self) -> u32 {
         self.addresses.streams()
     }
 
-    /// Its next request.
+    /// The next request.
     pub(crate) fn next(&mut self) -> Request {
         let sectors = self.sizes.draw(&mut self.mix);
         let start = self.addresses.next(sectors, &mut self.place);
@@ -127,7 +127,7 @@ impl Process {
         }
     }
 
-    /// How long it thinks before the next request.
+    /// Think time before the next request.
     pub(crate) fn think(&mut self) -> Duration {
         if self.exponential {
             self.pause.exponential(self.think_time)
@@ -137,12 +137,12 @@ impl Process {
     }
 }
 
-/// The process that a request came from, from 1.
+/// The process of a request, from 1.
 pub(crate) fn number_of(id: RequestId) -> u32 {
     (id.0 >> 32) as u32
 }
 
-/// Where the region of the process number `index` of an entry begins.
+/// Start of the region of process `index` of an entry.
 fn start_of(config: &ProcessConfig, index: u32, capacity: Sectors) -> Result<Bytes, ConfigError> {
     sectors("region_increment", config.region_increment)?;
     let start = config

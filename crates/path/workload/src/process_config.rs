@@ -1,4 +1,4 @@
-//! What a stack file says about processes.
+//! The keys of processes in a stack file.
 
 use crate::sizes::SizeConfig;
 use crate::synthetic::{AddressesConfig, all_reads, four_kib};
@@ -7,69 +7,68 @@ use fullstroke_units::{Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Processes that one load may have.
+/// Most processes of one load.
 const PROCESSES_MAX: u64 = 1 << 20;
 
-/// Requests that one process may have outstanding.
+/// Most outstanding requests of one process.
 const DEPTH_MAX: u32 = 1 << 16;
 
 /// The keys of a load of processes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessesConfig {
-    /// How many requests all processes issue together; or give `duration`.
+    /// Number of requests of all processes together; or give `duration`.
     pub requests: Option<u64>,
-    /// How long requests are issued; or give `requests`. With both, what comes
-    /// first ends the load.
+    /// Time during which requests are issued; or give `requests`. With both, the first to be
+    /// reached ends the load.
     pub duration: Option<Duration>,
     /// The processes, kind by kind: `[[workload.processes]]`.
     pub processes: Vec<ProcessConfig>,
 }
 
-/// Some processes of one kind. Each is a closed loop: a request is followed by
-/// another, a think time after its completion.
+/// Processes of one kind. Each is a closed loop: a completion triggers the next request after the
+/// think time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessConfig {
-    /// By which results are grouped, and by which randomness is drawn; several
-    /// entries may share one.
+    /// Name for grouped results and for the random streams; several entries may share a name.
     #[serde(default = "process")]
     pub name: String,
-    /// How many such processes.
+    /// Number of processes.
     #[serde(default = "one")]
     pub count: u32,
-    /// Where their requests go; each process goes its own way.
+    /// Address pattern; each process has its own.
     #[serde(default)]
     pub addresses: AddressesConfig,
     /// Size of the requests: one, or a list of `{ size, weight }`.
     #[serde(default = "four_kib")]
     pub size: SizeConfig,
-    /// Requests start at multiples of this; the smallest size unless said.
+    /// Requests start at multiples of this size. Default: the smallest request size.
     pub alignment: Option<Bytes>,
-    /// Share of reads, 0 to 1: a reader has 1, a writer 0.
+    /// Share of reads, 0 to 1: 1 is a reader, 0 is a writer.
     #[serde(default = "all_reads")]
     pub read_share: f64,
-    /// Where the part of the volume begins that the first of them addresses.
+    /// Start of the first process's part of the volume.
     #[serde(default)]
     pub region_start: Bytes,
-    /// How much each addresses; everything behind its start unless said.
+    /// Size of each process's part. Default: everything after the start.
     pub region_size: Option<Bytes>,
-    /// How far behind the start of one process the start of the next lies.
+    /// Distance between the starts of two processes' parts.
     #[serde(default)]
     pub region_increment: Bytes,
-    /// From the completion of a request to the one that follows it.
+    /// Time from a completion to the next request.
     #[serde(default)]
     pub think_time: Duration,
-    /// Draw think times from an exponential distribution with that mean.
+    /// Draw think times from an exponential distribution with the mean `think_time`.
     #[serde(default)]
     pub exponential: bool,
-    /// Requests that each has outstanding.
+    /// Outstanding requests of each process.
     #[serde(default = "one")]
     pub depth: u32,
-    /// Whether each waits for its writes, as the host's elevator is told; true
-    /// for a depth of 1 unless said. Reads are always waited for.
+    /// True if a process waits for its writes, as the elevator is told. Default: true for a depth
+    /// of 1. Processes always wait for reads.
     pub synchronous: Option<bool>,
-    /// The class of their I/O priority.
+    /// I/O priority class.
     #[serde(default)]
     pub class: PriorityClass,
     /// The level within the class, 0 (first) to 7.
@@ -90,7 +89,7 @@ fn middle() -> u8 {
 }
 
 impl ProcessesConfig {
-    /// How many processes there are.
+    /// Number of processes.
     pub fn count(&self) -> u64 {
         self.processes
             .iter()
@@ -98,8 +97,7 @@ impl ProcessesConfig {
             .sum()
     }
 
-    /// The names of the processes by their number, which is one more than the
-    /// index here.
+    /// Names of the processes by index; the number of a process is its index plus one.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.processes
             .iter()
@@ -107,7 +105,7 @@ impl ProcessesConfig {
     }
 
     /// # Errors
-    /// Names the key that cannot be.
+    /// Names the impossible key.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if self.requests.is_none() && self.duration.is_none() {
             return Err(ConfigError::new(
@@ -137,7 +135,7 @@ impl ProcessesConfig {
 }
 
 impl ProcessConfig {
-    /// Whether their writes are waited for.
+    /// True if the processes wait for their writes.
     pub(crate) fn waits_for_writes(&self) -> bool {
         self.synchronous.unwrap_or(self.depth == 1)
     }

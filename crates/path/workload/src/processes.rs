@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 /// The source.
 ///
-/// Processes are numbered from 1 in the order of the file; the number is the
-/// `process` of their requests' hints. Each draws from random streams that bear
-/// its name and its place among the processes of that name, so that another
-/// entry, or one process more, leaves the others' requests as they are.
+/// Processes are numbered from 1 in the order of the file. The number is the `process` of their
+/// requests' hints. Each process draws from random streams named after its name and its number
+/// within this name, so another entry or an additional process does not change other processes'
+/// requests.
 pub struct Processes {
     processes: Vec<Process>,
-    /// When a process that thinks issues its next request, and its index.
+    /// Issue time of a thinking process's next request, and the process's index.
     thinking: BinaryHeap<Reverse<(Time, u32)>>,
     left: u64,
     end: Time,
@@ -26,7 +26,7 @@ impl Processes {
     /// The processes on a volume of `capacity`.
     ///
     /// # Errors
-    /// Names the key that cannot be.
+    /// Names the impossible key.
     pub fn new(
         config: &ProcessesConfig,
         capacity: Sectors,

@@ -41,7 +41,7 @@ fn answered(source: &mut Processes, request: &Request, at_ns: u64) -> Vec<Reques
     out.requests().collect()
 }
 
-/// The requests of each process when all take `service_ns`.
+/// Requests of each process if each request takes `service_ns`.
 fn all_requests(source: &mut Processes, service_ns: u64) -> BTreeMap<u32, Vec<Request>> {
     let mut issued: BTreeMap<u32, Vec<Request>> = BTreeMap::new();
     let mut in_flight: Vec<(u64, Request)> = Vec::new();
@@ -213,7 +213,7 @@ fn the_load_ends_after_its_requests_or_its_duration() {
     let load = |value: Value| total(all_requests(&mut processes(value), 1_000_000));
     let kinds = json!([{ "count": 4, "think_time": "1ms" }]);
     assert_eq!(load(json!({ "requests": 101, "processes": kinds })), 101);
-    // One request each every two milliseconds, from 0 to below 9.
+    // One request per process every two milliseconds, from 0 to below 9.
     assert_eq!(
         load(json!({ "duration": "9ms", "processes": kinds })),
         4 * 5

@@ -1,11 +1,11 @@
-//! The part of a volume that a load addresses.
+//! The addressed part of a volume.
 
 use crate::addresses::Region;
 use crate::sizes::Sizes;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Bytes, Sectors};
 
-/// What the user says about it.
+/// The user's keys of the region.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RegionKeys {
     pub(crate) start: Bytes,
@@ -13,10 +13,10 @@ pub(crate) struct RegionKeys {
     pub(crate) alignment: Option<Bytes>,
 }
 
-/// The addressed part of a volume of `capacity`, large enough for every size.
+/// The addressed part of a volume of `capacity`, large enough for every request size.
 ///
 /// # Errors
-/// Names the key that cannot be.
+/// Names the impossible key.
 pub(crate) fn region(
     keys: RegionKeys,
     sizes: &Sizes,
@@ -59,7 +59,7 @@ pub(crate) fn region(
     })
 }
 
-/// `bytes` as sectors, or an error at `key`.
+/// `bytes` in sectors, or an error at `key`.
 pub(crate) fn sectors(key: &str, bytes: Bytes) -> Result<Sectors, ConfigError> {
     bytes
         .sectors()

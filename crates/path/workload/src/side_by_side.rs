@@ -1,4 +1,4 @@
-//! Several workloads at once: Postgres, and tonight's backup beside it.
+//! Several workloads at the same time: a database, and tonight's backup beside it.
 
 use fullstroke_contract::{
     Completion, Counters, Cx, Node, Out, Port, RequestId, Slots, Source, Wake,
@@ -7,32 +7,32 @@ use fullstroke_units::{Duration, Time};
 
 /// One of several workloads.
 pub struct Part {
-    /// What issues its requests, on a timeline of its own that begins at 0.
+    /// Issues the requests, on a timeline that starts at 0.
     pub source: Box<dyn Source>,
-    /// When that timeline begins.
+    /// Start of the timeline.
     pub start: Duration,
-    /// Whether the run ends without waiting for it.
+    /// True if the run ends without waiting for this workload.
     pub background: bool,
-    /// Added to the numbers of its processes (0, unknown, stays), so that those
-    /// of different workloads are different processes.
+    /// Added to the workload's process numbers (0, unknown, stays 0), so that processes of
+    /// different workloads have different numbers.
     pub first_process: u32,
 }
 
-/// Workloads side by side, as one source. Requests know which one they belong
-/// to ([`fullstroke_contract::Hints::workload`], by index). The run is over
-/// when every workload that is not in the background has ended; what the others
-/// have in flight then still finishes, and nothing follows it.
+/// Several workloads as one source. A request names its workload
+/// ([`fullstroke_contract::Hints::workload`], by index). The run ends when every foreground
+/// workload has ended. Requests of background workloads in flight then still finish, and nothing
+/// follows them.
 ///
-/// It contains its parts, and is no node beside others of a graph: each has a
-/// timeline of its own, while a graph has one, and what ends the run is known
-/// only to who knows them all.
+/// The parts are contained in this source instead of being nodes of the graph, because each part
+/// has its own timeline while a graph has one, and because only this source knows when the run
+/// ends.
 pub struct SideBySide {
     parts: Vec<Running>,
-    /// The number of the first among the stack's workloads.
+    /// Number of the first part among the stack's workloads.
     first: u16,
-    /// The requests in flight: whose they are, and what that source calls them.
+    /// Requests in flight: the part, and the part's own id.
     in_flight: Slots<(u16, RequestId)>,
-    /// Reused for what a part issues.
+    /// Reused for the effects of a part.
     issued: Out,
 }
 
@@ -45,8 +45,8 @@ impl SideBySide {
     /// The source of all `parts`.
     ///
     /// # Panics
-    /// If all parts are in the background, so that nothing ends the run, or they
-    /// are more than a request can tell apart.
+    /// If all parts are in the background, so that nothing ends the run, or if there are more parts
+    /// than a request can number.
     pub fn new(parts: Vec<Part>) -> SideBySide {
         assert!(
             parts.iter().any(|part| !part.background),
@@ -68,13 +68,13 @@ impl SideBySide {
         }
     }
 
-    /// The same where `first` others of other hosts are numbered before them.
+    /// The same source, with `first` workloads of other hosts numbered before its parts.
     #[must_use]
     pub fn numbered_from(self, first: u16) -> SideBySide {
         SideBySide { first, ..self }
     }
 
-    /// Whether every workload in the foreground has ended.
+    /// True if every foreground workload has ended.
     fn is_over(&self) -> bool {
         self.parts
             .iter()
@@ -82,7 +82,7 @@ impl SideBySide {
             .all(Running::has_ended)
     }
 
-    /// Passes on what part `index` has just issued.
+    /// Passes on the effects of part `index`.
     fn pass_on(&mut self, index: usize, out: &mut Out) {
         let running = &mut self.parts[index];
         if let Some(error) = self.issued.take_stop() {
@@ -108,7 +108,7 @@ impl Running {
         self.in_flight == 0 && self.part.source.next_wake() == Wake::NEVER
     }
 
-    /// The part's own time at `now`; its beginning before it begins.
+    /// The part's own time at `now`; 0 before the part starts.
     fn own(&self, now: Time) -> Time {
         let began = Time::ZERO + self.part.start;
         if now <= began {
@@ -160,7 +160,7 @@ impl Node for SideBySide {
             .part
             .source
             .completed(own_now, from, own, &mut Cx::alone(&mut self.issued));
-        // What a background workload would do next is no longer waited for.
+        // The run no longer waits for a background workload.
         if running.part.background && self.is_over() {
             self.issued.clear();
         }
@@ -188,7 +188,7 @@ impl Node for SideBySide {
 
 impl Source for SideBySide {
     fn heeds_completions(&self) -> bool {
-        // What ends in the foreground ends the background.
+        // The end of the foreground ends the background.
         let heeds =
             |running: &Running| running.part.background || running.part.source.heeds_completions();
         self.parts.iter().any(heeds)
@@ -201,7 +201,7 @@ impl Source for SideBySide {
     }
 
     fn expected_requests(&self) -> Option<u64> {
-        // How far those in the background come is not known.
+        // The progress of background workloads is unknown.
         let foreground = self.parts.iter().all(|running| !running.part.background);
         let each = || {
             self.parts
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
     use fullstroke_contract::{Extent, Operation, Request};
 
-    /// Closed: `left` requests, each issued 1 ms after the one before it ended.
+    /// Closed: `left` requests, each 1 ms after the completion of the previous one.
     struct Loop {
         left: u32,
         next: Time,
@@ -272,7 +272,7 @@ mod tests {
         }
     }
 
-    /// Every request takes 2 ms; returns (workload, process, arrival in ms).
+    /// Runs with 2 ms per request; returns (workload, process, arrival in ms).
     fn run(mut source: SideBySide) -> Vec<(u16, u32, u64)> {
         let mut log = Vec::new();
         let mut flying: Vec<(Time, Request)> = Vec::new();
@@ -332,7 +332,7 @@ mod tests {
             part(3, 0, false, 0),
             part(u32::MAX, 1, true, 8),
         ]));
-        // The foreground ends at 8 ms; the background issues nothing after that.
+        // The foreground ends at 8 ms; the background issues nothing afterwards.
         assert_eq!(log.iter().filter(|entry| entry.0 == 0).count(), 3);
         assert!(log.iter().all(|entry| entry.2 <= 8), "{log:?}");
         assert!(log.contains(&(1, 9, 4)), "{log:?}");

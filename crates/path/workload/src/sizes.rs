@@ -1,4 +1,4 @@
-//! How large requests are.
+//! Request sizes.
 
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Bytes, Random, Sectors};
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SizeConfig {
-    /// All of one size.
+    /// One size.
     Fixed(Bytes),
-    /// Drawn by weight.
+    /// Several sizes, drawn by weight.
     Weighted(Vec<WeightedSize>),
 }
 
@@ -21,7 +21,7 @@ pub enum SizeConfig {
 pub struct WeightedSize {
     /// A multiple of 512 bytes.
     pub size: Bytes,
-    /// Its share, relative to the sum of all weights.
+    /// Share of the size, relative to the sum of all weights.
     pub weight: f64,
 }
 

@@ -1,10 +1,10 @@
-//! When streams start, and when no further one does.
+//! Start times of streams, and the limit that ends the starts.
 
 use crate::streams_config::StreamsConfig;
 use crate::streams_results::StreamTally;
 use fullstroke_units::{Duration, Random, Seed, Time};
 
-/// The instants at which streams start, one after another, the first at 0.
+/// Start times of streams, one after another, the first at 0.
 pub struct StartTimes {
     next: Time,
     interval: Duration,
@@ -13,7 +13,7 @@ pub struct StartTimes {
 }
 
 impl StartTimes {
-    /// Those of this configuration.
+    /// The start times of a configuration.
     pub fn new(config: &StreamsConfig, seed: Seed) -> StartTimes {
         StartTimes {
             next: Time::ZERO,
@@ -23,7 +23,7 @@ impl StartTimes {
         }
     }
 
-    /// When the next one starts.
+    /// The next start time.
     pub fn take(&mut self) -> Time {
         let StartTimes {
             interval,
@@ -42,7 +42,7 @@ impl StartTimes {
     }
 }
 
-/// What streams may wait before no further one is started.
+/// The longest wait of a stream that still permits further starts.
 pub struct Limit {
     latency_max: Duration,
     until_underrun: bool,
@@ -52,7 +52,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// That of this configuration.
+    /// The limit of a configuration.
     pub fn new(config: &StreamsConfig) -> Limit {
         Limit {
             latency_max: config.until_start_up_latency.unwrap_or(Duration::MAX),
@@ -62,7 +62,7 @@ impl Limit {
         }
     }
 
-    /// A read of this stream has come.
+    /// Notes a read of a stream.
     pub fn saw(&mut self, tally: &StreamTally) {
         self.reached |= tally
             .start_up_latency()
@@ -70,8 +70,8 @@ impl Limit {
         self.reached |= self.until_underrun && tally.underruns > 0;
     }
 
-    /// Whether no further stream is started: one has waited too long, or still does.
-    /// Tallies are in the order in which streams start.
+    /// True if no further stream starts, because a stream has waited too long or still waits.
+    /// Tallies are in the order of the starts.
     pub fn is_reached(&mut self, now: Time, tallies: &[StreamTally]) -> bool {
         let silent = tallies[self.first_silent..]
             .iter()
@@ -84,14 +84,13 @@ impl Limit {
     }
 }
 
-/// The files of so many streams, in the order in which they start: dealt out in an order
-/// drawn at random.
+/// The files of `streams` streams in start order, assigned in a random order.
 pub fn dealt_out(files: u32, streams: u32, seed: Seed) -> impl Iterator<Item = u32> {
     let order = shuffled(files, &mut seed.stream("media files dealt out"));
     (0..streams as usize).map(move |index| order[index % order.len()])
 }
 
-/// `0..count` in an order drawn at random.
+/// `0..count` in a random order.
 fn shuffled(count: u32, random: &mut Random) -> Vec<u32> {
     let mut order: Vec<u32> = (0..count).collect();
     for last in (1..order.len()).rev() {

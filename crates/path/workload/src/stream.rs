@@ -1,18 +1,18 @@
-//! One stream: what the server has read, and what the client has played.
+//! One stream: the reads of the server, and the playback of the client.
 
 use crate::playout::Playout;
 use crate::streams_config::{AtEnd, StartPosition, StreamsConfig};
 use crate::streams_results::StreamTally;
 use fullstroke_units::{BitRate, Duration, Random, Seed, Time};
 
-/// What all streams have in common. Amounts are in bytes.
+/// Rules common to all streams. Amounts are in bytes.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// How many files there are, and how many reads each holds.
+    /// Number of files, and reads per file.
     files: u32,
     reads: u64,
     read: u64,
-    /// Room of the server's buffer behind the read that it issues.
+    /// Room of the server's buffer beyond the read that it issues.
     rest_of_server: u64,
     start_up: u64,
     client: u64,
@@ -20,8 +20,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Those of this configuration, which has been checked, where there are `files` files
-    /// of `reads` reads each.
+    /// The rules of a checked configuration with `files` files of `reads` reads each.
     pub fn new(config: &StreamsConfig, files: u32, reads: u64) -> Rules {
         Rules {
             files,
@@ -35,35 +34,32 @@ impl Rules {
     }
 }
 
-/// A stream. Its bytes are numbered from its start on, whatever file they come
-/// from; byte `b` is played at `origin` and the playing time of `b`, so that an
-/// underrun moves the origin and nothing else.
-///
+/// A stream. Its bytes are numbered from its start, across files. Byte `b` is played at `origin`
+/// plus the playing time of `b`, so an underrun moves the origin and nothing else.
 /// - **Events in**: [`start`](Stream::start), [`came`](Stream::came).
-/// - **Effect out**: [`next_read`](Stream::next_read), which may be taken once
-///   [`has_room`](Stream::has_room) has come.
+/// - **Effect out**: [`next_read`](Stream::next_read), which may be taken at
+///   [`has_room`](Stream::has_room).
 #[derive(Clone, Debug)]
 pub struct Stream {
     file: u32,
-    /// The read of the file that comes next.
+    /// The next read of the file.
     next: u64,
-    /// Reads issued so far, and those that have come together with all before.
+    /// Issued reads, and reads that have arrived without a gap.
     issued: u64,
     come: u64,
-    /// Bit `k`: read `come + k` has come.
+    /// Bit `k`: read `come + k` has arrived.
     out_of_order: u64,
     origin: Time,
     plays: bool,
-    /// Playing times of the first byte that has not come, and of that with which
-    /// there is room again.
+    /// Playing times of the first missing byte, and of the byte that makes room again.
     missing: Playout,
     room: Playout,
     place: Random,
 }
 
 impl Stream {
-    /// Stream number `number`, from 1, of a file, and what will be counted of it. It draws
-    /// from random streams that bear its number.
+    /// Stream number `number` (from 1) of a file, and its counters. The stream draws from random
+    /// streams with its number.
     pub fn new(
         config: &StreamsConfig,
         number: u32,
@@ -94,15 +90,15 @@ impl Stream {
         (stream, StreamTally::new(rate))
     }
 
-    /// A client asks for it.
+    /// The client asks for the stream.
     pub fn start(&mut self, now: Time, tally: &mut StreamTally) {
         self.origin = now;
         tally.started = Some(now);
     }
 
-    /// When the server has room for another read: what it has read and is
-    /// reading, less what the client has taken, must leave as much. May lie in
-    /// the past; never, as long as a read has to come first.
+    /// Time at which the server has room for another read: the server's read and requested data,
+    /// minus the data that the client has taken, must leave this room. The time may be in the past.
+    /// Never, if a read must arrive first.
     pub fn has_room(&mut self, rules: &Rules) -> Time {
         let taken = (self.issued * rules.read).saturating_sub(rules.rest_of_server);
         if taken > self.come * rules.read {
@@ -110,13 +106,13 @@ impl Stream {
         }
         match taken.saturating_sub(rules.client) {
             0 => Time::ZERO,
-            // Before it plays, a client takes no more than its buffer holds.
+            // Before playback starts, a client takes only as much as its buffer holds.
             _ if !self.plays => Time::NEVER,
             played => self.origin + self.room.at(played),
         }
     }
 
-    /// Its next read: of which file, and the number of the read within it, both from 0.
+    /// The file of the next read, and the number of the read within the file, both from 0.
     pub fn next_read(&mut self, rules: &Rules) -> (u32, u64) {
         if self.next == rules.reads {
             self.next = 0;
@@ -129,13 +125,13 @@ impl Stream {
         (self.file, self.next - 1)
     }
 
-    /// The number of the latest read, from 1, as far as 32 bits tell it.
+    /// Number of the latest read, from 1, modulo 2^32.
     pub fn latest(&self) -> u32 {
         self.issued as u32
     }
 
-    /// A read that was issued as number `latest` has come. What is needed from
-    /// `end` on is not missed any more.
+    /// A read with the issue number `latest` has arrived. A byte needed from `end` on does not
+    /// count as missed.
     pub fn came(
         &mut self,
         now: Time,
@@ -160,7 +156,7 @@ impl Stream {
         }
     }
 
-    /// The first read that had not come is there; it may be late.
+    /// The first missing read has arrived; it may be late.
     fn was_needed(&mut self, now: Time, end: Time, rules: &Rules, tally: &mut StreamTally) {
         let needed = self.origin + self.missing.at(self.come * rules.read);
         if needed >= end {
@@ -186,7 +182,7 @@ fn draw_rate(config: &StreamsConfig, random: &mut Random) -> BitRate {
         share -= rate.weight;
         share < 0.0
     });
-    // Rounding may leave a share behind the last.
+    // Rounding may leave a share after the last entry.
     drawn
         .or(rates.last())
         .map_or(BitRate(1), |rate| rate.bit_rate)

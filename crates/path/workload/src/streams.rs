@@ -14,26 +14,25 @@ use std::collections::BinaryHeap;
 
 /// The source.
 ///
-/// Streams are numbered from 1 in the order in which they start; the number is
-/// the `stream` of their requests' hints. Each draws from random streams that
-/// bear its number, so that one stream more leaves the others' rates and
-/// positions as they are.
+/// Streams are numbered from 1 in start order. The number is the `stream` of their requests' hints.
+/// Each stream draws from random streams with its number, so an additional stream does not change
+/// the rates and positions of others.
 pub struct Streams {
     rules: Rules,
     files: MediaFiles,
     sectors: Sectors,
     streams: Vec<Stream>,
-    /// How many have started, and when the next one does.
+    /// Started streams, and the next start time.
     started: u32,
     next_start: Time,
     starts: StartTimes,
     limit: Limit,
-    /// How long the load goes on after the last start.
+    /// Time after the last start.
     duration: Duration,
-    /// When the server has room again for a stream, and its index: at most once
-    /// for each, and not until then is anything issued for it.
+    /// For each stream, at most once: the time at which the server has room again, and the index of
+    /// the stream. Until then nothing is issued for the stream.
     room: BinaryHeap<Reverse<(Time, u32)>>,
-    /// No read is issued from then on.
+    /// No read is issued from this time on.
     end: Time,
     left: u64,
     servers: u32,
@@ -42,10 +41,10 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// The streams on a volume of `capacity`, and where their results will be.
+    /// The streams on a volume of `capacity`, and their results.
     ///
     /// # Errors
-    /// Names the key that cannot be.
+    /// Names the impossible key.
     pub fn new(
         config: &StreamsConfig,
         capacity: Sectors,
@@ -78,12 +77,12 @@ impl Streams {
         })
     }
 
-    /// What it has counted so far: complete when the run is over.
+    /// The results so far; complete when the run has ended.
     pub fn results(&self) -> StreamsResults {
         StreamsResults::new(self.tallies.clone(), self.start_up_latency_max)
     }
 
-    /// Issues all reads of a stream that there is room for.
+    /// Issues all reads of a stream that fit.
     fn serve(&mut self, index: u32, now: Time, out: &mut Out) {
         let stream = &mut self.streams[index as usize];
         while now < self.end {
@@ -118,7 +117,7 @@ impl Streams {
         }
     }
 
-    /// Starts the next stream, unless no further one is.
+    /// Starts the next stream, unless the starts have ended.
     fn start(&mut self, now: Time, out: &mut Out) {
         if self.limit.is_reached(now, &self.tallies) {
             self.next_start = Time::NEVER;
@@ -158,7 +157,7 @@ impl Node for Streams {
         let tally = &mut self.tallies[index as usize];
         stream.came(now, completion.id.0 as u32, self.end, &self.rules, tally);
         self.limit.saw(tally);
-        // Whoever waits for room to come is in the heap already.
+        // A stream that waits for room is already in the heap.
         if waits == Time::NEVER {
             self.serve(index, now, cx.out);
         }

@@ -1,96 +1,92 @@
-//! What a stack file says about media streams.
+//! The keys of media streams in a stack file.
 
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{BitRate, Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Streams that one load may have.
+/// Most streams of one load.
 pub(crate) const STREAMS_MAX: u32 = 1 << 20;
 
-/// Reads that a server may keep for one stream: those that have come out of
-/// order are the bits of one word.
+/// Most reads that a server keeps for one stream: out-of-order reads are bits of one word.
 const READ_AHEAD_MAX: u32 = 64;
 
-/// The least time that one read may play.
+/// Shortest playing time of one read.
 const READ_PLAYS_MIN: Duration = Duration::from_micros(1);
 
-/// The shortest segment of a variable rate: each is drawn.
+/// Shortest segment of a variable rate, because every segment is drawn.
 const SEGMENT_MIN: Duration = Duration::from_millis(1);
 
-/// The keys of a load of media streams. A server reads a file for each stream,
-/// one read after the other, as far ahead as its buffer for the stream allows.
-/// Between server and client, which no network holds up, what the client's
-/// buffer has room for is passed on at once. The client begins to play when it
-/// has its start-up buffer, and plays at its bit rate; if a byte is not there
-/// when it is needed, it waits for it: an underrun.
+/// The keys of a load of media streams. A server reads a file for each stream, one read after the
+/// other, as far ahead as its buffer for the stream allows. The network takes no time: data move to
+/// the client as soon as the client's buffer has room. The client starts to play when the start-up
+/// buffer is full, and plays at its bit rate. A byte that is missing at its playing time makes the
+/// client wait: an underrun.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StreamsConfig {
-    /// How many streams are started.
+    /// Number of started streams.
     pub streams: u32,
-    /// The rate at which each is played; or give `bit_rates`.
+    /// Bit rate of each stream; or give `bit_rates`.
     pub bit_rate: Option<BitRate>,
-    /// Rates of which each stream draws one, a list of `{ bit_rate, weight }`;
-    /// or give `bit_rate`.
+    /// Bit rates of which each stream draws one, a list of `{ bit_rate, weight }`; or give
+    /// `bit_rate`.
     #[serde(default)]
     pub bit_rates: Vec<WeightedBitRate>,
-    /// How the rate varies within a stream, `{ distribution, share, segment }`;
-    /// constant unless said.
+    /// Variation of the rate within a stream, `{ distribution, share, segment }`. Default:
+    /// constant.
     pub variation: Option<VariationConfig>,
-    /// How long the load goes on after the last stream was started.
+    /// Time after the start of the last stream.
     pub duration: Duration,
-    /// End after this many reads.
+    /// End after this number of reads.
     pub requests: Option<u64>,
-    /// From the start of one stream to the start of the next.
+    /// Time from the start of a stream to the start of the next.
     #[serde(default = "one_second")]
     pub start_interval: Duration,
-    /// Draw start intervals from an exponential distribution with that mean.
+    /// Draw start intervals from an exponential distribution with this mean.
     #[serde(default)]
     pub exponential: bool,
-    /// Start no further stream once a stream has waited longer than this from
-    /// its start until it plays.
+    /// Start no further stream after a stream has waited longer than this between start and
+    /// playback.
     pub until_start_up_latency: Option<Duration>,
-    /// Start no further stream once a client has had to wait for a byte.
+    /// Start no further stream after an underrun.
     #[serde(default)]
     pub until_underrun: bool,
-    /// The size of the server's reads.
+    /// Size of the server's reads.
     #[serde(default = "read_size")]
     pub read_size: Bytes,
-    /// Reads for which the server has room in its buffer for a stream, under way
-    /// or not yet passed on to the client; all that it has room for are under
-    /// way.
+    /// Number of reads that the server's buffer for a stream holds, in flight or not yet passed to
+    /// the client. The server keeps as many in flight as fit.
     #[serde(default = "one")]
     pub read_ahead: u32,
-    /// How much the client has before it begins to play; one read unless said.
+    /// Data that the client needs before playback starts. Default: one read.
     pub start_up_buffer: Option<Bytes>,
-    /// How much the client can have; the start-up buffer and one read unless
-    /// said.
+    /// Size of the client's buffer. Default: the start-up buffer and one read.
     pub client_buffer: Option<Bytes>,
-    /// How many files there are; as many as streams unless said. They are dealt
-    /// out to the streams in an order drawn at random.
+    /// Number of files. Default: the number of streams. Files are assigned to streams in a random
+    /// order.
     pub files: Option<u32>,
-    /// The size of each, whole reads; what the region has room for unless said.
+    /// Size of each file, in whole reads. Default: as large as the region permits.
     pub file_size: Option<Bytes>,
-    /// Where they lie.
+    /// Placement of the files.
     #[serde(default)]
     pub placement: Placement,
-    /// Files start at multiples of this in the region.
+    /// Files start at multiples of this size in the region.
     #[serde(default = "page")]
     pub alignment: Bytes,
-    /// Where the part of the volume begins that holds the files.
+    /// Start of the region with the files.
     #[serde(default)]
     pub region_start: Bytes,
-    /// How large it is; everything behind its start unless said.
+    /// Size of the region. Default: everything after the start.
     pub region_size: Option<Bytes>,
-    /// Where in its file a stream starts.
+    /// Start position of a stream in its file.
     #[serde(default)]
     pub start_position: StartPosition,
-    /// What a stream plays after the end of its file.
+    /// Continuation after the end of a file.
     #[serde(default)]
     pub at_end: AtEnd,
-    /// Server processes to which streams are dealt out in turn, as the host's
-    /// elevator is told; one for each stream unless said.
+    /// Number of server processes that serve the streams in turn, as the elevator is told. Default:
+    /// one per stream.
     pub servers: Option<u32>,
 }
 
@@ -98,23 +94,23 @@ pub struct StreamsConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WeightedBitRate {
-    /// The rate.
+    /// The bit rate.
     pub bit_rate: BitRate,
-    /// Its share, relative to the sum of all weights.
+    /// Share of the rate, relative to the sum of all weights.
     pub weight: f64,
 }
 
-/// A rate that varies within a stream: each segment has one of its own, and
-/// the mean over all of them is the stream's bit rate.
+/// A rate that varies within a stream. Each segment has its own rate, and the mean over all
+/// segments is the stream's bit rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VariationConfig {
-    /// From what the rates are drawn.
+    /// Distribution of the rates.
     pub distribution: Variability,
-    /// uniform: how far rates lie from the mean at most, as a share of it, up to
-    /// 1. log-normal: their standard deviation as a share of the mean, up to 4.
+    /// uniform: largest distance from the mean as a share of the mean, up to 1. log-normal:
+    /// standard deviation as a share of the mean, up to 4.
     pub share: f64,
-    /// How long a segment plays.
+    /// Playing time of a segment.
     #[serde(default = "one_second")]
     pub segment: Duration,
 }
@@ -123,43 +119,42 @@ pub struct VariationConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Variability {
-    /// All rates within bounds alike.
+    /// All rates within the bounds are equally likely.
     Uniform,
-    /// Few high ones, many low ones.
+    /// Few high rates, many low rates.
     LogNormal,
 }
 
-/// Where files lie.
+/// Placement of files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// At equal distances, the first at the beginning of the region, the last at
-    /// its end.
+    /// At equal distances: the first at the start of the region, the last at its end.
     #[default]
     Even,
-    /// Anywhere, without overlap.
+    /// At random, without overlap.
     Random,
 }
 
-/// Where in its file a stream starts.
+/// Start position of a stream in its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StartPosition {
-    /// At its first byte.
+    /// The first byte.
     #[default]
     Beginning,
-    /// At any of its reads.
+    /// A random read.
     Random,
 }
 
-/// What a stream plays after the end of its file.
+/// Continuation after the end of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AtEnd {
-    /// The same file from its beginning.
+    /// The same file from its start.
     #[default]
     Repeat,
-    /// A file drawn at random, from its beginning.
+    /// A random file from its start.
     Another,
 }
 
@@ -180,18 +175,18 @@ fn one() -> u32 {
 }
 
 impl StreamsConfig {
-    /// How much a client has before it plays.
+    /// Data that a client needs before playback.
     pub(crate) fn start_up_bytes(&self) -> Bytes {
         self.start_up_buffer.unwrap_or(self.read_size)
     }
 
-    /// How much a client can have.
+    /// Size of the client's buffer.
     pub(crate) fn client_bytes(&self) -> Bytes {
         let unless_said = self.start_up_bytes().0.saturating_add(self.read_size.0);
         self.client_buffer.unwrap_or(Bytes(unless_said))
     }
 
-    /// Every rate that a stream may have, with its weight.
+    /// Every possible rate with its weight.
     pub(crate) fn rates(&self) -> Vec<WeightedBitRate> {
         let only = self.bit_rate.map(|bit_rate| WeightedBitRate {
             bit_rate,
@@ -200,10 +195,10 @@ impl StreamsConfig {
         only.map_or_else(|| self.bit_rates.clone(), |only| vec![only])
     }
 
-    /// Whether these keys go together.
+    /// Checks the keys together.
     ///
     /// # Errors
-    /// Names the key that cannot be.
+    /// Names the impossible key.
     pub fn check(&self) -> Result<(), ConfigError> {
         let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
         if !(1..=STREAMS_MAX).contains(&self.streams) {

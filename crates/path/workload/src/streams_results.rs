@@ -1,33 +1,32 @@
-//! What came out of a load of media streams.
+//! Results of a load of media streams.
 
 use fullstroke_units::{BitRate, Duration, Time};
 
-/// What one client saw.
+/// The playback of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamTally {
-    /// The mean rate at which it plays.
+    /// Mean bit rate.
     pub bit_rate: BitRate,
-    /// When it asked for the stream; `None` if it was never started.
+    /// Start time; `None` if the stream was never started.
     pub started: Option<Time>,
-    /// When it began to play, if it did.
+    /// Start of playback, if any.
     pub plays_from: Option<Time>,
-    /// Reads that came, in order.
+    /// Reads that arrived, in order.
     pub reads: u64,
-    /// Those among them that were needed by then or later: they came after the
-    /// stream had begun to play, and before the load ended.
+    /// Reads with a deadline: they arrived after the start of playback and before the end of the
+    /// load.
     pub deadlines: u64,
-    /// Deadlines that were missed. The client waited for the byte that it
-    /// needed, and played on as soon as that was there.
+    /// Missed deadlines. The client waited for the byte, and played on at its arrival.
     pub underruns: u64,
-    /// When the first byte was needed that was not there.
+    /// Needed time of the first missing byte.
     pub first_underrun: Option<Time>,
-    /// How long it waited for bytes in all, the start left out.
+    /// Total waiting time, without the start.
     pub stalled: Duration,
-    /// The longest of these times.
+    /// Longest waiting time.
     pub longest_stall: Duration,
 }
 
-/// What [`Streams`](crate::Streams) have counted.
+/// Counters of [`Streams`](crate::Streams).
 pub struct StreamsResults {
     tallies: Vec<StreamTally>,
     start_up_latency_max: Option<Duration>,
@@ -48,14 +47,14 @@ impl StreamTally {
         }
     }
 
-    /// From its start until it played, if it ever did.
+    /// Time from start to playback, if playback started.
     pub fn start_up_latency(&self) -> Option<Duration> {
         Some(self.plays_from?.since(self.started?))
     }
 }
 
 impl StreamsResults {
-    /// What clients have seen, in the order in which they start.
+    /// The results of clients in start order.
     pub fn new(
         tallies: Vec<StreamTally>,
         start_up_latency_max: Option<Duration>,
@@ -66,23 +65,23 @@ impl StreamsResults {
         }
     }
 
-    /// What each client has seen so far, in the order in which they start.
+    /// The results of each client so far, in start order.
     pub fn tallies(&self) -> &[StreamTally] {
         &self.tallies
     }
 
-    /// Those that were started.
+    /// Started clients.
     pub fn started(&self) -> impl Iterator<Item = &StreamTally> + Clone {
         self.tallies.iter().filter(|tally| tally.started.is_some())
     }
 
-    /// Those of them that played: so many at a time, at most.
+    /// Clients that played: the largest number at the same time.
     pub fn playing(&self) -> impl Iterator<Item = &StreamTally> + Clone {
         self.started().filter(|tally| tally.plays_from.is_some())
     }
 
-    /// Streams that were started before the first that did not play within
-    /// `until_start_up_latency`; `None` where there is no such limit.
+    /// Streams started before the first stream that exceeded `until_start_up_latency`; `None`
+    /// without this limit.
     pub fn within_latency(&self) -> Option<usize> {
         let most = self.start_up_latency_max?;
         let too_late = |tally: &StreamTally| {
@@ -97,9 +96,9 @@ impl StreamsResults {
         )
     }
 
-    /// Streams that were served at a time without an underrun, and within the start-up
-    /// latency if it has a limit: those that were started before the one behind which the
-    /// first byte was missed or waited for too long.
+    /// Streams served at the same time without an underrun and within the start-up latency (if
+    /// limited): the streams started before the stream after which the first byte was missed or
+    /// waited for too long.
     pub fn sustained(&self) -> usize {
         let all = self.started().count();
         let first = self
@@ -115,23 +114,22 @@ impl StreamsResults {
         self.within_latency().unwrap_or(all).min(without_underrun)
     }
 
-    /// How often a client waited for a byte that it needed.
+    /// Number of waits for a byte.
     pub fn underruns(&self) -> u64 {
         self.started().map(|tally| tally.underruns).sum()
     }
 
-    /// Clients that did.
+    /// Clients with at least one underrun.
     pub fn with_underruns(&self) -> usize {
         self.started().filter(|tally| tally.underruns > 0).count()
     }
 
-    /// The share of reads that came after their first byte was needed; not a number
-    /// without any.
+    /// Share of reads that arrived after their deadline; not a number without reads.
     pub fn deadlines_missed_share(&self) -> f64 {
         self.underruns() as f64 / self.started().map(|tally| tally.deadlines).sum::<u64>() as f64
     }
 
-    /// The longest time that a client waited for a byte; 0 if none did.
+    /// Longest wait for a byte; 0 without a wait.
     pub fn longest_stall(&self) -> Duration {
         self.started()
             .map(|tally| tally.longest_stall)
@@ -139,7 +137,7 @@ impl StreamsResults {
             .unwrap_or(Duration::ZERO)
     }
 
-    /// The bit rates of those that played, together, in 10^6 bits a second.
+    /// Sum of the bit rates of playing clients, in 10^6 bits a second.
     pub fn nominal_mbit_per_s(&self) -> f64 {
         self.playing()
             .map(|tally| tally.bit_rate.0 as f64 / 1e6)

@@ -18,7 +18,7 @@ fn config(keys: &Value) -> StreamsConfig {
     serde_json::from_value(all).unwrap()
 }
 
-/// A read as a volume sees it; times in nanoseconds.
+/// A read as the volume receives it; times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Read {
     request: Request,
@@ -26,8 +26,8 @@ struct Read {
     came: u64,
 }
 
-/// The reads of each stream, and what was counted, on a volume that has done a
-/// read that was issued at some instant at the instant that `done` says.
+/// The reads of each stream and the counters, on a volume that completes a read at the instant
+/// given by `done`.
 fn play(
     keys: &Value,
     seed: u64,
@@ -80,11 +80,11 @@ fn play(
     (reads, source.tallies)
 }
 
-/// What a client sees that plays read by read, told when each came.
+/// A model of a client that plays read by read, given the arrival times.
 struct Client {
     playout: Playout,
     read: u64,
-    /// For each read, when its first byte is played; empty until it plays.
+    /// Playing time of each read's first byte; empty until playback starts.
     played: Vec<u64>,
     first_played: u64,
     stalls: Vec<u64>,
@@ -105,7 +105,7 @@ impl Client {
             there = each.came.max(there);
             if first_played == u64::MAX && (number + 1) * read >= config.start_up_bytes().0 {
                 first_played = there;
-                // What is there already is played in its turn.
+                // Data that are present are played in turn.
                 let mut again = playout.clone();
                 played = (0..=number)
                     .map(|k| there + again.at(k * read).as_nanos())
@@ -128,7 +128,7 @@ impl Client {
         }
     }
 
-    /// Bytes that are needed before `at`.
+    /// Bytes needed before `at`.
     fn bytes_before(&self, at: u64) -> u64 {
         let Some(number) = self
             .played
@@ -200,8 +200,8 @@ proptest! {
         prop_assert!(tallies[0].underruns > 0, "{:?}", tallies[0]);
     }
 
-    /// Whatever order reads come in, the client plays every byte once and in
-    /// its time, and the server never has more than it and the client hold.
+    /// For every order of arrivals the client plays every byte once and in time, and server and
+    /// client never hold more than their buffers.
     #[test]
     fn what_is_delivered_is_what_is_played(keys in keys(), services in prop::collection::vec(0u64..900_000_000, 1..50)) {
         let mut service = services.iter().cycle();
@@ -248,7 +248,7 @@ fn no_stream_starts_behind_an_underrun() {
         idle = now.max(idle) + 10_000_000;
         idle
     });
-    // A read plays for 131 ms and takes 10 ms: there is time for 13.
+    // A read plays for 131 ms and takes 10 ms: 13 reads fit.
     let results = StreamsResults::new(tallies, None);
     assert!(
         (13..=15).contains(&results.sustained()),
@@ -277,7 +277,7 @@ fn one_stream_more_leaves_the_rates_and_starts_of_the_others() {
 
 #[test]
 fn a_read_needs_its_first_byte_and_the_client_plays_on_when_it_is_there() {
-    // 64 KiB play for 524.288 ms. The fourth read comes 400 ms late.
+    // 64 KiB play for 524.288 ms. The fourth read is 400 ms late.
     let mut number = 0;
     let (_, tallies) = play(&json!({ "read_ahead": 1 }), 1, |now, _| {
         number += 1;
@@ -289,7 +289,7 @@ fn a_read_needs_its_first_byte_and_the_client_plays_on_when_it_is_there() {
     });
     let tally = tallies[0];
     assert_eq!(tally.start_up_latency(), Some(Duration::from_millis(1)));
-    // It is asked for when the second begins to be played: the client holds two.
+    // The read is requested when playback of the second starts, because the client holds two.
     assert_eq!(
         (tally.underruns, tally.stalled),
         (1, Duration::from_millis(400))
@@ -309,7 +309,8 @@ fn a_ramp_ends_when_a_stream_waits_too_long() {
             1_000_000
         }
     });
-    // The seventh waits 3.5 s from second 6 on, which is seen when the eleventh would start.
+    // The seventh stream waits 3.5 s from second 6 on; the limit is seen at the start of the
+    // eleventh.
     assert_eq!(
         tallies
             .iter()

@@ -1,4 +1,4 @@
-//! A load made of an arrival process, an address pattern, sizes and a mix.
+//! A load of an arrival process, an address pattern, request sizes and a read share.
 
 use crate::addresses::{self, Addresses};
 use crate::arrivals::{self, Arrivals};
@@ -19,10 +19,10 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SyntheticConfig {
-    /// How many requests are issued; or give `duration`.
+    /// Number of requests; or give `duration`.
     pub requests: Option<u64>,
-    /// How long requests are issued; or give `requests`. With both, what comes
-    /// first ends the load.
+    /// Time during which requests are issued; or give `requests`. With both, the first to be
+    /// reached ends the load.
     pub duration: Option<Duration>,
     /// Share of reads, 0 to 1.
     #[serde(default = "all_reads")]
@@ -30,36 +30,36 @@ pub struct SyntheticConfig {
     /// Size of the requests: one, or a list of `{ size, weight }`.
     #[serde(default = "four_kib")]
     pub size: SizeConfig,
-    /// Requests start at multiples of this; the smallest size unless said.
+    /// Requests start at multiples of this size. Default: the smallest request size.
     pub alignment: Option<Bytes>,
-    /// Where the part of the volume begins that is addressed.
+    /// Start of the addressed part of the volume.
     #[serde(default)]
     pub region_start: Bytes,
-    /// How much is addressed; everything behind the start unless said.
+    /// Size of the addressed part. Default: everything after the start.
     pub region_size: Option<Bytes>,
-    /// When requests arrive.
+    /// Arrival process.
     pub arrivals: ArrivalsConfig,
-    /// Where they go.
+    /// Address pattern.
     #[serde(default)]
     pub addresses: AddressesConfig,
 }
 
-/// When requests arrive.
+/// The arrival process of a load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArrivalsConfig {
     /// Name of an arrival process.
     pub process: String,
-    /// The process's own keys.
+    /// The keys of the process.
     #[serde(flatten)]
     pub keys: Keys,
 }
 
-/// Where requests go.
+/// The address pattern of a load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AddressesConfig {
     /// Name of an address pattern.
     pub pattern: String,
-    /// The pattern's own keys.
+    /// The keys of the pattern.
     #[serde(flatten)]
     pub keys: Keys,
 }
@@ -91,9 +91,9 @@ pub struct Synthetic {
     expected: Option<u64>,
     end: Time,
     issued: u64,
-    /// Open: the next arrival.
+    /// Open loads: the next arrival.
     next: Time,
-    /// Closed, with think time: when each thinker issues its next request.
+    /// Closed loads with think time: issue times of the next requests.
     thinking: BinaryHeap<Reverse<Time>>,
     when: Random,
     place: Random,
@@ -104,7 +104,7 @@ impl Synthetic {
     /// A source for a volume of `capacity`.
     ///
     /// # Errors
-    /// Names the key that cannot be.
+    /// Names the impossible key.
     pub fn new(
         config: &SyntheticConfig,
         capacity: Sectors,

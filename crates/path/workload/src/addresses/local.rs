@@ -1,4 +1,4 @@
-//! Near the last request, most of the time.
+//! Mostly near the last request.
 
 use super::{Addresses, Region};
 use fullstroke_contract::ConfigError;
@@ -12,11 +12,10 @@ pub(super) const SUMMARY: &str = "near the last request with a given probability
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// Probability that a request goes near the last one.
+    /// Probability of a request near the last one.
     #[serde(default = "mostly")]
     locality: f64,
-    /// Mean distance of such a request, on either side; exponentially
-    /// distributed.
+    /// Mean distance of a near request, on either side, exponentially distributed.
     #[serde(default = "eight_mib")]
     distance: Bytes,
 }
@@ -32,7 +31,7 @@ fn eight_mib() -> Bytes {
 struct Local {
     region: Region,
     locality: f64,
-    /// Mean distance in places, as a span, for the exponential draw.
+    /// Mean distance in places, stored as a duration for the exponential draw.
     distance: Duration,
     last: u64,
 }

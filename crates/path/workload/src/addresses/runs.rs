@@ -1,4 +1,4 @@
-//! Sequential runs: a stretch of neighbouring requests, then another.
+//! Sequential runs: a stretch of neighbouring requests, then a stretch elsewhere.
 
 use super::{Addresses, Region};
 use fullstroke_contract::ConfigError;
@@ -13,11 +13,10 @@ pub(super) const SUMMARY: &str =
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// How much is addressed before the next run begins; no more than the
-    /// region holds.
+    /// Length of a run; at most the size of the region.
     #[serde(default = "eight_mib")]
     length: Bytes,
-    /// Where the next run begins.
+    /// Place of the next run.
     #[serde(default)]
     order: Order,
 }
@@ -25,10 +24,10 @@ pub(super) struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Order {
-    /// At an aligned place of the region, uniformly.
+    /// A random aligned place of the region.
     #[default]
     Random,
-    /// Where the one before ended; behind the region's end, at its beginning.
+    /// The end of the previous run; after the region's end, the region's start.
     Consecutive,
 }
 
@@ -40,9 +39,9 @@ struct Runs {
     region: Region,
     length: u64,
     order: Order,
-    /// Distance of the next request from the region's beginning.
+    /// Distance of the next request from the start of the region.
     offset: u64,
-    /// Where the present run ends, as such a distance.
+    /// End of the present run, as a distance from the start of the region.
     end: u64,
 }
 
@@ -69,7 +68,7 @@ pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, 
 }
 
 impl Runs {
-    /// Begins a run that lies within the region as a whole.
+    /// Begins a run. The whole run lies inside the region.
     fn begin(&mut self, random: &mut Random) {
         let places = self.region.places(Sectors(self.length));
         let place = match self.order {

@@ -13,7 +13,7 @@ pub(super) const SUMMARY: &str =
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// How many streams.
+    /// Number of streams.
     #[serde(default = "one")]
     streams: u32,
 }
@@ -24,11 +24,11 @@ fn one() -> u32 {
 
 struct Sequential {
     region: Region,
-    /// Sectors of the region that belong to one stream.
+    /// Sectors of the region per stream.
     part: u64,
-    /// Distance of each stream's next request from the start of its part.
+    /// Distance of each stream's next request from the start of the stream's part.
     offsets: Vec<u64>,
-    /// The stream whose turn is next.
+    /// The next stream.
     turn: usize,
     /// The stream of the latest request.
     latest: usize,

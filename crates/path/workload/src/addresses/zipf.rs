@@ -1,4 +1,4 @@
-//! Some places are popular.
+//! Some places are popular (Zipf's law).
 
 use super::{Addresses, Region};
 use fullstroke_contract::ConfigError;
@@ -13,7 +13,7 @@ pub(super) const SUMMARY: &str = "Zipf: the k-th most popular place with probabi
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// The exponent; 0 is uniform.
+    /// Exponent of the distribution; 0 is uniform.
     #[serde(default = "usual")]
     exponent: f64,
 }
@@ -26,13 +26,13 @@ struct Popular {
     region: Region,
     ranks: Zipf<f64>,
     places: u64,
-    /// Coprime to `places`: rank times stride scatters the popular places.
+    /// A number coprime to `places`: rank times stride scatters the popular places.
     stride: u64,
 }
 
 pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, ConfigError> {
     let Config { exponent } = read(keys)?;
-    // Places are those of the largest request, so that every size fits.
+    // A place holds the largest request, so every size fits.
     let places = region.places(region.largest);
     let ranks = Zipf::new(places as f64, exponent)
         .map_err(|error| ConfigError::new("exponent", format!("found {exponent}; {error}")))?;

@@ -14,10 +14,10 @@ pub(super) const SUMMARY: &str = "open: bursts of requests at a regular interval
 pub(super) struct Config {
     /// Requests in a burst.
     requests: u32,
-    /// Between the requests of a burst.
+    /// Time between the requests of a burst.
     #[serde(default)]
     spacing: Duration,
-    /// From the beginning of one burst to that of the next.
+    /// Time from the start of a burst to the start of the next.
     interval: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Closed: a fixed number outstanding.
+//! Closed: a fixed number of outstanding requests.
 
 use super::Arrivals;
 use fullstroke_contract::ConfigError;
@@ -13,13 +13,13 @@ pub(super) const SUMMARY: &str =
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// Requests on their way at any time.
+    /// Outstanding requests.
     #[serde(default = "one")]
     outstanding: u32,
-    /// From a completion to the request that follows it.
+    /// Time from a completion to the next request.
     #[serde(default)]
     think_time: Duration,
-    /// Draw think times from an exponential distribution with that mean.
+    /// Draw think times from an exponential distribution with the mean `think_time`.
     #[serde(default)]
     exponential: bool,
 }

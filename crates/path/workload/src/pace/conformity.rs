@@ -1,17 +1,17 @@
-//! How many requests were outstanding, in the trace and in its replay.
+//! Outstanding requests, in the trace and in its replay.
 
 use fullstroke_units::{Duration, Time};
 use std::collections::BTreeMap;
 
-/// Numbers outstanding above this are told as this, so that memory is bounded.
+/// Larger numbers of outstanding requests count as this number, so that memory is bounded.
 const TOLD_APART: u64 = 65_535;
 
-/// What a replay had outstanding at each request, beside what the trace had, and how long both
-/// took.
+/// Outstanding requests of a replay at each request, beside those of the trace, and the duration of
+/// both.
 #[derive(Clone, Debug, Default)]
 pub struct Conformity {
     requests: u64,
-    /// Requests of which both are known.
+    /// Requests with both numbers known.
     compared: u64,
     error_sum: i64,
     error_abs_sum: u64,
@@ -22,39 +22,38 @@ pub struct Conformity {
     issues: Option<(Time, Time)>,
 }
 
-/// What was outstanding when requests were issued, not counting them.
+/// Outstanding requests at the issue of a request, without the request itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outstanding {
-    /// In the trace, on average over requests.
+    /// Mean of the trace.
     pub trace_mean: f64,
-    /// In the replay.
+    /// Mean of the replay.
     pub mean: f64,
-    /// Nine requests in ten found no more than this, in the trace.
+    /// 90th percentile of the trace.
     pub trace_p90: u64,
-    /// The same in the replay.
+    /// 90th percentile of the replay.
     pub p90: u64,
-    /// The mean difference of a request, without its sign.
+    /// Mean absolute difference.
     pub error_mean: f64,
-    /// The mean difference with its sign: above 0 if the replay has more.
+    /// Mean difference with sign; above 0 if the replay has more.
     pub bias: f64,
-    /// The largest difference of a request.
+    /// Largest absolute difference.
     pub error_max: u64,
-    /// How far the two distributions are from each other: how far a request would have to move on
-    /// average to make one of the other (the area between their curves).
+    /// Distance of the two distributions: the area between their cumulative curves (the mean
+    /// distance by which one must move to become the other).
     pub distance: f64,
 }
 
 impl Outstanding {
-    /// The mean difference as a share of the trace's mean; not a number where the trace never had
-    /// any outstanding, and neither had the replay.
+    /// Mean absolute difference as a share of the trace's mean. Not a number if both are always 0.
     pub fn error_share(&self) -> f64 {
         self.error_mean / self.trace_mean
     }
 }
 
 impl Conformity {
-    /// A request that came in the trace at `arrival`, with so many outstanding if that is known,
-    /// was to go at `issue` with so many outstanding here.
+    /// Adds a request with arrival `arrival` and `in_trace` outstanding requests in the trace, and
+    /// with issue time `issue` and `here` outstanding requests in the replay.
     pub(super) fn add(&mut self, in_trace: Option<u64>, here: u64, arrival: Time, issue: Time) {
         self.requests += 1;
         extend(&mut self.arrivals, arrival);
@@ -73,27 +72,27 @@ impl Conformity {
         self.error_max = self.error_max.max(error);
     }
 
-    /// Requests that were issued.
+    /// Issued requests.
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// Those whose completion in the trace is known.
+    /// Requests with a known completion in the trace.
     pub fn compared(&self) -> u64 {
         self.compared
     }
 
-    /// From the first arrival of the trace to the last so far.
+    /// Time from the first arrival of the trace to the last so far.
     pub fn trace_span(&self) -> Duration {
         span(self.arrivals)
     }
 
-    /// From the first issue of the replay to the last so far.
+    /// Time from the first issue of the replay to the last so far.
     pub fn span(&self) -> Duration {
         span(self.issues)
     }
 
-    /// What was outstanding; `None` where no completion of the trace is known.
+    /// The outstanding requests; `None` if the trace has no known completion.
     pub fn outstanding(&self) -> Option<Outstanding> {
         if self.compared == 0 {
             return None;
@@ -147,7 +146,7 @@ fn span(range: Option<(Time, Time)>) -> Duration {
     range.map_or(Duration::ZERO, |(first, last)| last.since(first))
 }
 
-/// The least value that this share of all does not exceed.
+/// The smallest value that at least `share` of all values do not exceed.
 fn quantile(counts: &BTreeMap<u64, u64>, all: u64, share: f64) -> u64 {
     let needed = (all as f64 * share).ceil() as u64;
     let mut seen = 0;
@@ -172,14 +171,14 @@ mod tests {
 
     #[test]
     fn errors_of_requests_and_of_the_distribution_are_told_apart() {
-        // The same numbers at other requests: each is wrong, the distribution is right.
+        // The same numbers at other requests: each request differs, the distribution does not.
         let swapped = conformity(&[(1, 3), (3, 1), (2, 2), (2, 2)]);
         assert_eq!(
             (swapped.error_mean, swapped.bias, swapped.distance),
             (1.0, 0.0, 0.0)
         );
         assert_eq!((swapped.error_max, swapped.error_share()), (2, 0.5));
-        // Twice as many at each.
+        // Twice as many outstanding requests at each request.
         let twice = conformity(&[(1, 2), (2, 4), (3, 6)]);
         assert_eq!(
             (twice.trace_mean, twice.mean, twice.error_mean, twice.bias),

@@ -2,12 +2,13 @@
 
 use fullstroke_units::{Duration, Time};
 
-/// Parts of the interval; what is older than it by less than a part may still count.
+/// Parts of the interval; a value older than the interval by less than a part may still count.
 const PARTS: usize = 16;
-/// "Over a time interval" (*Pro-active storage systems*, 2012, section 6.6.2), whose length is not given.
+/// "Over a time interval" (*Pro-active storage systems*, 2012, section 6.6.2); the document does
+/// not give the length.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Response times of what completed lately, in memory that does not grow with the rate.
+/// Response times of recent completions, in memory of fixed size.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recent {
     parts: [Part; PARTS],
@@ -15,7 +16,7 @@ pub(super) struct Recent {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Part {
-    /// Which part of time it is, counted from the beginning.
+    /// Number of the part, from the beginning.
     number: u64,
     sum_ns: u128,
     count: u64,
@@ -35,7 +36,7 @@ impl Recent {
         part.count += 1;
     }
 
-    /// The mean; `None` if nothing has completed.
+    /// The mean; `None` without a completion.
     pub(super) fn mean(&self, now: Time) -> Option<Duration> {
         let present = part_number(now);
         let recent = || {

@@ -5,7 +5,7 @@ fn us(microseconds: u64) -> Time {
     Time::ZERO + Duration::from_micros(microseconds)
 }
 
-/// A trace of (gap to the one before, response), in us.
+/// A trace of (gap to the previous request, response time), in µs.
 fn trace(rows: &[(u64, u64)]) -> Vec<Traced> {
     let mut arrival = 0;
     let row = |&(gap, response): &(u64, u64)| {
@@ -18,17 +18,17 @@ fn trace(rows: &[(u64, u64)]) -> Vec<Traced> {
     rows.iter().map(row).collect()
 }
 
-/// One request as it was replayed.
+/// One replayed request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Replayed {
     number: u64,
     at: Time,
-    /// Outstanding when it was issued.
+    /// Outstanding requests at its issue.
     found: u64,
     done: Time,
 }
 
-/// Replays `rows` on a device where request `i` takes `takes[i % n]` us.
+/// Replays `rows` on a device where request `i` takes `takes[i % n]` µs.
 fn replay(rules: Rules, rows: &[(u64, u64)], takes: &[u64]) -> Vec<Replayed> {
     let mut dispatcher = Dispatcher::new(rules).counting();
     let mut flying: BTreeSet<(Time, u64)> = BTreeSet::new();
@@ -66,7 +66,7 @@ fn replay(rules: Rules, rows: &[(u64, u64)], takes: &[u64]) -> Vec<Replayed> {
     log
 }
 
-/// How many of `rows` were outstanding in the trace at each arrival, counted plainly.
+/// Outstanding requests of the trace at each arrival, counted directly.
 fn required(rows: &[(u64, u64)]) -> Vec<u64> {
     let trace = trace(rows);
     let earlier = |i: usize| {
@@ -125,7 +125,7 @@ proptest! {
         for i in 0..rows.len() {
             let before = (0..i).filter(|&j| trace[j].completed.unwrap() <= trace[i].arrival);
             let done = before.map(|j| log[j].done).max().unwrap_or(Time::ZERO);
-            // It waits for them, for its turn, and for nothing else.
+            // The request waits for these requests and for its turn, and for nothing else.
             latest = latest.max(done);
             prop_assert_eq!(log[i].at, latest, "request {}", i + 1);
         }
@@ -166,24 +166,26 @@ fn a_replay_by_load_follows_the_published_rules() {
             .map(|one| one.at)
             .collect()
     };
-    // More are outstanding than in the trace: it waits until they are as many, and goes at once.
+    // More outstanding requests than in the trace: the request waits until the numbers are equal,
+    // and is issued at once.
     assert_eq!(
         load(&[(0, 10), (100, 10), (100, 10)], &[700]),
         [us(0), us(700), us(1400)]
     );
-    // As many, and nothing is known of response times: so long after the one before as in the trace.
+    // Equal numbers and no known response time: the trace's gap after the previous request.
     assert_eq!(
         load(&[(0, 500), (100, 500), (100, 500)], &[5000]),
         [us(0), us(100), us(200)]
     );
-    // As many, and requests take less time here than lies between them in the trace: at once. Request 2
-    // has completed at 150 us while 1 is out, as in the trace; 4 would have been due at 1120 us.
+    // Equal numbers and responses faster than the gap: at once. Request 2 has completed at 150 µs
+    // while 1 is outstanding, as in the trace; 4 would have been due at 1120 µs.
     let quick = [(0, 2000), (100, 20), (20, 900), (900, 5)];
     assert_eq!(
         load(&quick, &[1500, 50, 60, 10]),
         [us(0), us(100), us(150), us(210)]
     );
-    // Fewer than in the trace: at once. Request 1 is gone when 2 goes at its time; 3 finds 2 alone.
+    // Fewer than in the trace: at once. Request 1 has completed when 2 is issued at its time; 3
+    // finds 2 alone.
     assert_eq!(
         load(&[(0, 900), (100, 900), (300, 900)], &[10, 500]),
         [us(0), us(100), us(100)]
