@@ -1,9 +1,7 @@
-//! What a link alone costs: eight members that always have 4 KiB for the host,
-//! two transfers each.
-//!
+//! Cost of a link alone: eight members that always have 4 KiB for the host, two transfers each.
 //! `cargo run --release -p fullstroke-link --example link_speed`
 
-// It measures the host's own time, which the layers must not know.
+// The example measures the host's own time, which layers must not read.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use fullstroke_contract::registry::Keys;

@@ -1,4 +1,4 @@
-//! What every link promises, tried on random offers.
+//! The promises of every link, tested with random offers.
 
 use crate::transfer::{Delivered, Link, Payload, Station, Transfer};
 use crate::{LinkStatistics, REGISTRY};
@@ -9,15 +9,15 @@ use serde_json::json;
 
 const MEMBERS: usize = 9;
 
-/// A transfer, and how long after the one before it is offered.
+/// A transfer, and the time since the previous offer.
 type Ask = (u64, u32, u32, u64);
 
 fn build(kind: usize, keys: &Keys) -> Box<dyn Link> {
     (REGISTRY[kind].build)(keys, MEMBERS).unwrap()
 }
 
-/// Port, other port and bytes of the ask numbered `token`; no bytes stand for a
-/// command, a readiness or a status in turn.
+/// Port, other port and bytes of the ask with number `token`. Zero bytes stand for a command, a
+/// readiness or a status in turn.
 fn transfer(token: u64, (_, from, step, bytes): Ask) -> Transfer {
     let ports = MEMBERS as u32 + 1;
     let payload = match (bytes, token % 3) {
@@ -40,7 +40,7 @@ fn asks() -> impl Strategy<Value = Vec<Ask>> {
     prop::collection::vec((0u64..40_000, 0..ports, 1..ports, bytes), 1..120)
 }
 
-/// Offers all, and advances `late` after each wake-up is due.
+/// Offers all transfers, and advances the link `late` after each due wake-up.
 fn run(link: &mut dyn Link, transfers: &[(Time, Transfer)], late: u64) -> Vec<Delivered> {
     let late = Duration::from_nanos(late);
     let mut delivered: Vec<Delivered> = Vec::new();
@@ -84,7 +84,7 @@ proptest! {
         let delivered = run(&mut *build(kind, &Keys::new()), &transfers, 0);
         prop_assert!(delivered.windows(2).all(|pair| pair[0].finished <= pair[1].finished));
         let mut tokens: Vec<u64> = delivered.iter().map(|delivered| delivered.token).collect();
-        // What a port sends, over one lane at least, keeps its order.
+        // A port's transfers over one lane keep their order.
         for (from, to) in (0..=MEMBERS as u32).flat_map(|from| (0..=MEMBERS as u32).map(move |to| (from, to))) {
             let own = tokens.iter().filter(|&&token| {
                 let transfer = transfers[token as usize].1;
@@ -157,8 +157,8 @@ proptest! {
         prop_assert_eq!(counted.to_host.payload.0, bytes(&|one| one.to == Station::HOST));
     }
 
-    /// A port may have used its turn in this window: then each other may win
-    /// once in it, and once in the next.
+    /// A port may have used its turn in this window: then each other port may win once in this
+    /// window and once in the next.
     #[test]
     fn fairness_bounds_how_often_others_win_while_a_port_waits(asks in asks()) {
         let transfers = timed(&asks);
@@ -175,7 +175,7 @@ proptest! {
     }
 }
 
-/// Who wins, where each of the ports always has more to send.
+/// The winners, with ports that always have more to send.
 fn winners(kind: &str, keys: serde_json::Value) -> Vec<u32> {
     let entry = REGISTRY.iter().find(|entry| entry.name == kind).unwrap();
     let mut link = (entry.build)(keys.as_object().unwrap(), 3).unwrap();
@@ -209,7 +209,7 @@ fn where_all_wait_fairness_gives_everyone_a_turn_and_priority_does_not() {
     );
     let unfair = winners("fc-al", json!({ "fairness": false }));
     assert!(unfair.is_sorted(), "{unfair:?}");
-    // The host's id is 7, the members' 0, 1, 2; a higher one goes first.
+    // The host's id is 7, the members' ids are 0, 1, 2; a higher id goes first.
     let bus = winners("scsi", json!({}));
     assert!(
         bus[15..].is_sorted_by(|one, other| one >= other) && bus[..15] == [0; 15],
@@ -275,8 +275,7 @@ fn bad_keys_name_the_key_and_what_was_expected() {
     }
 }
 
-/// How long one transfer alone waits for its arbitration, and then takes, among
-/// the host and eight members.
+/// Arbitration time and duration of one transfer alone, among the host and eight members.
 fn alone(kind: &str, from: u32, to: u32, payload: Payload) -> (u64, u64) {
     let entry = REGISTRY.iter().find(|entry| entry.name == kind).unwrap();
     let mut link = (entry.build)(&Keys::new(), 8).unwrap();
@@ -301,9 +300,9 @@ fn alone(kind: &str, from: u32, to: u32, payload: Payload) -> (u64, u64) {
 #[test]
 fn what_a_transfer_takes_is_the_sum_of_its_parts() {
     let data = Payload::Data(Bytes(4096));
-    // Of 9 ports, each six words and 3.5 ns on; in femtoseconds. Around the loop
-    // and 2 words to open; 1024 words of data and 2 x 15 around them; 8 hops from
-    // member 0 to the host, 1 the other way; rounded up.
+    // Each of 9 ports adds six words and 3.5 ns, in femtoseconds. Opening takes a turn around the
+    // loop and 2 words; 1024 words of data have 2 x 15 words around them; 8 hops from member 0 to
+    // the host, 1 back; rounded up.
     let (word, hop) = (37_647_059, 6 * 37_647_059 + 3_500_000);
     let of_loop = |words: u64, hops: u64| {
         (
@@ -315,15 +314,14 @@ fn what_a_transfer_takes_is_the_sum_of_its_parts() {
     assert_eq!(alone("fc-al", 0, 1, data), of_loop(1054, 1));
     // A command is 32 bytes in one frame.
     assert_eq!(alone("fc-al", 0, 1, Payload::Command), of_loop(23, 1));
-    // Selection, messages of 3 bytes of 200 ns, then 10 more or 25 ns a byte.
+    // Selection, messages of 3 bytes of 200 ns, then 10 more, or 25 ns per byte.
     assert_eq!(
         alone("scsi", 0, 1, Payload::Command),
         (4800, 490 + 13 * 200)
     );
     assert_eq!(alone("scsi", 1, 0, data), (4800, 490 + 3 * 200 + 4096 * 25));
     assert_eq!(alone("scsi", 0, 1, data), (0, 4096 * 25));
-    // 11 words of 13.3333 ns to open, three times 100 ns, four frames of 9 words
-    // and the data.
+    // 11 words of 13.3333 ns to open, three times 100 ns, four frames of 9 words, and the data.
     assert_eq!(
         alone("sas", 1, 0, data),
         (0, 147 + 300 + (1060.0 * 40.0 / 3.0_f64).ceil() as u64)
@@ -352,7 +350,7 @@ fn the_status_of_an_exchange_follows_its_data_in_one_tenancy() {
             [send(Payload::Data(Bytes(512))), send(Payload::Status)]
         };
         let mut link = (entry.build)(&Keys::new(), 8).unwrap();
-        // Those of the second wait in the queue when they win.
+        // The second exchange's transfers wait in the queue at the win.
         let delivered = run(&mut *link, &[exchange(0), exchange(1)].concat(), 0);
         assert_eq!(
             delivered.iter().map(|one| one.token).collect::<Vec<_>>(),
@@ -382,7 +380,7 @@ fn members_reach_each_other_past_the_host_where_each_has_lanes() {
             },
         )
     };
-    // Only what needs the lanes of members 0 and 1 waits for the first.
+    // Only transfers on the lanes of members 0 and 1 wait for the first.
     let delivered = run(
         &mut *link,
         &[send(0, 1, 2), send(1, 0, 1), send(2, 2, 0), send(3, 3, 0)],
@@ -402,8 +400,8 @@ fn members_reach_each_other_past_the_host_where_each_has_lanes() {
 
 #[test]
 fn the_next_begins_when_what_was_before_is_closed_and_busy_time_knows_it() {
-    // Two statuses of member 0, one behind the other; in nanoseconds: arbitration,
-    // sending, closing. The loop's holder keeps it while nobody else asks.
+    // Two statuses of member 0 in a row, in nanoseconds: arbitration, sending, closing. The holder
+    // keeps the loop while no other port asks.
     let loop_closing = (37_647_059_u64 + 6 * 37_647_059 + 3_500_000).div_ceil(1_000_000);
     let sas_closing = 2 * 100 + 4 * 40 / 3 + 1;
     for (kind, again, closing) in [
@@ -427,7 +425,7 @@ fn the_next_begins_when_what_was_before_is_closed_and_busy_time_knows_it() {
         let delivered = run(&mut *link, &[status(0), status(1)], 0);
         let gap = Duration::from_nanos(closing + again);
         assert_eq!(delivered[1].began, delivered[0].finished + gap, "{kind}");
-        // The second's closing is not over yet.
+        // The second transfer's closing is still in progress.
         assert_eq!(
             link.statistics().busy,
             delivered[1].finished.since(Time::ZERO),

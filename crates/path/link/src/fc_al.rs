@@ -12,41 +12,38 @@ use serde::{Deserialize, Serialize};
 pub(crate) const SUMMARY: &str =
     "a Fibre Channel arbitrated loop: one circuit at a time, the host and up to 125 members";
 
-/// Ports of a loop besides the one of a fabric.
+/// Ports of a loop, without the port of a fabric.
 const PORTS_MAX: usize = 126;
 
 /// Keys of `fc-al`.
 ///
-/// A port that wants the loop sends ARB around it; the winner sends OPN to the
-/// receiver, which answers R_RDY; frames follow; CLS goes around and frees the
-/// loop (FC-AL-2, the states of the loop port). Ports lie on the loop in the
-/// order host, member 0, member 1, ..., which is also that of their priority
-/// (AL_PA).
-///
-/// - A port that waits when a circuit ends needs no turn of its own: its ARB is
-///   under way already, and has to come from the port that closes.
-/// - The receiver's buffer credit never runs out within a circuit: after the
-///   first R_RDY frames follow each other.
-/// - A circuit carries one direction: from whoever opened it. Loops can be used
-///   both ways at once; initiators and drives of the time seldom did.
+/// A port that wants the loop sends ARB around it. The winner sends OPN to the receiver, and the
+/// receiver answers R_RDY. Frames follow. CLS goes around and frees the loop (FC-AL-2, states of
+/// the loop port). The order of ports on the loop is host, member 0, member 1, and so on; the
+/// priority (AL_PA) has the same order.
+/// - A port that waits at the end of a circuit needs no turn around the loop: its ARB is on its way
+///   and must only come from the closing port.
+/// - The receiver's buffer credit never runs out within a circuit: after the first R_RDY the frames
+///   follow each other.
+/// - A circuit carries one direction, from the port that opened it. Loops can be used in both
+///   directions at once; initiators and drives of the time seldom did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FcAlConfig {
-    /// Bits on the wire, in 10^9 a second; a byte takes ten. 1.0625 is what is
-    /// called 100 MB/s.
+    /// Bits on the wire, in 10^9 a second; a byte takes ten bits. 1.0625 is sold as 100 MB/s.
     #[serde(default = "full_speed")]
     pub rate_gbaud: f64,
-    /// On the way from a port to the next.
+    /// Propagation time from a port to the next, ns.
     #[serde(default = "short_cable")]
     pub propagation_ns: f64,
-    /// How long a port takes to pass a word on, in words.
+    /// Delay of a word in a port, in words.
     #[serde(default = "six")]
     pub node_delay_words: u32,
-    /// Data of a frame at most.
+    /// Largest data of a frame.
     #[serde(default = "largest_frame")]
     pub frame_payload: Bytes,
-    /// Whether a port that has won does not ask again until no other waits;
-    /// otherwise the lowest address always wins.
+    /// True if a winner asks again only when no other port waits; otherwise the lowest address
+    /// always wins.
     #[serde(default = "yes")]
     pub fairness: bool,
 }
@@ -67,11 +64,10 @@ fn yes() -> bool {
     true
 }
 
-/// Start of frame, header of six words, CRC, end of frame; six words between
-/// frames.
+/// Start of frame, header of six words, CRC, end of frame; six words between frames.
 const EXTRA_WORDS: u64 = 1 + 6 + 1 + 1 + 6;
 
-/// A port that holds words back for longer is no port.
+/// No real port delays words longer.
 const NODE_DELAY_MAX: u32 = 10_000;
 
 struct Loop {
@@ -122,7 +118,7 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
 }
 
 impl Loop {
-    /// The way along the loop; none from a port to itself.
+    /// Propagation along the loop; zero from a port to itself.
     fn way(&self, from: Station, to: Station) -> Span {
         let hops = (to.0 as usize + self.ports - from.0 as usize) % self.ports;
         self.hop.times(hops as u64)
@@ -152,8 +148,8 @@ impl Protocol for Loop {
             .duration()
     }
 
-    /// OPN there and R_RDY back are once around the loop, and a word each; then
-    /// the frames, and the way of the last word.
+    /// OPN and R_RDY together go once around the loop and have a word each; then follow the frames
+    /// and the propagation of the last word.
     fn carry(&self, transfer: &Transfer, goes_on: bool) -> Duration {
         let opening = match goes_on {
             true => Span::ZERO,
@@ -167,7 +163,7 @@ impl Protocol for Loop {
             .duration()
     }
 
-    /// CLS follows the last word, and comes back from the receiver.
+    /// CLS follows the last word and returns from the receiver.
     fn closing(&self, transfer: &Transfer) -> Duration {
         self.word
             .plus(self.way(transfer.to, transfer.from))

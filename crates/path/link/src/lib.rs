@@ -1,35 +1,26 @@
-//! What joins a volume to its drives: a Fibre Channel loop, a SCSI bus, or a
-//! connection of its own for each.
-//!
-//! A [`Link`] carries transfers between the ports of a host and of its members,
-//! and knows nothing of volumes; [`LinkNode`] puts one between a volume and
-//! its members. What the member I/O of a request costs on the link is `overhead`
-//! in its breakdown.
-//!
-//! | file | what |
+//! The connection of a volume with its drives: a Fibre Channel loop, a SCSI bus, or a separate
+//! connection for each drive. A [`Link`] carries transfers between the ports of a host and its
+//! members, and knows nothing about volumes. [`LinkNode`] puts a link between a volume and its
+//! members. The time of a request's member I/O on the link is `overhead` in the breakdown.
+//! | file | contents |
 //! |---|---|
-//! | `transfer.rs` | what goes over a link; the trait |
+//! | `transfer.rs` | transfers; the trait |
 //! | `fc_al.rs`, `scsi.rs` | the loop and the bus, which one port at a time may use |
 //! | `sas.rs` | lanes for each member |
-//! | `registry.rs` | all of them by name |
-//! | `shared.rs`, `queues.rs` | who is next on a shared medium |
-//! | `wire.rs` | words, frames, and how long they take |
-//! | `statistics.rs` | what a link counts |
+//! | `registry.rs` | all links by name |
+//! | `shared.rs`, `queues.rs` | arbitration of a shared medium |
+//! | `wire.rs` | words, frames and their duration |
+//! | `statistics.rs` | counters of a link |
 //! | `node.rs` | the node |
-//!
 //! # Sources
-//!
-//! Frames, ordered sets, access fairness: FC-PH and FC-AL-2 (INCITS 332-1999), as
-//! drive manuals describe them (Seagate, Fibre Channel Interface Manual, rev. D).
-//! Information units: FCP; SSP (SAS 1.1). Delays of the bus: SCSI-2 and SPI.
-//! Defaults of the loop, 3.5 ns and six words a node: Chang and Du, "Efficient
-//! RAID Disk Scheduling on Smart Disks", section 4.1.2, table 3.
-//!
-//! # Where the model ends
-//!
-//! Loop and bus never initialise, break or lose a frame; buffer credit does not
-//! run out; a loop's circuit carries one direction. A member sends the data of a
-//! read in one piece, when all of them are in its buffer.
+//! Frames, ordered sets, access fairness: FC-PH and FC-AL-2 (INCITS 332-1999), as described by
+//! drive manuals (Seagate, Fibre Channel Interface Manual, rev. D). Information units: FCP; SSP
+//! (SAS 1.1). Delays of the bus: SCSI-2 and SPI. Defaults of the loop, 3.5 ns and six words per
+//! node: Chang and Du, "Efficient RAID Disk Scheduling on Smart Disks", section 4.1.2, table 3.
+//! # Limits of the model
+//! Loop and bus never initialise, break or lose a frame. Buffer credit never runs out. A loop's
+//! circuit carries one direction. A member sends the data of a read in one piece, once all data are
+//! in its buffer.
 
 mod fc_al;
 mod node;

@@ -1,4 +1,4 @@
-//! The node: what goes over a link between ports above and ports below.
+//! The node: transfers over a link between upper and lower ports.
 
 use crate::transfer::{Delivered, Link, Payload, Station, Transfer};
 use fullstroke_contract::{
@@ -7,43 +7,37 @@ use fullstroke_contract::{
 };
 use fullstroke_units::Time;
 
-/// A link between what issues I/O and the members that serve it: upper port `n`
-/// leads over the link to lower port `n`.
-///
-/// - **Events in, effects out, getters**: those of [`Node`]. Notice passes.
-///
-/// A member I/O is a command over the link; for a write, the member's readiness
-/// and the data; then the member is given the request; when it has finished, the
-/// data of a read and the status go back, and whoever issued it is told. Drives
-/// store and forward: a read's data wait in the drive's buffer until all of them
-/// are there, and a write reaches the medium when all of its data have come.
-/// Buses that drives describe themselves (`electronics`, in drive files) are
-/// charged besides.
-///
-/// For whoever is above, an I/O begins when it is issued and ends when the status
-/// is with the host; what the link took, waiting for it included, is `overhead`,
-/// so that the parts add up.
+/// A link between a node that issues I/O and the members below: upper port `n` leads over the link
+/// to lower port `n`.
+/// - **Events in, effects out, getters**: those of [`Node`]. Notice passes through.
+/// A member I/O starts with a command over the link. For a write the member's readiness and the
+/// data follow. Then the member receives the request. When the member has finished, the data of a
+/// read and the status return, and the upper node gets the completion. Drives store and forward: a
+/// read's data wait in the drive's buffer until all are present, and a write starts when all its
+/// data have arrived. Buses in drive files (`electronics`) are charged in addition. For the upper
+/// node an I/O starts at the issue and ends when the status reaches the host. The link's time,
+/// including the wait for the link, is `overhead`, so the parts add up.
 pub struct LinkNode {
     link: Box<dyn Link>,
-    /// The link's name in the registry.
+    /// Name of the link in the registry.
     kind: &'static str,
     flights: Slots<Flight>,
-    /// What has come over the link; empty between events.
+    /// Deliveries of the link; empty between events.
     delivered: Vec<Delivered>,
 }
 
-/// A member I/O on its way.
+/// A member I/O in flight.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     request: Request,
     port: Port,
     issued: Time,
     next: Step,
-    /// The member's answer, once it is there.
+    /// The member's answer, once it has arrived.
     answer: Completion,
 }
 
-/// What comes next over the link, or from the member.
+/// The next step over the link or at the member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Command,
@@ -55,7 +49,7 @@ enum Step {
 }
 
 impl LinkNode {
-    /// `link`, which is of `kind`: member `n` is its station `n + 1`.
+    /// `link`, of type `kind`: member `n` is station `n + 1`.
     pub fn new(link: Box<dyn Link>, kind: &'static str) -> LinkNode {
         LinkNode {
             link,
@@ -65,7 +59,7 @@ impl LinkNode {
         }
     }
 
-    /// Lets everything happen that was due until `now`, each at its instant.
+    /// Lets every event due until `now` happen, each at its own instant.
     fn catch_up(&mut self, now: Time, out: &mut Out) {
         loop {
             let due = self.link.next_wake();
@@ -81,7 +75,7 @@ impl LinkNode {
         }
     }
 
-    /// What the I/O in `slot` waited for has come over the link.
+    /// A transfer of the I/O in `slot` has arrived.
     fn arrived(&mut self, slot: u32, now: Time, out: &mut Out) {
         let Flight {
             request,
@@ -113,7 +107,7 @@ impl LinkNode {
         }
     }
 
-    /// The member has answered: the data of a read go back, and the status.
+    /// The member has answered: the data of a read return, and the status.
     fn answered(&mut self, slot: u32, now: Time, answer: Completion) {
         let flight = &mut self.flights[slot];
         flight.answer = answer;
@@ -147,7 +141,7 @@ impl LinkNode {
         out.complete_to(port, completion);
     }
 
-    /// Offers what the I/O in `slot` needs, and notes what it then waits for.
+    /// Offers the next transfer of the I/O in `slot`, and notes the step after it.
     fn send(&mut self, slot: u32, now: Time, payload: Payload, next: Step) {
         let flight = &mut self.flights[slot];
         flight.next = next;
@@ -200,7 +194,7 @@ impl Node for LinkNode {
         self.link.next_wake().into()
     }
 
-    /// Over the whole run, the warm-up included.
+    /// The counters cover the whole run, warm-up included.
     fn count(&self, now: Time, counters: &mut Counters) {
         counters.layers.push(
             self.link

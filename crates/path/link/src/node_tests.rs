@@ -1,4 +1,4 @@
-//! A link above members that answer when they are told to.
+//! A link above members that answer on command.
 
 use super::*;
 use crate::REGISTRY;
@@ -10,16 +10,16 @@ use std::collections::VecDeque;
 
 const MEMBERS: usize = 4;
 
-/// Longer than anything waits for the link.
+/// Longer than any wait for the link.
 const SERVICE: Duration = Duration::from_millis(400);
 
-/// Notes the time of a call, which is not before that of the last.
+/// Notes the time of a call; calls come in order of time.
 fn pass(now: &mut Time, at: Time) {
     assert!(*now <= at, "called at {at:?} after {now:?}");
     *now = at;
 }
 
-/// A link that wants its calls in order of time.
+/// A link that requires calls in order of time.
 struct Strict(Box<dyn Link>, Time);
 
 impl Link for Strict {
@@ -63,8 +63,7 @@ fn request(id: usize, &(_, start, sectors, operation): &Ask) -> Request {
     }
 }
 
-/// A request at its member, which answers at an instant that does not depend on
-/// when the request came.
+/// A request at its member. The answer's instant does not depend on the arrival.
 struct Served {
     due: Time,
     port: Port,
@@ -72,7 +71,7 @@ struct Served {
     request: Request,
 }
 
-/// Runs all; wake-ups come `late` after they are due.
+/// Runs all requests; wake-ups come `late` after they are due.
 fn run(kind: usize, asks: &[Ask], late: u64) -> Vec<Completion> {
     let late = Duration::from_nanos(late);
     let mut layer = linked(kind);
@@ -163,7 +162,7 @@ fn asks() -> impl Strategy<Value = Vec<Ask>> {
         0..Operation::ALL.len(),
     );
     prop::collection::vec(one, 1..80).prop_map(|mut asks| {
-        // An address names the request as well as the member.
+        // An address names the request and the member.
         let number = |(index, ask): (usize, &mut Ask)| ask.1 += (index * MEMBERS) as u64;
         asks.iter_mut().enumerate().for_each(number);
         asks
@@ -221,8 +220,8 @@ fn what_passes_over_the_link_is_counted_by_direction() {
         }
     }
     let counted = layer.link.statistics();
-    // Four commands and the data of a write; a readiness, the data of a read, four
-    // statuses, of which one shares the data's circuit.
+    // Four commands and the data of a write; a readiness, the data of a read, four statuses, of
+    // which one shares the data's circuit.
     assert_eq!(
         (counted.to_members.transfers, counted.to_members.payload),
         (5, Bytes(4096))
@@ -267,8 +266,8 @@ fn notice_passes_to_the_port_above_the_one_below_in_the_same_addresses() {
 #[test]
 fn a_read_takes_the_sum_of_its_steps() {
     let done = run(2, &[(0, 0, 8, 0)], 0)[0];
-    // The member answers at 400 ms. A word takes 40/3 ns: 11 of them, and three
-    // times 100 ns, to open; 1024 and four times 9; 6 and 9.
+    // The member answers at 400 ms. A word takes 40/3 ns: 11 words and three times 100 ns to open;
+    // 1024 and four times 9; 6 and 9.
     let (opening, data, status) = (
         147 + 300,
         (1060 * 40_u64).div_ceil(3),
@@ -277,7 +276,7 @@ fn a_read_takes_the_sum_of_its_steps() {
     let after = Duration::from_nanos(opening + data + status);
     assert_eq!(done.finished, Time::ZERO + SERVICE + after);
     assert_eq!(done.submitted, Time::ZERO);
-    // Seven words of a command, and a frame around them.
+    // Seven words of a command, with a frame around them.
     let before = Duration::from_nanos(opening + (16 * 40_u64).div_ceil(3));
     assert_eq!(done.breakdown.overhead, before + after);
 }

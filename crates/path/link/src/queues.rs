@@ -1,4 +1,4 @@
-//! What the ports of a shared medium wait to send.
+//! Waiting transfers of the ports of a shared medium.
 
 use crate::transfer::Transfer;
 use fullstroke_contract::Slots;
@@ -7,20 +7,20 @@ use fullstroke_units::Time;
 /// Ranks are the bits of a word.
 const RANKS: usize = 128;
 
-/// A transfer that waits.
+/// A waiting transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) offered: Time,
     pub(crate) transfer: Transfer,
 }
 
-/// A queue for each rank, first in, first out; all in one store, so that nothing
-/// is allocated once it has grown.
+/// A first-in, first-out queue for each rank, all in one store, so that nothing is allocated after
+/// growth.
 #[derive(Clone, Debug)]
 pub(crate) struct Queues {
     places: Slots<Place>,
     queues: Vec<Option<Ends>>,
-    /// The ranks whose queues hold something, as bits.
+    /// Ranks with a non-empty queue, as bits.
     occupied: u128,
 }
 

@@ -15,24 +15,23 @@ pub(crate) const SUMMARY: &str = "Serial Attached SCSI: a lane to and a lane fro
 
 /// Keys of `sas`.
 ///
-/// Each member has a lane pair to a phy of the host's. A sender opens a
-/// connection, sends its frames (SSP), and closes it when they are acknowledged;
-/// to and from the host go on at once. From member to member a connection leads
-/// through an expander and holds both lanes of both members. Each lane serves
-/// what was offered first (SAS lets the oldest request win).
+/// Each member has a lane pair to a phy of the host. A sender opens a connection, sends its frames
+/// (SSP), and closes the connection after the acknowledgement. Both directions to the host work at
+/// the same time. A connection between members passes an expander and holds both lanes of both
+/// members. Each lane serves in the order of offers (SAS lets the oldest request win).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SasConfig {
-    /// Bits on a lane, in 10^9 a second; a byte takes ten.
+    /// Bits on a lane, in 10^9 a second; a byte takes ten bits.
     #[serde(default = "three")]
     pub rate_gbaud: f64,
-    /// From a phy to the one at the other end: cable, elasticity buffer, decoding.
+    /// Latency from a phy to the other end: cable, elasticity buffer, decoding.
     #[serde(default = "hundred_ns")]
     pub latency: Duration,
-    /// What the expander adds to it, between members.
+    /// Additional latency of the expander between members.
     #[serde(default = "hundred_ns")]
     pub expander_latency: Duration,
-    /// Data of a frame at most.
+    /// Largest data of a frame.
     #[serde(default = "largest_frame")]
     pub frame_payload: Bytes,
 }
@@ -50,8 +49,7 @@ fn largest_frame() -> Bytes {
 /// Start of frame, header of six words, CRC, end of frame.
 const EXTRA_WORDS: u64 = 1 + 6 + 1 + 1;
 
-/// An OPEN address frame of eight words with its delimiters, and the word that
-/// accepts it.
+/// An OPEN address frame of eight words with its delimiters, and the accepting word.
 const OPEN_WORDS: u64 = 8 + 2 + 1;
 
 /// The last acknowledgement, DONE from both sides, CLOSE.
@@ -70,22 +68,22 @@ struct Lanes {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
-    /// What it carried last.
+    /// The last transfer.
     last: Option<Transfer>,
-    /// When that is with its receiver.
+    /// Arrival of the last transfer at the receiver.
     arrives: Time,
-    /// When the lane is free after it.
+    /// Time from which the lane is free.
     free: Time,
 }
 
-/// A transfer on its way; the first to arrive is the least.
+/// A transfer in flight; the smallest arrives first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct UnderWay {
     finished: Time,
-    /// Keeps the order of offers among those that arrive at once.
+    /// Keeps the order of offers among transfers with equal arrival.
     number: u64,
     delivered: Delivered,
-    /// For how long it kept its lanes busy, with what they had to close before.
+    /// Busy time of the lanes, including the closing before.
     busy: Duration,
 }
 
@@ -114,7 +112,7 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
     }))
 }
 
-/// The lanes that a connection holds: one, or both of both members.
+/// The lanes of a connection: one, or both lanes of both members.
 fn lanes(from: Station, to: Station) -> ([usize; 4], usize) {
     match (from.member(), to.member()) {
         (None, Some(to)) => ([2 * to, 0, 0, 0], 1),
@@ -125,7 +123,7 @@ fn lanes(from: Station, to: Station) -> ([usize; 4], usize) {
 }
 
 impl Lanes {
-    /// One way between two ports.
+    /// One-way latency between two ports.
     fn latency(&self, from: Station, to: Station) -> Duration {
         match from.member().and(to.member()) {
             None => self.latency,
@@ -139,8 +137,7 @@ impl Lanes {
 }
 
 impl Link for Lanes {
-    /// Each lane's turn is known when a transfer is offered: it comes behind all
-    /// that was offered before.
+    /// The turn on each lane is known at the offer: the transfer follows all earlier offers.
     fn offer(&mut self, now: Time, transfer: Transfer) {
         let Transfer {
             token,
@@ -153,7 +150,7 @@ impl Link for Lanes {
         let held = &held[..count];
         let latency = self.latency(from, to);
         let frames = self.words(self.framing.words(payload));
-        // The connection of one exchange stays open while something is on its way.
+        // The connection of an exchange stays open while a transfer is in flight.
         let first = &self.lanes[held[0]];
         let goes_on =
             now < first.arrives && first.last.is_some_and(|last| transfer.continues(&last));
@@ -212,8 +209,8 @@ impl Link for Lanes {
         }
     }
 
-    /// A lane's busy time is counted when its transfer has arrived, that of a
-    /// closing with the next one.
+    /// The busy time of a lane is counted at the arrival of its transfer, the closing with the next
+    /// transfer.
     fn statistics(&self) -> LinkStatistics {
         self.statistics
     }

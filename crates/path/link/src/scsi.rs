@@ -20,30 +20,29 @@ const HOST_ID: u32 = 7;
 
 /// Keys of `scsi`.
 ///
-/// The host selects a member, sends a command, and is disconnected; the member
-/// reselects it for data and for the status, which follows read data in the same
-/// connection (SCSI-2, SPI). Data go at the synchronous rate, all else byte by
-/// byte. The host has id 7, the members those that are left, in order from 0;
-/// 7 to 0 go before 15 to 8, and no fairness holds the high ones back.
+/// The host selects a member, sends a command, and disconnects. The member reselects the host for
+/// data and for the status, which follows read data in the same connection (SCSI-2, SPI). Data have
+/// the synchronous rate; everything else goes byte by byte. The host has id 7, the members have the
+/// remaining ids in order from 0. Ids 7 to 0 have priority over 15 to 8, and no fairness limits
+/// high ids.
 ///
-/// A member that is ready for the data of a write reselects the host with its
-/// `TransferReady`; the data then need no arbitration of their own. What the host
-/// had offered before goes before them, although the connection is theirs.
+/// A member that is ready for the data of a write reselects the host with its `TransferReady`; the
+/// data then need no arbitration of their own. Earlier offers of the host go before the data,
+/// although the connection belongs to the data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScsiConfig {
-    /// Data, in 10^6 bytes a second: 40 is Ultra-Wide.
+    /// Data rate, in 10^6 bytes a second; 40 is Ultra-Wide.
     #[serde(default = "ultra_wide")]
     pub rate_mb_per_s: f64,
     /// A byte of a command, a message or a status, by request and acknowledge.
     #[serde(default = "fast_handshake")]
     pub asynchronous_byte: Duration,
-    /// From a free bus to its winner: bus settle, bus free, arbitration, bus
-    /// clear and bus settle delays.
+    /// Time from a free bus to the winner: bus settle, bus free, arbitration, bus clear and bus
+    /// settle delays.
     #[serde(default = "all_delays")]
     pub arbitration: Duration,
-    /// Selection or reselection: two deskew delays, the answer, a bus settle
-    /// delay.
+    /// Selection or reselection: two deskew delays, the answer, a bus settle delay.
     #[serde(default = "quick_answer")]
     pub selection: Duration,
 }
@@ -108,13 +107,12 @@ fn id(port: Station) -> u32 {
     }
 }
 
-/// Whether the host sends data into the connection that a member's readiness
-/// has made.
+/// True if the host sends data into the connection of a member's readiness.
 fn is_asked_for(transfer: &Transfer) -> bool {
     transfer.from == Station::HOST && matches!(transfer.payload, Payload::Data(_))
 }
 
-/// Bytes of messages that a new connection begins with.
+/// Bytes of messages at the start of a connection.
 fn greeting(transfer: &Transfer) -> u64 {
     match transfer.payload {
         _ if is_asked_for(transfer) => 0,
@@ -123,7 +121,7 @@ fn greeting(transfer: &Transfer) -> u64 {
     }
 }
 
-/// Bytes that are sent one by one, and are what the transfer is about.
+/// Bytes that are sent one by one as the contents of the transfer.
 fn body(payload: Payload) -> u64 {
     match payload {
         Payload::Command => COMMAND,
@@ -132,7 +130,7 @@ fn body(payload: Payload) -> u64 {
     }
 }
 
-/// Bytes of messages behind it.
+/// Bytes of messages at the end.
 fn farewell(payload: Payload) -> u64 {
     match payload {
         Payload::TransferReady => TAG,
@@ -177,7 +175,7 @@ impl Protocol for Bus {
         self.config.asynchronous_byte * farewell(transfer.payload)
     }
 
-    /// What goes on takes over the last message from what went before.
+    /// A continuation takes over the last message of the previous transfer.
     fn overhead(&self, transfer: &Transfer, goes_on: bool) -> u64 {
         let messages = if goes_on {
             0

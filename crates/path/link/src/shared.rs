@@ -1,4 +1,4 @@
-//! A medium that one port at a time may use: who is next, and for how long.
+//! A medium for one port at a time: the next port, and the duration of its use.
 
 use crate::LinkStatistics;
 use crate::queues::{Queues, Waiting};
@@ -6,51 +6,49 @@ use crate::transfer::{Delivered, Link, Station, Transfer};
 use fullstroke_units::{Duration, Time};
 use std::collections::VecDeque;
 
-/// What differs between shared media. All times are closed forms: a tenancy is
-/// one event, however many frames it has.
+/// Differences between shared media. All times are closed forms: a tenancy is one event, whatever
+/// its number of frames.
 pub(crate) trait Protocol: Send {
     /// The host and the members.
     fn ports(&self) -> usize;
-    /// The place of a port in the order of priority, from 0, the highest, to 127.
+    /// Priority of a port, from 0 (highest) to 127.
     fn rank(&self, port: Station) -> u32;
-    /// Whether a port that has won lets all others win before it asks again.
+    /// True if a winner lets all other ports win before it asks again.
     fn is_fair(&self) -> bool;
-    /// From the instant at which the medium is free until the sender has it,
-    /// where `holder` has had it until then; `None` = nobody has, or all have to
-    /// ask anew.
+    /// Time from a free medium until the sender has it. `holder` had the medium before; `None`
+    /// means nobody had it, or all ports must ask again.
     fn arbitration(&self, holder: Option<Station>, transfer: &Transfer) -> Duration;
-    /// From then until the last word is with the receiver; of a transfer that
-    /// goes on in a tenancy that has carried another, since the end of that.
+    /// Time from then until the last word reaches the receiver. For a continuation of a tenancy,
+    /// the time since the previous transfer.
     fn carry(&self, transfer: &Transfer, goes_on: bool) -> Duration;
-    /// From then until the medium is free.
+    /// Time from then until the medium is free.
     fn closing(&self, transfer: &Transfer) -> Duration;
-    /// Bytes that it takes besides its data.
+    /// Bytes besides the data.
     fn overhead(&self, transfer: &Transfer, goes_on: bool) -> u64;
 }
 
 /// The medium and its ports.
 ///
-/// What holds after each event:
-///
-/// - Whoever asks first for a free medium gets it; others may ask while it is
-///   being given, and wait.
-/// - When it becomes free, the waiting port of the highest rank gets it. With
-///   fairness, only ports that have not had it in this access window count; when
-///   none of these waits, or nobody does, a new window begins.
-/// - A tenancy carries one transfer, and further ones of the same exchange to
-///   the same port that stand next in the queue before the last has arrived.
+/// Invariants after each event:
+/// - The first port to ask for a free medium gets it. Other ports may ask during the hand-over, and
+///   wait.
+/// - When the medium becomes free, the waiting port of the highest rank gets it. With fairness,
+///   only ports without the medium in this access window count. If no such port waits, a new window
+///   starts.
+/// - A tenancy carries one transfer, and further transfers of the same exchange to the same port
+///   that are next in the queue before the last arrival.
 pub(crate) struct Shared<P> {
     protocol: P,
     queues: Queues,
-    /// The ranks that have had the medium in this access window.
+    /// Ranks that had the medium in this access window.
     served: u128,
-    /// What was carried last.
+    /// The last transfer.
     last: Option<Transfer>,
-    /// When that is with its receiver.
+    /// Arrival of the last transfer at the receiver.
     arrives: Time,
-    /// When the medium is free after it.
+    /// Time from which the medium is free.
     free: Time,
-    /// What is on its way, in order of arrival.
+    /// Transfers in flight, in order of arrival.
     under_way: VecDeque<Delivered>,
     statistics: LinkStatistics,
     now: Time,
@@ -74,7 +72,7 @@ impl<P: Protocol> Shared<P> {
         }
     }
 
-    /// Gives the medium away whenever it was free until `now`.
+    /// Assigns the medium at every instant until `now` at which it was free.
     fn catch_up(&mut self, now: Time) {
         while self.queues.occupied() != 0 && self.free <= now {
             self.choose();
@@ -82,7 +80,7 @@ impl<P: Protocol> Shared<P> {
         self.now = self.now.max(now);
     }
 
-    /// The medium is free, and some port waits.
+    /// Chooses a port: the medium is free and a port waits.
     fn choose(&mut self) {
         let waiting = self.queues.occupied();
         let mut holder = self.last.map(|last| last.from);
@@ -92,7 +90,7 @@ impl<P: Protocol> Shared<P> {
             if candidates == 0 {
                 self.served = 0;
                 candidates = waiting;
-                // A holder for whose successor nobody asks need not ask itself.
+                // A holder whose successor no other port challenges need not ask again.
                 holder = holder.filter(|&port| waiting == 1 << self.protocol.rank(port));
             }
         }
@@ -112,7 +110,7 @@ impl<P: Protocol> Shared<P> {
         self.go_on(rank);
     }
 
-    /// Carries what goes on where the last transfer ends.
+    /// Carries continuations at the end of the last transfer.
     fn go_on(&mut self, rank: u32) {
         while let (Some(last), Some(next)) = (self.last, self.queues.first(rank))
             && next.transfer.continues(&last)
@@ -188,7 +186,7 @@ impl<P: Protocol> Link for Shared<P> {
         }
     }
 
-    /// What is busy beyond the latest call is not counted yet.
+    /// Busy time after the latest call is not counted yet.
     fn statistics(&self) -> LinkStatistics {
         let busy = self
             .statistics

@@ -1,19 +1,19 @@
-//! What a link has counted.
+//! Counters of a link.
 
 use crate::transfer::{Station, Transfer};
 use fullstroke_contract::LayerReadings;
 use fullstroke_units::{Bytes, Duration};
 
-/// Totals of a link since the beginning of the run.
+/// Totals of a link since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStatistics {
-    /// What can be busy at once: 1 on a shared medium, both lanes of each member
-    /// where each has its own.
+    /// Number of lanes that can be busy at once: 1 on a shared medium, both lanes of each member on
+    /// separate connections.
     pub lanes: u32,
-    /// Time in which a lane was not free for others, summed over lanes:
-    /// arbitration, opening, what was sent, closing.
+    /// Time in which a lane was not free for others, summed over lanes: arbitration, opening,
+    /// sending, closing.
     pub busy: Duration,
-    /// How often a port won the link.
+    /// Number of wins of the link.
     pub tenancies: u64,
     /// From the host to members.
     pub to_members: Traffic,
@@ -21,21 +21,20 @@ pub struct LinkStatistics {
     pub to_host: Traffic,
     /// From member to member.
     pub between_members: Traffic,
-    /// Sum over transfers of the time between offer and begin.
+    /// Sum over transfers of the time between offer and start.
     pub waiting: Duration,
-    /// The longest of these times.
+    /// Longest time between offer and start.
     pub waiting_max: Duration,
 }
 
-/// What went in one direction.
+/// Traffic in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Transfers.
     pub transfers: u64,
     /// Data.
     pub payload: Bytes,
-    /// Everything else that was sent: headers, delimiters, words between frames,
-    /// commands, messages, status.
+    /// All other bytes: headers, delimiters, words between frames, commands, messages, status.
     pub overhead: Bytes,
 }
 
@@ -58,7 +57,7 @@ impl LinkStatistics {
         )
     }
 
-    /// Everything else in all directions.
+    /// All other bytes in all directions.
     pub fn overhead(&self) -> Bytes {
         Bytes(
             self.directions()
@@ -68,12 +67,12 @@ impl LinkStatistics {
         )
     }
 
-    /// Mean time between offer and begin; zero if nothing was sent.
+    /// Mean time between offer and start; zero without transfers.
     pub fn waiting_mean(&self) -> Duration {
         self.waiting / self.transfers().max(1)
     }
 
-    /// Share of `elapsed` in which a lane was busy, on average over lanes, 0 to 1.
+    /// Share of `elapsed` in which a lane was busy, mean over lanes, 0 to 1.
     pub fn utilisation(&self, elapsed: Duration) -> f64 {
         match elapsed.as_secs_f64() * f64::from(self.lanes) {
             whole if whole > 0.0 => self.busy.as_secs_f64() / whole,
@@ -81,8 +80,7 @@ impl LinkStatistics {
         }
     }
 
-    /// What a layer with such a link says of it after `elapsed`; `kind` is the
-    /// name of the link.
+    /// Readings of a layer with this link after `elapsed`; `kind` is the link's name.
     pub fn readings(&self, kind: &str, elapsed: Duration) -> LayerReadings {
         let megabytes = |bytes: Bytes| bytes.0 as f64 / 1e6;
         let readings = [
@@ -103,8 +101,7 @@ impl LinkStatistics {
         LayerReadings::new(format!("link {kind}"), &readings)
     }
 
-    /// Counts a transfer that took `overhead` besides its data and waited for
-    /// `waited`.
+    /// Counts a transfer with `overhead` bytes besides its data and the waiting time `waited`.
     pub(crate) fn count(&mut self, transfer: &Transfer, overhead: u64, waited: Duration) {
         let traffic = match (transfer.from, transfer.to) {
             (Station::HOST, _) => &mut self.to_members,

@@ -1,14 +1,15 @@
-//! What goes over a link, and what a link is.
+//! Transfers over a link, and the trait of links.
 
 use crate::LinkStatistics;
 use fullstroke_units::{Bytes, Time};
 
-/// A port of a link, as opposed to one of a node: 0 is the host, member `n` is `Station(n + 1)`.
+/// A port of a link, different from a port of a node: 0 is the host, member `n` is `Station(n +
+/// 1)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Station(pub u32);
 
 impl Station {
-    /// The host, or the controller that stands for it.
+    /// The host, or the controller in its place.
     pub const HOST: Station = Station(0);
 
     /// The port of a member.
@@ -16,7 +17,7 @@ impl Station {
         Station(member as u32 + 1)
     }
 
-    /// The member whose port it is; `None` for the host.
+    /// The member of this port; `None` for the host.
     pub const fn member(self) -> Option<usize> {
         match self.0 {
             0 => None,
@@ -25,22 +26,22 @@ impl Station {
     }
 }
 
-/// What a transfer carries: an information unit of a serial protocol (FCP, SSP),
-/// or the phases of a parallel bus that do the same.
+/// Contents of a transfer: an information unit of a serial protocol (FCP, SSP), or the equivalent
+/// phases of a parallel bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// A command.
     Command,
-    /// The receiver of a write has room for its data.
+    /// The receiver of a write has room for the data.
     TransferReady,
-    /// So many bytes of data.
+    /// A number of bytes of data.
     Data(Bytes),
-    /// How the command ended.
+    /// The end status of the command.
     Status,
 }
 
 impl Payload {
-    /// Bytes of data; none in anything but data.
+    /// Bytes of data; zero for other contents.
     pub const fn data(self) -> Bytes {
         match self {
             Payload::Data(bytes) => bytes,
@@ -49,23 +50,22 @@ impl Payload {
     }
 }
 
-/// What a port wants to send.
+/// A transfer that a port wants to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// Comes back with the delivery. What follows an exchange's transfer to the
-    /// same port under the same token may use what that one has opened.
+    /// Returned with the delivery. A later transfer of the same exchange to the same port under the
+    /// same token may use the open connection.
     pub token: u64,
-    /// Who sends it.
+    /// The sender.
     pub from: Station,
-    /// Who receives it; another port.
+    /// The receiver; another port.
     pub to: Station,
-    /// What it is.
+    /// The contents.
     pub payload: Payload,
 }
 
 impl Transfer {
-    /// Whether it goes on where `before` ends: of the same exchange, between the
-    /// same ports.
+    /// True if this transfer continues `before`: same exchange, same ports.
     pub(crate) fn continues(&self, before: &Transfer) -> bool {
         (self.token, self.from, self.to) == (before.token, before.from, before.to)
     }
@@ -74,41 +74,37 @@ impl Transfer {
 /// A transfer that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Delivered {
-    /// The transfer's.
+    /// Token of the transfer.
     pub token: u64,
-    /// When it wanted to go.
+    /// Time of the offer.
     pub offered: Time,
-    /// When its port had the link.
+    /// Time at which the port had the link.
     pub began: Time,
-    /// When its last word was with the receiver.
+    /// Time at which the last word reached the receiver.
     pub finished: Time,
 }
 
 /// A link with its ports.
-///
 /// - **Events in**: [`offer`](Link::offer), [`advance`](Link::advance).
-/// - **Effects out**: what `advance` delivers.
+/// - **Effects out**: the deliveries of `advance`.
 /// - **Getters**: [`next_wake`](Link::next_wake), [`statistics`](Link::statistics).
-///
-/// The polling rule, once: after each event ask `next_wake`. Calls come in order
-/// of time; a call that comes late changes nothing: who goes next is decided at
-/// the instant at which the link becomes free, among what was offered until then.
+/// The polling rule, once: after each event ask `next_wake`. Calls come in order of time. A late
+/// call changes nothing: the next port is chosen at the instant at which the link becomes free,
+/// among the offers until then.
 pub trait Link: Send {
-    /// `transfer` wants to go. What a port sends goes in the order of its
-    /// offers; over a link of several lanes, what it sends over each of them.
+    /// `transfer` waits to be sent. Transfers of a port go in the order of the offers; on a link
+    /// with several lanes, in order on each lane.
     ///
     /// # Panics
-    /// If one of its ports is not there, or both are the same.
+    /// If one of the ports does not exist, or if both are the same.
     fn offer(&mut self, now: Time, transfer: Transfer);
 
-    /// When the link wants to be advanced; [`Time::NEVER`] if nothing is on its
-    /// way.
+    /// Time at which the link wants `advance`; [`Time::NEVER`] if nothing is in flight.
     fn next_wake(&self) -> Time;
 
-    /// Puts all that has arrived up to and including `now` into `delivered`, in
-    /// order of arrival.
+    /// Puts all arrivals up to and including `now` into `delivered`, in order of arrival.
     fn advance(&mut self, now: Time, delivered: &mut Vec<Delivered>);
 
-    /// What was counted up to the latest call.
+    /// Counters up to the latest call.
     fn statistics(&self) -> LinkStatistics;
 }

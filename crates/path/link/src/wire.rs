@@ -1,4 +1,4 @@
-//! Words on a wire: frames, and how long they take.
+//! Words on a wire: frames and their duration.
 
 use crate::transfer::Payload;
 use fullstroke_contract::ConfigError;
@@ -13,8 +13,8 @@ const WORD_BITS: f64 = 40.0;
 /// Bytes of a word.
 pub(crate) const WORD: u64 = 4;
 
-/// A span in femtoseconds, which words and bytes are whole multiples of; it ends
-/// at 5 hours, saturating.
+/// A time span in femtoseconds, of which words and bytes are whole multiples. The span saturates at
+/// 5 hours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span(u64);
 
@@ -31,19 +31,19 @@ impl Span {
         Ok(Span((nanoseconds * FEMTOSECONDS as f64).round() as u64))
     }
 
-    /// A word at so many 10^9 bits a second.
+    /// The duration of a word at `gigabits` 10^9 bits a second.
     ///
     /// # Errors
-    /// At `key`: no rate, from 0.001 to 1000.
+    /// At `key`: not a rate, from 0.001 to 1000.
     pub(crate) fn word(key: &str, gigabits: f64) -> Result<Span, ConfigError> {
         rate(key, gigabits, 0.001, 1000.0, "10^9 bits a second")?;
         Span::from_nanos(key, WORD_BITS / gigabits)
     }
 
-    /// A byte at so many 10^6 bytes a second.
+    /// The duration of a byte at `megabytes` 10^6 bytes a second.
     ///
     /// # Errors
-    /// At `key`: no rate, from 0.1 to 10000.
+    /// At `key`: not a rate, from 0.1 to 10000.
     pub(crate) fn byte(key: &str, megabytes: f64) -> Result<Span, ConfigError> {
         rate(key, megabytes, 0.1, 10_000.0, "10^6 bytes a second")?;
         Span::from_nanos(key, 1000.0 / megabytes)
@@ -57,7 +57,7 @@ impl Span {
         Span(self.0.saturating_add(other.0))
     }
 
-    /// The same in whole nanoseconds, rounded up.
+    /// The span in whole nanoseconds, rounded up.
     pub(crate) fn duration(self) -> Duration {
         Duration::from_nanos(self.0.div_ceil(FEMTOSECONDS))
     }
@@ -85,12 +85,12 @@ fn rate(key: &str, found: f64, least: f64, most: f64, unit: &str) -> Result<(), 
     ))
 }
 
-/// How a protocol packs information units into frames.
+/// A protocol's way to pack information units into frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Framing {
     /// Bytes of an information unit that a frame holds, a multiple of a word.
     pub(crate) payload: u64,
-    /// Words of a frame besides, and those between it and the next.
+    /// Words of a frame besides the data, including those before the next frame.
     pub(crate) extra_words: u64,
     /// Bytes of a command, of the readiness for data, of a status.
     pub(crate) command: u64,
@@ -111,14 +111,14 @@ impl Framing {
         bytes.div_ceil(WORD) + frames * self.extra_words
     }
 
-    /// Bytes on the wire that are no data.
+    /// Bytes on the wire besides the data.
     pub(crate) fn overhead(&self, payload: Payload) -> u64 {
         self.words(payload) * WORD - payload.data().0
     }
 }
 
 /// # Errors
-/// At `key`: no size of a frame's payload.
+/// At `key`: not a size of a frame's data.
 pub(crate) fn frame_payload(key: &str, found: u64, most: u64) -> Result<u64, ConfigError> {
     if (WORD..=most).contains(&found) && found.is_multiple_of(WORD) {
         return Ok(found);

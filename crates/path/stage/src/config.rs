@@ -8,42 +8,40 @@ use fullstroke_contract::registry::{Keys, find, known_keys, read, schema_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What several hosts share above the array, `[shared]`; the keys that are not
-/// its rule's.
+/// The shared part of several hosts above the array, `[shared]`, without the keys of the fairness
+/// rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StageConfig {
-    /// For how long the stage's processor works on each request before it goes
-    /// down, one after the other: a time, or a table of a model, `model = ...`, and its
-    /// keys. 0 unless said.
+    /// Processor time of the stage per request before the request goes down, one request after the
+    /// other: a time, or a table `model = ...` with the model's keys. Default: 0.
     #[serde(default)]
     pub cost: CostKeys,
-    /// Requests that the array is given at once; no limit unless said, or, with an
-    /// elevator, as many as `[host]` has there.
+    /// Most requests in the array at once. Default: no limit; with an elevator, the default of
+    /// `[host]`.
     #[serde(default)]
     pub queue_depth: Option<u32>,
-    /// Whose request goes down next.
+    /// Rule that chooses the next host.
     #[serde(default = "in_turns")]
     pub fairness: String,
-    /// Which of the array's addresses a host has.
+    /// Addresses of the array that each host uses.
     #[serde(default)]
     pub addresses: Addresses,
-    /// Hosts answer each other's reads from their page caches: a read of what another
-    /// host has read or written last is asked of that host first. Needs
-    /// `addresses = "whole"`.
+    /// Hosts answer each other's reads from their page caches: a read of data that another host
+    /// read or wrote last is asked of that host first. Needs `addresses = "whole"`.
     #[serde(default)]
     pub cooperation: Option<CooperationKeys>,
 }
 
-/// Which of the array's addresses a host has.
+/// Addresses of the array that a host uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Addresses {
-    /// Each its own, in the order of the hosts: as many as it says, or an equal
-    /// part of what is left.
+    /// Each host has its own part, in the order of the hosts: the given size, or an equal part of
+    /// the rest.
     #[default]
     Parts,
-    /// All of them.
+    /// All addresses.
     Whole,
 }
 
@@ -52,11 +50,11 @@ fn in_turns() -> String {
 }
 
 impl StageConfig {
-    /// Reads a `[shared]` table: its keys, those of its rule, and those of neither,
-    /// which are of what stands below.
+    /// Reads a `[shared]` table: the stage's keys, the keys of the rule, and the remaining keys,
+    /// which belong to the layers below.
     ///
     /// # Errors
-    /// An unknown rule, a depth of 0, a value that cannot be.
+    /// An unknown rule, a depth of 0, or an impossible value.
     pub fn read(table: &Keys) -> Result<(StageConfig, Keys, Keys), ConfigError> {
         let own = known_keys(&schema_of::<StageConfig>());
         let (of_stage, others): (Keys, Keys) = table
@@ -88,7 +86,7 @@ impl StageConfig {
         Ok((config, of_rule, below))
     }
 
-    /// The rule, for hosts of these weights.
+    /// The rule for hosts of these weights.
     ///
     /// # Errors
     /// The rule's.

@@ -1,14 +1,14 @@
-//! Co-operative caching of which hosts know nothing: what one host has read or written,
-//! another gets from its memory (*Pro-active storage systems*, 2012, section 2.4.1).
+//! Client-oblivious co-operative caching: data that one host has read or written serve another host
+//! from the first host's memory (*Pro-active storage systems*, 2012, section 2.4.1).
 //!
-//! The stage logs who had what last. A read of what another host had is asked of that
-//! host ([`Signal::Ask`](fullstroke_contract::Signal::Ask)), which answers whether its
-//! page cache holds all of it, clean. If it does, it sends it; else, or where no answer
-//! comes, the read goes to the array as ever, later by the way there and back.
+//! The stage logs the last host of each page. A read of another host's pages is asked of that host
+//! ([`Signal::Ask`](fullstroke_contract::Signal::Ask)). The host answers whether its page cache
+//! holds all pages clean. If so, the host sends them. Otherwise, or without an answer, the read
+//! goes to the array, later by the round trip.
 //!
-//! What it promises: nobody is sent what is older than a write that had ended before
-//! the read came. So a write strikes its pages from the log as it comes, and requests that
-//! meet a write of the same pages on their way are not logged when they end.
+//! The guarantee: no host receives data older than a write that had ended before the read arrived.
+//! A write therefore removes its pages from the log at its arrival, and a request that meets a
+//! write of the same pages in flight is not logged at its end.
 
 use fullstroke_contract::{ConfigError, Extent, LayerReadings, Operation, Port, Request};
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
-/// What the log is kept by, and hosts keep.
+/// The unit of the log and of page caches.
 const PAGE_BYTES: u64 = 4096;
 const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 
@@ -25,15 +25,14 @@ const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CooperationKeys {
-    /// How much is logged that hosts have read or written, in whole pages of 4 KiB; the
-    /// oldest is forgotten first. "1GiB" unless said; 0 asks nobody.
+    /// Size of the log of data that hosts have read or written, in whole pages of 4 KiB. The oldest
+    /// entry is removed first. Default: "1GiB"; 0 asks no host.
     #[serde(default = "gibibyte")]
     pub log: Bytes,
-    /// From when a host is asked until its answer is there; "200us" unless said.
+    /// Time from a question to its answer. Default: "200us".
     #[serde(default = "there_and_back")]
     pub latency: Duration,
-    /// What a host sends, one read after the other, in 10^6 bytes a second; 110 unless
-    /// said.
+    /// Sending rate of a host, one read after the other, in 10^6 bytes a second. Default: 110.
     #[serde(default = "gigabit_ethernet")]
     pub mb_per_s: f64,
 }
@@ -51,10 +50,10 @@ fn gigabit_ethernet() -> f64 {
 }
 
 impl CooperationKeys {
-    /// Whether it can be.
+    /// Checks the keys.
     ///
     /// # Errors
-    /// A rate that is none.
+    /// An impossible rate.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let rate = self.mb_per_s;
         if rate.is_finite() && rate > 0.0 {
@@ -65,12 +64,12 @@ impl CooperationKeys {
     }
 }
 
-/// Who is asked, and what of it.
+/// Questions in progress and the log.
 #[derive(Debug)]
 pub(crate) struct Cooperation {
     keys: CooperationKeys,
     log: Log,
-    /// Requests that are inside.
+    /// Requests in the stage or below.
     inside: Vec<Inside>,
     asked: Vec<Asked>,
     hosts: Vec<Host>,
@@ -82,7 +81,8 @@ struct Inside {
     slot: u32,
     pages: (u64, u64),
     changes: bool,
-    /// It has met a change of the same pages, or is one that has met another request.
+    /// True if the request has met a change of its pages, or is a change that has met another
+    /// request.
     spoilt: bool,
 }
 
@@ -92,17 +92,17 @@ struct Asked {
     slot: u32,
     holder: Port,
     extent: Extent,
-    /// When the answer is here, with what it brings.
+    /// Time of the answer, and its contents.
     due: Time,
     answer: Option<bool>,
 }
 
-/// What is known of a host.
+/// State of a host.
 #[derive(Clone, Copy, Debug, Default)]
 struct Host {
-    /// It sends until then.
+    /// End of the host's present transmission.
     sends_until: Time,
-    /// It has not answered once, and is not asked again.
+    /// True if the host once did not answer; the host is not asked again.
     deaf: bool,
 }
 
@@ -116,18 +116,18 @@ struct Counts {
     silent: u64,
 }
 
-/// How a read that was asked of a host goes on.
+/// Continuation of a read after its question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) slot: u32,
-    /// When.
+    /// Time of the continuation.
     pub(crate) at: Time,
-    /// Whether the host has sent it.
+    /// True if the host has sent the data.
     pub(crate) served: bool,
 }
 
 impl Cooperation {
-    /// An empty log among so many hosts.
+    /// An empty log for `hosts` hosts.
     pub(crate) fn new(keys: CooperationKeys, hosts: usize) -> Cooperation {
         Cooperation {
             log: Log::new(keys.log.0 / PAGE_BYTES),
@@ -139,7 +139,7 @@ impl Cooperation {
         }
     }
 
-    /// A request has come. `request.extent` is of the array.
+    /// A request has arrived. `request.extent` is in addresses of the array.
     pub(crate) fn came(&mut self, slot: u32, request: &Request) {
         let changes = matches!(request.operation, Operation::Write | Operation::Discard);
         if !changes && request.operation != Operation::Read {
@@ -164,8 +164,7 @@ impl Cooperation {
         });
     }
 
-    /// Who is to be asked for a read of `from`, which goes down now; it waits for the
-    /// answer then.
+    /// The host to ask for a read of `from` that goes down now; the read then waits for the answer.
     pub(crate) fn ask(
         &mut self,
         now: Time,
@@ -193,8 +192,8 @@ impl Cooperation {
         Some(holder)
     }
 
-    /// A host answers: it holds all of `extent` and sends it, or, if that is empty, does
-    /// not hold what begins there.
+    /// A host answers: it holds all of `extent` and sends it, or, for an empty extent, does not
+    /// hold the data at its start.
     pub(crate) fn answered(&mut self, now: Time, holder: Port, extent: Extent) {
         let open = |asked: &&mut Asked| {
             asked.holder == holder && asked.extent.start == extent.start && asked.answer.is_none()
@@ -213,7 +212,7 @@ impl Cooperation {
         }
     }
 
-    /// When the first of those who wait goes on.
+    /// Time at which the first waiting read continues.
     pub(crate) fn next_due(&self) -> Time {
         self.asked
             .iter()
@@ -222,7 +221,7 @@ impl Cooperation {
             .unwrap_or(Time::NEVER)
     }
 
-    /// Takes the first of those who go on by `now`.
+    /// Takes the first read that continues by `now`.
     pub(crate) fn take_due(&mut self, now: Time) -> Option<Outcome> {
         let first = (0..self.asked.len()).min_by_key(|&index| self.asked[index].due)?;
         if self.asked[first].due > now {
@@ -254,7 +253,7 @@ impl Cooperation {
         })
     }
 
-    /// A request of `from` has ended: what it brought or wrote is in that host's memory.
+    /// A request of `from` has ended: the host's memory holds its data.
     pub(crate) fn ended(&mut self, slot: u32, from: Port, request: &Request, done: bool) {
         let Some(place) = self.inside.iter().position(|inside| inside.slot == slot) else {
             return;
@@ -292,18 +291,17 @@ impl Cooperation {
     }
 }
 
-/// The pages of which an extent has any sector.
+/// Pages with any sector of an extent.
 fn pages_of(extent: Extent) -> Range<u64> {
     extent.start.0 / PAGE_SECTORS..extent.end().0.div_ceil(PAGE_SECTORS)
 }
 
-/// Who had a page last, for as many as are kept.
+/// The last host of each page, for a bounded number of pages.
 #[derive(Debug)]
 struct Log {
     pages_max: u64,
     holders: HashMap<u64, Entry>,
-    /// In the order in which they were written; what has been written again since, or
-    /// struck out, is here still.
+    /// Entries in the order of writing, including entries that were rewritten or removed since.
     order: VecDeque<(u64, u64)>,
     entries: u64,
 }
@@ -351,7 +349,7 @@ impl Log {
     }
 
     fn forget(&mut self, pages: Range<u64>) {
-        // A discard may be of the whole array.
+        // A discard can cover the whole array.
         if pages.end - pages.start > self.order.len() as u64 {
             for (page, _) in self.order.iter().filter(|(page, _)| pages.contains(page)) {
                 self.holders.remove(page);
@@ -363,7 +361,7 @@ impl Log {
         }
     }
 
-    /// The one host that had all of these last.
+    /// The one host that had all of these pages last.
     fn holder(&self, mut pages: Range<u64>) -> Option<Port> {
         let first = self.holders.get(&pages.next()?)?.holder;
         pages

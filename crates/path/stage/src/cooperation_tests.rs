@@ -1,4 +1,4 @@
-//! What co-operation promises, with hosts that are models of one.
+//! Guarantees of co-operation, with model hosts.
 
 use crate::fairness::REGISTRY;
 use crate::properties::{Below, step};
@@ -18,8 +18,8 @@ const PAGES: u64 = 24;
 const PAGE_SECTORS: u64 = 8;
 const ANSWER: RequestId = RequestId(u64::MAX);
 
-/// Hosts with caches, a stage, and an array that serves in any order. What medium and
-/// caches hold of a page is the number of the write that it is of.
+/// Hosts with caches, a stage, and an array that serves in any order. The contents of a page, on
+/// the medium and in caches, are the number of its last write.
 struct Friends {
     stage: Stage,
     out: Out,
@@ -29,7 +29,7 @@ struct Friends {
     caches: Vec<BTreeMap<u64, u64>>,
     /// Hosts that answer.
     answer: [bool; HOSTS],
-    /// Requests by number, and what the medium held as they came.
+    /// Requests by number, with the medium's contents at the arrival.
     came: Vec<(Port, Request, Vec<u64>)>,
     done: Vec<(Time, u64)>,
     asked: u64,
@@ -65,7 +65,7 @@ impl Friends {
         if cached && self.is_inside(host, extent) {
             return;
         }
-        // Who has a page reads it no more: it has gone before.
+        // A host that reads a page has evicted its own copy before.
         for page in pages(extent).filter(|_| cached) {
             self.caches[usize::from(host)].remove(&page);
         }
@@ -87,7 +87,7 @@ impl Friends {
         self.collect(now);
     }
 
-    /// Whether a host has asked for any of it already: its page cache waits for that.
+    /// True if a host has requested any part of the extent already: its page cache waits.
     fn is_inside(&self, host: u16, extent: Extent) -> bool {
         let done: BTreeSet<u64> = self.done.iter().map(|&(_, number)| number).collect();
         let mut inside = (0..)
@@ -174,7 +174,7 @@ impl Friends {
         assert_eq!((host, completion.status), (port, Status::Done));
         self.done.push((completion.finished, number));
         let cache = &mut self.caches[port.index()];
-        // What the array read may be from before a write that it did meanwhile.
+        // The array's read may be older than a write that the array completed meanwhile.
         for (page, held) in pages(request.extent).zip(held) {
             if request.operation != Operation::Read {
                 self.medium.insert(page, number + 1);
@@ -194,7 +194,7 @@ impl Friends {
         }
     }
 
-    /// Lets happen what is due before `until`.
+    /// Lets events due before `until` happen.
     fn run(&mut self, until: Time) {
         while let Some(now) = step(&mut self.stage, &mut self.array, &mut self.out, until) {
             self.collect(now);
@@ -218,8 +218,8 @@ fn keys(log_pages: u64) -> CooperationKeys {
     }
 }
 
-/// Host, microseconds since the last, operation, first sector, sectors, direct, and a
-/// page that a host evicts then.
+/// Host, microseconds since the last request, operation, first sector, sectors, direct, and a page
+/// that the host evicts at this time.
 type Step = (u16, u64, u8, u64, u64, bool, u64);
 
 proptest! {
@@ -268,7 +268,7 @@ fn what_one_host_has_read_another_gets_from_it() {
     friends.run(at(100));
     friends.submit(at(100), 1, Operation::Read, extent, false);
     friends.run(at(200));
-    // Worked on for 10 us, 8 KiB at 40.96 MB/s, there and back.
+    // 10 µs of work, 8 KiB at 40.96 MB/s, round trip.
     assert_eq!(
         friends.done[1].0,
         at(100) + Duration::from_micros(10 + 200 + 200)
@@ -277,7 +277,7 @@ fn what_one_host_has_read_another_gets_from_it() {
         (friends.went_down, friends.reading("cooperation_served")),
         (1, 1.0)
     );
-    // It has been written since: from the medium.
+    // Written since then: from the medium.
     friends.submit(at(200), 2, Operation::Write, Extent::new(24, 8), false);
     friends.run(at(300));
     friends.submit(at(300), 0, Operation::Read, extent, false);
@@ -305,7 +305,7 @@ fn who_does_not_answer_is_asked_once() {
         (friends.asked, friends.reading("cooperation_silent")),
         (1, 1.0)
     );
-    // Asked once in vain, a read ended later by the way there and back.
+    // A question without success delays the read by the round trip.
     let took: Vec<u64> = friends
         .done
         .iter()

@@ -1,7 +1,7 @@
-//! For how long the stage's processor works on a request.
+//! Processor time of the stage per request.
 //!
-//! A model is one file: a type that implements [`Cost`], its keys, its tests, and one
-//! line in [`REGISTRY`].
+//! A model is one file: a type that implements [`Cost`], its keys, its tests, and one line in
+//! [`REGISTRY`].
 
 mod cycles;
 mod fixed;
@@ -14,12 +14,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What requests cost.
+/// The cost of requests.
 pub trait Cost: Send {
-    /// The processor takes a request at `at`, never before it was done with the last one:
-    /// for how long it has it.
+    /// The processor takes a request at `at`, which is not before the end of the previous request.
+    /// Returns the processing time.
     fn take(&mut self, at: Time) -> Duration;
-    /// What is counted, by names of the registry of readings.
+    /// Counters, by names of the registry of readings.
     fn readings(&self, _now: Time) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
@@ -58,7 +58,7 @@ impl CostKeys {
     /// The model.
     ///
     /// # Errors
-    /// An unknown one, or what its keys cannot be.
+    /// An unknown model, or an impossible key.
     pub fn build(&self) -> Result<Box<dyn Cost>, ConfigError> {
         let table = match self {
             CostKeys::Time(time) => return Ok(Box::new(fixed::Fixed::new(*time))),

@@ -1,7 +1,7 @@
-//! Whose turn it is.
+//! Fairness: the choice of the next host.
 //!
-//! A rule is one file: a type that implements [`Fairness`], its keys, its
-//! tests, and one line in [`REGISTRY`].
+//! A rule is one file: a type that implements [`Fairness`], its keys, its tests, and one line in
+//! [`REGISTRY`].
 
 mod fifo;
 mod round_robin;
@@ -13,15 +13,15 @@ use fullstroke_units::Sectors;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Requests of several hosts that wait, and whose goes next.
+/// Waiting requests of several hosts, and the choice among them.
 pub trait Fairness: Send {
-    /// The request in `slot`, of host number `host`, waits; it moves `sectors`.
+    /// Adds the request in `slot` of host `host`, which moves `sectors`.
     fn add(&mut self, host: usize, slot: u32, sectors: Sectors);
-    /// Removes the one that goes next; `None` if none waits.
+    /// Removes the next request; `None` if none waits.
     fn next(&mut self) -> Option<u32>;
-    /// How many wait.
+    /// Number of waiting requests.
     fn len(&self) -> usize;
-    /// Whether none waits.
+    /// True if no request waits.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -38,7 +38,7 @@ pub const REGISTRY: &[Entry<BuildFairness>] = &[
     Entry { name: "weighted", summary: weighted::SUMMARY, schema: schema_of::<weighted::WeightedConfig>, build: weighted::build },
 ];
 
-/// The keys of a rule that has none.
+/// The keys of a rule without keys.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoKeys {}
@@ -64,8 +64,8 @@ mod tests {
     }
 
     proptest! {
-        /// The conformance of every rule: each request once, a host's in their
-        /// order, and nobody starves.
+        /// Conformance of every rule: each request once, the requests of a host in order, and no
+        /// starvation.
         #[test]
         fn every_rule_serves_each_request_once_and_a_hosts_in_order(
             steps in prop::collection::vec(prop::option::of((0usize..4, 1u64..2000)), 1..200),

@@ -1,15 +1,14 @@
-//! What several hosts share above one array: a storage target, a server of
-//! virtual machines (Dom0), a switch with a queue.
-//!
-//! | file | what |
+//! The shared stage of several hosts above one array: a storage target, a server of virtual
+//! machines (Dom0), a switch with a queue.
+//! | file | contents |
 //! |---|---|
 //! | `config.rs` | the keys of `[shared]` |
-//! | `stage.rs` | the node: whose a request is, what it costs, when it goes down |
-//! | `regions.rs` | whose the array's addresses are |
-//! | `fairness/` | whose turn it is, one file a rule, and their registry |
-//! | `cost/` | for how long its processor works on a request, one file a model, and their registry |
-//! | `cooperation.rs` | who answers another host's reads |
-//! | `statistics.rs` | what is counted by host |
+//! | `stage.rs` | the node: owner, cost and issue time of a request |
+//! | `regions.rs` | owners of the array's addresses |
+//! | `fairness/` | choice of the next host, one file per rule, and the registry |
+//! | `cost/` | processor time of a request, one file per model, and the registry |
+//! | `cooperation.rs` | answers to another host's reads |
+//! | `statistics.rs` | counters by host |
 
 mod config;
 mod cooperation;

@@ -1,4 +1,4 @@
-//! What every stage is held to, with an array of any speed below it.
+//! Properties of every stage, with an array of any speed below.
 
 use crate::fairness::REGISTRY;
 use crate::{CostKeys, Part, Regions, Stage};
@@ -12,16 +12,16 @@ use proptest::prelude::*;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Host, gap to the one before in us, first sector, sectors.
+/// Host, gap to the previous request in µs, first sector, sectors.
 type Arrival = (u16, u64, u64, u64);
 
 struct Trial {
     stage: Stage,
     out: Out,
     array: Below,
-    /// When requests went down, and how many were there with each.
+    /// Issue times, and the number of requests in the array at each.
     issued: Vec<(Time, usize)>,
-    /// Where.
+    /// Extents of the requests.
     extents: Vec<Extent>,
     done: Vec<(Port, Completion)>,
     speeds_us: Vec<u64>,
@@ -48,7 +48,7 @@ impl Trial {
         }
     }
 
-    /// Lets happen what is due before `until`.
+    /// Lets events due before `until` happen.
     fn run(&mut self, until: Time) {
         while let Some(now) = step(&mut self.stage, &mut self.array, &mut self.out, until) {
             self.collect(now);
@@ -56,11 +56,11 @@ impl Trial {
     }
 }
 
-/// What is below a stage: when each request ends, its id and when it went down.
+/// Requests below a stage: end, id and issue time.
 pub(crate) type Below = BinaryHeap<Reverse<(Time, u64, Time)>>;
 
-/// Lets the first thing happen that is due before `until`, if anything is: the stage wakes, or
-/// a request below ends. When that was.
+/// Lets the first event due before `until` happen: the stage wakes, or a request below ends.
+/// Returns its time.
 pub(crate) fn step(
     stage: &mut Stage,
     below: &mut Below,
@@ -102,7 +102,7 @@ proptest! {
         (cost_us, depth) in (0u64..300, prop::option::of(1u32..6)),
         speeds_us in prop::collection::vec(0u64..2000, 1..8),
     ) {
-        // One behind the other, or with gaps and not in order.
+        // Regions in a row, or with gaps and out of order.
         let chosen = [(320, 160), (0, 152), (160, 152)].map(|(at, size)| Part { at: Some(Sectors(at)), size: Some(Sectors(size)) });
         let behind = [None, Some(Sectors(160)), None].map(|size| Part { at: None, size });
         let regions = Regions::parts(if in_order { &behind } else { &chosen }, Sectors(480)).unwrap();
@@ -144,7 +144,7 @@ proptest! {
         trial.extents.sort_by_key(order);
         prop_assert_eq!(meant, trial.extents);
         prop_assert!(trial.issued.iter().all(|&(_, with)| with <= depth.unwrap_or(u32::MAX) as usize));
-        // The processor works on one at a time.
+        // The processor works on one request at a time.
         prop_assert!(trial.issued.windows(2).all(|pair| pair[1].0.since(pair[0].0) >= cost));
         prop_assert_eq!(trial.stage.gauge().queue_length, 0);
     }

@@ -1,9 +1,9 @@
-//! Whose the array's addresses are.
+//! Owners of the array's addresses.
 
 use fullstroke_contract::{ConfigError, Extent, Port};
 use fullstroke_units::{Lbn, Sectors};
 
-/// A run of the array's addresses: a host's are counted from its beginning.
+/// A run of the array's addresses. A host's addresses count from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// The first.
@@ -12,12 +12,12 @@ pub struct Region {
     pub sectors: Sectors,
 }
 
-/// What a host says of its region.
+/// A host's wish for its region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// Where it begins; unless said, where that of the host before ends.
+    /// Start of the region. Default: the end of the previous host's region.
     pub at: Option<Sectors>,
-    /// How large it is; unless said, an equal part of what others leave.
+    /// Size of the region. Default: an equal part of the rest.
     pub size: Option<Sectors>,
 }
 
@@ -25,7 +25,7 @@ pub struct Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Regions {
     regions: Vec<Region>,
-    /// The hosts by where their regions begin.
+    /// Hosts in the order of their regions.
     ascending: Vec<usize>,
 }
 
@@ -53,13 +53,12 @@ impl Regions {
         ])
     }
 
-    /// Regions of `capacity`: each where it says, or behind that of the host before; and as
-    /// large as it says, or an equal part of what the others leave, in whole units of
-    /// 4 KiB.
+    /// Regions of `capacity`: each at its given start or after the previous host's region, with its
+    /// given size or an equal part of the rest, in whole units of 4 KiB.
     ///
     /// # Errors
-    /// At the index of the host for which nothing is left, whose region does not end with the
-    /// array, or has addresses of a host before it.
+    /// At the index of a host without room, with a region beyond the array, or with addresses of an
+    /// earlier host.
     pub fn parts(wanted: &[Part], capacity: Sectors) -> Result<Regions, (usize, ConfigError)> {
         const UNIT: u64 = 8;
         let said: u64 = wanted
@@ -92,7 +91,7 @@ impl Regions {
         Ok(Regions::new(regions))
     }
 
-    /// How many hosts there are.
+    /// Number of hosts.
     pub fn hosts(&self) -> usize {
         self.regions.len()
     }
@@ -102,7 +101,7 @@ impl Regions {
         self.regions[port.index()]
     }
 
-    /// Where a host's extent lies on the array; `None` if it is not the host's.
+    /// A host's extent on the array; `None` outside the host's region.
     #[inline]
     pub fn below(&self, port: Port, extent: Extent) -> Option<Extent> {
         let region = self.of(port);
@@ -112,7 +111,7 @@ impl Regions {
         })
     }
 
-    /// Tells `owner` whose `extent` of the array is, and where it lies for them.
+    /// Reports the owners of `extent`, and the extent in their addresses.
     pub fn owners(&self, extent: Extent, owner: &mut dyn FnMut(Port, Extent)) {
         for &host in &self.ascending {
             let region = self.regions[host];
@@ -128,7 +127,7 @@ impl Regions {
     }
 }
 
-/// The region that a host wants, which begins at `next` unless it says where.
+/// The region that a host wants; it starts at `next` unless the host gives a start.
 fn placed(
     wanted: Part,
     next: Lbn,
@@ -233,7 +232,7 @@ mod tests {
                 (1, Extent::new(0, 10))
             ]
         );
-        // 768 sectors are left, and 504 of them lie before the first.
+        // 768 sectors are left, 504 of them before the first region.
         let (host, error) = Regions::parts(&wanted, Sectors(1000)).unwrap_err();
         assert_eq!((host, error.key.as_str()), (3, "size"));
         assert!(

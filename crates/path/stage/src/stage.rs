@@ -1,4 +1,4 @@
-//! The node at which hosts meet.
+//! The node where hosts meet.
 
 use crate::cooperation::{Cooperation, CooperationKeys, Outcome};
 use crate::cost::Cost;
@@ -12,36 +12,32 @@ use fullstroke_contract::{
 };
 use fullstroke_units::{Sectors, Time};
 
-/// How a stack's host shares the stage.
+/// A host's share of the stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostShare {
-    /// Its addresses; unless said, an equal part of what others leave.
+    /// Size of the host's addresses. Default: an equal part of the rest.
     pub size: Option<Sectors>,
-    /// Its weight, where the rule knows weights.
+    /// Weight, for rules with weights.
     pub weight: u32,
 }
 
-/// The node: as many upper ports as hosts, one lower port.
-///
+/// The node: one upper port per host, one lower port.
 /// - **Events in**: `submit`, `completed`, `noticed`, `wake`.
 /// - **Effects out**: `issue`, `complete`, notice to its owners.
-///
-/// Where hosts co-operate, a read that another host can answer counts as one of the
-/// array's until it does.
-///
-/// Requests wait by the rule of fairness. The stage's processor takes the next
-/// one when it is free and the array has room, works on it for as long as the model
-/// of its cost says, and hands it down. What stops or starts platters is not a host's to ask: it
-/// is answered at once.
+/// With co-operation, a read that another host can answer counts as one of the array's requests
+/// until the answer. Requests wait in the order of the fairness rule. When the stage's processor is
+/// free and the array has room, the processor takes the next request, works for the time of the
+/// cost model, and issues the request. Commands that stop or start platters are not for hosts; they
+/// complete at once.
 pub struct Stage {
     regions: Regions,
     fairness: Box<dyn Fairness>,
     cost: Box<dyn Cost>,
     depth: u32,
     slots: Slots<Slot>,
-    /// The request on which the processor works, and until when.
+    /// The request on the processor, and the end of its processing.
     working: Option<(Time, u32)>,
-    /// The processor was free from then on.
+    /// Time since which the processor is free.
     free: Time,
     /// Requests with the array.
     issued: u32,
@@ -56,12 +52,12 @@ struct Slot {
     host: Port,
     request: Request,
     submitted: Time,
-    /// When the processor took it.
+    /// Time at which the processor took the request.
     taken: Time,
 }
 
 impl Stage {
-    /// A stage with nothing in it.
+    /// An empty stage.
     pub fn new(
         regions: Regions,
         fairness: Box<dyn Fairness>,
@@ -84,15 +80,15 @@ impl Stage {
         }
     }
 
-    /// The same, whose hosts answer each other's reads. Each must have all addresses.
+    /// The stage with co-operation. Each host must have all addresses.
     #[must_use]
     pub fn with_cooperation(mut self, keys: &CooperationKeys) -> Stage {
         self.cooperation = Some(Cooperation::new(keys.clone(), self.regions.hosts()));
         self
     }
 
-    /// Hands down what the processor has done, and lets it take what it can, up
-    /// to `now`, each at its own instant.
+    /// Issues the processed requests, and lets the processor take further ones, up to `now`, each
+    /// at its own instant.
     fn advance(&mut self, now: Time, out: &mut Out) {
         loop {
             if let Some((ready, slot)) = self.working.filter(|&(ready, _)| ready <= now) {
@@ -107,14 +103,14 @@ impl Stage {
                 return;
             };
             let place = &mut self.slots[slot];
-            // It came earlier, and the processor has been free since then; or the
-            // array has had room only now.
+            // The request came earlier and the processor has been free since, or the array has room
+            // only now.
             place.taken = self.free.max(place.submitted);
             self.working = Some((place.taken + self.cost.take(place.taken), slot));
         }
     }
 
-    /// A request is worked on: it goes to a host that has it, or down.
+    /// Processing ends: the request goes to a host that has the data, or down.
     fn take(&mut self, now: Time, slot: u32, out: &mut Out) {
         let Slot {
             host,
@@ -148,7 +144,7 @@ impl Stage {
         );
     }
 
-    /// Reads that were asked of hosts and go on by `now`.
+    /// Continues the reads whose questions end by `now`.
     fn go_on(&mut self, now: Time, out: &mut Out) {
         while let Some(outcome) = self
             .cooperation
@@ -169,8 +165,8 @@ impl Stage {
         }
     }
 
-    /// A request has ended, as `completion` says, below or at a host: between, the processor
-    /// had it.
+    /// A request has ended with `completion`, below or at a host; the processor's time lies
+    /// between.
     fn end(&mut self, now: Time, slot: u32, completion: Completion, out: &mut Out) {
         let Slot {
             host,
@@ -193,7 +189,7 @@ impl Stage {
         if self.slots.is_empty() {
             self.idle_since = now;
         }
-        // Where the array had no room, the processor can go on from now.
+        // If the array had no room, the processor can continue from now.
         if self.working.is_none() {
             self.free = self.free.max(now);
         }
@@ -254,7 +250,7 @@ impl Node for Stage {
         worked.min(answered).into()
     }
 
-    /// What is pulled of anybody is pulled of one host, in turn.
+    /// A PULL of any data goes to one host at a time, in turn.
     fn noticed(&mut self, _: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
         match notice.signal {
             Signal::Pull {

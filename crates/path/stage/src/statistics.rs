@@ -1,4 +1,4 @@
-//! What the stage counts.
+//! Counters of the stage.
 
 use fullstroke_contract::LayerReadings;
 use fullstroke_units::{Duration, Time};
@@ -12,7 +12,7 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
-    /// A request went down that had waited so long, and cost so much.
+    /// Counts an issued request with its waiting time and its cost.
     pub(crate) fn passed(&mut self, waited: Duration, cost: Duration) {
         self.requests += 1;
         self.waited += waited;

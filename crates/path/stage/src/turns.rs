@@ -1,32 +1,32 @@
-//! Which host is asked for dirty pages next.
+//! The next host to ask for dirty pages.
 //!
-//! In turn; a host that wrote less than it was asked for has no more, and is passed
-//! over in the next round (*Pro-active storage systems*, 2012, section 5.5).
+//! Hosts are asked in turn. A host that wrote less than requested has no more dirty pages, and is
+//! skipped in the next round (*Pro-active storage systems*, 2012, section 5.5).
 
 use fullstroke_contract::Port;
 use fullstroke_units::Sectors;
 
-/// Whose turn it is.
+/// The order of hosts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turns {
     hosts: Vec<Asked>,
     next: usize,
 }
 
-/// What a host was asked for last.
+/// The last PULL of a host.
 #[derive(Clone, Copy, Debug, Default)]
 struct Asked {
-    /// Of that, what it has not written.
+    /// Requested sectors that the host has not written.
     left: Sectors,
-    /// Whether it was passed over since.
+    /// True if the host was skipped since.
     passed: bool,
 }
 
 impl Turns {
-    /// The next of so many hosts, which is asked for `sectors`.
+    /// The next of `hosts` hosts, which is asked for `sectors`.
     pub(crate) fn next(&mut self, hosts: usize, sectors: Sectors) -> Port {
         self.hosts.resize(hosts, Asked::default());
-        // Once each is passed over, they are asked again.
+        // After all hosts were skipped, they are asked again.
         for _ in 0..hosts {
             let asked = &mut self.hosts[self.next];
             if asked.left == Sectors::ZERO || asked.passed {
@@ -56,7 +56,7 @@ impl Turns {
 mod tests {
     use super::*;
 
-    /// Who is asked in so many turns, of hosts with so many granules each.
+    /// The asked hosts in `turns` turns, with the given granules of dirty data per host.
     fn asked(mut dirty: Vec<u32>, turns: usize) -> Vec<usize> {
         let mut order = Turns::default();
         let turn = |_| {

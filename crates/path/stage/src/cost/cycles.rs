@@ -1,9 +1,9 @@
-//! A model: a request takes a time that no frequency shortens and some cycles, D + C / f.
+//! A model with a frequency-independent time and a number of cycles: D + C / f.
 //!
-//! Table 3 of *Pro-active storage systems* (2012, section 4.2.4) has rates of requests at two
-//! frequencies, 1 / rate = D + C / f; C is about 56,400 cycles and D 170 us there (ledger 002,
-//! P-30). It is a reading of four numbers, not of a processor: caches, memory and other cores are
-//! in D, whatever they do.
+//! Table 3 of *Pro-active storage systems* (2012, section 4.2.4) has request rates at two
+//! frequencies, 1 / rate = D + C / f. There C is about 56,400 cycles and D 170 µs (ledger 002,
+//! P-30). The model interprets four numbers, not a processor: D contains caches, memory and other
+//! cores.
 
 use super::Cost;
 use super::governor::{Governor, Policy};
@@ -20,29 +20,26 @@ pub(super) const SUMMARY: &str =
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CyclesConfig {
-    /// D: what a request takes at any frequency.
+    /// D: time of a request at any frequency.
     pub time: Duration,
-    /// C: cycles of the processor on top of it.
+    /// C: additional processor cycles of a request.
     pub cycles: u32,
-    /// The frequencies that the processor can have, ascending.
+    /// Possible frequencies of the processor, ascending, MHz.
     pub frequencies_mhz: Vec<u32>,
-    /// Who chooses among them, one of Linux's governors: ondemand unless said.
+    /// Linux governor that chooses the frequency. Default: ondemand.
     #[serde(default)]
     pub governor: Policy,
-    /// The part of `time` in which the processor waits: it is idle then for `ondemand`. 0
-    /// unless said.
+    /// Part of `time` in which the processor waits and is idle for `ondemand`. Default: 0.
     #[serde(default)]
     pub waiting: Duration,
-    /// How often `ondemand` looks: 80ms unless said, twice the ten ticks that it needs at
-    /// HZ=250.
+    /// Sampling period of `ondemand`. Default: 80ms, twice the ten ticks that it needs at HZ=250.
     #[serde(default = "sampling")]
     pub sampling: Duration,
-    /// How busy the processor must have been, in per cent, for `ondemand` to choose the
-    /// highest frequency: 80 unless said.
+    /// Utilisation in per cent above which `ondemand` chooses the highest frequency. Default: 80.
     #[serde(default = "up_threshold")]
     pub up_threshold: u32,
-    /// Whether a neighbour keeps another core busy all the time; all cores have one
-    /// frequency, that of the busiest, so that `ondemand` stays at the top.
+    /// True if a neighbour keeps another core busy all the time. All cores have one frequency, that
+    /// of the busiest core, so `ondemand` stays at the top.
     #[serde(default)]
     pub neighbour_busy: bool,
 }
@@ -63,7 +60,7 @@ struct Cycles {
     waiting: Duration,
     governor: Governor,
     requests: u64,
-    /// The sum of the frequencies at which these began.
+    /// Sum of the frequencies at the start of the requests.
     mhz: u64,
     busy: Duration,
 }
@@ -139,7 +136,7 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn Cost>, ConfigError> {
 impl Cost for Cycles {
     fn take(&mut self, at: Time) -> Duration {
         let mhz = u64::from(self.governor.mhz(at));
-        // A cycle at 1 MHz is 1000 ns; to the nearest.
+        // A cycle at 1 MHz is 1000 ns; rounded to the nearest.
         let cost = self.time + Duration::from_nanos((self.cycles * 1000 + mhz / 2) / mhz);
         let busy = cost.saturating_sub(self.waiting);
         self.governor.busy(at, at + busy);
@@ -173,8 +170,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Table 3: governor, whether the neighbour is busy, requests a second, share of the
-    /// processor, MHz.
+    /// Table 3: governor, neighbour busy, requests a second, share of the processor, MHz.
     const TABLE_3: [(&str, bool, f64, f64, f64); 4] = [
         ("ondemand", false, 4756.0, 0.647, 1400.0),
         ("ondemand", true, 5169.0, 0.638, 2400.0),
@@ -182,7 +178,7 @@ mod tests {
         ("performance", true, 5163.0, 0.632, 2400.0),
     ];
 
-    /// D in seconds and C, of the first two rows.
+    /// D in seconds and C, from the first two rows.
     fn fitted() -> (f64, f64) {
         let [(.., slow, _, low), (.., fast, _, high)] = [TABLE_3[0], TABLE_3[1]];
         let cycles = (1.0 / slow - 1.0 / fast) / (1e-6 / low - 1e-6 / high);
@@ -205,11 +201,11 @@ mod tests {
         }
     }
 
-    /// Requests a second, share of the processor and mean frequency of a minute in which there
-    /// is always a request.
+    /// Requests a second, share of the processor and mean frequency over a minute with a request at
+    /// all times.
     fn simulated(governor: &str, neighbour_busy: bool) -> (f64, f64, f64) {
         let (time, cycles) = fitted();
-        // In the first row the processor is busy for 64.7 % of what a request takes.
+        // In the first row the processor is busy for 64.7 % of a request's time.
         let waiting = (1.0 - TABLE_3[0].3) / TABLE_3[0].2;
         let nanos = |seconds: f64| format!("{}ns", (seconds * 1e9).round());
         let keys = json!({

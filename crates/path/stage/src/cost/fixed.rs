@@ -1,4 +1,4 @@
-//! The same time for each request: what a hypervisor takes of it, or a target's processor.
+//! The same time for each request: the share of a hypervisor, or of a target's processor.
 
 use super::Cost;
 use fullstroke_contract::ConfigError;

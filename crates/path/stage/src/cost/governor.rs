@@ -1,26 +1,26 @@
-//! Which frequency a processor has: Linux's governors.
+//! Frequency of a processor: Linux's governors.
 
 use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Who chooses the frequency.
+/// The governor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// Always the highest.
+    /// Always the highest frequency.
     Performance,
-    /// By how busy the processor was in the last sampling period.
+    /// By the utilisation in the last sampling period.
     #[default]
     Ondemand,
-    /// Always the lowest.
+    /// Always the lowest frequency.
     Powersave,
 }
 
-/// The processor's frequency, and how busy it was in this sampling period.
+/// The processor's frequency, and its utilisation in this sampling period.
 ///
-/// What is done at the end of a period is `dbs_check_cpu` of `drivers/cpufreq/cpufreq_ondemand.c`
-/// in Linux 2.6.18, without `powersave_bias`.
+/// The end of a period follows `dbs_check_cpu` of `drivers/cpufreq/cpufreq_ondemand.c` in Linux
+/// 2.6.18, without `powersave_bias`.
 pub(super) struct Governor {
     policy: Policy,
     /// Ascending.
@@ -28,18 +28,18 @@ pub(super) struct Governor {
     current: usize,
     sampling: Duration,
     up_threshold: u32,
-    /// Another core of those that have one frequency is always busy.
+    /// True if another core with the same frequency is always busy.
     neighbour_busy: bool,
-    /// When the period began.
+    /// Start of the period.
     began: Time,
-    /// Busy in it, but for the last time.
+    /// Busy time in the period, without the last interval.
     busy: Duration,
-    /// The last time that the processor was busy, or is, as far as it is not in a period before.
+    /// The last busy interval, or the present one, without the part in an earlier period.
     last: (Time, Time),
 }
 
 impl Governor {
-    /// One of a processor that has had nothing to do before.
+    /// A governor of a processor that was idle before.
     pub(super) fn new(
         policy: Policy,
         frequencies_mhz: Vec<u32>,
@@ -73,8 +73,8 @@ impl Governor {
         self.frequencies_mhz[self.current]
     }
 
-    /// The processor is busy from `from` until `to`. Its frequency at `from` is known, and this
-    /// was not said of any of the time before.
+    /// The processor is busy from `from` until `to`. The frequency at `from` is known, and
+    /// intervals come in order.
     pub(super) fn busy(&mut self, from: Time, to: Time) {
         self.busy += self.last.1.since(self.last.0);
         self.last = (from, to);
@@ -88,7 +88,7 @@ impl Governor {
             let until = to.min(end).max(from);
             self.current = self.target(self.busy + until.since(from));
             (self.began, self.busy, self.last) = (end, Duration::ZERO, (until, to));
-            // Periods in which nothing happens are alike: one of them stands for all.
+            // Empty periods are equal: one stands for all.
             let empty = at.since(end).as_nanos() / self.sampling.as_nanos();
             if to <= end && empty > 0 {
                 self.current = self.target(Duration::ZERO);
@@ -97,9 +97,9 @@ impl Governor {
         }
     }
 
-    /// What follows a period in which the processor was so long busy: the highest frequency above
-    /// the threshold; ten points below it, the lowest that carries as much at those ten points
-    /// below.
+    /// Target after a period with the busy time `busy`: the highest frequency above the threshold;
+    /// ten points below the threshold, the lowest frequency that carries the same load at ten
+    /// points below.
     fn target(&self, busy: Duration) -> usize {
         // The least idle core counts.
         let load = match self.neighbour_busy {
@@ -142,7 +142,7 @@ mod tests {
         )
     }
 
-    /// The frequency in each period; the processor is busy for such shares of them, in per cent.
+    /// Frequency in each period; the processor is busy for the given shares, in per cent.
     fn followed(policy: Policy, neighbour_busy: bool, shares: &[u64]) -> Vec<u32> {
         let mut governor = governor(policy, neighbour_busy);
         let mut followed = Vec::new();
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn ondemand_goes_to_the_top_above_its_threshold_and_down_as_far_as_the_load_fits() {
-        // 60 % at 2000 MHz fit 1715, for which 2000 is the next; 50 % fit 1429; 30 % of 1500 fit 643.
+        // 60 % at 2000 MHz fit 1715, the next is 2000; 50 % fit 1429; 30 % of 1500 fit 643.
         let shares = [80, 81, 75, 60, 50, 30, 10, 100];
         assert_eq!(
             followed(Policy::Ondemand, false, &shares),

@@ -1,4 +1,4 @@
-//! In order of arrival, whoever they are of.
+//! In order of arrival, regardless of the host.
 
 use super::Fairness;
 use fullstroke_contract::ConfigError;

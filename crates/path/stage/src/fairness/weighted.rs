@@ -1,9 +1,8 @@
 //! Sectors by weight: deficit round robin (Shreedhar and Varghese, 1995).
 //!
-//! A host whose turn it is may move its quantum of sectors, its weight's share
-//! of `quantum`, and what it had left of the turn before; what does not fit
-//! waits for the next turn. So shares hold in bytes, whatever the sizes, at a
-//! constant cost a request.
+//! In its turn a host may move its quantum of sectors (its weight's share of `quantum`) plus the
+//! rest of its previous turn. A request that does not fit waits for the next turn. Shares therefore
+//! hold in bytes for any request size, at a constant cost per request.
 
 use super::Fairness;
 use fullstroke_contract::ConfigError;
@@ -19,7 +18,7 @@ pub(super) const SUMMARY: &str = "bytes by the hosts' weights: deficit round rob
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WeightedConfig {
-    /// What a host of the least weight moves in a turn.
+    /// Sectors per turn of the host with the smallest weight.
     #[serde(default = "quantum")]
     pub quantum: Bytes,
 }
@@ -40,7 +39,7 @@ struct Host {
     queue: VecDeque<(u32, u64)>,
     /// Sectors of a turn.
     quantum: u64,
-    /// Sectors that it may still move.
+    /// Sectors left in the turn.
     left: u64,
 }
 
@@ -74,7 +73,7 @@ impl Fairness for Weighted {
             self.turns.push_back(host as u32);
             queue.left = queue.quantum;
         }
-        // What moves nothing costs a command, too.
+        // A request without data costs a command too.
         queue.queue.push_back((slot, sectors.0.max(1)));
         self.waiting += 1;
     }
@@ -95,7 +94,7 @@ impl Fairness for Weighted {
                 return Some(slot);
             }
             if rounds > 1 {
-                // Nobody's first fits for so long: all have those turns at once.
+                // No first request fits for several rounds: all hosts get the rounds at once.
                 for &index in &self.turns {
                     let host = &mut self.hosts[index as usize];
                     host.left += host.quantum * (rounds - 1);
@@ -113,7 +112,7 @@ impl Fairness for Weighted {
 }
 
 impl Weighted {
-    /// After how many turns of each the first request fits of somebody.
+    /// Number of rounds until a first request fits.
     fn rounds_until_one_may(&self) -> u64 {
         let rounds = |&index: &u32| {
             let host = &self.hosts[index as usize];
@@ -129,8 +128,8 @@ mod tests {
     use super::*;
     use crate::fairness::tests::rule;
 
-    /// Sectors that each host has moved when `until` are, all with as much as they
-    /// can ask for.
+    /// Sectors moved by each host when `until` sectors are moved in total, with hosts that always
+    /// have requests.
     fn moved(weights: &[u32], sizes: &[u64], until: u64) -> Vec<u64> {
         let mut rule = rule("weighted", weights);
         let mut hosts = Vec::new();
