@@ -7,6 +7,7 @@ use crate::ctl;
 use crate::notify;
 use crate::output::{Failure, Output};
 use clap::{Args, Subcommand, ValueEnum};
+use fullstroke_device::Identity;
 use fullstroke_store::{
     Access, ArrayError, Copies, Design, Device, FileDevice, JournalPolicy, Listen, Question,
     Roster, Serve, Serving, Towards, ask, assemble, check_standby, check_ublk, create, destroy,
@@ -256,12 +257,12 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
 
 /// One that is named twice would find itself in use.
 fn check_twice(paths: &[PathBuf]) -> Result<(), Failure> {
-    let mut seen: BTreeMap<PathBuf, &Path> = BTreeMap::new();
+    let mut seen: BTreeMap<Identity, &Path> = BTreeMap::new();
     for path in paths {
-        let Ok(place) = path.canonicalize() else {
+        let Ok(identity) = Identity::of(path) else {
             continue;
         };
-        if let Some(first) = seen.insert(place, path) {
+        if let Some(first) = seen.insert(identity, path) {
             let message = if first == path {
                 format!("`{}` is named twice; name each device once", path.display())
             } else {

@@ -113,7 +113,7 @@ impl Place {
         }
     }
 
-    fn new(members: usize) -> Place {
+    pub fn new(members: usize) -> Place {
         let place = Place::over(Vec::new());
         place.make(members, 4);
         place

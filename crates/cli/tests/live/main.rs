@@ -25,6 +25,7 @@
 //! | `metrics.rs` | counts that agree with what clients did |
 //! | `array.rs` | arrays on files, made, killed, mended and refused |
 //! | `faulty.rs` | block devices with faults, which lose power |
+//! | `gate.rs` | what is in use is written by nobody else |
 //! | `faults.rs` | what arrays, replays and streams do on these |
 //! | `replay.rs` | traces replayed on files and on served arrays |
 //! | `top.rs` | the screen of a running server, and the end of its terminal |
@@ -43,6 +44,7 @@ mod extract;
 mod faults;
 mod faulty;
 mod file_systems;
+mod gate;
 mod hostile;
 mod kills;
 mod live_page;

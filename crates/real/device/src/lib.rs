@@ -1,12 +1,15 @@
 //! Block devices and files that stand for them, opened as whoever measures or
-//! owns them needs: past the page cache, and not if somebody else uses them; and
-//! commands to those that are SCSI or SATA disks.
+//! owns them needs: past the page cache, and through the [`gate`] if they are
+//! written; and commands to those that are SCSI or SATA disks.
 
+pub mod gate;
+mod layers;
 mod memory;
+mod mounts;
 pub mod scsi;
 pub mod standby;
-mod users;
 
+pub use gate::{Claim, Identity};
 pub use memory::Aligned;
 
 use rustix::fs::{AtFlags, OFlags, StatxFlags};
@@ -57,6 +60,8 @@ pub struct Opened {
     pub block_bytes: u64,
     /// It is a file otherwise.
     pub is_block_device: bool,
+    /// If it was opened to be written: keeps others out, together with `file`.
+    pub claim: Option<Claim>,
 }
 
 /// Why it was not. The path is the caller's to say.
@@ -82,14 +87,15 @@ pub enum OpenError {
 /// It is something else, somebody uses it and it is to be written to, or the
 /// host's.
 pub fn open(path: &Path, access: Access, cache: Cache) -> Result<Opened, OpenError> {
-    let kind = fs::metadata(path)?.file_type();
+    let found = fs::metadata(path)?;
+    let kind = found.file_type();
     let is_block_device = kind.is_block_device();
     if !is_block_device && !kind.is_file() {
         return Err(OpenError::Kind);
     }
     let writes = access == Access::Write;
-    if writes && let Some(user) = users::user_of(path, is_block_device) {
-        return Err(OpenError::InUse(user));
+    if writes && let Some(mounted) = mounted(path) {
+        return Err(OpenError::InUse(mounted));
     }
     let direct = cache == Cache::Past || cache == Cache::OfFiles && is_block_device;
     let mut flags = OFlags::empty();
@@ -109,6 +115,11 @@ pub fn open(path: &Path, access: Access, cache: Cache) -> Result<Opened, OpenErr
         )),
         _ => OpenError::Host(error),
     })?;
+    // The path may have been given to something else meanwhile.
+    if Identity::from(&file.metadata()?) != Identity::from(&found) {
+        return Err(OpenError::Kind);
+    }
+    let claim = writes.then(|| Claim::take(&file, path)).transpose()?;
     let bytes = file.seek(SeekFrom::End(0))?;
     let block_bytes = if direct {
         block_bytes(&file, is_block_device)
@@ -121,7 +132,16 @@ pub fn open(path: &Path, access: Access, cache: Cache) -> Result<Opened, OpenErr
         bytes,
         block_bytes,
         is_block_device,
+        claim,
     })
+}
+
+/// Where a block device is mounted; the kernel says only that it is busy.
+fn mounted(path: &Path) -> Option<String> {
+    match Identity::of(path).ok()? {
+        Identity::BlockDevice { number } => mounts::mount_of(number),
+        Identity::Inode { .. } => None,
+    }
 }
 
 /// What requests past the page cache are aligned to.

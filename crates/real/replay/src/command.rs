@@ -134,6 +134,7 @@ mod tests {
             name: "target".into(),
             capacity: Sectors(1 << 20),
             alignment_bytes,
+            claim: None,
         }
     }
 

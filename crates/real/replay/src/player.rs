@@ -34,6 +34,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// refuses, or a request that failed.
 pub fn replay(options: &ReplayOptions, stop: &AtomicBool) -> Result<Report, ReplayError> {
     let target = Target::open(&options.target, options.writes, options.buffered)?;
+    target.refuse_trace(&options.trace, options.writes)?;
     if let Some(threads) = options.threads {
         return callers::replay(options, threads, &target, stop);
     }

@@ -1,7 +1,8 @@
 //! The device or file: its size, its alignment, and whether others use it.
 
 use crate::{ReplayError, Writes};
-use fullstroke_device::{Access, Cache, OpenError};
+use fullstroke_device::gate::share_bytes;
+use fullstroke_device::{Access, Cache, Claim, OpenError};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 use std::fs::File;
 use std::path::Path;
@@ -15,6 +16,9 @@ pub(crate) struct Target {
     pub(crate) capacity: Sectors,
     /// Requests begin and end at multiples of this.
     pub(crate) alignment_bytes: u64,
+    /// Keeps others out of what is overwritten.
+    #[expect(dead_code, reason = "the claim ends when it is dropped")]
+    pub(crate) claim: Option<Claim>,
 }
 
 impl Target {
@@ -51,7 +55,32 @@ impl Target {
             name,
             capacity,
             alignment_bytes,
+            claim: opened.claim,
         })
+    }
+}
+
+impl Target {
+    /// An error if the target is to be written and holds the trace that says what to write: under the same
+    /// name, another one, or below or above a loop device.
+    pub(crate) fn refuse_trace(&self, trace: &Path, writes: Writes) -> Result<(), ReplayError> {
+        if writes != Writes::Overwrite {
+            return Ok(());
+        }
+        let files = fullstroke_trace::files_of(trace)?;
+        match files
+            .iter()
+            .find(|file| share_bytes(file, Path::new(&self.name)))
+        {
+            None => Ok(()),
+            Some(file) => Err(ReplayError::Target {
+                device: self.name.clone(),
+                reason: format!(
+                    "found the trace itself (`{}`), which would be overwritten; expected another file or device",
+                    file.display()
+                ),
+            }),
+        }
     }
 }
 
@@ -72,6 +101,41 @@ mod tests {
 
     fn refused(path: &Path, writes: Writes) -> String {
         Target::open(path, writes, false).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_trace_is_not_written_over_under_any_of_its_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = folder.path().join("trace.csv");
+        fs::write(&trace, [b'x'; 4096]).unwrap();
+        let (soft, hard) = (folder.path().join("soft"), folder.path().join("hard"));
+        std::os::unix::fs::symlink(&trace, &soft).unwrap();
+        fs::hard_link(&trace, &hard).unwrap();
+        for name in [&trace, &soft, &hard] {
+            let target = Target::open(name, Writes::Overwrite, true).unwrap();
+            let error = target
+                .refuse_trace(&trace, Writes::Overwrite)
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains("found the trace itself"), "{error}");
+            target.refuse_trace(&trace, Writes::AsReads).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_somebody_has_claimed_is_not_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("member");
+        fs::write(&file, [0; 4096]).unwrap();
+        let _held = Target::open(&file, Writes::Overwrite, true).unwrap();
+        let error = Target::open(&file, Writes::Overwrite, true)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("in use by another process") && error.contains("member"),
+            "{error}"
+        );
+        Target::open(&file, Writes::AsReads, true).unwrap();
     }
 
     #[test]

@@ -5,8 +5,8 @@ use crate::standby::{Attended, Standby};
 pub use fullstroke_device::ALIGNMENT_BYTES;
 pub(crate) use fullstroke_device::Aligned;
 use fullstroke_device::standby::ScsiDisk;
-use fullstroke_device::{Cache, OpenError, Opened};
-use rustix::fs::{FallocateFlags, FlockOperation};
+use fullstroke_device::{Cache, Claim, OpenError, Opened};
+use rustix::fs::FallocateFlags;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, RawFd};
@@ -111,6 +111,8 @@ pub struct FileDevice {
     /// A device on which nobody has been refused, or a file that has not all its
     /// room: one that has would lose what keeps it from a full host.
     trims: AtomicBool,
+    /// Keeps others out of what is owned.
+    _claim: Option<Claim>,
 }
 
 impl FileDevice {
@@ -132,14 +134,9 @@ impl FileDevice {
             bytes,
             block_bytes,
             is_block_device,
+            claim,
             ..
         } = opened.map_err(|error| why_not(&name, error))?;
-        if owns && rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            let message = format!(
-                "`{name}` is in use by another process: an array that is assembled, perhaps"
-            );
-            return Err(ArrayError::Refused(message));
-        }
         let data = || rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(0));
         let was_hole = !is_block_device && data().err() == Some(rustix::io::Errno::NXIO);
         let room = file
@@ -154,6 +151,7 @@ impl FileDevice {
             is_block_device,
             was_hole,
             trims,
+            _claim: claim,
         })
     }
 

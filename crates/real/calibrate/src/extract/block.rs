@@ -4,7 +4,7 @@ use crate::extract::ExtractError;
 use crate::extract::machine::{Answer, Device, Place};
 use crate::extract::scsi::{self, Transport};
 use fullstroke_contract::Extent;
-use fullstroke_device::{Access, Aligned, Cache, OpenError};
+use fullstroke_device::{Access, Aligned, Cache, Claim, OpenError};
 use fullstroke_units::{Duration, Lbn, SECTOR_BYTES, Sectors, Time};
 use std::fs::File;
 use std::io;
@@ -20,6 +20,8 @@ pub struct BlockDevice {
     began: Instant,
     buffer: Aligned,
     translator: Option<Box<dyn Transport>>,
+    /// Keeps others out of what is written.
+    _claim: Option<Claim>,
 }
 
 impl BlockDevice {
@@ -68,6 +70,7 @@ impl BlockDevice {
             began: Instant::now(),
             buffer: Aligned::default(),
             translator: None,
+            _claim: opened.claim,
         })
     }
 

@@ -4,6 +4,7 @@ use crate::bytes::lock::OWNER;
 use crate::bytes::medium::{Durable, Medium, byte_of};
 use crate::bytes::sealed::{BLOCK_BYTES, LABEL_BYTES, Label};
 use fullstroke_contract::Extent;
+use fullstroke_device::{Claim, OpenError};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use rustix::io::Errno;
@@ -26,6 +27,8 @@ pub struct FileMedium {
     files: Vec<Arc<File>>,
     file_bytes: u64,
     capacity: Sectors,
+    /// One for each file: they keep out a second server, a replay and `array create`.
+    _claims: Vec<Claim>,
 }
 
 /// A part of a run of bytes that lies in one file.
@@ -50,14 +53,18 @@ impl FileMedium {
     /// Opens the files at `path`, which have their length, for reads alone.
     pub(crate) fn open_read_only(path: &Path, capacity: Sectors) -> io::Result<FileMedium> {
         let file_bytes = FILE_BYTES_MAX;
-        let files = names_and_lengths(file_bytes, path, capacity)
-            .map(|(path, _)| File::open(path).map(Arc::new));
-        let files = files.collect::<io::Result<_>>()?;
+        let files = names_and_lengths(file_bytes, path, capacity).map(|(path, _)| {
+            let file = File::open(&path)?;
+            let claim = Claim::share(&file, &path).map_err(not_claimed)?;
+            Ok((Arc::new(file), claim))
+        });
+        let (files, claims) = files.collect::<io::Result<_>>()?;
         Ok(FileMedium {
             path: path.to_owned(),
             files,
             file_bytes,
             capacity,
+            _claims: claims,
         })
     }
 
@@ -75,18 +82,20 @@ impl FileMedium {
                 .create(true)
                 .truncate(false)
                 .mode(OWNER)
-                .open(path)?;
+                .open(&path)?;
+            let claim = Claim::take(&file, &path).map_err(not_claimed)?;
             if file.metadata()?.len() < length {
                 file.set_len(length)?;
             }
-            Ok(Arc::new(file))
+            Ok((Arc::new(file), claim))
         });
-        let files: Vec<Arc<File>> = files.collect::<io::Result<_>>()?;
+        let (files, claims) = files.collect::<io::Result<_>>()?;
         Ok(FileMedium {
             path: path.to_owned(),
             files,
             file_bytes,
             capacity,
+            _claims: claims,
         })
     }
 
@@ -161,6 +170,13 @@ impl FileMedium {
             Err(Errno::OPNOTSUPP) => write_zeros(file, part.offset, bytes),
             result => Ok(result?),
         }
+    }
+}
+
+fn not_claimed(error: OpenError) -> io::Error {
+    match error {
+        OpenError::Host(error) => error,
+        error => io::Error::new(io::ErrorKind::ResourceBusy, error.to_string()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The store's folder: one process at a time, and files that appear whole.
 
 use crate::bytes::StoreError;
+use fullstroke_device::{Claim, OpenError};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -17,28 +18,37 @@ const NEW: &str = "new";
 
 /// Keeps other processes out of a folder for as long as it lives, and no
 /// longer: the host lets go of the lock when the process dies.
+///
+/// The lock lies on the inode of the folder, which stays when a file in the folder
+/// is deleted or the folder is renamed. Members' files are claimed one by one when
+/// they are opened, so that a second folder with hard links to them is no way in.
+/// The file `lock` keeps out programs of versions that know no other lock.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    _file: Option<File>,
+    _folder: File,
+    _claim: Claim,
 }
 
 impl Lock {
-    /// Keeps writers out, and lets others read. Where there is no lock file, as in
-    /// a copy, nobody is to be kept out.
-    pub(crate) fn share(folder: &Path) -> Result<Option<Lock>, StoreError> {
+    /// Keeps writers out, and lets others read. A copy may have no lock file; the
+    /// folder is claimed in any case.
+    pub(crate) fn share(folder: &Path) -> Result<Lock, StoreError> {
         let path = folder.join(NAME);
+        let (opened, claim) = claimed(folder, Claim::share)?;
         let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(StoreError::host("open", &path, error)),
         };
-        match file.try_lock_shared() {
-            Ok(()) => Ok(Some(Lock { _file: file })),
-            Err(TryLockError::WouldBlock) => Err(StoreError::InUse {
-                folder: folder.to_owned(),
-            }),
-            Err(TryLockError::Error(error)) => Err(StoreError::host("lock", &path, error)),
+        if let Some(file) = &file {
+            locked(file.try_lock_shared(), folder)?;
         }
+        Ok(Lock {
+            _file: file,
+            _folder: opened,
+            _claim: claim,
+        })
     }
 
     /// Takes the folder, which it makes if it is missing.
@@ -48,6 +58,7 @@ impl Lock {
             .mode(0o700)
             .create(folder);
         made.map_err(|error| StoreError::host("make the folder", folder, error))?;
+        let (opened, claim) = claimed(folder, Claim::take)?;
         let path = folder.join(NAME);
         let file = OpenOptions::new()
             .write(true)
@@ -56,13 +67,36 @@ impl Lock {
             .mode(OWNER)
             .open(&path);
         let file = file.map_err(|error| StoreError::host("open", &path, error))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Lock { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(StoreError::InUse {
-                folder: folder.to_owned(),
-            }),
-            Err(TryLockError::Error(error)) => Err(StoreError::host("lock", &path, error)),
-        }
+        locked(file.try_lock(), folder)?;
+        Ok(Lock {
+            _file: Some(file),
+            _folder: opened,
+            _claim: claim,
+        })
+    }
+}
+
+type HowToClaim = fn(&File, &Path) -> Result<Claim, OpenError>;
+
+/// Claims the folder itself.
+fn claimed(folder: &Path, claim: HowToClaim) -> Result<(File, Claim), StoreError> {
+    let opened = File::open(folder).map_err(|error| StoreError::host("open", folder, error))?;
+    match claim(&opened, folder) {
+        Ok(claim) => Ok((opened, claim)),
+        Err(OpenError::Host(error)) => Err(StoreError::host("lock", folder, error)),
+        Err(_) => Err(StoreError::InUse {
+            folder: folder.to_owned(),
+        }),
+    }
+}
+
+fn locked(result: Result<(), TryLockError>, folder: &Path) -> Result<(), StoreError> {
+    match result {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(StoreError::InUse {
+            folder: folder.to_owned(),
+        }),
+        Err(TryLockError::Error(error)) => Err(StoreError::host("lock", &folder.join(NAME), error)),
     }
 }
 

@@ -216,6 +216,8 @@ impl Store {
             None => begin(folder, digest, &root, members.clone())?,
         };
         superblock.check(folder, digest, &members)?;
+        // Before anything is written: a file that somebody else uses is not missing.
+        refuse_used(folder, &superblock.members)?;
         let id = superblock.id().map_err(StoreError::Refused)?;
         if superblock.complete {
             report.clean = superblock.clean;
@@ -435,6 +437,18 @@ fn refuse_strange(folder: &Path) -> Result<(), StoreError> {
         }
         _ => Ok(()),
     }
+}
+
+/// An error if another process uses a member's file, by whatever name.
+fn refuse_used(folder: &Path, members: &[MemberRecord]) -> Result<(), StoreError> {
+    let files = drives_of(members).filter_map(|member| Some(folder.join(member.file.as_ref()?)));
+    for file in files {
+        if let Some(user) = fullstroke_device::gate::user_of(&file) {
+            let message = format!("`{}`: {user}; the store is not opened", file.display());
+            return Err(StoreError::Refused(message));
+        }
+    }
+    Ok(())
 }
 
 /// A superblock for a new store in an empty folder.

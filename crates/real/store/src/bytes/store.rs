@@ -97,7 +97,7 @@ pub struct Store {
     pub(crate) state_changes: u64,
     /// What keeps writers out of a folder that is only read. Changes are collected
     /// then and never made.
-    pub(crate) read_only: Option<Option<Lock>>,
+    pub(crate) read_only: Option<Lock>,
 }
 
 /// A comparison of all redundancy with the data, as far as it is.

@@ -1,0 +1,187 @@
+use super::*;
+use crate::{Access, Cache, open};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// A folder with a file of 1 MiB in it.
+fn with_file() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    File::create(&file).unwrap().set_len(1 << 20).unwrap();
+    (folder, file)
+}
+
+fn refusal(path: &Path) -> String {
+    open(path, Access::Write, Cache::OfFiles)
+        .unwrap_err()
+        .to_string()
+}
+
+/// A loop device that is taken down when it is dropped.
+struct Loop(PathBuf);
+
+impl Loop {
+    /// `None`, with a word, where this user or host has no loop devices.
+    fn over(file: &Path, options: &[&str]) -> Option<Loop> {
+        let made = Command::new("losetup")
+            .args(["--find", "--show"])
+            .args(options)
+            .arg(file)
+            .output();
+        match made {
+            Ok(made) if made.status.success() => {
+                Some(Loop(String::from_utf8(made.stdout).unwrap().trim().into()))
+            }
+            _ => {
+                eprintln!("skipped: no loop device can be made here");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup")
+            .arg("--detach")
+            .arg(&self.0)
+            .status();
+    }
+}
+
+#[test]
+fn what_is_open_for_writing_is_refused_under_all_of_its_names() {
+    let (folder, file) = with_file();
+    let (soft, hard) = (folder.path().join("soft"), folder.path().join("hard"));
+    symlink(&file, &soft).unwrap();
+    fs::hard_link(&file, &hard).unwrap();
+    let held = open(&file, Access::Write, Cache::OfFiles).unwrap();
+    let descriptor = std::os::fd::AsRawFd::as_raw_fd(&held.file);
+    let by_descriptor = PathBuf::from(format!("/dev/fd/{descriptor}"));
+    for name in [&file, &soft, &hard, &by_descriptor] {
+        assert!(
+            refusal(name).contains("in use by another process"),
+            "{name:?}"
+        );
+    }
+    // Whoever only reads does no harm.
+    open(&hard, Access::Read, Cache::OfFiles).unwrap();
+    drop(held);
+    open(&hard, Access::Write, Cache::OfFiles).unwrap();
+}
+
+#[test]
+fn the_lock_outlives_the_name_of_the_file() {
+    let (folder, file) = with_file();
+    let hard = folder.path().join("hard");
+    fs::hard_link(&file, &hard).unwrap();
+    let _held = open(&file, Access::Write, Cache::OfFiles).unwrap();
+    fs::remove_file(&file).unwrap();
+    assert!(refusal(&hard).contains("in use by another process"));
+}
+
+#[test]
+fn a_file_under_a_loop_device_is_in_use_by_all_of_its_names() {
+    let (folder, file) = with_file();
+    let (soft, hard) = (folder.path().join("soft"), folder.path().join("hard"));
+    symlink(&file, &soft).unwrap();
+    fs::hard_link(&file, &hard).unwrap();
+    let Some(device) = Loop::over(&file, &[]) else {
+        return;
+    };
+    for name in [&file, &soft, &hard] {
+        let error = refusal(name);
+        assert!(
+            error.contains("loop device") && error.contains(&*device.0.to_string_lossy()),
+            "{error}"
+        );
+        assert!(share_bytes(name, &device.0) && share_bytes(&device.0, name));
+        assert!(user_of(name).is_some());
+    }
+    // Its name is gone; its inode is not.
+    fs::rename(&file, folder.path().join("elsewhere")).unwrap();
+    assert!(refusal(&hard).contains("loop device"));
+}
+
+#[test]
+fn a_loop_device_over_a_file_in_use_is_in_use() {
+    let (_folder, file) = with_file();
+    let held = open(&file, Access::Write, Cache::OfFiles).unwrap();
+    let Some(device) = Loop::over(&file, &[]) else {
+        return;
+    };
+    let error = refusal(&device.0);
+    assert!(
+        error.contains("stands on") && error.contains("in use by another process"),
+        "{error}"
+    );
+    // A loop device over a loop device leads to the same file.
+    let Some(second) = Loop::over(&device.0, &[]) else {
+        return;
+    };
+    assert!(refusal(&second.0).contains("in use by another process"));
+    drop(held);
+    open(&second.0, Access::Write, Cache::OfFiles).unwrap();
+}
+
+#[test]
+fn two_loop_devices_share_what_they_overlap_in() {
+    let (_folder, file) = with_file();
+    let Some(one) = Loop::over(&file, &["--sizelimit", "524288"]) else {
+        return;
+    };
+    let Some(other) = Loop::over(&file, &["--offset", "524288"]) else {
+        return;
+    };
+    assert!(!share_bytes(&one.0, &other.0));
+    let _held = open(&one.0, Access::Write, Cache::OfFiles).unwrap();
+    open(&other.0, Access::Write, Cache::OfFiles).unwrap();
+    let Some(whole) = Loop::over(&file, &[]) else {
+        return;
+    };
+    assert!(share_bytes(&one.0, &whole.0));
+    assert!(refusal(&whole.0).contains("and so does the loop device"));
+}
+
+#[test]
+fn a_file_that_another_process_has_locked_is_in_use() {
+    let (_folder, file) = with_file();
+    // Perl's and Python's locks differ; `flock(1)` and the shell stand for the first kind.
+    let script = "import fcntl,sys\nf=open(sys.argv[1],'r+')\nfcntl.lockf(f,fcntl.LOCK_EX,10,100)\nprint('locked',flush=True)\nsys.stdin.read()";
+    let child = Command::new("python3")
+        .args(["-c", script])
+        .arg(&file)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn();
+    let Ok(mut child) = child else {
+        eprintln!("skipped: no python3 to lock the file");
+        return;
+    };
+    let mut line = [0; 6];
+    io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
+    let error = refusal(&file);
+    assert!(error.contains("has locked it"), "{error}");
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    open(&file, Access::Write, Cache::OfFiles).unwrap();
+}
+
+#[test]
+fn folders_are_claimed_by_inode_and_shared_by_readers() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    fs::create_dir(&store).unwrap();
+    let (one, other) = (File::open(&store).unwrap(), File::open(&store).unwrap());
+    let held = Claim::share(&one, &store).unwrap();
+    Claim::share(&other, &store).unwrap();
+    assert!(Claim::take(&other, &store).is_err());
+    drop((held, one, other));
+    let (one, other) = (File::open(&store).unwrap(), File::open(&store).unwrap());
+    let _held = Claim::take(&one, &store).unwrap();
+    fs::rename(&store, folder.path().join("renamed")).unwrap();
+    let error = Claim::take(&other, &store).unwrap_err().to_string();
+    assert!(error.contains("in use"), "{error}");
+}
