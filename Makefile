@@ -9,7 +9,7 @@ PROPTEST_RNG_SEED ?= 1
 # More than processors: tests of servers mostly wait.
 RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help book demo install uninstall release test checks python-check clients soak live-check memory-check bench lint docs storeys generate samples fuzz toolchain toolchain-c studies held-out
+.PHONY: help book demo install uninstall release test checks python-check clients soak live-check memory-check bench lint deny minimum-rust simulation-only docs storeys generate samples fuzz toolchain toolchain-c studies held-out
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -74,6 +74,27 @@ lint: toolchain ## Format check and clippy, warnings denied
 	$(CARGO) fmt --all --check
 	rustfmt --check --edition 2024 crates/input/trace/src/formats/*.rs docs/examples/*.rs
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+deny: toolchain ## Licences, advisories, bans and sources of all dependencies (cargo-deny, deny.toml)
+	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check; \
+		else echo 'skipped: cargo-deny is not installed; install it: cargo install cargo-deny --locked'; fi
+
+# Read from the manifest, so that there is one place to change.
+MINIMUM_RUST = $(shell sed -nE 's/^rust-version = "(.*)"/\1/p' Cargo.toml)
+
+minimum-rust: toolchain-c ## Compile everything with the declared minimum Rust version (rust-version in Cargo.toml)
+	@command -v rustup >/dev/null || { echo "rustup is missing, which has older versions of Rust. Install it: https://rustup.rs"; exit 2; }
+	rustup toolchain install $(MINIMUM_RUST) --profile minimal
+	$(CARGO) +$(MINIMUM_RUST) check --workspace --locked --target-dir target/minimum-rust
+
+# Crates that a build of simulations alone must not have: TLS, terminal screen, Parquet, C libraries.
+NOT_FOR_SIMULATION = rustls|ring|ratatui|crossterm|parquet|zstd-sys|liblzma-sys|cc|io-uring
+
+simulation-only: toolchain ## Compile the simulation alone (no default features), and see that left-out commands say so
+	$(CARGO) clippy --quiet --package fullstroke --no-default-features -- -D warnings
+	@found=$$($(CARGO) tree --package fullstroke --no-default-features --edges normal,build --prefix none | grep -E '^($(NOT_FOR_SIMULATION)) ' | sort -u); \
+		[ -z "$$found" ] || { echo "the build of simulations alone has: $$found"; exit 1; }
+	tools/simulation-only.sh
 
 docs: toolchain ## API documentation, warnings denied
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet

@@ -72,9 +72,10 @@ ROOMS = {
     "ground": {
         "units": (36, 874, "times, addresses"),
         "contract": (171, 874, "what crosses layers"),
+        "counters": (306, 874, "names, help texts"),
         "engine": (MIDDLE, 874, "graph and clock"),
-        "tracks": (580, 874, "where tracks begin"),
-        "parity": (715, 874, "P and Q"),
+        "tracks": (576, 874, "where tracks begin"),
+        "parity": (711, 874, "P and Q"),
         "table": (846, 874, "columnar files"),
     },
 }

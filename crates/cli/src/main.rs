@@ -4,28 +4,38 @@
 //! `output.rs` (what is printed, and how errors end), `outputs.rs` (what may be written where), `bars.rs` (progress),
 //! `paint.rs` (colours), `report.rs` (pages), `interrupt.rs` (Ctrl-C) and `memory.rs`.
 //!
+//! Features leave commands out (`left_out.rs`); the manifest lists them.
+//!
 //! Exit status: 0 on success, 1 if `drive check` finds a description, or `study
 //! check` a claim, that does not hold, 2 for input that cannot be used.
 
 mod advise;
+#[cfg(feature = "real")]
 mod array;
 mod bars;
+#[cfg(feature = "real")]
 mod cache;
 mod compare;
 mod completions;
+#[cfg(feature = "real")]
 mod ctl;
 mod curves;
 mod drive;
 mod energy;
 mod explain;
+#[cfg(feature = "real")]
 mod extract;
 mod fs;
+#[cfg(feature = "real")]
 mod heed;
 mod interrupt;
+#[cfg(not(all(feature = "real", feature = "top")))]
+mod left_out;
 mod lzvs;
 mod man;
 mod memory;
 mod metrics;
+#[cfg(feature = "real")]
 mod notify;
 mod options;
 mod output;
@@ -34,21 +44,46 @@ mod paint;
 mod perfetto;
 mod power;
 mod predict;
+#[cfg(feature = "real")]
 mod record;
+#[cfg(feature = "real")]
 mod replay;
+#[cfg(feature = "real")]
 mod replay_decisions;
 mod report;
 mod run;
+#[cfg(feature = "real")]
 mod serve;
 mod stack;
+#[cfg(feature = "real")]
 mod stream_test;
 mod study;
+#[cfg(feature = "top")]
 mod top;
 mod trace;
 mod tune;
+#[cfg(feature = "real")]
 mod validate;
 mod watts;
 mod whole_load;
+
+#[cfg(not(feature = "real"))]
+left_out::left_out! {
+    array: "array" needs "real";
+    cache: "cache" needs "real";
+    ctl: "ctl" needs "real";
+    extract: "extract" needs "real";
+    heed: "heed" needs "real";
+    record: "record" needs "real";
+    replay: "replay" needs "real";
+    serve: "serve" needs "real";
+    stream_test: "stream-test" needs "real";
+    validate: "validate" needs "real";
+}
+#[cfg(not(feature = "top"))]
+left_out::left_out! {
+    top: "top" needs "top";
+}
 
 use clap::{Parser, Subcommand};
 use output::{Failure, Output};
@@ -96,8 +131,11 @@ enum Command {
     Predict(predict::Arguments),
     Serve(serve::Arguments),
     /// Durable arrays on real devices and files: made, assembled, mended, served.
+    #[cfg(feature = "real")]
     #[command(subcommand)]
     Array(array::Command),
+    #[cfg(not(feature = "real"))]
+    Array(array::Arguments),
     Cache(cache::Arguments),
     Heed(heed::Arguments),
     Replay(replay::Arguments),

@@ -248,6 +248,7 @@ impl Selection {
     }
 
     /// What arrival times are multiplied by.
+    #[cfg(feature = "real")]
     pub(crate) fn time_scale(&self) -> f64 {
         self.time_scale.unwrap_or(1.0)
     }

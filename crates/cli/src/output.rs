@@ -65,6 +65,7 @@ impl Output {
     }
 
     /// Prints what `serve` tells as soon as it is ready, and what it ends with.
+    #[cfg(feature = "real")]
     pub(crate) fn show_both<R: Serialize, S: Serialize, E: Display>(
         &self,
         announcement: impl Fn(&R) -> String,

@@ -8,6 +8,7 @@ use crate::output::{Failure, Output, write_whole};
 use crate::outputs::{self, Kind, Target, read_for};
 use crate::perfetto::Perfetto;
 use crate::power::{Assuming, say_assumed};
+#[cfg(feature = "real")]
 use crate::replay_decisions;
 use crate::report::Reporting;
 use crate::watts;
@@ -92,7 +93,13 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let read = read_for(std::slice::from_ref(stack), &overrides, &[]);
     outputs::check(arguments.targets(), &read)?;
     if let Some(record) = &arguments.replay_decisions {
+        #[cfg(feature = "real")]
         return replay_decisions::execute(stack, &overrides, record, output);
+        #[cfg(not(feature = "real"))]
+        return Err(crate::left_out::needs(
+            &format!("run --replay-decisions {}", record.display()),
+            "real",
+        ));
     }
     let plots = arguments.plot_power.is_some();
     say_assumed(

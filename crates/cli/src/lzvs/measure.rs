@@ -1,9 +1,12 @@
 //! `fullstroke lzvs measure`: ratio and zones of a disk, by timed reads.
 
+#[cfg(feature = "real")]
 mod device;
 mod quick;
 
+#[cfg(feature = "real")]
 pub(crate) use device::TimedDevice;
+#[cfg(feature = "real")]
 pub(crate) use quick::measured;
 
 use crate::output::{Failure, Output};
@@ -62,7 +65,13 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
                 "--check: the truth of a device is not known; give a simulated drive",
             ));
         }
+        #[cfg(feature = "real")]
         return quick::of_device(path, output);
+        #[cfg(not(feature = "real"))]
+        return Err(crate::left_out::needs(
+            &format!("lzvs measure {}", path.display()),
+            "real",
+        ));
     }
     let model = drives::load(&arguments.drive).map_err(Failure::input)?;
     if arguments.quick {

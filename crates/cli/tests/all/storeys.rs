@@ -227,6 +227,15 @@ fn one_list_of_folders_says_which_crates_are_policy_crates() {
             "crates/{}/Cargo.toml takes the lints of the workspace: [lints] workspace = true",
             room.place
         );
+        for key in ["edition", "license", "publish", "rust-version"] {
+            let inherited = &room.manifest["package"][key];
+            assert_eq!(
+                inherited.get("workspace").and_then(toml::Value::as_bool),
+                Some(true),
+                "crates/{}/Cargo.toml: {key} is that of the workspace: {key}.workspace = true",
+                room.place
+            );
+        }
         let also = ALSO_UNDER_THE_RULE.contains(&room.place.as_str());
         let wanted = also || POLICY.contains(&room.storey());
         // clippy reads the nearest file, from the crate's folder up.

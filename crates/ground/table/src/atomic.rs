@@ -3,7 +3,9 @@
 use crate::TableError;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
+use std::io::{self, BufWriter, Write};
+#[cfg(feature = "parquet")]
+use std::io::{Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -100,6 +102,7 @@ impl AtomicFile {
     /// Gives the file up but for its first bytes, closes it with `footer` and
     /// leaves it under its partial name, which is returned. A file that is
     /// written to directly cannot be cut.
+    #[cfg(feature = "parquet")]
     pub(crate) fn cut(&mut self, length: u64, footer: &[u8]) -> io::Result<PathBuf> {
         let whole = || io::Error::other("the file cannot be cut");
         let writer = self.writer.take().ok_or_else(whole)?;

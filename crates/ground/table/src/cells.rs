@@ -1,8 +1,28 @@
 //! The values of one column that are in memory.
 
 use crate::ColumnType;
+#[cfg(feature = "parquet")]
 use parquet::data_type::ByteArray;
 use std::collections::HashMap;
+
+/// A text that costs no copy to repeat, like the `ByteArray` of the Parquet library.
+#[cfg(not(feature = "parquet"))]
+#[derive(Clone, Debug)]
+pub(crate) struct ByteArray(std::sync::Arc<str>);
+
+#[cfg(not(feature = "parquet"))]
+impl ByteArray {
+    pub(crate) fn data(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+#[cfg(not(feature = "parquet"))]
+impl From<&str> for ByteArray {
+    fn from(text: &str) -> ByteArray {
+        ByteArray(text.into())
+    }
+}
 
 /// Values of one type, one for each row that is not empty.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! What can go wrong with a table.
 
 use crate::ColumnType;
+#[cfg(feature = "parquet")]
 use parquet::errors::ParquetError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,12 @@ pub enum TableError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// The file is or would be Parquet, and this build has no Parquet.
+    #[error("`{}` is a Parquet file, and this build of fullstroke has no Parquet; use .csv or .csv.gz, or build with the feature `parquet`", path.display())]
+    NoParquet {
+        /// The file.
+        path: PathBuf,
     },
     /// The file is no Parquet, or a damaged one.
     #[error("`{}` is no readable Parquet file: {detail}", path.display())]
@@ -80,6 +87,7 @@ pub enum TableError {
 }
 
 /// The error of the system inside one of the Parquet library, if there is one.
+#[cfg(feature = "parquet")]
 fn system_error(error: ParquetError) -> Result<io::Error, ParquetError> {
     match error {
         ParquetError::External(inner) => inner
@@ -90,6 +98,16 @@ fn system_error(error: ParquetError) -> Result<io::Error, ParquetError> {
     }
 }
 
+#[cfg(not(feature = "parquet"))]
+impl TableError {
+    pub(crate) fn no_parquet(path: &Path) -> TableError {
+        TableError::NoParquet {
+            path: path.to_owned(),
+        }
+    }
+}
+
+#[cfg(feature = "parquet")]
 impl TableError {
     /// `error`, met while writing `path`.
     pub(crate) fn writing(path: &Path, error: ParquetError) -> TableError {

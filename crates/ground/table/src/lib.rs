@@ -7,6 +7,9 @@
 //! until then it is `<name>.partial`, which is removed when anything fails
 //! ([`AtomicFile`]). [`TableReader`] reads Parquet back in batches.
 //!
+//! The feature `parquet` (on by default) has the Parquet library. Without the feature
+//! the crate writes CSV only, and refuses every other file by name.
+//!
 //! ```
 //! use fullstroke_table::{ColumnType, Schema, TableReader, TableWriter};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -34,16 +37,23 @@
 //! ```
 
 mod atomic;
+mod batch;
 mod cells;
 mod csv;
 mod error;
+#[cfg(feature = "parquet")]
 mod reader;
+#[cfg(not(feature = "parquet"))]
+#[path = "no_reader.rs"]
+mod reader;
+#[cfg(feature = "parquet")]
 mod row_group;
 mod schema;
 mod writer;
 
 pub use atomic::{AtomicFile, remove_partial_files};
+pub use batch::Batch;
 pub use error::TableError;
-pub use reader::{Batch, TableReader};
+pub use reader::TableReader;
 pub use schema::{Column, ColumnType, Schema};
 pub use writer::{ROWS_PER_GROUP, TableWriter};

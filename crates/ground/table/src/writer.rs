@@ -2,6 +2,7 @@
 
 use crate::cells::{Cells, Interner, Pending};
 use crate::csv::CsvWriter;
+#[cfg(feature = "parquet")]
 use crate::row_group::ParquetWriter;
 use crate::{AtomicFile, Schema, TableError};
 use std::fmt;
@@ -28,6 +29,7 @@ pub struct TableWriter {
 
 enum Sink {
     Csv(CsvWriter),
+    #[cfg(feature = "parquet")]
     Parquet(Box<ParquetWriter>),
 }
 
@@ -36,17 +38,28 @@ impl TableWriter {
     /// `.csv` or `.csv.gz`, else Parquet.
     ///
     /// # Errors
-    /// If the file cannot be created.
+    /// If the file cannot be created, or would be Parquet and this build has none.
     pub fn create(path: &Path, schema: &Schema) -> Result<TableWriter, TableError> {
-        let file = AtomicFile::create(path)?;
         let name = path.to_string_lossy().to_ascii_lowercase();
         let gzip = name.ends_with(".csv.gz");
-        let sink = if gzip || name.ends_with(".csv") {
-            let failed = |source| TableError::Write {
+        let csv = gzip || name.ends_with(".csv");
+        #[cfg(not(feature = "parquet"))]
+        if !csv {
+            return Err(TableError::no_parquet(path));
+        }
+        let file = AtomicFile::create(path)?;
+        let csv_sink = |file| {
+            let writer = CsvWriter::new(file, gzip, schema);
+            writer.map(Sink::Csv).map_err(|source| TableError::Write {
                 path: path.to_owned(),
                 source,
-            };
-            Sink::Csv(CsvWriter::new(file, gzip, schema).map_err(failed)?)
+            })
+        };
+        #[cfg(not(feature = "parquet"))]
+        let sink = csv_sink(file)?;
+        #[cfg(feature = "parquet")]
+        let sink = if csv {
+            csv_sink(file)?
         } else {
             let writer = ParquetWriter::new(file, schema)
                 .map_err(|error| TableError::writing(path, error))?;
@@ -71,9 +84,13 @@ impl TableWriter {
     }
 
     /// Adds a note to the file's footer that was not known at the beginning.
+    #[cfg_attr(not(feature = "parquet"), expect(unused_variables))]
     pub fn note(&mut self, key: &str, value: &str) {
-        if let Sink::Parquet(writer) = &mut self.sink {
-            writer.note(key, value);
+        match &mut self.sink {
+            // CSV has no place for notes.
+            Sink::Csv(_) => {}
+            #[cfg(feature = "parquet")]
+            Sink::Parquet(writer) => writer.note(key, value),
         }
     }
 
@@ -230,6 +247,7 @@ impl TableWriter {
                         source,
                     })?
             }
+            #[cfg(feature = "parquet")]
             Sink::Parquet(writer) => {
                 writer
                     .write(&self.columns)
@@ -260,6 +278,7 @@ impl TableWriter {
     pub fn rows_to_keep(&self) -> u64 {
         match &self.sink {
             Sink::Csv(_) => 0,
+            #[cfg(feature = "parquet")]
             Sink::Parquet(writer) => writer.whole_rows(),
         }
     }
@@ -270,6 +289,7 @@ impl TableWriter {
     pub fn keep_partial(self) -> Option<PathBuf> {
         match self.sink {
             Sink::Csv(_) => None,
+            #[cfg(feature = "parquet")]
             Sink::Parquet(writer) => writer.cut().ok(),
         }
     }
@@ -289,6 +309,7 @@ impl TableWriter {
             Sink::Csv(writer) => writer
                 .into_file()
                 .map_err(|source| TableError::Write { path, source })?,
+            #[cfg(feature = "parquet")]
             Sink::Parquet(writer) => writer
                 .into_file()
                 .map_err(|error| TableError::writing(&path, error))?,

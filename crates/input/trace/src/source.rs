@@ -9,9 +9,15 @@ use std::path::{Path, PathBuf};
 /// Packed bytes that are in memory at a time.
 const PACKED_BYTES: usize = 64 * 1024;
 /// What an xz file may ask for; `xz -9` needs 65 MiB.
+#[cfg(feature = "compression")]
 const XZ_MEMORY_BYTES_MAX: u64 = 128 << 20;
 /// zstd's largest window without `--ultra --long`: 128 MiB.
+#[cfg(feature = "compression")]
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
+
+/// Why a build without the feature refuses a file.
+#[cfg(not(feature = "compression"))]
+pub(crate) const NO_COMPRESSION: &str = "zstd and xz are not in this build of fullstroke; use gzip, or build with the feature `compression`";
 
 /// What a file is packed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,18 +69,23 @@ pub(crate) fn unpack<'a>(
         Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(
             BufReader::with_capacity(PACKED_BYTES, whole),
         )),
+        #[cfg(feature = "compression")]
         Packing::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::new(whole)?;
             decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
             Box::new(decoder)
         }
+        #[cfg(feature = "compression")]
         Packing::Xz => Box::new(liblzma::read::XzDecoder::new_stream(whole, xz_stream()?)),
+        #[cfg(not(feature = "compression"))]
+        Packing::Zstd | Packing::Xz => return Err(io::Error::other(NO_COMPRESSION)),
     };
     let mut input = Input::new(plain, path, packing != Packing::Plain, capacity);
     input.skip_mark()?;
     Ok(input)
 }
 
+#[cfg(feature = "compression")]
 fn xz_stream() -> io::Result<liblzma::stream::Stream> {
     liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_BYTES_MAX, liblzma::stream::CONCATENATED)
         .map_err(io::Error::other)

@@ -1,5 +1,6 @@
 //! `--quick`: a profile in minutes, and how good it is.
 
+#[cfg(feature = "real")]
 use super::device::TimedDevice;
 use crate::bars::Bars;
 use crate::output::{Failure, Output};
@@ -9,6 +10,7 @@ use fullstroke_lab::lzvs::{Pair, Profile, TimedReads, measured_keys, profile};
 use fullstroke_units::Seed;
 use fullstroke_volume::MemberZone;
 use serde::Serialize;
+#[cfg(feature = "real")]
 use std::path::Path;
 
 /// What was measured, and how it compares.
@@ -38,6 +40,7 @@ struct Floor {
     true_mb_per_s: f64,
 }
 
+#[cfg(feature = "real")]
 pub(super) fn of_device(path: &Path, output: &Output) -> Result<(), Failure> {
     let profile = measured(&mut TimedDevice::open(path, None)?, output)?;
     show(

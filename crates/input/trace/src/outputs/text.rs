@@ -4,14 +4,17 @@ use crate::TraceError;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use fullstroke_table::AtomicFile;
+#[cfg(feature = "compression")]
 use liblzma::write::XzEncoder;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// zstd's own default.
+#[cfg(feature = "compression")]
 const ZSTD_LEVEL: i32 = 3;
 /// xz's own default.
+#[cfg(feature = "compression")]
 const XZ_LEVEL: u32 = 6;
 
 /// What names of packed files end in.
@@ -27,7 +30,9 @@ pub(super) struct TextFile {
 enum Packer {
     Plain(AtomicFile),
     Gzip(Box<GzEncoder<AtomicFile>>),
+    #[cfg(feature = "compression")]
     Zstd(Box<zstd::stream::write::Encoder<'static, AtomicFile>>),
+    #[cfg(feature = "compression")]
     Xz(Box<XzEncoder<AtomicFile>>),
 }
 
@@ -73,10 +78,14 @@ impl Packer {
                 Some(&".gz") => {
                     Packer::Gzip(Box::new(GzEncoder::new(file, Compression::default())))
                 }
+                #[cfg(feature = "compression")]
                 Some(&".zst") => Packer::Zstd(Box::new(zstd::stream::write::Encoder::new(
                     file, ZSTD_LEVEL,
                 )?)),
+                #[cfg(feature = "compression")]
                 Some(&".xz") => Packer::Xz(Box::new(XzEncoder::new(file, XZ_LEVEL))),
+                #[cfg(not(feature = "compression"))]
+                Some(_) => return Err(io::Error::other(crate::source::NO_COMPRESSION)),
                 _ => Packer::Plain(file),
             },
         )
@@ -86,7 +95,9 @@ impl Packer {
         match self {
             Packer::Plain(file) => file,
             Packer::Gzip(encoder) => encoder,
+            #[cfg(feature = "compression")]
             Packer::Zstd(encoder) => encoder,
+            #[cfg(feature = "compression")]
             Packer::Xz(encoder) => encoder,
         }
     }
@@ -95,7 +106,9 @@ impl Packer {
         match self {
             Packer::Plain(file) => Ok(file),
             Packer::Gzip(encoder) => encoder.finish(),
+            #[cfg(feature = "compression")]
             Packer::Zstd(encoder) => encoder.finish(),
+            #[cfg(feature = "compression")]
             Packer::Xz(encoder) => encoder.finish(),
         }
     }

@@ -1,0 +1,40 @@
+//! Commands that a build leaves out: `cargo build --no-default-features` has no commands on real clients, devices and
+//! clocks. A left-out command stays in the list of commands, takes any arguments, and says which feature it needs.
+
+use crate::output::Failure;
+use std::ffi::OsString;
+
+/// The arguments of a left-out command. None of them matters.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Ignored {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _rest: Vec<OsString>,
+}
+
+/// The failure of `command`, which needs `feature`.
+pub(crate) fn needs(command: &str, feature: &str) -> Failure {
+    Failure::Input(format!(
+        "`fullstroke {command}` is not in this build: it needs the feature `{feature}`. \
+         Build with it: cargo build --release --package fullstroke --features {feature}"
+    ))
+}
+
+/// Declares modules of left-out commands: `serve: "serve" needs "real";`.
+macro_rules! left_out {
+    ($($module:ident: $command:literal needs $feature:literal;)*) => {$(
+        mod $module {
+            #[doc = concat!("Not in this build: it needs the feature `", $feature, "`.")]
+            #[derive(Debug, clap::Args)]
+            pub(crate) struct Arguments {
+                #[command(flatten)]
+                _ignored: crate::left_out::Ignored,
+            }
+
+            pub(crate) fn execute(_: &Arguments, _: &crate::output::Output) -> Result<(), crate::output::Failure> {
+                Err(crate::left_out::needs($command, $feature))
+            }
+        }
+    )*};
+}
+pub(crate) use left_out;
