@@ -21,6 +21,7 @@ const PORTS_MAX: usize = 126;
 /// receiver answers R_RDY. Frames follow. CLS goes around and frees the loop (FC-AL-2, states of
 /// the loop port). The order of ports on the loop is host, member 0, member 1, and so on; the
 /// priority (AL_PA) has the same order.
+///
 /// - A port that waits at the end of a circuit needs no turn around the loop: its ARB is on its way
 ///   and must only come from the closing port.
 /// - The receiver's buffer credit never runs out within a circuit: after the first R_RDY the frames

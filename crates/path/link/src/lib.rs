@@ -2,6 +2,7 @@
 //! connection for each drive. A [`Link`] carries transfers between the ports of a host and its
 //! members, and knows nothing about volumes. [`LinkNode`] puts a link between a volume and its
 //! members. The time of a request's member I/O on the link is `overhead` in the breakdown.
+//!
 //! | file | contents |
 //! |---|---|
 //! | `transfer.rs` | transfers; the trait |
@@ -12,11 +13,13 @@
 //! | `wire.rs` | words, frames and their duration |
 //! | `statistics.rs` | counters of a link |
 //! | `node.rs` | the node |
+//!
 //! # Sources
 //! Frames, ordered sets, access fairness: FC-PH and FC-AL-2 (INCITS 332-1999), as described by
 //! drive manuals (Seagate, Fibre Channel Interface Manual, rev. D). Information units: FCP; SSP
 //! (SAS 1.1). Delays of the bus: SCSI-2 and SPI. Defaults of the loop, 3.5 ns and six words per
 //! node: Chang and Du, "Efficient RAID Disk Scheduling on Smart Disks", section 4.1.2, table 3.
+//!
 //! # Limits of the model
 //! Loop and bus never initialise, break or lose a frame. Buffer credit never runs out. A loop's
 //! circuit carries one direction. A member sends the data of a read in one piece, once all data are

@@ -9,7 +9,9 @@ use fullstroke_units::Time;
 
 /// A link between a node that issues I/O and the members below: upper port `n` leads over the link
 /// to lower port `n`.
+///
 /// - **Events in, effects out, getters**: those of [`Node`]. Notice passes through.
+///
 /// A member I/O starts with a command over the link. For a write the member's readiness and the
 /// data follow. Then the member receives the request. When the member has finished, the data of a
 /// read and the status return, and the upper node gets the completion. Drives store and forward: a

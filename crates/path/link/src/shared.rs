@@ -30,6 +30,7 @@ pub(crate) trait Protocol: Send {
 /// The medium and its ports.
 ///
 /// Invariants after each event:
+///
 /// - The first port to ask for a free medium gets it. Other ports may ask during the hand-over, and
 ///   wait.
 /// - When the medium becomes free, the waiting port of the highest rank gets it. With fairness,

@@ -85,9 +85,11 @@ pub struct Delivered {
 }
 
 /// A link with its ports.
+///
 /// - **Events in**: [`offer`](Link::offer), [`advance`](Link::advance).
 /// - **Effects out**: the deliveries of `advance`.
 /// - **Getters**: [`next_wake`](Link::next_wake), [`statistics`](Link::statistics).
+///
 /// The polling rule, once: after each event ask `next_wake`. Calls come in order of time. A late
 /// call changes nothing: the next port is chosen at the instant at which the link becomes free,
 /// among the offers until then.

@@ -1,5 +1,6 @@
 //! The shared stage of several hosts above one array: a storage target, a server of virtual
 //! machines (Dom0), a switch with a queue.
+//!
 //! | file | contents |
 //! |---|---|
 //! | `config.rs` | the keys of `[shared]` |

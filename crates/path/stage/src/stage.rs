@@ -22,8 +22,10 @@ pub struct HostShare {
 }
 
 /// The node: one upper port per host, one lower port.
+///
 /// - **Events in**: `submit`, `completed`, `noticed`, `wake`.
 /// - **Effects out**: `issue`, `complete`, notice to its owners.
+///
 /// With co-operation, a read that another host can answer counts as one of the array's requests
 /// until the answer. Requests wait in the order of the fairness rule. When the stage's processor is
 /// free and the array has room, the processor takes the next request, works for the time of the

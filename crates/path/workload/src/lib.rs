@@ -5,6 +5,7 @@
 //! in its registry. [`Processes`] are closed loops side by side, each with its own pattern,
 //! priority and randomness. [`Streams`] are a media server and its clients, each of which plays at
 //! its bit rate. [`SideBySide`] runs several workloads at once.
+//!
 //! | file | contents |
 //! |---|---|
 //! | `synthetic.rs` | one load of an arrival process and a pattern |

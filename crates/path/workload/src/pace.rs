@@ -3,6 +3,7 @@
 //! A [`Dispatcher`] receives the next request of the trace, and every issue and completion. The
 //! dispatcher answers when the next request may be issued. It has no clock and issues nothing, so
 //! the simulator and a replay on a real device use the same code.
+//!
 //! | file | contents |
 //! |---|---|
 //! | `profile.rs` | requests outstanding in the trace at an arrival |
@@ -143,13 +144,17 @@ impl fmt::Display for NoCompletion {
 impl std::error::Error for NoCompletion {}
 
 /// Paces the requests of one trace.
+///
 /// - In: [`offer`](Self::offer) the next request of the trace, [`issued`](Self::issued) at its
 ///   issue, [`completed`](Self::completed).
+///
 /// - Out: [`turn`](Self::turn), to ask again after each input.
 /// - Getters: [`outstanding`](Self::outstanding), [`conformity`](Self::conformity).
+///
 /// One request is offered at a time, and the next request right after the issue: [`Pace::Load`]
-/// decides by the number of outstanding requests at this moment. ¶ Times are those of the replay.
-/// The first arrival of the trace is time 0.
+/// decides by the number of outstanding requests at this moment.
+///
+/// Times are those of the replay. The first arrival of the trace is time 0.
 #[derive(Clone, Debug)]
 pub struct Dispatcher {
     rules: Rules,
@@ -226,8 +231,10 @@ impl Dispatcher {
     /// Offers the next request of the trace.
     ///
     /// # Errors
-    /// The pace needs a completion, and the completion is unknown. ¶ # Panics If the previous
-    /// request was not issued.
+    /// The pace needs a completion, and the completion is unknown.
+    ///
+    /// # Panics
+    /// If the previous request was not issued.
     pub fn offer(&mut self, now: Time, traced: Traced) -> Result<(), NoCompletion> {
         assert!(self.next.is_none(), "one request is offered at a time");
         let Rules { pace, .. } = self.rules;

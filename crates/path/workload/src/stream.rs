@@ -36,6 +36,7 @@ impl Rules {
 
 /// A stream. Its bytes are numbered from its start, across files. Byte `b` is played at `origin`
 /// plus the playing time of `b`, so an underrun moves the origin and nothing else.
+///
 /// - **Events in**: [`start`](Stream::start), [`came`](Stream::came).
 /// - **Effect out**: [`next_read`](Stream::next_read), which may be taken at
 ///   [`has_room`](Stream::has_room).
