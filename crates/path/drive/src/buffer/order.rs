@@ -1,48 +1,129 @@
-//! Segments in the order of where they begin, with how far each group of them
-//! reaches.
+//! Segments sorted by their first sector, with the last sector that each group
+//! of segments reaches.
 //!
-//! A treap (Seidel and Aragon, "Randomized search trees", 1996): a tree sorted
-//! by place, whose shape follows from ranks that look random, so that its depth
-//! is a few times the logarithm of the number of segments whatever comes in
-//! which order. Each node knows the last sector that its subtree reaches: who
-//! looks for what lies over a place passes by all that ends before it. Nodes
-//! are numbered as segments are, so that nothing is allocated.
+//! The sorted sequence is cut into blocks of up to [`BLOCK`] segments. A
+//! directory lists the blocks in order: the first key of each block, the largest
+//! end in the block (the reach), and the largest end in the block and all blocks
+//! before (the furthest). A second level holds the reach of 16 directory entries.
+//! A search for segments over a place finds the last possible block by bisection.
+//! The search ends at a block whose furthest end lies before the place, which is
+//! the first block in almost all cases, and skips blocks and groups of blocks that
+//! end before the place.
+//!
+//! A block is three plain arrays that are changed in place, because a buffer of
+//! a current drive has a thousand segments and every write removes one and adds
+//! one: a tree of single nodes costs a cache miss a level. All memory is
+//! reserved when the order is made.
 
-/// No node.
-const NONE: u32 = u32::MAX;
+/// Segments of a block at most.
+const BLOCK: usize = 32;
+/// A block below this size is merged with a neighbour, if both fit into
+/// [`MERGED`]. The number of blocks is therefore at most one eighth of the
+/// number of segments, plus one.
+const SPARSE: usize = 8;
+/// A merged block is no larger than this, so that it does not split at once.
+const MERGED: usize = 24;
+/// Directory entries that one group summarises.
+const GROUP: usize = 16;
 
-/// The tree.
+/// The sorted segments.
 pub(super) struct Order {
-    nodes: Vec<Node>,
-    root: u32,
-    /// Nodes at which searches have looked.
+    blocks: Vec<Block>,
+    free: Vec<u32>,
+    /// The blocks in order.
+    directory: Vec<Summary>,
+    /// The reach of 16 directory entries.
+    groups: Vec<u64>,
+    /// The first sector of each segment, by which the segment is found again.
+    starts: Vec<u64>,
+    /// Entries of all levels at which searches have looked.
     #[cfg(test)]
     pub(super) looks: std::cell::Cell<u64>,
 }
 
+/// A few neighbours, sorted by first sector and number.
+#[derive(Clone)]
+struct Block {
+    len: usize,
+    starts: [u64; BLOCK],
+    ends: [u64; BLOCK],
+    segments: [u32; BLOCK],
+}
+
+/// What the directory knows of a block.
 #[derive(Clone, Copy)]
-struct Node {
+struct Summary {
     start: u64,
-    end: u64,
-    /// The most of `end` in the subtree.
+    segment: u32,
+    block: u32,
     reach: u64,
-    left: u32,
-    right: u32,
+    /// The largest reach of this block and all blocks before.
+    furthest: u64,
+}
+
+impl Block {
+    const EMPTY: Block = Block {
+        len: 0,
+        starts: [0; BLOCK],
+        ends: [0; BLOCK],
+        segments: [0; BLOCK],
+    };
+
+    /// How many entries come before a key.
+    fn position(&self, start: u64, segment: u32) -> usize {
+        let before =
+            |(&own, &number): (&u64, &u32)| (own < start) | ((own == start) & (number < segment));
+        let entries = self.starts[..self.len]
+            .iter()
+            .zip(&self.segments[..self.len]);
+        entries.map(|entry| usize::from(before(entry))).sum()
+    }
+
+    fn insert(&mut self, at: usize, segment: u32, start: u64, end: u64) {
+        debug_assert!(
+            self.len < BLOCK && at <= self.len,
+            "a full block is split first"
+        );
+        let len = self.len;
+        self.starts.copy_within(at..len, at + 1);
+        self.ends.copy_within(at..len, at + 1);
+        self.segments.copy_within(at..len, at + 1);
+        (self.starts[at], self.ends[at], self.segments[at]) = (start, end, segment);
+        self.len += 1;
+    }
+
+    fn remove(&mut self, at: usize) {
+        let len = self.len;
+        self.starts.copy_within(at + 1..len, at);
+        self.ends.copy_within(at + 1..len, at);
+        self.segments.copy_within(at + 1..len, at);
+        self.len -= 1;
+    }
+
+    /// Appends entries of another block.
+    fn append(&mut self, other: &Block, from: usize) {
+        let (len, more) = (self.len, other.len - from);
+        self.starts[len..len + more].copy_from_slice(&other.starts[from..other.len]);
+        self.ends[len..len + more].copy_from_slice(&other.ends[from..other.len]);
+        self.segments[len..len + more].copy_from_slice(&other.segments[from..other.len]);
+        self.len += more;
+    }
+
+    fn reach(&self) -> u64 {
+        self.ends[..self.len].iter().copied().max().unwrap_or(0)
+    }
 }
 
 impl Order {
-    /// None of `count` segments.
+    /// No segment yet, and room for `count`.
     pub(super) fn new(count: usize) -> Order {
-        let node = Node {
-            start: 0,
-            end: 0,
-            reach: 0,
-            left: NONE,
-            right: NONE,
-        };
+        let blocks = count / SPARSE + 2;
         Order {
-            nodes: vec![node; count],
-            root: NONE,
+            blocks: Vec::with_capacity(blocks),
+            free: Vec::with_capacity(blocks),
+            directory: Vec::with_capacity(blocks),
+            groups: Vec::with_capacity(blocks / GROUP + 1),
+            starts: vec![0; count],
             #[cfg(test)]
             looks: std::cell::Cell::new(0),
         }
@@ -50,211 +131,271 @@ impl Order {
 
     /// Adds a segment.
     pub(super) fn insert(&mut self, segment: usize, start: u64, end: u64) {
-        let segment = segment as u32;
-        self.nodes[segment as usize] = Node {
-            start,
-            end,
-            reach: end,
-            left: NONE,
-            right: NONE,
-        };
-        self.root = self.with(self.root, segment);
+        self.starts[segment] = start;
+        let number = segment as u32;
+        if self.directory.is_empty() {
+            let block = self.new_block();
+            self.directory.push(Summary {
+                start,
+                segment: number,
+                block,
+                reach: 0,
+                furthest: 0,
+            });
+            self.groups.push(0);
+        }
+        let mut place = self.place_of(start, number);
+        if self.blocks[self.directory[place].block as usize].len == BLOCK {
+            self.split(place);
+            place = self.place_of(start, number);
+        }
+        let summary = &mut self.directory[place];
+        let block = &mut self.blocks[summary.block as usize];
+        let at = block.position(start, number);
+        block.insert(at, number, start, end);
+        if at == 0 {
+            (summary.start, summary.segment) = (start, number);
+        }
+        if summary.reach < end {
+            summary.reach = end;
+            self.reach_further(place, end);
+        }
     }
 
-    /// Takes out a segment.
+    /// Removes a segment.
     pub(super) fn remove(&mut self, segment: usize) {
-        self.root = self.without(self.root, segment as u32);
+        let (place, at) = self.find(segment);
+        let block = &mut self.blocks[self.directory[place].block as usize];
+        let end = block.ends[at];
+        block.remove(at);
+        if block.len == 0 {
+            let gone = self.directory.remove(place).block;
+            self.free.push(gone);
+            self.summarise_from(place);
+            return;
+        }
+        let first = (block.starts[0], block.segments[0]);
+        let len = block.len;
+        (self.directory[place].start, self.directory[place].segment) = first;
+        self.reach_less(place, end);
+        if len < SPARSE {
+            self.merge(place, len);
+        }
     }
 
-    /// A segment has another beginning or end.
+    /// A segment gets another first or last sector.
     pub(super) fn change(&mut self, segment: usize, start: u64, end: u64) {
-        if self.nodes[segment].start != start {
+        let (place, at) = self.find(segment);
+        let summary = &mut self.directory[place];
+        let block = &mut self.blocks[summary.block as usize];
+        let key = (start, segment as u32);
+        let after_left = at > 0 && (block.starts[at - 1], block.segments[at - 1]) < key;
+        let before_right =
+            at + 1 < block.len && key < (block.starts[at + 1], block.segments[at + 1]);
+        // A segment that keeps its place inside the block changes where it stands.
+        if start != block.starts[at] && !(after_left && before_right) {
             self.remove(segment);
-            self.insert(segment, start, end);
-        } else {
-            let grows = self.nodes[segment].end <= end;
-            self.nodes[segment].end = end;
-            if grows {
-                self.reach_further(segment as u32, end);
-            } else {
-                self.measure_down_to(self.root, segment as u32);
+            return self.insert(segment, start, end);
+        }
+        let old = std::mem::replace(&mut block.ends[at], end);
+        block.starts[at] = start;
+        self.starts[segment] = start;
+        if old < end {
+            if summary.reach < end {
+                summary.reach = end;
+                self.reach_further(place, end);
             }
+        } else if end < old {
+            self.reach_less(place, old);
         }
     }
 
-    /// A node has grown, as with each step of read-ahead: what is above it
-    /// reaches as far, at least.
-    fn reach_further(&mut self, node: u32, end: u64) {
-        let mut at = self.root;
-        while at != node {
-            assert_ne!(at, NONE, "only a segment that was added changes");
-            let Node {
-                reach, left, right, ..
-            } = self.nodes[at as usize];
-            self.nodes[at as usize].reach = reach.max(end);
-            at = if self.is_before(node, at) {
-                left
-            } else {
-                right
-            };
-        }
-        self.nodes[node as usize].reach = self.nodes[node as usize].reach.max(end);
-    }
-
-    /// Visits the segments that begin at `last` or before and end at `least` or
-    /// behind, those that begin last first, until a visit says that it is
-    /// enough.
+    /// Visits the segments with a first sector of at most `last` and an end of at
+    /// least `least`, from the largest first sector down, until a visit returns
+    /// true.
     pub(super) fn back_from(
         &self,
         last: u64,
         least: u64,
         mut is_enough: impl FnMut(usize) -> bool,
     ) {
-        self.visit(self.root, last, least, &mut is_enough);
+        let mut places = self.directory.partition_point(|summary| {
+            self.look();
+            summary.start <= last
+        });
+        while let Some(place) = self.last_reaching(places, least) {
+            let block = &self.blocks[self.directory[place].block as usize];
+            for at in (0..block.len).rev() {
+                self.look();
+                if (block.starts[at] <= last) & (block.ends[at] >= least)
+                    && is_enough(block.segments[at] as usize)
+                {
+                    return;
+                }
+            }
+            places = place;
+        }
     }
 
-    /// Whether a visit in the subtree of `at` said that it is enough.
-    fn visit(
-        &self,
-        at: u32,
-        last: u64,
-        least: u64,
-        is_enough: &mut impl FnMut(usize) -> bool,
-    ) -> bool {
-        if at == NONE {
-            return false;
+    /// The last of the first `places` blocks that reaches `least`.
+    fn last_reaching(&self, mut places: usize, least: u64) -> Option<usize> {
+        while places > 0 {
+            self.look();
+            let place = places - 1;
+            let summary = &self.directory[place];
+            if summary.furthest < least {
+                return None;
+            }
+            if places.is_multiple_of(GROUP) && self.groups[place / GROUP] < least {
+                places -= GROUP;
+            } else if summary.reach < least {
+                places = place;
+            } else {
+                return Some(place);
+            }
         }
+        None
+    }
+
+    /// The block in which a key stands, or belongs.
+    fn place_of(&self, start: u64, segment: u32) -> usize {
+        let before = |summary: &Summary| (summary.start, summary.segment) <= (start, segment);
+        self.directory.partition_point(before).saturating_sub(1)
+    }
+
+    /// The block of a segment in the directory, and the place in the block.
+    fn find(&self, segment: usize) -> (usize, usize) {
+        let (start, number) = (self.starts[segment], segment as u32);
+        let place = self.place_of(start, number);
+        let block = &self.blocks[self.directory[place].block as usize];
+        let at = block.position(start, number);
+        assert!(
+            at < block.len && block.segments[at] == number,
+            "segment {segment} from sector {start} was not added"
+        );
+        (place, at)
+    }
+
+    fn new_block(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.blocks.push(Block::EMPTY);
+            self.blocks.len() as u32 - 1
+        })
+    }
+
+    /// Moves the upper half of a full block into a block of its own.
+    fn split(&mut self, place: usize) {
+        let new = self.new_block();
+        let old = self.directory[place].block;
+        let [lower, upper] = self
+            .blocks
+            .get_disjoint_mut([old as usize, new as usize])
+            .expect("a new block is no block of the directory");
+        upper.len = 0;
+        upper.append(lower, BLOCK / 2);
+        lower.len = BLOCK / 2;
+        let summary = Summary {
+            start: upper.starts[0],
+            segment: upper.segments[0],
+            block: new,
+            reach: upper.reach(),
+            furthest: 0,
+        };
+        self.directory[place].reach = lower.reach();
+        self.directory.insert(place + 1, summary);
+        self.summarise_from(place);
+    }
+
+    /// Merges a block of `len` segments with a neighbour, if both fit.
+    fn merge(&mut self, place: usize, len: usize) {
+        let size = |place: usize| {
+            let summary = self.directory.get(place)?;
+            Some(self.blocks[summary.block as usize].len)
+        };
+        let fits = |size: Option<usize>| size.is_some_and(|size| size + len <= MERGED);
+        let lower = if fits(size(place + 1)) {
+            place
+        } else if place > 0 && fits(size(place - 1)) {
+            place - 1
+        } else {
+            return;
+        };
+        let gone = self.directory.remove(lower + 1);
+        let kept = &mut self.directory[lower];
+        let [to, from] = self
+            .blocks
+            .get_disjoint_mut([kept.block as usize, gone.block as usize])
+            .expect("two blocks of the directory are never one");
+        to.append(from, 0);
+        from.len = 0;
+        kept.reach = kept.reach.max(gone.reach);
+        self.free.push(gone.block);
+        self.summarise_from(lower);
+    }
+
+    /// A block reaches further than before.
+    fn reach_further(&mut self, place: usize, end: u64) {
+        let group = &mut self.groups[place / GROUP];
+        *group = end.max(*group);
+        let later = self.directory[place..].iter_mut();
+        // The furthest end never falls from one block to the next.
+        for summary in later.take_while(|summary| summary.furthest < end) {
+            summary.furthest = end;
+        }
+    }
+
+    /// A segment of a block that ended at `end` is gone or shorter.
+    fn reach_less(&mut self, place: usize, end: u64) {
+        if end < self.directory[place].reach {
+            return;
+        }
+        let reach = self.blocks[self.directory[place].block as usize].reach();
+        self.directory[place].reach = reach;
+        self.summarise(place / GROUP);
+        // Blocks whose furthest end is another one do not change, and neither do blocks after them.
+        let mut furthest = self.furthest_before(place);
+        for summary in &mut self.directory[place..] {
+            furthest = furthest.max(summary.reach);
+            if summary.furthest == furthest {
+                break;
+            }
+            summary.furthest = furthest;
+        }
+    }
+
+    fn furthest_before(&self, place: usize) -> u64 {
+        match place {
+            0 => 0,
+            place => self.directory[place - 1].furthest,
+        }
+    }
+
+    /// Computes the reach of a group anew.
+    fn summarise(&mut self, group: usize) {
+        let from = group * GROUP;
+        let blocks = &self.directory[from..self.directory.len().min(from + GROUP)];
+        let reach = blocks.iter().map(|summary| summary.reach).max();
+        self.groups[group] = reach.unwrap_or(0);
+    }
+
+    /// Computes everything anew from a block on, because blocks have moved.
+    fn summarise_from(&mut self, place: usize) {
+        self.groups.resize(self.directory.len().div_ceil(GROUP), 0);
+        for group in place / GROUP..self.groups.len() {
+            self.summarise(group);
+        }
+        let mut furthest = self.furthest_before(place);
+        for summary in self.directory.iter_mut().skip(place) {
+            furthest = furthest.max(summary.reach);
+            summary.furthest = furthest;
+        }
+    }
+
+    /// Counts a look of a search, for the test of their number.
+    fn look(&self) {
         #[cfg(test)]
         self.looks.set(self.looks.get() + 1);
-        let node = self.nodes[at as usize];
-        if node.reach < least {
-            return false;
-        }
-        if node.start <= last {
-            let found = self.visit(node.right, last, least, is_enough);
-            if found || node.end >= least && is_enough(at as usize) {
-                return true;
-            }
-        }
-        self.visit(node.left, last, least, is_enough)
     }
-
-    /// The subtree of `at` with a node.
-    fn with(&mut self, at: u32, new: u32) -> u32 {
-        if at == NONE || rank(at) < rank(new) {
-            let (left, right) = self.split(at, new);
-            (
-                self.nodes[new as usize].left,
-                self.nodes[new as usize].right,
-            ) = (left, right);
-            self.measure(new);
-            return new;
-        }
-        if self.is_before(new, at) {
-            self.nodes[at as usize].left = self.with(self.nodes[at as usize].left, new);
-        } else {
-            self.nodes[at as usize].right = self.with(self.nodes[at as usize].right, new);
-        }
-        self.measure(at);
-        at
-    }
-
-    /// The subtree of `at` without a node of it.
-    fn without(&mut self, at: u32, old: u32) -> u32 {
-        assert_ne!(at, NONE, "a segment leaves from where it was added");
-        let Node { left, right, .. } = self.nodes[at as usize];
-        if at == old {
-            return self.join(left, right);
-        }
-        if self.is_before(old, at) {
-            self.nodes[at as usize].left = self.without(left, old);
-        } else {
-            self.nodes[at as usize].right = self.without(right, old);
-        }
-        self.measure(at);
-        at
-    }
-
-    /// What lies before a node and what lies behind it.
-    fn split(&mut self, at: u32, place: u32) -> (u32, u32) {
-        if at == NONE {
-            return (NONE, NONE);
-        }
-        let Node { left, right, .. } = self.nodes[at as usize];
-        if self.is_before(at, place) {
-            let (before, behind) = self.split(right, place);
-            self.nodes[at as usize].right = before;
-            self.measure(at);
-            (at, behind)
-        } else {
-            let (before, behind) = self.split(left, place);
-            self.nodes[at as usize].left = behind;
-            self.measure(at);
-            (before, at)
-        }
-    }
-
-    /// One tree of two, all of the first before all of the second.
-    fn join(&mut self, before: u32, behind: u32) -> u32 {
-        if before == NONE || behind == NONE {
-            return if before == NONE { behind } else { before };
-        }
-        if rank(before) > rank(behind) {
-            self.nodes[before as usize].right =
-                self.join(self.nodes[before as usize].right, behind);
-            self.measure(before);
-            before
-        } else {
-            self.nodes[behind as usize].left = self.join(before, self.nodes[behind as usize].left);
-            self.measure(behind);
-            behind
-        }
-    }
-
-    /// Measures the reach of a node and of all above it.
-    fn measure_down_to(&mut self, at: u32, node: u32) {
-        assert_ne!(at, NONE, "only a segment that was added changes");
-        if at != node {
-            let Node { left, right, .. } = self.nodes[at as usize];
-            self.measure_down_to(
-                if self.is_before(node, at) {
-                    left
-                } else {
-                    right
-                },
-                node,
-            );
-        }
-        self.measure(at);
-    }
-
-    fn measure(&mut self, at: u32) {
-        let Node {
-            end, left, right, ..
-        } = self.nodes[at as usize];
-        let reach = |at: u32| {
-            if at == NONE {
-                0
-            } else {
-                self.nodes[at as usize].reach
-            }
-        };
-        self.nodes[at as usize].reach = end.max(reach(left)).max(reach(right));
-    }
-
-    /// Whether a node comes before another.
-    fn is_before(&self, one: u32, other: u32) -> bool {
-        (self.nodes[one as usize].start, one) < (self.nodes[other as usize].start, other)
-    }
-}
-
-/// Who is above whom in the tree: a bijection, so that no two are equal, whose
-/// values look random (the finalizer of MurmurHash3).
-fn rank(segment: u32) -> u32 {
-    let mut mixed = segment.wrapping_add(0x9e37_79b9);
-    mixed = (mixed ^ (mixed >> 16)).wrapping_mul(0x85eb_ca6b);
-    mixed = (mixed ^ (mixed >> 13)).wrapping_mul(0xc2b2_ae35);
-    mixed ^ (mixed >> 16)
 }
 
 #[cfg(test)]
@@ -303,5 +444,66 @@ mod tests {
                 prop_assert_eq!(found(&order, last, least), expected);
             }
         }
+    }
+
+    /// With enough blocks for all three levels of the directory.
+    #[test]
+    fn thousands_of_segments_are_found_as_in_a_plain_list() {
+        const COUNT: usize = 6000;
+        let mut state = 1u64;
+        let mut draw = |below: u64| {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (state >> 33) % below
+        };
+        let mut order = Order::new(COUNT);
+        let mut plain: Vec<Option<(u64, u64)>> = vec![None; COUNT];
+        for step in 0..40_000 {
+            let segment = draw(COUNT as u64) as usize;
+            let (start, end) = {
+                let start = draw(100_000);
+                (
+                    start,
+                    start + draw(if step % 97 == 0 { 20_000 } else { 30 }),
+                )
+            };
+            match plain[segment] {
+                None => order.insert(segment, start, end),
+                // Late steps only remove, so that blocks merge and disappear.
+                Some(_) if step > 30_000 || draw(4) == 0 => order.remove(segment),
+                Some((old, _)) if draw(2) == 0 => {
+                    order.change(segment, old, old + 7);
+                    plain[segment] = Some((old, old + 7));
+                    continue;
+                }
+                Some(_) => order.change(segment, start, end),
+            }
+            plain[segment] = if plain[segment].is_some() && !order_holds(&order, segment) {
+                None
+            } else {
+                Some((start, end))
+            };
+            if step % 400 == 0 {
+                let last = draw(120_000);
+                let least = last.saturating_sub(draw(30));
+                let mut expected: Vec<usize> = (0..COUNT)
+                    .filter(|&at| {
+                        plain[at].is_some_and(|(start, end)| start <= last && end >= least)
+                    })
+                    .collect();
+                expected.sort_unstable_by_key(|&at| {
+                    std::cmp::Reverse((plain[at].map(|(start, _)| start), at))
+                });
+                assert_eq!(found(&order, last, least), expected, "step {step}");
+            }
+        }
+    }
+
+    fn order_holds(order: &Order, segment: usize) -> bool {
+        order.directory.iter().any(|summary| {
+            let block = &order.blocks[summary.block as usize];
+            block.segments[..block.len].contains(&(segment as u32))
+        })
     }
 }
