@@ -9,7 +9,17 @@ use fullstroke_drive::{DriveConfig, Model, checks};
 use include_dir::{Dir, include_dir};
 use serde::Serialize as _;
 use serde_json::{Map, Value};
+use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// Models that [`built`] keeps. Comparisons and searches build the same few drives some hundred
+/// times; a search over drive settings must not fill the memory with seek tables.
+const KEPT_MODELS: usize = 32;
+
+/// The models that were built last, with their descriptions. A model is immutable and shared, so
+/// that a second drive of one description costs no second seek table.
+static MODELS: Mutex<VecDeque<(String, Model)>> = Mutex::new(VecDeque::new());
 
 /// `drives/*.toml` of this project, within the binary.
 static LIBRARY: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../../drives");
@@ -128,7 +138,27 @@ fn built(file: &str, config: DriveConfig) -> Result<Model, StackError> {
         key: error.key,
         message: error.message,
     };
-    Model::new(config).map_err(fail)
+    shared(config).map_err(fail)
+}
+
+/// The model of a description: one that was built before, or a new one.
+fn shared(config: DriveConfig) -> Result<Model, ConfigError> {
+    // The whole description is the key: two files may bear one name.
+    let Ok(key) = serde_json::to_string(&config) else {
+        return Model::new(config);
+    };
+    let models = || MODELS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, model)) = models().iter().find(|(known, _)| *known == key) {
+        return Ok(model.clone());
+    }
+    // The lock is not held meanwhile: other threads build other models.
+    let model = Model::new(config)?;
+    let mut models = models();
+    if models.len() == KEPT_MODELS {
+        models.pop_front();
+    }
+    models.push_back((key, model.clone()));
+    Ok(model)
 }
 
 /// [`load`], for a stack file in `folder`, with some keys replaced by
@@ -206,7 +236,7 @@ fn title(known: &str) -> String {
 
 fn model(document: &Document, values: &Map<String, Value>) -> Result<Model, StackError> {
     let config: DriveConfig = read(values).map_err(|error| document.error(error))?;
-    Model::new(config).map_err(|error| document.error(error))
+    shared(config).map_err(|error| document.error(error))
 }
 
 /// Lays `settings` over `values`, table by table. One that names a policy is laid over whole: keys of

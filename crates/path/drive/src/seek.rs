@@ -94,37 +94,46 @@ impl SeekTable {
     }
 }
 
-/// A curve in milliseconds as nanoseconds by distance, from 0. It is made for
-/// each drive of each stack, over as many distances as the drive has cylinders.
+/// A curve in milliseconds as nanoseconds by distance, from 0.
+///
+/// A current drive has half a million cylinders, and each start of the program
+/// builds the tables of its drives. The values are therefore computed first, in a
+/// loop without branches that vector units carry out, and checked afterwards.
 fn tabulated(
     longest: u32,
     falls_allowed: bool,
     milliseconds: impl Fn(u32) -> f64,
 ) -> Result<Vec<u32>, ConfigError> {
+    let in_range = |ms: f64| ms > 0.0 && ms < 4000.0;
+    // A value out of range, or one that is not a number, becomes 0: no value in range rounds to 0
+    // unless it is below half a nanosecond, and the exact check below decides about that.
+    let rounded = |ms: f64| {
+        if in_range(ms) {
+            (ms * 1e6 + 0.5) as u32
+        } else {
+            0
+        }
+    };
     let mut nanoseconds: Vec<u32> = Vec::with_capacity(longest as usize + 1);
     nanoseconds.push(0);
+    nanoseconds.extend((1..=longest).map(|distance| rounded(milliseconds(distance))));
     let mut highest = 0;
-    for distance in 1..=longest {
-        let ms = milliseconds(distance);
-        // Neither is what is not a number.
-        if !(ms > 0.0 && ms < 4000.0) {
-            return Err(ConfigError::new(
-                "",
-                format!("a seek over {distance} cylinders would take {ms} ms"),
-            ));
-        }
-        // Rounded to the nearest: of what is positive, the same as `round`, which is a call.
-        let value = (ms * 1e6 + 0.5) as u32;
-        if value < highest - highest / NOISE && !falls_allowed {
-            return Err(ConfigError::new(
-                "",
-                format!(
+    for (distance, &value) in (1..=longest).zip(&nanoseconds[1..]) {
+        let fails = value == 0 || value < highest - highest / NOISE && !falls_allowed;
+        if fails {
+            let ms = milliseconds(distance);
+            if !in_range(ms) {
+                let message = format!("a seek over {distance} cylinders would take {ms} ms");
+                return Err(ConfigError::new("", message));
+            }
+            if value < highest - highest / NOISE && !falls_allowed {
+                let message = format!(
                     "the curve is not monotone: it falls at {distance} cylinders, to {ms:.4} ms"
-                ),
-            ));
+                );
+                return Err(ConfigError::new("", message));
+            }
         }
         highest = highest.max(value);
-        nanoseconds.push(value);
     }
     Ok(nanoseconds)
 }
