@@ -9,9 +9,9 @@ use crate::output::{Failure, Output};
 use clap::{Args, Subcommand, ValueEnum};
 use fullstroke_device::Identity;
 use fullstroke_store::{
-    Access, ArrayError, Copies, Design, Device, FileDevice, JournalPolicy, Listen, Question,
-    Roster, Serve, Serving, Towards, ask, assemble, check_standby, check_ublk, create, destroy,
-    examine, owners, serve, unused,
+    Access, Allowances, ArrayError, Copies, Design, Device, FileDevice, JournalPolicy, Listen,
+    Question, Roster, Serve, Serving, Towards, ask, assemble_with, check_standby, check_ublk,
+    create, destroy, examine, owners, serve, unused,
 };
 use fullstroke_units::{Bytes, Sectors};
 use serde::Serialize;
@@ -125,7 +125,8 @@ pub(crate) struct Create {
     #[arg(long, value_name = "BYTES")]
     region: Option<Bytes>,
 
-    /// Take devices that belong to somebody: what they hold is lost.
+    /// Take devices that belong to somebody or hold anything but zeros: what they hold is
+    /// lost.
     #[arg(long)]
     force: bool,
 
@@ -181,9 +182,14 @@ pub(crate) struct Assemble {
     metrics: Option<SocketAddr>,
 
     /// Also without members that it had when it was last assembled. Devices that cannot be
-    /// opened or read count as missing.
+    /// opened or read, or that are no members of the array, count as missing.
     #[arg(long)]
     degraded: bool,
+
+    /// Take this device for the member that it was, although its size, its superblocks or
+    /// its count of events say that it was cut, written over or left behind (may be repeated).
+    #[arg(long, value_name = "DEVICE")]
+    trust: Vec<PathBuf>,
 
     /// Put members to standby that nothing was asked of for so long, such as 20min.
     /// Whole SCSI and SATA disks only.
@@ -224,7 +230,8 @@ pub(crate) struct Add {
     at: At,
     /// The device or file.
     device: PathBuf,
-    /// Take it even if it belongs to somebody: what it holds is lost.
+    /// Take it even if it belongs to somebody or holds anything but zeros: what it holds is
+    /// lost.
     #[arg(long)]
     force: bool,
 }
@@ -303,11 +310,6 @@ impl Create {
             keys.insert("chunk".to_owned(), chunk.0.into());
         }
         let devices = open(&self.devices)?;
-        if !self.sparse {
-            devices
-                .iter()
-                .try_for_each(|device| device.allocate().map_err(Failure::input))?;
-        }
         let mut design = Design {
             name: self.name.clone(),
             layout: self.layout.clone(),
@@ -319,6 +321,7 @@ impl Create {
             },
             spares: self.spares,
             force: self.force,
+            sparse: self.sparse,
             member_bytes: self.member_size.map(|bytes| bytes.0),
             region_bytes: self.region.map(|bytes| bytes.0),
             measured: Vec::new(),
@@ -396,7 +399,8 @@ impl Assemble {
         if let Some(after) = self.standby_after {
             check_standby(after, &devices).map_err(Failure::input)?;
         }
-        let (array, mut report) = assemble(&devices, self.degraded).map_err(Failure::input)?;
+        let (array, mut report) =
+            assemble_with(&devices, &self.allowances()?).map_err(Failure::input)?;
         drop(devices);
         report.gone.extend(gone);
         let options = Serve {
@@ -426,6 +430,24 @@ impl Assemble {
         };
         serve(array, &options, &stop, &mut ready, &mut tell).map_err(Failure::input)?;
         shown
+    }
+
+    fn allowances(&self) -> Result<Allowances, Failure> {
+        if let Some(path) = self.trust.iter().find(|path| !self.devices.contains(path)) {
+            let message = format!(
+                "--trust: found `{}`; expected one of the devices of the array, named as it is there",
+                path.display()
+            );
+            return Err(Failure::Input(message));
+        }
+        Ok(Allowances {
+            degraded: self.degraded,
+            trusted: self
+                .trust
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect(),
+        })
     }
 
     /// The devices that can be opened, and of the others why not.

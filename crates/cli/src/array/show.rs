@@ -123,7 +123,7 @@ impl Shown {
                 report.torn_superblocks
             ));
         }
-        lines.extend(report.gone.iter().cloned());
+        lines.extend(report.gone.iter().chain(&report.remarks).cloned());
         lines.extend(
             report
                 .newly_failed
@@ -225,6 +225,8 @@ impl Shown {
                 "  {torn} of the two copies of its superblock is not whole"
             ));
         }
+        let doubts = copies.doubts.iter();
+        lines.extend(doubts.map(|doubt| format!("  doubt   {doubt}")));
         for (index, slot) in roster.slots.iter().enumerate() {
             lines.push(format!(
                 "  place {index}: {}, {}, {}{}",

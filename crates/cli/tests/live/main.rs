@@ -39,6 +39,7 @@ mod clients;
 #[path = "../common/mod.rs"]
 mod common;
 mod crowds;
+mod distrust;
 mod ends;
 mod extract;
 mod faults;

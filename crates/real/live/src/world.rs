@@ -53,6 +53,8 @@ pub(crate) struct World {
     bytes_in_flight: u64,
     /// Whether people know that the store has stopped.
     pub(crate) told_stop: bool,
+    /// Whether a flush has said that the store has lost data, or the store was opened so.
+    told_loss: bool,
     /// Members, and how far they are to be filled on the bytes.
     pub(crate) unfilled: VecDeque<(Vec<usize>, Sectors)>,
     /// Volumes that have gears, and what the layers have said of them.
@@ -94,6 +96,7 @@ impl World {
             layout,
             machine,
             to_compare: store.left_to_compare(),
+            told_loss: store.has_failed() || store.has_lost_data(),
             gears: store
                 .geared()
                 .into_iter()
@@ -311,12 +314,21 @@ impl World {
                 !request.flags.contains(CommandFlags::NO_HOLE),
             ),
             Command::Trim => self.discard_bytes(offset, length),
+            // What was written before may be lost. It is said once, as fsync(2) does.
+            Command::Flush if self.has_lost_untold() => return Carried::Lost,
             Command::Flush | Command::Cache | Command::BlockStatus => Ok(()),
         };
         match Carried::of(done) {
             Carried::Done => ticket.done(),
             failed => failed,
         }
+    }
+
+    /// Whether data were lost and no flush has failed for it yet; the next answer is no.
+    fn has_lost_untold(&mut self) -> bool {
+        let lost = self.store.has_failed() || self.store.has_lost_data();
+        let told = std::mem::replace(&mut self.told_loss, lost);
+        lost && !told
     }
 
     /// The answer to a request has left, so much later than it was due.

@@ -78,6 +78,8 @@ pub struct Array {
     pub(crate) failures: AtomicU64,
     pub(crate) settled: AtomicU64,
     halted: OnceLock<String>,
+    /// Data could not be computed from the members that are left, and no flush has said so yet.
+    pub(crate) lost: AtomicBool,
     /// Members stand in the low gear, and nothing is written to them.
     pub(crate) resting: AtomicBool,
     /// How much a shift copies while requests wait.
@@ -262,6 +264,7 @@ impl Array {
             failures: AtomicU64::new(0),
             settled: AtomicU64::new(0),
             halted: OnceLock::new(),
+            lost: AtomicBool::new(false),
             resting: AtomicBool::new(false),
             copied_at_once: gears::COPIED_AT_ONCE,
             shift_trouble: Mutex::default(),
@@ -836,8 +839,18 @@ impl Array {
     /// Makes durable all that was written before.
     ///
     /// # Errors
-    /// A device's that nothing makes good.
+    /// A device's that nothing makes good. Once, if data were lost since the last flush: what was written
+    /// before may be among them, as fsync(2) fails once for pages that could not be written.
     pub fn flush(&self) -> Result<(), ArrayError> {
+        self.make_durable()?;
+        match self.lost.swap(false, Ordering::SeqCst) {
+            true => Err(ArrayError::LostBefore),
+            false => Ok(()),
+        }
+    }
+
+    /// The same for the array's own purposes: it does not answer for data that were lost.
+    pub(crate) fn make_durable(&self) -> Result<(), ArrayError> {
         self.flushing
             .join(self.sabotage == Sabotage::FlushShared, || {
                 self.flush_members()
@@ -902,7 +915,7 @@ impl Array {
         };
         self.check_running()?;
         if bitmap.look(self.flushed.load(Ordering::SeqCst)) {
-            self.flush()?;
+            self.make_durable()?;
         }
         let flushed = self.flushed.load(Ordering::SeqCst);
         // A mark that stays costs nothing but a comparison.
@@ -956,7 +969,10 @@ impl Array {
         };
         match planner.layout.plan(&request, Below::NOTHING, plan) {
             Status::Done | Status::Differs => {}
-            Status::Lost => return Err(ArrayError::Lost { extent }),
+            Status::Lost => {
+                self.lost.store(true, Ordering::SeqCst);
+                return Err(ArrayError::Lost { extent });
+            }
             Status::OutOfRange => {
                 return Err(ArrayError::OutOfRange {
                     extent,

@@ -6,10 +6,10 @@ use crate::device::{ALIGNMENT_BYTES, Aligned};
 use crate::gears::GearFacts;
 use crate::journal::{Change, Log};
 use crate::keys;
-use crate::members::{Book, knows_what_it_missed, refuse_owned, wipe};
+use crate::members::{Book, allocate, knows_what_it_missed, new_uuid, refuse_owned, wipe};
 use crate::signatures::{LOOKED_AT_BYTES, OWN_BYTES};
 use crate::superblock::{
-    self, Copies, JournalPolicy, Measured, Roster, SlotState, Spare, Superblock, Uuid,
+    self, Copies, JournalPolicy, Knowledge, Measured, Roster, SlotState, Spare, Superblock, Uuid,
 };
 use crate::transfer::Devices;
 use crate::verify::Comparison;
@@ -52,8 +52,10 @@ pub struct Design {
     pub journal: JournalPolicy,
     /// How many of the devices, the last ones, wait for a member to fail.
     pub spares: usize,
-    /// Whether devices may belong to somebody.
+    /// Whether devices may belong to somebody, or hold anything but zeros.
     pub force: bool,
+    /// Whether files are left without the room that they need of their file system.
+    pub sparse: bool,
     /// Data of each member; as much as there is room for unless given.
     pub member_bytes: Option<u64>,
     /// How much of a member a bit of the bitmap stands for, a power of two; by
@@ -77,8 +79,11 @@ pub struct Report {
     /// Regions in which rows were being written whole while a member was lost:
     /// what it held of these rows may be neither old nor new.
     pub regions_at_risk: u64,
-    /// Devices that could not be opened or read: they count as missing.
+    /// Devices that could not be opened or read, or are no members of the array: they count as missing.
     pub gone: Vec<String>,
+    /// What was found of members that are part of the array all the same: they have grown, or were taken
+    /// because somebody trusts them.
+    pub remarks: Vec<String>,
     /// Members that count as failed since this assembly.
     pub newly_failed: Vec<String>,
     /// Members that have failed before, although their devices are here, and may
@@ -104,7 +109,20 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
             design.layout, design.spares
         )));
     }
+    let survived = layout.failures_survived() as usize;
+    let may_fail = match (survived, layout.geometry().parity_rows()) {
+        (0, _) => 0,
+        (_, Some(_)) => survived,
+        // One of each pair, or all but one copy.
+        (_, None) => members - 1,
+    };
+    roster.check_room(may_fail, layout.gears().is_some())?;
     let array = new_uuid()?;
+    // Everything has been checked. First the room is taken, since that takes nothing from anybody; only then is
+    // something written.
+    if !design.sparse {
+        devices.iter().try_for_each(|device| allocate(&**device))?;
+    }
     // Zeros are a consistent array, whatever the layout.
     let zeros = devices[..members].iter().all(|device| device.is_zero());
     devices
@@ -126,8 +144,7 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
     let array = Array::new(array, facts, layout, all, book, Sabotage::Nothing);
     array.begin_journals(0)?;
     let mut book = array.book();
-    array.commit(&mut book)?;
-    // The other copy: from now on there are two.
+    // Each copy of the superblock has one of the two numbers of the event.
     array.commit(&mut book)?;
     if let Some(failed) = array.take_happenings().into_iter().next() {
         return Err(ArrayError::Refused(format!(
@@ -170,10 +187,6 @@ fn leave_to_be_filled(layout: &mut dyn Layout) {
             layout.set_member_state(slot, MemberState::Alive);
         }
     }
-}
-
-fn new_uuid() -> Result<Uuid, ArrayError> {
-    Uuid::new().map_err(|error| ArrayError::device("/dev/urandom".into(), "read", error))
 }
 
 /// Each device once, and nobody else's.
@@ -332,6 +345,7 @@ fn plan_roster(
                 sectors: sectors.0,
                 state: SlotState::Alive,
                 failed_at: 0,
+                failed_after: None,
                 measured: design.measured.get(slot).copied(),
             })
         });
@@ -349,6 +363,7 @@ fn plan_roster(
         keys,
         created_s,
         events: 0,
+        stamp: None,
         clean: true,
         journal: design.journal,
         bitmap_at: BITMAP_AT,
@@ -478,6 +493,22 @@ impl Found {
     fn member(&self) -> Uuid {
         self.copies.superblock.member
     }
+    /// Why it cannot be part of the array, although its superblock says so.
+    fn doubts(&self) -> Option<String> {
+        let doubts = &self.copies.doubts;
+        (!doubts.is_empty()).then(|| format!("`{}`: {}", self.device.name(), doubts.join("; ")))
+    }
+}
+
+/// What is to be assembled although something is wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allowances {
+    /// Members may be missing that the array had when it was last assembled. Devices that are no member
+    /// count as missing.
+    pub degraded: bool,
+    /// Names of devices that count as the members that their superblocks name, although their size, their
+    /// superblocks or a count of events that is one behind speak against that.
+    pub trusted: Vec<String>,
 }
 
 /// Assembles the array that `devices` are of, in whatever order they come. What
@@ -493,36 +524,46 @@ pub fn assemble(
     assemble_without(devices, degraded, Sabotage::Nothing)
 }
 
+/// The same, where more than missing members may be allowed.
+///
+/// # Errors
+/// As those of [`assemble`].
+pub fn assemble_with(
+    devices: &[Arc<dyn Device>],
+    allowances: &Allowances,
+) -> Result<(Array, Report), ArrayError> {
+    assemble_sabotaged(devices, allowances, Sabotage::Nothing)
+}
+
 /// The same, with something left out.
 pub(crate) fn assemble_without(
     devices: &[Arc<dyn Device>],
     degraded: bool,
     sabotage: Sabotage,
 ) -> Result<(Array, Report), ArrayError> {
+    let allowances = Allowances {
+        degraded,
+        ..Allowances::default()
+    };
+    assemble_sabotaged(devices, &allowances, sabotage)
+}
+
+fn assemble_sabotaged(
+    devices: &[Arc<dyn Device>],
+    allowances: &Allowances,
+    sabotage: Sabotage,
+) -> Result<(Array, Report), ArrayError> {
     check_names(devices)?;
-    let (mut found, mut gone) = (Vec::new(), Vec::new());
-    for device in devices {
-        match find_superblock(device) {
-            Ok(one) => found.push(one),
-            // It is a dead disk, and as good as none.
-            Err(error @ ArrayError::Device { .. }) if degraded => gone.push(error.to_string()),
-            Err(error @ ArrayError::Device { .. }) => {
-                return Err(ArrayError::Missing(error.to_string()));
-            }
-            Err(error) => return Err(error),
-        }
-    }
+    let degraded = allowances.degraded;
+    let mut report = Report::default();
+    let found = members_among(devices, allowances, &mut report)?;
     let latest = latest(&found)?;
     let torn = |found: &Found| found.copies.whole.iter().filter(|&&whole| !whole).count() as u64;
-    let mut report = Report {
-        clean: latest.roster.clean,
-        torn_superblocks: found.iter().map(torn).sum(),
-        gone,
-        ..Report::default()
-    };
+    report.clean = latest.roster.clean;
+    report.torn_superblocks = found.iter().map(torn).sum();
     let mut roster = latest.roster.clone();
     roster.keys = keys::frozen(&roster.layout, &roster.keys);
-    let present = members_of(&roster, &found, &mut report)?;
+    let present = members_of(&roster, &found, allowances, &mut report)?;
     if !report.newly_failed.is_empty() && !degraded {
         return Err(ArrayError::Missing(format!(
             "`{}` lacks members that it had: {}",
@@ -567,7 +608,10 @@ pub(crate) fn assemble_without(
         )));
     }
     let spares = roster.spares.clone();
-    let spare = |spare: &Spare| found.iter().find(|found| found.member() == spare.member);
+    let spare = |spare: &Spare| {
+        let sound = |one: &&Found| one.member() == spare.member && one.doubts().is_none();
+        found.iter().find(sound)
+    };
     let spare_devices = spares
         .iter()
         .filter_map(|one| Some(Arc::clone(&spare(one)?.device)))
@@ -578,10 +622,14 @@ pub(crate) fn assemble_without(
             .as_ref()
             .map_or_else(|| slot.device.clone(), |device| device.name());
     }
-    let newest = found
-        .iter()
-        .map(|found| (found.member(), found.copies.newest))
-        .collect();
+    catch_up(&latest, &found, &present)?;
+    // Who has caught up was written to, at the place of the older copy.
+    let newest = found.iter().map(|found| {
+        let behind = is_interrupted(&latest.roster, found);
+        let newest = found.copies.newest;
+        (found.member(), if behind { 1 - newest } else { newest })
+    });
+    let newest = newest.collect();
     let book = Book {
         newest,
         spares: spare_devices,
@@ -594,23 +642,97 @@ pub(crate) fn assemble_without(
     Ok((array, report))
 }
 
-fn find_superblock(device: &Arc<dyn Device>) -> Result<Found, ArrayError> {
-    if let Some(copies) = superblock::read(&**device)? {
-        return Ok(Found {
-            device: Arc::clone(device),
-            copies,
-        });
+/// The devices that are members, with what they say of themselves.
+fn members_among(
+    devices: &[Arc<dyn Device>],
+    allowances: &Allowances,
+    report: &mut Report,
+) -> Result<Vec<Found>, ArrayError> {
+    let degraded = allowances.degraded;
+    let mut found = Vec::new();
+    for device in devices {
+        match superblock::read(&**device) {
+            Ok(Some(mut copies)) => {
+                if allowances.trusted.contains(&device.name()) {
+                    let name = device.name();
+                    let trust = |doubt| format!("`{name}` is trusted: {doubt}");
+                    report.remarks.extend(copies.doubts.drain(..).map(trust));
+                }
+                report.remarks.extend(has_grown(&**device, &copies));
+                found.push(Found {
+                    device: Arc::clone(device),
+                    copies,
+                });
+            }
+            Ok(None) => {
+                let message = is_no_member(&**device);
+                match degraded {
+                    true => report.gone.push(format!("{message}; it counts as missing")),
+                    false => return Err(ArrayError::Missing(message)),
+                }
+            }
+            // It is a dead disk, and as good as none.
+            Err(error @ ArrayError::Device { .. }) if degraded => {
+                report.gone.push(format!("{error}; it counts as missing"));
+            }
+            Err(error @ ArrayError::Device { .. }) => {
+                return Err(ArrayError::Missing(error.to_string()));
+            }
+            Err(error) => return Err(error),
+        }
     }
-    let owners = crate::signatures::owners(&**device).unwrap_or_default();
+    if degraded {
+        leave_out_strangers(&mut found, report);
+    }
+    Ok(found)
+}
+
+fn is_no_member(device: &dyn Device) -> String {
+    let owners = crate::signatures::owners(device).unwrap_or_default();
     let found = if owners.is_empty() {
         "no superblock".to_owned()
     } else {
         owners.join(", ")
     };
-    Err(ArrayError::Refused(format!(
+    format!(
         "`{}` is no member of an array: found {found}",
         device.name()
-    )))
+    )
+}
+
+fn has_grown(device: &dyn Device, copies: &Copies) -> Option<String> {
+    let before = copies.superblock.own?.bytes;
+    let (name, bytes) = (device.name(), device.bytes());
+    (bytes > before).then(|| {
+        format!("`{name}` has grown from {before} to {bytes} bytes; what was added is not used")
+    })
+}
+
+/// A disk that was replaced may come from another array. The array that most devices are of is meant.
+fn leave_out_strangers(found: &mut Vec<Found>, report: &mut Report) {
+    let mut arrays: BTreeMap<Uuid, usize> = BTreeMap::new();
+    for one in &*found {
+        *arrays.entry(one.copies.superblock.array).or_default() += 1;
+    }
+    let most = arrays.values().copied().max().unwrap_or(0);
+    let mut meant = arrays.iter().filter(|(_, count)| **count == most);
+    let (Some((&array, _)), None) = (meant.next(), meant.next()) else {
+        // Nobody can say which is meant.
+        return;
+    };
+    found.retain(|one| {
+        let superblock = &one.copies.superblock;
+        let is_own = superblock.array == array;
+        if !is_own {
+            report.gone.push(format!(
+                "`{}` is of another array, {} ({}); it counts as missing",
+                one.device.name(),
+                superblock.array,
+                superblock.roster.name
+            ));
+        }
+        is_own
+    });
 }
 
 /// What is known by whoever was part of the array last.
@@ -642,10 +764,11 @@ fn latest(found: &[Found]) -> Result<Superblock, ArrayError> {
 }
 
 /// The devices in the order of their places. A member that knows less than the
-/// array did when it was last part of it counts as failed.
+/// array did when it was last part of it counts as failed, and so does one that was cut or written over.
 fn members_of(
     roster: &Roster,
     found: &[Found],
+    allowances: &Allowances,
     report: &mut Report,
 ) -> Result<Devices, ArrayError> {
     let mut devices = Devices::new();
@@ -654,7 +777,8 @@ fn members_of(
         if slot.state == SlotState::Failed {
             if let Some(own) = own {
                 refuse_other_history(roster, index, own)?;
-                let known = knows_what_it_missed(roster, index, &own.copies.superblock);
+                let known = own.doubts().is_none()
+                    && knows_what_it_missed(roster, index, &own.copies.superblock);
                 let how = if known {
                     "only what it has missed is filled"
                 } else {
@@ -667,25 +791,79 @@ fn members_of(
             devices.push(None);
             continue;
         }
-        let fresh = own.filter(|own| roster.is_fresh(index, own.roster().events));
-        if fresh.is_none() {
-            let how = match own {
-                Some(own) => format!(
-                    "`{}` is out of date: found events {}, expected {}",
-                    own.device.name(),
-                    own.roster().events,
-                    roster.events
-                ),
-                None => format!(
-                    "the member in place {index} ({}, last `{}`)",
-                    slot.member, slot.device
-                ),
-            };
-            report.newly_failed.push(how);
-        }
-        devices.push(fresh.map(|own| Arc::clone(&own.device)));
+        let Some(own) = own else {
+            report.newly_failed.push(format!(
+                "the member in place {index} ({}, last `{}`)",
+                slot.member, slot.device
+            ));
+            devices.push(None);
+            continue;
+        };
+        let why_not = own.doubts().map_or_else(
+            || why_not_fresh(roster, index, own, allowances),
+            |why| Ok(Some(why)),
+        )?;
+        devices.push(why_not.is_none().then(|| Arc::clone(&own.device)));
+        report.newly_failed.extend(why_not);
     }
     Ok(devices)
+}
+
+/// Why a member does not hold what it should by its count of events, if so.
+fn why_not_fresh(
+    roster: &Roster,
+    slot: usize,
+    own: &Found,
+    allowances: &Allowances,
+) -> Result<Option<String>, ArrayError> {
+    let (name, events) = (own.device.name(), own.roster().events);
+    match roster.knowledge(slot, own.roster()) {
+        Knowledge::Fresh | Knowledge::Interrupted => Ok(None),
+        Knowledge::Apart => Err(two_histories(&name, roster)),
+        Knowledge::Behind if events + 1 == roster.events && allowances.trusted.contains(&name) => {
+            Ok(None)
+        }
+        Knowledge::Behind => Ok(Some(format!(
+            "`{name}` is out of date: found events {events}, expected {}",
+            roster.events
+        ))),
+    }
+}
+
+fn is_interrupted(roster: &Roster, own: &Found) -> bool {
+    let member = own.member();
+    let slot = roster.slots.iter().position(|slot| slot.member == member);
+    slot.is_some_and(|slot| roster.knowledge(slot, own.roster()) == Knowledge::Interrupted)
+}
+
+/// Tells the newest event to members that were not told of it before power failed: else they would be two
+/// events behind if power fails while the next is told.
+fn catch_up(latest: &Superblock, found: &[Found], present: &Devices) -> Result<(), ArrayError> {
+    let is_present = |own: &&Found| {
+        let mut devices = present.iter().flatten();
+        devices.any(|device| Arc::ptr_eq(device, &own.device))
+    };
+    let behind = found.iter().filter(is_present);
+    for own in behind.filter(|own| is_interrupted(&latest.roster, own)) {
+        let copy = 1 - own.copies.newest;
+        let superblock = Superblock {
+            member: own.member(),
+            ..latest.clone()
+        };
+        let encoded = superblock.on(&*own.device, copy).encode()?;
+        // A device that fails here fails again when the next event is told, and is dropped then.
+        let told = superblock::write(&*own.device, copy, &encoded);
+        let _ = told.and_then(|()| own.device.flush());
+    }
+    Ok(())
+}
+
+fn two_histories(device: &str, roster: &Roster) -> ArrayError {
+    ArrayError::Refused(format!(
+        "`{device}` was used without the others, and they without it: there are two histories of `{}`; leave out the \
+         members that you do not trust, and add them again afterwards",
+        roster.name
+    ))
 }
 
 /// A member that has failed, and thinks the same of one that is alive: both have
@@ -702,12 +880,7 @@ fn refuse_other_history(roster: &Roster, index: usize, own: &Found) -> Result<()
     if !(parted && newer) {
         return Ok(());
     }
-    Err(ArrayError::Refused(format!(
-        "`{}` was used without the others, and they without it: there are two histories of `{}`; leave out the \
-         members that you do not trust, and add them again afterwards",
-        own.device.name(),
-        roster.name
-    )))
+    Err(two_histories(&own.device.name(), roster))
 }
 
 impl Array {
@@ -854,7 +1027,7 @@ impl Array {
         self.check_running()?;
         // The second makes the markers durable, so that no journal has anything.
         for _ in 0..2 {
-            self.flush()?;
+            self.make_durable()?;
         }
         if let Some(bitmap) = &self.bitmap {
             bitmap.forget_dirty();
@@ -870,7 +1043,7 @@ impl Array {
 /// # Errors
 /// It is no member, unless `force` is given; or the device's.
 pub fn destroy(device: &dyn Device, force: bool) -> Result<(), ArrayError> {
-    if superblock::read(device)?.is_none() && !force {
+    if !force && superblock::read(device)?.is_none() {
         return Err(ArrayError::Refused(format!(
             "`{}` is no member of an array: found no superblock; nothing was changed",
             device.name()

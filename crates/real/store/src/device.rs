@@ -66,6 +66,21 @@ pub trait Device: Send + Sync {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Takes all the room that it needs from its file system, so that no write
+    /// fails later for want of it. A device has it already.
+    ///
+    /// # Errors
+    /// There is not so much room.
+    fn allocate(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The first byte from `at` on that may be other than zero: what lies before it is a hole, of which
+    /// that is known without reading it.
+    fn next_data(&self, at: u64) -> u64 {
+        at
+    }
+
     /// Whether it is known to have held nothing but zeros when it was opened.
     fn is_zero(&self) -> bool {
         false
@@ -168,28 +183,6 @@ impl FileDevice {
         let file = file.map_err(|error| ArrayError::device(self.name.clone(), "open", error))?;
         Ok(Arc::new(Attended::new(self, Box::new(ScsiDisk::new(file)))))
     }
-
-    /// Takes all the room that it needs from its file system, so that no write
-    /// fails later for want of it. A device has it already.
-    ///
-    /// # Errors
-    /// There is not so much room.
-    pub fn allocate(&self) -> Result<(), ArrayError> {
-        if self.is_block_device {
-            return Ok(());
-        }
-        self.trims.store(false, Ordering::Relaxed);
-        let allocated = rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, self.bytes);
-        match allocated {
-            // A file system that cannot is not held to it.
-            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
-            Err(error) => Err(ArrayError::Device {
-                device: self.name.clone(),
-                action: "take its room from the file system of",
-                source: error.into(),
-            }),
-        }
-    }
 }
 
 /// What the host says of a device that is dead or was taken out.
@@ -248,6 +241,29 @@ impl Device for FileDevice {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.file.sync_data()
+    }
+    fn allocate(&self) -> io::Result<()> {
+        if self.is_block_device {
+            return Ok(());
+        }
+        self.trims.store(false, Ordering::Relaxed);
+        let allocated = rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, self.bytes);
+        match allocated {
+            // A file system that cannot is not held to it.
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+    fn next_data(&self, at: u64) -> u64 {
+        if self.is_block_device {
+            return at;
+        }
+        match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(at)) {
+            Ok(next) => next,
+            Err(rustix::io::Errno::NXIO) => self.bytes.max(at),
+            // Not every file system knows its holes.
+            Err(_) => at,
+        }
     }
     fn is_zero(&self) -> bool {
         self.was_hole

@@ -38,6 +38,11 @@ pub enum ArrayError {
         /// What was asked for.
         extent: Extent,
     },
+    /// The same, said once to whoever flushes next: what was written before may be among it.
+    #[error(
+        "data were lost since the last flush: more members have failed than the array survives"
+    )]
+    LostBefore,
     /// A change could be made neither on a member nor without it. Nothing is
     /// changed any more, so that what was flushed stays.
     #[error(

@@ -27,7 +27,7 @@
 
 use crate::ArrayError;
 use crate::array::{Array, Facts, Planner, Sabotage, Worker};
-use crate::members::Book;
+use crate::members::{Book, next_event};
 use crate::superblock::LowGear;
 use crate::transfer::{Devices, Direction};
 use fullstroke_contract::{Extent, Gear};
@@ -381,7 +381,8 @@ impl Array {
         let mut book = self.book();
         let standing = gears.transient.clone().collect();
         book.roster.low_gear = Some(LowGear {
-            since: book.roster.events + 1,
+            // The second of the two numbers that the event has.
+            since: book.roster.events + 2,
             standing,
         });
         if let Err(error) = self.commit_gear(&mut book) {
@@ -435,7 +436,7 @@ impl Array {
             return Ok(());
         }
         if self.sabotage == Sabotage::CopiesUnflushed {
-            book.roster.events += 1;
+            next_event(book, true)?;
             return self.write_superblocks(book);
         }
         self.commit(book)

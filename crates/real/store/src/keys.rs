@@ -97,6 +97,7 @@ mod tests {
             journal: JournalPolicy::None,
             spares: 0,
             force: false,
+            sparse: true,
             member_bytes: Some(8 << 20),
             region_bytes: None,
             measured: Vec::new(),
@@ -189,6 +190,7 @@ mod tests {
                 .superblock;
             found.roster.keys.clear();
             for copy in 0..2 {
+                let found = found.clone().on(&**device, copy);
                 crate::superblock::write(&**device, copy, &found.encode().unwrap()).unwrap();
             }
         }

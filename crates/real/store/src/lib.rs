@@ -71,7 +71,9 @@ mod verify;
 mod power;
 
 pub use array::{Array, Worker};
-pub use assembly::{Design, Report, assemble, create, destroy, examine, room, unused};
+pub use assembly::{
+    Allowances, Design, Report, assemble, assemble_with, create, destroy, examine, room, unused,
+};
 pub use device::{ALIGNMENT_BYTES, Access, Device, FileDevice};
 pub use error::ArrayError;
 pub use gears::Towards;
@@ -80,6 +82,7 @@ pub use server::{Answer, Listen, Question, Serve, Serving, TOLD, ask, check_ublk
 pub use signatures::owners;
 pub use standby::{Attended, Standby, check_standby};
 pub use superblock::{
-    Copies, JournalPolicy, LowGear, Measured, Roster, Slot, SlotState, Spare, Superblock, Uuid,
+    Copies, JournalPolicy, LowGear, Measured, Own, Roster, Slot, SlotState, Spare, Stamp,
+    Superblock, Uuid,
 };
 pub use verify::{Comparison, Mismatch};

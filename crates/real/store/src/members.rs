@@ -201,8 +201,13 @@ impl Array {
                 });
             }
             self.check_running()?;
-            book.roster.events += 1;
-            note_states(&mut book.roster, &states);
+            // First every member is told of the change, then every member is told that all others know:
+            // a member that is one number behind has missed no data then (see `superblock.rs`).
+            let before = book.roster.event_id();
+            next_event(book, false)?;
+            note_states(&mut book.roster, &states, before);
+            self.write_superblocks(book)?;
+            next_event(book, true)?;
             self.write_superblocks(book)?;
             self.settled.fetch_max(failures, Ordering::SeqCst);
             if self.failures.load(Ordering::SeqCst) == failures {
@@ -224,13 +229,14 @@ impl Array {
             .collect();
         let mut lost_spares = Vec::new();
         for (slot, member, device) in present.into_iter().chain(spares) {
+            let copy = 1 - book.newest.get(&member).copied().unwrap_or(1);
             let superblock = Superblock {
                 array: self.uuid,
                 member,
+                own: None,
                 roster: book.roster.clone(),
             };
-            let encoded = superblock.encode()?;
-            let copy = 1 - book.newest.get(&member).copied().unwrap_or(1);
+            let encoded = superblock.on(&*device, copy).encode()?;
             let written = superblock::write(&*device, copy, &encoded).and_then(|()| device.flush());
             match (written, slot) {
                 (Ok(()), _) => {
@@ -314,32 +320,30 @@ impl Array {
         let _alone = self.alone();
         self.check_running()?;
         let mut book = self.book();
-        let found = superblock::read(&*device)?.map(|copies| copies.superblock);
-        let own = found.filter(|found| found.array == self.uuid);
+        let found = superblock::read(&*device)?;
+        let own = found.filter(|found| found.superblock.array == self.uuid);
         if own.is_none() && !force {
             refuse_owned(&*device)?;
         }
         let states = self.states();
         if let Some(own) = &own {
-            let taken = book
-                .roster
-                .spares
-                .iter()
-                .any(|spare| spare.member == own.member);
-            let slot = book
-                .roster
-                .slots
-                .iter()
-                .position(|slot| slot.member == own.member);
+            let member = own.superblock.member;
+            let mut spares = book.roster.spares.iter();
+            let taken = spares.any(|spare| spare.member == member);
+            let mut slots = book.roster.slots.iter();
+            let slot = slots.position(|slot| slot.member == member);
             let alive = slot.is_some_and(|slot| states[slot] != MemberState::Failed);
             if taken || alive {
                 let message = format!("`{}` is part of the array already", device.name());
                 return Err(ArrayError::Refused(message));
             }
             if let Some(slot) = slot {
-                let missed_only = knows_what_it_missed(&book.roster, slot, own);
+                // What was cut or written over is not what it was when it failed.
+                let missed_only = own.doubts.is_empty()
+                    && knows_what_it_missed(&book.roster, slot, &own.superblock);
                 self.check_size(&*device, slot, &book.roster)?;
-                self.begin_to_fill(&mut book, slot, device, own.member, missed_only)?;
+                allocate(&*device)?;
+                self.begin_to_fill(&mut book, slot, device, member, missed_only)?;
                 return Ok(if missed_only {
                     "filling what it has missed"
                 } else {
@@ -347,26 +351,41 @@ impl Array {
                 });
             }
         }
-        let member = Uuid::new()
-            .map_err(|error| ArrayError::device("/dev/urandom".into(), "read", error))?;
         let failed = (0..states.len()).find(|&slot| states[slot] == MemberState::Failed);
         self.check_size(&*device, failed.unwrap_or(0), &book.roster)?;
+        let spare = Spare {
+            member: new_uuid()?,
+            device: device.name(),
+        };
+        if failed.is_none() {
+            self.check_spare(&book.roster, &spare)?;
+        }
+        // Everything has been checked: from here on the device is written to.
+        allocate(&*device)?;
         wipe(&*device, signatures::LOOKED_AT_BYTES)?;
         if let Some(slot) = failed {
-            self.begin_to_fill(&mut book, slot, device, member, false)?;
+            self.begin_to_fill(&mut book, slot, device, spare.member, false)?;
             return Ok("filling");
         }
-        if self.facts.survived == 0 {
-            let message = "the array has no redundancy: a spare would never be filled".to_owned();
-            return Err(ArrayError::Refused(message));
-        }
-        book.roster.spares.push(Spare {
-            member,
-            device: device.name(),
-        });
+        book.roster.spares.push(spare);
         book.spares.push(device);
         self.commit(&mut book)?;
         Ok("waiting for a member to fail")
+    }
+
+    /// Whether one more spare has a use, and a place in the superblocks.
+    fn check_spare(&self, roster: &Roster, spare: &Spare) -> Result<(), ArrayError> {
+        if self.facts.survived == 0 {
+            let message = "the array has no redundancy: a spare would never be filled";
+            return Err(ArrayError::Refused(message.to_owned()));
+        }
+        let mut roster = roster.clone();
+        roster.spares.push(spare.clone());
+        let may_fail = match self.facts.rows {
+            Some(_) => self.facts.survived as usize,
+            None => roster.slots.len() - 1,
+        };
+        roster.check_room(may_fail, self.facts.gears.is_some())
     }
 
     fn check_size(
@@ -671,6 +690,9 @@ impl Array {
             return Ok(());
         }
         if self.facts.survived == 0 || !self.try_to_drop(slot) {
+            // Without redundancy nobody counts on another copy.
+            self.lost
+                .fetch_or(self.facts.survived > 0, Ordering::SeqCst);
             return Err(ArrayError::device(device.name(), "read", failed.error));
         }
         let why = format!("it could not be read: {}", failed.error);
@@ -837,8 +859,31 @@ fn slot_status(slot: &Slot, state: MemberState, used: u64) -> SlotStatus {
     }
 }
 
-/// Takes the members' states over.
-pub(crate) fn note_states(roster: &mut Roster, states: &[MemberState]) {
+/// A new name for an array, a member or an event.
+pub(crate) fn new_uuid() -> Result<Uuid, ArrayError> {
+    Uuid::new().map_err(no_randomness)
+}
+
+fn no_randomness(error: io::Error) -> ArrayError {
+    ArrayError::device("/dev/urandom".into(), "read", error)
+}
+
+pub(crate) fn next_event(book: &mut Book, is_known_to_all: bool) -> Result<(), ArrayError> {
+    book.roster
+        .next_event(is_known_to_all)
+        .map_err(no_randomness)
+}
+
+/// Takes all the room that the device needs of its file system.
+pub(crate) fn allocate(device: &dyn Device) -> Result<(), ArrayError> {
+    let action = "take its room from the file system of";
+    device
+        .allocate()
+        .map_err(|error| ArrayError::device(device.name(), action, error))
+}
+
+/// Takes the members' states over. `before` is the event that members knew which fail by this one.
+pub(crate) fn note_states(roster: &mut Roster, states: &[MemberState], before: Option<Uuid>) {
     let events = roster.events;
     for (slot, &state) in roster.slots.iter_mut().zip(states) {
         let missed_only = matches!(
@@ -857,7 +902,10 @@ pub(crate) fn note_states(roster: &mut Roster, states: &[MemberState]) {
             },
         };
         if next == SlotState::Failed && slot.state != SlotState::Failed {
-            slot.failed_at = events;
+            (slot.failed_at, slot.failed_after) = (events, before);
+        }
+        if next == SlotState::Alive {
+            (slot.failed_at, slot.failed_after) = (0, None);
         }
         slot.state = next;
     }
@@ -876,29 +924,40 @@ pub(crate) fn note_states(roster: &mut Roster, states: &[MemberState]) {
 /// Whether the bitmap has all that the member has missed: it held everything
 /// until it failed, and that was not before the bitmap began.
 pub(crate) fn knows_what_it_missed(roster: &Roster, slot: usize, own: &Superblock) -> bool {
-    let failed_at = roster.slots[slot].failed_at;
+    let (failed_at, failed_after) = (
+        roster.slots[slot].failed_at,
+        roster.slots[slot].failed_after,
+    );
     let alive = own
         .roster
         .slots
         .get(slot)
         .is_some_and(|slot| slot.state == SlotState::Alive);
     let since = roster.missed_since.is_some_and(|since| since <= failed_at);
-    alive && since && own.roster.events + 1 >= failed_at && own.roster.events < failed_at
+    let to_the_end = own.roster.events + 1 == failed_at && own.roster.event_id() == failed_after;
+    alive && since && to_the_end
 }
 
-/// An error if the device belongs to somebody.
+/// An error if the device belongs to somebody, or holds anything at all.
 pub(crate) fn refuse_owned(device: &dyn Device) -> Result<(), ArrayError> {
-    let owners = signatures::owners(device)
-        .map_err(|error| ArrayError::device(device.name(), "look for signatures on", error))?;
-    if owners.is_empty() {
-        return Ok(());
+    let looked = |error| ArrayError::device(device.name(), "look for signatures on", error);
+    let owners = signatures::owners(device).map_err(looked)?;
+    if !owners.is_empty() {
+        return Err(ArrayError::Refused(format!(
+            "`{}` belongs to somebody: found {}; expected a device without signatures, or --force, with which what \
+             it holds is lost",
+            device.name(),
+            owners.join(", ")
+        )));
     }
-    Err(ArrayError::Refused(format!(
-        "`{}` belongs to somebody: found {}; expected a device without signatures, or --force, with which what \
-         it holds is lost",
-        device.name(),
-        owners.join(", ")
-    )))
+    match signatures::first_data(device).map_err(looked)? {
+        None => Ok(()),
+        Some(at) => Err(ArrayError::Refused(format!(
+            "`{}` holds data of a kind that is not known here: found something other than zeros at byte {at}; expected \
+             zeros, or --force, with which what it holds is lost",
+            device.name()
+        ))),
+    }
 }
 
 /// Zeros at either end, where signatures may stand: where ours are in any case, and as far

@@ -11,6 +11,7 @@
 //! the data once all members are there again. Tests with a piece of the
 //! machinery left out show that each piece is needed.
 
+mod distrust;
 mod gears;
 mod writers;
 
@@ -121,6 +122,28 @@ impl Simulated {
             current[sector.clone()].copy_from_slice(&durable[sector]);
         }
     }
+    /// What it holds, to be put back later.
+    fn backup(&self) -> Media {
+        self.lock().clone()
+    }
+    fn restore(&self, backup: &Media) {
+        *self.lock() = backup.clone();
+    }
+    /// Cuts it, or lets it grow by zeros.
+    fn resize(&self, bytes: u64) {
+        let mut media = self.lock();
+        media.durable.resize(bytes as usize, 0);
+        media.current.resize(bytes as usize, 0);
+        media
+            .cached
+            .retain(|&sector, _| sector < bytes as usize / SECTOR);
+    }
+    /// Writes past whoever uses it.
+    fn scribble(&self, at: u64, bytes: &[u8]) {
+        let mut media = self.lock();
+        media.durable[at as usize..][..bytes.len()].copy_from_slice(bytes);
+        media.current[at as usize..][..bytes.len()].copy_from_slice(bytes);
+    }
     pub(crate) fn spoil(&self, sector: usize) {
         self.lock().bad.insert(sector);
     }
@@ -140,6 +163,9 @@ impl Device for Simulated {
         self.check()?;
         let media = self.lock();
         let sectors = at as usize / SECTOR..(at as usize + into.len()) / SECTOR;
+        if at as usize + into.len() > media.current.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         if media.bad.range(sectors).next().is_some() {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -316,6 +342,7 @@ pub(crate) fn design(layout: &str, chunk: u64, policy: JournalPolicy) -> Design 
         journal: policy,
         spares: 0,
         force: false,
+        sparse: true,
         member_bytes: Some(96 << 10),
         // Small ones, so that what is not marked is marked by nothing else.
         region_bytes: Some(if layout.contains("paraid") {

@@ -6,6 +6,7 @@
 
 use crate::Device;
 use std::io;
+use std::ops::Range;
 
 /// From where a place is counted.
 #[derive(Clone, Copy, Debug)]
@@ -247,6 +248,66 @@ pub fn owners(device: &dyn Device) -> io::Result<Vec<&'static str>> {
         found.retain(|owner| *owner != MINIX);
     }
     Ok(found)
+}
+
+/// A device of up to this is read as a whole to find out whether it holds anything.
+const READ_WHOLE_BYTES: u64 = 256 << 20;
+/// Of a larger one this much is read at its beginning, where superblock, bitmap and journal will be
+/// (the journal has at most 16 MiB), ...
+const READ_HEAD_BYTES: u64 = 24 << 20;
+/// ... and so many runs between there and its end, at even distances.
+const SAMPLES: u64 = 256;
+const SAMPLE_BYTES: u64 = 64 << 10;
+
+/// The byte behind which something was found that is not zero: everywhere on a small device, on a large one at
+/// either end and in a sample of what is between.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn first_data(device: &dyn Device) -> io::Result<Option<u64>> {
+    let bytes = device.bytes() / 4096 * 4096;
+    if bytes <= READ_WHOLE_BYTES {
+        return first_data_in(device, 0..bytes);
+    }
+    let (head, tail) = (READ_HEAD_BYTES, bytes - LOOKED_AT_BYTES);
+    let step = (tail - head) / SAMPLES / 4096 * 4096;
+    let samples = (0..SAMPLES).map(|sample| {
+        let start = head + sample * step;
+        start..start + SAMPLE_BYTES
+    });
+    for run in [0..head, tail..bytes].into_iter().chain(samples) {
+        // A sample in a hole of a file goes to the next data behind the hole.
+        let start = device.next_data(run.start) / 4096 * 4096;
+        let length = run.end - run.start;
+        let found = first_data_in(device, start..(start + length).min(bytes))?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+fn first_data_in(device: &dyn Device, run: Range<u64>) -> io::Result<Option<u64>> {
+    let mut buffer = crate::device::Aligned::default();
+    let mut at = run.start;
+    while at < run.end {
+        at = at.max(device.next_data(at) / 4096 * 4096);
+        let bytes = buffer.of((run.end.saturating_sub(at)).min(1 << 20) as usize);
+        if bytes.is_empty() {
+            break;
+        }
+        device.read(at, bytes)?;
+        let block = bytes.chunks(4096).position(|block| {
+            // Without a way out of the loop the compiler uses vector instructions.
+            block.iter().fold(0, |all, byte| all | byte) != 0
+        });
+        if let Some(block) = block {
+            let within = bytes[block * 4096..].iter().position(|&byte| byte != 0);
+            return Ok(Some(at + (block * 4096 + within.unwrap_or(0)) as u64));
+        }
+        at += bytes.len() as u64;
+    }
+    Ok(None)
 }
 
 struct Window<'a> {

@@ -223,6 +223,12 @@ impl<D: Device> Device for Attended<D> {
         let _use = self.standby.begin(Direction::Write);
         self.device.trim(at, bytes)
     }
+    fn allocate(&self) -> io::Result<()> {
+        self.device.allocate()
+    }
+    fn next_data(&self, at: u64) -> u64 {
+        self.device.next_data(at)
+    }
     fn is_zero(&self) -> bool {
         self.device.is_zero()
     }
@@ -388,7 +394,7 @@ impl Array {
             }
         }
         if !due.is_empty() {
-            self.flush()?;
+            self.make_durable()?;
         }
         for (slot, device, begun) in due {
             let Some(standby) = device.standby() else {
@@ -424,8 +430,8 @@ impl Array {
             self.tidy()?;
         }
         // The second makes durable what the first has written.
-        self.flush()?;
-        self.flush()?;
+        self.make_durable()?;
+        self.make_durable()?;
         let mut busy = Vec::new();
         for (_, device) in &devices {
             let stopped = device

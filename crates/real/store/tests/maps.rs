@@ -52,6 +52,7 @@ fn design(layout: &str, member_bytes: Option<u64>) -> Design {
         journal: JournalPolicy::Partial,
         spares: 0,
         force: false,
+        sparse: true,
         member_bytes,
         region_bytes: Some(64 << 10),
         measured: Vec::new(),

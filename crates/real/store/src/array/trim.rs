@@ -154,9 +154,6 @@ mod tests {
                 .set_len(64 * MIB)
                 .unwrap();
             let device = FileDevice::open(path, Access::Own).unwrap();
-            if !sparse {
-                device.allocate().unwrap();
-            }
             Arc::new(device) as Arc<dyn Device>
         };
         let devices: Vec<Arc<dyn Device>> = paths.iter().map(open).collect();
@@ -170,6 +167,7 @@ mod tests {
             journal,
             spares: 0,
             force: false,
+            sparse,
             member_bytes: None,
             region_bytes: None,
             measured: Vec::new(),

@@ -124,7 +124,6 @@ fn answer(server: &Server, question: &Question) -> Result<Answer, ArrayError> {
         }
         Question::Add { device, force } => {
             let device = FileDevice::open(device, Access::Own)?;
-            device.allocate()?;
             let device = device.shared()?;
             let added = array.add(Arc::clone(&device), *force)?;
             let is_watched = server
