@@ -5,14 +5,15 @@ from typing import Any
 
 from . import _fullstroke
 from ._fullstroke import (
-    Access, Device, Own, Pull, Push, Request, Seen, Site, Stack, Storage, Trace, __version__, compare, read_trace, run,
+    Access, Device, Own, Pull, Push, Request, Seen, Site, Stack, Storage, Trace, __version__, compare, energy, predict,
+    read_trace, run,
 )
 from ._policies import Elevator, Opportunity
 from ._sweep import sweep
 
 __all__ = [
     "Access", "Device", "Elevator", "Opportunity", "Own", "Pull", "Push", "Request", "Seen", "Site", "Stack", "Storage",
-    "Trace", "__version__", "compare", "read_trace", "run", "sweep", "tune",
+    "Trace", "__version__", "compare", "energy", "predict", "read_trace", "run", "sweep", "tune",
 ]
 
 

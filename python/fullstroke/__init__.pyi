@@ -237,6 +237,34 @@ def tune(
     `sample` is 1 to 1,000,000, `batches` 4 to 10,000, `first` 2 to 10,000, `jobs` 1 to 1024.
     """
 
+def energy(
+    stack: Stack | str | PathLike[str],
+    *,
+    after: Sequence[str] = (),
+    trace: str | PathLike[str] | None = None,
+    assume_power: bool = False,
+    jobs: int | None = None,
+) -> dict[str, Any]:
+    """Say whether stopping the platters pays for the load of a stack, or for a trace: the value that
+    `fullstroke energy --json` prints. Ctrl-C ends it.
+
+    `after` has idle times to try, such as "5min"; 30 s to an hour if it is empty. `assume_power`: drives
+    whose files do not say what they draw draw what their class is assumed to.
+    """
+
+def predict(
+    stack: Stack | str | PathLike[str],
+    *,
+    trace: str | PathLike[str] | None = None,
+    assume_power: bool = False,
+    simulate: bool = True,
+) -> dict[str, Any]:
+    """Predict latency, bandwidth and energy of the load of a stack, or of a trace, by formulas: the value
+    that `fullstroke predict --json` prints. Ctrl-C ends it.
+
+    `simulate=False` leaves the simulation of the stack beside the formulas out.
+    """
+
 def sweep(
     stacks: Iterable[Stack | str | PathLike[str]],
     to: str | PathLike[str],

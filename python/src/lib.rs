@@ -1,7 +1,7 @@
 //! fullstroke from Python: what `python/fullstroke/__init__.pyi` documents.
 //!
 //! Nothing is decided here: stacks are read, run and ranked by the same code as by
-//! the commands `run` and `compare`, and their results are the same values.
+//! the commands `run`, `compare`, `tune`, `energy` and `predict`, and their results are the same values.
 
 mod columns;
 mod elevator;
@@ -12,12 +12,15 @@ mod told_apart;
 
 use failed::Failed;
 use fullstroke_lab::{
-    Candidate, LabError, Ranking, Recipe, TuneSearch, Vary, candidates, recipes, run_all,
+    Candidate, EnergyQuestion, LabError, PowerError, Ranking, Recipe, TuneSearch, Vary, candidates,
+    recipes, run_all,
 };
 use fullstroke_measure::{Metric, Stop};
+use fullstroke_predict::PredictQuestion;
 use fullstroke_stack::Overrides;
 use fullstroke_study::{Digests, StudyError};
 use fullstroke_trace::{Options, TraceReader};
+use fullstroke_units::Duration;
 use given::{Given, Whole};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -278,6 +281,79 @@ fn compare<'py>(
     )
 }
 
+/// What a command that reads the stack's file again asks of it: a policy of Python's is not in the file.
+fn without_policies(stack: Given, what: &str) -> PyResult<Stack> {
+    let stack = stack.stack()?;
+    if stack.has_policies() {
+        return Err(refused(format!(
+            "a policy of Python's is run and compared; {what} is the command's"
+        )));
+    }
+    Ok(stack)
+}
+
+/// Says whether stopping the platters pays; what `energy --json` prints.
+#[pyfunction]
+#[pyo3(
+    signature = (stack, *, after = Vec::new(), trace = None, assume_power = false, jobs = None),
+    text_signature = "(stack, *, after=[], trace=None, assume_power=False, jobs=None)"
+)]
+fn energy<'py>(
+    py: Python<'py>,
+    stack: Given,
+    after: Vec<String>,
+    trace: Option<PathBuf>,
+    assume_power: bool,
+    jobs: Option<Whole>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (stack, jobs) = (without_policies(stack, "energy")?, threads(jobs)?);
+    let after = after
+        .iter()
+        .map(|time| time.parse::<Duration>().map_err(refused));
+    let question = EnergyQuestion {
+        overrides: Overrides {
+            trace,
+            ..stack.overrides()
+        },
+        after: after.collect::<PyResult<_>>()?,
+        assume_power,
+        stack: stack.path,
+    };
+    let failed = Failed::default();
+    let answer = failed.wait_for(py, || -> Result<_, PowerError> {
+        Ok(question.runs()?.run(jobs, failed.stop(), &|_| {})?)
+    })?;
+    python(py, &answer.map_err(refused)?)
+}
+
+/// Predicts a load by formulas; what `predict --json` prints.
+#[pyfunction]
+#[pyo3(
+    signature = (stack, *, trace = None, assume_power = false, simulate = true),
+    text_signature = "(stack, *, trace=None, assume_power=False, simulate=True)"
+)]
+fn predict<'py>(
+    py: Python<'py>,
+    stack: Given,
+    trace: Option<PathBuf>,
+    assume_power: bool,
+    simulate: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let stack = without_policies(stack, "the prediction")?;
+    let overrides = Overrides {
+        trace,
+        ..stack.overrides()
+    };
+    let question = PredictQuestion {
+        assume_power,
+        simulate,
+        ..PredictQuestion::new(stack.path, overrides)
+    };
+    let failed = Failed::default();
+    let answer = failed.wait_for(py, || question.answer(failed.stop()))?;
+    python(py, &answer.map_err(refused)?)
+}
+
 /// As many as there are cores unless said.
 fn threads(jobs: Option<Whole>) -> PyResult<usize> {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -311,12 +387,7 @@ fn tune<'py>(
     confidence: f64,
     jobs: Option<Whole>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let stack = stack.stack()?;
-    if stack.has_policies() {
-        return Err(refused(
-            "a policy of Python's is run and compared; the race is the command's",
-        ));
-    }
+    let stack = without_policies(stack, "the race")?;
     let sample = sample.count("sample", 1..=SAMPLE_MAX)?;
     let batches = batches.count("batches", 4..=BATCHES_MAX)?;
     let first = first.count("first", 2..=BATCHES_MAX)?;
@@ -478,5 +549,7 @@ fn _fullstroke(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<opportunity::PyOwn>()?;
     module.add_function(wrap_pyfunction!(compare, module)?)?;
     module.add_function(wrap_pyfunction!(tune, module)?)?;
+    module.add_function(wrap_pyfunction!(energy, module)?)?;
+    module.add_function(wrap_pyfunction!(predict, module)?)?;
     module.add_function(wrap_pyfunction!(read_trace, module)?)
 }

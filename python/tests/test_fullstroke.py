@@ -51,6 +51,40 @@ def test_compare_ranks_as_the_command_does():
     assert order(ranking) == order(printed)
 
 
+CLOCKS = ("answered_us", "equations_us", "tabulated_ms", "took_ms")
+
+
+def without_clocks(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: without_clocks(inner) for key, inner in value.items() if key not in CLOCKS}
+    return [without_clocks(inner) for inner in value] if isinstance(value, list) else value
+
+
+def test_energy_gives_what_the_command_prints():
+    stack = ROOT / "stacks/energy/raid5.toml"
+    answer = fullstroke.energy(stack, after=["60s", "1s"], jobs=2)
+    names = [policy["name"] for policy in answer["policies"]]
+    assert names[0] == "always turning" and "60 s" in names and "adaptive" in names
+    assert answer["policies"][0]["saved_share"] == 0 and all(policy["mean_w"] > 0 for policy in answer["policies"])
+    assert [one["name"] for one in answer["refused"]] == ["1 s"]
+    assert answer == command("energy", "--stack", stack, "--after", "60s,1s")
+
+
+def test_energy_of_drives_that_do_not_say_what_they_draw_is_refused_unless_it_is_assumed():
+    silent = fullstroke.Stack(stacks()[0], 'volume.drive="seagate-cheetah-9lp"')
+    with pytest.raises(ValueError, match="does not say what it draws"):
+        fullstroke.energy(silent)
+    assert fullstroke.energy(silent, after=["60s"], assume_power=True)["assumed"].startswith("assumed")
+
+
+def test_predict_gives_what_the_command_prints():
+    stack = stacks()[0]
+    answer = fullstroke.predict(stack)
+    assert answer["requests"] > 0 and answer["simulated"]["response_ms_mean"] > 0
+    assert fullstroke.predict(stack, simulate=False)["simulated"] is None
+    assert without_clocks(answer) == without_clocks(command("predict", "--stack", stack))
+
+
 def test_keys_are_set_and_others_are_refused_with_the_command_s_words():
     stack = fullstroke.Stack(stacks()[0])
     again = stack.set("seed=5")

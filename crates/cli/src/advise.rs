@@ -13,6 +13,7 @@ use fullstroke_advise::{
 };
 use fullstroke_lab::capacity;
 use fullstroke_measure::{number, table};
+use fullstroke_report::{Answer as Reported, Found};
 use fullstroke_units::{Bytes, Duration};
 use serde::Serialize;
 use std::fmt;
@@ -138,7 +139,15 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             advice: &advice,
         },
     );
-    arguments.reporting.write(&answer, &files).and(shown)
+    let reported = Reported {
+        found: Found::Advice {
+            title: &title,
+            advice: &advice,
+        },
+        version: answer.version,
+        wall_s: Some(answer.wall_s),
+    };
+    arguments.reporting.write(&reported, &files).and(shown)
 }
 
 impl Arguments {

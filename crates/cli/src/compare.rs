@@ -1,7 +1,5 @@
 //! `fullstroke compare`: several stacks, ranked.
 
-mod heads;
-
 use crate::bars::Bars;
 use crate::memory::peak_rss_mb;
 use crate::metrics;
@@ -11,12 +9,14 @@ use crate::outputs::{self, Kind, Target, read_for};
 use crate::perfetto::Perfetto;
 use crate::power::{Assuming, is_energy, say_assumed};
 use crate::report::Reporting;
-use crate::whole_load::{Searched, of_found};
+use crate::whole_load::Searched;
 use clap::Args;
 use fullstroke_lab::{
-    Condition, Event, LabError, MostRanking, Ran, Ranking, Recipe, Vary, recipes, run_all,
+    Condition, Event, LabError, MostRanking, Ran, Ranking, Recipe, Vary, WholeLoad, recipes,
+    run_all,
 };
 use fullstroke_measure::Metric;
+use fullstroke_report::{Answer, Found, plots};
 use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -131,14 +131,18 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         let found = found.map_err(Failure::input)?;
         let whole_load = arguments.reporting.page_wanted();
         let whole_load = whole_load
-            .then(|| of_found(&found.candidates, &recipes, jobs))
-            .transpose()?;
+            .then(|| WholeLoad::of_found(&found.candidates, &recipes, jobs))
+            .transpose()
+            .map_err(Failure::input)?;
         let searched = Searched::new(&found, whole_load);
         say_assumed(assumed);
         let shown = output.show(&searched, &found);
         return arguments
             .reporting
-            .write(&searched, &arguments.files())
+            .write(
+                &searched.answer(Found::Most(&found, searched.ran())),
+                &arguments.files(),
+            )
             .and(shown);
     }
     let seeds = arguments.seeds.get();
@@ -220,11 +224,16 @@ impl Arguments {
     /// Writes the files that were asked for.
     fn write(&self, ran: &[Ran], comparison: &Comparison<'_>) -> Result<(), Failure> {
         self.perfetto.write_all(ran)?;
-        self.reporting.write(comparison, &self.files())?;
+        let answer = Answer {
+            found: Found::Ranking(comparison.ranking),
+            version: comparison.version,
+            wall_s: Some(comparison.wall_s),
+        };
+        self.reporting.write(&answer, &self.files())?;
         match &self.plot_heads {
             Some(path) => write_whole(
                 path,
-                heads::draw(comparison.ranking).map_err(Failure::Input)?,
+                plots::heads(comparison.ranking).map_err(Failure::input)?,
             ),
             None => Ok(()),
         }

@@ -19,7 +19,6 @@ mod compare;
 mod completions;
 #[cfg(feature = "real")]
 mod ctl;
-mod curves;
 mod drive;
 mod energy;
 mod explain;
@@ -64,7 +63,6 @@ mod trace;
 mod tune;
 #[cfg(feature = "real")]
 mod validate;
-mod watts;
 mod whole_load;
 
 #[cfg(not(feature = "real"))]

@@ -3,8 +3,7 @@
 use crate::output::{Failure, write_whole};
 use crate::outputs::{Kind, Target};
 use clap::Args;
-use fullstroke_report::{Source, page, plot};
-use serde::Serialize;
+use fullstroke_report::{Answer, Source, page, plot};
 use std::path::{Path, PathBuf};
 
 /// Where an answer goes beside standard output.
@@ -41,23 +40,22 @@ impl Reporting {
         ]
     }
 
-    /// Writes the page and the figure of what `--json` prints as `answer`, the page with the text of the files that it came
+    /// Writes the page and the figure of `answer`, the page with the text of the files that it came
     /// from. What cannot be drawn takes no answer away: it is printed before.
-    pub(crate) fn write<T: Serialize>(&self, answer: &T, files: &[&Path]) -> Result<(), Failure> {
+    pub(crate) fn write(&self, answer: &Answer<'_>, files: &[&Path]) -> Result<(), Failure> {
         if !self.wanted() {
             return Ok(());
         }
-        let answer = serde_json::to_value(answer).map_err(Failure::input)?;
         // The page first: an answer without a figure still makes one.
         if let Some(path) = &self.report {
             let source = Source {
                 command: command(),
                 files: files.iter().filter_map(|file| named(file)).collect(),
             };
-            write_whole(path, page(&answer, &source))?;
+            write_whole(path, page(answer, &source))?;
         }
         if let Some(path) = &self.plot {
-            let svg = plot(&answer)
+            let svg = plot(answer)
                 .map_err(|why| Failure::Input(format!("`{}`: {why}", path.display())))?;
             write_whole(path, svg)?;
         }

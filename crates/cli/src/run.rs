@@ -11,12 +11,12 @@ use crate::power::{Assuming, say_assumed};
 #[cfg(feature = "real")]
 use crate::replay_decisions;
 use crate::report::Reporting;
-use crate::watts;
-use crate::whole_load::{Searched, of_found};
+use crate::whole_load::Searched;
 use clap::{Args, ValueEnum};
 use fullstroke_fio::FioReport;
-use fullstroke_lab::{Borne, Most, MostRanking, Ran, Recipe, candidates, recipes, run};
+use fullstroke_lab::{Borne, Most, MostRanking, Ran, Recipe, WholeLoad, candidates, recipes, run};
 use fullstroke_measure::PerfettoFile;
+use fullstroke_report::{Answer, Found, plots};
 use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -139,12 +139,12 @@ impl Arguments {
     /// Writes the files that were asked for.
     fn write(&self, ran: &Ran, stack: &Path) -> Result<(), Failure> {
         self.reporting
-            .write(&ran.measured.report, &self.files(stack))?;
+            .write(&Answer::of_run(&ran.measured.report), &self.files(stack))?;
         if let Some(traced) = &ran.perfetto {
             self.perfetto.write(&PerfettoFile::of(traced))?;
         }
         if let Some(path) = &self.plot_power {
-            let svg = watts::draw(&ran.measured.report).map_err(Failure::Input)?;
+            let svg = plots::watts(&ran.measured.report).map_err(Failure::input)?;
             write_whole(path, &svg)?;
         }
         Ok(())
@@ -183,8 +183,9 @@ fn find(
     for borne in &found {
         let whole_load = arguments.reporting.page_wanted();
         let whole_load = whole_load
-            .then(|| of_found(&found, recipes, at_a_time))
-            .transpose()?;
+            .then(|| WholeLoad::of_found(&found, recipes, at_a_time))
+            .transpose()
+            .map_err(Failure::input)?;
         let searched = Searched::new(borne, whole_load);
         let shown = match borne {
             Borne::Streams(found) => output.show(&searched, found),
@@ -192,7 +193,10 @@ fn find(
         };
         arguments
             .reporting
-            .write(&searched, &arguments.files(stack))
+            .write(
+                &searched.answer(Found::Borne(borne, searched.ran())),
+                &arguments.files(stack),
+            )
             .and(shown)?;
     }
     Ok(())

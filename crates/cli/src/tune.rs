@@ -5,10 +5,10 @@ use crate::options::{Changes, confidence, jobs};
 use crate::output::{Failure, Output};
 use crate::outputs::{self, read_for};
 use crate::report::Reporting;
-use crate::whole_load::{WholeLoad, of_tuned};
 use clap::Args;
-use fullstroke_lab::{Recipe, TuneSearch, Tuned, Vary, recipes};
+use fullstroke_lab::{Recipe, TuneSearch, Tuned, Vary, WholeLoad, recipes};
 use fullstroke_measure::{Metric, Stop};
+use fullstroke_report::{Answer as Reported, Found};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::{IsTerminal as _, stderr};
@@ -109,8 +109,9 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let tuned = tuned.map_err(Failure::input)?;
     let whole_load = arguments.reporting.page_wanted();
     let whole_load = whole_load
-        .then(|| of_tuned(&tuned, &recipe, search.jobs))
-        .transpose()?;
+        .then(|| WholeLoad::of_tuned(&tuned, &recipe, search.jobs))
+        .transpose()
+        .map_err(Failure::input)?;
     let answer = Answer {
         tuned: &tuned,
         wall_s: began.elapsed().as_secs_f64(),
@@ -123,7 +124,12 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         .chain(arguments.changes.job_file())
         .collect();
     let shown = output.show(&answer, format!("{tuned}\nSeed {}.", tuned.seed));
-    arguments.reporting.write(&answer, &files).and(shown)
+    let reported = Reported {
+        found: Found::Tuned(&tuned, answer.whole_load.as_deref().unwrap_or_default()),
+        version: answer.version,
+        wall_s: Some(answer.wall_s),
+    };
+    arguments.reporting.write(&reported, &files).and(shown)
 }
 
 /// On a terminal: what goes on.

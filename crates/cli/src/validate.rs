@@ -7,9 +7,10 @@ use crate::outputs::{self, Kind, Target};
 use clap::Args;
 use fullstroke_calibrate::validate::{
     Distance, FailedTrace, FoundDrive, LeaveOneOut, MeasuredDisk, Replay, TraceFile, Traces,
-    ValidateError, Validation, find_traces, leave_one_out, plot, write_log,
+    ValidateError, Validation, find_traces, leave_one_out, write_log,
 };
 use fullstroke_measure::{number, table};
+use fullstroke_report::plots::{Distributions, distributions};
 use fullstroke_units::Seed;
 use serde::Serialize;
 use std::io::{self, Write as _};
@@ -131,7 +132,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         return Err(Failure::input(&only.error));
     }
     if let Some(path) = &arguments.plot {
-        write_whole(path, &plot(&validations).map_err(Failure::input)?)?;
+        let panels: Vec<Distributions<'_>> = validations.iter().map(panel).collect();
+        write_whole(path, &distributions(&panels).map_err(Failure::input)?)?;
     }
     if let Some(path) = &arguments.log {
         let names = validations
@@ -152,6 +154,26 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     } else {
         Err(Failure::Checks)
     }
+}
+
+/// Both distributions of a disk.
+fn panel(validation: &Validation) -> Distributions<'_> {
+    Distributions {
+        title: panel_title(
+            &validation.drive,
+            validation.rms_ms,
+            validation.rms_share,
+            validation.noise_ms,
+        ),
+        measured_ms: validation.measured.values(),
+        simulated_ms: validation.simulated.values(),
+    }
+}
+
+/// What stands above the distributions of the disk `name`.
+fn panel_title(name: &str, rms_ms: f64, rms_share: f64, noise_ms: f64) -> String {
+    let percent = 100.0 * rms_share;
+    format!("{name}: RMS {rms_ms:.3} ms ({percent:.1} % of the mean), noise {noise_ms:.3} ms")
 }
 
 impl Arguments {

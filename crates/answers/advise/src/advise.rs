@@ -71,7 +71,7 @@ pub enum AdviseError {
 }
 
 /// The advice.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Advice {
     /// What to take and why, what comes second, and what would change that: a sentence each.
     pub recommendation: Vec<String>,
@@ -101,7 +101,7 @@ pub struct Advice {
 }
 
 /// The best of one layout.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Finalist {
     /// From 1.
     pub place: usize,

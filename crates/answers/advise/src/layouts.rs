@@ -65,7 +65,7 @@ impl Counts {
 }
 
 /// A RAID controller between host and drives, with so much memory that a battery keeps; or none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Controller(pub Option<Bytes>);
 

@@ -25,6 +25,7 @@ mod wishes;
 mod words;
 
 pub use advise::{Advice, AdviseError, Finalist, Request, advise};
+pub use changes::AtLoad;
 pub use layouts::{Choices, Controller, Counts, LeftOut};
 pub use loss::{Assumptions, FORMULA, Loss, Redundancy, loss};
 pub use outcome::{Condition, Miss, Outcome};

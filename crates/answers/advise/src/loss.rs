@@ -50,7 +50,7 @@ impl Default for Assumptions {
 }
 
 /// What of an array decides whether data are lost.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Redundancy {
     /// Its drives.
     pub drives: u32,
@@ -63,7 +63,7 @@ pub struct Redundancy {
 }
 
 /// How likely data are lost.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Loss {
     /// Mean time to data loss, in years.
     pub mttdl_years: f64,

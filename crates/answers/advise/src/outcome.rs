@@ -6,7 +6,7 @@ use fullstroke_measure::{Report, number};
 use serde::Serialize;
 
 /// What an array did in one condition.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Outcome {
     /// Mean response time.
     pub mean_ms: f64,

@@ -36,7 +36,7 @@ pub struct Ran {
 }
 
 /// What a volume amounts to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct VolumeReport {
     /// The layouts, from the top.
     pub layout: String,

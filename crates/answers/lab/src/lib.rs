@@ -22,6 +22,8 @@
 //! | `race.rs` | many candidates, of whom those that are worse drop out |
 //! | `space.rs`, `tune.rs` | combinations of values, and the search among them |
 //! | `batches.rs` | a workload in parts that all candidates see |
+//! | `whole_load.rs` | the best of a search, on the whole load |
+//! | `energy.rs`, `power.rs` | whether stopping platters pays; what drives draw whose files do not say so |
 //! | `align.rs` | what it costs to move files onto tracks, and what that brings |
 //! | `error.rs` | what can go wrong |
 
@@ -29,6 +31,7 @@ mod align;
 mod arrivals;
 mod batches;
 mod candidate;
+mod energy;
 mod error;
 mod experiment;
 mod find;
@@ -39,6 +42,7 @@ mod hurried;
 mod load;
 pub mod lzvs;
 mod most;
+mod power;
 mod race;
 mod ranking;
 mod reasons;
@@ -47,16 +51,19 @@ mod space;
 mod tune;
 mod varied;
 mod vary;
+mod whole_load;
 
 pub use align::{AlignError, Alignable, Cost, Gain, Programme};
 pub use arrivals::arrivals;
 pub use batches::Batches;
 pub use candidate::{Candidate, Condition, Recipe, candidates, recipes};
+pub use energy::{EnergyAnswer, EnergyQuestion, EnergyRuns, RefusedPolicy, StopPolicy};
 pub use error::LabError;
 pub use experiment::{Event, Ran, VolumeReport, run, run_all};
 pub use find::{Found, Search, Tried, most_streams};
 pub use load::{FoundLoad, PRECISION, TriedLoad, most_load};
 pub use most::{Borne, Most, MostRanking};
+pub use power::{PowerError, lacking_power, require_power};
 pub use race::{Race, RaceRules, Standing};
 pub use ranking::{Ranked, Ranking};
 pub use reasons::Reason;
@@ -65,3 +72,4 @@ pub use space::{Point, Space};
 pub use tune::{Impossible, Search as TuneSearch, Tuned, TunedCandidate, Tuner};
 pub use varied::{Values, Varied};
 pub use vary::Vary;
+pub use whole_load::WholeLoad;

@@ -21,7 +21,7 @@ const CONFIDENCE: f64 = 0.95;
 /// intervals that hold together with 95 % confidence: each of the pairs that
 /// could have been compared gets an equal share of the error (Bonferroni over
 /// all pairs, because which candidate is best is itself read off the data).
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Ranking {
     /// The metric's dotted name.
     pub by: String,

@@ -54,7 +54,7 @@ pub struct Tuner<'a> {
 type IsPossible<'a> = Box<dyn FnMut(&[String]) -> bool + 'a>;
 
 /// What was found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Tuned {
     /// The metric's dotted name.
     pub by: String,
@@ -109,7 +109,7 @@ pub struct Impossible {
 }
 
 /// A combination that was tried.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct TunedCandidate {
     /// From 1.
     pub rank: usize,

@@ -20,6 +20,13 @@ impl Varied {
         Varied(assignments.iter().map(split).collect())
     }
 
+    /// Each key with its value.
+    pub fn each(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
     /// The keys.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(key, _)| key.as_str())
@@ -70,7 +77,7 @@ pub struct Values(Vec<(String, Vec<String>)>);
 
 impl Values {
     /// Those of candidates in the order in which they were given.
-    pub(crate) fn of<'a>(candidates: impl Iterator<Item = &'a Varied>) -> Values {
+    pub fn of<'a>(candidates: impl Iterator<Item = &'a Varied>) -> Values {
         let mut keys: Vec<(String, Vec<String>)> = Vec::new();
         for (key, value) in candidates.flat_map(|varied| &varied.0) {
             let place = keys
@@ -97,6 +104,14 @@ impl From<&[Vary]> for Values {
                 .map(|vary| (vary.key().to_owned(), vary.values().to_vec()))
                 .collect(),
         )
+    }
+}
+
+impl Values {
+    /// The values of the key `key` in the order in which they were given; none if it was not varied.
+    pub fn of_key(&self, key: &str) -> &[String] {
+        let found = self.0.iter().find(|(known, _)| known == key);
+        found.map_or(&[], |(_, values)| values)
     }
 }
 

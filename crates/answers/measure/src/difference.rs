@@ -2,7 +2,7 @@
 
 use crate::interval::{Paired, paired_interval, sign_test, student_point, student_share};
 use crate::{Measured, Metric};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// By how much two runs differ in one metric.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -21,8 +21,7 @@ pub struct Difference {
 }
 
 /// Whether a difference is more than chance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Significance {
     /// The interval leaves zero out.
     Significant,
@@ -34,6 +33,24 @@ pub enum Significance {
     NotSignificant,
     /// There is no interval.
     Unknown,
+}
+
+impl Serialize for Significance {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl Significance {
+    /// As JSON has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Significance::Significant => "significant",
+            Significance::Consistent => "consistent",
+            Significance::NotSignificant => "not-significant",
+            Significance::Unknown => "unknown",
+        }
+    }
 }
 
 /// `first` less `second` in `metric`, with an interval at this confidence (0 to

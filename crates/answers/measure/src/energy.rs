@@ -32,6 +32,11 @@ pub struct EnergyReport {
 pub struct Shares([f64; PowerState::ALL.len()]);
 
 impl Shares {
+    /// The share that `of` gives of each state.
+    pub fn from_states(of: impl FnMut(PowerState) -> f64) -> Shares {
+        Shares(PowerState::ALL.map(of))
+    }
+
     /// Those of a drive, or of several.
     pub fn of(power: &PowerStatistics) -> Shares {
         let whole = power.residency().total().as_secs_f64();

@@ -2,7 +2,7 @@
 
 use crate::energy::MemberPower;
 use fullstroke_contract::MemberStatistics;
-use fullstroke_counters::Counter;
+use fullstroke_counters::{Counter, Number};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
@@ -22,10 +22,13 @@ pub struct MemberReport {
 impl MemberReport {
     /// What the report has of `counter`; not a number if it has nothing.
     pub fn value(&self, counter: Counter) -> f64 {
-        let reported = counter.reported;
-        reported.map_or(f64::NAN, |reported| {
-            (reported.number)(&self.statistics, self.seconds).value()
-        })
+        self.number(counter).map_or(f64::NAN, Number::value)
+    }
+
+    /// The same as the report prints it: counts are whole numbers.
+    pub fn number(&self, counter: Counter) -> Option<Number> {
+        let reported = counter.reported?;
+        Some((reported.number)(&self.statistics, self.seconds))
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `answer.rs` | what all of them say of a stack, beside a simulation |
 //! | `occupancy.rs` | how many of some places a random set of requests reaches |
 //! | `fingerprint.rs` | what a trace is reduced to, for all layouts |
 //! | `windowed.rs`, `gears.rs` | latency and energy of disks, striped and geared arrays from that |
@@ -9,6 +10,7 @@
 //! | `members.rs` | whether members of an array stand idle |
 //! | `merges.rs` | whether requests of a random set could be merged |
 
+mod answer;
 mod fingerprint;
 mod gears;
 mod members;
@@ -17,6 +19,9 @@ mod occupancy;
 mod queueing;
 mod windowed;
 
+pub use answer::{
+    Bounded, Modelled, PredictError, PredictQuestion, PredictedLayout, Prediction, SimulatedStack,
+};
 pub use fingerprint::{Arrival, Fingerprint, Gatherer, Totals, WINDOW_S, Window};
 pub use gears::{Gears, Reserve, Shifted, geared};
 pub use members::{IdleMembers, idle_members};

@@ -1,22 +1,14 @@
 //! What `advise` recommends, and what it held beside it.
 
-use crate::chart::{self, Bar};
+use crate::chart::{self, Bar, Graph, GraphLine, GraphPoint};
 use crate::markup::Markup;
 use crate::svg::Drawing;
-use crate::value::{Shown, at, column, float, list, table, text};
-use serde_json::{Value, json};
-
-/// Whether an answer is advice.
-pub(crate) fn is_advice(answer: &Value) -> bool {
-    at(answer, "recommendation").is_array()
-}
+use crate::value::{Cell, Column, Shown, column, table};
+use fullstroke_advise::{Advice, AtLoad, Finalist, LeftOut, Miss, Outcome};
 
 /// The recommendation in sentences, and the best of each layout beside each other.
-pub(crate) fn recommendation(page: &mut Markup, answer: &Value) {
-    let sentences = list(answer, "recommendation")
-        .iter()
-        .filter_map(Value::as_str);
-    for (order, sentence) in sentences.enumerate() {
+pub(crate) fn recommendation(page: &mut Markup, advice: &Advice) {
+    for (order, sentence) in advice.recommendation.iter().enumerate() {
         let class: &[(&'static str, &str)] = if order == 0 {
             &[("class", "verdict")]
         } else {
@@ -24,126 +16,181 @@ pub(crate) fn recommendation(page: &mut Markup, answer: &Value) {
         };
         page.element("p", class, sentence);
     }
-    finalists(page, answer);
-    page.element("p", &[("class", "note")], text(answer, "assumed"));
+    finalists(page, advice);
+    page.element("p", &[("class", "note")], &advice.assumed);
 }
 
 /// With which wishes, without which drive, and at how much more load the answer is another.
-pub(crate) fn would_change(page: &mut Markup, answer: &Value) {
-    let sentences = list(answer, "would_change")
-        .iter()
-        .filter_map(Value::as_str);
+pub(crate) fn would_change(page: &mut Markup, advice: &Advice) {
     page.within("ul", &[], |page| {
-        let mut said = 0;
-        for sentence in sentences {
+        for sentence in &advice.would_change {
             page.element("li", &[], sentence);
-            said += 1;
         }
-        if said == 0 {
+        if advice.would_change.is_empty() {
             page.element("li", &[], "Nothing of what was tried.");
         }
     });
-    without_a_drive(page, answer);
-    let at_loads: Vec<(String, &Value)> = list(answer, "at_loads")
+    without_a_drive(page, advice);
+    let at_loads: Vec<(String, &AtLoad)> = advice
+        .at_loads
         .iter()
-        .map(|at_load| (format!("{} times the load", at(at_load, "load")), at_load))
+        .map(|at_load| {
+            let load = Cell::from(at_load.load).as_json();
+            (format!("{load} times the load"), at_load)
+        })
         .collect();
     if !at_loads.is_empty() {
         let columns = [
-            column("load", "load", Shown::Plain),
-            column("take", "recommended", Shown::Plain),
-            column("as recommended", "same", Shown::Plain),
-            column("meets every wish with all drives", "meets", Shown::Plain),
+            column("load", Shown::Plain, |at: &AtLoad| at.load),
+            column("take", Shown::Plain, |at: &AtLoad| {
+                Cell::from(&at.recommended)
+            }),
+            column("as recommended", Shown::Plain, |at: &AtLoad| at.same),
+            column(
+                "meets every wish with all drives",
+                Shown::Plain,
+                |at: &AtLoad| at.meets,
+            ),
         ];
         table(page, "At more load", &columns, &at_loads);
     }
 }
 
-/// The number that was wished: its key in a condition of a finalist, and what it is called.
-fn wished(answer: &Value) -> (&'static str, &'static str) {
-    let wished = |wish: &str| !at(answer, "wishes")[wish].is_null();
+/// The number that was wished: what it is of an outcome, and what it is called.
+fn wished(advice: &Advice) -> (fn(&Outcome) -> Cell, &'static str) {
+    let wishes = &advice.wishes;
     match () {
-        () if wished("streams") => ("underruns", "underruns (runs of all seeds)"),
-        () if wished("p99") => ("p99_ms", "99th percentile of response times (ms)"),
-        () if wished("mb_per_s") => ("mb_per_s", "data moved (MB/s)"),
-        () => ("mean_ms", "mean response time (ms)"),
+        () if wishes.streams.is_some() => (
+            |outcome| outcome.underruns.into(),
+            "underruns (runs of all seeds)",
+        ),
+        () if wishes.p99.is_some() => (
+            |outcome| outcome.p99_ms.into(),
+            "99th percentile of response times (ms)",
+        ),
+        () if wishes.mb_per_s.is_some() => (|outcome| outcome.mb_per_s.into(), "data moved (MB/s)"),
+        () => (|outcome| outcome.mean_ms.into(), "mean response time (ms)"),
     }
 }
 
 /// The number that was wished, of each finalist with all drives.
-pub(crate) fn wished_bars(answer: &Value) -> Option<Drawing> {
-    let (key, axis) = wished(answer);
-    let bar = |finalist: &Value| {
+pub(crate) fn wished_bars(advice: &Advice) -> Option<Drawing> {
+    let (number, axis) = wished(advice);
+    let bar = |finalist: &Finalist| {
         Some((
-            text(finalist, "name").to_owned(),
-            float(&finalist["healthy"], key)?,
+            finalist.name.clone(),
+            number(&finalist.healthy).float()?,
             None,
         ))
     };
-    let bars: Vec<Bar> = list(answer, "finalists").iter().filter_map(bar).collect();
+    let bars: Vec<Bar> = advice.finalists.iter().filter_map(bar).collect();
     let title = "The best of each layout, with all drives";
     (!bars.is_empty()).then(|| chart::bars("finalists", title, axis, &bars))
 }
 
 /// The number that was wished, of each finalist with all drives, with one gone, and while one is filled.
-fn without_a_drive(page: &mut Markup, answer: &Value) {
-    const CONDITIONS: [(&str, &str); 3] = [
-        ("healthy", "all drives"),
-        ("degraded", "one drive gone"),
-        ("rebuilding", "while one is filled"),
-    ];
-    let (key, axis) = wished(answer);
-    let finalists = list(answer, "finalists");
-    let of = |finalist: &Value, condition: &str| finalist[condition][key].clone();
-    let values = finalists
-        .iter()
-        .flat_map(|one| CONDITIONS.map(|(condition, _)| float(&one[condition], key)));
-    let high = values.flatten().fold(0.0, f64::max);
-    let line = |finalist: &Value| {
-        let points = CONDITIONS.map(|(condition, _)| json!({ "value": of(finalist, condition) }));
-        json!({ "name": text(finalist, "name"), "points": points })
+fn without_a_drive(page: &mut Markup, advice: &Advice) {
+    const CONDITIONS: [&str; 3] = ["all drives", "one drive gone", "while one is filled"];
+    let (number, axis) = wished(advice);
+    let of = |finalist: &Finalist| {
+        let conditions = [
+            Some(&finalist.healthy),
+            finalist.degraded.as_ref(),
+            finalist.rebuilding.as_ref(),
+        ];
+        conditions.map(|outcome| outcome.map_or(Cell::Nothing, number))
     };
-    let ticks: Vec<Value> = CONDITIONS
-        .iter()
-        .enumerate()
-        .map(|(place, (_, name))| json!({ "at": place, "name": name }))
-        .collect();
-    let drawn = json!({
-        "title": "What a missing drive costs the best of each layout", "x": "condition", "y": axis,
-        "ordinate": { "low": 0.0, "high": high * 1.05 }, "ticks": ticks,
-        "lines": finalists.iter().map(line).collect::<Vec<_>>(),
-    });
+    let values = advice.finalists.iter().flat_map(of);
+    let high = values.filter_map(|value| value.float()).fold(0.0, f64::max);
+    let line = |finalist: &Finalist| GraphLine {
+        name: finalist.name.clone(),
+        points: of(finalist).map(GraphPoint::of).to_vec(),
+    };
+    let ticks = CONDITIONS.iter().enumerate();
+    let drawn = Graph {
+        title: "What a missing drive costs the best of each layout".to_owned(),
+        x: "condition".to_owned(),
+        y: axis.to_owned(),
+        caption: None,
+        ordinate: (0.0, high * 1.05),
+        ticks: ticks
+            .map(|(place, name)| (place as f64, (*name).to_owned()))
+            .collect(),
+        lines: advice.finalists.iter().map(line).collect(),
+    };
     if high > 0.0 {
         chart::lines(page, "conditions", &drawn);
     }
 }
 
-fn finalists(page: &mut Markup, answer: &Value) {
-    let rows: Vec<(String, &Value)> = list(answer, "finalists")
+/// A column of numbers of an outcome, in a condition.
+fn outcome<'a>(
+    heading: &'a str,
+    shown: Shown,
+    condition: fn(&Finalist) -> Option<&Outcome>,
+    number: fn(&Outcome) -> Cell,
+) -> Column<'a, Finalist> {
+    column(heading, shown, move |one: &Finalist| {
+        condition(one).map(number)
+    })
+}
+
+fn healthy(one: &Finalist) -> Option<&Outcome> {
+    Some(&one.healthy)
+}
+
+fn degraded(one: &Finalist) -> Option<&Outcome> {
+    one.degraded.as_ref()
+}
+
+fn rebuilding(one: &Finalist) -> Option<&Outcome> {
+    one.rebuilding.as_ref()
+}
+
+fn finalists(page: &mut Markup, advice: &Advice) {
+    let rows: Vec<(String, &Finalist)> = advice
+        .finalists
         .iter()
-        .map(|finalist| (text(finalist, "name").to_owned(), finalist))
+        .map(|finalist| (finalist.name.clone(), finalist))
         .collect();
+    let p99 = |outcome: &Outcome| Cell::from(outcome.p99_ms);
     let columns = [
-        column("place", "place", Shown::Whole),
-        column("usable", "volume.usable_bytes", Shown::Bytes),
-        column("survives", "volume.failures_survived", Shown::Whole),
-        column("price", "price", Shown::Plain),
-        column("p99 ms", "healthy.p99_ms", Shown::Plain),
-        column("one drive gone", "degraded.p99_ms", Shown::Plain),
-        column("rebuilding", "rebuilding.p99_ms", Shown::Plain),
-        column("underruns", "healthy.underruns", Shown::Whole),
-        column("MB/s", "healthy.mb_per_s", Shown::Plain),
-        column("W", "healthy.mean_w", Shown::Plain),
+        column("place", Shown::Whole, |one: &Finalist| one.place),
+        column("usable", Shown::Bytes, |one: &Finalist| {
+            one.volume.usable_bytes
+        }),
+        column("survives", Shown::Whole, |one: &Finalist| {
+            one.volume.failures_survived
+        }),
+        column("price", Shown::Plain, |one: &Finalist| one.price),
+        outcome("p99 ms", Shown::Plain, healthy, p99),
+        outcome("one drive gone", Shown::Plain, degraded, p99),
+        outcome("rebuilding", Shown::Plain, rebuilding, p99),
+        outcome("underruns", Shown::Whole, healthy, |outcome| {
+            outcome.underruns.into()
+        }),
+        outcome("MB/s", Shown::Plain, healthy, |outcome| {
+            outcome.mb_per_s.into()
+        }),
+        outcome("W", Shown::Plain, healthy, |outcome| outcome.mean_w.into()),
     ];
     table(page, "The best of each layout", &columns, &rows);
     let columns = [
-        column("rebuild, hours", "rebuilding.rebuild_hours", Shown::Plain),
-        column("loss within a year", "loss.chance_a_year", Shown::Small),
-        column("mean time to loss, years", "loss.mttdl_years", Shown::Plain),
+        outcome("rebuild, hours", Shown::Plain, rebuilding, |outcome| {
+            outcome.rebuild_hours.into()
+        }),
+        column("loss within a year", Shown::Small, |one: &Finalist| {
+            one.loss.chance_a_year
+        }),
+        column(
+            "mean time to loss, years",
+            Shown::Plain,
+            |one: &Finalist| one.loss.mttdl_years,
+        ),
         column(
             "a sector cannot be read then",
-            "loss.unreadable_chance",
             Shown::Percent,
+            |one: &Finalist| one.loss.unreadable_chance,
         ),
     ];
     table(
@@ -152,31 +199,28 @@ fn finalists(page: &mut Markup, answer: &Value) {
         &columns,
         &rows,
     );
+    let whys = |misses: &[Miss]| Cell::Texts(misses.iter().map(|miss| miss.why.clone()).collect());
     let columns = [
-        column("settings", "settings", Shown::Plain),
-        column("misses", "misses", Shown::Plain),
-        column(
-            "misses without a drive",
-            "misses_without_a_drive",
-            Shown::Plain,
-        ),
+        column("settings", Shown::Plain, |one: &Finalist| {
+            Cell::from(one.settings.as_slice())
+        }),
+        column("misses", Shown::Plain, |one: &Finalist| whys(&one.misses)),
+        column("misses without a drive", Shown::Plain, |one: &Finalist| {
+            whys(&one.misses_without_a_drive)
+        }),
     ];
     table(page, "With what, and what it misses", &columns, &rows);
-    let rows: Vec<(String, &Value)> = list(answer, "left_out")
+    left_out(page, &advice.left_out);
+}
+
+/// Layouts that arithmetic rules out.
+fn left_out(page: &mut Markup, all: &[LeftOut]) {
+    let rows: Vec<(String, &LeftOut)> = all
         .iter()
-        .map(|one| {
-            (
-                format!("{} of {}", text(one, "layout"), at(one, "drives")),
-                one,
-            )
-        })
+        .map(|one| (format!("{} of {}", one.layout, one.drives), one))
         .collect();
     if !rows.is_empty() {
-        table(
-            page,
-            "Left out before anything was run",
-            &[column("why", "why", Shown::Plain)],
-            &rows,
-        );
+        let why = column("why", Shown::Plain, |one: &LeftOut| Cell::from(&one.why));
+        table(page, "Left out before anything was run", &[why], &rows);
     }
 }

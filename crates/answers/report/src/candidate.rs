@@ -1,7 +1,8 @@
 //! The candidates of an answer.
 
-use crate::value::{at, list, text};
-use serde_json::Value;
+use crate::answer::{Answer, Found};
+use fullstroke_lab::{Ranked, TunedCandidate, VolumeReport, WholeLoad};
+use fullstroke_measure::{Difference, Report};
 
 /// The most candidates that a chart shows.
 pub(crate) const IN_A_CHART: usize = 40;
@@ -10,59 +11,188 @@ const LABEL_MAX: usize = 160;
 /// The most lines that one set of axes holds and that can still be told apart.
 pub(crate) const LINES: usize = 8;
 
-/// One candidate: its own numbers, and the report of its run.
+/// One candidate: its place, and the report of its run.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate<'a> {
     /// Its name, with the values that were varied.
     pub(crate) label: String,
-    /// Its place in a ranking; the same as the report for a run alone.
-    pub(crate) ranked: &'a Value,
-    pub(crate) report: &'a Value,
+    pub(crate) place: Place<'a>,
 }
 
-/// All of an answer: those of a ranking in their order, or the one run that it is.
-pub(crate) fn candidates(answer: &Value) -> Vec<Candidate<'_>> {
-    let all = match at(answer, "candidates") {
-        Value::Array(all) => all.as_slice(),
-        _ if at(answer, "response_ms").is_object() => std::slice::from_ref(answer),
-        _ => &[],
-    };
-    named(all)
+/// Where a candidate comes from, and so what is known of it beside its run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place<'a> {
+    /// A run alone.
+    Run(&'a Report),
+    /// A place in a ranking.
+    Ranked(&'a Ranked),
+    /// A place in a race, which has no report of one run.
+    Tuned(&'a TunedCandidate),
+    /// One of the best of a search, on the whole load.
+    WholeLoad(&'a WholeLoad),
+}
+
+impl<'a> Place<'a> {
+    fn name(self) -> &'a str {
+        match self {
+            Place::Run(report) => &report.name,
+            Place::Ranked(ranked) => &ranked.name,
+            Place::Tuned(tuned) => &tuned.name,
+            Place::WholeLoad(run) => &run.name,
+        }
+    }
+
+    /// What was varied, by key.
+    fn varied(self) -> Vec<(&'a str, &'a str)> {
+        let varied = match self {
+            Place::Run(_) => return Vec::new(),
+            Place::Ranked(ranked) => &ranked.varied,
+            Place::Tuned(tuned) => &tuned.varied,
+            Place::WholeLoad(run) => &run.varied,
+        };
+        let mut each: Vec<_> = varied.each().collect();
+        each.sort_unstable();
+        each
+    }
+}
+
+impl<'a> Candidate<'a> {
+    /// The report of its run; `None` for one of a race, which ran in parts.
+    pub(crate) fn report(&self) -> Option<&'a Report> {
+        match self.place {
+            Place::Run(report) => Some(report),
+            Place::Ranked(ranked) => Some(&ranked.report),
+            Place::WholeLoad(run) => Some(&run.report),
+            Place::Tuned(_) => None,
+        }
+    }
+
+    /// The name without what was varied.
+    pub(crate) fn name(&self) -> &'a str {
+        self.place.name()
+    }
+
+    /// What was varied, by key.
+    pub(crate) fn varied(&self) -> Vec<(&'a str, &'a str)> {
+        self.place.varied()
+    }
+
+    /// Its place, from 1.
+    pub(crate) fn rank(&self) -> Option<usize> {
+        match self.place {
+            Place::Ranked(ranked) => Some(ranked.rank),
+            Place::Tuned(tuned) => Some(tuned.rank),
+            _ => None,
+        }
+    }
+
+    /// The value by which it is ranked, if one was measured.
+    pub(crate) fn value(&self) -> Option<f64> {
+        let value = match self.place {
+            Place::Ranked(ranked) => Some(ranked.value),
+            Place::Tuned(tuned) => Some(tuned.value),
+            _ => None,
+        };
+        value.filter(|value| value.is_finite())
+    }
+
+    /// Half the width of its interval.
+    pub(crate) fn half_width(&self) -> Option<f64> {
+        match self.place {
+            Place::Ranked(ranked) => ranked.ci95_half_width.filter(|width| width.is_finite()),
+            _ => None,
+        }
+    }
+
+    /// How far it is from the best; `None` for the best itself.
+    pub(crate) fn difference(&self) -> Option<&'a Difference> {
+        match self.place {
+            Place::Ranked(ranked) => ranked.difference_to_best.as_ref(),
+            Place::Tuned(tuned) => tuned.difference_to_best.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Parts of the workload that it saw in a race.
+    pub(crate) fn batches(&self) -> Option<usize> {
+        self.tuned().map(|tuned| tuned.batches)
+    }
+
+    /// Its place in a race.
+    pub(crate) fn tuned(&self) -> Option<&'a TunedCandidate> {
+        match self.place {
+            Place::Tuned(tuned) => Some(tuned),
+            _ => None,
+        }
+    }
+
+    /// Whether it carries the load, where that was asked.
+    pub(crate) fn carries(&self) -> Option<bool> {
+        match self.place {
+            Place::Ranked(ranked) => Some(ranked.carries),
+            _ => None,
+        }
+    }
+
+    /// What its volume amounts to, where that is known.
+    pub(crate) fn volume(&self) -> Option<&'a VolumeReport> {
+        match self.place {
+            Place::Ranked(ranked) => Some(&ranked.volume),
+            _ => None,
+        }
+    }
+
+    /// True for a run alone.
+    pub(crate) fn is_run_alone(&self) -> bool {
+        matches!(self.place, Place::Run(_))
+    }
+}
+
+/// All of an answer: those of a ranking in their order, or the one run that it is. Searches and studies have none.
+pub(crate) fn candidates<'a>(answer: &Answer<'a>) -> Vec<Candidate<'a>> {
+    match answer.found {
+        Found::Run(report) => named(&[Place::Run(report)]),
+        Found::Tuned(tuned, _) => named(
+            &tuned
+                .candidates
+                .iter()
+                .map(Place::Tuned)
+                .collect::<Vec<_>>(),
+        ),
+        _ => answer.ranking().map_or_else(Vec::new, |ranking| {
+            named(
+                &ranking
+                    .candidates
+                    .iter()
+                    .map(Place::Ranked)
+                    .collect::<Vec<_>>(),
+            )
+        }),
+    }
 }
 
 /// Those of a search that were run on the whole load.
-pub(crate) fn on_the_whole_load(answer: &Value) -> Vec<Candidate<'_>> {
-    named(list(answer, "whole_load"))
+pub(crate) fn on_the_whole_load<'a>(answer: &Answer<'a>) -> Vec<Candidate<'a>> {
+    match answer.found {
+        Found::Tuned(_, ran) | Found::Borne(_, ran) | Found::Most(_, ran) => {
+            named(&ran.iter().map(Place::WholeLoad).collect::<Vec<_>>())
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Whether all ran the whole workload, or saw the same number of parts in a race.
 pub(crate) fn saw_the_same(candidates: &[Candidate<'_>]) -> bool {
-    let parts = |candidate: &Candidate<'_>| at(candidate.ranked, "batches").as_u64();
     candidates
         .windows(2)
-        .all(|two| parts(&two[0]) == parts(&two[1]))
+        .all(|two| two[0].batches() == two[1].batches())
 }
 
-fn named(all: &[Value]) -> Vec<Candidate<'_>> {
+fn named<'a>(all: &[Place<'a>]) -> Vec<Candidate<'a>> {
     let naming = Naming::of(all);
-    let each = all.iter().filter_map(|ranked| {
-        // One that was tuned has no report of a run, but what was found of it; a run alone is its own.
-        let report = match at(ranked, "report") {
-            Value::Null
-                if ["batches", "response_ms"]
-                    .iter()
-                    .all(|key| at(ranked, key).is_null()) =>
-            {
-                None
-            }
-            Value::Null => Some(ranked),
-            report => Some(report),
-        };
-        Some(Candidate {
-            label: naming.label(ranked),
-            ranked,
-            report: report?,
-        })
+    let each = all.iter().map(|place| Candidate {
+        label: naming.label(*place),
+        place: *place,
     });
     each.collect()
 }
@@ -76,24 +206,21 @@ struct Naming {
 }
 
 impl Naming {
-    fn of(all: &[Value]) -> Naming {
-        let keys = all.first().map(varied).unwrap_or_default();
+    fn of(all: &[Place<'_>]) -> Naming {
+        let keys = all.first().map(|first| first.varied()).unwrap_or_default();
         let mut lasts: Vec<&str> = keys.iter().map(|(key, _)| last(key)).collect();
         lasts.sort_unstable();
         lasts.dedup();
         Naming {
-            by_name: keys.is_empty()
-                || all
-                    .iter()
-                    .any(|one| text(one, "name") != text(&all[0], "name")),
+            by_name: keys.is_empty() || all.iter().any(|one| one.name() != all[0].name()),
             short: lasts.len() == keys.len(),
         }
     }
 
     /// The ends of one that is too long.
-    fn label(&self, ranked: &Value) -> String {
-        let name = Some(text(ranked, "name").to_owned()).filter(|_| self.by_name);
-        let values = varied(ranked).into_iter().map(|(key, value)| {
+    fn label(&self, place: Place<'_>) -> String {
+        let name = Some(place.name().to_owned()).filter(|_| self.by_name);
+        let values = place.varied().into_iter().map(|(key, value)| {
             let key = if self.short { last(key) } else { key };
             format!("{key}={value}")
         });
@@ -122,12 +249,4 @@ fn shortened(label: String) -> String {
         of(0..LABEL_MAX / 2),
         of(letters - LABEL_MAX / 2..letters)
     )
-}
-
-/// What was varied, in its order.
-pub(crate) fn varied(ranked: &Value) -> Vec<(&str, &str)> {
-    let keys = at(ranked, "varied").as_object();
-    let each = keys.into_iter().flatten();
-    each.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
-        .collect()
 }

@@ -14,7 +14,7 @@ pub(crate) use bars::{Bar, bars};
 pub(crate) use differences::differences;
 pub(crate) use drives::{offsets, queues};
 pub(crate) use heat::{heat, heat_map};
-pub(crate) use lines::{line_chart, lines};
+pub(crate) use lines::{Graph, GraphLine, GraphPoint, line_chart, lines};
 pub(crate) use percentiles::percentiles;
 pub(crate) use sensitivity::sensitivity;
 pub(crate) use stacked::{power_states, time_parts};

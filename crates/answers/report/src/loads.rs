@@ -2,21 +2,25 @@
 
 use crate::candidate::Candidate;
 use crate::markup::Markup;
-use crate::value::{Column, Shown, at, column, list, table, text};
-use serde_json::{Value, json};
+use crate::value::{Cell, Shown, column, filled};
+use fullstroke_measure::{
+    CallReport, GroupReport, HostReport, OperationReport, ProcessReport, ProgramReport, Report,
+    StreamsReport, TransactionReport, WorkloadReport,
+};
 
 /// Processes that are shown one by one, at most.
 const PROCESSES: usize = 32;
 
 /// Says that what stands above is of all workloads of a candidate together, where there are several.
 pub(crate) fn together(page: &mut Markup, candidates: &[Candidate<'_>]) {
-    let several = candidates
+    let mut several = candidates
         .iter()
-        .map(|candidate| list(candidate.report, "workloads"));
-    if let Some(workloads) = several.into_iter().find(|workloads| workloads.len() > 1) {
+        .filter_map(Candidate::report)
+        .map(|report| &report.sources.workloads);
+    if let Some(workloads) = several.find(|workloads| workloads.len() > 1) {
         let names: Vec<&str> = workloads
             .iter()
-            .map(|workload| text(workload, "name"))
+            .map(|workload| workload.name.as_str())
             .collect();
         let note = format!(
             "Of all requests together, those of the workloads {}.",
@@ -28,6 +32,9 @@ pub(crate) fn together(page: &mut Markup, candidates: &[Candidate<'_>]) {
 
 /// All tables of one run, as far as there is `room`.
 pub(crate) fn of_run(page: &mut Markup, run: &Candidate<'_>, room: usize) {
+    let Some(report) = run.report() else {
+        return;
+    };
     let one = std::slice::from_ref(run);
     let mut tables = Vec::new();
     let mut add = |write: &dyn Fn(&mut Markup)| {
@@ -37,11 +44,11 @@ pub(crate) fn of_run(page: &mut Markup, run: &Candidate<'_>, room: usize) {
     };
     add(&|page| streams(page, one));
     add(&|page| workloads(page, one));
-    for host in list(run.report, "hosts") {
+    for host in &report.sources.hosts {
         add(&|page| of_host(page, host));
     }
-    add(&|page| processes(page, run.report));
-    add(&|page| layers(page, run.report));
+    add(&|page| processes(page, report));
+    add(&|page| layers(page, report));
     for own in &tables {
         if page.len() + own.len() > room {
             page.element(
@@ -57,53 +64,68 @@ pub(crate) fn of_run(page: &mut Markup, run: &Candidate<'_>, room: usize) {
 
 /// Streams of each candidate; nothing where there are none.
 pub(crate) fn streams(page: &mut Markup, candidates: &[Candidate<'_>]) {
+    type All = StreamsReport;
     let columns = [
-        column("started", "started", Shown::Whole),
-        column("in time", "within_latency", Shown::Whole),
-        column("playing at the end", "playing", Shown::Whole),
-        column("Mbit/s, nominally", "nominal_mbit_per_s", Shown::Plain),
-        column("underruns", "underruns", Shown::Whole),
-        column("streams with any", "with_underruns", Shown::Whole),
-        column("deadlines missed", "deadlines_missed_share", Shown::Percent),
-        column("longest stall ms", "longest_stall_ms", Shown::Plain),
-        column("start-up ms, mean", "start_up_ms.mean", Shown::Plain),
-        column("p99", "start_up_ms.p99", Shown::Plain),
-        column("max", "start_up_ms.max", Shown::Plain),
+        column("started", Shown::Whole, |all: &All| all.started),
+        column("in time", Shown::Whole, |all: &All| all.within_latency),
+        column("playing at the end", Shown::Whole, |all: &All| all.playing),
+        column("Mbit/s, nominally", Shown::Plain, |all: &All| {
+            all.nominal_mbit_per_s
+        }),
+        column("underruns", Shown::Whole, |all: &All| all.underruns),
+        column("streams with any", Shown::Whole, |all: &All| {
+            all.with_underruns
+        }),
+        column("deadlines missed", Shown::Percent, |all: &All| {
+            all.deadlines_missed_share
+        }),
+        column("longest stall ms", Shown::Plain, |all: &All| {
+            all.longest_stall_ms
+        }),
+        column("start-up ms, mean", Shown::Plain, |all: &All| {
+            all.start_up_ms.mean
+        }),
+        column("p99", Shown::Plain, |all: &All| all.start_up_ms.p99),
+        column("max", Shown::Plain, |all: &All| all.start_up_ms.max),
     ];
     let each = candidates
         .iter()
-        .map(|one| (one.label.clone(), at(one.report, "streams")));
-    filled(
-        page,
-        "Streams",
-        &columns,
-        &each
-            .filter(|(_, streams)| streams.is_object())
-            .collect::<Vec<_>>(),
-    );
+        .filter_map(|one| Some((one.label.clone(), one.report()?.streams.as_ref()?)));
+    filled(page, "Streams", &columns, &each.collect::<Vec<_>>());
 }
 
 /// Workloads of each candidate, under its name where there are several; nothing where there is one.
 pub(crate) fn workloads(page: &mut Markup, candidates: &[Candidate<'_>]) {
-    let columns = [
-        column("requests", "requests", Shown::Whole),
-        column("IOPS", "iops", Shown::Plain),
-        column("MB/s", "mb_per_s", Shown::Plain),
-        column("mean", "response_ms.mean", Shown::Plain),
-        column("p50", "response_ms.p50", Shown::Plain),
-        column("p99", "response_ms.p99", Shown::Plain),
-        column("max", "response_ms.max", Shown::Plain),
-        column("reads, mean", "reads.response_ms.mean", Shown::Plain),
-        column("writes, mean", "writes.response_ms.mean", Shown::Plain),
-    ];
-    let name = |candidate: &Candidate<'_>, workload: &Value| match candidates.len() {
-        1 => text(workload, "name").to_owned(),
-        _ => format!("{}: {}", candidate.label, text(workload, "name")),
+    type One = WorkloadReport;
+    let mean = |operation: &Option<OperationReport>| {
+        operation
+            .as_ref()
+            .map(|operation| operation.response_ms.mean)
     };
-    let mut rows: Vec<(String, &Value)> = Vec::new();
+    let columns = [
+        column("requests", Shown::Whole, |one: &One| one.requests),
+        column("IOPS", Shown::Plain, |one: &One| one.iops),
+        column("MB/s", Shown::Plain, |one: &One| one.mb_per_s),
+        column("mean", Shown::Plain, |one: &One| one.response_ms.mean),
+        column("p50", Shown::Plain, |one: &One| one.response_ms.p50),
+        column("p99", Shown::Plain, |one: &One| one.response_ms.p99),
+        column("max", Shown::Plain, |one: &One| one.response_ms.max),
+        column("reads, mean", Shown::Plain, |one: &One| mean(&one.reads)),
+        column("writes, mean", Shown::Plain, |one: &One| mean(&one.writes)),
+    ];
+    let name = |candidate: &Candidate<'_>, workload: &One| match candidates.len() {
+        1 => workload.name.clone(),
+        _ => format!("{}: {}", candidate.label, workload.name),
+    };
+    let mut rows: Vec<(String, &One)> = Vec::new();
     for candidate in candidates {
-        let own = list(candidate.report, "workloads").iter();
-        rows.extend(own.map(|workload| (name(candidate, workload), workload)));
+        let own = candidate
+            .report()
+            .map_or(&[][..], |report| &report.sources.workloads);
+        rows.extend(
+            own.iter()
+                .map(|workload| (name(candidate, workload), workload)),
+        );
     }
     filled(
         page,
@@ -114,99 +136,104 @@ pub(crate) fn workloads(page: &mut Markup, candidates: &[Candidate<'_>]) {
 }
 
 /// What programs saw, in calls and transactions, and their own words.
-fn of_host(page: &mut Markup, host: &Value) {
-    let name = text(host, "name");
+fn of_host(page: &mut Markup, host: &HostReport) {
+    let name = &host.name;
     let columns = [
-        column("number", "count", Shown::Whole),
-        column("failed", "failed", Shown::Whole),
-        column("mean", "latency_ms.mean", Shown::Plain),
-        column("p50", "latency_ms.p50", Shown::Plain),
-        column("p99", "latency_ms.p99", Shown::Plain),
-        column("max", "latency_ms.max", Shown::Plain),
-        column("MB/s", "mb_per_s", Shown::Plain),
-        column("reads each", "device_reads_each", Shown::Plain),
-        column("writes each", "device_writes_each", Shown::Plain),
+        column("number", Shown::Whole, |call: &CallReport| call.times.count),
+        column("failed", Shown::Whole, |call: &CallReport| call.failed),
+        column("mean", Shown::Plain, |call: &CallReport| {
+            call.times.latency_ms.mean
+        }),
+        column("p50", Shown::Plain, |call: &CallReport| {
+            call.times.latency_ms.p50
+        }),
+        column("p99", Shown::Plain, |call: &CallReport| {
+            call.times.latency_ms.p99
+        }),
+        column("max", Shown::Plain, |call: &CallReport| {
+            call.times.latency_ms.max
+        }),
+        column("MB/s", Shown::Plain, |call: &CallReport| call.mb_per_s),
+        column("reads each", Shown::Plain, |call: &CallReport| {
+            call.device_reads_each
+        }),
+        column("writes each", Shown::Plain, |call: &CallReport| {
+            call.device_writes_each
+        }),
     ];
-    filled(
-        page,
-        &format!("Calls of {name} (ms)"),
-        &columns,
-        &entries(at(host, "operations")),
-    );
-    let programs = list(host, "programs");
-    let elapsed = [column("elapsed s", "elapsed_s", Shown::Plain)];
-    let rows: Vec<(String, &Value)> = programs
+    let mut calls: Vec<(String, &CallReport)> = host
+        .operations
         .iter()
-        .map(|one| (text(one, "name").to_owned(), one))
+        .map(|call| (call.kind.to_owned(), call))
+        .collect();
+    calls.sort_by(|one, other| one.0.cmp(&other.0));
+    filled(page, &format!("Calls of {name} (ms)"), &columns, &calls);
+    let elapsed = [column(
+        "elapsed s",
+        Shown::Plain,
+        |program: &ProgramReport| program.elapsed_s,
+    )];
+    let rows: Vec<(String, &ProgramReport)> = host
+        .programs
+        .iter()
+        .map(|one| (one.name.clone(), one))
         .collect();
     filled(page, &format!("Programs of {name}"), &elapsed, &rows);
-    for program in programs {
+    for program in &host.programs {
         of_program(page, program);
     }
 }
 
-fn of_program(page: &mut Markup, program: &Value) {
-    let name = text(program, "name");
+fn of_program(page: &mut Markup, program: &ProgramReport) {
+    type Kind = TransactionReport;
+    let name = &program.name;
     let columns = [
-        column("number", "count", Shown::Whole),
-        column("a second", "per_s", Shown::Plain),
-        column("mean", "latency_ms.mean", Shown::Plain),
-        column("p50", "latency_ms.p50", Shown::Plain),
-        column("p95", "latency_ms.p95", Shown::Plain),
-        column("p99", "latency_ms.p99", Shown::Plain),
-        column("max", "latency_ms.max", Shown::Plain),
+        column("number", Shown::Whole, |kind: &Kind| kind.times.count),
+        column("a second", Shown::Plain, |kind: &Kind| kind.per_s),
+        column("mean", Shown::Plain, |kind: &Kind| {
+            kind.times.latency_ms.mean
+        }),
+        column("p50", Shown::Plain, |kind: &Kind| kind.times.latency_ms.p50),
+        column("p95", Shown::Plain, |kind: &Kind| kind.times.latency_ms.p95),
+        column("p99", Shown::Plain, |kind: &Kind| kind.times.latency_ms.p99),
+        column("max", Shown::Plain, |kind: &Kind| kind.times.latency_ms.max),
     ];
+    let kinds: Vec<(String, &Kind)> = program
+        .transactions
+        .iter()
+        .map(|(kind, times)| ((*kind).to_owned(), times))
+        .collect();
     filled(
         page,
         &format!("Transactions of {name} (ms)"),
         &columns,
-        &entries(at(program, "transactions")),
+        &kinds,
     );
-    match text(program, "text") {
-        "" => readings(page, &format!("Figures of {name}"), at(program, "figures")),
+    match program.text.as_str() {
+        "" => readings(
+            page,
+            &format!("Figures of {name}"),
+            program
+                .figures
+                .iter()
+                .map(|(figure, value)| (*figure, *value)),
+        ),
         words => {
             page.within("pre", &[], |page| {
                 _ = page.element("code", &[], words.trim_end())
             });
         }
     }
-    for note in list(program, "notes").iter().filter_map(Value::as_str) {
+    for note in &program.notes {
         page.element("p", &[("class", "note")], note);
     }
 }
 
 /// Processes by their names, and each if they are few.
-fn processes(page: &mut Markup, report: &Value) {
-    let columns = [
-        column("name", "name", Shown::Plain),
-        column("processes", "processes", Shown::Whole),
-        column("reads", "reads", Shown::Whole),
-        column("writes", "writes", Shown::Whole),
-        column("MB/s", "mb_per_s", Shown::Plain),
-        column("each", "process_mb_per_s.mean", Shown::Plain),
-        column("least", "process_mb_per_s.min", Shown::Plain),
-        column("most", "process_mb_per_s.max", Shown::Plain),
-        column("fairness", "fairness", Shown::Plain),
-        column("mean", "response_ms.mean", Shown::Plain),
-        column("stddev", "response_ms.stddev", Shown::Plain),
-        column("max", "response_ms.max", Shown::Plain),
-    ];
-    let (groups, each) = (list(report, "groups"), list(report, "processes"));
-    let rows: Vec<(String, &Value)> = groups
-        .iter()
-        .map(|one| (text(one, "name").to_owned(), one))
-        .collect();
-    filled(
-        page,
-        "Processes by name, with their response times (ms)",
-        &columns[1..],
-        &rows,
-    );
-    let rows: Vec<(String, &Value)> = each
-        .iter()
-        .map(|one| (format!("process {}", at(one, "process")), one))
-        .collect();
-    match rows.len() {
+fn processes(page: &mut Markup, report: &Report) {
+    let (groups, each) = (&report.shares.groups, &report.shares.processes);
+    by_name(page, groups);
+    match each.len() {
         few if few <= groups.len() => {}
         many if many > PROCESSES => {
             page.element(
@@ -215,55 +242,95 @@ fn processes(page: &mut Markup, report: &Value) {
                 &format!("{many} processes; --json tells of each."),
             );
         }
-        _ => filled(
-            page,
-            "Each process, with its response times (ms)",
-            &columns,
-            &rows,
-        ),
+        _ => one_by_one(page, each),
     }
 }
 
+fn by_name(page: &mut Markup, groups: &[GroupReport]) {
+    type Group = GroupReport;
+    let columns = [
+        column("processes", Shown::Whole, |group: &Group| group.processes),
+        column("reads", Shown::Whole, |group: &Group| group.reads),
+        column("writes", Shown::Whole, |group: &Group| group.writes),
+        column("MB/s", Shown::Plain, |group: &Group| group.mb_per_s),
+        column("each", Shown::Plain, |group: &Group| {
+            group.process_mb_per_s.mean
+        }),
+        column("least", Shown::Plain, |group: &Group| {
+            group.process_mb_per_s.min
+        }),
+        column("most", Shown::Plain, |group: &Group| {
+            group.process_mb_per_s.max
+        }),
+        column("fairness", Shown::Plain, |group: &Group| group.fairness),
+        column("mean", Shown::Plain, |group: &Group| group.response_ms.mean),
+        column("stddev", Shown::Plain, |group: &Group| {
+            group.response_ms.stddev
+        }),
+        column("max", Shown::Plain, |group: &Group| group.response_ms.max),
+    ];
+    let rows: Vec<(String, &Group)> = groups.iter().map(|one| (one.name.clone(), one)).collect();
+    filled(
+        page,
+        "Processes by name, with their response times (ms)",
+        &columns,
+        &rows,
+    );
+}
+
+fn one_by_one(page: &mut Markup, each: &[ProcessReport]) {
+    type One = ProcessReport;
+    let columns = [
+        column("name", Shown::Plain, |one: &One| Cell::from(&one.name)),
+        column("reads", Shown::Whole, |one: &One| one.reads),
+        column("writes", Shown::Whole, |one: &One| one.writes),
+        column("MB/s", Shown::Plain, |one: &One| one.mb_per_s),
+        column("mean", Shown::Plain, |one: &One| one.response_ms.mean),
+        column("stddev", Shown::Plain, |one: &One| one.response_ms.stddev),
+        column("max", Shown::Plain, |one: &One| one.response_ms.max),
+    ];
+    let rows: Vec<(String, &One)> = each
+        .iter()
+        .map(|one| (format!("process {}", one.process), one))
+        .collect();
+    filled(
+        page,
+        "Each process, with its response times (ms)",
+        &columns,
+        &rows,
+    );
+}
+
 /// What layers say of themselves.
-fn layers(page: &mut Markup, report: &Value) {
-    for layer in list(report, "layers") {
+fn layers(page: &mut Markup, report: &Report) {
+    for layer in &report.array.layers {
+        let mut own: Vec<(&str, f64)> = layer
+            .readings
+            .iter()
+            .map(|reading| (reading.name, reading.value))
+            .collect();
+        own.sort_by_key(|(name, _)| *name);
         readings(
             page,
-            &format!("Readings of {}", text(layer, "layer")),
-            at(layer, "readings"),
+            &format!("Readings of {}", layer.layer),
+            own.into_iter(),
         );
     }
 }
 
 /// Numbers by their names.
-fn readings(page: &mut Markup, caption: &str, numbers: &Value) {
-    let values: Vec<(String, Value)> = entries(numbers)
-        .into_iter()
-        .map(|(name, value)| (name, json!({ "value": value })))
+fn readings<'a>(page: &mut Markup, caption: &str, numbers: impl Iterator<Item = (&'a str, f64)>) {
+    let values: Vec<(String, f64)> = numbers
+        .map(|(name, value)| (name.to_owned(), value))
         .collect();
-    let rows: Vec<(String, &Value)> = values
+    let rows: Vec<(String, &f64)> = values
         .iter()
         .map(|(name, value)| (name.clone(), value))
         .collect();
     filled(
         page,
         caption,
-        &[column("value", "value", Shown::Plain)],
+        &[column("value", Shown::Plain, |value: &f64| *value)],
         &rows,
     );
-}
-
-fn entries(map: &Value) -> Vec<(String, &Value)> {
-    map.as_object()
-        .into_iter()
-        .flatten()
-        .map(|(name, value)| (name.clone(), value))
-        .collect()
-}
-
-/// A table, if it has rows.
-fn filled(page: &mut Markup, caption: &str, columns: &[Column<'_>], rows: &[(String, &Value)]) {
-    if !rows.is_empty() {
-        table(page, caption, columns, rows);
-    }
 }

@@ -1,16 +1,19 @@
 //! The page, section by section.
 
-use crate::advice::{is_advice, recommendation, would_change};
+use crate::advice::{recommendation, would_change};
+use crate::answer::{Answer, Found};
 use crate::candidate::{self, Candidate, IN_A_CHART, LINES, candidates, saw_the_same};
 use crate::chart::{self, Bar};
-use crate::found::{borne, found, tried};
+use crate::found::{borne, searches, tried};
 use crate::loads::{self, together};
 use crate::markup::Markup;
 use crate::metric::{axis, words};
-use crate::studies::{self, is_of_studies};
+use crate::studies;
 use crate::svg::Drawing;
-use crate::value::{Shown, at, column, float, list, show, table, text};
-use serde_json::Value;
+use crate::value::{Cell, Column, Shown, column, filled, table};
+use fullstroke_counters::{Counter, Number};
+use fullstroke_lab::VolumeReport;
+use fullstroke_measure::{EnergyReport, MemberReport, OperationReport, Report};
 
 /// No page is longer.
 pub const BYTES_MAX: usize = 300_000;
@@ -61,8 +64,8 @@ impl Room {
     }
 }
 
-/// What a command prints with `--json`, as a page of at most [`BYTES_MAX`] bytes.
-pub fn page(answer: &Value, source: &Source) -> String {
+/// An answer as a page of at most [`BYTES_MAX`] bytes. Each number of a table stands there as `--json` prints it.
+pub fn page(answer: &Answer<'_>, source: &Source) -> String {
     let mut page = String::new();
     for charts in ROOMS_FOR_CHARTS {
         page = within(answer, source, Room::new(charts));
@@ -73,7 +76,7 @@ pub fn page(answer: &Value, source: &Source) -> String {
     page
 }
 
-fn within(answer: &Value, source: &Source, room: Room) -> String {
+fn within(answer: &Answer<'_>, source: &Source, room: Room) -> String {
     let candidates = candidates(answer);
     let title = title(answer, &candidates);
     let mut page = Markup::new();
@@ -121,19 +124,13 @@ fn within(answer: &Value, source: &Source, room: Room) -> String {
 }
 
 /// What an answer is called.
-pub(crate) fn title(answer: &Value, candidates: &[Candidate<'_>]) -> String {
-    match (candidates, text(answer, "by")) {
-        _ if is_of_studies(answer) => studies::title(answer),
-        _ if !text(answer, "title").is_empty() => text(answer, "title").to_owned(),
-        ([], "") => format!("{}: what it bears", text(answer, "name")),
-        ([one], "") => format!("{}: one run", one.label),
-        (all, by) => {
-            format!(
-                "{} candidates by {}",
-                all.len().max(list(answer, "candidates").len()),
-                words(by)
-            )
-        }
+pub(crate) fn title(answer: &Answer<'_>, candidates: &[Candidate<'_>]) -> String {
+    match (answer.found, candidates) {
+        (Found::Studies { checked, .. }, _) => studies::title(checked),
+        (Found::Advice { title, .. }, _) if !title.is_empty() => title.to_owned(),
+        (Found::Borne(borne, _), _) => format!("{}: what it bears", borne.name()),
+        (Found::Run(_), [run]) => format!("{}: one run", run.label),
+        _ => format!("{} candidates by {}", answer.entrants(), words(answer.by())),
     }
 }
 
@@ -144,9 +141,8 @@ fn section(page: &mut Markup, id: &'static str, heading: &str, inside: impl FnOn
     });
 }
 
-fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], room: Room) {
-    let shown = &candidates[..candidates.len().min(IN_A_CHART)];
-    let found = found(answer);
+fn sections(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>], room: Room) {
+    let found = searches(answer);
     if !found.is_empty() {
         section(page, "winner", "What is borne", |page| {
             verdict(page, answer);
@@ -156,43 +152,47 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], roo
         section(page, "tried", "How it was found", |page| {
             tried(page, &found, room.tables)
         });
-        return;
-    }
-    if is_of_studies(answer) {
+    } else if let Found::Studies { checked, .. } = answer.found {
         section(
             page,
             "winner",
             "Which claims hold, and is it real?",
             |page| {
                 verdict(page, answer);
-                studies::verdicts(page, answer, room.charts);
+                studies::verdicts(page, checked, room.charts);
             },
         );
-        if studies::has_figures(answer) {
+        if studies::has_figures(checked) {
             section(page, "figures", "The figures", |page| {
-                studies::figures(page, answer, room.tables)
+                studies::figures(page, checked, room.tables)
             });
         }
         section(page, "published", "Beside what was published", |page| {
-            studies::published(page, answer, room.published);
+            studies::published(page, checked, room.published);
         });
         section(page, "sensitivity", "What survives", |page| {
-            studies::survives(page, answer, ROOM_FOR_FILES)
+            studies::survives(page, checked, ROOM_FOR_FILES)
         });
-        return;
+    } else {
+        of_candidates(page, answer, candidates, room);
     }
-    if is_advice(answer) {
+}
+
+/// The sections of one run, or of candidates in their order.
+fn of_candidates(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>], room: Room) {
+    let shown = &candidates[..candidates.len().min(IN_A_CHART)];
+    if let Some(advice) = answer.advice() {
         section(page, "recommendation", "The recommendation", |page| {
-            recommendation(page, answer)
+            recommendation(page, advice)
         });
     }
-    if at(answer, "candidates").is_array() {
-        let heading = match is_advice(answer) {
-            true => format!(
+    if answer.is_ranking() {
+        let heading = match answer.advice() {
+            Some(_) => format!(
                 "The best of each layout by {}, and is it real?",
-                words(text(answer, "by"))
+                words(answer.by())
             ),
-            false => "Who wins, and is it real?".to_owned(),
+            None => "Who wins, and is it real?".to_owned(),
         };
         section(page, "winner", &heading, |page| winner(page, answer, shown));
         section(page, "candidates", "The candidates", |page| {
@@ -207,30 +207,33 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], roo
     if shown.is_empty() {
         return;
     }
-    if shown
-        .iter()
-        .any(|candidate| candidate.report["time_ms"].is_object())
-    {
+    if shown.iter().any(|candidate| candidate.report().is_some()) {
         measured(page, shown, room);
     } else {
         on_the_whole_load(page, answer, room);
     }
-    if is_advice(answer) {
+    what_changes(page, answer, candidates, shown);
+}
+
+/// What changes the answer, or would.
+fn what_changes(
+    page: &mut Markup,
+    answer: &Answer<'_>,
+    candidates: &[Candidate<'_>],
+    shown: &[Candidate<'_>],
+) {
+    if let Some(advice) = answer.advice() {
         section(
             page,
             "sensitivity",
             "What would change the answer",
-            |page| would_change(page, answer),
+            |page| would_change(page, advice),
         );
-    } else if shown.iter().any(|candidate| {
-        at(candidate.ranked, "varied")
-            .as_object()
-            .is_some_and(|keys| !keys.is_empty())
-    }) {
+    } else if shown.iter().any(|candidate| !candidate.varied().is_empty()) {
         section(page, "sensitivity", "What changes the answer", |page| {
             chart::sensitivity(page, answer, candidates);
         });
-    } else if !at(answer, "candidates").is_array() {
+    } else if !answer.is_ranking() {
         section(page, "sensitivity", "What changes the answer", |page| {
             let how = "One run does not say. fullstroke compare with this stack and --vary KEY=VALUE,... runs it at \
                        other values of a key, on the same requests.";
@@ -240,7 +243,7 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], roo
 }
 
 /// What the best of a search measured, and its nearest rivals.
-fn on_the_whole_load(page: &mut Markup, answer: &Value, room: Room) {
+fn on_the_whole_load(page: &mut Markup, answer: &Answer<'_>, room: Room) {
     let ran = candidate::on_the_whole_load(answer);
     if ran.is_empty() {
         return;
@@ -249,7 +252,7 @@ fn on_the_whole_load(page: &mut Markup, answer: &Value, room: Room) {
         1 => "one run".to_owned(),
         runs => format!("one run each of the first {runs}"),
     };
-    let load = match found(answer).is_empty() {
+    let load = match searches(answer).is_empty() {
         true => "the whole workload, of which the race saw parts",
         false => "the most that it bears",
     };
@@ -268,7 +271,8 @@ fn measured(page: &mut Markup, shown: &[Candidate<'_>], room: Room) {
     });
     if shown
         .iter()
-        .any(|candidate| candidate.report["timeline"].is_object())
+        .filter_map(Candidate::report)
+        .any(|report| report.over_time.timeline.is_some())
     {
         let own = OwnCharts::new(shown, room.charts.saturating_sub(page.len()));
         section(page, "latency", "Response times", |page| {
@@ -285,7 +289,8 @@ fn measured(page: &mut Markup, shown: &[Candidate<'_>], room: Room) {
     }
     if shown
         .iter()
-        .any(|candidate| candidate.report["energy"].is_object())
+        .filter_map(Candidate::report)
+        .any(|report| report.array.energy.is_some())
     {
         section(page, "energy", "Energy", |page| energy(page, shown));
     }
@@ -298,40 +303,41 @@ fn left_out(page: &mut Markup, all: usize, shown: usize) {
     }
 }
 
-fn verdict(page: &mut Markup, answer: &Value) {
-    if let Some(verdict) = at(answer, "verdict").as_str() {
+fn verdict(page: &mut Markup, answer: &Answer<'_>) {
+    if let Some(verdict) = answer.verdict() {
         page.element("p", &[("class", "verdict")], verdict);
     }
 }
 
-fn winner(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
-    match is_advice(answer) {
+fn winner(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>]) {
+    match answer.advice() {
         // The verdict of that page is its recommendation, which more than one number decides.
-        true => {
+        Some(advice) => {
             page.within("p", &[], |page| {
                 page.element("strong", &[], "Recommended: ")
-                    .text(text(answer, "recommended"))
+                    .text(&advice.recommended)
                     .text(". ");
-                page.text(text(answer, "verdict"));
+                page.text(answer.verdict().unwrap_or_default());
             });
         }
-        false => verdict(page, answer),
+        None => verdict(page, answer),
     }
-    for reason in list(answer, "reasons") {
-        page.within("p", &[], |page| {
-            page.element("strong", &[], "Why: ")
-                .text(text(reason, "sentence"));
-        });
-    }
-    if at(answer, "same_number_of_requests") == &Value::Bool(false) {
-        page.element(
-            "p",
-            &[],
-            "The candidates were given different numbers of requests: not one workload.",
-        );
+    if let Some(ranking) = answer.ranking() {
+        for reason in &ranking.reasons {
+            page.within("p", &[], |page| {
+                page.element("strong", &[], "Why: ").text(&reason.sentence);
+            });
+        }
+        if !ranking.same_number_of_requests {
+            page.element(
+                "p",
+                &[],
+                "The candidates were given different numbers of requests: not one workload.",
+            );
+        }
     }
     show_drawing(page, ranking_bars(answer, candidates));
-    let by = text(answer, "by");
+    let by = answer.by();
     chart::differences(page, by, candidates);
     notes(page, candidates);
     for candidate in unmeasured(candidates) {
@@ -347,20 +353,19 @@ fn winner(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
 fn unmeasured<'a, 'b>(candidates: &'b [Candidate<'a>]) -> impl Iterator<Item = &'b Candidate<'a>> {
     candidates
         .iter()
-        .filter(|candidate| float(candidate.ranked, "value").is_none())
+        .filter(|candidate| candidate.value().is_none())
 }
 
 /// The values of a ranking; none if nothing was measured. Of a race those that saw as many parts of the workload as
 /// the best: the values of others are of other parts.
-pub(crate) fn ranking_bars(answer: &Value, candidates: &[Candidate<'_>]) -> Option<Drawing> {
-    let parts = at(candidates.first()?.ranked, "batches");
-    let comparable = |candidate: &&Candidate<'_>| at(candidate.ranked, "batches") == parts;
+pub(crate) fn ranking_bars(answer: &Answer<'_>, candidates: &[Candidate<'_>]) -> Option<Drawing> {
+    let parts = candidates.first()?.batches();
+    let comparable = |candidate: &&Candidate<'_>| candidate.batches() == parts;
     let bar = |candidate: &Candidate<'_>| {
-        let value = float(candidate.ranked, "value")?;
         Some((
             candidate.label.clone(),
-            value,
-            float(candidate.ranked, "ci95_half_width"),
+            candidate.value()?,
+            candidate.half_width(),
         ))
     };
     let bars: Vec<Bar> = candidates
@@ -368,8 +373,8 @@ pub(crate) fn ranking_bars(answer: &Value, candidates: &[Candidate<'_>]) -> Opti
         .filter(comparable)
         .filter_map(bar)
         .collect();
-    let by = text(answer, "by");
-    let better = if at(answer, "more_is_better") == &Value::Bool(true) {
+    let by = answer.by();
+    let better = if answer.more_is_better() {
         "more"
     } else {
         "less"
@@ -380,9 +385,11 @@ pub(crate) fn ranking_bars(answer: &Value, candidates: &[Candidate<'_>]) -> Opti
     } else {
         ""
     };
-    let seen = match saw_the_same(candidates) {
-        true => String::new(),
-        false => format!("; of those that saw {parts} parts of the workload, as the best did"),
+    let seen = match parts.filter(|_| !saw_the_same(candidates)) {
+        None => String::new(),
+        Some(parts) => {
+            format!("; of those that saw {parts} parts of the workload, as the best did")
+        }
     };
     let title = format!(
         "{}: {better} is better{intervals}{seen}",
@@ -408,41 +415,64 @@ fn capital(words: &str) -> String {
 /// What is to be known before a candidate's times are read.
 fn notes(page: &mut Markup, candidates: &[Candidate<'_>]) {
     for candidate in candidates {
-        let overload = at(candidate.report, "overload.sentence").as_str();
-        let trace = list(candidate.report, "trace_notes")
-            .iter()
-            .filter_map(Value::as_str);
-        for sentence in overload.into_iter().chain(trace) {
+        let Some(report) = candidate.report() else {
+            continue;
+        };
+        let overload = report.arrived.overload.as_ref();
+        let overload = overload.map(|overload| &overload.sentence);
+        for sentence in overload.into_iter().chain(&report.arrived.trace_notes) {
             page.element("p", &[], &format!("{}: {sentence}", candidate.label));
         }
     }
 }
 
-fn ranking(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
-    let by = text(answer, "by");
-    let rows: Vec<(String, &Value)> = candidates
+/// The columns of a ranking by the metric `by`, the place first.
+fn ranking_columns<'a>(by: &'a str) -> [Column<'a, Candidate<'a>>; 12] {
+    type One<'a> = Candidate<'a>;
+    [
+        column("rank", Shown::Whole, |one: &One<'_>| one.rank()),
+        column(by, Shown::Plain, |one: &One<'_>| one.value()),
+        column("± 95 %", Shown::Plain, |one: &One<'_>| one.half_width()),
+        column("to the best", Shown::Signed, |one: &One<'_>| {
+            one.difference().map(|difference| difference.value)
+        }),
+        column("±", Shown::Plain, |one: &One<'_>| {
+            one.difference().map(|difference| difference.half_width)
+        }),
+        column("how sure", Shown::Plain, |one: &One<'_>| {
+            one.difference()
+                .map(|difference| Cell::from(difference.significance.name()))
+        }),
+        column("carries", Shown::Plain, |one: &One<'_>| one.carries()),
+        column("parts seen", Shown::Whole, |one: &One<'_>| one.batches()),
+        column("dropped out", Shown::Plain, |one: &One<'_>| {
+            one.tuned().map(|tuned| tuned.dropped)
+        }),
+        column("may be best", Shown::Plain, |one: &One<'_>| {
+            one.tuned().map(|tuned| tuned.may_be_best)
+        }),
+        column(
+            "chance that it is better",
+            Shown::Percent,
+            |one: &One<'_>| one.tuned().map(|tuned| tuned.chance_better),
+        ),
+        column("share carried", Shown::Percent, |one: &One<'_>| {
+            let overload = one
+                .report()
+                .and_then(|report| report.arrived.overload.as_ref());
+            overload.map(|overload| overload.carried_share)
+        }),
+    ]
+}
+
+fn ranking(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>]) {
+    let by = answer.by();
+    let rows: Vec<(String, &Candidate<'_>)> = candidates
         .iter()
         .take(ROWS)
-        .map(|candidate| (candidate.label.clone(), candidate.ranked))
+        .map(|candidate| (candidate.label.clone(), candidate))
         .collect();
-    let columns = [
-        column("rank", "rank", Shown::Whole),
-        column(by, "value", Shown::Plain),
-        column("± 95 %", "ci95_half_width", Shown::Plain),
-        column("to the best", "difference_to_best.value", Shown::Signed),
-        column("±", "difference_to_best.half_width", Shown::Plain),
-        column("how sure", "difference_to_best.significance", Shown::Plain),
-        column("carries", "carries", Shown::Plain),
-        column("parts seen", "batches", Shown::Whole),
-        column("dropped out", "dropped", Shown::Plain),
-        column("may be best", "may_be_best", Shown::Plain),
-        column("chance that it is better", "chance_better", Shown::Percent),
-        column(
-            "share carried",
-            "report.overload.carried_share",
-            Shown::Percent,
-        ),
-    ];
+    let columns = ranking_columns(by);
     let order = match saw_the_same(candidates) {
         true => "the best first",
         false => "in the order of the differences to the best, those that dropped out last",
@@ -466,43 +496,56 @@ fn ranking(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
                     of the same parts can be compared.";
         page.element("p", &[("class", "note")], note);
     }
-    let columns = [
-        column("layout", "volume.layout", Shown::Plain),
-        column("drives", "volume.drives", Shown::Whole),
-        column("usable", "volume.usable_bytes", Shown::Bytes),
-        column("of", "volume.raw_bytes", Shown::Bytes),
-        column(
-            "drive failures survived",
-            "volume.failures_survived",
-            Shown::Whole,
-        ),
-    ];
-    if candidates
-        .iter()
-        .any(|candidate| at(candidate.ranked, "volume").is_object())
-    {
-        table(
-            page,
-            "What their volumes amount to",
-            &columns,
-            &rows[..rows.len().min(IN_A_CHART)],
-        );
-    }
+    volumes(page, &rows[..rows.len().min(IN_A_CHART)]);
     if candidates.len() > ROWS {
         let note = format!("{} candidates more are in --json.", candidates.len() - ROWS);
         page.element("p", &[("class", "note")], &note);
     }
 }
 
+/// What the volumes of candidates amount to, where that is known.
+fn volumes(page: &mut Markup, rows: &[(String, &Candidate<'_>)]) {
+    let rows: Vec<_> = rows
+        .iter()
+        .filter_map(|(name, one)| Some((name.clone(), one.volume()?)))
+        .collect();
+    let columns = [
+        column("layout", Shown::Plain, |volume: &VolumeReport| {
+            Cell::from(&volume.layout)
+        }),
+        column("drives", Shown::Whole, |volume: &VolumeReport| {
+            volume.drives
+        }),
+        column("usable", Shown::Bytes, |volume: &VolumeReport| {
+            volume.usable_bytes
+        }),
+        column("of", Shown::Bytes, |volume: &VolumeReport| volume.raw_bytes),
+        column(
+            "drive failures survived",
+            Shown::Whole,
+            |volume: &VolumeReport| volume.failures_survived,
+        ),
+    ];
+    filled(page, "What their volumes amount to", &columns, &rows);
+}
+
 fn summary(page: &mut Markup, candidates: &[Candidate<'_>], room: usize) {
     notes(page, candidates);
     let columns = [
-        column("requests", "requests", Shown::Whole),
-        column("IOPS", "iops", Shown::Plain),
-        column("MB/s", "mb_per_s", Shown::Plain),
-        column("simulated s", "simulated_s", Shown::Plain),
-        column("rebuild MB/s", "rebuild.mb_per_s", Shown::Plain),
-        column("rebuild, hours", "rebuild.hours", Shown::Plain),
+        column("requests", Shown::Whole, |run: &Report| {
+            run.arrived.requests
+        }),
+        column("IOPS", Shown::Plain, |run: &Report| run.rates.iops),
+        column("MB/s", Shown::Plain, |run: &Report| run.rates.mb_per_s),
+        column("simulated s", Shown::Plain, |run: &Report| {
+            run.rates.simulated_s
+        }),
+        column("rebuild MB/s", Shown::Plain, |run: &Report| {
+            run.array.rebuild.as_ref().map(|rebuild| rebuild.mb_per_s)
+        }),
+        column("rebuild, hours", Shown::Plain, |run: &Report| {
+            run.array.rebuild.as_ref().map(|rebuild| rebuild.hours)
+        }),
     ];
     table(page, "The run", &columns, &reports(candidates));
     times(page, candidates);
@@ -511,34 +554,53 @@ fn summary(page: &mut Markup, candidates: &[Candidate<'_>], room: usize) {
     }
 }
 
-fn reports<'a>(candidates: &[Candidate<'a>]) -> Vec<(String, &'a Value)> {
+fn reports<'a>(candidates: &[Candidate<'a>]) -> Vec<(String, &'a Report)> {
     candidates
         .iter()
-        .map(|candidate| (candidate.label.clone(), candidate.report))
+        .filter_map(|candidate| Some((candidate.label.clone(), candidate.report()?)))
         .collect()
 }
 
 fn times(page: &mut Markup, candidates: &[Candidate<'_>]) {
+    let mean = |operation: &Option<OperationReport>| {
+        operation
+            .as_ref()
+            .map(|operation| operation.response_ms.mean)
+    };
     let columns = [
-        column("mean", "response_ms.mean", Shown::Plain),
-        column("± 95 %", "response_ms.ci95_half_width", Shown::Plain),
-        column("p50", "response_ms.p50", Shown::Plain),
-        column("p90", "response_ms.p90", Shown::Plain),
-        column("p99", "response_ms.p99", Shown::Plain),
-        column("p99.9", "response_ms.p999", Shown::Plain),
-        column("max", "response_ms.max", Shown::Plain),
-        column("reads, mean", "reads.response_ms.mean", Shown::Plain),
-        column("writes, mean", "writes.response_ms.mean", Shown::Plain),
-        column(
-            "flushes, mean",
-            "operations.flush.response_ms.mean",
-            Shown::Plain,
-        ),
-        column(
-            "discards, mean",
-            "operations.discard.response_ms.mean",
-            Shown::Plain,
-        ),
+        column("mean", Shown::Plain, |run: &Report| {
+            run.times.response_ms.mean
+        }),
+        column("± 95 %", Shown::Plain, |run: &Report| {
+            run.times.response_ms.ci95_half_width
+        }),
+        column("p50", Shown::Plain, |run: &Report| {
+            run.times.response_ms.p50
+        }),
+        column("p90", Shown::Plain, |run: &Report| {
+            run.times.response_ms.p90
+        }),
+        column("p99", Shown::Plain, |run: &Report| {
+            run.times.response_ms.p99
+        }),
+        column("p99.9", Shown::Plain, |run: &Report| {
+            run.times.response_ms.p999
+        }),
+        column("max", Shown::Plain, |run: &Report| {
+            run.times.response_ms.max
+        }),
+        column("reads, mean", Shown::Plain, |run: &Report| {
+            mean(&run.kinds.reads)
+        }),
+        column("writes, mean", Shown::Plain, |run: &Report| {
+            mean(&run.kinds.writes)
+        }),
+        column("flushes, mean", Shown::Plain, |run: &Report| {
+            mean(&run.kinds.operations.flush)
+        }),
+        column("discards, mean", Shown::Plain, |run: &Report| {
+            mean(&run.kinds.operations.discard)
+        }),
     ];
     table(page, "Response times (ms)", &columns, &reports(candidates));
 }
@@ -546,13 +608,25 @@ fn times(page: &mut Markup, candidates: &[Candidate<'_>]) {
 fn time(page: &mut Markup, candidates: &[Candidate<'_>]) {
     show_drawing(page, chart::time_parts(candidates));
     let columns = [
-        column("mean", "response_ms.mean", Shown::Plain),
-        column("queue", "time_ms.queue", Shown::Plain),
-        column("parity", "time_ms.parity", Shown::Plain),
-        column("overhead", "time_ms.overhead", Shown::Plain),
-        column("seek", "time_ms.seek", Shown::Plain),
-        column("rotation", "time_ms.rotation", Shown::Plain),
-        column("transfer", "time_ms.transfer", Shown::Plain),
+        column("mean", Shown::Plain, |run: &Report| {
+            run.times.response_ms.mean
+        }),
+        column("queue", Shown::Plain, |run: &Report| {
+            run.times.time_ms.queue
+        }),
+        column("parity", Shown::Plain, |run: &Report| {
+            run.times.time_ms.parity
+        }),
+        column("overhead", Shown::Plain, |run: &Report| {
+            run.times.time_ms.overhead
+        }),
+        column("seek", Shown::Plain, |run: &Report| run.times.time_ms.seek),
+        column("rotation", Shown::Plain, |run: &Report| {
+            run.times.time_ms.rotation
+        }),
+        column("transfer", Shown::Plain, |run: &Report| {
+            run.times.time_ms.transfer
+        }),
     ];
     table(
         page,
@@ -571,10 +645,7 @@ fn latency(page: &mut Markup, candidates: &[Candidate<'_>], own: &OwnCharts) {
         page.element("p", &[("class", "note")], &note);
     }
     together(page, candidates);
-    if candidates
-        .iter()
-        .any(|candidate| candidate.ranked != candidate.report)
-    {
+    if candidates.iter().any(|candidate| !candidate.is_run_alone()) {
         times(page, candidates);
         loads::streams(page, candidates);
         loads::workloads(page, candidates);
@@ -626,25 +697,36 @@ impl OwnCharts {
 }
 
 fn members(page: &mut Markup, candidates: &[Candidate<'_>], room: usize) {
+    let counted = |heading, shown, counter: Counter| {
+        column(heading, shown, move |drive: &MemberReport| {
+            match drive.number(counter) {
+                Some(Number::Whole(count)) => Cell::from(count),
+                Some(Number::Real(number)) => Cell::from(number),
+                None => Cell::Nothing,
+            }
+        })
+    };
     let columns = [
-        column("I/Os", "requests", Shown::Whole),
-        column("reads", "reads", Shown::Whole),
-        column("writes", "writes", Shown::Whole),
-        column("busy", "utilisation", Shown::Percent),
-        column("depth", "queue_depth", Shown::Plain),
-        column("queue ms", "queue_ms", Shown::Plain),
-        column("seek ms", "seek_ms", Shown::Plain),
-        column("rotation ms", "rotation_ms", Shown::Plain),
-        column("transfer ms", "transfer_ms", Shown::Plain),
-        column("MB/s", "mb_per_s", Shown::Plain),
-        column("W", "mean_w", Shown::Plain),
+        counted("I/Os", Shown::Whole, Counter::REQUESTS),
+        counted("reads", Shown::Whole, Counter::READS),
+        counted("writes", Shown::Whole, Counter::WRITES),
+        counted("busy", Shown::Percent, Counter::BUSY),
+        counted("depth", Shown::Plain, Counter::QUEUE_LENGTH),
+        counted("queue ms", Shown::Plain, Counter::QUEUE),
+        counted("seek ms", Shown::Plain, Counter::SEEK),
+        counted("rotation ms", Shown::Plain, Counter::ROTATION),
+        counted("transfer ms", Shown::Plain, Counter::TRANSFER),
+        counted("MB/s", Shown::Plain, Counter::BYTES),
+        counted("W", Shown::Plain, Counter::POWER),
     ];
     for (order, candidate) in candidates.iter().enumerate() {
-        let members = list(candidate.report, "members");
-        let rows: Vec<(String, &Value)> = members
+        let members = candidate
+            .report()
+            .map_or(&[][..], |report| &report.array.members);
+        let rows: Vec<(String, &MemberReport)> = members
             .iter()
             .take(ROWS)
-            .map(|member| (format!("drive {}", text(member, "name")), member))
+            .map(|member| (format!("drive {}", member.name), member))
             .collect();
         let mut own = Markup::new();
         table(
@@ -670,19 +752,29 @@ fn members(page: &mut Markup, candidates: &[Candidate<'_>], room: usize) {
 }
 
 fn energy(page: &mut Markup, candidates: &[Candidate<'_>]) {
+    let of = |heading, shown, number: fn(&EnergyReport) -> Cell| {
+        column(heading, shown, move |run: &Report| {
+            run.array.energy.as_ref().map(number)
+        })
+    };
     let columns = [
-        column("drives", "energy.drives", Shown::Whole),
-        column("J", "energy.total_j", Shown::Plain),
-        column("W, all drives", "energy.mean_w", Shown::Plain),
-        column("J an I/O", "energy.j_per_io", Shown::Plain),
-        column("stops", "energy.spin_downs", Shown::Whole),
-        column("starts", "energy.spin_ups", Shown::Whole),
+        of("drives", Shown::Whole, |energy| energy.drives.into()),
+        of("J", Shown::Plain, |energy| energy.total_j.into()),
+        of("W, all drives", Shown::Plain, |energy| energy.mean_w.into()),
+        of("J an I/O", Shown::Plain, |energy| energy.j_per_io.into()),
+        of("stops", Shown::Whole, |energy| energy.spin_downs.into()),
+        of("starts", Shown::Whole, |energy| energy.spin_ups.into()),
     ];
     table(page, "What the drives drew", &columns, &reports(candidates));
     show_drawing(page, chart::power_states(candidates));
 }
 
-fn reproduce(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], source: &Source) {
+fn reproduce(
+    page: &mut Markup,
+    answer: &Answer<'_>,
+    candidates: &[Candidate<'_>],
+    source: &Source,
+) {
     section(page, "reproduce", "How to reproduce", |page| {
         page.element(
             "p",
@@ -695,32 +787,30 @@ fn reproduce(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], so
             page.element("code", &[("class", "command")], &kept);
         });
         page.within("p", &[], |page| {
-            let version = at(answer, "version").as_str();
-            let of_run = candidates
-                .first()
-                .map(|first| text(first.report, "version"));
-            page.text("fullstroke ")
-                .text(version.or(of_run).unwrap_or_default())
-                .text(".");
-            if let seed @ Value::Number(_) = at(answer, "seed") {
+            page.text("fullstroke ").text(answer.version).text(".");
+            if let Some(seed) = answer.seed() {
                 page.text(" Seed ");
-                show(page, seed, Shown::Whole);
+                Cell::from(seed).show(page, Shown::Whole);
                 page.text(".");
             }
-            if let Some(wall_s) = at(answer, "wall_s").as_f64() {
+            if let Some(wall_s) = answer.wall_s {
                 page.text(" It took ");
-                show(page, &Value::from(wall_s), Shown::Plain);
+                Cell::from(wall_s).show(page, Shown::Plain);
                 page.text(" s.");
             }
         });
         let columns = [
-            column("seed", "seed", Shown::Whole),
-            column("configuration", "config_digest", Shown::Plain),
-            column("requests", "requests", Shown::Whole),
+            column("seed", Shown::Whole, |run: &Report| run.repeat.seed),
+            column("configuration", Shown::Plain, |run: &Report| {
+                Cell::from(&run.repeat.config_digest)
+            }),
+            column("requests", Shown::Whole, |run: &Report| {
+                run.arrived.requests
+            }),
         ];
         let whole = candidate::on_the_whole_load(answer);
         let ran = if whole.is_empty() { candidates } else { &whole };
-        let rows: Vec<(String, &Value)> = reports(ran).into_iter().take(IN_A_CHART).collect();
+        let rows: Vec<(String, &Report)> = reports(ran).into_iter().take(IN_A_CHART).collect();
         if !rows.is_empty() {
             table(page, "What was run", &columns, &rows);
         }

@@ -1,17 +1,17 @@
 //! The main figure of an answer as a file of its own.
 
-use crate::advice::{is_advice, wished_bars};
+use crate::advice::wished_bars;
+use crate::answer::{Answer, Found};
 use crate::candidate::{Candidate, IN_A_CHART, candidates};
 use crate::chart::{heat_map, line_chart, time_parts};
-use crate::found::{borne_bars, found};
+use crate::found::{borne_bars, searches};
 use crate::markup::Markup;
 use crate::metric::axis;
 use crate::page::{ranking_bars, title};
-use crate::studies::is_of_studies;
 use crate::svg::{Drawing, Key, WIDTH, label, short, swatch};
-use crate::value::{list, text};
-use serde_json::Value;
+use fullstroke_study::Checked;
 use std::fmt::Write as _;
+use thiserror::Error;
 
 /// Room around what is drawn.
 const MARGIN: f64 = 20.0;
@@ -24,7 +24,33 @@ const HEADING_ROW: f64 = 22.0;
 /// The most figures of studies that stand below each other.
 const FIGURES: usize = 12;
 
-/// The main figure of what a command prints with `--json`, as SVG: of a ranking its bars, with where the time went
+/// Why nothing can be drawn of an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PlotError {
+    /// The answer lacks what its figure shows.
+    #[error("cannot draw: {0}")]
+    Nothing(&'static str),
+    /// No candidate of the ranking has a value of this metric.
+    #[error("cannot draw the ranking: nothing was measured by {0}")]
+    Ranking(String),
+    /// No run shows how far apart heads are.
+    #[error(
+        "cannot draw how far apart heads are: found no stack with several drives that were all used for 20 simulated \
+         seconds"
+    )]
+    NoHeads,
+    /// No drive's file says what it draws.
+    #[error(
+        "cannot draw what drives draw: found none whose file says so; choose a drive with [power] (`fullstroke drive \
+         list`), or give `volume.drive_settings.power`"
+    )]
+    NoWatts,
+    /// The plotting library failed.
+    #[error("cannot draw {0}: {1}")]
+    Drawing(&'static str, String),
+}
+
+/// The main figure of an answer, as SVG: of a ranking its bars, with where the time went
 /// where it is one of mean response times; of a run the map of its response times by cause; of searches
 /// what each bears; of advice the finalists by the number that was wished; of studies their figures.
 ///
@@ -33,7 +59,7 @@ const FIGURES: usize = 12;
 ///
 /// # Errors
 /// If the answer has nothing that could be drawn; says what was missing.
-pub fn plot(answer: &Value) -> Result<String, String> {
+pub fn plot(answer: &Answer<'_>) -> Result<String, PlotError> {
     let candidates = candidates(answer);
     let (drawings, left_out) = main_figures(answer, &candidates)?;
     let heading = wrapped(&title(answer, &candidates), HEADING_LETTER);
@@ -56,56 +82,57 @@ pub fn plot(answer: &Value) -> Result<String, String> {
 
 /// What is drawn, and how many figures are left out.
 fn main_figures(
-    answer: &Value,
+    answer: &Answer<'_>,
     candidates: &[Candidate<'_>],
-) -> Result<(Vec<Drawing>, usize), String> {
-    if is_of_studies(answer) {
-        let all = list(answer, "checked")
-            .iter()
-            .flat_map(|study| list(study, "figures"));
-        let drawn = all
-            .enumerate()
-            .filter_map(|(order, figure)| line_chart(&format!("figure-{order}"), figure));
-        let mut drawn: Vec<Drawing> = drawn.collect();
-        if drawn.is_empty() {
-            return Err(
-                "cannot draw: the studies have no figure with results; run them, or see --report"
-                    .to_owned(),
-            );
-        }
-        let left_out = drawn.len().saturating_sub(FIGURES);
-        drawn.truncate(FIGURES);
-        return Ok((drawn, left_out));
-    }
-    let found = found(answer);
-    if !found.is_empty() {
-        let bars =
-            borne_bars(&found).ok_or("cannot draw: the searches found nothing that is borne")?;
-        return Ok((vec![bars], 0));
-    }
-    if is_advice(answer) {
-        let bars =
-            wished_bars(answer).ok_or("cannot draw: nothing was measured of what was wished")?;
-        return Ok((vec![bars], 0));
-    }
+) -> Result<(Vec<Drawing>, usize), PlotError> {
     let shown = &candidates[..candidates.len().min(IN_A_CHART)];
-    if let ([run], true) = (shown, text(answer, "by").is_empty()) {
-        let map = heat_map(0, run).or_else(|| time_parts(shown));
-        return map
-            .map(|map| (vec![map], 0))
-            .ok_or_else(|| "cannot draw: the run answered no request".to_owned());
+    let one = |drawing: Option<Drawing>, lacking: &'static str| {
+        drawing
+            .map(|drawing| (vec![drawing], 0))
+            .ok_or(PlotError::Nothing(lacking))
+    };
+    match answer.found {
+        Found::Studies { checked, .. } => of_studies(checked),
+        Found::Borne(..) | Found::Most(..) => one(
+            borne_bars(searches(answer)),
+            "the searches found nothing that is borne",
+        ),
+        Found::Advice { advice, .. } => one(
+            wished_bars(advice),
+            "nothing was measured of what was wished",
+        ),
+        Found::Run(_) => one(
+            shown
+                .first()
+                .and_then(|run| heat_map(0, run))
+                .or_else(|| time_parts(shown)),
+            "the run answered no request",
+        ),
+        Found::Ranking(_) | Found::Tuned(..) => {
+            let by = answer.by();
+            let bars = ranking_bars(answer, shown).ok_or_else(|| PlotError::Ranking(axis(by)))?;
+            let parts = (by == "response_ms.mean")
+                .then(|| time_parts(shown))
+                .flatten();
+            Ok(([Some(bars), parts].into_iter().flatten().collect(), 0))
+        }
     }
-    let by = text(answer, "by");
-    let bars = ranking_bars(answer, shown).ok_or_else(|| {
-        format!(
-            "cannot draw the ranking: nothing was measured by {}",
-            axis(by)
-        )
-    })?;
-    let parts = (by == "response_ms.mean")
-        .then(|| time_parts(shown))
-        .flatten();
-    Ok(([Some(bars), parts].into_iter().flatten().collect(), 0))
+}
+
+fn of_studies(checked: &[Checked<'_>]) -> Result<(Vec<Drawing>, usize), PlotError> {
+    let all = checked.iter().flat_map(|study| &study.figures);
+    let drawn = all
+        .enumerate()
+        .filter_map(|(order, figure)| line_chart(&format!("figure-{order}"), &figure.into()));
+    let mut drawn: Vec<Drawing> = drawn.collect();
+    if drawn.is_empty() {
+        return Err(PlotError::Nothing(
+            "the studies have no figure with results; run them, or see --report",
+        ));
+    }
+    let left_out = drawn.len().saturating_sub(FIGURES);
+    drawn.truncate(FIGURES);
+    Ok((drawn, left_out))
 }
 
 /// One figure with its title and legend from `y` on; gives where it ends.

@@ -1,160 +1,178 @@
 //! What studies ask of published claims: which hold, beside what was published, and what of it
 //! survives other seeds, other free choices, and one thing changed.
 
-use crate::chart;
+use crate::chart::{self, Graph};
 use crate::markup::Markup;
-use crate::value::{Shown, at, column, list, table, text};
-use serde_json::Value;
-
-/// Whether an answer is of studies.
-pub(crate) fn is_of_studies(answer: &Value) -> bool {
-    at(answer, "checked").is_array()
-}
+use crate::value::{Cell, Column, Shown, column, table};
+use fullstroke_study::{Checked, Judged, Verdict};
 
 /// What one study, or several, are called.
-pub(crate) fn title(answer: &Value) -> String {
-    match list(answer, "checked") {
-        [study] if text(study, "title").is_empty() => text(study, "study").to_owned(),
-        [study] => format!("{}: {}", text(study, "study"), text(study, "title")),
+pub(crate) fn title(checked: &[Checked<'_>]) -> String {
+    match checked {
+        [study] if study.title.is_empty() => study.study.to_owned(),
+        [study] => format!("{}: {}", study.study, study.title),
         studies => format!("{} studies", studies.len()),
     }
 }
 
+fn verdict<'a>() -> Column<'a, Judged> {
+    column("verdict", Shown::Plain, |claim: &Judged| {
+        Cell::from(claim.verdict.name())
+    })
+}
+
+fn obtained<'a>() -> Column<'a, Judged> {
+    column("obtained", Shown::Plain, |claim: &Judged| claim.obtained)
+}
+
+fn half_width<'a>() -> Column<'a, Judged> {
+    column("± half the interval", Shown::Plain, |claim: &Judged| {
+        claim.ci_half_width
+    })
+}
+
+/// A column of text.
+fn words<'a>(heading: &'a str, of: fn(&Judged) -> Option<&String>) -> Column<'a, Judged> {
+    column(heading, Shown::Plain, move |claim: &Judged| {
+        of(claim).map(Cell::from)
+    })
+}
+
 /// Which claims hold.
-pub(crate) fn verdicts(page: &mut Markup, answer: &Value, room: usize) {
-    each(page, answer, room, |page, _, study| {
-        page.element("h3", &[], text(study, "title"));
-        page.element("p", &[], text(study, "question"));
-        if !was_run(study) {
-            let name = text(study, "study");
+pub(crate) fn verdicts(page: &mut Markup, checked: &[Checked<'_>], room: usize) {
+    each(page, checked, room, |page, _, study| {
+        page.element("h3", &[], study.title);
+        page.element("p", &[], study.question);
+        if !was_run(&study.claims) {
+            let name = study.study;
             let note =
                 format!("Nothing was run of it yet; fullstroke study run {name} does. Its claims:");
             page.element("p", &[("class", "note")], &note);
         }
         let columns = [
-            column("verdict", "verdict", Shown::Plain),
-            column("obtained", "obtained", Shown::Plain),
-            column("± half the interval", "ci_half_width", Shown::Plain),
-            column("fails or holds otherwise with", "flips", Shown::Plain),
-            column("claim", "says", Shown::Plain),
+            verdict(),
+            obtained(),
+            half_width(),
+            column(
+                "fails or holds otherwise with",
+                Shown::Plain,
+                |claim: &Judged| Cell::from(claim.flips.as_slice()),
+            ),
+            words("claim", |claim| Some(&claim.says)),
         ];
         table(
             page,
-            &format!("{}: its claims", text(study, "study")),
+            &format!("{}: its claims", study.study),
             &columns,
-            &claims(study),
+            &claims(&study.claims),
         );
     });
 }
 
 /// Whether a study of these has figures.
-pub(crate) fn has_figures(answer: &Value) -> bool {
-    list(answer, "checked")
-        .iter()
-        .any(|study| !list(study, "figures").is_empty())
+pub(crate) fn has_figures(checked: &[Checked<'_>]) -> bool {
+    checked.iter().any(|study| !study.figures.is_empty())
 }
 
 /// The figures, published points laid over.
-pub(crate) fn figures(page: &mut Markup, answer: &Value, room: usize) {
-    each(page, answer, room, |page, number, study| {
-        let drawn = list(study, "figures");
-        if !drawn.is_empty() {
-            page.element("h3", &[], text(study, "title"));
+pub(crate) fn figures(page: &mut Markup, checked: &[Checked<'_>], room: usize) {
+    each(page, checked, room, |page, number, study| {
+        if !study.figures.is_empty() {
+            page.element("h3", &[], study.title);
         }
-        for (order, drawn) in drawn.iter().enumerate() {
-            chart::lines(page, &format!("figure-{number}-{order}"), drawn);
+        for (order, drawn) in study.figures.iter().enumerate() {
+            chart::lines(
+                page,
+                &format!("figure-{number}-{order}"),
+                &Graph::from(drawn),
+            );
         }
     });
 }
 
 /// What was published beside what was obtained.
-pub(crate) fn published(page: &mut Markup, answer: &Value, room: usize) {
-    each(page, answer, room, |page, _, study| {
-        page.element("p", &[("class", "note")], text(study, "source"));
+pub(crate) fn published(page: &mut Markup, checked: &[Checked<'_>], room: usize) {
+    each(page, checked, room, |page, _, study| {
+        page.element("p", &[("class", "note")], study.source);
         let columns = [
-            column("published", "published", Shown::Plain),
-            column("holds if", "holds_if", Shown::Plain),
-            column("here", "shown", Shown::Plain),
+            words("published", |claim| Some(&claim.published)),
+            words("holds if", |claim| Some(&claim.holds_if)),
+            words("here", |claim| Some(&claim.shown)),
         ];
-        let columns = if was_run(study) {
+        let columns = if was_run(&study.claims) {
             &columns[..]
         } else {
             &columns[..2]
         };
         table(
             page,
-            &format!("{}: published, and here", text(study, "study")),
+            &format!("{}: published, and here", study.study),
             columns,
-            &claims(study),
+            &claims(&study.claims),
         );
         let columns = [
-            column("where", "at", Shown::Plain),
-            column("in the source's words", "quote", Shown::Plain),
-            column("why it differs", "why", Shown::Plain),
+            words("where", |claim| claim.at.as_ref()),
+            words("in the source's words", |claim| claim.quote.as_ref()),
+            words("why it differs", |claim| claim.why.as_ref()),
         ];
         table(
             page,
-            &format!("{}: what the source says", text(study, "study")),
+            &format!("{}: what the source says", study.study),
             &columns,
-            &claims(study),
+            &claims(&study.claims),
         );
     });
 }
 
 /// What was tried of what the sources leave open, and the claims with one thing changed.
-pub(crate) fn survives(page: &mut Markup, answer: &Value, room: usize) {
+pub(crate) fn survives(page: &mut Markup, checked: &[Checked<'_>], room: usize) {
     let columns = [
-        column("verdict", "verdict", Shown::Plain),
-        column("obtained", "obtained", Shown::Plain),
-        column("± half the interval", "ci_half_width", Shown::Plain),
-        column("here", "shown", Shown::Plain),
+        verdict(),
+        obtained(),
+        half_width(),
+        words("here", |claim| Some(&claim.shown)),
     ];
-    each(page, answer, room, |page, _, study| {
-        let name = text(study, "study");
-        let tried: Vec<&str> = list(study, "tried")
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
-        let sentence = match tried[..] {
+    each(page, checked, room, |page, _, study| {
+        let name = study.study;
+        let sentence = match &study.tried[..] {
             [] => {
                 format!("{name}: verdicts were not held against other seeds or other free choices.")
             }
-            _ => format!("{name}: verdicts were held against {}.", tried.join("; ")),
+            tried => format!("{name}: verdicts were held against {}.", tried.join("; ")),
         };
         page.element("p", &[], &sentence);
-        for variant in list(study, "variants")
+        for variant in study
+            .variants
             .iter()
-            .filter(|variant| was_run(variant))
+            .filter(|variant| was_run(&variant.claims))
         {
-            let caption = format!("{name}, changed: {}", text(variant, "title"));
-            table(page, &caption, &columns, &claims(variant));
+            let caption = format!("{name}, changed: {}", variant.title);
+            table(page, &caption, &columns, &claims(&variant.claims));
         }
     });
 }
 
-/// Whether a claim of it has a verdict.
-fn was_run(study: &Value) -> bool {
-    list(study, "claims")
-        .iter()
-        .any(|claim| text(claim, "verdict") != "not-run")
+/// Whether one of the claims has a verdict.
+fn was_run(claims: &[Judged]) -> bool {
+    claims.iter().any(|claim| claim.verdict != Verdict::NotRun)
 }
 
-fn claims(study: &Value) -> Vec<(String, &Value)> {
-    list(study, "claims")
+fn claims(claims: &[Judged]) -> Vec<(String, &Judged)> {
+    claims
         .iter()
-        .map(|claim| (text(claim, "id").to_owned(), claim))
+        .map(|claim| (claim.id.clone(), claim))
         .collect()
 }
 
 /// Each study in turn, as long as the page is shorter than `room`.
 fn each(
     page: &mut Markup,
-    answer: &Value,
+    checked: &[Checked<'_>],
     room: usize,
-    write: impl Fn(&mut Markup, usize, &Value),
+    write: impl Fn(&mut Markup, usize, &Checked<'_>),
 ) {
     let mut left = 0;
-    for (number, study) in list(answer, "checked").iter().enumerate() {
+    for (number, study) in checked.iter().enumerate() {
         let mut own = Markup::new();
         write(&mut own, number, study);
         if left == 0 && page.len() + own.len() <= room {

@@ -5,27 +5,7 @@
 
 use crate::markup::Markup;
 use fullstroke_measure::number;
-use serde_json::Value;
-
-/// The value at `path`, dotted; null if there is none.
-pub(crate) fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
-    path.split('.').fold(value, |value, key| &value[key])
-}
-
-/// The number at `path`.
-pub(crate) fn float(value: &Value, path: &str) -> Option<f64> {
-    at(value, path).as_f64()
-}
-
-/// The text at `path`; empty if there is none.
-pub(crate) fn text<'a>(value: &'a Value, path: &str) -> &'a str {
-    at(value, path).as_str().unwrap_or_default()
-}
-
-/// The items at `path`; none if it is no list.
-pub(crate) fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
-    at(value, path).as_array().map_or(&[], Vec::as_slice)
-}
+use serde_json::Number;
 
 /// How a number is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,88 +40,199 @@ impl Shown {
     }
 }
 
-/// Writes the number `value`; a dash if it is none.
-pub(crate) fn show(markup: &mut Markup, value: &Value, shown: Shown) {
-    match value {
-        Value::Number(exact) => {
-            let words = exact
-                .as_f64()
-                .map_or_else(|| exact.to_string(), |value| shown.words(value));
-            markup.element("data", &[("value", &exact.to_string())], &words);
+/// One value of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cell {
+    /// Nothing is known, or a number is none.
+    Nothing,
+    /// A number, as JSON prints it.
+    Number(Number),
+    /// A text.
+    Text(String),
+    /// Several texts.
+    Texts(Vec<String>),
+    /// Whether something holds.
+    Flag(bool),
+}
+
+impl Cell {
+    /// The value, if it is a number.
+    pub(crate) fn float(&self) -> Option<f64> {
+        match self {
+            Cell::Number(number) => number.as_f64(),
+            _ => None,
         }
-        Value::String(text) => {
-            markup.text(text);
+    }
+
+    /// The number as JSON prints it; `null` if the cell holds none.
+    pub(crate) fn as_json(&self) -> String {
+        match self {
+            Cell::Number(number) => number.to_string(),
+            _ => "null".to_owned(),
         }
-        Value::Array(items) if items.is_empty() => {
-            markup.text("–");
+    }
+
+    /// Whether there is nothing to show.
+    fn is_empty(&self) -> bool {
+        match self {
+            Cell::Nothing => true,
+            Cell::Texts(texts) => texts.is_empty(),
+            _ => false,
         }
-        Value::Array(items) => {
-            // Texts, or what has one that says why.
-            let words = items
-                .iter()
-                .filter_map(|item| item.as_str().or_else(|| item["why"].as_str()));
-            markup.text(&words.collect::<Vec<_>>().join("; "));
+    }
+
+    /// Whether it is text that may break.
+    fn is_long(&self) -> bool {
+        match self {
+            Cell::Texts(_) => true,
+            Cell::Text(text) => text.len() > LONG,
+            _ => false,
         }
-        Value::Bool(value) => {
-            markup.text(if *value { "yes" } else { "no" });
+    }
+
+    /// Whether it is read as a word.
+    fn is_word(&self) -> bool {
+        matches!(self, Cell::Text(_) | Cell::Flag(_))
+    }
+
+    /// Writes it; a dash if there is nothing.
+    pub(crate) fn show(&self, markup: &mut Markup, shown: Shown) {
+        match self {
+            Cell::Number(exact) => {
+                let words = exact
+                    .as_f64()
+                    .map_or_else(|| exact.to_string(), |value| shown.words(value));
+                markup.element("data", &[("value", &exact.to_string())], &words);
+            }
+            Cell::Text(text) => {
+                markup.text(text);
+            }
+            Cell::Texts(texts) if !texts.is_empty() => {
+                markup.text(&texts.join("; "));
+            }
+            Cell::Flag(value) => {
+                markup.text(if *value { "yes" } else { "no" });
+            }
+            Cell::Texts(_) | Cell::Nothing => {
+                markup.text("–");
+            }
         }
-        _ => {
-            markup.text("–");
-        }
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(value: f64) -> Cell {
+        Number::from_f64(value).map_or(Cell::Nothing, Cell::Number)
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(value: u64) -> Cell {
+        Cell::Number(value.into())
+    }
+}
+
+impl From<u32> for Cell {
+    fn from(value: u32) -> Cell {
+        Cell::Number(value.into())
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(value: usize) -> Cell {
+        Cell::Number(value.into())
+    }
+}
+
+impl From<bool> for Cell {
+    fn from(value: bool) -> Cell {
+        Cell::Flag(value)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl From<&String> for Cell {
+    fn from(text: &String) -> Cell {
+        Cell::Text(text.clone())
+    }
+}
+
+impl From<&[String]> for Cell {
+    fn from(texts: &[String]) -> Cell {
+        Cell::Texts(texts.to_vec())
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Cell {
+        value.map_or(Cell::Nothing, Into::into)
     }
 }
 
 /// Texts of more letters than this may break.
 const LONG: usize = 24;
 
-/// One column of a table: its heading, where its values stand in a row, and how they are read.
-pub(crate) struct Column<'a> {
-    pub(crate) heading: &'a str,
-    pub(crate) path: &'a str,
-    pub(crate) shown: Shown,
+/// One column of a table: its heading, how its values are read, and what they are of a row.
+pub(crate) struct Column<'a, R: ?Sized> {
+    heading: &'a str,
+    shown: Shown,
+    of: Box<dyn Fn(&R) -> Cell + 'a>,
 }
 
-/// A column of numbers.
-pub(crate) fn column<'a>(heading: &'a str, path: &'a str, shown: Shown) -> Column<'a> {
+/// A column.
+pub(crate) fn column<'a, R: ?Sized, C: Into<Cell>>(
+    heading: &'a str,
+    shown: Shown,
+    of: impl Fn(&R) -> C + 'a,
+) -> Column<'a, R> {
     Column {
         heading,
-        path,
         shown,
+        of: Box::new(move |row| of(row).into()),
     }
 }
 
-/// Whether there is nothing to show.
-fn is_empty(value: &Value) -> bool {
-    value.is_null() || value.as_array().is_some_and(Vec::is_empty)
+/// A column with its values in all rows.
+struct Used<'a, R: ?Sized> {
+    column: &'a Column<'a, R>,
+    cells: Vec<Cell>,
+    /// How all cells stand: texts at the left, of which long ones may break, and numbers at the right.
+    class: &'static str,
 }
 
-/// Whether it is text that may break.
-fn is_long(value: &Value) -> bool {
-    value.is_array() || value.as_str().is_some_and(|text| text.len() > LONG)
-}
-
-/// How all cells of a column stand: texts at the left, of which long ones may break, and numbers at the right.
-fn class_of(path: &str, rows: &[(String, &Value)]) -> &'static str {
-    let values = || rows.iter().map(|(_, row)| at(row, path));
-    match () {
-        () if values().any(is_long) => "text",
-        () if values().any(|value| value.is_string() || value.is_boolean()) => "word",
-        () => "short",
+impl<'a, R: ?Sized> Used<'a, R> {
+    fn new(column: &'a Column<'a, R>, rows: &[(String, &R)]) -> Used<'a, R> {
+        let cells: Vec<Cell> = rows.iter().map(|(_, row)| (column.of)(row)).collect();
+        let class = match () {
+            () if cells.iter().any(Cell::is_long) => "text",
+            () if cells.iter().any(Cell::is_word) => "word",
+            () => "short",
+        };
+        Used {
+            column,
+            cells,
+            class,
+        }
     }
 }
 
 /// A table with a row for each item: its name, then the columns. Columns that are empty in all
 /// rows are left out.
-pub(crate) fn table(
+pub(crate) fn table<R: ?Sized>(
     markup: &mut Markup,
     caption: &str,
-    columns: &[Column<'_>],
-    rows: &[(String, &Value)],
+    columns: &[Column<'_, R>],
+    rows: &[(String, &R)],
 ) {
-    let used: Vec<(&Column<'_>, &'static str)> = columns
+    let used: Vec<Used<'_, R>> = columns
         .iter()
-        .filter(|column| rows.iter().any(|(_, row)| !is_empty(at(row, column.path))))
-        .map(|column| (column, class_of(column.path, rows)))
+        .map(|column| Used::new(column, rows))
+        .filter(|used| used.cells.iter().any(|cell| !cell.is_empty()))
         .collect();
     let scroll = [
         ("class", "scroll"),
@@ -155,19 +246,19 @@ pub(crate) fn table(
             markup.within("thead", &[], |markup| {
                 markup.within("tr", &[], |markup| {
                     markup.element("th", &[("scope", "col")], "name");
-                    for (column, class) in &used {
-                        markup.element("th", &[("scope", "col"), ("class", class)], column.heading);
+                    for Used { column, class, .. } in &used {
+                        let attributes = [("scope", "col"), ("class", class)];
+                        markup.element("th", &attributes, column.heading);
                     }
                 });
             });
             markup.within("tbody", &[], |markup| {
-                for (name, row) in rows {
+                for (place, (name, _)) in rows.iter().enumerate() {
                     markup.within("tr", &[], |markup| {
                         markup.element("th", &[("scope", "row")], name);
-                        for (column, class) in &used {
-                            let value = at(row, column.path);
-                            markup.within("td", &[("class", class)], |markup| {
-                                show(markup, value, column.shown)
+                        for used in &used {
+                            markup.within("td", &[("class", used.class)], |markup| {
+                                used.cells[place].show(markup, used.column.shown)
                             });
                         }
                     });
@@ -175,4 +266,16 @@ pub(crate) fn table(
             });
         });
     });
+}
+
+/// A table, if it has rows.
+pub(crate) fn filled<R: ?Sized>(
+    markup: &mut Markup,
+    caption: &str,
+    columns: &[Column<'_, R>],
+    rows: &[(String, &R)],
+) {
+    if !rows.is_empty() {
+        table(markup, caption, columns, rows);
+    }
 }

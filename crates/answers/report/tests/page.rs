@@ -1,103 +1,310 @@
 //! What holds of every page: it says nothing that the answer does not, files cannot write tags
 //! into it, it is short, and its only script is its own.
 
-use fullstroke_report::{BYTES_MAX, Source, page, plot};
+use fullstroke_advise::{Advice, Finalist, Outcome, Wishes};
+use fullstroke_contract::{MemberStatistics, PowerState, Reading};
+use fullstroke_lab::{
+    Borne, FoundLoad, MostRanking, Ranked, Ranking, Reason, TriedLoad, Tuned, TunedCandidate,
+    Values, Varied, VolumeReport,
+};
+use fullstroke_measure::{
+    ArrayReport, Arrived, CallReport, Cause, CauseReport, CellReport, Difference, Distribution,
+    DriveTimeline, EnergyReport, HostReport, LayerReport, MemberReport, OverTime, PercentileReport,
+    ProgramReport, Rates, Repeat, Report, Shares, Significance, StreamsReport, TimeParts,
+    TimelineReport, Times, TransactionReport, WorkloadReport,
+};
+use fullstroke_report::{Answer, BYTES_MAX, Found, Source, page, plot};
+use fullstroke_study::{
+    Changed, Checked, ClaimKind, Drawn, DrawnLine, DrawnPoint, Ends, Judged, Tick, Verdict,
+};
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 
-fn timeline(columns: usize) -> Value {
-    let cell = |index: usize| {
-        let cause = ["queue", "seek", "rotation", "parity"][index % 4];
-        json!({ "column": index % columns, "row": index / columns + 10, "requests": 1 + index % 200, "cause": cause })
+fn timeline(columns: usize) -> TimelineReport {
+    let cell = |index: usize| CellReport {
+        column: index % columns,
+        row: index / columns + 10,
+        requests: 1 + index as u64 % 200,
+        cause: [Cause::Queue, Cause::Seek, Cause::Rotation, Cause::Parity][index % 4],
     };
-    let rows: Vec<f64> = (0..42)
-        .map(|row| {
-            if row == 0 {
-                0.0
-            } else {
-                0.01 * 10f64.powf(f64::from(row - 1) / 6.0)
-            }
-        })
-        .collect();
+    let bound = |row: i32| match row {
+        0 => 0.0,
+        _ => 0.01 * 10f64.powf(f64::from(row - 1) / 6.0),
+    };
     let list = |value: f64| vec![value; columns];
-    let drive = |name: &str| {
-        json!({ "name": name, "requests": vec![7; columns], "ahead_mean": list(1.5), "ahead_max": list(4.0),
-            "offset_gb_mean": list(10.25), "offset_gb_min": list(0.0), "offset_gb_max": list(20.5) })
+    let drive = |name: &str| DriveTimeline {
+        name: name.to_owned(),
+        requests: vec![7; columns],
+        ahead_mean: list(1.5),
+        ahead_max: list(4.0),
+        offset_gb_mean: list(10.25),
+        offset_gb_min: list(0.0),
+        offset_gb_max: list(20.5),
     };
-    json!({ "column_s": 1.024, "rows_ms": rows, "cells": (0..columns * 20).map(cell).collect::<Vec<_>>(),
-        "causes_ms": [{ "cause": "queue", "mean_ms": 1.25 }, { "cause": "seek", "mean_ms": 2.5 },
-            { "cause": "rotation", "mean_ms": 3.0 }, { "cause": "parity", "mean_ms": 0.5 }],
-        "percentiles": [{ "share": 0.5, "response_ms": 4.5 }, { "share": 0.99, "response_ms": 40.75 }],
-        "drives": [drive("0"), drive("1")] })
+    let cause = |(cause, mean_ms)| CauseReport { cause, mean_ms };
+    TimelineReport {
+        column_s: 1.024,
+        rows_ms: (0..42).map(bound).collect(),
+        cells: (0..columns * 20).map(cell).collect(),
+        causes_ms: [
+            (Cause::Queue, 1.25),
+            (Cause::Seek, 2.5),
+            (Cause::Rotation, 3.0),
+            (Cause::Parity, 0.5),
+        ]
+        .map(cause)
+        .to_vec(),
+        percentiles: [(0.5, 4.5), (0.99, 40.75)]
+            .map(|(share, response_ms)| PercentileReport { share, response_ms })
+            .to_vec(),
+        drives: vec![drive("0"), drive("1")],
+    }
 }
 
-fn report(name: &str, columns: usize) -> Value {
-    json!({ "name": name, "requests": 12_345, "iops": 98.765, "mb_per_s": 1.5, "simulated_s": 125.5,
-        "response_ms": { "mean": 7.25, "p50": 5.5, "p90": 12.0, "p99": 40.75, "p999": 80.5, "max": 90.125,
-            "ci95_half_width": 0.375 },
-        "time_ms": { "queue": 1.25, "parity": 0.5, "overhead": 0.0, "seek": 2.5, "rotation": 3.0, "transfer": 0.0 },
-        "energy": { "drives": 2, "total_j": 2500.5, "mean_w": 19.925, "j_per_io": 0.2, "spin_downs": 3,
-            "spin_ups": 2, "residency_share": { "idle_a": 0.75, "read": 0.25 } },
-        "members": [{ "name": "0", "requests": 6000, "utilisation": 0.5 }],
-        "trace_notes": [format!("of {name}")], "timeline": timeline(columns), "seed": 17,
-        "config_digest": name, "version": "0.1.0" })
+fn report(name: &str, columns: usize) -> Report {
+    Report {
+        name: name.to_owned(),
+        arrived: Arrived {
+            requests: 12_345,
+            trace_notes: vec![format!("of {name}")],
+            ..Arrived::default()
+        },
+        times: Times {
+            response_ms: Distribution {
+                mean: 7.25,
+                p50: 5.5,
+                p90: 12.0,
+                p99: 40.75,
+                p999: 80.5,
+                max: 90.125,
+                ci95_half_width: Some(0.375),
+                ..Distribution::default()
+            },
+            time_ms: TimeParts {
+                queue: 1.25,
+                parity: 0.5,
+                seek: 2.5,
+                rotation: 3.0,
+                ..TimeParts::default()
+            },
+            ..Times::default()
+        },
+        rates: Rates {
+            iops: 98.765,
+            mb_per_s: 1.5,
+            simulated_s: 125.5,
+        },
+        array: ArrayReport {
+            energy: Some(EnergyReport {
+                drives: 2,
+                total_j: 2500.5,
+                mean_w: 19.925,
+                j_per_io: 0.2,
+                spin_downs: 3,
+                spin_ups: 2,
+                wakes: 0,
+                residency_share: Shares::from_states(|state| match state {
+                    PowerState::IdleA => 0.75,
+                    PowerState::Read => 0.25,
+                    _ => 0.0,
+                }),
+            }),
+            members: vec![MemberReport {
+                name: "0".to_owned(),
+                statistics: MemberStatistics {
+                    reads: 6000,
+                    ..MemberStatistics::default()
+                },
+                seconds: 125.5,
+            }],
+            ..ArrayReport::default()
+        },
+        over_time: OverTime {
+            timeline: Some(timeline(columns)),
+            ..OverTime::default()
+        },
+        repeat: Repeat {
+            seed: 17,
+            config_digest: name.to_owned(),
+            version: "0.1.0".to_owned(),
+        },
+        ..Report::default()
+    }
 }
 
-fn ranked(rank: usize, name: &str, columns: usize) -> Value {
-    let difference = json!({ "value": 1.75, "half_width": 0.5, "significance": "significant" });
-    json!({ "rank": rank, "name": name, "varied": { "volume.chunk": format!("{}KiB", 1 << rank.min(20)), "volume.x": name },
-        "value": 7.25, "ci95_half_width": 0.375, "difference_to_best": difference, "carries": true,
-        "volume": { "layout": name, "usable_bytes": 96_000_000_000_000u64, "failures_survived": 1 },
-        "report": report(name, columns) })
+fn ranked(rank: usize, name: &str, columns: usize) -> Ranked {
+    let chunk = format!("volume.chunk={}KiB", 1 << rank.min(20));
+    Ranked {
+        rank,
+        name: name.to_owned(),
+        varied: Varied::new(&[chunk, format!("volume.x={name}")]),
+        value: 7.25,
+        ci95_half_width: Some(0.375),
+        varies_with_seed: None,
+        equal_to_best: false,
+        difference_to_best: Some(Difference {
+            value: 1.75,
+            half_width: Some(0.5),
+            batches_above: 0,
+            batches_below: 0,
+            significance: Significance::Significant,
+        }),
+        complete: true,
+        carries: true,
+        volume: VolumeReport {
+            layout: name.to_owned(),
+            drives: 2,
+            usable_bytes: 96_000_000_000_000,
+            raw_bytes: 96_000_000_000_000,
+            failures_survived: 1,
+        },
+        report: report(name, columns),
+    }
 }
 
-fn ranking(names: &[&str], columns: usize) -> Value {
+fn of_ranked(candidates: Vec<Ranked>, verdict: String, reason: Option<&str>) -> Ranking {
+    Ranking {
+        by: "response_ms.mean".to_owned(),
+        more_is_better: false,
+        confidence: 0.95,
+        seeds: 1,
+        same_number_of_requests: true,
+        verdict: Some(verdict),
+        varied: Values::of(candidates.iter().map(|one| &one.varied)),
+        candidates,
+        reasons: reason
+            .map(|sentence| Reason {
+                better: String::new(),
+                worse: String::new(),
+                sentence: sentence.to_owned(),
+            })
+            .into_iter()
+            .collect(),
+    }
+}
+
+fn ranking(names: &[&str], columns: usize) -> Ranking {
     // Those that are far behind have no charts.
     let columns = |place: usize| if place < 20 { columns } else { 1 };
     let each = names
         .iter()
         .enumerate()
         .map(|(place, name)| ranked(place + 1, name, columns(place)));
-    json!({ "by": "response_ms.mean", "more_is_better": false, "same_number_of_requests": true,
-        "verdict": format!("{} is best", names[0]), "reasons": [{ "sentence": names[0] }],
-        "candidates": each.collect::<Vec<_>>(), "wall_s": 1.5, "version": "0.1.0" })
+    of_ranked(
+        each.collect(),
+        format!("{} is best", names[0]),
+        Some(names[0]),
+    )
 }
 
-/// Studies with claims of which some hold.
-fn of_studies(name: &str, studies: usize, claims: usize) -> Value {
+fn answer(found: Found<'_>) -> Answer<'_> {
+    Answer {
+        found,
+        version: "0.1.0",
+        wall_s: Some(1.5),
+    }
+}
+
+/// Claims of which some hold.
+fn claims(name: &str, claims: usize) -> Vec<Judged> {
     let claim = |number: usize| {
-        let verdict = ["holds", "fragile", "does-not-hold"][number % 3];
-        let flips = if verdict == "fragile" {
+        let verdict = [Verdict::Holds, Verdict::Fragile, Verdict::DoesNotHold][number % 3];
+        let flips = if verdict == Verdict::Fragile {
             vec![format!("seeds 4 to 6: {name}")]
         } else {
             Vec::new()
         };
-        json!({ "id": format!("{name}-{number}"), "says": name, "quote": name, "at": "table 2", "ours": false,
-            "kind": "near", "published": "21 %", "holds_if": "10 to 30 %", "shown": "19.5 ± 1.25 %",
-            "obtained": 0.195 + number as f64 / 64.0, "ci_half_width": 0.0125,
-            "verdict": verdict, "why": name, "flips": flips })
+        Judged {
+            id: format!("{name}-{number}"),
+            says: name.to_owned(),
+            quote: Some(name.to_owned()),
+            at: Some("table 2".to_owned()),
+            ours: false,
+            kind: ClaimKind::Near,
+            published: "21 %".to_owned(),
+            holds_if: "10 to 30 %".to_owned(),
+            shown: "19.5 ± 1.25 %".to_owned(),
+            obtained: Some(0.195 + number as f64 / 64.0),
+            ci_half_width: Some(0.0125),
+            verdict,
+            why: Some(name.to_owned()),
+            flips,
+        }
     };
-    let claims: Vec<Value> = (0..claims).map(claim).collect();
-    let point = |place: usize, line: usize| {
-        json!({ "value": (place + 3 * line) as f64 / 7.0, "ci_half_width": 0.3,
-            "published": (line == 0).then_some(place as f64 / 8.0) })
+    (0..claims).map(claim).collect()
+}
+
+fn figure(name: &str) -> Drawn {
+    let point = |place: usize, line: usize| DrawnPoint {
+        value: Some((place + 3 * line) as f64 / 7.0),
+        ci_half_width: Some(0.3),
+        published: (line == 0).then_some(place as f64 / 8.0),
     };
-    let line = |line: usize| {
-        json!({ "name": format!("{name} {line}"),
-            "points": (0..4).map(|place| point(place, line)).collect::<Vec<_>>() })
+    let line = |line: usize| DrawnLine {
+        name: format!("{name} {line}"),
+        points: (0..4).map(|place| point(place, line)).collect(),
     };
-    let figure = json!({ "id": name, "title": name, "x": name, "y": name, "caption": name,
-        "ordinate": { "low": 0.0, "high": 5.0 },
-        "ticks": (0..4).map(|place| json!({ "at": place, "name": format!("{name} {place}") })).collect::<Vec<_>>(),
-        "lines": (0..10).map(line).collect::<Vec<_>>() });
-    let study = |number: usize| {
-        json!({ "study": format!("{name}/{number}"), "title": name, "question": name, "source": name,
-            "tried": [name], "claims": claims, "variants": [{ "title": name, "claims": claims }], "figures": [figure, figure] })
+    Drawn {
+        id: name.to_owned(),
+        title: name.to_owned(),
+        x: name.to_owned(),
+        y: name.to_owned(),
+        caption: Some(name.to_owned()),
+        ordinate: Ends {
+            low: 0.0,
+            high: 5.0,
+        },
+        ticks: (0..4)
+            .map(|place| Tick {
+                at: f64::from(place),
+                name: format!("{name} {place}"),
+            })
+            .collect(),
+        lines: (0..10).map(line).collect(),
+    }
+}
+
+/// Names of studies, which [`of_studies`] borrows.
+fn study_names(name: &str, studies: usize) -> Vec<String> {
+    (0..studies)
+        .map(|number| format!("{name}/{number}"))
+        .collect()
+}
+
+/// Studies with claims of which some hold.
+fn of_studies<'a>(name: &'a str, studies: &'a [String], of_each: usize) -> Vec<Checked<'a>> {
+    let study = |study: &'a String| Checked {
+        study,
+        title: name,
+        question: name,
+        source: name,
+        tried: vec![name.to_owned()],
+        claims: claims(name, of_each),
+        variants: vec![Changed {
+            title: name,
+            claims: claims(name, of_each),
+        }],
+        figures: vec![figure(name), figure(name)],
     };
-    json!({ "verdict": format!("some claims of {name} hold"), "version": "0.1.0",
-        "checked": (0..studies).map(study).collect::<Vec<_>>() })
+    studies.iter().map(study).collect()
+}
+
+fn page_of_studies(name: &str, studies: usize, of_each: usize, source: &Source) -> String {
+    let names = study_names(name, studies);
+    let checked = of_studies(name, &names, of_each);
+    let verdict = format!("some claims of {name} hold");
+    let found = Found::Studies {
+        verdict: Some(&verdict),
+        checked: &checked,
+    };
+    // `study check` prints no seconds.
+    let answer = Answer {
+        wall_s: None,
+        ..answer(found)
+    };
+    page(&answer, source)
 }
 
 fn source(text: &str) -> Source {
@@ -155,10 +362,17 @@ fn between<'a>(text: &'a str, from: &'a str, to: &'a str) -> impl Iterator<Item 
 
 #[test]
 fn every_number_of_a_table_is_in_the_answer() {
-    for answer in [ranking(&["a", "b", "c"], 40), report("a", 40)] {
+    let (ranking, run) = (ranking(&["a", "b", "c"], 40), report("a", 40));
+    for (answer, printed) in [
+        (
+            answer(Found::Ranking(&ranking)),
+            serde_json::to_value(&ranking).unwrap(),
+        ),
+        (Answer::of_run(&run), serde_json::to_value(&run).unwrap()),
+    ] {
         let page = page(&answer, &source("x"));
         let mut known = BTreeSet::new();
-        numbers(&answer, &mut known);
+        numbers(&printed, &mut known);
         let mut cells = 0;
         for cell in between(&page, "<td class=", "</td>") {
             let (_, cell) = cell.split_once('>').unwrap();
@@ -180,10 +394,11 @@ fn every_number_of_a_table_is_in_the_answer() {
 
 #[test]
 fn a_page_of_studies_shows_each_claim_with_the_numbers_of_the_answer() {
-    let answer = of_studies("a", 2, 6);
-    let page = page(&answer, &source("x"));
+    let page = page_of_studies("a", 2, 6, &source("x"));
+    let names = study_names("a", 2);
+    let printed = serde_json::to_value(of_studies("a", &names, 6)).unwrap();
     let mut known = BTreeSet::new();
-    numbers(&answer, &mut known);
+    numbers(&printed, &mut known);
     let shown: Vec<&str> = between(&page, "<data value=\"", "\"").collect();
     // Obtained and half an interval of each claim, as it stands and changed.
     let of_claims = 2 * 2 * 6 * 2;
@@ -196,7 +411,7 @@ fn a_page_of_studies_shows_each_claim_with_the_numbers_of_the_answer() {
     for cell in between(&page, "<td class=", "</td>").filter(|cell| !cell.contains("<data")) {
         let words = cell.split_once('>').unwrap().1.replace("&#39;", "'");
         assert!(
-            words == "–" || answer.to_string().contains(&words),
+            words == "–" || printed.to_string().contains(&words),
             "{words}"
         );
     }
@@ -234,6 +449,7 @@ fn a_page_of_studies_shows_each_claim_with_the_numbers_of_the_answer() {
         "21 %",
         "seeds 4 to 6",
         "verdicts were held against a",
+        "<p>fullstroke 0.1.0.",
     ] {
         assert!(page.contains(words), "{words}");
     }
@@ -241,8 +457,10 @@ fn a_page_of_studies_shows_each_claim_with_the_numbers_of_the_answer() {
 
 #[test]
 fn a_page_of_many_studies_stays_short_and_says_what_it_leaves_out() {
-    let page = page(
-        &of_studies(&"long words ".repeat(20), 40, 30),
+    let page = page_of_studies(
+        &"long words ".repeat(20),
+        40,
+        30,
         &source(&"x".repeat(50_000)),
     );
     assert!(page.len() <= BYTES_MAX, "{}", page.len());
@@ -251,7 +469,10 @@ fn a_page_of_many_studies_stays_short_and_says_what_it_leaves_out() {
 
 #[test]
 fn a_page_has_its_sections_in_order_and_every_figure_has_words() {
-    let page = page(&ranking(&["a", "b"], 40), &source("x"));
+    let page = page(
+        &answer(Found::Ranking(&ranking(&["a", "b"], 40))),
+        &source("x"),
+    );
     let places: Vec<usize> = [
         "winner",
         "candidates",
@@ -310,7 +531,7 @@ fn a_page_of_many_candidates_stays_short_and_says_what_it_leaves_out() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut source = source("raid5.toml");
     source.files[0].1 = "stack\n".repeat(60_000);
-    let page = page(&ranking(&names, 90), &source);
+    let page = page(&answer(Found::Ranking(&ranking(&names, 90))), &source);
     assert!(page.len() <= BYTES_MAX, "{}", page.len());
     for words in [
         "first 40 of 400",
@@ -329,7 +550,7 @@ fn the_winner_has_all_its_charts_before_another_has_any() {
             .map(|number| format!("candidate {number}"))
             .collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let page = page(&ranking(&names, 90), &source("x"));
+        let page = page(&answer(Found::Ranking(&ranking(&names, 90))), &source("x"));
         assert!(
             page.len() <= BYTES_MAX,
             "{candidates} candidates: {}",
@@ -363,21 +584,45 @@ fn the_winner_has_all_its_charts_before_another_has_any() {
 }
 
 /// A search of two candidates.
-fn searched() -> Value {
+fn searched() -> MostRanking {
     let one = |name: &str, load: f64| {
-        json!({ "name": name, "load": load, "too_much": load * 1.01, "iops": 100.5, "p99_ms": 20.25,
-            "tried": [{ "load": load, "held": true, "p99_ms": 20.25 }] })
+        Borne::Load(FoundLoad {
+            name: name.to_owned(),
+            load,
+            too_much: Some(load * 1.01),
+            iops: 100.5,
+            p99_ms: 20.25,
+            p99_ms_max: None,
+            tried: vec![TriedLoad {
+                load,
+                held: true,
+                carried_share: 1.0,
+                iops: 100.5,
+                p99_ms: 20.25,
+                utilisation_max: 0.5,
+            }],
+        })
     };
-    json!({ "by": "load", "verdict": "a bears most", "candidates": [one("a", 1.5), one("b", 0.75)] })
+    MostRanking {
+        by: "load",
+        verdict: Some("a bears most".to_owned()),
+        candidates: vec![one("a", 1.5), one("b", 0.75)],
+    }
 }
 
 #[test]
 fn the_main_figure_of_each_kind_of_answer_stands_alone() {
-    let mut by_p99 = ranking(&["a", "b"], 8);
-    by_p99["by"] = json!("response_ms.p99");
-    for (answer, parts) in [
+    let by_mean = ranking(&["a", "b"], 8);
+    let by_p99 = Ranking {
+        by: "response_ms.p99".to_owned(),
+        ..by_mean.clone()
+    };
+    let (run, searched) = (report("a", 8), searched());
+    let names = study_names("s", 2);
+    let checked = of_studies("s", &names, 3);
+    for (found, parts) in [
         (
-            ranking(&["a", "b"], 8),
+            Found::Ranking(&by_mean),
             &[
                 "mean response time (ms)",
                 "id=\"ranking-title\"",
@@ -385,9 +630,12 @@ fn the_main_figure_of_each_kind_of_answer_stands_alone() {
                 "2 candidates",
             ][..],
         ),
-        (by_p99, &["99th percentile of response times (ms)"]),
         (
-            report("a", 8),
+            Found::Ranking(&by_p99),
+            &["99th percentile of response times (ms)"],
+        ),
+        (
+            Found::Run(&run),
             &[
                 "a: one run",
                 "arrival (s)",
@@ -396,12 +644,18 @@ fn the_main_figure_of_each_kind_of_answer_stands_alone() {
             ],
         ),
         (
-            searched(),
+            Found::Most(&searched, &[]),
             &["load (multiples of this one)", "2 candidates by load"],
         ),
-        (of_studies("s", 2, 3), &["s 0", "published", "series-7"]),
+        (
+            Found::Studies {
+                verdict: None,
+                checked: &checked,
+            },
+            &["s 0", "published", "series-7"],
+        ),
     ] {
-        let svg = plot(&answer).unwrap();
+        let svg = plot(&answer(found)).unwrap();
         for part in parts {
             assert!(svg.contains(part), "{part}");
         }
@@ -431,14 +685,12 @@ fn the_main_figure_of_each_kind_of_answer_stands_alone() {
 
 #[test]
 fn what_a_key_does_is_drawn_of_all_candidates() {
-    let one = |number: usize| {
-        let mut one = ranked(number + 1, "a", 1);
-        one["varied"] = json!({ "key": number.to_string() });
-        one
+    let one = |number: usize| Ranked {
+        varied: Varied::new(&[format!("key={number}")]),
+        ..ranked(number + 1, "a", 1)
     };
-    let answer =
-        json!({ "by": "response_ms.mean", "candidates": (0..60).map(one).collect::<Vec<_>>() });
-    let page = page(&answer, &source("x"));
+    let ranking = of_ranked((0..60).map(one).collect(), String::new(), None);
+    let page = page(&answer(Found::Ranking(&ranking)), &source("x"));
     let chart = between(&page, "<figure id=\"sensitivity-0\"", "</figure>")
         .next()
         .unwrap();
@@ -451,19 +703,75 @@ fn what_a_key_does_is_drawn_of_all_candidates() {
 #[test]
 fn a_run_says_what_its_streams_workloads_hosts_and_layers_saw() {
     let mut run = report("a", 8);
-    let latency = json!({ "mean": 0.25, "p50": 0.125, "p95": 1.5, "p99": 2.5, "max": 8.5 });
-    let workload =
-        |name: &str| json!({ "name": name, "requests": 2171, "response_ms": { "mean": 3.355 } });
-    run["workloads"] = json!([workload("mail"), workload("copy")]);
-    run["streams"] = json!({ "started": 120, "underruns": 203, "with_underruns": 48, "start_up_ms": { "mean": 550.5 } });
-    run["hosts"] = json!([{ "name": "mail", "operations": { "unlink": { "count": 709, "latency_ms": latency } },
-        "programs": [
-            { "name": "postmark", "elapsed_s": 4.75, "text": "Files:\n\t709 created",
-              "transactions": { "transaction": { "count": 600, "latency_ms": latency } } },
-            { "name": "dbench", "elapsed_s": 5.75, "figures": { "throughput_mb_per_s": 31.25 } }] }]);
-    run["layers"] =
-        json!([{ "layer": "page cache of mail", "readings": { "memory_hit_share": 0.9375 } }]);
-    let page = page(&run, &source("x"));
+    let mean = |mean: f64| Distribution {
+        mean,
+        ..Distribution::default()
+    };
+    let workload = |name: &str| WorkloadReport {
+        name: name.to_owned(),
+        requests: 2171,
+        response_ms: mean(3.355),
+        iops: 1.0,
+        mb_per_s: 1.0,
+        reads: None,
+        writes: None,
+    };
+    run.sources.workloads = vec![workload("mail"), workload("copy")];
+    run.streams = Some(StreamsReport {
+        started: 120,
+        playing: 120,
+        nominal_mbit_per_s: 8.0,
+        within_latency: None,
+        sustained: 72,
+        underruns: 203,
+        with_underruns: 48,
+        deadlines_missed_share: 0.125,
+        longest_stall_ms: 10.0,
+        start_up_ms: mean(550.5),
+        each: Vec::new(),
+    });
+    let program = |name: &str, elapsed_s: f64, text: &str| ProgramReport {
+        name: name.to_owned(),
+        elapsed_s,
+        transactions: Default::default(),
+        figures: Default::default(),
+        text: text.to_owned(),
+        notes: Vec::new(),
+    };
+    let times = |count: u64| fullstroke_contract::Times {
+        count,
+        ..Default::default()
+    };
+    let mut postmark = program("postmark", 4.75, "Files:\n\t709 created");
+    let transaction = TransactionReport {
+        times: times(600),
+        per_s: 126.0,
+    };
+    postmark.transactions.insert("transaction", transaction);
+    let mut dbench = program("dbench", 5.75, "");
+    dbench.figures.insert("throughput_mb_per_s", 31.25);
+    run.sources.hosts = vec![HostReport {
+        name: "mail".to_owned(),
+        operations: vec![CallReport {
+            kind: "unlink",
+            times: times(709),
+            per_s: 1.0,
+            failed: 0,
+            mb_per_s: 0.0,
+            device_reads_each: 0.0,
+            device_writes_each: 0.0,
+        }],
+        programs: vec![postmark, dbench],
+        dirty_mb: Vec::new(),
+    }];
+    run.array.layers = vec![LayerReport {
+        layer: "page cache of mail".to_owned(),
+        readings: vec![Reading {
+            name: "memory_hit_share",
+            value: 0.9375,
+        }],
+    }];
+    let page = page(&Answer::of_run(&run), &source("x"));
     for words in [
         "<data value=\"203\">203</data>",
         "<data value=\"48\">48</data>",
@@ -484,8 +792,8 @@ fn a_run_says_what_its_streams_workloads_hosts_and_layers_saw() {
         "below the parts and below the percentiles"
     );
     let mut compared = ranking(&["a", "b"], 8);
-    compared["candidates"][1]["report"] = run;
-    let page = fullstroke_report::page(&compared, &source("x"));
+    compared.candidates[1].report = run;
+    let page = fullstroke_report::page(&answer(Found::Ranking(&compared)), &source("x"));
     assert!(
         page.contains(note) && page.contains("<th scope=\"row\">b chunk=4KiB x=b: copy</th>"),
         "{page}"
@@ -495,29 +803,46 @@ fn a_run_says_what_its_streams_workloads_hosts_and_layers_saw() {
 #[test]
 fn readings_leave_a_page_short() {
     let mut run = report("a", 90);
-    let readings: serde_json::Map<String, Value> = (0..4000)
-        .map(|number| (format!("reading_{number}"), json!(0.5)))
-        .collect();
-    run["layers"] = json!([{ "layer": "many", "readings": readings }]);
-    let page = page(&run, &source("x"));
+    let reading = Reading {
+        name: "memory_hit_share",
+        value: 0.5,
+    };
+    run.array.layers = vec![LayerReport {
+        layer: "many".to_owned(),
+        readings: vec![reading; 4000],
+    }];
+    let page = page(&Answer::of_run(&run), &source("x"));
     assert!(page.len() <= BYTES_MAX && page.contains("No room is left for the tables that follow"));
 }
 
 #[test]
 fn values_of_a_race_are_drawn_beside_those_of_the_same_parts() {
-    let one = |rank: usize, batches: u64, value: f64| {
-        let mut one = ranked(rank, "a", 1);
-        one["report"] = Value::Null;
-        one["varied"] = json!({ "key": rank.to_string() });
-        one["value"] = json!(value);
-        one["batches"] = json!(batches);
-        one
+    let one = |rank: usize, batches: usize, value: f64| TunedCandidate {
+        rank,
+        name: "a".to_owned(),
+        varied: Varied::new(&[format!("key={rank}")]),
+        value,
+        difference_to_best: (rank > 1).then_some(Difference {
+            value: 1.75,
+            half_width: Some(0.5),
+            batches_above: 0,
+            batches_below: 0,
+            significance: Significance::Significant,
+        }),
+        batches,
+        ..TunedCandidate::default()
     };
-    let mut best = one(1, 8, 13.5);
-    best["difference_to_best"] = Value::Null;
-    let race = [best, one(2, 8, 15.5), one(3, 4, 68.5), one(4, 4, 48.25)];
-    let answer = json!({ "by": "response_ms.mean", "candidates": race });
-    let page = page(&answer, &source("x"));
+    let tuned = Tuned {
+        by: "response_ms.mean".to_owned(),
+        candidates: vec![
+            one(1, 8, 13.5),
+            one(2, 8, 15.5),
+            one(3, 4, 68.5),
+            one(4, 4, 48.25),
+        ],
+        ..Tuned::default()
+    };
+    let page = page(&answer(Found::Tuned(&tuned, &[])), &source("x"));
     let chart = |id: &str| {
         let (_, rest) = page.split_once(&format!("<figure id=\"{id}\"")).unwrap();
         rest.split_once("</figure>").unwrap().0
@@ -535,13 +860,13 @@ fn values_of_a_race_are_drawn_beside_those_of_the_same_parts() {
 
 #[test]
 fn a_ranking_without_values_has_no_first_and_says_so() {
-    let mut answer = ranking(&["a", "b"], 4);
-    answer["reasons"] = json!([]);
-    for candidate in answer["candidates"].as_array_mut().unwrap() {
-        candidate["value"] = Value::Null;
-        candidate["difference_to_best"] = Value::Null;
+    let mut ranking = ranking(&["a", "b"], 4);
+    ranking.reasons.clear();
+    for candidate in &mut ranking.candidates {
+        candidate.value = f64::NAN;
+        candidate.difference_to_best = None;
     }
-    let page = page(&answer, &source("x"));
+    let page = page(&answer(Found::Ranking(&ranking)), &source("x"));
     for label in ["a chunk=2KiB x=a", "b chunk=4KiB x=b"] {
         assert!(page.contains(&format!(
             "<p>{label}: nothing was measured by response_ms.mean.</p>"
@@ -558,17 +883,47 @@ fn a_ranking_without_values_has_no_first_and_says_so() {
 
 #[test]
 fn the_figure_of_advice_is_of_the_number_that_was_wished() {
-    let finalist = |name: &str, underruns: u64| json!({ "name": name, "healthy": { "underruns": underruns, "p99_ms": 7.5 } });
-    let mut answer = ranking(&["a", "b"], 4);
-    answer["by"] = json!("response_ms.p99");
-    answer["recommendation"] = json!(["Take a."]);
-    answer["finalists"] = json!([finalist("raid10 of 4", 0), finalist("raid5 of 4", 12)]);
-    for (wish, axis) in [
-        ("streams", "underruns (runs of all seeds)"),
-        ("p99", "99th percentile of response times (ms)"),
+    let finalist = |name: &str, underruns: u64| Finalist {
+        name: name.to_owned(),
+        healthy: Outcome {
+            underruns: Some(underruns),
+            p99_ms: 7.5,
+            ..Outcome::default()
+        },
+        ..Finalist::default()
+    };
+    let mut advice = Advice {
+        recommendation: vec!["Take a.".to_owned()],
+        finalists: vec![finalist("raid10 of 4", 0), finalist("raid5 of 4", 12)],
+        ranking: Ranking {
+            by: "response_ms.p99".to_owned(),
+            ..ranking(&["a", "b"], 4)
+        },
+        ..Advice::default()
+    };
+    let (streams, p99) = (Some(100), "100ms".parse().ok());
+    for (wishes, axis) in [
+        (
+            Wishes {
+                streams,
+                ..Wishes::default()
+            },
+            "underruns (runs of all seeds)",
+        ),
+        (
+            Wishes {
+                p99,
+                ..Wishes::default()
+            },
+            "99th percentile of response times (ms)",
+        ),
     ] {
-        answer["wishes"] = json!({ wish: 100 });
-        let svg = plot(&answer).unwrap();
+        advice.wishes = wishes;
+        let found = Found::Advice {
+            title: "",
+            advice: &advice,
+        };
+        let svg = plot(&answer(found)).unwrap();
         assert!(
             svg.contains(axis)
                 && svg.contains("raid10 of 4")
@@ -581,22 +936,33 @@ fn the_figure_of_advice_is_of_the_number_that_was_wished() {
 #[test]
 fn what_cannot_be_drawn_is_refused_with_the_reason() {
     let mut nothing = ranking(&["a"], 4);
-    nothing["candidates"][0]["value"] = Value::Null;
-    let mut unmeasured = of_studies("s", 1, 1);
-    unmeasured["checked"][0]["figures"] = json!([]);
-    for (answer, why) in [
-        (nothing, "nothing was measured by mean response time"),
-        (unmeasured, "no figure with results"),
-        (json!({ "response_ms": {}, "name": "a" }), "no request"),
+    nothing.candidates[0].value = f64::NAN;
+    let names = study_names("s", 1);
+    let mut unmeasured = of_studies("s", &names, 1);
+    unmeasured[0].figures.clear();
+    let idle = Report::default();
+    for (found, why) in [
+        (
+            Found::Ranking(&nothing),
+            "nothing was measured by mean response time",
+        ),
+        (
+            Found::Studies {
+                verdict: None,
+                checked: &unmeasured,
+            },
+            "no figure with results",
+        ),
+        (Found::Run(&idle), "no request"),
     ] {
-        let error = plot(&answer).unwrap_err();
+        let error = plot(&answer(found)).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
 }
 
 #[test]
 fn the_policy_lets_its_own_script_run_and_no_other() {
-    let page = page(&report("a", 4), &source("x"));
+    let page = page(&Answer::of_run(&report("a", 4)), &source("x"));
     let script = between(&page, "<script>", "</script>").next().unwrap();
     let digest = base64(&Sha256::digest(script));
     assert!(
@@ -633,16 +999,16 @@ proptest! {
     fn nothing_that_comes_from_files_becomes_a_tag_an_attribute_or_a_script(
         name in r#"(\PC|[<>&"'=/\n\x00-\x1f]|<script>|</style>|--|\]\]>| onload=x|javascript:){0,24}"#,
     ) {
-        let hostile = tags(&page(&ranking(&[&name, "b"], 6), &source(&name)));
-        let harmless = tags(&page(&ranking(&["a", "b"], 6), &source("a")));
-        prop_assert!(hostile == harmless, "{name:?} changes the tags");
-        let hostile = tags(&plot(&ranking(&[&name, "b"], 6)).unwrap());
-        let harmless = tags(&plot(&ranking(&["a", "b"], 6)).unwrap());
-        prop_assert!(hostile == harmless, "{name:?} changes the tags of a figure");
-        let hostile = tags(&page(&of_studies(&name, 2, 3), &source(&name)));
+        let of = |names: &[&str], text: &str| {
+            tags(&page(&answer(Found::Ranking(&ranking(names, 6))), &source(text)))
+        };
+        prop_assert!(of(&[&name, "b"], &name) == of(&["a", "b"], "a"), "{name:?} changes the tags");
+        let drawn = |names: &[&str]| tags(&plot(&answer(Found::Ranking(&ranking(names, 6)))).unwrap());
+        prop_assert!(drawn(&[&name, "b"]) == drawn(&["a", "b"]), "{name:?} changes the tags of a figure");
+        let hostile = tags(&page_of_studies(&name, 2, 3, &source(&name)));
         // Long names have no room below an abscissa.
         let alike = "a".repeat(name.chars().count());
-        let harmless = tags(&page(&of_studies(&alike, 2, 3), &source("a")));
+        let harmless = tags(&page_of_studies(&alike, 2, 3, &source("a")));
         // A question or a source may be empty, and a note without words is none.
         prop_assert!(name.is_empty() || hostile == harmless, "{name:?} changes the tags of studies");
     }

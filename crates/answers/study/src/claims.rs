@@ -10,7 +10,7 @@ use crate::text::{self, Format, Template};
 use crate::variation::Variation;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::read;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeSet;
 
 /// What was obtained goes by this name in all but `obtained` itself.
@@ -54,8 +54,7 @@ enum Rule {
 }
 
 /// Whether a claim holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It does.
     Holds,
@@ -440,7 +439,26 @@ impl Rule {
     }
 }
 
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
 impl Verdict {
+    /// As JSON has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::Fragile => "fragile",
+            Verdict::DoesNotHold => "does-not-hold",
+            Verdict::DiffersExplained => "differs-explained",
+            Verdict::HoldsThoughExplained => "holds-though-explained",
+            Verdict::NotRun => "not-run",
+            Verdict::Broken => "broken",
+        }
+    }
+
     /// As in tables.
     pub fn text(self) -> &'static str {
         match self {

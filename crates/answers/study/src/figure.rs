@@ -1,13 +1,11 @@
 //! Charts of results, published points laid over.
 
+use crate::StudyTable;
 use crate::axes::label;
 use crate::config::FigureConfig;
 use crate::expression::{Data, Problem, Value};
 use crate::study::Study;
-use crate::{StudyError, StudyTable};
 use fullstroke_measure::Metric;
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
 use serde::Serialize;
 
 /// The figures of a study without those whose results are missing, for whoever draws them otherwise.
@@ -24,52 +22,66 @@ pub fn drawn(study: &Study, results: &StudyTable<'_>) -> Vec<Drawn> {
 /// The numbers of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Drawn {
-    id: String,
-    title: String,
+    /// The figure's id in its study.
+    pub id: String,
+    /// What stands above it.
+    pub title: String,
     /// What stands at the abscissa.
-    x: String,
+    pub x: String,
     /// What stands at the ordinate.
-    y: String,
+    pub y: String,
+    /// What stands below it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    caption: Option<String>,
-    ordinate: Ends,
-    ticks: Vec<Tick>,
-    lines: Vec<DrawnLine>,
+    pub caption: Option<String>,
+    /// From where to where the ordinate reaches.
+    pub ordinate: Ends,
+    /// What stands below the abscissa, and where.
+    pub ticks: Vec<Tick>,
+    /// The lines.
+    pub lines: Vec<DrawnLine>,
 }
 
 /// Of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-struct Ends {
-    low: f64,
-    high: f64,
+pub struct Ends {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
 }
 
 /// Of the abscissa.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct Tick {
-    at: f64,
-    name: String,
+pub struct Tick {
+    /// The place on the abscissa.
+    pub at: f64,
+    /// What stands there.
+    pub name: String,
 }
 
 /// A line, with a point for each tick.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct DrawnLine {
+pub struct DrawnLine {
     /// Empty where there is but one.
-    name: String,
-    points: Vec<DrawnPoint>,
+    pub name: String,
+    /// The points.
+    pub points: Vec<DrawnPoint>,
 }
 
 /// What a study has at a tick, and what was published there.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-struct DrawnPoint {
-    value: Option<f64>,
-    ci_half_width: Option<f64>,
-    published: Option<f64>,
+pub struct DrawnPoint {
+    /// The value; `None` where the study has no point.
+    pub value: Option<f64>,
+    /// Half the width of its interval.
+    pub ci_half_width: Option<f64>,
+    /// The published value.
+    pub published: Option<f64>,
 }
 
-/// One chart's numbers.
+/// One chart's numbers, for whoever draws it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Figure {
+pub struct Figure {
     config: FigureConfig,
     /// What stands below the abscissa, and where.
     pub(crate) ticks: Vec<(f64, String)>,
@@ -78,7 +90,7 @@ pub(crate) struct Figure {
 
 /// One line of a chart.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Line {
+pub struct Line {
     pub(crate) name: String,
     /// The same with the axis that it is a value of; a value alone does not say of what.
     full_name: String,
@@ -88,43 +100,8 @@ pub(crate) struct Line {
     pub(crate) published: Vec<(f64, f64)>,
 }
 
-const PAGE: (u32, u32) = (900, 540);
-
-/// A legend stands beside the data, not on them.
-const LEGEND: u32 = 190;
-
-/// What is between the lines of a legend, pixels.
-const LEADING: i32 = 22;
-
-/// What a letter below the abscissa takes, and the ordinate with both margins,
-/// pixels.
-const LETTER: usize = 7;
-const BESIDE_PLOT: usize = 88;
-
-/// What is between two lines of names below the abscissa, pixels.
-const NAME_HEIGHT: i32 = 15;
-
-/// Colours that are told apart also without red and green (Okabe & Ito, 2008),
-/// then further ones (Tol, "muted", 2021). None stands for two lines.
-const COLOURS: [RGBColor; 14] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(86, 180, 233),
-    RGBColor(230, 159, 0),
-    RGBColor(0, 0, 0),
-    RGBColor(140, 140, 140),
-    RGBColor(136, 34, 85),
-    RGBColor(51, 34, 136),
-    RGBColor(153, 153, 51),
-    RGBColor(68, 170, 153),
-    RGBColor(204, 102, 119),
-    RGBColor(102, 70, 40),
-];
-
-/// A figure has no more lines than there are colours.
-pub(crate) const LINES_MAX: usize = COLOURS.len();
+/// A figure has no more lines than there are colours that can be told apart.
+pub const LINES_MAX: usize = 14;
 
 /// Unless a figure says, its ordinate begins at zero where the smallest value is
 /// less than this share of the largest.
@@ -241,11 +218,13 @@ impl Figure {
         }
     }
 
-    fn abscissa_name(&self) -> &str {
+    /// What stands at the abscissa.
+    pub fn abscissa_name(&self) -> &str {
         self.config.x_label.as_ref().unwrap_or(&self.config.x)
     }
 
-    fn ordinate_name(&self) -> &str {
+    /// What stands at the ordinate.
+    pub fn ordinate_name(&self) -> &str {
         self.config.y_label.as_ref().unwrap_or(&self.config.y)
     }
 
@@ -259,142 +238,28 @@ impl Figure {
         }
     }
 
-    /// The chart as SVG.
-    pub(crate) fn draw(&self) -> Result<String, StudyError> {
-        let mut svg = String::new();
-        let drawn = self.draw_into(&mut svg);
-        drawn.map_err(|error| StudyError::Figure {
-            figure: self.config.id.clone(),
-            message: error.to_string(),
-        })?;
-        Ok(svg)
+    /// Its id in its study.
+    pub(crate) fn id(&self) -> &str {
+        &self.config.id
     }
 
-    fn draw_into(&self, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
-        let page = SVGBackend::with_string(svg, PAGE).into_drawing_area();
-        page.fill(&WHITE)?;
-        let legend = self.legend();
-        let width = if legend.is_empty() {
-            PAGE.0
-        } else {
-            PAGE.0 - LEGEND
-        };
-        let (plot, beside) = page.split_horizontally(width);
-        let (low, high) = self.ordinate();
-        let places = self.ticks.iter().map(|tick| tick.0);
-        let (first, last) = places.fold((f64::MAX, f64::MIN), |(low, high), at| {
-            (low.min(at), high.max(at))
-        });
-        let margin = ((last - first) * 0.04).max(0.1);
-        let numeric = self
-            .ticks
-            .iter()
-            .enumerate()
-            .any(|(at, tick)| tick.0 != at as f64);
-        let lines = if numeric {
-            1
-        } else {
-            self.name_lines(width as usize)
-        };
-        let mut chart = ChartBuilder::on(&plot)
-            .caption(&self.config.title, ("sans-serif", 18))
-            .margin(12)
-            .x_label_area_size(42 + NAME_HEIGHT.unsigned_abs() * (lines as u32 - 1))
-            .y_label_area_size(64)
-            .build_cartesian_2d(first - margin..last + margin, low..high)?;
-        let named = |value: &f64| {
-            if lines > 1 {
-                String::new()
-            } else {
-                self.name_at(*value, numeric)
-            }
-        };
-        chart
-            .configure_mesh()
-            .x_desc(self.abscissa_name())
-            .y_desc(self.ordinate_name())
-            .x_labels(self.ticks.len().clamp(2, 12))
-            .x_label_formatter(&named)
-            .y_label_formatter(&|value| plain(*value))
-            .light_line_style(TRANSPARENT)
-            .draw()?;
-        let centred =
-            TextStyle::from(("sans-serif", 12).into_font()).pos(Pos::new(HPos::Center, VPos::Top));
-        for (at, (place, name)) in self.ticks.iter().enumerate().filter(|_| lines > 1) {
-            let (x, y) = chart.backend_coord(&(*place, low));
-            let y = y + 6 + NAME_HEIGHT * (at % lines) as i32;
-            plot.draw(&Text::new(name.as_str(), (x, y), centred.clone()))?;
-        }
-        for (line, colour) in self.lines.iter().zip(COLOURS) {
-            let style = ShapeStyle {
-                color: colour.to_rgba(),
-                filled: true,
-                stroke_width: 2,
-            };
-            let found = || {
-                let with_place = self.ticks.iter().zip(&line.points);
-                with_place
-                    .filter_map(|(tick, point)| point.map(|(value, width)| (tick.0, value, width)))
-            };
-            chart.draw_series(LineSeries::new(found().map(|(x, y, _)| (x, y)), style))?;
-            chart.draw_series(found().map(|(x, y, _)| Circle::new((x, y), 3, style)))?;
-            let bars = found()
-                .filter_map(|(x, y, width)| Some((x, y, width.filter(|width| *width > 0.0)?)));
-            chart.draw_series(bars.map(|(x, y, width)| {
-                PathElement::new([(x, y - width), (x, y + width)], colour.stroke_width(1))
-            }))?;
-            let crosses = line
-                .published
-                .iter()
-                .map(|&point| Cross::new(point, 5, colour.stroke_width(2)));
-            chart.draw_series(crosses)?;
-        }
-        for (number, (name, colour)) in legend.into_iter().enumerate() {
-            let y = 60 + LEADING * i32::try_from(number).unwrap_or(i32::MAX / LEADING);
-            match colour {
-                Some(colour) => {
-                    beside.draw(&PathElement::new([(4, y), (26, y)], colour.stroke_width(2)))?;
-                    beside.draw(&Circle::new((15, y), 3, colour.filled()))?;
-                }
-                None => beside.draw(&Cross::new((15, y), 5, BLACK.stroke_width(2)))?,
-            }
-            beside.draw(&Text::new(name, (34, y - 7), ("sans-serif", 14)))?;
-        }
-        page.present()?;
-        Ok(())
+    /// What stands above it.
+    pub fn title(&self) -> &str {
+        &self.config.title
     }
 
-    /// Over how many lines the names below an abscissa of this width are spread,
-    /// so that none covers another.
-    fn name_lines(&self, width: usize) -> usize {
-        let longest = self
-            .ticks
-            .iter()
-            .map(|tick| tick.1.chars().count())
-            .max()
-            .unwrap_or(0);
-        let room = width.saturating_sub(BESIDE_PLOT) / self.ticks.len().max(1);
-        (longest * LETTER).div_ceil(room.max(1)).clamp(1, 3)
+    /// What stands below the abscissa, and where.
+    pub fn ticks(&self) -> &[(f64, String)] {
+        &self.ticks
     }
 
-    /// The names of lines with their colours, and without one what crosses are.
-    fn legend(&self) -> Vec<(String, Option<RGBColor>)> {
-        let named = self
-            .lines
-            .iter()
-            .zip(COLOURS)
-            .filter(|(line, _)| !line.name.is_empty());
-        let mut legend: Vec<_> = named
-            .map(|(line, colour)| (line.name.clone(), Some(colour)))
-            .collect();
-        if self.lines.iter().any(|line| !line.published.is_empty()) {
-            legend.push(("published".to_owned(), None));
-        }
-        legend
+    /// The lines.
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
     }
 
     /// From below the smallest, or from zero, to above the largest.
-    fn ordinate(&self) -> (f64, f64) {
+    pub fn ordinate(&self) -> (f64, f64) {
         let obtained = self
             .lines
             .iter()
@@ -429,18 +294,22 @@ impl Figure {
             high + margin,
         )
     }
-
-    fn name_at(&self, value: f64, numeric: bool) -> String {
-        let near = |tick: &&(f64, String)| (tick.0 - value).abs() < 1e-9;
-        match self.ticks.iter().find(near) {
-            Some((_, name)) => name.clone(),
-            None if numeric => plain(value),
-            None => String::new(),
-        }
-    }
 }
 
-/// A number as short as it can be written.
-fn plain(value: f64) -> String {
-    format!("{}", (value * 1e6).round() / 1e6 + 0.0)
+impl Line {
+    /// What the legend calls it; empty where there is but one.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// For each tick the value and half the width of its interval; `None` where
+    /// the study has no point.
+    pub fn points(&self) -> &[Option<(f64, Option<f64>)>] {
+        &self.points
+    }
+
+    /// Published points: places on the abscissa, and values.
+    pub fn published(&self) -> &[(f64, f64)] {
+        &self.published
+    }
 }

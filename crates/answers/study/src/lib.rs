@@ -26,6 +26,7 @@
 
 mod axes;
 mod best;
+mod checked;
 mod claims;
 mod config;
 mod digests;
@@ -48,14 +49,15 @@ mod version;
 
 pub use axes::{Axis, AxisValue, Matrix, NamedSet};
 pub use best::{Best, RunnerUp, best};
+pub use checked::{Changed, Checked};
 pub use claims::{Claim, Judged, Verdict};
 pub use config::{ClaimKind, StudyConfig};
 pub use digests::Digests;
 pub use error::StudyError;
-pub use figure::{Drawn, drawn};
+pub use figure::{Drawn, DrawnLine, DrawnPoint, Ends, Figure, LINES_MAX, Line, Tick, drawn};
 pub use held_out::{Flip, HeldOut, Record};
 pub use metrics::{Kept, keep};
-pub use page::{drifted, write_pages};
+pub use page::{Draw, drifted, write_pages};
 pub use run_list::{RunList, StudyTable, Task};
 pub use runner::run_tasks;
 pub use schema::schema;

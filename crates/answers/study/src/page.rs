@@ -9,6 +9,7 @@ mod section;
 mod summary;
 
 use crate::StudyError;
+use crate::figure::Figure;
 use crate::held_out::HeldOut;
 use crate::run_list::RunList;
 use crate::store::Results;
@@ -23,6 +24,9 @@ use std::path::{Path, PathBuf};
 const NAME: &str = "RESULTS.md";
 const FIGURES: &str = "figures";
 const MARK: &str = "<!-- study: ";
+
+/// Draws a figure as SVG, or says what went wrong. The numbers of a figure are the study's; how they look is not.
+pub type Draw<'a> = &'a dyn Fn(&Figure) -> Result<String, String>;
 
 /// What stands in a folder of studies, or should.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +47,7 @@ pub fn write_pages(
     studies: &[Study],
     run_list: &RunList,
     results: &Results,
+    draw: Draw<'_>,
 ) -> Result<Vec<PathBuf>, StudyError> {
     let mut changed = Vec::new();
     for (folder, members) in folders(studies) {
@@ -54,7 +59,8 @@ pub fn write_pages(
                 .is_some_and(|stem| folder.join(format!("{stem}.toml")).exists())
         });
         for (index, study) in members {
-            let Some(section) = Section::new(index, study, run_list, results, held_out.of(study))?
+            let Some(section) =
+                Section::new(index, study, run_list, results, held_out.of(study), draw)?
             else {
                 if !page.is_of(study) {
                     page.sections.insert(study.id.clone(), not_run(study));
@@ -82,6 +88,7 @@ pub fn drifted(
     studies: &[Study],
     run_list: &RunList,
     results: &Results,
+    draw: Draw<'_>,
 ) -> Result<Vec<String>, StudyError> {
     let mut drifted = Vec::new();
     for (folder, members) in folders(studies) {
@@ -101,7 +108,8 @@ pub fn drifted(
                 tell("there are no results of the study's file and stacks as they are now:");
                 continue;
             }
-            let Some(section) = Section::new(index, study, run_list, results, held_out.of(study))?
+            let Some(section) =
+                Section::new(index, study, run_list, results, held_out.of(study), draw)?
             else {
                 continue;
             };

@@ -6,8 +6,8 @@ use crate::outputs;
 use crate::report::Reporting;
 use clap::Args;
 use fullstroke_measure::table;
-use fullstroke_study::{Drawn, HeldOut, Judged, Record, Study, VERSION, Variation, Verdict, drawn};
-use serde::Serialize;
+use fullstroke_report::{Answer, Found};
+use fullstroke_study::{Checked, HeldOut, Judged, Record, Study, VERSION, Verdict};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -68,27 +68,6 @@ pub(crate) struct Arguments {
     pub(super) jobs: Option<NonZeroUsize>,
 }
 
-/// The claims of one study.
-#[derive(Debug, Serialize)]
-pub(super) struct Checked<'a> {
-    study: &'a str,
-    title: &'a str,
-    question: &'a str,
-    source: &'a str,
-    /// What its verdicts were held against.
-    tried: Vec<String>,
-    claims: Vec<Judged>,
-    variants: Vec<Changed<'a>>,
-    figures: Vec<Drawn>,
-}
-
-/// The claims that a change touches, with one thing changed.
-#[derive(Debug, Serialize)]
-struct Changed<'a> {
-    title: &'a str,
-    claims: Vec<Judged>,
-}
-
 impl Arguments {
     /// Whether verdicts are held against more than the study as it stands.
     pub(super) fn holds_out(&self) -> bool {
@@ -107,26 +86,19 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         .load(&arguments.set, &arguments.traces)?;
     check_targets(&arguments.reporting, &loaded.studies, &arguments.traces)?;
     let checked = check_all(&loaded)?;
-    let answer = Answer {
-        verdict: verdict(&checked),
-        checked: &checked,
-        version: VERSION,
-    };
     let shown = output.show(&checked, text(&checked));
-    write_page(&arguments.reporting, &answer, &loaded.studies).and(shown)?;
+    write_page(
+        &arguments.reporting,
+        (&verdict(&checked), &checked),
+        None,
+        &loaded.studies,
+    )
+    .and(shown)?;
     let passes = checked
         .iter()
         .flat_map(|study| &study.claims)
         .all(|claim| claim.verdict.passes());
     if passes { Ok(()) } else { Err(Failure::Checks) }
-}
-
-/// What a page shows.
-#[derive(Debug, Serialize)]
-struct Answer<'a> {
-    verdict: String,
-    checked: &'a [Checked<'a>],
-    version: &'static str,
 }
 
 /// The claims of all studies that were loaded, by the results that there are.
@@ -162,14 +134,23 @@ fn files(studies: &[Study]) -> Vec<PathBuf> {
     files
 }
 
-/// Writes the page of an answer about studies, if one is wanted.
-pub(super) fn write_page<T: Serialize>(
+/// Writes the page about what was `checked`, with its verdict, if one is wanted.
+pub(super) fn write_page(
     reporting: &Reporting,
-    answer: &T,
+    (verdict, checked): (&str, &[Checked<'_>]),
+    wall_s: Option<f64>,
     studies: &[Study],
 ) -> Result<(), Failure> {
+    let answer = Answer {
+        found: Found::Studies {
+            verdict: Some(verdict),
+            checked,
+        },
+        version: VERSION,
+        wall_s,
+    };
     reporting.write(
-        answer,
+        &answer,
         &files(studies)
             .iter()
             .map(PathBuf::as_path)
@@ -184,45 +165,7 @@ pub(super) fn check<'a>(
     loaded: &Loaded,
     record: Option<&Record>,
 ) -> Checked<'a> {
-    let Loaded {
-        run_list, results, ..
-    } = loaded;
-    let table = |variation| run_list.table(index, study, variation, results);
-    let variants = study
-        .config
-        .variants
-        .iter()
-        .enumerate()
-        .map(|(number, variant)| {
-            let variation = Variation::Variant(number);
-            let touched = study
-                .claims
-                .iter()
-                .filter(|claim| run_list.touches(index, variation, claim));
-            let claims = touched
-                .map(|claim| claim.judge_plainly(study, &table(variation)))
-                .collect();
-            Changed {
-                title: &variant.title,
-                claims,
-            }
-        });
-    Checked {
-        study: &study.id,
-        title: &study.config.title,
-        question: &study.config.question,
-        source: &study.config.source,
-        tried: record
-            .map(|record| record.tried.clone())
-            .unwrap_or_default(),
-        claims: study
-            .claims
-            .iter()
-            .map(|claim| claim.judge(study, &table, record))
-            .collect(),
-        variants: variants.collect(),
-        figures: drawn(study, &table(Variation::Base)),
-    }
+    Checked::new(index, study, &loaded.run_list, &loaded.results, record)
 }
 
 fn text(checked: &[Checked<'_>]) -> String {

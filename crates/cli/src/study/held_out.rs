@@ -1,12 +1,12 @@
 //! `fullstroke study check --seeds N --vary-free`: which verdicts survive.
 
 use super::Loaded;
-use super::check::{Arguments, Checked, check, check_targets, verdict, write_page};
+use super::check::{Arguments, check, check_targets, verdict, write_page};
 use super::run::{Crew, run_missing};
 use crate::options::jobs;
 use crate::output::{Failure, Output};
 use fullstroke_measure::table;
-use fullstroke_study::{Extent, HeldOut, Judged, Record, RunList, Study, Variation};
+use fullstroke_study::{Checked, Extent, HeldOut, Judged, Record, RunList, Study, Variation};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
@@ -122,7 +122,10 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         checked,
     };
     let shown = output.show(&held, text(&held, studies));
-    write_page(&arguments.reporting, &held, studies).and(shown)
+    let Some((verdict, checked)) = held.verdict.as_deref().zip(held.checked.as_deref()) else {
+        return shown;
+    };
+    write_page(&arguments.reporting, (verdict, checked), None, studies).and(shown)
 }
 
 fn text(held: &Held<'_>, studies: &[Study]) -> String {

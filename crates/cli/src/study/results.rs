@@ -4,7 +4,8 @@ use super::{Loaded, Selection, Traces};
 use crate::output::{Failure, Output};
 use clap::Args;
 use fullstroke_measure::{Metric, number, table};
-use fullstroke_study::{Best, Study, Variation, best, drifted, write_pages};
+use fullstroke_report::plots;
+use fullstroke_study::{Best, Figure, Study, Variation, best, drifted, write_pages};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -86,10 +87,10 @@ fn pages(loaded: &Loaded, arguments: &Arguments, output: &Output) -> Result<(), 
         return Err(Failure::Input(message));
     }
     let written = match arguments.write {
-        true => write_pages(studies, run_list, results).map_err(Failure::input)?,
+        true => write_pages(studies, run_list, results, &draw).map_err(Failure::input)?,
         false => Vec::new(),
     };
-    let drifted = drifted(studies, run_list, results).map_err(Failure::input)?;
+    let drifted = drifted(studies, run_list, results, &draw).map_err(Failure::input)?;
     let pages = Pages {
         written,
         drifted,
@@ -115,6 +116,11 @@ fn pages(loaded: &Loaded, arguments: &Arguments, output: &Output) -> Result<(), 
     } else {
         Ok(())
     }
+}
+
+/// A figure as SVG.
+fn draw(figure: &Figure) -> Result<String, String> {
+    plots::figure(figure).map_err(|error| error.to_string())
 }
 
 fn show_best(

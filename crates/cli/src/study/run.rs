@@ -1,13 +1,13 @@
 //! `fullstroke study run`: the points that have no results yet.
 
-use super::check::{Checked, check_all, check_targets, verdict, write_page};
+use super::check::{check_all, check_targets, verdict, write_page};
 use super::{Loaded, Selection, Traces, dask};
 use crate::bars::Bars;
 use crate::options::jobs;
 use crate::output::{Failure, Output};
 use crate::report::Reporting;
 use clap::Args;
-use fullstroke_study::{RunList, Store, VERSION, run_tasks};
+use fullstroke_study::{Checked, RunList, Store, VERSION, run_tasks};
 use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::time::Instant;
@@ -101,7 +101,17 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         done.runs, done.wall_s, done.runs_done_before
     );
     let shown = output.show(&done, text);
-    write_page(&arguments.reporting, &done, &loaded.studies).and(shown)
+    let Some((verdict, checked)) = done.verdict.as_deref().zip(done.checked.as_deref()) else {
+        return shown;
+    };
+    let wall_s = Some(done.wall_s);
+    write_page(
+        &arguments.reporting,
+        (verdict, checked),
+        wall_s,
+        &loaded.studies,
+    )
+    .and(shown)
 }
 
 /// Who runs.

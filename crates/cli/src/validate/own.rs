@@ -1,9 +1,11 @@
 //! `fullstroke validate --fit`: a model of one's own disk, by its log.
 
+use super::panel_title;
 use crate::output::{Failure, Output, write_whole};
 use crate::outputs::{self, Kind, Target};
-use fullstroke_calibrate::validate::{OwnDisk, OwnLog, Part, Times, fit_own_disk, plot_own_disk};
+use fullstroke_calibrate::validate::{OwnDisk, OwnLog, Part, Times, fit_own_disk};
 use fullstroke_measure::{number, table};
+use fullstroke_report::plots::{Distributions, distributions};
 use fullstroke_stack::drives;
 use fullstroke_trace::Options;
 use fullstroke_units::Seed;
@@ -69,9 +71,23 @@ pub(super) fn execute(arguments: &super::Arguments, output: &Output) -> Result<(
         )?;
     }
     if let Some(path) = &arguments.plot {
-        write_whole(path, &plot_own_disk(&disk).map_err(Failure::input)?)?;
+        write_whole(
+            path,
+            &distributions(&[panel(&disk)]).map_err(Failure::input)?,
+        )?;
     }
     output.show(&disk, text(&disk, arguments.by_class))
+}
+
+/// Both distributions of the half of the log that judges the fitted drive.
+fn panel(disk: &OwnDisk) -> Distributions<'_> {
+    let part = &disk.held_out;
+    let name = format!("{} held out", disk.log.file);
+    Distributions {
+        title: panel_title(&name, part.rms_ms, part.rms_share, disk.noise_ms),
+        measured_ms: disk.measured.values(),
+        simulated_ms: disk.simulated.values(),
+    }
 }
 
 fn text(disk: &OwnDisk, by_class: bool) -> String {

@@ -18,7 +18,6 @@
 //! | `leave_one_out.rs` | rules chosen on other disks than the one that they are held against |
 //! | `own.rs` | a drive fitted to the log of one's own disk |
 //! | `log.rs` | both times of every request, as a table |
-//! | `plot.rs` | both distributions, as SVG |
 //! | `error.rs` | what can go wrong |
 
 mod error;
@@ -28,7 +27,6 @@ mod log;
 mod own;
 mod paced;
 mod parallel;
-mod plot;
 mod replay;
 mod sample;
 mod validation;
@@ -43,7 +41,6 @@ pub use own::{
     Candidate, FittedParameter, Kind, LOGGED_MIN, OwnDisk, OwnLog, Part, Times, Trust, Verdict,
     fit_own_disk,
 };
-pub use plot::{plot, plot_own_disk};
 pub use replay::Replay;
 pub use sample::{Sample, bootstrap_noise, demerit};
 pub use validation::{ClassValidation, RESAMPLES, Validation};

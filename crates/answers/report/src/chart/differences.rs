@@ -5,38 +5,43 @@ use crate::candidate::Candidate;
 use crate::markup::Markup;
 use crate::metric::axis;
 use crate::svg::{Axis, Figure, Key, Mark, WIDTH, figure, fitting, horizontal, label, line};
-use crate::value::{float, text};
-use fullstroke_measure::number;
+use fullstroke_measure::{Significance, number};
 
 const LEFT: f64 = 290.0;
 const RIGHT: f64 = WIDTH - 30.0;
 const TOP: f64 = 8.0;
 const ROW: f64 = 28.0;
 
-/// What a report calls a difference, the sign for it, and what it means.
-const SIGNS: [(&str, &str, &str); 4] = [
-    ("significant", "●", "significant"),
+/// Each significance of a difference, the sign for it, and what it means.
+const SIGNS: [(Significance, &str, &str); 4] = [
+    (Significance::Significant, "●", "significant"),
     (
-        "consistent",
+        Significance::Consistent,
         "◆",
         "of one sign in nearly all batches of requests",
     ),
-    ("not-significant", "○", "not significant: it may be chance"),
-    ("unknown", "?", "nothing can be said of it"),
+    (
+        Significance::NotSignificant,
+        "○",
+        "not significant: it may be chance",
+    ),
+    (Significance::Unknown, "?", "nothing can be said of it"),
 ];
 
-/// The sign for what a report calls a difference.
-pub(crate) fn sign(significance: &str) -> &'static str {
+/// The sign for the significance of a difference.
+fn sign(significance: Significance) -> &'static str {
     SIGNS
         .iter()
-        .find(|(name, ..)| *name == significance)
+        .find(|(own, ..)| *own == significance)
         .map_or("?", |(_, sign, _)| sign)
 }
 
 /// Those of a ranking that have a difference; nothing if none has.
 pub(crate) fn differences(markup: &mut Markup, by: &str, candidates: &[Candidate<'_>]) {
-    let difference =
-        |candidate: &Candidate<'_>| float(candidate.ranked, "difference_to_best.value");
+    let difference = |candidate: &Candidate<'_>| {
+        let value = candidate.difference()?.value;
+        Some(value).filter(|value| value.is_finite())
+    };
     let shown: Vec<&Candidate<'_>> = candidates
         .iter()
         .filter(|candidate| difference(candidate).is_some())
@@ -44,8 +49,15 @@ pub(crate) fn differences(markup: &mut Markup, by: &str, candidates: &[Candidate
     if shown.is_empty() {
         return;
     }
-    let half_width =
-        |candidate: &Candidate<'_>| float(candidate.ranked, "difference_to_best.half_width");
+    let half_width = |candidate: &Candidate<'_>| {
+        let width = candidate.difference()?.half_width?;
+        Some(width).filter(|width| width.is_finite())
+    };
+    let significance = |candidate: &Candidate<'_>| {
+        candidate
+            .difference()
+            .map_or(Significance::Unknown, |difference| difference.significance)
+    };
     let ends = |candidate: &&Candidate<'_>| {
         let (value, half_width) = (
             difference(candidate).unwrap_or(0.0),
@@ -65,7 +77,7 @@ pub(crate) fn differences(markup: &mut Markup, by: &str, candidates: &[Candidate
     });
     let each = shown.iter().map(|candidate| {
         let value = difference(candidate).unwrap_or(f64::NAN);
-        let significance = text(candidate.ranked, "difference_to_best.significance");
+        let significance = significance(candidate).name();
         format!("{}: {}, {significance}", candidate.label, number(value))
     });
     let description = format!(
@@ -100,7 +112,7 @@ pub(crate) fn differences(markup: &mut Markup, by: &str, candidates: &[Candidate
                     middle,
                 );
             }
-            let sign = sign(text(candidate.ranked, "difference_to_best.significance"));
+            let sign = sign(significance(candidate));
             label(svg, (scale.at(value), middle + 5.0), "middle sign", sign);
         }
     });

@@ -6,8 +6,7 @@ use crate::svg::{
     Axis, Figure, Key, Mark, WIDTH, figure, horizontal, label, line, name_upwards, path, plain,
     polyline, short,
 };
-use crate::value::{float, list, text};
-use serde_json::Value;
+use fullstroke_measure::DriveTimeline;
 
 const LEFT: f64 = 110.0;
 const RIGHT: f64 = WIDTH - 12.0;
@@ -18,14 +17,17 @@ const GAP: f64 = 14.0;
 /// The most drives that are shown.
 const DRIVES: usize = 12;
 
+/// A list of a drive, with a number for each column; a number that is none leaves its column empty.
+type List = fn(&DriveTimeline) -> &[f64];
+
 /// What is drawn of a drive: a band between two lists, and a line through a third.
 struct Series<'a> {
     id: String,
     title: String,
     unit: &'a str,
     axis: &'a str,
-    band: [&'a str; 2],
-    line: &'a str,
+    band: [List; 2],
+    line: List,
     legend: [&'a str; 2],
 }
 
@@ -36,8 +38,8 @@ pub(crate) fn offsets(markup: &mut Markup, order: usize, candidate: &Candidate<'
         title: format!("{}: where the drives' requests began", candidate.label),
         unit: "GB",
         axis: "offset (GB)",
-        band: ["offset_gb_min", "offset_gb_max"],
-        line: "offset_gb_mean",
+        band: [|drive| &drive.offset_gb_min, |drive| &drive.offset_gb_max],
+        line: |drive| &drive.offset_gb_mean,
         legend: ["from the least to the most", "mean"],
     };
     series.draw(markup, candidate);
@@ -53,8 +55,8 @@ pub(crate) fn queues(markup: &mut Markup, order: usize, candidate: &Candidate<'_
         ),
         unit: "requests",
         axis: "requests",
-        band: ["", "ahead_max"],
-        line: "ahead_mean",
+        band: [|_| &[], |drive| &drive.ahead_max],
+        line: |drive| &drive.ahead_mean,
         legend: ["up to the most", "mean"],
     };
     series.draw(markup, candidate);
@@ -62,15 +64,17 @@ pub(crate) fn queues(markup: &mut Markup, order: usize, candidate: &Candidate<'_
 
 impl Series<'_> {
     fn draw(&self, markup: &mut Markup, candidate: &Candidate<'_>) {
-        let timeline = &candidate.report["timeline"];
-        let drives = list(timeline, "drives");
-        let shown = &drives[..drives.len().min(DRIVES)];
-        let Some(column_s) = float(timeline, "column_s").filter(|_| !shown.is_empty()) else {
+        let timeline = candidate
+            .report()
+            .and_then(|report| report.over_time.timeline.as_ref());
+        let Some(timeline) = timeline.filter(|timeline| !timeline.drives.is_empty()) else {
             return;
         };
+        let (drives, column_s) = (&timeline.drives, timeline.column_s);
+        let shown = &drives[..drives.len().min(DRIVES)];
         let columns = shown
             .iter()
-            .map(|drive| list(drive, "requests").len())
+            .map(|drive| drive.requests.len())
             .max()
             .unwrap_or(0);
         let seconds = column_s * columns as f64;
@@ -95,7 +99,7 @@ impl Series<'_> {
             let most = numbers(drive, self.band[1]).fold(0.0, f64::max);
             format!(
                 "drive {}: at most {} {}",
-                text(drive, "name"),
+                drive.name,
                 plain((most * 1e3).round() / 1e3),
                 self.unit
             )
@@ -123,7 +127,7 @@ impl Series<'_> {
                     svg,
                     (LEFT - 44.0, top + STRIP / 2.0 + 4.0),
                     "end",
-                    &format!("drive {}", text(drive, "name")),
+                    &format!("drive {}", drive.name),
                 );
             }
         });
@@ -133,7 +137,14 @@ impl Series<'_> {
         }
     }
 
-    fn strip(&self, svg: &mut Markup, time: &Axis, scale: &Axis, column_s: f64, drive: &Value) {
+    fn strip(
+        &self,
+        svg: &mut Markup,
+        time: &Axis,
+        scale: &Axis,
+        column_s: f64,
+        drive: &DriveTimeline,
+    ) {
         for value in [0.0, scale.ticks().last().copied().unwrap_or(0.0)] {
             let y = scale.at(value);
             line(svg, (LEFT, y), (RIGHT, y), "rule");
@@ -169,9 +180,7 @@ impl Series<'_> {
     }
 }
 
-/// A list of a drive; what is no number is not one.
-fn numbers<'a>(drive: &'a Value, key: &str) -> impl Iterator<Item = f64> + 'a {
-    list(drive, key)
-        .iter()
-        .map(|value| value.as_f64().unwrap_or(f64::NAN))
+/// The numbers of a list.
+fn numbers(drive: &DriveTimeline, list: List) -> impl Iterator<Item = f64> {
+    list(drive).iter().copied()
 }

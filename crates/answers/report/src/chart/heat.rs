@@ -7,9 +7,7 @@ use crate::svg::{
     Axis, Drawing, Figure, Key, Mark, WIDTH, horizontal, label, line, name_upwards, path, plain,
     short,
 };
-use crate::value::{float, list, text};
-use fullstroke_measure::number;
-use serde_json::Value;
+use fullstroke_measure::{CauseReport, CellReport, TimelineReport, number};
 use std::collections::BTreeMap;
 
 const LEFT: f64 = 70.0;
@@ -25,41 +23,32 @@ const MANY: u64 = 100;
 
 /// The map of one candidate, the `order`-th of its page.
 pub(crate) fn heat(markup: &mut Markup, order: usize, candidate: &Candidate<'_>) {
-    let (Some(map), Some(column_s)) = (
-        heat_map(order, candidate),
-        float(&candidate.report["timeline"], "column_s"),
-    ) else {
+    let (Some(map), Some(timeline)) = (heat_map(order, candidate), timeline(candidate)) else {
         return;
     };
     map.show(markup);
     let note = format!(
         "A column is {} s. Faint: fewer than {FEW} requests, full: {MANY} or more.",
-        plain((column_s * 1e6).round() / 1e6)
+        plain((timeline.column_s * 1e6).round() / 1e6)
     );
     markup.element("p", &[("class", "note")], &note);
 }
 
 /// The map alone; none if no request was seen.
 pub(crate) fn heat_map(order: usize, candidate: &Candidate<'_>) -> Option<Drawing> {
-    let timeline = &candidate.report["timeline"];
-    let cells: Vec<Cell> = list(timeline, "cells")
+    let timeline = timeline(candidate)?;
+    let (cells, bounds) = (&timeline.cells, &timeline.rows_ms);
+    let (column_s, span) = (timeline.column_s, Span::of(cells, bounds)?);
+    let causes: Vec<&CauseReport> = timeline
+        .causes_ms
         .iter()
-        .filter_map(Cell::read)
-        .collect();
-    let bounds: Vec<f64> = list(timeline, "rows_ms")
-        .iter()
-        .filter_map(Value::as_f64)
-        .collect();
-    let (column_s, span) = (float(timeline, "column_s")?, Span::of(&cells, &bounds)?);
-    let causes: Vec<&Value> = list(timeline, "causes_ms")
-        .iter()
-        .filter(|cause| float(cause, "mean_ms") > Some(0.0))
+        .filter(|cause| cause.mean_ms > 0.0)
         .collect();
     let legend: Vec<Key> = causes
         .iter()
-        .filter(|cause| cells.iter().any(|cell| cell.cause == text(cause, "cause")))
+        .filter(|cause| cells.iter().any(|cell| cell.cause == cause.cause))
         .map(|cause| {
-            let name = text(cause, "cause");
+            let name = cause.cause.name();
             Key {
                 class: format!("cause-{name}"),
                 name: name.to_owned(),
@@ -82,34 +71,19 @@ pub(crate) fn heat_map(order: usize, candidate: &Candidate<'_>) -> Option<Drawin
     };
     let seconds = column_s * span.columns as f64;
     Some(Drawing::of(frame, |svg| {
-        rows(svg, &bounds, &span, bottom);
+        rows(svg, bounds, &span, bottom);
         let time = Axis::linear((0.0, seconds), (LEFT, RIGHT));
         horizontal(svg, &time, (TOP, bottom), "arrival (s)");
         let width = (RIGHT - LEFT) / span.columns as f64;
-        for ((cause, level), way) in ways(&cells, &span, width, bottom) {
+        for ((cause, level), way) in ways(cells, &span, width, bottom) {
             let class = format!("cause-{cause} level-{level}");
             path(svg, &way, &class);
         }
     }))
 }
 
-struct Cell<'a> {
-    column: usize,
-    row: usize,
-    requests: u64,
-    cause: &'a str,
-}
-
-impl Cell<'_> {
-    fn read(value: &Value) -> Option<Cell<'_>> {
-        let whole = |key: &str| value[key].as_u64();
-        Some(Cell {
-            column: whole("column")? as usize,
-            row: whole("row")? as usize,
-            requests: whole("requests")?,
-            cause: text(value, "cause"),
-        })
-    }
+fn timeline<'a>(candidate: &Candidate<'a>) -> Option<&'a TimelineReport> {
+    candidate.report()?.over_time.timeline.as_ref()
 }
 
 /// The part of the map that is in use: columns from the first, rows from one to before another.
@@ -120,7 +94,7 @@ struct Span {
 
 impl Span {
     /// Whole decades, two at the least, of rows with these lower bounds.
-    fn of(cells: &[Cell<'_>], bounds: &[f64]) -> Option<Span> {
+    fn of(cells: &[CellReport], bounds: &[f64]) -> Option<Span> {
         let columns = cells.iter().map(|cell| cell.column).max()? + 1;
         let least = cells.iter().map(|cell| cell.row).min()?;
         let most = cells.iter().map(|cell| cell.row).max()?.min(bounds.len());
@@ -151,14 +125,10 @@ fn power(ms: f64) -> Option<f64> {
     (ms > 0.0 && (power - power.round()).abs() < 1e-3).then_some(power.round())
 }
 
-fn described(causes: &[&Value]) -> String {
-    let each = causes.iter().map(|cause| {
-        format!(
-            "{} {} ms",
-            text(cause, "cause"),
-            number(float(cause, "mean_ms").unwrap_or(f64::NAN))
-        )
-    });
+fn described(causes: &[&CauseReport]) -> String {
+    let each = causes
+        .iter()
+        .map(|cause| format!("{} {} ms", cause.cause.name(), number(cause.mean_ms)));
     format!(
         "A map of time of arrival against response time. Of the mean response time went into {}.",
         each.collect::<Vec<_>>().join(", ")
@@ -183,19 +153,19 @@ fn rows(svg: &mut Markup, bounds: &[f64], span: &Span, bottom: f64) {
 }
 
 /// The cells of each look as one path, neighbours in a row as one area.
-fn ways<'a>(
-    cells: &[Cell<'a>],
+fn ways(
+    cells: &[CellReport],
     span: &Span,
     width: f64,
     bottom: f64,
-) -> BTreeMap<(&'a str, u8), String> {
-    let look = |cell: &Cell<'a>| {
+) -> BTreeMap<(&'static str, u8), String> {
+    let look = |cell: &CellReport| {
         let level = match cell.requests {
             requests if requests >= MANY => 3,
             requests if requests >= FEW => 2,
             _ => 1,
         };
-        (cell.cause, level)
+        (cell.cause.name(), level)
     };
     let mut places: Vec<_> = cells
         .iter()
@@ -224,6 +194,7 @@ fn ways<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullstroke_measure::Cause;
 
     #[test]
     fn rows_are_whole_decades_with_room_for_the_name_of_the_axis() {
@@ -236,11 +207,11 @@ mod tests {
                 }
             })
             .collect();
-        let cell = |row| Cell {
+        let cell = |row| CellReport {
             column: 0,
             row,
             requests: 1,
-            cause: "seek",
+            cause: Cause::Seek,
         };
         for (rows, span) in [
             ((15, 15), (13, 25)),

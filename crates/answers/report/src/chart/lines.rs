@@ -4,8 +4,8 @@ use super::abscissa::Abscissa;
 use crate::candidate::LINES;
 use crate::markup::Markup;
 use crate::svg::{Axis, Drawing, Figure, Key, Mark, WIDTH, line, path, polyline, short, vertical};
-use crate::value::{Column, Shown, column, float, list, table, text};
-use serde_json::{Map, Value, json};
+use crate::value::{Cell, Column, Shown, column, table};
+use fullstroke_study::Drawn;
 
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = WIDTH - 20.0;
@@ -15,81 +15,157 @@ const BOTTOM: f64 = 260.0;
 /// Half of a cross.
 const ARM: f64 = 4.5;
 
+/// The numbers of a chart of lines.
+#[derive(Clone, Debug)]
+pub(crate) struct Graph {
+    pub(crate) title: String,
+    /// What stands at the abscissa.
+    pub(crate) x: String,
+    /// What stands at the ordinate.
+    pub(crate) y: String,
+    pub(crate) caption: Option<String>,
+    /// From where to where the ordinate reaches.
+    pub(crate) ordinate: (f64, f64),
+    /// Places on the abscissa, and what stands there.
+    pub(crate) ticks: Vec<(f64, String)>,
+    pub(crate) lines: Vec<GraphLine>,
+}
+
+/// A line, with a point for each tick.
+#[derive(Clone, Debug)]
+pub(crate) struct GraphLine {
+    /// Empty where there is but one.
+    pub(crate) name: String,
+    pub(crate) points: Vec<GraphPoint>,
+}
+
+/// A value with half its interval, and what was published there.
+#[derive(Clone, Debug)]
+pub(crate) struct GraphPoint {
+    value: Cell,
+    ci_half_width: Cell,
+    published: Cell,
+}
+
+impl GraphPoint {
+    /// A value alone.
+    pub(crate) fn of(value: Cell) -> GraphPoint {
+        GraphPoint {
+            value,
+            ci_half_width: Cell::Nothing,
+            published: Cell::Nothing,
+        }
+    }
+}
+
+impl From<&Drawn> for Graph {
+    fn from(drawn: &Drawn) -> Graph {
+        let lines = drawn.lines.iter().map(|line| GraphLine {
+            name: line.name.clone(),
+            points: line
+                .points
+                .iter()
+                .map(|point| GraphPoint {
+                    value: point.value.into(),
+                    ci_half_width: point.ci_half_width.into(),
+                    published: point.published.into(),
+                })
+                .collect(),
+        });
+        Graph {
+            title: drawn.title.clone(),
+            x: drawn.x.clone(),
+            y: drawn.y.clone(),
+            caption: drawn.caption.clone(),
+            ordinate: (drawn.ordinate.low, drawn.ordinate.high),
+            ticks: drawn
+                .ticks
+                .iter()
+                .map(|tick| (tick.at, tick.name.clone()))
+                .collect(),
+            lines: lines.collect(),
+        }
+    }
+}
+
 /// The chart and, folded, its numbers.
-pub(crate) fn lines(markup: &mut Markup, id: &str, drawn: &Value) {
+pub(crate) fn lines(markup: &mut Markup, id: &str, drawn: &Graph) {
     let Some(chart) = line_chart(id, drawn) else {
         return;
     };
     chart.show(markup);
-    if !text(drawn, "caption").is_empty() {
-        markup.element("p", &[("class", "note")], text(drawn, "caption"));
+    if let Some(caption) = drawn.caption.as_ref().filter(|words| !words.is_empty()) {
+        markup.element("p", &[("class", "note")], caption);
     }
-    let all = list(drawn, "lines");
-    if all.len() > LINES {
-        let note = format!("{} lines more are in the table.", all.len() - LINES);
+    if drawn.lines.len() > LINES {
+        let note = format!("{} lines more are in the table.", drawn.lines.len() - LINES);
         markup.element("p", &[("class", "note")], &note);
     }
-    let names: Vec<&str> = list(drawn, "ticks")
-        .iter()
-        .map(|tick| text(tick, "name"))
-        .collect();
     markup.within("details", &[], |markup| {
         markup.element("summary", &[], "Its numbers");
-        numbers(markup, drawn, &names, all);
+        numbers(markup, drawn);
     });
 }
 
 /// The chart alone; none if nothing can be drawn.
-pub(crate) fn line_chart(id: &str, drawn: &Value) -> Option<Drawing> {
-    let ticks = list(drawn, "ticks");
-    let places: Vec<f64> = ticks.iter().filter_map(|tick| float(tick, "at")).collect();
-    let (low, high) = (
-        float(drawn, "ordinate.low")?,
-        float(drawn, "ordinate.high")?,
-    );
-    if places.is_empty() || places.len() < ticks.len() {
+pub(crate) fn line_chart(id: &str, drawn: &Graph) -> Option<Drawing> {
+    let ticks = &drawn.ticks;
+    let (low, high) = drawn.ordinate;
+    let drawable = |at: &f64| at.is_finite();
+    if ticks.is_empty()
+        || !ticks
+            .iter()
+            .map(|(at, _)| at)
+            .chain([&low, &high])
+            .all(drawable)
+    {
         return None;
     }
     let ends = |(low, high): (f64, f64), at: &f64| (low.min(*at), high.max(*at));
+    let places: Vec<f64> = ticks.iter().map(|(at, _)| *at).collect();
     let (first, last) = places.iter().fold((f64::INFINITY, f64::NEG_INFINITY), ends);
     let margin = ((last - first) * 0.04).max(0.1);
     let x = Axis::linear((first - margin, last + margin), (LEFT, RIGHT));
     let y = Axis::linear((low, high), (BOTTOM, TOP));
-    let names: Vec<&str> = ticks.iter().map(|tick| text(tick, "name")).collect();
-    let all = list(drawn, "lines");
-    let shown = &all[..all.len().min(LINES)];
+    let shown = &drawn.lines[..drawn.lines.len().min(LINES)];
     let abscissa = Abscissa::new(
-        names
+        ticks
             .iter()
-            .zip(&places)
-            .map(|(name, place)| (*name, x.at(*place))),
+            .map(|(place, name)| (name.as_str(), x.at(*place))),
     );
     let legend = legend(shown);
     let frame = Figure {
         id,
-        title: text(drawn, "title"),
+        title: &drawn.title,
         description: &description(drawn, shown),
         height: BOTTOM + abscissa.height(),
         legend,
     };
     Some(Drawing::of(frame, |svg| {
-        vertical(svg, &y, (LEFT, RIGHT), text(drawn, "y"));
-        abscissa.draw(svg, BOTTOM, (LEFT + RIGHT) / 2.0, text(drawn, "x"));
+        vertical(svg, &y, (LEFT, RIGHT), &drawn.y);
+        abscissa.draw(svg, BOTTOM, (LEFT + RIGHT) / 2.0, &drawn.x);
         for (order, own) in shown.iter().enumerate() {
-            one(svg, order, list(own, "points"), &places, (&x, &y));
+            one(svg, order, &own.points, &places, (&x, &y));
         }
     }))
 }
 
-fn one(svg: &mut Markup, order: usize, points: &[Value], places: &[f64], (x, y): (&Axis, &Axis)) {
-    let of = |key: &'static str| {
+fn one(
+    svg: &mut Markup,
+    order: usize,
+    points: &[GraphPoint],
+    places: &[f64],
+    (x, y): (&Axis, &Axis),
+) {
+    let of = |number: fn(&GraphPoint) -> &Cell| {
         let each = places.iter().zip(points);
-        each.map(move |(place, point)| (x.at(*place), float(point, key)))
+        each.map(move |(place, point)| (x.at(*place), number(point).float()))
     };
-    let way = of("value").map(|(at, value)| (at, value.map_or(f64::NAN, |value| y.at(value))));
+    let values = || of(|point| &point.value);
+    let way = values().map(|(at, value)| (at, value.map_or(f64::NAN, |value| y.at(value))));
     polyline(svg, way, &format!("series-{order}"));
     let firm = format!("series-{order} firm");
-    for ((at, value), (_, half_width)) in of("value").zip(of("ci_half_width")) {
+    for ((at, value), (_, half_width)) in values().zip(of(|point| &point.ci_half_width)) {
         if let (Some(value), Some(half_width)) = (value, half_width) {
             line(
                 svg,
@@ -99,7 +175,7 @@ fn one(svg: &mut Markup, order: usize, points: &[Value], places: &[f64], (x, y):
             );
         }
     }
-    for (at, value) in of("published") {
+    for (at, value) in of(|point| &point.published) {
         if let Some(value) = value {
             cross(svg, (at, y.at(value)), &firm);
         }
@@ -115,21 +191,21 @@ fn cross(svg: &mut Markup, (x, y): (f64, f64), class: &str) {
     );
 }
 
-fn name_of(line: &Value) -> &str {
-    match text(line, "name") {
+fn name_of(line: &GraphLine) -> &str {
+    match line.name.as_str() {
         "" => "value",
         name => name,
     }
 }
 
-fn is_published(line: &Value) -> bool {
-    list(line, "points")
+fn is_published(line: &GraphLine) -> bool {
+    line.points
         .iter()
-        .any(|point| float(point, "published").is_some())
+        .any(|point| point.published.float().is_some())
 }
 
-fn legend(lines: &[Value]) -> Vec<Key> {
-    let line = |(order, line): (usize, &Value)| Key {
+fn legend(lines: &[GraphLine]) -> Vec<Key> {
+    let line = |(order, line): (usize, &GraphLine)| Key {
         class: format!("series-{order}"),
         name: name_of(line).to_owned(),
         mark: Mark::Line,
@@ -145,7 +221,7 @@ fn legend(lines: &[Value]) -> Vec<Key> {
     legend
 }
 
-fn description(drawn: &Value, lines: &[Value]) -> String {
+fn description(drawn: &Graph, lines: &[GraphLine]) -> String {
     let names: Vec<&str> = lines.iter().map(name_of).collect();
     let crosses = if lines.iter().any(is_published) {
         " Crosses are what was published."
@@ -154,52 +230,49 @@ fn description(drawn: &Value, lines: &[Value]) -> String {
     };
     format!(
         "{} over {}: {}.{crosses} The table below has the numbers.",
-        text(drawn, "y"),
-        text(drawn, "x"),
+        drawn.y,
+        drawn.x,
         names.join(", ")
     )
 }
 
 /// A row for each value of the abscissa.
-fn numbers(markup: &mut Markup, drawn: &Value, names: &[&str], lines: &[Value]) {
-    const KEYS: [(&str, &str); 3] = [
-        ("value", ""),
-        ("ci_half_width", " ±"),
-        ("published", ", published"),
+fn numbers(markup: &mut Markup, drawn: &Graph) {
+    const PARTS: [(fn(&GraphPoint) -> &Cell, &str); 3] = [
+        (|point| &point.value, ""),
+        (|point| &point.ci_half_width, " ±"),
+        (|point| &point.published, ", published"),
     ];
-    let mut headings: Vec<(String, String)> = Vec::new();
-    for (order, line) in lines.iter().enumerate() {
-        headings.extend(
-            KEYS.map(|(key, what)| (format!("{}{what}", name_of(line)), format!("{order}.{key}"))),
-        );
-    }
-    let columns: Vec<Column<'_>> = headings
+    let headings: Vec<[String; 3]> = drawn
+        .lines
         .iter()
-        .map(|(heading, path)| column(heading, path, Shown::Plain))
+        .map(|line| PARTS.map(|(_, what)| format!("{}{what}", name_of(line))))
         .collect();
-    let row = |place: usize| -> Value {
-        let cells = lines.iter().enumerate().map(|(order, line)| {
-            (
-                order.to_string(),
-                list(line, "points").get(place).cloned().unwrap_or_default(),
-            )
-        });
-        json!(cells.collect::<Map<String, Value>>())
-    };
-    let rows: Vec<Value> = (0..names.len()).map(row).collect();
-    let named: Vec<(String, &Value)> = names
+    let columns: Vec<Column<'_, usize>> = drawn
+        .lines
         .iter()
-        .map(|name| (*name).to_owned())
-        .zip(&rows)
+        .zip(&headings)
+        .flat_map(|(line, headings)| {
+            let each = PARTS.iter().zip(headings);
+            each.map(move |((part, _), heading)| {
+                column(heading, Shown::Plain, move |place: &usize| {
+                    line.points
+                        .get(*place)
+                        .map_or(Cell::Nothing, |point| part(point).clone())
+                })
+            })
+        })
+        .collect();
+    let places: Vec<usize> = (0..drawn.ticks.len()).collect();
+    let named: Vec<(String, &usize)> = drawn
+        .ticks
+        .iter()
+        .map(|(_, name)| name.clone())
+        .zip(&places)
         .collect();
     table(
         markup,
-        &format!(
-            "{}: {} by {}",
-            text(drawn, "title"),
-            text(drawn, "y"),
-            text(drawn, "x")
-        ),
+        &format!("{}: {} by {}", drawn.title, drawn.y, drawn.x),
         &columns,
         &named,
     );

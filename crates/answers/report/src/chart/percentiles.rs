@@ -4,9 +4,7 @@
 use crate::candidate::{Candidate, LINES};
 use crate::markup::Markup;
 use crate::svg::{Axis, Figure, Key, Mark, WIDTH, figure, label, line, polyline, vertical};
-use crate::value::{float, list};
 use fullstroke_measure::number;
-use serde_json::Value;
 
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = WIDTH - 20.0;
@@ -26,11 +24,14 @@ const NAMED: [(f64, &str); 6] = [
 /// All candidates that have a curve, the first ones if they are many.
 pub(crate) fn percentiles(markup: &mut Markup, candidates: &[Candidate<'_>]) {
     let curve = |candidate: &Candidate<'_>| -> Vec<(f64, f64)> {
-        let points = list(&candidate.report["timeline"], "percentiles").iter();
-        let point = |point: &Value| Some((float(point, "share")?, float(point, "response_ms")?));
-        points
-            .filter_map(point)
-            .filter(|(_, ms)| *ms > 0.0)
+        let timeline = candidate
+            .report()
+            .and_then(|report| report.over_time.timeline.as_ref());
+        timeline
+            .map_or(&[][..], |timeline| &timeline.percentiles)
+            .iter()
+            .map(|point| (point.share, point.response_ms))
+            .filter(|(share, ms)| share.is_finite() && ms.is_finite() && *ms > 0.0)
             .collect()
     };
     let curves: Vec<(&str, Vec<(f64, f64)>)> = candidates

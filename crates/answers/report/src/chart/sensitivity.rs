@@ -1,14 +1,13 @@
 //! What a varied key does to the metric: a line for each way in which all else was set.
 
 use super::abscissa::Abscissa;
-use crate::candidate::{Candidate, IN_A_CHART, LINES, saw_the_same, varied};
+use crate::answer::Answer;
+use crate::candidate::{Candidate, IN_A_CHART, LINES, saw_the_same};
 use crate::markup::Markup;
 use crate::metric::{axis, words};
 use crate::svg::{Axis, Figure, Key, Mark, WIDTH, figure, fitting, polyline, vertical};
-use crate::value::{float, text};
 use fullstroke_measure::number;
 use fullstroke_units::{parse_bit_rate, parse_bytes, parse_duration};
-use serde_json::Value;
 use std::collections::HashSet;
 
 const LEFT: f64 = 70.0;
@@ -28,16 +27,15 @@ impl Number {
     /// of the same parts.
     fn new(by: &str, candidates: &[Candidate<'_>]) -> Number {
         if saw_the_same(candidates) {
-            let of = |candidate: &Candidate<'_>| float(candidate.ranked, "value");
             return Number {
                 axis: axis(by),
                 words: words(by),
-                of,
+                of: |candidate| candidate.value(),
             };
         }
-        let of = |candidate: &Candidate<'_>| match &candidate.ranked["difference_to_best"] {
-            Value::Null => Some(0.0),
-            difference => float(difference, "value"),
+        let of = |candidate: &Candidate<'_>| match candidate.difference() {
+            None => Some(0.0),
+            Some(difference) => Some(difference.value).filter(|value| value.is_finite()),
         };
         Number {
             axis: axis(by),
@@ -48,17 +46,14 @@ impl Number {
 }
 
 /// A figure for each key that was varied.
-pub(crate) fn sensitivity(markup: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
-    let number = Number::new(text(answer, "by"), candidates);
+pub(crate) fn sensitivity(markup: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>]) {
+    let number = Number::new(answer.by(), candidates);
     let keys = candidates
         .first()
-        .map(|first| varied(first.ranked))
+        .map(Candidate::varied)
         .unwrap_or_default();
     for (order, (key, _)) in keys.iter().enumerate() {
-        let given = answer["varied"][key]
-            .as_array()
-            .map_or(&[][..], Vec::as_slice);
-        one(markup, order, &number, (key, given), candidates);
+        one(markup, order, &number, (key, answer.given(key)), candidates);
     }
 }
 
@@ -69,7 +64,7 @@ fn one(
     markup: &mut Markup,
     order: usize,
     drawn: &Number,
-    (key, given): (&str, &[Value]),
+    (key, given): (&str, &[String]),
     candidates: &[Candidate<'_>],
 ) {
     let values = values_of(key, given, candidates);
@@ -144,17 +139,15 @@ fn one(
 }
 
 /// The values of a key: numbers by size, else in the order in which they were given.
-fn values_of<'a>(key: &str, given: &'a [Value], candidates: &[Candidate<'a>]) -> Vec<&'a str> {
+fn values_of<'a>(key: &str, given: &'a [String], candidates: &[Candidate<'a>]) -> Vec<&'a str> {
     let of = |candidate: &Candidate<'a>| {
-        let own = varied(candidate.ranked)
-            .into_iter()
-            .find(|(own, _)| *own == key);
+        let own = candidate.varied().into_iter().find(|(own, _)| *own == key);
         own.map(|(_, value)| value)
     };
     let known: HashSet<&str> = candidates.iter().filter_map(of).collect();
     let given = given
         .iter()
-        .filter_map(Value::as_str)
+        .map(String::as_str)
         .filter(|value| known.contains(value));
     let mut values: Vec<&str> = Vec::new();
     let mut seen = HashSet::new();
@@ -197,9 +190,9 @@ const READ: [Read; 5] = [
 fn lines(key: &str, values: &[&str], number: &Number, candidates: &[Candidate<'_>]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for candidate in candidates {
-        let mut name = text(candidate.ranked, "name").to_owned();
+        let mut name = candidate.name().to_owned();
         let mut place = None;
-        for (own, value) in varied(candidate.ranked) {
+        for (own, value) in candidate.varied() {
             if own == key {
                 place = values.iter().position(|known| *known == value);
             } else {
@@ -222,8 +215,9 @@ fn lines(key: &str, values: &[&str], number: &Number, candidates: &[Candidate<'_
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::Found;
     use crate::candidate::candidates;
-    use serde_json::json;
+    use fullstroke_lab::{Tuned, TunedCandidate, Values, Varied};
 
     #[test]
     fn values_stand_by_size_and_words_in_the_order_in_which_they_were_given() {
@@ -238,14 +232,31 @@ mod tests {
             (&["sstf", "fcfs", "look"], &["sstf", "fcfs", "look"]),
         ] {
             // The best is the last that was given.
-            let each = given
-                .iter()
-                .rev()
-                .map(|value| json!({ "name": "a", "varied": { "key": value }, "value": 1.0, "report": {} }));
-            let answer =
-                json!({ "varied": { "key": given }, "candidates": each.collect::<Vec<_>>() });
-            let given = answer["varied"]["key"].as_array().unwrap();
-            assert_eq!(values_of("key", given, &candidates(&answer)), drawn);
+            let varied = |value: &str| Varied::new(&[format!("key={value}")]);
+            let each = given.iter().rev().map(|value| TunedCandidate {
+                varied: varied(value),
+                ..TunedCandidate::default()
+            });
+            let tuned = Tuned {
+                varied: Values::of(
+                    given
+                        .iter()
+                        .map(|value| varied(value))
+                        .collect::<Vec<_>>()
+                        .iter(),
+                ),
+                candidates: each.collect(),
+                ..Tuned::default()
+            };
+            let answer = Answer {
+                found: Found::Tuned(&tuned, &[]),
+                version: "",
+                wall_s: None,
+            };
+            assert_eq!(
+                values_of("key", answer.given("key"), &candidates(&answer)),
+                drawn
+            );
         }
     }
 }

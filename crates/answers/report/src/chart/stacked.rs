@@ -3,8 +3,8 @@
 use crate::candidate::Candidate;
 use crate::markup::Markup;
 use crate::svg::{Axis, Drawing, Figure, Key, Mark, WIDTH, fitting, horizontal, label, rectangle};
-use crate::value::at;
-use fullstroke_measure::number;
+use fullstroke_contract::PowerState;
+use fullstroke_measure::{Report, number};
 
 const LEFT: f64 = 290.0;
 const RIGHT: f64 = WIDTH - 90.0;
@@ -13,25 +13,20 @@ const ROW: f64 = 30.0;
 /// A part's number stands in it from this width on.
 const ROOM: f64 = 44.0;
 
-/// Parts of the mean response time.
-const TIME: [&str; 6] = [
-    "queue", "parity", "overhead", "seek", "rotation", "transfer",
-];
-
 /// States of power, each with a look of its own.
-const STATES: [(&str, &str); 12] = [
-    ("seek", "cause-seek"),
-    ("write_seek", "state-write_seek"),
-    ("rotate", "cause-rotation"),
-    ("read", "cause-transfer"),
-    ("write", "state-write"),
-    ("idle_a", "cause-queue"),
-    ("idle_b", "cause-cache"),
-    ("idle_c", "cause-overhead"),
-    ("wake", "cause-switch"),
-    ("spin_down", "cause-parity"),
-    ("standby", "state-standby"),
-    ("spin_up", "state-spin_up"),
+const STATES: [(PowerState, &str); 12] = [
+    (PowerState::Seek, "cause-seek"),
+    (PowerState::WriteSeek, "state-write_seek"),
+    (PowerState::Rotate, "cause-rotation"),
+    (PowerState::Read, "cause-transfer"),
+    (PowerState::Write, "state-write"),
+    (PowerState::IdleA, "cause-queue"),
+    (PowerState::IdleB, "cause-cache"),
+    (PowerState::IdleC, "cause-overhead"),
+    (PowerState::Wake, "cause-switch"),
+    (PowerState::SpinDown, "cause-parity"),
+    (PowerState::Standby, "state-standby"),
+    (PowerState::SpinUp, "state-spin_up"),
 ];
 
 /// What a chart of parts shows.
@@ -39,21 +34,23 @@ struct Parts<'a> {
     id: &'a str,
     title: &'a str,
     axis: &'a str,
-    path: &'a str,
     /// Names in their order, each with the look that it has.
-    names: Vec<(String, String)>,
+    names: Vec<(&'static str, String)>,
+    /// The values of a run, in the order of the names; none where nothing is known.
+    values: fn(&Report) -> Option<Vec<f64>>,
 }
 
 /// Where the mean response time of each went; none if nothing took time.
 pub(crate) fn time_parts(candidates: &[Candidate<'_>]) -> Option<Drawing> {
+    let named = |report: &Report| report.times.time_ms.named();
     let parts = Parts {
         id: "time-parts",
         title: "Where the mean response time went",
         axis: "mean response time (ms)",
-        path: "time_ms",
-        names: TIME
-            .map(|name| (name.to_owned(), format!("cause-{name}")))
+        names: named(&Report::default())
+            .map(|(name, _)| (name, format!("cause-{name}")))
             .to_vec(),
+        values: |report| Some(report.times.time_ms.named().map(|(_, ms)| ms).to_vec()),
     };
     parts.draw(candidates)
 }
@@ -64,21 +61,26 @@ pub(crate) fn power_states(candidates: &[Candidate<'_>]) -> Option<Drawing> {
         id: "power-states",
         title: "In which state the drives were",
         axis: "share of the drives' time (0 to 1)",
-        path: "energy.residency_share",
         names: STATES
-            .map(|(name, look)| (name.to_owned(), look.to_owned()))
+            .map(|(state, look)| (state.name(), look.to_owned()))
             .to_vec(),
+        values: |report| {
+            let shares = &report.array.energy.as_ref()?.residency_share;
+            Some(STATES.map(|(state, _)| shares.in_state(state)).to_vec())
+        },
     };
     parts.draw(candidates)
 }
 
 impl Parts<'_> {
+    /// The values of a candidate; zero where one is no number.
     fn values(&self, candidate: &Candidate<'_>) -> Vec<f64> {
-        let parts = at(candidate.report, self.path);
-        self.names
-            .iter()
-            .map(|(name, _)| parts[name.as_str()].as_f64().unwrap_or(0.0))
-            .collect()
+        let values = candidate.report().and_then(self.values);
+        let mut values = values.unwrap_or_else(|| vec![0.0; self.names.len()]);
+        for value in values.iter_mut().filter(|value| !value.is_finite()) {
+            *value = 0.0;
+        }
+        values
     }
 
     fn draw(&self, candidates: &[Candidate<'_>]) -> Option<Drawing> {
@@ -101,10 +103,10 @@ impl Parts<'_> {
         let legend: Vec<Key> = shown
             .iter()
             .map(|&part| {
-                let (name, class) = self.names[part].clone();
+                let (name, class) = &self.names[part];
                 Key {
-                    class,
-                    name,
+                    class: class.clone(),
+                    name: (*name).to_owned(),
                     mark: Mark::Area,
                 }
             })
@@ -189,16 +191,16 @@ impl Parts<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullstroke_measure::Shares;
     use std::collections::BTreeSet;
 
     #[test]
     fn every_state_has_a_look_of_its_own_with_a_pattern_beside_all_colours_but_one() {
-        let shares = serde_json::to_value(Shares::default()).unwrap();
-        let names = shares.as_object().unwrap().keys().map(String::as_str);
         assert_eq!(
-            names.collect::<BTreeSet<_>>(),
-            STATES.map(|(name, _)| name).into()
+            PowerState::ALL
+                .map(PowerState::name)
+                .into_iter()
+                .collect::<BTreeSet<_>>(),
+            STATES.map(|(state, _)| state.name()).into()
         );
         let rules = include_str!("../looks.css");
         let fills = STATES.map(|(_, look)| {

@@ -1,7 +1,7 @@
 //! One study's section: its claims, what changes them, its figures.
 
 use super::summary::Summary;
-use super::{FIGURES, MARK, row};
+use super::{Draw, FIGURES, MARK, row};
 use crate::claims::{Judged, Verdict};
 use crate::expression::CONFIDENCE;
 use crate::figure::Figure;
@@ -28,6 +28,7 @@ impl Section {
         run_list: &RunList,
         results: &Results,
         record: Option<&Record>,
+        draw: Draw<'_>,
     ) -> Result<Option<Section>, StudyError> {
         let table = |variation: Variation| run_list.table(index, study, variation, results);
         if !study
@@ -61,7 +62,11 @@ impl Section {
                 let _ = write!(section, "*{}*\n\n", caption.filled(study, &own));
             }
             numbers(&config.x, &figure, &mut section);
-            figures.push((name, figure.draw()?));
+            let svg = draw(&figure).map_err(|message| StudyError::Figure {
+                figure: figure.id().to_owned(),
+                message,
+            })?;
+            figures.push((name, svg));
         }
         Ok(Some(Section {
             text: section,

@@ -122,9 +122,6 @@ pub enum ValidateError {
     /// The log could not be written.
     #[error(transparent)]
     Log(#[from] TableError),
-    /// The plot could not be drawn.
-    #[error("cannot draw the plot: {0}")]
-    Plot(String),
 }
 
 impl ValidateError {

@@ -1,14 +1,39 @@
 //! Curves beside each other in one frame.
 
+use crate::plot::PlotError;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// What the plotting library says.
+pub(super) type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+
+/// A picture of this size, of `what`, which `draw` fills.
+pub(super) fn picture(
+    what: &'static str,
+    size: (u32, u32),
+    draw: impl FnOnce(&Area<'_>) -> Drawn,
+) -> Result<String, PlotError> {
+    let mut svg = String::new();
+    let page = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+    page.fill(&WHITE)
+        .and_then(|()| draw(&page))
+        .and_then(|()| page.present())
+        .map_err(|error| PlotError::Drawing(what, error.to_string()))?;
+    drop(page);
+    Ok(svg)
+}
+
+/// A number as short as it can be written.
+pub(super) fn plain(value: &f64) -> String {
+    format!("{}", (value * 1e6).round() / 1e6)
+}
 
 /// A line with its name.
-pub(crate) struct Curve {
-    pub(crate) name: String,
-    pub(crate) points: Vec<(f64, f64)>,
+pub(super) struct Curve {
+    pub(super) name: String,
+    pub(super) points: Vec<(f64, f64)>,
 }
 
 const COLORS: [RGBColor; 6] = [
@@ -21,12 +46,7 @@ const COLORS: [RGBColor; 6] = [
 ];
 
 /// Draws them from 0 on, with the names of the axes.
-pub(crate) fn panel(
-    area: &Area<'_>,
-    caption: &str,
-    axes: [&str; 2],
-    curves: &[Curve],
-) -> Result<(), DrawingAreaErrorKind<std::io::Error>> {
+pub(super) fn panel(area: &Area<'_>, caption: &str, axes: [&str; 2], curves: &[Curve]) -> Drawn {
     let points = || curves.iter().flat_map(|curve| &curve.points);
     let right = points().map(|point| point.0).fold(1e-6, f64::max);
     let top = points().map(|point| point.1).fold(1e-6, f64::max) * 1.15;
@@ -44,7 +64,6 @@ pub(crate) fn panel(
         .x_label_area_size(40)
         .y_label_area_size(55)
         .build_cartesian_2d(0.0..right, 0.0..top)?;
-    let plain = |value: &f64| format!("{}", (value * 1e6).round() / 1e6);
     chart
         .configure_mesh()
         .x_desc(axes[0])
@@ -71,11 +90,7 @@ pub(crate) fn panel(
 }
 
 /// Each curve's name beside its line, in the margin.
-fn legend(
-    area: &Area<'_>,
-    curves: &[Curve],
-    margin: u32,
-) -> Result<(), DrawingAreaErrorKind<std::io::Error>> {
+fn legend(area: &Area<'_>, curves: &[Curve], margin: u32) -> Drawn {
     let (width, height) = area.dim_in_pixel();
     let left = (width - margin) as i32 + 14;
     let row = 20

@@ -1,17 +1,17 @@
 //! How far apart the heads of each candidate's drives were, over time, as a picture
 //! (Qian & Wang, figure 6.3.3).
 
-use crate::curves::{Curve, panel};
+use super::curves::{Curve, panel, picture};
+use crate::plot::PlotError;
 use fullstroke_lab::{Ranked, Ranking};
-use plotters::prelude::*;
 
 const PAGE: (u32, u32) = (1000, 560);
 
-/// The picture as SVG.
+/// How far apart the heads of each candidate's drives are over time, as SVG.
 ///
 /// # Errors
 /// If no candidate has several drives that were all used for as long as a window.
-pub(crate) fn draw(ranking: &Ranking) -> Result<String, String> {
+pub fn heads(ranking: &Ranking) -> Result<String, PlotError> {
     let curves: Vec<Curve> = ranking
         .candidates
         .iter()
@@ -19,22 +19,15 @@ pub(crate) fn draw(ranking: &Ranking) -> Result<String, String> {
         .filter(|curve| !curve.points.is_empty())
         .collect();
     if curves.is_empty() {
-        let why = "found no stack with several drives that were all used for 20 simulated seconds";
-        return Err(format!("cannot draw how far apart heads are: {why}"));
+        return Err(PlotError::NoHeads);
     }
-    let mut svg = String::new();
-    let page = SVGBackend::with_string(&mut svg, PAGE).into_drawing_area();
     let axes = [
         "time (s)",
         "standard deviation of the heads' addresses (MB)",
     ];
-    let drawn = page
-        .fill(&WHITE)
-        .and_then(|()| panel(&page, "How far apart the drives' heads are", axes, &curves))
-        .and_then(|()| page.present());
-    drawn.map_err(|error| format!("cannot draw how far apart heads are: {error}"))?;
-    drop(page);
-    Ok(svg)
+    picture("how far apart heads are", PAGE, |page| {
+        panel(page, "How far apart the drives' heads are", axes, &curves)
+    })
 }
 
 /// The mean of each window, at its middle.

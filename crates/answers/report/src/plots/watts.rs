@@ -1,29 +1,22 @@
 //! What the drives drew over time, as a picture.
 
-use crate::curves::{Curve, panel};
+use super::curves::{Curve, panel, picture};
+use crate::plot::PlotError;
 use fullstroke_measure::{Report, WattsReport};
-use plotters::prelude::*;
 
 const PAGE: (u32, u32) = (1000, 560);
 /// More drives than this are drawn as their sum alone.
 const DRIVES: usize = 12;
 
-/// The picture as SVG.
+/// What the drives of a run drew over time, as SVG.
 ///
 /// # Errors
 /// If no drive's file says what it draws.
-pub(crate) fn draw(report: &Report) -> Result<String, String> {
-    let Some(watts) = report
-        .over_time
-        .watts
-        .as_ref()
+pub fn watts(report: &Report) -> Result<String, PlotError> {
+    let watts = report.over_time.watts.as_ref();
+    let watts = watts
         .filter(|watts| !watts.drives.is_empty())
-    else {
-        let mend = "choose a drive with [power] (`fullstroke drive list`), or give `volume.drive_settings.power`";
-        return Err(format!(
-            "cannot draw what drives draw: found none whose file says so; {mend}"
-        ));
-    };
+        .ok_or(PlotError::NoWatts)?;
     let mut curves = vec![Curve {
         name: "all drives".into(),
         points: points(watts, &watts.all_w),
@@ -35,16 +28,10 @@ pub(crate) fn draw(report: &Report) -> Result<String, String> {
             points: points(watts, &drive.mean_w),
         }));
     }
-    let mut svg = String::new();
-    let page = SVGBackend::with_string(&mut svg, PAGE).into_drawing_area();
     let caption = format!("Power, mean of each {} s", watts.span_s);
-    let drawn = page
-        .fill(&WHITE)
-        .and_then(|()| panel(&page, &caption, ["time (s)", "power (W)"], &curves))
-        .and_then(|()| page.present());
-    drawn.map_err(|error| format!("cannot draw what drives draw: {error}"))?;
-    drop(page);
-    Ok(svg)
+    picture("what drives draw", PAGE, |page| {
+        panel(page, &caption, ["time (s)", "power (W)"], &curves)
+    })
 }
 
 /// Steps: each span's mean at its beginning and its end.

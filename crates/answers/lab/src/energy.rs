@@ -1,0 +1,410 @@
+//! Does stopping the platters pay for a load?
+
+use crate::{Candidate, Event, LabError, PowerError, Ran, Recipe, Varied, require_power, run_all};
+use fullstroke_contract::MemberStatistics;
+use fullstroke_drive::PowerConfig;
+use fullstroke_measure::{Report, Stop, number, table};
+use fullstroke_stack::{Overrides, Stack, Stops};
+use fullstroke_units::Duration;
+use serde::Serialize;
+use std::fmt;
+use std::path::PathBuf;
+
+/// The idle times that are tried unless others are asked for: those of the usual timers.
+const AFTER: [Duration; 6] = [
+    Duration::from_secs(30),
+    Duration::from_secs(60),
+    Duration::from_secs(300),
+    Duration::from_secs(900),
+    Duration::from_secs(1800),
+    Duration::from_secs(3600),
+];
+
+const YEAR_S: f64 = 365.25 * 86_400.0;
+
+/// Which load, and which policies of stopping platters are tried on it.
+///
+/// The load is run once with platters that always turn, as the stack has it if that stops them, once behind
+/// each idle time, and with the policies `break-even` and `adaptive`.
+#[derive(Clone, Debug)]
+pub struct EnergyQuestion {
+    /// The stack file.
+    pub stack: PathBuf,
+    /// What is changed of it. A trace stands in place of the workloads, beside those of the kind `background`.
+    pub overrides: Overrides,
+    /// Idle times to try; those of the usual timers, 30 s to an hour, if empty.
+    pub after: Vec<Duration>,
+    /// Let drives whose files do not say what they draw draw what their class is assumed to.
+    pub assume_power: bool,
+}
+
+/// The runs that answer an [`EnergyQuestion`], each checked.
+pub struct EnergyRuns {
+    candidates: Vec<Candidate>,
+    refused: Vec<RefusedPolicy>,
+    powers: Vec<PowerConfig>,
+    assumed: Option<&'static str>,
+}
+
+/// What each policy comes to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EnergyAnswer {
+    /// Sources that are assumed for the class of the drives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assumed: Option<&'static str>,
+    /// The break-even time of the first drive.
+    pub break_even_s: Option<f64>,
+    /// Starts and stops for which the drives are rated, at least.
+    pub rated_cycles: Option<u64>,
+    /// What each policy comes to; platters that always turn stand first.
+    pub policies: Vec<StopPolicy>,
+    /// What was asked for and is no policy of these drives.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedPolicy>,
+}
+
+/// An idle time that was asked for and cannot be tried.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RefusedPolicy {
+    /// What was asked for.
+    pub name: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// What a policy of stopping platters comes to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StopPolicy {
+    /// The policy.
+    pub name: String,
+    /// Simulated seconds of its run.
+    pub elapsed_s: f64,
+    /// Energy of all drives, in joules.
+    pub total_j: f64,
+    /// Mean power of all drives, in watts.
+    pub mean_w: f64,
+    /// The share of the mean watts of platters that always turn which the policy saves. Power is compared, not energy: a
+    /// run ends with its last completion, which platters that stood delay.
+    pub saved_share: f64,
+    /// Mean response time.
+    pub response_ms_mean: f64,
+    /// 99th percentile of response times.
+    pub response_ms_p99: f64,
+    /// The longest response time.
+    pub response_ms_max: f64,
+    /// Stops a year of the drive that stops most.
+    pub stops_a_year: f64,
+    /// Years until the rated starts and stops of that drive are used up.
+    pub years: Option<f64>,
+}
+
+impl EnergyQuestion {
+    /// The runs that answer it.
+    ///
+    /// # Errors
+    /// The stack's, or that nobody says what its drives draw.
+    pub fn runs(&self) -> Result<EnergyRuns, PowerError> {
+        let mut overrides = Overrides {
+            beside_background: true,
+            ..self.overrides.clone()
+        };
+        let assumed = require_power(&[&self.stack], &mut overrides, self.assume_power)?;
+        let stack = Stack::load(&self.stack, &overrides)?;
+        let powers: Vec<PowerConfig> = stack
+            .drives()
+            .into_iter()
+            .filter_map(|model| model.config().power)
+            .collect();
+        let (candidates, refused) = self.candidates(&overrides, &powers, &stack)?;
+        Ok(EnergyRuns {
+            candidates,
+            refused,
+            powers,
+            assumed,
+        })
+    }
+
+    /// Always turning, the stack as it is if it stops platters, each idle time, and the policies that find one; and
+    /// idle times that cannot be tried.
+    fn candidates(
+        &self,
+        overrides: &Overrides,
+        powers: &[PowerConfig],
+        stack: &Stack,
+    ) -> Result<(Vec<Candidate>, Vec<RefusedPolicy>), LabError> {
+        let shortest = powers
+            .iter()
+            .map(|power| power.spin_up_ms + power.spin_down_ms)
+            .fold(0.0, f64::max);
+        let asked = &self.after;
+        let after = if asked.is_empty() {
+            AFTER.to_vec()
+        } else {
+            asked.clone()
+        };
+        let (usable, short): (Vec<_>, Vec<_>) = after
+            .into_iter()
+            .partition(|after| after.as_millis_f64() >= shortest);
+        let fixed = usable.into_iter().map(|after| {
+            let seconds = after.as_secs_f64();
+            (format!("{seconds} s"), timer("fixed", Some(seconds)))
+        });
+        let start = (2.0 * shortest / 1000.0).clamp(1.0, 3600.0);
+        let learned = [
+            ("break-even".to_owned(), timer("break-even", None)),
+            ("adaptive".to_owned(), timer("adaptive", Some(start))),
+        ];
+        // What the stack says stands below its own name; gears go on shifting below timers.
+        let gears = stack.has_gears();
+        let timed = |(name, timer)| {
+            (
+                if gears {
+                    format!("gears and {name}")
+                } else {
+                    name
+                },
+                Some(Stops::Timer(timer)),
+            )
+        };
+        let always = (
+            if gears {
+                "always turning, high gear"
+            } else {
+                "always turning"
+            }
+            .to_owned(),
+            Some(Stops::Nobody),
+        );
+        let own = own(stack).map(|name| (name, None));
+        let all = std::iter::once(always)
+            .chain(own)
+            .chain(fixed.chain(learned).map(timed));
+        let all = all.map(|(name, stops)| {
+            let overrides = Overrides {
+                stops,
+                ..overrides.clone()
+            };
+            let recipe = Recipe {
+                name,
+                varied: Varied::default(),
+                file: self.stack.clone(),
+                overrides,
+            };
+            recipe.candidate()
+        });
+        let refuse = |after: Duration| RefusedPolicy {
+            name: format!("{} s", after.as_secs_f64()),
+            why: format!(
+                "the drive needs {} s to stop and to start, and would do little else; ask for that at least",
+                number(shortest / 1000.0)
+            ),
+        };
+        let refused = if asked.is_empty() {
+            Vec::new()
+        } else {
+            short.into_iter().map(refuse).collect()
+        };
+        Ok((all.collect::<Result<_, _>>()?, refused))
+    }
+}
+
+impl EnergyRuns {
+    /// The names of the policies, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.candidates
+            .iter()
+            .map(|candidate| candidate.name.as_str())
+    }
+
+    /// Runs all, so many at a time, until `stop` is set.
+    ///
+    /// # Errors
+    /// Those of a run.
+    pub fn run(
+        mut self,
+        jobs: usize,
+        stop: &Stop,
+        progress: &(dyn Fn(Event) + Sync),
+    ) -> Result<EnergyAnswer, LabError> {
+        for candidate in &mut self.candidates {
+            candidate.stop = stop.clone();
+        }
+        let ran = run_all(&self.candidates, jobs, progress)?;
+        let rated_cycles = self
+            .powers
+            .iter()
+            .filter_map(|power| power.start_stop_cycles)
+            .min();
+        Ok(EnergyAnswer {
+            assumed: self.assumed,
+            break_even_s: self
+                .powers
+                .first()
+                .and_then(|power| Some(power.break_even()?.as_secs_f64())),
+            rated_cycles,
+            policies: policies(&ran, rated_cycles),
+            refused: self.refused,
+        })
+    }
+}
+
+/// What a stack that stops platters does, in a few words.
+fn own(stack: &Stack) -> Option<String> {
+    let timers = stack
+        .drives()
+        .into_iter()
+        .filter_map(|model| model.config().spin_down.as_ref());
+    let mut names: Vec<String> = timers
+        .map(
+            |timer| match timer.keys.get("after").and_then(serde_json::Value::as_str) {
+                Some(after) => format!("{} {after}", timer.policy),
+                None => timer.policy.clone(),
+            },
+        )
+        .collect();
+    names.dedup();
+    match (names.is_empty(), stack.has_gears()) {
+        (true, false) => None,
+        (true, true) => Some("the stack's: gears alone".to_owned()),
+        (false, false) => Some(format!("the stack's: {}", names.join(", "))),
+        (false, true) => Some(format!("the stack's: gears and {}", names.join(", "))),
+    }
+}
+
+/// The table `[spin_down]` of a policy.
+fn timer(policy: &str, after_s: Option<f64>) -> serde_json::Map<String, serde_json::Value> {
+    let mut keys = serde_json::Map::from_iter([("policy".to_owned(), policy.into())]);
+    keys.extend(after_s.map(|seconds| ("after".to_owned(), format!("{seconds}s").into())));
+    keys
+}
+
+fn policies(ran: &[Ran], rated: Option<u64>) -> Vec<StopPolicy> {
+    let watts = |report: &Report| {
+        report
+            .array
+            .energy
+            .as_ref()
+            .map_or(f64::NAN, |energy| energy.mean_w)
+    };
+    // Runs end with their last completion, a start later where platters stood: power compares them.
+    let turning = ran
+        .first()
+        .map_or(f64::NAN, |ran| watts(&ran.measured.report));
+    let policy = |ran: &Ran| {
+        let report = &ran.measured.report;
+        let stops_a_year = report
+            .array
+            .members
+            .iter()
+            .map(|member| stops_a_year(&member.statistics))
+            .fold(0.0, f64::max);
+        StopPolicy {
+            name: report.name.clone(),
+            elapsed_s: report.rates.simulated_s,
+            total_j: report
+                .array
+                .energy
+                .as_ref()
+                .map_or(f64::NAN, |energy| energy.total_j),
+            mean_w: watts(report),
+            saved_share: 1.0 - watts(report) / turning,
+            response_ms_mean: report.times.response_ms.mean,
+            response_ms_p99: report.times.response_ms.p99,
+            response_ms_max: report.times.response_ms.max,
+            stops_a_year,
+            years: rated
+                .filter(|_| stops_a_year > 0.0)
+                .map(|rated| rated as f64 / stops_a_year),
+        }
+    };
+    ran.iter().map(policy).collect()
+}
+
+fn stops_a_year(statistics: &MemberStatistics) -> f64 {
+    let Some(power) = &statistics.power else {
+        return 0.0;
+    };
+    let seconds = power.residency().total().as_secs_f64() / f64::from(power.arms().max(1));
+    if seconds > 0.0 {
+        power.spin_downs() as f64 * YEAR_S / seconds
+    } else {
+        0.0
+    }
+}
+
+impl EnergyAnswer {
+    /// The policy that saves most, if any saves.
+    fn best(&self) -> Option<&StopPolicy> {
+        let saves = self
+            .policies
+            .iter()
+            .filter(|policy| policy.saved_share > 0.0);
+        saves.max_by(|one, other| one.saved_share.total_cmp(&other.saved_share))
+    }
+
+    fn verdict(&self) -> String {
+        let Some(StopPolicy {
+            name,
+            saved_share,
+            response_ms_p99,
+            stops_a_year,
+            years,
+            ..
+        }) = self.best()
+        else {
+            return "Stopping the platters does not pay for this load.".to_owned();
+        };
+        let used_up = match years {
+            Some(years) => format!(
+                ", which uses up the rated cycles in {} years",
+                number(*years)
+            ),
+            None => String::new(),
+        };
+        format!(
+            "Stopping pays: `{name}` saves {} % at a p99 of {} ms, and stops the busiest drive {} times a year{used_up}.",
+            number(100.0 * saved_share),
+            number(*response_ms_p99),
+            number(*stops_a_year),
+        )
+    }
+}
+
+impl fmt::Display for EnergyAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let header = [
+            "stops behind",
+            "W",
+            "saved",
+            "mean ms",
+            "p99 ms",
+            "max ms",
+            "stops a year",
+            "rating lasts, years",
+        ];
+        let mut table = table(header, &[0]);
+        for policy in &self.policies {
+            table.add_row([
+                policy.name.clone(),
+                number(policy.mean_w),
+                format!("{:.1} %", 100.0 * policy.saved_share),
+                number(policy.response_ms_mean),
+                number(policy.response_ms_p99),
+                number(policy.response_ms_max),
+                number(policy.stops_a_year),
+                policy.years.map_or_else(|| "-".to_owned(), number),
+            ]);
+        }
+        writeln!(f, "{}\n", table.trim_fmt())?;
+        for RefusedPolicy { name, why } in &self.refused {
+            writeln!(f, "Behind {name} nothing was run: {why}.")?;
+        }
+        if let Some(seconds) = self.break_even_s {
+            writeln!(f, "A stop pays that lasts {} s or longer.", number(seconds))?;
+        }
+        if let Some(source) = self.assumed {
+            writeln!(f, "What the drives draw is {source}.")?;
+        }
+        write!(f, "{}", self.verdict())
+    }
+}

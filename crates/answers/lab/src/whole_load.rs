@@ -1,0 +1,99 @@
+//! What a search found, run once on the whole load: for pages, which show where the time of the best went, and that
+//! of its nearest rivals.
+
+use crate::{Borne, Candidate, LabError, Ran, Recipe, Tuned, Varied, run_all};
+use fullstroke_measure::Report;
+use serde::Serialize;
+
+/// The best, and so many in all: more than these are no longer near.
+const RUN: usize = 3;
+
+/// One of a search, on the whole load.
+#[derive(Clone, Debug, Serialize)]
+pub struct WholeLoad {
+    /// The stack's name.
+    pub name: String,
+    /// The values that were varied, by key.
+    pub varied: Varied,
+    /// How many times faster than the stack says requests arrived.
+    pub load: f64,
+    /// Everything that was measured.
+    pub report: Report,
+}
+
+impl WholeLoad {
+    /// The best that a race found, and what comes next.
+    ///
+    /// # Errors
+    /// Those of a run.
+    pub fn of_tuned(
+        tuned: &Tuned,
+        recipe: &Recipe,
+        jobs: usize,
+    ) -> Result<Vec<WholeLoad>, LabError> {
+        let each = tuned
+            .candidates
+            .iter()
+            .take(RUN)
+            .map(|one| -> Result<Candidate, LabError> {
+                let mut recipe = recipe.clone();
+                recipe.overrides.set.extend(one.varied.assignments());
+                let mut candidate = recipe.candidate()?;
+                candidate.varied = one.varied.clone();
+                Ok(candidate)
+            });
+        on_the_whole_load(each.collect::<Result<_, _>>()?, jobs)
+    }
+
+    /// Those that bear most, each at the most that it bears; none of those that bear nothing.
+    ///
+    /// # Errors
+    /// Those of a run.
+    pub fn of_found(
+        found: &[Borne],
+        recipes: &[Recipe],
+        jobs: usize,
+    ) -> Result<Vec<WholeLoad>, LabError> {
+        let borne = found.iter().filter(|one| one.value() > 0.0);
+        let each = borne.filter_map(|one| {
+            Some((
+                one,
+                recipes.iter().find(|recipe| recipe.label() == one.name())?,
+            ))
+        });
+        let each = each
+            .take(RUN)
+            .map(|(one, recipe)| -> Result<Candidate, LabError> {
+                let mut recipe = recipe.clone();
+                if let Borne::Streams(found) = one {
+                    recipe
+                        .overrides
+                        .set
+                        .push(format!("workload.streams={}", found.streams));
+                }
+                let mut candidate = recipe.candidate()?;
+                if let Borne::Load(found) = one {
+                    candidate.load = found.load;
+                }
+                Ok(candidate)
+            });
+        on_the_whole_load(each.collect::<Result<_, _>>()?, jobs)
+    }
+}
+
+fn on_the_whole_load(
+    mut candidates: Vec<Candidate>,
+    jobs: usize,
+) -> Result<Vec<WholeLoad>, LabError> {
+    candidates
+        .iter_mut()
+        .for_each(|candidate| candidate.timeline = true);
+    let ran = run_all(&candidates, jobs, &|_| {})?;
+    let one = |(candidate, ran): (&Candidate, Ran)| WholeLoad {
+        name: candidate.name.clone(),
+        varied: candidate.varied.clone(),
+        load: candidate.load,
+        report: ran.measured.report,
+    };
+    Ok(candidates.iter().zip(ran).map(one).collect())
+}

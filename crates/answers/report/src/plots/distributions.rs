@@ -1,0 +1,121 @@
+//! Two distributions overlaid, measured and simulated, one panel for each disk.
+
+use super::curves::{Area, Drawn, picture, plain};
+use crate::plot::PlotError;
+use plotters::prelude::*;
+
+const PANEL: (u32, u32) = (640, 400);
+const COLUMNS: usize = 2;
+const MEASURED: RGBColor = RGBColor(20, 20, 20);
+const SIMULATED: RGBColor = RGBColor(200, 30, 40);
+/// Points that a curve is drawn with at most; a finer one looks the same.
+const POINTS_MAX: usize = 2000;
+
+/// What is drawn of a disk: service times in ms, the shortest first.
+#[derive(Clone, Debug)]
+pub struct Distributions<'a> {
+    /// What stands above the panel.
+    pub title: String,
+    /// Times that were measured.
+    pub measured_ms: &'a [f64],
+    /// Times that were simulated.
+    pub simulated_ms: &'a [f64],
+}
+
+/// One panel for each disk, as SVG: the share of requests (%) served within a time (ms).
+///
+/// # Errors
+/// What the plotting library says.
+pub fn distributions(panels: &[Distributions<'_>]) -> Result<String, PlotError> {
+    let columns = COLUMNS.min(panels.len()).max(1);
+    let rows = panels.len().div_ceil(columns).max(1);
+    let size = (PANEL.0 * columns as u32, PANEL.1 * rows as u32);
+    picture("the plot", size, |page| {
+        page.split_evenly((rows, columns))
+            .iter()
+            .zip(panels)
+            .try_for_each(|(area, panel)| draw(area, panel))
+    })
+}
+
+fn draw(area: &Area<'_>, panel: &Distributions<'_>) -> Drawn {
+    let longest = |sorted_ms: &[f64]| sorted_ms.last().copied().unwrap_or(0.0);
+    let longest_ms = longest(panel.measured_ms)
+        .max(longest(panel.simulated_ms))
+        .max(1e-3);
+    let mut chart = ChartBuilder::on(area)
+        .caption(&panel.title, ("sans-serif", 16))
+        .margin(10)
+        .x_label_area_size(40)
+        .y_label_area_size(50)
+        .build_cartesian_2d(0.0..longest_ms * 1.02, 0.0..100.0)?;
+    chart
+        .configure_mesh()
+        .x_desc("service time (ms)")
+        .y_desc("requests served within (%)")
+        .x_label_formatter(&plain)
+        .y_label_formatter(&plain)
+        .light_line_style(TRANSPARENT)
+        .axis_desc_style(("sans-serif", 13))
+        .label_style(("sans-serif", 12))
+        .draw()?;
+    for (name, sample, color) in [
+        ("measured", panel.measured_ms, MEASURED),
+        ("simulated", panel.simulated_ms, SIMULATED),
+    ] {
+        chart
+            .draw_series(LineSeries::new(cumulative(sample), color.stroke_width(2)))?
+            .label(name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], color.stroke_width(2)));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::LowerRight)
+        .background_style(WHITE)
+        .border_style(BLACK)
+        .label_font(("sans-serif", 13))
+        .draw()
+}
+
+/// The steps of a cumulative distribution: (ms, %).
+fn cumulative(values: &[f64]) -> Vec<(f64, f64)> {
+    let stride = values.len().div_ceil(POINTS_MAX).max(1);
+    let percent = |count: usize| 100.0 * count as f64 / values.len() as f64;
+    let mut points = vec![(values.first().copied().unwrap_or(0.0), 0.0)];
+    for (index, &ms) in values.iter().enumerate().skip(stride - 1).step_by(stride) {
+        points.push((ms, points[points.len() - 1].1));
+        points.push((ms, percent(index + 1)));
+    }
+    if let Some(&longest_ms) = values.last() {
+        points.push((longest_ms, 100.0));
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_steps_up_at_each_value_and_ends_at_the_whole() {
+        let points = cumulative(&[1.0, 3.0]);
+        assert_eq!(
+            points,
+            [
+                (1.0, 0.0),
+                (1.0, 0.0),
+                (1.0, 50.0),
+                (3.0, 50.0),
+                (3.0, 100.0),
+                (3.0, 100.0)
+            ]
+        );
+    }
+
+    #[test]
+    fn long_samples_are_thinned_and_still_end_at_the_whole() {
+        let points = cumulative(&(0..100_001).map(f64::from).collect::<Vec<f64>>());
+        assert!(points.len() <= 2 * POINTS_MAX + 2, "{}", points.len());
+        assert_eq!(points.last(), Some(&(100_000.0, 100.0)));
+    }
+}

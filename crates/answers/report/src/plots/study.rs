@@ -1,0 +1,209 @@
+//! A figure of a study: its lines with intervals, published points as crosses.
+
+use super::curves::{Area, Drawn, picture};
+use crate::plot::PlotError;
+use fullstroke_study::{Figure, Line};
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+const PAGE: (u32, u32) = (900, 540);
+
+/// A legend stands beside the data, not on them.
+const LEGEND: u32 = 190;
+
+/// What is between the lines of a legend, pixels.
+const LEADING: i32 = 22;
+
+/// What a letter below the abscissa takes, and the ordinate with both margins,
+/// pixels.
+const LETTER: usize = 7;
+const BESIDE_PLOT: usize = 88;
+
+/// What is between two lines of names below the abscissa, pixels.
+const NAME_HEIGHT: i32 = 15;
+
+/// Colours that are told apart also without red and green (Okabe & Ito, 2008),
+/// then further ones (Tol, "muted", 2021). None stands for two lines.
+const COLOURS: [RGBColor; 14] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(230, 159, 0),
+    RGBColor(0, 0, 0),
+    RGBColor(140, 140, 140),
+    RGBColor(136, 34, 85),
+    RGBColor(51, 34, 136),
+    RGBColor(153, 153, 51),
+    RGBColor(68, 170, 153),
+    RGBColor(204, 102, 119),
+    RGBColor(102, 70, 40),
+];
+
+/// As many colours as a figure may have lines.
+const _: () = assert!(COLOURS.len() == fullstroke_study::LINES_MAX);
+
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+
+/// The figure as SVG.
+///
+/// # Errors
+/// What the plotting library says.
+pub fn figure(figure: &Figure) -> Result<String, PlotError> {
+    picture("the figure", PAGE, |page| draw(figure, page))
+}
+
+fn draw(figure: &Figure, page: &Area<'_>) -> Drawn {
+    let legend = legend(figure);
+    let width = if legend.is_empty() {
+        PAGE.0
+    } else {
+        PAGE.0 - LEGEND
+    };
+    let (plot, beside) = page.split_horizontally(width);
+    frame(figure, &plot, width)?;
+    draw_legend(&beside, legend)
+}
+
+/// The axes with the names below them, and the lines.
+fn frame(figure: &Figure, plot: &Area<'_>, width: u32) -> Drawn {
+    let (low, high) = figure.ordinate();
+    let places = figure.ticks().iter().map(|tick| tick.0);
+    let (first, last) = places.fold((f64::MAX, f64::MIN), |(low, high), at| {
+        (low.min(at), high.max(at))
+    });
+    let margin = ((last - first) * 0.04).max(0.1);
+    let numeric = figure
+        .ticks()
+        .iter()
+        .enumerate()
+        .any(|(at, tick)| tick.0 != at as f64);
+    let lines = if numeric {
+        1
+    } else {
+        name_lines(figure, width as usize)
+    };
+    let mut chart = ChartBuilder::on(plot)
+        .caption(figure.title(), ("sans-serif", 18))
+        .margin(12)
+        .x_label_area_size(42 + NAME_HEIGHT.unsigned_abs() * (lines as u32 - 1))
+        .y_label_area_size(64)
+        .build_cartesian_2d(first - margin..last + margin, low..high)?;
+    let named = |value: &f64| {
+        if lines > 1 {
+            String::new()
+        } else {
+            name_at(figure, *value, numeric)
+        }
+    };
+    chart
+        .configure_mesh()
+        .x_desc(figure.abscissa_name())
+        .y_desc(figure.ordinate_name())
+        .x_labels(figure.ticks().len().clamp(2, 12))
+        .x_label_formatter(&named)
+        .y_label_formatter(&|value| plain(*value))
+        .light_line_style(TRANSPARENT)
+        .draw()?;
+    let centred =
+        TextStyle::from(("sans-serif", 12).into_font()).pos(Pos::new(HPos::Center, VPos::Top));
+    for (at, (place, name)) in figure.ticks().iter().enumerate().filter(|_| lines > 1) {
+        let (x, y) = chart.backend_coord(&(*place, low));
+        let y = y + 6 + NAME_HEIGHT * (at % lines) as i32;
+        plot.draw(&Text::new(name.as_str(), (x, y), centred.clone()))?;
+    }
+    for (line, colour) in figure.lines().iter().zip(COLOURS) {
+        draw_line(&mut chart, figure, line, colour)?;
+    }
+    Ok(())
+}
+
+/// One line, its points with their intervals, and what was published as crosses.
+fn draw_line(chart: &mut Chart<'_, '_>, figure: &Figure, line: &Line, colour: RGBColor) -> Drawn {
+    let style = ShapeStyle {
+        color: colour.to_rgba(),
+        filled: true,
+        stroke_width: 2,
+    };
+    let found = || {
+        let with_place = figure.ticks().iter().zip(line.points());
+        with_place.filter_map(|(tick, point)| point.map(|(value, width)| (tick.0, value, width)))
+    };
+    chart.draw_series(LineSeries::new(found().map(|(x, y, _)| (x, y)), style))?;
+    chart.draw_series(found().map(|(x, y, _)| Circle::new((x, y), 3, style)))?;
+    let bars =
+        found().filter_map(|(x, y, width)| Some((x, y, width.filter(|width| *width > 0.0)?)));
+    chart.draw_series(bars.map(|(x, y, width)| {
+        PathElement::new([(x, y - width), (x, y + width)], colour.stroke_width(1))
+    }))?;
+    let crosses = line
+        .published()
+        .iter()
+        .map(|&point| Cross::new(point, 5, colour.stroke_width(2)));
+    chart.draw_series(crosses)?;
+    Ok(())
+}
+
+fn draw_legend(beside: &Area<'_>, legend: Vec<(String, Option<RGBColor>)>) -> Drawn {
+    for (number, (name, colour)) in legend.into_iter().enumerate() {
+        let y = 60 + LEADING * i32::try_from(number).unwrap_or(i32::MAX / LEADING);
+        match colour {
+            Some(colour) => {
+                beside.draw(&PathElement::new([(4, y), (26, y)], colour.stroke_width(2)))?;
+                beside.draw(&Circle::new((15, y), 3, colour.filled()))?;
+            }
+            None => beside.draw(&Cross::new((15, y), 5, BLACK.stroke_width(2)))?,
+        }
+        beside.draw(&Text::new(name, (34, y - 7), ("sans-serif", 14)))?;
+    }
+    Ok(())
+}
+
+/// Over how many lines the names below an abscissa of this width are spread,
+/// so that none covers another.
+fn name_lines(figure: &Figure, width: usize) -> usize {
+    let longest = figure
+        .ticks()
+        .iter()
+        .map(|tick| tick.1.chars().count())
+        .max()
+        .unwrap_or(0);
+    let room = width.saturating_sub(BESIDE_PLOT) / figure.ticks().len().max(1);
+    (longest * LETTER).div_ceil(room.max(1)).clamp(1, 3)
+}
+
+/// The names of lines with their colours, and without one what crosses are.
+fn legend(figure: &Figure) -> Vec<(String, Option<RGBColor>)> {
+    let named = figure
+        .lines()
+        .iter()
+        .zip(COLOURS)
+        .filter(|(line, _)| !line.name().is_empty());
+    let mut legend: Vec<_> = named
+        .map(|(line, colour)| (line.name().to_owned(), Some(colour)))
+        .collect();
+    if figure
+        .lines()
+        .iter()
+        .any(|line| !line.published().is_empty())
+    {
+        legend.push(("published".to_owned(), None));
+    }
+    legend
+}
+
+fn name_at(figure: &Figure, value: f64, numeric: bool) -> String {
+    let near = |tick: &&(f64, String)| (tick.0 - value).abs() < 1e-9;
+    match figure.ticks().iter().find(near) {
+        Some((_, name)) => name.clone(),
+        None if numeric => plain(value),
+        None => String::new(),
+    }
+}
+
+/// A number as short as it can be written, never minus zero.
+fn plain(value: f64) -> String {
+    format!("{}", (value * 1e6).round() / 1e6 + 0.0)
+}

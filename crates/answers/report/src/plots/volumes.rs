@@ -1,0 +1,106 @@
+//! Volumes beside each other: completion times and rates by address, and moves of the arms.
+
+use super::curves::{Area, Curve, Drawn, panel, picture};
+use crate::plot::PlotError;
+use fullstroke_lab::lzvs::{RateAt, Rates, Seeks, Sweep};
+use fullstroke_units::Sectors;
+
+const PAGE: (u32, u32) = (1200, 900);
+const UPPER_HEIGHT: u32 = 440;
+
+/// What is drawn of a volume.
+#[derive(Clone, Copy, Debug)]
+pub struct VolumeDrawing<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Completion times of reads by address.
+    pub sweep: &'a Sweep,
+    /// Transfer rates by address, as the drives' zones allow them.
+    pub rates: &'a Rates,
+    /// How far each drive's arm goes between reads.
+    pub seeks: &'a [Seeks],
+}
+
+/// The volumes beside each other, as SVG; `load` says in words under which load the arms move.
+///
+/// # Errors
+/// What the plotting library says.
+pub fn volumes(all: &[VolumeDrawing<'_>], load: &str) -> Result<String, PlotError> {
+    picture("the plot", PAGE, |page| panels(page, all, load))
+}
+
+fn panels(page: &Area<'_>, all: &[VolumeDrawing<'_>], load: &str) -> Drawn {
+    let (upper, lower) = page.split_vertically(UPPER_HEIGHT);
+    let (left, right) = upper.split_horizontally(PAGE.0 / 2);
+    let times = all.iter().map(|drawn| Curve {
+        name: drawn.name.to_owned(),
+        points: drawn
+            .sweep
+            .points
+            .iter()
+            .map(|point| (point.percent, point.mean_ms))
+            .collect(),
+    });
+    let read = all
+        .first()
+        .map_or(Sectors::ZERO, |drawn| drawn.sweep.read_sectors)
+        .bytes();
+    let caption = format!("Completion time of {read} reads by address");
+    panel(
+        &left,
+        &caption,
+        ["address (% of the volume)", "completion time (ms)"],
+        &times.collect::<Vec<_>>(),
+    )?;
+    let rates = all.iter().map(|drawn| {
+        let points = &drawn.rates.points;
+        let last = points.last().map_or(1, |point| point.start.0).max(1) as f64;
+        let place = |point: &RateAt| (100.0 * point.start.0 as f64 / last, point.mb_per_s);
+        Curve {
+            name: drawn.name.to_owned(),
+            points: points.iter().map(place).collect(),
+        }
+    });
+    let axes = ["address (% of the volume)", "rate (MB/s)"];
+    panel(
+        &right,
+        "Transfer rate that the zones allow",
+        axes,
+        &rates.collect::<Vec<_>>(),
+    )?;
+    let seeks = all
+        .iter()
+        .flat_map(|drawn| drawn.seeks.iter().map(|seeks| seek_curve(drawn, seeks)));
+    let caption = format!("Moves of the arms under {load}");
+    panel(
+        &lower,
+        &caption,
+        ["distance (cylinders)", "% of moves up to it"],
+        &seeks.collect::<Vec<_>>(),
+    )
+}
+
+/// The share of moves that go no further, by distance.
+fn seek_curve(drawn: &VolumeDrawing<'_>, seeks: &Seeks) -> Curve {
+    let count = seeks.cylinders.len();
+    let step = (count / 300).max(1);
+    let place = |(index, &cylinders): (usize, &u32)| {
+        (
+            f64::from(cylinders),
+            100.0 * (index + 1) as f64 / count as f64,
+        )
+    };
+    Curve {
+        name: format!(
+            "{}, drive {}, mean {:.0}",
+            drawn.name, seeks.drive, seeks.mean_cylinders
+        ),
+        points: seeks
+            .cylinders
+            .iter()
+            .enumerate()
+            .step_by(step)
+            .map(place)
+            .collect(),
+    }
+}
