@@ -4,12 +4,12 @@ mod trim;
 
 use crate::ArrayError;
 use crate::bitmap::{Bitmap, Granules};
-use crate::bytes::{Buffers, RequestBytes};
+use crate::buffers::{Buffers, RequestBytes};
 use crate::device::Aligned;
 use crate::gather::{self, Gatherings, Place};
 use crate::gears::{self, GearFacts};
 use crate::group::Group;
-use crate::journal::{Change, Log, Run};
+use crate::journal::{Change, Kind, Log, Run};
 use crate::locks::Locks;
 use crate::members::{Book, Happening};
 use crate::superblock::{JournalPolicy, Uuid};
@@ -18,6 +18,7 @@ use fullstroke_contract::{Below, Extent, MemberState, Operation, Request, Status
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Content, Detail, Layout, ParityRows, Plan};
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
@@ -668,8 +669,9 @@ impl Array {
         let regions: BTreeSet<u32> = regions
             .flat_map(|extent| bitmap.regions_of(extent))
             .collect();
-        bitmap.begin(&regions, missing, |granules| {
-            self.write_granules(&granules, true)
+        let Ok(()) = bitmap.begin(&regions, missing, |granules| {
+            self.write_granules(&granules, true);
+            Ok::<(), Infallible>(())
         });
         // A member that failed in between may miss what it was marked without.
         let result = if self.planner().version == version {
@@ -773,6 +775,7 @@ impl Array {
                     slot: io.member,
                     sectors: piece.sectors.0 as u32,
                     lbn: piece.lbn.0,
+                    kind: Kind::Written,
                 };
                 change.runs.push(run);
                 change

@@ -14,13 +14,14 @@
 use crate::superblock::Uuid;
 use fullstroke_contract::Extent;
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-const SECTOR: usize = 512;
+pub(crate) const SECTOR: usize = 512;
 /// What is written at once, so that every device takes it.
 const GRANULE: usize = 4096;
 /// Bytes of bits in a sector; its seal is behind them.
-const BITS_BYTES: usize = 480;
+pub(crate) const BITS_BYTES: usize = 480;
 const BITS: usize = BITS_BYTES * 8;
 const MAGIC: [u8; 4] = *b"fsab";
 const PLANES: usize = 2;
@@ -43,6 +44,10 @@ pub(crate) struct Bitmap {
 struct Regions {
     all: Vec<Region>,
     looks: u64,
+    /// How many are dirty.
+    dirty: usize,
+    /// How often bits were announced.
+    announced: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,6 +60,8 @@ struct Region {
     /// The bits, and whether the members have them for sure.
     set: [bool; PLANES],
     durable: [bool; PLANES],
+    /// The announcement that set it dirty.
+    announced: u64,
 }
 
 /// Bytes to be written at an offset of every member's bitmap.
@@ -73,7 +80,12 @@ impl Bitmap {
     /// All clear.
     pub(crate) fn new(array: Uuid, region_sectors: u64, regions: u64) -> Bitmap {
         let all = vec![Region::default(); regions as usize];
-        let regions = Mutex::new(Regions { all, looks: 0 });
+        let regions = Mutex::new(Regions {
+            all,
+            looks: 0,
+            dirty: 0,
+            announced: 0,
+        });
         Bitmap {
             array,
             region_sectors,
@@ -97,14 +109,91 @@ impl Bitmap {
         self.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Somebody writes to these regions, and ends in `epoch`. Answers whether their bits are
+    /// on the members for sure; if not, nothing has changed.
+    pub(crate) fn touch(&self, regions: std::ops::RangeInclusive<u32>, epoch: u64) -> bool {
+        let mut state = self.lock();
+        let looks = state.looks;
+        let regions = *regions.start() as usize..=*regions.end() as usize;
+        let regions = &mut state.all[regions];
+        let durable = regions.iter().all(|region| region.durable[DIRTY]);
+        for region in regions.iter_mut().filter(|_| durable) {
+            (region.ended, region.looked) = (region.ended.max(epoch), looks);
+        }
+        durable
+    }
+
+    /// Somebody will write to these regions, not before `epoch`. Sets the bits that are not, and
+    /// `write` writes them, without a flush. Answers whether the members have all of them for
+    /// sure.
+    ///
+    /// # Errors
+    /// That of `write`: nothing is known of the bits on the members then.
+    pub(crate) fn announce<E>(
+        &self,
+        regions: &BTreeSet<u32>,
+        epoch: u64,
+        write: impl FnOnce(Granules) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
+        let clear = |region: &&u32| !state.all[**region as usize].set[DIRTY];
+        let clear: BTreeSet<u32> = regions.iter().filter(clear).copied().collect();
+        if !clear.is_empty() {
+            state.announced += 1;
+            let announced = state.announced;
+            for &region in &clear {
+                state.set(region, DIRTY, true);
+                let region = &mut state.all[region as usize];
+                // It is not to be forgotten before the write comes.
+                (region.announced, region.ended) = (announced, region.ended.max(epoch));
+            }
+            let granules = clear.iter().map(|&region| (DIRTY, granule_of(region)));
+            let encoded = self.encode(&state, granules.collect());
+            drop(state);
+            write(encoded)?;
+            state = self.lock();
+        }
+        Ok(regions
+            .iter()
+            .all(|&region| state.all[region as usize].durable[DIRTY]))
+    }
+
+    /// The latest announcement that may not be durable.
+    pub(crate) fn announced(&self, regions: &BTreeSet<u32>) -> Option<u64> {
+        let state = self.lock();
+        let all = regions.iter().map(|&region| &state.all[region as usize]);
+        all.filter(|region| region.set[DIRTY] && !region.durable[DIRTY])
+            .map(|region| region.announced)
+            .max()
+    }
+
+    /// What was announced up to this is durable. Answers what is not.
+    pub(crate) fn note_durable(&self, announced: u64, regions: &mut BTreeSet<u32>) {
+        let mut state = self.lock();
+        regions.retain(|&region| {
+            let region = &mut state.all[region as usize];
+            region.durable[DIRTY] |= region.set[DIRTY] && region.announced <= announced;
+            region.set[DIRTY] && !region.durable[DIRTY]
+        });
+    }
+
+    /// Whether any region is dirty.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.lock().dirty > 0
+    }
+
     /// Somebody is about to write there, while members are `missing` or not.
     /// Returns when the members have the bits for sure: `write` makes them so.
-    pub(crate) fn begin(
+    ///
+    /// # Errors
+    /// That of `write`: nothing is to be written there then.
+    pub(crate) fn begin<E>(
         &self,
         regions: &BTreeSet<u32>,
         missing: bool,
-        write: impl FnOnce(Granules),
-    ) {
+        write: impl FnOnce(Granules) -> Result<(), E>,
+    ) -> Result<(), E> {
         let planes = if missing { PLANES } else { 1 };
         let durable = |state: &Regions| {
             regions.iter().all(|&region| {
@@ -118,7 +207,7 @@ impl Bitmap {
             .iter()
             .for_each(|&region| state.all[region as usize].writers += 1);
         if durable(&state) {
-            return;
+            return Ok(());
         }
         drop(state);
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,22 +215,27 @@ impl Bitmap {
         let mut granules = BTreeSet::new();
         for &region in regions {
             for plane in 0..planes {
-                state.all[region as usize].set[plane] = true;
+                state.set(region, plane, true);
                 if !state.all[region as usize].durable[plane] {
                     granules.insert((plane, granule_of(region)));
                 }
             }
         }
         if granules.is_empty() {
-            return;
+            return Ok(());
         }
         let encoded = self.encode(&state, granules);
         drop(state);
-        write(encoded);
+        let written = write(encoded);
         let mut state = self.lock();
         for &region in regions {
-            state.all[region as usize].durable[..planes].fill(true);
+            let region = &mut state.all[region as usize];
+            match &written {
+                Ok(()) => region.durable[..planes].fill(true),
+                Err(_) => region.writers -= 1,
+            }
         }
+        written
     }
 
     /// Whoever wrote there has ended, in `epoch`.
@@ -199,7 +293,9 @@ impl Bitmap {
 
     /// Nothing is dirty.
     pub(crate) fn forget_dirty(&self) {
-        for region in &mut self.lock().all {
+        let mut state = self.lock();
+        state.dirty = 0;
+        for region in &mut state.all {
             (region.set[DIRTY], region.durable[DIRTY]) = (false, false);
         }
     }
@@ -219,21 +315,48 @@ impl Bitmap {
     /// Clears what has been quiet for long, and was durable by epoch `flushed`;
     /// `write` writes it, and need not flush.
     pub(crate) fn clear_quiet(&self, flushed: u64, write: impl FnOnce(Granules)) {
+        let looks = self.lock().looks;
+        let quiet = |region: &Region| region.is_quiet(looks) && region.ended <= flushed;
+        let Ok(()) = self.clear(quiet, |granules| {
+            write(granules);
+            Ok::<(), Infallible>(())
+        });
+    }
+
+    /// Clears what nobody has written in `epoch` or later. What was written before must be
+    /// durable; `write` writes it, and need not flush.
+    ///
+    /// # Errors
+    /// That of `write`: bits may be set on the members that are clear.
+    pub(crate) fn clear_before<E>(
+        &self,
+        epoch: u64,
+        write: impl FnOnce(Granules) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.clear(|region| region.writers == 0 && region.ended < epoch, write)
+    }
+
+    fn clear<E>(
+        &self,
+        is_clear: impl Fn(&Region) -> bool,
+        write: impl FnOnce(Granules) -> Result<(), E>,
+    ) -> Result<(), E> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
-        let looks = state.looks;
         let mut granules = BTreeSet::new();
-        for (index, region) in state.all.iter_mut().enumerate() {
-            if region.is_quiet(looks) && region.ended <= flushed {
-                (region.set[DIRTY], region.durable[DIRTY]) = (false, false);
-                granules.insert((DIRTY, granule_of(index as u32)));
+        for index in 0..state.all.len() as u32 {
+            let region = &state.all[index as usize];
+            if region.set[DIRTY] && is_clear(region) {
+                state.set(index, DIRTY, false);
+                granules.insert((DIRTY, granule_of(index)));
             }
         }
-        if !granules.is_empty() {
-            let encoded = self.encode(&state, granules);
-            drop(state);
-            write(encoded);
+        if granules.is_empty() {
+            return Ok(());
         }
+        let encoded = self.encode(&state, granules);
+        drop(state);
+        write(encoded)
     }
 
     /// All of it, to be written by `write`, which answers whether every member
@@ -270,7 +393,7 @@ impl Bitmap {
                 for (bit, region) in state.all[first..behind].iter().enumerate() {
                     bits[bit / 8] |= u8::from(region.set[plane]) << (bit % 8);
                 }
-                bytes.extend(seal(&self.array, plane, sector, &bits));
+                bytes.extend(seal(&self.array, number_of(plane, sector), &bits));
             }
             ((plane * plane_bytes + granule * GRANULE) as u64, bytes)
         };
@@ -278,15 +401,20 @@ impl Bitmap {
     }
 
     /// Takes over what members have. A sector that none has whole counts as set
-    /// throughout.
-    pub(crate) fn load(&self, members: &[Vec<u8>]) {
+    /// throughout. Answers whether all were whole.
+    pub(crate) fn load(&self, members: &[Vec<u8>]) -> bool {
         let mut state = self.lock();
+        let mut all_whole = true;
         let plane_bytes = plane_bytes(state.all.len());
         for plane in 0..PLANES {
             for sector in 0..state.all.len().div_ceil(BITS) {
                 let at = plane * plane_bytes + sector * SECTOR;
                 let whole = |bytes: &Vec<u8>| {
-                    unseal(&self.array, plane, sector, bytes.get(at..at + SECTOR)?)
+                    unseal(
+                        &self.array,
+                        number_of(plane, sector),
+                        bytes.get(at..at + SECTOR)?,
+                    )
                 };
                 let mut bits = [0u8; BITS_BYTES];
                 let mut found = false;
@@ -296,13 +424,30 @@ impl Bitmap {
                         .zip(copy)
                         .for_each(|(bits, copy)| *bits |= copy);
                 }
+                all_whole &= found;
                 let behind = ((sector + 1) * BITS).min(state.all.len());
-                for (bit, region) in state.all[sector * BITS..behind].iter_mut().enumerate() {
-                    region.set[plane] = !found || bits[bit / 8] >> (bit % 8) & 1 == 1;
-                    region.durable[plane] = false;
+                for region in sector * BITS..behind {
+                    let bit = region - sector * BITS;
+                    let is_set = !found || bits[bit / 8] >> (bit % 8) & 1 == 1;
+                    state.set(region as u32, plane, is_set);
+                    state.all[region].durable[plane] = false;
                 }
             }
         }
+        all_whole
+    }
+}
+
+impl Regions {
+    /// A bit that is cleared is on no member for sure.
+    fn set(&mut self, region: u32, plane: usize, is_set: bool) {
+        let region = &mut self.all[region as usize];
+        if plane == DIRTY {
+            self.dirty += usize::from(is_set);
+            self.dirty -= usize::from(region.set[DIRTY]);
+        }
+        region.set[plane] = is_set;
+        region.durable[plane] &= is_set;
     }
 }
 
@@ -316,11 +461,12 @@ fn granule_of(region: u32) -> usize {
     region as usize / BITS * SECTOR / GRANULE
 }
 
-fn seal(array: &Uuid, plane: usize, index: usize, bits: &[u8; BITS_BYTES]) -> [u8; SECTOR] {
+/// A sector of bits, with what says whose they are.
+pub(crate) fn seal(array: &Uuid, number: u32, bits: &[u8; BITS_BYTES]) -> [u8; SECTOR] {
     let mut sector = [0; SECTOR];
     sector[..BITS_BYTES].copy_from_slice(bits);
     sector[BITS_BYTES..][..4].copy_from_slice(&MAGIC);
-    sector[BITS_BYTES + 4..][..4].copy_from_slice(&((plane << 28 | index) as u32).to_le_bytes());
+    sector[BITS_BYTES + 4..][..4].copy_from_slice(&number.to_le_bytes());
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(array.bytes());
     hasher.update(&sector[..BITS_BYTES + 8]);
@@ -328,10 +474,16 @@ fn seal(array: &Uuid, plane: usize, index: usize, bits: &[u8; BITS_BYTES]) -> [u
     sector
 }
 
-fn unseal(array: &Uuid, plane: usize, index: usize, sector: &[u8]) -> Option<[u8; BITS_BYTES]> {
+/// The bits of a sector; `None` if it is not as it was sealed, with this number.
+pub(crate) fn unseal(array: &Uuid, number: u32, sector: &[u8]) -> Option<[u8; BITS_BYTES]> {
     let mut bits = [0; BITS_BYTES];
     bits.copy_from_slice(sector.get(..BITS_BYTES)?);
-    (seal(array, plane, index, &bits)[..] == *sector).then_some(bits)
+    (seal(array, number, &bits)[..] == *sector).then_some(bits)
+}
+
+/// What a sector of the bitmap is numbered by.
+fn number_of(plane: usize, sector: usize) -> u32 {
+    (plane << 28 | sector) as u32
 }
 
 #[cfg(test)]
@@ -347,6 +499,13 @@ mod tests {
         }
     }
 
+    fn begin(bitmap: &Bitmap, regions: &[u32], missing: bool, mut write: impl FnMut(&Granules)) {
+        let Ok(()) = bitmap.begin(&some(regions), missing, |granules| {
+            write(&granules);
+            Ok::<(), Infallible>(())
+        });
+    }
+
     fn some(regions: &[u32]) -> BTreeSet<u32> {
         regions.iter().copied().collect()
     }
@@ -360,11 +519,11 @@ mod tests {
             apply(&mut member, all);
             true
         });
-        bitmap.begin(&some(&[3, 4000, 9999]), false, |granules| {
-            apply(&mut member, &granules)
+        begin(&bitmap, &[3, 4000, 9999], false, |granules| {
+            apply(&mut member, granules)
         });
-        bitmap.begin(&some(&[3]), false, |_| panic!("it is there already"));
-        bitmap.begin(&some(&[5]), true, |granules| apply(&mut member, &granules));
+        begin(&bitmap, &[3], false, |_| panic!("it is there already"));
+        begin(&bitmap, &[5], true, |granules| apply(&mut member, granules));
         let read = Bitmap::new(ARRAY, 2048, regions);
         read.load(&[member.clone()]);
         assert_eq!(
@@ -385,8 +544,8 @@ mod tests {
     #[test]
     fn a_region_is_cleared_when_it_was_quiet_and_is_durable() {
         let bitmap = Bitmap::new(ARRAY, 8, 16);
-        bitmap.begin(&some(&[2]), false, |_| {});
-        bitmap.begin(&some(&[2]), false, |_| {});
+        begin(&bitmap, &[2], false, |_| {});
+        begin(&bitmap, &[2], false, |_| {});
         bitmap.end(&some(&[2]), 4);
         for _ in 0..QUIET_LOOKS {
             assert!(!bitmap.look(3), "somebody writes still");
@@ -403,7 +562,7 @@ mod tests {
     #[test]
     fn what_is_dirty_when_a_member_fails_was_missed() {
         let bitmap = Bitmap::new(ARRAY, 8, 16);
-        bitmap.begin(&some(&[2]), false, |_| {});
+        begin(&bitmap, &[2], false, |_| {});
         bitmap.miss_dirty();
         assert_eq!(bitmap.missed(), [2]);
         assert_eq!(
@@ -416,5 +575,48 @@ mod tests {
         );
         bitmap.forget_missed();
         assert!(bitmap.missed().is_empty());
+    }
+
+    #[test]
+    fn what_is_announced_is_durable_once_a_flush_has_passed_that_began_later() {
+        let bitmap = Bitmap::new(ARRAY, 8, 16);
+        let mut member = vec![0; room(16) as usize];
+        bitmap.write_all(|all| {
+            apply(&mut member, all);
+            true
+        });
+        let mut announce = |regions: &[u32]| {
+            let Ok(durable) = bitmap.announce(&some(regions), 1, |granules| {
+                apply(&mut member, &granules);
+                Ok::<(), Infallible>(())
+            });
+            durable
+        };
+        assert!(!announce(&[0]));
+        let first = bitmap.announced(&some(&[0])).unwrap();
+        assert!(!announce(&[1]));
+        let mut open = some(&[0, 1]);
+        bitmap.note_durable(first, &mut open);
+        assert_eq!(open, some(&[1]), "it came after the flush");
+        assert!(announce(&[0]) && !announce(&[0, 1]));
+        assert!(bitmap.touch(0..=0, 1) && !bitmap.touch(0..=1, 1));
+        let read = Bitmap::new(ARRAY, 8, 16);
+        assert!(read.load(&[member]));
+        assert_eq!(read.dirty(), [0, 1], "a kill is survived already");
+        let Ok(()) = bitmap.clear_before(2, |_| Ok::<(), Infallible>(()));
+        assert!(!bitmap.is_dirty() && bitmap.announced(&some(&[0, 1])).is_none());
+    }
+
+    #[test]
+    fn regions_whose_bits_could_not_be_written_have_no_writers_and_may_be_tried_again() {
+        let bitmap = Bitmap::new(ARRAY, 8, 16);
+        let refused = bitmap.begin(&some(&[2]), false, |_| Err("no room"));
+        assert_eq!(refused, Err("no room"));
+        let mut written = 0;
+        begin(&bitmap, &[2], false, |_| written += 1);
+        assert_eq!(written, 1, "the bit is not there yet");
+        bitmap.end(&some(&[2]), 1);
+        let Ok(()) = bitmap.clear_before(2, |_| Ok::<(), Infallible>(()));
+        assert!(bitmap.dirty().is_empty());
     }
 }

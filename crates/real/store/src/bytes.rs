@@ -18,23 +18,21 @@
 //! | `gears.rs` | arrays whose members stop: what a shift copies |
 //! | `states.rs` | how one member's failure is another's, in volumes of volumes |
 //! | `node.rs`, `array.rs` | the tree of drives and volumes; plans on bytes |
-//! | `buffers.rs`, `gathered.rs` | the memory of a plan, its arithmetic |
+//! | `gathered.rs` | the bytes of each member I/O in one piece |
 //! | `verify.rs` | redundancy against data, compared and mended |
-//! | `medium.rs`, `memory.rs`, `file.rs` | [`Medium`], and its two kinds |
 //! | `media.rs`, `transaction.rs` | all media; changes before they are made |
-//! | `journal.rs`, `regions.rs`, `superblock.rs`, `lock.rs` | the other files of the folder |
-//! | `sealed.rs` | check sums and identity of what the folder holds |
+//! | `records.rs` | the store's own file: `description.rs`, `marks.rs`, `redo.rs` |
+//! | `lock.rs` | one server a folder |
+//! | `old.rs` | folders of format 2 |
 //! | `error.rs` | [`StoreError`] |
 //!
 //! # The folder
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `fullstroke.toml` | format, the stack's digest, the members and their states, whether the store was closed; always whole |
+//! | `fullstroke.store` | two copies of the description: the stack's digest, the members and their states, whether the store was closed; a bit for each region of the volume (16 MiB, or more for volumes beyond 8 TiB) that is being written; the journal, where there is parity |
 //! | `member-0.2.img` | the bytes of the drive that is member 2 of member 0; behind them 4 KiB with a label: store, member, events |
-//! | `regions` | a bit for each region of the volume (16 MiB, or more for volumes beyond 8 TiB) that is being written |
-//! | `journal` | the changes of the latest request to a degraded parity volume |
-//! | `written-0` | a bit for each sector that was written since data was given up for the first time |
+//! | `written-since-0` | a bit for each sector that was written since data was given up for the first time |
 //! | `lock` | nothing; it is locked while the store is open |
 //!
 //! Everything beside the drives' bytes has check sums and names the store that
@@ -48,7 +46,8 @@
 //! # What survives what
 //!
 //! **The death of the process** at any moment, `kill -9` included: every
-//! completed request. Of the one that was under way, each sector is old or new.
+//! completed request. **A loss of power**, or a crash of the host: what was synced before. Of all
+//! else, each sector is old or new.
 //! Redundancy follows from the data again when the store is opened:
 //!
 //! - With all members, parity is computed and copies are made again in the
@@ -60,21 +59,14 @@
 //!   parity gives a wrong sum for what the missing member held, also where
 //!   nobody wrote (the "write hole"). There all changes of a request are written
 //!   to the journal before the first is made, and are made again from there.
-//!   Requests are carried out one at a time, so one record is enough. This costs
-//!   every byte being written twice.
+//!   This costs every byte being written twice, and a flush of the journal.
 //!
-//! **A loss of power**, or a crash of the host: what was synced before. With
-//! [`Opening::survive_power_loss`] the marks are durable before what they stand
-//! for, and redundancy of volumes with all members is mended as above. Not
-//! covered is a parity volume that lacks a member: the host writes journal and
-//! members back in any order, so what the missing member held in rows that were
-//! written since the last sync may be computed wrongly. An array that lost power
-//! while it was degraded should be scrubbed, and such rows be restored from
-//! elsewhere.
+//! With [`Opening::survive_power_loss`] marks and records are durable before what they stand
+//! for, and all is durable before a member's state changes. `bytes/power.rs` tries it.
 //!
-//! **A member lost together with the process**: if the files of a member are
-//! gone when an unclean store is opened, the marked regions cannot be mended;
-//! [`OpenReport::regions_at_risk`] counts them.
+//! **A member lost together with power or the process**: if the files of a member are
+//! gone when an unclean store is opened whose parity volumes had all members, the marked regions
+//! cannot be mended; [`OpenReport::regions_at_risk`] counts them.
 //!
 //! # Costs
 //!
@@ -83,28 +75,25 @@
 //! a region takes.
 
 mod array;
-mod buffers;
+mod description;
 mod durability;
 mod error;
-mod file;
 mod gathered;
 mod gears;
 mod healing;
-mod journal;
 mod lock;
 mod loss;
+mod marks;
 mod media;
-mod medium;
 mod members;
-mod memory;
 mod node;
+mod old;
 mod opening;
 mod reading;
-mod regions;
-mod sealed;
+mod records;
+mod redo;
 mod states;
 mod store;
-mod superblock;
 mod sync;
 mod transaction;
 mod verify;
@@ -114,17 +103,15 @@ mod cuts;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod power;
+#[cfg(test)]
 #[path = "../tests/common/mod.rs"]
 mod samples;
 
-pub use buffers::{Buffers, RequestBytes};
+pub use description::RebuildRecord;
 pub use durability::{MarkJob, Marked, SyncJob, Synced, Tidy};
 pub use error::StoreError;
-pub use file::FileMedium;
-pub use medium::{Durable, Medium};
 pub use members::MemberStatus;
-pub use memory::MemoryMedium;
 pub use opening::{Location, OpenReport, Opening, Progress};
 pub use store::{Dropped, Scrub, Store};
-pub use superblock::RebuildRecord;
 pub use verify::{Comparison, Differing, Mismatch, differing};

@@ -9,13 +9,18 @@ use fullstroke_device::{Cache, Claim, OpenError, Opened};
 use rustix::fs::FallocateFlags;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Something that keeps bytes. Calls come from several threads.
+/// Zeros that are written at once where no room can be given back: 1 MiB.
+const ZEROED_AT_ONCE: u64 = 1 << 20;
+
+/// Something that keeps bytes: a block device, a file, files of a folder, or memory. Calls
+/// come from several threads.
 ///
 /// **What it promises**: a sector of 512 bytes is written whole or not at all.
 /// What was written before a [`flush`](Device::flush) began is there after a
@@ -75,10 +80,50 @@ pub trait Device: Send + Sync {
         Ok(())
     }
 
-    /// The first byte from `at` on that may be other than zero: what lies before it is a hole, of which
-    /// that is known without reading it.
-    fn next_data(&self, at: u64) -> u64 {
-        at
+    /// Makes bytes zeros, from the byte `at` on. Their room is given back if they are to be a
+    /// `hole` and the device can; otherwise a later write there cannot run out of room.
+    ///
+    /// # Errors
+    /// The device's; any part may be zeros then.
+    fn zero(&self, at: u64, bytes: u64, hole: bool) -> io::Result<()> {
+        if hole && self.trims() {
+            match self.trim(at, bytes) {
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+                done => return done,
+            }
+        }
+        let mut zeros = Aligned::default();
+        let zeros = zeros.of(bytes.min(ZEROED_AT_ONCE) as usize);
+        zeros.fill(0);
+        let mut done = 0;
+        while done < bytes {
+            let now = (bytes - done).min(zeros.len() as u64);
+            self.write(at + done, &zeros[..now as usize])?;
+            done += now;
+        }
+        Ok(())
+    }
+
+    /// The first run of bytes within `bytes` from `at` on that takes room, if any does. Bytes
+    /// that take none read as zeros. A device that does not know says that all of them do.
+    ///
+    /// # Errors
+    /// The device's.
+    fn next_data(&self, at: u64, bytes: u64) -> io::Result<Option<Range<u64>>> {
+        Ok((bytes > 0).then(|| at..at + bytes))
+    }
+
+    /// Makes all of it zeros, and gives the room back if the device can.
+    ///
+    /// # Errors
+    /// The device's.
+    fn clear(&self) -> io::Result<()> {
+        self.zero(0, self.bytes(), true)
+    }
+
+    /// Whether its bytes end with the process: then nothing is to be made durable.
+    fn is_volatile(&self) -> bool {
+        false
     }
 
     /// Whether it is known to have held nothing but zeros when it was opened.
@@ -254,16 +299,21 @@ impl Device for FileDevice {
             Err(error) => Err(error.into()),
         }
     }
-    fn next_data(&self, at: u64) -> u64 {
+    fn next_data(&self, at: u64, bytes: u64) -> io::Result<Option<Range<u64>>> {
+        let end = at + bytes;
         if self.is_block_device {
-            return at;
+            return Ok((bytes > 0).then_some(at..end));
         }
-        match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(at)) {
-            Ok(next) => next,
-            Err(rustix::io::Errno::NXIO) => self.bytes.max(at),
-            // Not every file system knows its holes.
-            Err(_) => at,
+        let seek = |to| match rustix::fs::seek(&self.file, to) {
+            Ok(byte) => Ok(byte.min(end)),
+            Err(rustix::io::Errno::NXIO) => Ok(end),
+            Err(error) => Err(error),
+        };
+        let start = seek(rustix::fs::SeekFrom::Data(at))?;
+        if start >= end {
+            return Ok(None);
         }
+        Ok(Some(start..seek(rustix::fs::SeekFrom::Hole(start))?))
     }
     fn is_zero(&self) -> bool {
         self.was_hole

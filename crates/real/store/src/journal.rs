@@ -20,8 +20,11 @@
 //! | 32..40 | where in the ring this stands |
 //! | 40..48 | length of the record |
 //! | 48..52 | number of runs |
-//! | 56.. | the runs: slot (4), sectors (4), first sector of the member (8) |
-//! | from the next 4 KiB | their bytes, in order |
+//! | 56.. | the runs: slot and kind (4), sectors (4), first sector of the member (8) |
+//! | from the next 4 KiB | the bytes of the runs that have any, in order |
+//!
+//! The two highest bits of a slot say that the run becomes zeros, and that its room is given
+//! back.
 //!
 //! In front of the ring are two markers, written in turn: up to which record all
 //! is durable on the members, and where the next begins. A marker is only
@@ -49,10 +52,50 @@ pub(crate) struct Run {
     pub(crate) slot: u32,
     pub(crate) sectors: u32,
     pub(crate) lbn: u64,
+    pub(crate) kind: Kind,
+}
+
+/// What becomes of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It holds the next bytes of the change.
+    Written,
+    /// It holds zeros, and takes no room if it is to be a hole.
+    Zeros { hole: bool },
+}
+
+const ZEROS: u32 = 1 << 31;
+const HOLE: u32 = 1 << 30;
+
+impl Run {
+    /// Its bytes in the change.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self.kind {
+            Kind::Written => u64::from(self.sectors) * SECTOR_BYTES,
+            Kind::Zeros { .. } => 0,
+        }
+    }
+
+    fn slot_and_kind(&self) -> u32 {
+        match self.kind {
+            Kind::Written => self.slot,
+            Kind::Zeros { hole } => self.slot | ZEROS | if hole { HOLE } else { 0 },
+        }
+    }
+
+    fn kind_of(slot: u32) -> Kind {
+        if slot & ZEROS == 0 {
+            Kind::Written
+        } else {
+            Kind::Zeros {
+                hole: slot & HOLE != 0,
+            }
+        }
+    }
 }
 
 /// A change that was written down.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
     /// Orders changes of one row.
     pub(crate) id: u64,
@@ -206,9 +249,28 @@ impl Log {
         Ok(rows)
     }
 
+    /// Whether no record is there, but for those that were given up for good.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().live.is_empty()
+    }
+
     /// The member is gone. Answers the rows of all its records.
     pub(crate) fn abandon(&self) -> Vec<u64> {
         self.lock().live.drain(..).map(|live| live.row).collect()
+    }
+
+    /// Begins anew, empty, whatever was written before. To be flushed before the first record.
+    pub(crate) fn restart(&self, device: &dyn Device) -> io::Result<()> {
+        let found = newest_marker(&self.markers(device)?);
+        let epoch = found.map_or(0, |(_, marker)| marker.epoch);
+        let epoch = self.lock().epoch.max(epoch) + 1;
+        self.start(device, epoch)
+    }
+
+    /// Whether the device has the journal of this array.
+    pub(crate) fn has_begun(&self, device: &dyn Device) -> bool {
+        let markers = self.markers(device).unwrap_or_default();
+        newest_marker(&markers).is_some()
     }
 
     /// Begins anew, empty, for an array with so many events. To be flushed
@@ -371,7 +433,7 @@ fn encode(array: &Uuid, epoch: u64, number: u64, position: u64, change: &Change,
         .iter()
         .zip(bytes[HEADER_BYTES as usize..].chunks_exact_mut(16))
     {
-        into[..4].copy_from_slice(&run.slot.to_le_bytes());
+        into[..4].copy_from_slice(&run.slot_and_kind().to_le_bytes());
         into[4..8].copy_from_slice(&run.sectors.to_le_bytes());
         into[8..].copy_from_slice(&run.lbn.to_le_bytes());
     }
@@ -398,8 +460,10 @@ fn decode(array: &Uuid, epoch: u64, number: u64, at: u64, ring: &[u8]) -> Option
     let count = u64::from(u32::from_le_bytes(bytes[48..52].try_into().ok()?));
     let payload = bytes.get(header_bytes(count) as usize..)?;
     let run = |run: &[u8]| {
+        let slot = u32::from_le_bytes(run[..4].try_into().ok()?);
         Some(Run {
-            slot: u32::from_le_bytes(run[..4].try_into().ok()?),
+            slot: slot & !(ZEROS | HOLE),
+            kind: Run::kind_of(slot),
             sectors: u32::from_le_bytes(run[4..8].try_into().ok()?),
             lbn: u64_at(run, 8)?,
         })
@@ -409,10 +473,7 @@ fn decode(array: &Uuid, epoch: u64, number: u64, at: u64, ring: &[u8]) -> Option
         .take(count as usize)
         .map(run);
     let runs = runs.collect::<Option<Vec<Run>>>()?;
-    let length: u64 = runs
-        .iter()
-        .map(|run| u64::from(run.sectors) * SECTOR_BYTES)
-        .sum();
+    let length: u64 = runs.iter().map(Run::bytes).sum();
     let payload = payload.get(..usize::try_from(length).ok()?)?;
     Some((
         Change {
@@ -441,11 +502,21 @@ mod tests {
                 slot: 2,
                 sectors,
                 lbn: 17 * id,
+                kind: Kind::Written,
+            },
+            Run {
+                slot: 3,
+                sectors: 1 << 30,
+                lbn: 5,
+                kind: Kind::Zeros {
+                    hole: id.is_multiple_of(2),
+                },
             },
             Run {
                 slot: 0,
                 sectors: 1,
                 lbn: 1 << 40,
+                kind: Kind::Written,
             },
         ];
         let bytes = (0..(sectors as usize + 1) * 512)
@@ -532,6 +603,41 @@ mod tests {
                     durable <= given_up,
                     "seed {seed}: {durable} is durable, and not given up"
                 ),
+            }
+        }
+    }
+
+    #[test]
+    fn a_journal_that_restarts_has_nothing_whatever_power_leaves_of_the_records_before() {
+        for seed in 0..40 {
+            let (log, device) = log();
+            let mut random = Random(seed);
+            let mut buffer = Aligned::default();
+            for round in 0..4 {
+                for id in 0..3 {
+                    log.append(&*device, id, &change(10 * round + id, 3), &mut buffer)
+                        .unwrap()
+                        .unwrap();
+                }
+                device.flush().unwrap();
+                log.restart(&*device).unwrap();
+                device.flush().unwrap();
+                log.append(&*device, 9, &change(10 * round + 9, 3), &mut buffer)
+                    .unwrap()
+                    .unwrap();
+                if random.below(2) == 0 {
+                    device.flush().unwrap();
+                    assert_eq!(ids(&log, &*device), [10 * round + 9]);
+                }
+                device.lose_power(&mut random, 50);
+                let found = ids(&log, &*device);
+                assert!(found.is_empty() || found == [10 * round + 9], "{found:?}");
+                // Another process begins where the first ended.
+                let log = Log::new(ARRAY, 4096, 64 << 10);
+                assert!(log.has_begun(&*device));
+                log.restart(&*device).unwrap();
+                device.flush().unwrap();
+                assert!(ids(&log, &*device).is_empty());
             }
         }
     }

@@ -1,12 +1,24 @@
-//! Durable arrays on real devices and files.
+//! Bytes that must survive: arrays on real devices, and served volumes in a folder or in memory.
+//!
+//! Both stand on one trait, [`Device`], and on the same records: a [journal](journal), a
+//! [map of regions](bitmap) and two [sealed copies](copies) of a description, written in the same
+//! order. [`Array`] serves many threads at the speed of its devices; its members carry the records.
+//! [`Store`](bytes::Store) carries out requests for volumes of volumes one at a time, when a model
+//! says so; a file beside the members carries the records.
 //!
 //! [`create`] makes an array of [`Device`]s, [`assemble`] finds it again and mends
 //! what a loss of power has left, [`Array`] takes requests, and [`serve`] has NBD
 //! clients bring them. The layouts are those of `fullstroke-volume`, and their
-//! plans are carried out on bytes at the devices' speed.
+//! plans are carried out on bytes.
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `device.rs`, `memory.rs`, `sparse.rs` | [`Device`]: block devices and files, memory, files of a folder |
+//! | `copies.rs` | a sealed record in two copies |
+//! | `bitmap.rs` | regions that are being written, and that failed members have missed |
+//! | `journal.rs` | what is about to be changed |
+//! | `buffers.rs` | the memory of a plan, and its arithmetic |
+//! | `bytes.rs` | [`Store`](bytes::Store): the bytes of a served volume |
 //! | `array.rs` | [`Array`]: reads, writes, flushes; what is in which order |
 //! | `array/trim.rs` | room that is given back |
 //! | `assembly.rs` | arrays are made, assembled, stopped, destroyed |
@@ -15,12 +27,10 @@
 //! | `gears.rs` | members that stand while little is asked of the array |
 //! | `verify.rs` | redundancy against data, compared and mended |
 //! | `superblock.rs` | what each member says of itself and of its array |
-//! | `bitmap.rs` | regions that are being written, and that failed members have missed |
-//! | `journal.rs` | what is about to be changed |
 //! | `gather.rs` | writes of one row that come together become one |
 //! | `transfer.rs` | many transfers at a time, by io_uring or one by one |
 //! | `locks.rs`, `group.rs` | rows that somebody needs alone; one flush for all who wait |
-//! | `device.rs`, `signatures.rs` | devices and files, and whose they are |
+//! | `signatures.rs` | whose devices and files are |
 //! | `standby.rs` | members whose platters stand while nobody needs them |
 //! | `server.rs` | an array over NBD or ublk, questions and orders |
 //! | `error.rs` | [`ArrayError`] |
@@ -50,7 +60,9 @@
 mod array;
 mod assembly;
 mod bitmap;
+mod buffers;
 pub mod bytes;
+mod copies;
 mod device;
 mod error;
 mod gather;
@@ -60,8 +72,10 @@ mod journal;
 mod keys;
 mod locks;
 mod members;
+mod memory;
 mod server;
 mod signatures;
+mod sparse;
 mod standby;
 mod superblock;
 mod transfer;
@@ -78,8 +92,10 @@ pub use device::{ALIGNMENT_BYTES, Access, Device, FileDevice};
 pub use error::ArrayError;
 pub use gears::Towards;
 pub use members::{Happening, SlotStatus, Status};
+pub use memory::Memory;
 pub use server::{Answer, Listen, Question, Serve, Serving, TOLD, ask, check_ublk, serve};
 pub use signatures::owners;
+pub use sparse::SparseFile;
 pub use standby::{Attended, Standby, check_standby};
 pub use superblock::{
     Copies, JournalPolicy, LowGear, Measured, Own, Roster, Slot, SlotState, Spare, Stamp,

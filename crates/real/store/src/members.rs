@@ -1,7 +1,7 @@
 //! Members fail, come back, are replaced and filled.
 
 use crate::array::{Array, Worker};
-use crate::bytes::{Buffers, RequestBytes};
+use crate::buffers::{Buffers, RequestBytes};
 use crate::device::Aligned;
 use crate::standby::Standby;
 use crate::superblock::{self, Roster, Slot, SlotState, Spare, Superblock, Uuid};

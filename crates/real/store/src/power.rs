@@ -43,16 +43,16 @@ impl Random {
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
-    fn chance(&mut self, percent: u64) -> bool {
+    pub(crate) fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 }
 
 /// The supply of all devices: how many writes and flushes are left.
-pub(crate) struct Power(AtomicI64);
+pub(crate) struct Power(pub(crate) AtomicI64);
 
 impl Power {
-    fn is_off(&self) -> bool {
+    pub(crate) fn is_off(&self) -> bool {
         self.0.load(Ordering::SeqCst) < 0
     }
     fn use_some(&self) -> io::Result<()> {
@@ -144,6 +144,16 @@ impl Simulated {
         media.durable[at as usize..][..bytes.len()].copy_from_slice(bytes);
         media.current[at as usize..][..bytes.len()].copy_from_slice(bytes);
     }
+    /// Somebody puts an empty one in its place.
+    pub(crate) fn clear_unpowered(&self) {
+        let mut media = self.lock();
+        let bytes = media.durable.len();
+        *media = Media {
+            durable: vec![0; bytes],
+            current: vec![0; bytes],
+            ..Media::default()
+        };
+    }
     pub(crate) fn spoil(&self, sector: usize) {
         self.lock().bad.insert(sector);
     }
@@ -219,14 +229,14 @@ impl Device for Simulated {
 }
 
 /// What sectors may hold: fingerprints, the last being what was written last.
-struct Model(Vec<Vec<u64>>);
+pub(crate) struct Model(Vec<Vec<u64>>);
 
 fn fingerprint(sector: &[u8]) -> u64 {
     let first = u64::from_le_bytes(sector[..8].try_into().unwrap());
     first ^ u64::from(crc32fast::hash(sector)) << 20
 }
 
-fn fill(bytes: &mut [u8], mut tag: u64) {
+pub(crate) fn fill(bytes: &mut [u8], mut tag: u64) {
     for sector in bytes.chunks_mut(SECTOR) {
         tag = tag.wrapping_mul(0x2545_F491_4F6C_DD1D).wrapping_add(1);
         sector
@@ -236,15 +246,22 @@ fn fill(bytes: &mut [u8], mut tag: u64) {
 }
 
 impl Model {
-    fn new(sectors: u64) -> Model {
+    pub(crate) fn new(sectors: u64) -> Model {
         Model(vec![vec![fingerprint(&[0; SECTOR])]; sectors as usize])
     }
-    fn write(&mut self, first: u64, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, first: u64, bytes: &[u8]) {
         for (index, sector) in bytes.chunks(SECTOR).enumerate() {
             self.0[first as usize + index].push(fingerprint(sector));
         }
     }
-    fn flushed(&mut self) {
+    /// Whether a sector may hold this, which counts from now on.
+    pub(crate) fn takes(&mut self, sector: usize, bytes: &[u8]) -> bool {
+        let found = fingerprint(bytes);
+        let takes = self.0[sector].contains(&found);
+        self.0[sector] = vec![found];
+        takes
+    }
+    pub(crate) fn flushed(&mut self) {
         self.0
             .iter_mut()
             .for_each(|versions| drop(versions.drain(..versions.len() - 1)));

@@ -277,7 +277,7 @@ pub(crate) fn first_data(device: &dyn Device) -> io::Result<Option<u64>> {
     });
     for run in [0..head, tail..bytes].into_iter().chain(samples) {
         // A sample in a hole of a file goes to the next data behind the hole.
-        let start = device.next_data(run.start) / 4096 * 4096;
+        let start = next_data(device, run.start) / 4096 * 4096;
         let length = run.end - run.start;
         let found = first_data_in(device, start..(start + length).min(bytes))?;
         if found.is_some() {
@@ -287,11 +287,21 @@ pub(crate) fn first_data(device: &dyn Device) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
+/// The first byte from `at` on that may be other than zero.
+fn next_data(device: &dyn Device, at: u64) -> u64 {
+    match device.next_data(at, device.bytes().saturating_sub(at)) {
+        Ok(Some(run)) => run.start,
+        Ok(None) => device.bytes().max(at),
+        // Not every file system knows its holes.
+        Err(_) => at,
+    }
+}
+
 fn first_data_in(device: &dyn Device, run: Range<u64>) -> io::Result<Option<u64>> {
     let mut buffer = crate::device::Aligned::default();
     let mut at = run.start;
     while at < run.end {
-        at = at.max(device.next_data(at) / 4096 * 4096);
+        at = at.max(next_data(device, at) / 4096 * 4096);
         let bytes = buffer.of((run.end.saturating_sub(at)).min(1 << 20) as usize);
         if bytes.is_empty() {
             break;

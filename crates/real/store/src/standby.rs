@@ -25,6 +25,7 @@ use fullstroke_drive::spin_down::{self, Costs, SpinDown};
 use fullstroke_units::{Duration, Time};
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -226,8 +227,8 @@ impl<D: Device> Device for Attended<D> {
     fn allocate(&self) -> io::Result<()> {
         self.device.allocate()
     }
-    fn next_data(&self, at: u64) -> u64 {
-        self.device.next_data(at)
+    fn next_data(&self, at: u64, bytes: u64) -> io::Result<Option<Range<u64>>> {
+        self.device.next_data(at, bytes)
     }
     fn is_zero(&self) -> bool {
         self.device.is_zero()

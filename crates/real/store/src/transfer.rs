@@ -3,7 +3,7 @@
 mod ring;
 
 use crate::Device;
-use crate::bytes::Buffers;
+use crate::buffers::Buffers;
 use crate::standby::Use;
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 use fullstroke_volume::Place;

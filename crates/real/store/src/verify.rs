@@ -5,7 +5,8 @@
 
 use crate::ArrayError;
 use crate::array::{ATTEMPTS, Array, Worker};
-use crate::bytes::{Buffers, Differing, RequestBytes, differing};
+use crate::buffers::{Buffers, RequestBytes};
+use crate::bytes::{Differing, differing};
 use crate::device::Aligned;
 use crate::transfer::{Direction, Transfer, persistently};
 use fullstroke_contract::{Extent, MemberState, Operation};

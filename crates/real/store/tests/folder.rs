@@ -10,6 +10,7 @@ use fullstroke_store::bytes::{
 };
 use fullstroke_units::{Lbn, Sectors};
 use std::fs;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -76,7 +77,7 @@ fn a_folder_with_something_else_in_it_is_refused() {
     fs::write(folder.path().join("holiday.jpg"), "").unwrap();
     let said = said(open(sample("raid5"), folder.path()));
     assert!(
-        said.contains("holiday.jpg") && said.contains("fullstroke.toml"),
+        said.contains("holiday.jpg") && said.contains("fullstroke.store"),
         "{said}"
     );
     assert_eq!(
@@ -169,17 +170,42 @@ fn a_drive_without_a_volume_has_no_redundancy_to_open_without_its_file() {
     ));
 }
 
+/// The store's own file, and where things are in it for a volume of one region.
+fn own(folder: &Path) -> std::path::PathBuf {
+    folder.join("fullstroke.store")
+}
+const COPY: u64 = 4096;
+const MARKS: u64 = COPY + (1 << 20);
+const MARKS_BYTES: u64 = 8192;
+const JOURNAL: u64 = MARKS + MARKS_BYTES;
+const JOURNAL_MARKERS_BYTES: u64 = 8192;
+
+/// Makes a part of a file something else.
+fn damage(path: &Path, at: u64, bytes: u64, with: u8) {
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(&vec![with; bytes as usize], at).unwrap();
+}
+
 #[test]
 fn a_damaged_description_is_an_error_that_names_it() {
     let folder = folder();
     filled(sample("raid1"), folder.path());
-    fs::write(
-        folder.path().join("fullstroke.toml"),
-        "format = 2\ndigest = ",
-    )
-    .unwrap();
-    let said = said(open(sample("raid1"), folder.path()));
-    assert!(said.contains("fullstroke.toml"), "{said}");
+    let length = fs::metadata(own(folder.path())).unwrap().len();
+    for with in [0, 7] {
+        damage(&own(folder.path()), 0, length, with);
+        let said = said(open(sample("raid1"), folder.path()));
+        assert!(said.contains("fullstroke.store"), "{said}");
+    }
+    let file = fs::OpenOptions::new().write(true).open(own(folder.path()));
+    file.unwrap().set_len(length / 2).unwrap();
+    let cut = said(open(sample("raid1"), folder.path()));
+    assert!(
+        cut.contains("fullstroke.store") && cut.contains("bytes instead of"),
+        "{cut}"
+    );
+    fs::remove_file(own(folder.path())).unwrap();
+    let gone = said(open(sample("raid1"), folder.path()));
+    assert!(gone.contains("fullstroke.store"), "{gone}");
 }
 
 #[test]
@@ -356,30 +382,56 @@ fn what_a_store_keeps_is_its_owners_alone() {
 }
 
 /// Changes one bit of the file.
-fn flip(path: &Path, at: usize) {
-    let mut bytes = fs::read(path).unwrap();
-    bytes[at] ^= 0x10;
-    fs::write(path, bytes).unwrap();
+fn flip(path: &Path, at: u64) {
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 0x10], at).unwrap();
 }
 
 #[test]
-fn one_flipped_bit_of_the_description_is_refused_wherever_it_is() {
-    let folder = folder();
-    let sample = sample("raid5");
-    filled(sample, folder.path());
-    let (mut store, _) = open(sample, folder.path()).unwrap();
+fn one_flipped_bit_of_the_description_is_made_good_and_two_are_refused() {
+    let (before, sample) = (folder(), sample("raid5"));
+    filled(sample, before.path());
+    let (mut store, _) = open(sample, before.path()).unwrap();
     store.fail_member(&[2]).unwrap();
     store.restore_member(&[2]).unwrap();
+    let states = |store: &Store| -> Vec<MemberState> {
+        store.status().iter().map(|member| member.state).collect()
+    };
+    let expected = states(&store);
     drop(store);
-    let path = folder.path().join("fullstroke.toml");
-    let whole = fs::read_to_string(&path).unwrap();
-    for at in whole.find("format").unwrap()..whole.len() {
-        flip(&path, at);
+    let length = fs::metadata(own(before.path())).unwrap().len();
+    let other = length - (1 << 20);
+    for at in (0..400).step_by(7).filter(|at| !(8..12).contains(at)) {
+        let folder = folder();
+        for entry in fs::read_dir(before.path()).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
+        }
+        let path = own(folder.path());
+        for copy in [COPY, other] {
+            flip(&path, copy + at);
+            let (store, report) = open(sample, folder.path()).unwrap();
+            assert!(
+                !report.clean && states(&store) == expected,
+                "{at}: {report:?}"
+            );
+            drop(store);
+            assert!(
+                open(sample, folder.path()).is_ok(),
+                "both copies are whole again"
+            );
+        }
+        flip(&path, COPY + at);
+        flip(&path, other + at);
         let said = said(open(sample, folder.path()));
-        assert!(said.contains("fullstroke.toml"), "{at}: {said}");
-        fs::write(&path, &whole).unwrap();
+        assert!(said.contains("fullstroke.store"), "{at}: {said}");
     }
-    open(sample, folder.path()).unwrap();
 }
 
 #[test]
@@ -430,20 +482,17 @@ fn marks_that_are_not_whole_cost_a_comparison_and_no_data() {
         let (mut store, _) = open(sample, folder.path()).unwrap();
         store.write(Lbn(5), &pattern(5, 9, 1)).unwrap();
         drop(store);
-        damage(&folder.path().join("regions"), zeroed);
+        damage(
+            &own(folder.path()),
+            MARKS,
+            MARKS_BYTES,
+            if zeroed { 0 } else { 7 },
+        );
         let (mut store, report) = open(sample, folder.path()).unwrap();
         assert!(report.marks_lost && report.regions == 1, "{report:?}");
         assert_eq!(store.scrub().unwrap().mismatched_sectors, 0);
         store.close().unwrap();
         assert!(!open(sample, folder.path()).unwrap().1.marks_lost);
-    }
-}
-
-/// The file is gone, or zeros.
-fn damage(path: &Path, zeroed: bool) {
-    fs::remove_file(path).unwrap();
-    if zeroed {
-        fs::write(path, [0; 4096]).unwrap();
     }
 }
 
@@ -456,9 +505,10 @@ fn a_journal_that_is_gone_is_refused_if_it_may_have_been_needed() {
         store.fail_member(&[2]).unwrap();
         store.write(Lbn(5), &pattern(5, 9, 1)).unwrap();
         drop(store);
-        let path = folder.path().join("journal");
+        let path = own(folder.path());
         let whole = fs::read(&path).unwrap();
-        damage(&path, zeroed);
+        let with = if zeroed { 0 } else { 7 };
+        damage(&path, JOURNAL, JOURNAL_MARKERS_BYTES, with);
         let said = said(open(sample, folder.path()));
         assert!(
             said.contains("journal") && said.contains("put the file back"),
@@ -467,7 +517,7 @@ fn a_journal_that_is_gone_is_refused_if_it_may_have_been_needed() {
         fs::write(&path, whole).unwrap();
         let (store, _) = open(sample, folder.path()).unwrap();
         store.close().unwrap();
-        damage(&path, zeroed);
+        damage(&path, JOURNAL, JOURNAL_MARKERS_BYTES, with);
         open(sample, folder.path()).unwrap();
     }
 }
@@ -528,8 +578,20 @@ fn two_regions() -> fullstroke_volume::Shape {
 /// A host's disk that makes nothing durable before it is told to.
 struct HeldUp(std::sync::Mutex<std::sync::mpsc::Receiver<()>>);
 
-impl fullstroke_store::bytes::Durable for HeldUp {
-    fn make_durable(&self) -> std::io::Result<()> {
+impl fullstroke_store::Device for HeldUp {
+    fn name(&self) -> String {
+        "held up".to_owned()
+    }
+    fn bytes(&self) -> u64 {
+        0
+    }
+    fn read(&self, _: u64, _: &mut [u8]) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+    fn write(&self, _: u64, _: &[u8]) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+    fn flush(&self) -> std::io::Result<()> {
         self.0.lock().unwrap().recv().map_err(std::io::Error::other)
     }
 }
@@ -1037,7 +1099,7 @@ fn a_region_is_forgotten_some_seconds_after_its_last_write_and_a_sync() {
     let sample = sample("raid5");
     let (mut store, _) = open(sample, folder.path()).unwrap();
     let second = Duration::from_secs;
-    let dirty = || fs::read(folder.path().join("regions")).unwrap()[0];
+    let dirty = || fs::read(own(folder.path())).unwrap()[MARKS as usize];
     assert_eq!(store.tidy(second(100)).unwrap(), Tidy::Done);
     store.write(Lbn(3), &pattern(3, 1, 1)).unwrap();
     assert_eq!(dirty(), 1);
@@ -1151,4 +1213,62 @@ fn a_large_drive_in_memory_costs_nothing_until_it_is_written() {
     store.discard(Lbn(0), Sectors(last.0 + 8)).unwrap();
     store.read(last, &mut bytes).unwrap();
     assert!(bytes.iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn what_a_full_journal_gave_up_and_took_anew_is_made_again_wherever_the_process_dies() {
+    for name in ["raid5", "paraid", "raid5 in raid5"] {
+        let (folder, sample) = (folder(), sample(name));
+        let mut bytes = filled(sample, folder.path());
+        let (mut store, _) = open(sample, folder.path()).unwrap();
+        let drive = if name == "raid5 in raid5" {
+            vec![1, 0]
+        } else {
+            vec![0]
+        };
+        store.fail_member(&drive).unwrap();
+        store.restore_member(&drive).unwrap();
+        store.rebuild_member(&drive, Sectors(25)).unwrap();
+        let capacity = store.capacity().0;
+        for round in 0..60u64 {
+            let start = round * 37 % (capacity - 60);
+            let sectors = 1 + round * 13 % 60;
+            let written = pattern(start, sectors, 2 + round);
+            bytes[start as usize * 512..][..written.len()].copy_from_slice(&written);
+            store.write(Lbn(start), &written).unwrap();
+            let killed = common::folder();
+            for entry in fs::read_dir(folder.path()).unwrap() {
+                let entry = entry.unwrap();
+                fs::copy(entry.path(), killed.path().join(entry.file_name())).unwrap();
+            }
+            let (mut again, report) = open(sample, killed.path()).unwrap();
+            let wrong = all_of(&mut again)
+                .chunks(512)
+                .zip(bytes.chunks(512))
+                .filter(|(found, expected)| found != expected)
+                .count();
+            assert_eq!(wrong, 0, "{name} round {round}: {report:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_volume_was_filled_with_undoes_nothing_that_was_written_afterwards() {
+    for name in ["raid5 in raid1", "raid5 in raid5"] {
+        let (folder, sample) = (folder(), sample(name));
+        let mut bytes = filled(sample, folder.path());
+        let (mut store, _) = open(sample, folder.path()).unwrap();
+        store.fail_member(&[0]).unwrap();
+        store.restore_member(&[0]).unwrap();
+        // Through the journal, since the volume within has parity of its own.
+        store.rebuild_member(&[0], Sectors(20)).unwrap();
+        store.sync().unwrap();
+        let written = pattern(3, 9, 7);
+        bytes[3 * 512..12 * 512].copy_from_slice(&written);
+        store.write(Lbn(3), &written).unwrap();
+        drop(store);
+        let (mut store, _) = open(sample, folder.path()).unwrap();
+        assert!(all_of(&mut store) == bytes, "{name}");
+        assert_eq!(store.scrub().unwrap().mismatched_sectors, 0, "{name}");
+    }
 }

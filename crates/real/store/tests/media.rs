@@ -4,8 +4,7 @@ mod common;
 
 use common::folder;
 use fullstroke_contract::Extent;
-use fullstroke_store::bytes::{FileMedium, Medium, MemoryMedium};
-use fullstroke_units::{Lbn, Sectors};
+use fullstroke_store::{Device, Memory, SparseFile};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -41,28 +40,32 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 1..25)
 }
 
-fn check(medium: &mut dyn Medium, acts: &[Act]) {
+fn check(medium: &dyn Device, acts: &[Act]) {
     // The sectors that are not zero.
     let mut model: BTreeMap<u64, u8> = BTreeMap::new();
     for act in acts {
         match *act {
             Act::Write(extent, fill) => {
                 medium
-                    .write(extent.start, &vec![fill; extent.sectors.bytes().0 as usize])
+                    .write(
+                        extent.start.0 * 512,
+                        &vec![fill; extent.sectors.bytes().0 as usize],
+                    )
                     .unwrap();
                 model.extend((extent.start.0..extent.end().0).map(|lbn| (lbn, fill)));
                 model.retain(|_, &mut fill| fill != 0);
             }
             Act::Zero(extent, hole) => {
-                medium.zero(extent, hole).unwrap();
+                medium
+                    .zero(extent.start.0 * 512, extent.sectors.0 * 512, hole)
+                    .unwrap();
                 model.retain(|lbn, _| !(extent.start.0..extent.end().0).contains(lbn));
             }
             Act::Clear => {
                 medium.clear().unwrap();
                 model.clear();
-                let all = Extent::new(0, CAPACITY);
                 assert_eq!(
-                    medium.next_data(all).unwrap(),
+                    medium.next_data(0, CAPACITY * 512).unwrap(),
                     None,
                     "what is cleared takes no room"
                 );
@@ -71,16 +74,17 @@ fn check(medium: &mut dyn Medium, acts: &[Act]) {
     }
     let mut sector = [0xEE; 512];
     for (&lbn, &fill) in &model {
-        medium.read(Lbn(lbn), &mut sector).unwrap();
+        medium.read(lbn * 512, &mut sector).unwrap();
         assert_eq!(sector, [fill; 512], "LBN {lbn}");
     }
     check_runs(medium, &model);
 }
 
 /// Runs with data lie in order, and hold everything that is not zero.
-fn check_runs(medium: &dyn Medium, model: &BTreeMap<u64, u8>) {
+fn check_runs(medium: &dyn Device, model: &BTreeMap<u64, u8>) {
     let (mut at, mut covered) = (0, 0);
-    while let Some(run) = medium.next_data(Extent::new(at, CAPACITY - at)).unwrap() {
+    while let Some(run) = medium.next_data(at * 512, (CAPACITY - at) * 512).unwrap() {
+        let run = Extent::new(run.start / 512, (run.end - run.start) / 512);
         assert!(run.start.0 >= at && run.sectors.0 > 0 && run.end().0 <= CAPACITY);
         covered += model.range(run.start.0..run.end().0).count();
         at = run.end().0;
@@ -96,21 +100,21 @@ proptest! {
 
     #[test]
     fn memory_holds_what_was_written_and_knows_its_holes(acts in acts()) {
-        check(&mut MemoryMedium::new(), &acts);
+        check(&Memory::new(CAPACITY * 512), &acts);
     }
 
     #[test]
     fn a_file_holds_what_was_written_and_knows_its_holes(acts in acts()) {
         let folder = folder();
-        let mut file = FileMedium::open(&folder.path().join("drive"), Sectors(CAPACITY)).unwrap();
-        check(&mut file, &acts);
+        let file = SparseFile::open(&folder.path().join("drive"), CAPACITY * 512, 0).unwrap();
+        check(&file, &acts);
     }
 }
 
 #[test]
 fn a_part_of_a_run_is_cut_at_what_was_asked_for() {
-    let mut memory = MemoryMedium::new();
-    memory.write(Lbn(100), &[1; 512 * 50]).unwrap();
-    let run = memory.next_data(Extent::new(110, 5)).unwrap().unwrap();
-    assert_eq!(run, Extent::new(110, 5));
+    let memory = Memory::new(1 << 20);
+    memory.write(100 * 512, &[1; 512 * 50]).unwrap();
+    let run = memory.next_data(110 * 512, 5 * 512).unwrap().unwrap();
+    assert_eq!(run, 110 * 512..115 * 512);
 }

@@ -1,12 +1,10 @@
 //! Room that is given back.
 
 use super::{Array, JournalPolicy, Setback, Worker};
-use crate::device::Aligned;
+use crate::ArrayError;
 use crate::transfer::Transfer;
-use crate::{ArrayError, Device};
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
-use std::io;
 
 /// So much is trimmed at a time, that nobody waits for long.
 const TRIMMED_SECTORS: u64 = 32 << 11;
@@ -84,7 +82,8 @@ impl Array {
                 let Some(device) = &devices[slot] else {
                     continue;
                 };
-                if let Err(error) = trimmed_or_zero(&**device, at, bytes) {
+                // Zeros in any case: others of the row have become zeros.
+                if let Err(error) = device.zero(at, bytes, true) {
                     self.drop_member(slot, &format!("it could not be trimmed: {error}"), error)?;
                 }
             }
@@ -108,28 +107,10 @@ fn runs(transfers: &[Transfer]) -> Vec<(usize, u64, u64)> {
     runs
 }
 
-/// Zeros in any case: others of the row have become zeros.
-fn trimmed_or_zero(device: &dyn Device, at: u64, bytes: u64) -> io::Result<()> {
-    match device.trim(at, bytes) {
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
-        done => return done,
-    }
-    let mut zeros = Aligned::default();
-    let zeros = zeros.of(bytes.min(1 << 20) as usize);
-    zeros.fill(0);
-    let mut done = 0;
-    while done < bytes {
-        let now = (bytes - done).min(zeros.len() as u64);
-        device.write(at + done, &zeros[..now as usize])?;
-        done += now;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Access, Comparison, Design, FileDevice, assemble, create};
+    use crate::{Access, Comparison, Design, Device, FileDevice, assemble, create};
     use fullstroke_units::Lbn;
     use std::os::unix::fs::MetadataExt as _;
     use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! One volume of the tree: carries plans out on its members.
 
+use crate::buffers::{Buffers, RequestBytes};
 use crate::bytes::StoreError;
-use crate::bytes::buffers::{Buffers, RequestBytes};
 use crate::bytes::error::first_error;
 use crate::bytes::gathered::Gathered;
 use crate::bytes::media::Media;

@@ -5,15 +5,16 @@
 //! number of changes, the last of which is made by half; what the store keeps
 //! in files is as it was at that moment.
 
+use crate::bytes::description::{Label, MemberRecord};
 use crate::bytes::opening::Source;
 use crate::bytes::samples::{SAMPLES, Sample, folder, path, pattern};
-use crate::bytes::sealed::Label;
-use crate::bytes::superblock::MemberRecord;
-use crate::bytes::{Durable, Medium, MemoryMedium, OpenReport, Opening, Store, StoreError};
+use crate::bytes::{OpenReport, Opening, Store, StoreError};
+use crate::{Device, Memory};
 use fullstroke_contract::{Extent, Gear};
 use fullstroke_units::{Lbn, Random, Sectors, Seed};
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 /// What the host allows.
@@ -30,13 +31,13 @@ struct Allowed {
 /// Media that outlive the store.
 #[derive(Default)]
 struct Shared {
-    media: BTreeMap<String, Arc<Mutex<MemoryMedium>>>,
+    media: BTreeMap<String, Arc<Memory>>,
     allowance: Allowance,
 }
 
 struct SharedMedium {
     name: String,
-    memory: Arc<Mutex<MemoryMedium>>,
+    memory: Arc<Memory>,
     allowance: Allowance,
 }
 
@@ -44,11 +45,12 @@ impl Source for Shared {
     fn complaint(&self, _: &MemberRecord, _: Option<Label>) -> Option<String> {
         None
     }
-    fn open(&mut self, member: &MemberRecord) -> Result<Box<dyn Medium>, StoreError> {
-        let memory = Arc::clone(self.media.entry(member.path.clone()).or_default());
-        Ok(Box::new(SharedMedium {
+    fn member(&mut self, member: &MemberRecord) -> Result<Arc<dyn Device>, StoreError> {
+        let new = || Arc::new(Memory::new(member.bytes()));
+        let memory = self.media.entry(member.path.clone()).or_insert_with(new);
+        Ok(Arc::new(SharedMedium {
             name: member.path.clone(),
-            memory,
+            memory: Arc::clone(memory),
             allowance: Arc::clone(&self.allowance),
         }))
     }
@@ -77,40 +79,37 @@ impl SharedMedium {
     }
 }
 
-impl Medium for SharedMedium {
+impl Device for SharedMedium {
     fn name(&self) -> String {
         format!("member {}", self.name)
     }
-    fn read(&self, lbn: Lbn, into: &mut [u8]) -> io::Result<()> {
-        self.memory.lock().unwrap().read(lbn, into)
+    fn bytes(&self) -> u64 {
+        self.memory.bytes()
     }
-    fn write(&mut self, lbn: Lbn, from: &[u8]) -> io::Result<()> {
+    fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.memory.read(at, into)
+    }
+    fn write(&self, at: u64, from: &[u8]) -> io::Result<()> {
         let (made, result) = self.allowed(from.len() as u64 / 512);
-        self.memory
-            .lock()
-            .unwrap()
-            .write(lbn, &from[..made as usize * 512])?;
+        self.memory.write(at, &from[..made as usize * 512])?;
         result
     }
-    fn zero(&mut self, extent: Extent, hole: bool) -> io::Result<()> {
-        let (made, result) = self.allowed(extent.sectors.0);
-        self.memory.lock().unwrap().zero(
-            Extent {
-                sectors: Sectors(made),
-                ..extent
-            },
-            hole,
-        )?;
+    fn zero(&self, at: u64, bytes: u64, hole: bool) -> io::Result<()> {
+        let (made, result) = self.allowed(bytes / 512);
+        self.memory.zero(at, made * 512, hole)?;
         result
     }
-    fn next_data(&self, extent: Extent) -> io::Result<Option<Extent>> {
-        self.memory.lock().unwrap().next_data(extent)
+    fn next_data(&self, at: u64, bytes: u64) -> io::Result<Option<Range<u64>>> {
+        self.memory.next_data(at, bytes)
     }
-    fn clear(&mut self) -> io::Result<()> {
-        self.memory.lock().unwrap().clear()
+    fn clear(&self) -> io::Result<()> {
+        self.memory.clear()
     }
-    fn files(&self) -> Vec<Arc<dyn Durable>> {
-        Vec::new()
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+    fn is_volatile(&self) -> bool {
+        true
     }
 }
 
@@ -527,11 +526,7 @@ fn geared(sample: Sample) -> Option<(&'static [&'static [usize]], &'static [&'st
 impl Mortal {
     fn held_by(&self, drive: &str) -> Vec<u8> {
         let mut held = vec![0; 90 * 512];
-        self.shared.media[drive]
-            .lock()
-            .unwrap()
-            .read(Lbn(0), &mut held)
-            .unwrap();
+        self.shared.media[drive].read(0, &mut held).unwrap();
         held
     }
 
@@ -705,11 +700,12 @@ fn a_low_gear_that_is_not_recorded_or_not_journalled_loses_data() {
             mortal.random = Seed(seed).stream("sabotage");
             mortal.store().begin_shift(&[], Gear::Falling);
             mortal.store().settle(&[]).unwrap();
-            let (folder, changes) = (mortal.folder.path().to_owned(), 1 + mortal.random.below(3));
+            let changes = 1 + mortal.random.below(3);
             if journalled {
-                let superblock = &mut mortal.store().records.as_mut().unwrap().superblock;
-                superblock.low_gear.clear();
-                superblock.write(&folder).unwrap();
+                let records = mortal.store().records.as_mut().unwrap();
+                let mut description = records.description().clone();
+                description.low_gear.clear();
+                records.replace(description).unwrap();
             } else {
                 mortal.store().fail_member(&path("0")).unwrap();
                 mortal.store().journalled = false;

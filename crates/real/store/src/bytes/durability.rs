@@ -1,8 +1,10 @@
 //! What was written becomes durable, and what is durable need not be mended.
 
+use crate::Device;
 use crate::bytes::StoreError;
-use crate::bytes::medium::Durable;
-use crate::bytes::store::{Records, Store};
+use crate::bytes::records::Records;
+use crate::bytes::redo::Redo;
+use crate::bytes::store::Store;
 use crate::bytes::sync::ToSync;
 use crate::bytes::verify::Verifier;
 use fullstroke_contract::{Extent, MemberState};
@@ -25,6 +27,8 @@ pub struct SyncJob {
 #[must_use = "what was not made durable is known to nobody else"]
 pub struct Synced {
     epoch: u64,
+    /// Which records of the journal it makes needless.
+    carried_out: Option<(u64, u64)>,
     state_changes: u64,
     states: Vec<MemberState>,
     /// What the host failed to make durable: a medium, or else a file of the
@@ -52,8 +56,8 @@ impl MarkJob {
 
     /// The same job, with what it waits for in another's hands: for tests.
     #[doc(hidden)]
-    pub fn over(mut self, file: Arc<dyn Durable>) -> MarkJob {
-        self.file.file = file;
+    pub fn over(mut self, device: Arc<dyn Device>) -> MarkJob {
+        self.file.device = device;
         self
     }
 }
@@ -108,27 +112,21 @@ impl Store {
 
     /// The same, without some media.
     pub(crate) fn sync_job_without(&mut self, without: &[usize]) -> SyncJob {
-        let mut files = self.media.files_changed_since(self.synced, without);
-        if let Some(Records {
-            journal: Some(journal),
-            ..
-        }) = &self.records
-        {
-            files.extend(journal.file_changed_since(self.synced));
-        }
+        let mut files = self.media.changed_since(self.synced, without);
+        let redo = self.records.as_ref().and_then(Records::redo);
+        files.extend(redo.and_then(|redo| redo.to_sync_since(self.synced)));
         // Behind the data that they vouch for.
-        files.extend(
-            self.losses
-                .iter()
-                .flat_map(|loss| loss.files_changed_since(self.synced)),
-        );
+        let losses = self.losses.iter();
+        files.extend(losses.filter_map(|loss| loss.changed_since(self.synced)));
         let epoch = self.media.epoch;
+        let carried_out = redo.map(Redo::before_sync);
         self.media.epoch += 1;
         let (state_changes, states) = (self.state_changes, self.states());
         SyncJob {
             files,
             synced: Synced {
                 epoch,
+                carried_out,
                 state_changes,
                 states,
                 failed: Vec::new(),
@@ -146,21 +144,16 @@ impl Store {
     pub fn announce(&mut self, extent: Extent) -> Result<bool, StoreError> {
         self.check_running()?;
         let within = extent.sectors > Sectors::ZERO && extent.within(self.capacity());
-        match &mut self.records {
-            Some(Records {
-                regions: Some(regions),
-                ..
-            }) if within => regions.mark_ahead(extent, self.media.epoch),
+        match self.records.as_mut().and_then(Records::marks_mut) {
+            Some(marks) if within => marks.mark_ahead(extent, self.media.epoch),
             _ => Ok(true),
         }
     }
 
     /// A job for all that was announced and waits; `None` if nothing does.
     pub fn mark_job(&self) -> Option<MarkJob> {
-        let regions = self.records.as_ref()?.regions.as_ref()?;
-        regions
-            .to_sync()
-            .map(|(file, setting)| MarkJob { file, setting })
+        let (file, setting) = self.records.as_ref()?.marks()?.to_sync()?;
+        Some(MarkJob { file, setting })
     }
 
     /// Takes note of what a job came to.
@@ -169,20 +162,11 @@ impl Store {
     /// The store [has stopped](StoreError::Stopped): marks that the host failed to
     /// make durable cannot be trusted.
     pub fn note_marked(&mut self, marked: Marked) -> Result<(), StoreError> {
-        match (marked.0, &mut self.records) {
-            (Err(error), _) => Err(self.stop(error)),
-            (
-                Ok(setting),
-                Some(Records {
-                    regions: Some(regions),
-                    ..
-                }),
-            ) => {
-                regions.note_durable(setting);
-                Ok(())
-            }
-            _ => Ok(()),
+        let setting = marked.0.map_err(|error| self.stop(error))?;
+        if let Some(marks) = self.records.as_mut().and_then(Records::marks_mut) {
+            marks.note_durable(setting);
         }
+        Ok(())
     }
 
     /// Takes note of what a job made durable, and records how far members are
@@ -202,6 +186,10 @@ impl Store {
             }
         }
         self.synced = self.synced.max(synced.epoch);
+        let redo = self.records.as_mut().and_then(Records::redo_mut);
+        if let Some((redo, before)) = redo.zip(synced.carried_out) {
+            redo.given_up(before, self.media.epoch)?;
+        }
         if synced.state_changes == self.state_changes {
             self.record_better(&synced.states, false)?;
         }
@@ -235,13 +223,10 @@ impl Store {
         if self.synced + 1 < epoch {
             return Ok(Tidy::Sync);
         }
-        if let Some(Records {
-            regions: Some(regions),
-            ..
-        }) = &mut self.records
-            && self.unsettled.is_empty()
+        if self.unsettled.is_empty()
+            && let Some(marks) = self.records.as_mut().and_then(Records::marks_mut)
         {
-            regions.clear_before(epoch)?;
+            marks.clear_before(epoch)?;
         }
         let later = self.begin_checkpoint(now);
         Ok(if self.has_more_to_record() {
@@ -266,14 +251,10 @@ impl Store {
             && self.settle_some()?
         {}
         let compared = self.unsettled.is_empty();
-        if let Some(Records {
-            journal: Some(journal),
-            ..
-        }) = &mut self.records
-        {
-            journal.clear(self.media.epoch)?;
-        }
         self.sync()?;
+        if let Some(redo) = self.records.as_mut().and_then(Records::redo_mut) {
+            redo.restart(self.media.epoch)?;
+        }
         let states = self.states();
         self.record_better(&states, true)?;
         let Some(records) = &mut self.records else {
@@ -283,11 +264,12 @@ impl Store {
             // The next opening goes on comparing.
             return Ok(());
         }
-        if let Some(regions) = &mut records.regions {
-            regions.clear_before(u64::MAX)?;
+        if let Some(marks) = records.marks_mut() {
+            marks.clear_before(u64::MAX)?;
         }
-        records.superblock.clean = true;
-        records.superblock.write(&records.folder)
+        let mut description = records.description().clone();
+        description.clean = true;
+        records.replace(description)
     }
 
     /// What is written from now on belongs to a new epoch; what belongs to an
@@ -301,11 +283,8 @@ impl Store {
     /// Whether there are regions to forget, or members that are filled further
     /// than is recorded.
     fn has_more_to_record(&self) -> bool {
-        let regions = self
-            .records
-            .as_ref()
-            .and_then(|records| records.regions.as_ref());
-        regions.is_some_and(|regions| !regions.dirty().is_empty()) || self.records_lag()
+        let marks = self.records.as_ref().and_then(Records::marks);
+        marks.is_some_and(|marks| marks.is_dirty()) || self.records_lag()
     }
 
     /// Makes redundancy follow from the data somewhere where it may not.
@@ -321,12 +300,8 @@ impl Store {
             sectors: extent.sectors.min(SETTLED_SECTORS),
             ..extent
         };
-        if let Some(Records {
-            regions: Some(regions),
-            ..
-        }) = &mut self.records
-        {
-            regions.mark(part, self.media.epoch)?;
+        if let Some(marks) = self.records.as_mut().and_then(Records::marks_mut) {
+            marks.mark(part, self.media.epoch)?;
         }
         Verifier::new(&mut self.media, true).check(&mut self.root, "", part)?;
         if part.sectors < extent.sectors {

@@ -79,7 +79,7 @@ pub enum StoreError {
     /// The folder holds something, but no store.
     #[error(
         "`{}` is not empty (it holds `{found}`) and has no `{}`; give an empty or a new folder",
-        folder.display(), crate::bytes::superblock::NAME
+        folder.display(), crate::bytes::description::NAME
     )]
     NoStore {
         /// The folder.

@@ -15,8 +15,8 @@
 //!   a member was filled with since the last sync counts for nothing afterwards,
 //!   so a disk that fails besides counts as one more.
 //! - **Power loss**: each sector that was written since the last sync is as new
-//!   or as old, by chance. Only while all members are alive, and recorded so:
-//!   `lib.rs` says what a degraded parity volume loses.
+//!   or as old, by chance. Only while all members are alive, and recorded so: degraded volumes
+//!   lose power in `power.rs`, where the store's own device does as well.
 //!
 //! Not in the model: a medium that returns other bytes than it was given without
 //! an error, since no data has check sums; writes that are torn within a sector;
@@ -30,15 +30,16 @@
 //! error, never anything else. The seed is in the message of every failure;
 //! `FULLSTROKE_FAULTS` sets how many are tried of each volume (default 6).
 
+use crate::bytes::description::{LABEL_BYTES, Label, MemberRecord};
 use crate::bytes::opening::Source;
 use crate::bytes::samples::{SAMPLES, Sample, folder, path, pattern};
-use crate::bytes::sealed::Label;
-use crate::bytes::superblock::MemberRecord;
-use crate::bytes::{Durable, Medium, MemberStatus, MemoryMedium, Opening, Store, StoreError};
+use crate::bytes::{MemberStatus, Opening, Store, StoreError};
+use crate::{Device, Memory};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, Random, Sectors, Seed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 /// How often what fails, of a thousand.
@@ -50,7 +51,7 @@ struct Rates {
 }
 
 struct Disk {
-    now: MemoryMedium,
+    now: Memory,
     /// The durable content of sectors that were written since the last sync.
     durable: BTreeMap<u64, [u8; 512]>,
     bad: BTreeSet<u64>,
@@ -70,10 +71,10 @@ fn broken<T>() -> io::Result<T> {
 }
 
 impl Disk {
-    fn new(random: Random) -> Disk {
+    fn new(bytes: u64, random: Random) -> Disk {
         let (durable, bad) = (BTreeMap::new(), BTreeSet::new());
         Disk {
-            now: MemoryMedium::new(),
+            now: Memory::new(bytes),
             durable,
             bad,
             dead: false,
@@ -111,7 +112,7 @@ impl Disk {
         };
         for lbn in extent.start.0..extent.start.0 + made {
             let mut before = [0; 512];
-            self.now.read(Lbn(lbn), &mut before).unwrap();
+            self.now.read(lbn * 512, &mut before).unwrap();
             self.durable.entry(lbn).or_insert(before);
             self.bad.remove(&lbn);
         }
@@ -122,15 +123,52 @@ impl Disk {
     fn forget(&mut self) {
         for (lbn, before) in std::mem::take(&mut self.durable) {
             if self.random.chance(0.5) {
-                self.now.write(Lbn(lbn), &before).unwrap();
+                self.now.write(lbn * 512, &before).unwrap();
             }
         }
     }
 }
 
-impl Durable for Mutex<Disk> {
-    fn make_durable(&self) -> io::Result<()> {
-        let mut disk = self.lock().unwrap();
+impl Device for Faulty {
+    fn name(&self) -> String {
+        format!("member {}", self.0)
+    }
+    fn bytes(&self) -> u64 {
+        self.1.lock().unwrap().now.bytes()
+    }
+    fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        let disk = self.1.lock().unwrap();
+        let (first, end) = (at / 512, (at + into.len() as u64) / 512);
+        if disk.dead || disk.bad.range(first..end).next().is_some() {
+            into.fill(0xEE);
+            return broken();
+        }
+        disk.now.read(at, into)
+    }
+    fn write(&self, at: u64, from: &[u8]) -> io::Result<()> {
+        let mut disk = self.1.lock().unwrap();
+        let (made, result) = disk.change(Extent::new(at / 512, from.len() as u64 / 512));
+        disk.now.write(at, &from[..made.bytes().0 as usize])?;
+        result
+    }
+    fn zero(&self, at: u64, bytes: u64, hole: bool) -> io::Result<()> {
+        let mut disk = self.1.lock().unwrap();
+        let (made, result) = disk.change(Extent::new(at / 512, bytes / 512));
+        disk.now.zero(at, made.bytes().0, hole)?;
+        result
+    }
+    fn next_data(&self, at: u64, bytes: u64) -> io::Result<Option<Range<u64>>> {
+        self.1.lock().unwrap().now.next_data(at, bytes)
+    }
+    /// An empty disk in its place, which is sound.
+    fn clear(&self) -> io::Result<()> {
+        let mut disk = self.1.lock().unwrap();
+        let random = disk.random.clone();
+        *disk = Disk::new(disk.now.bytes(), random);
+        Ok(())
+    }
+    fn flush(&self) -> io::Result<()> {
+        let mut disk = self.1.lock().unwrap();
         let rate = disk.rates.sync;
         if disk.dead || disk.happens(rate) {
             disk.forget();
@@ -138,52 +176,6 @@ impl Durable for Mutex<Disk> {
         }
         disk.durable.clear();
         Ok(())
-    }
-}
-
-impl Medium for Faulty {
-    fn name(&self) -> String {
-        format!("member {}", self.0)
-    }
-    fn read(&self, lbn: Lbn, into: &mut [u8]) -> io::Result<()> {
-        let disk = self.1.lock().unwrap();
-        let end = lbn.0 + into.len() as u64 / 512;
-        if disk.dead || disk.bad.range(lbn.0..end).next().is_some() {
-            into.fill(0xEE);
-            return broken();
-        }
-        disk.now.read(lbn, into)
-    }
-    fn write(&mut self, lbn: Lbn, from: &[u8]) -> io::Result<()> {
-        let mut disk = self.1.lock().unwrap();
-        let (made, result) = disk.change(Extent::new(lbn.0, from.len() as u64 / 512));
-        disk.now.write(lbn, &from[..made.bytes().0 as usize])?;
-        result
-    }
-    fn zero(&mut self, extent: Extent, hole: bool) -> io::Result<()> {
-        let mut disk = self.1.lock().unwrap();
-        let (made, result) = disk.change(extent);
-        disk.now.zero(
-            Extent {
-                sectors: made,
-                ..extent
-            },
-            hole,
-        )?;
-        result
-    }
-    fn next_data(&self, extent: Extent) -> io::Result<Option<Extent>> {
-        self.1.lock().unwrap().now.next_data(extent)
-    }
-    /// An empty disk in its place, which is sound.
-    fn clear(&mut self) -> io::Result<()> {
-        let mut disk = self.1.lock().unwrap();
-        let random = disk.random.clone();
-        *disk = Disk::new(random);
-        Ok(())
-    }
-    fn files(&self) -> Vec<Arc<dyn Durable>> {
-        vec![Arc::clone(&self.1) as Arc<dyn Durable>]
     }
 }
 
@@ -197,10 +189,12 @@ impl Source for Disks {
     fn complaint(&self, _: &MemberRecord, _: Option<Label>) -> Option<String> {
         None
     }
-    fn open(&mut self, member: &MemberRecord) -> Result<Box<dyn Medium>, StoreError> {
-        let new = || Arc::new(Mutex::new(Disk::new(Seed(self.seed).stream(&member.path))));
+    fn member(&mut self, member: &MemberRecord) -> Result<Arc<dyn Device>, StoreError> {
+        let bytes = member.bytes() + LABEL_BYTES;
+        let random = Seed(self.seed).stream(&member.path);
+        let new = || Arc::new(Mutex::new(Disk::new(bytes, random)));
         let disk = self.disks.entry(member.path.clone()).or_insert_with(new);
-        Ok(Box::new(Faulty(member.path.clone(), Arc::clone(disk))))
+        Ok(Arc::new(Faulty(member.path.clone(), Arc::clone(disk))))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The bytes of each member I/O in one piece.
 
+use crate::buffers::Buffers;
 use crate::bytes::StoreError;
-use crate::bytes::buffers::Buffers;
 use crate::bytes::error::first_error;
 use crate::bytes::media::Media;
 use crate::bytes::node::Node;

@@ -13,6 +13,7 @@
 //!   one does that lacks a member: what the standing members hold follows from parity there.
 
 use crate::bytes::array::Array;
+use crate::bytes::records::Records;
 use crate::bytes::store::Store;
 use crate::bytes::{StoreError, states};
 use fullstroke_contract::Gear;
@@ -85,18 +86,22 @@ impl Store {
         }
         // What is recorded rests on what was copied, and members may fail on the way.
         self.sync()?;
+        if let Some(redo) = self.records.as_mut().and_then(Records::redo_mut) {
+            // Copies go by without records: none of before must undo them in the new gear.
+            redo.restart(self.media.epoch)?;
+        }
         let gear = self.gear(path);
         if gear != Some(if low { Gear::Falling } else { Gear::Rising }) {
             return Ok(());
         }
         let name = states::dotted(path);
         if let Some(records) = &mut self.records {
-            let mut superblock = records.superblock.clone();
-            superblock.low_gear.retain(|other| *other != name);
+            let mut description = records.description().clone();
+            description.low_gear.retain(|other| *other != name);
             if low {
-                superblock.low_gear.push(name);
+                description.low_gear.push(name);
             }
-            records.replace_superblock(superblock)?;
+            records.replace(description)?;
         }
         if let Some(gears) =
             states::volume(&mut self.root, path).and_then(|array| array.layout.gears())

@@ -7,9 +7,9 @@
 //! success (Linux marks such pages clean). Want of room is nobody's fault in
 //! particular, and is told.
 
+use crate::buffers::extent_of;
 use crate::bytes::array::Array;
 use crate::bytes::media::Media;
-use crate::bytes::medium::extent_of;
 use crate::bytes::node::Node;
 use crate::bytes::states;
 use crate::bytes::store::{Dropped, Unsettled};
@@ -228,9 +228,11 @@ impl Store {
     /// Whether the volume answers without these media.
     fn survives_all(&mut self, media: &[(usize, bool)]) -> bool {
         let before = self.states();
+        let media = media.iter().map(|&(medium, _)| medium);
+        let media: Vec<usize> = media.chain(self.dying.iter().copied()).collect();
         let paths: Vec<_> = media
             .iter()
-            .filter_map(|&(medium, _)| states::path_of(&self.root, medium))
+            .filter_map(|&medium| states::path_of(&self.root, medium))
             .collect();
         let Node::Volume(array) = &mut self.root else {
             return media.is_empty();
@@ -252,7 +254,8 @@ impl Store {
         let Some(path) = states::path_of(&self.root, medium) else {
             return Ok(());
         };
-        if self.member_state(&path)? == MemberState::Failed {
+        let is_dying = self.dying.contains(&medium);
+        if is_dying || self.member_state(&path)? == MemberState::Failed {
             return Ok(());
         }
         self.drop_member(&path)?;

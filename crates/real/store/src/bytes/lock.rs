@@ -3,7 +3,7 @@
 use crate::bytes::StoreError;
 use fullstroke_device::{Claim, OpenError};
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
@@ -12,9 +12,6 @@ pub(crate) const NAME: &str = "lock";
 
 /// The mode of files: their owner's alone, like what the drives hold.
 pub(crate) const OWNER: u32 = 0o600;
-
-/// The extension of files that are being written.
-const NEW: &str = "new";
 
 /// Keeps other processes out of a folder for as long as it lives, and no
 /// longer: the host lets go of the lock when the process dies.
@@ -100,38 +97,15 @@ fn locked(result: Result<(), TryLockError>, folder: &Path) -> Result<(), StoreEr
     }
 }
 
-/// The name of something in the folder, if there is anything beside the lock
-/// and what [`write_whole`] leaves when it is interrupted.
-pub(crate) fn found_in(folder: &Path) -> Result<Option<String>, StoreError> {
+/// The name of something in the folder, if there is anything beside the lock and what is
+/// `known`.
+pub(crate) fn found_in(folder: &Path, known: &[&str]) -> Result<Option<String>, StoreError> {
     let failed = |error| StoreError::host("list", folder, error);
     for entry in fs::read_dir(folder).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
-        if name != NAME
-            && Path::new(&name)
-                .extension()
-                .is_none_or(|extension| extension != NEW)
-        {
+        if name != NAME && !known.iter().any(|known| name == *known) {
             return Ok(Some(name.display().to_string()));
         }
     }
     Ok(None)
-}
-
-/// Puts `text` into the file at `path`, so that whoever reads it finds what was
-/// there before or all of it, also after a loss of power.
-pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    let new = path.with_extension(NEW);
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(OWNER)
-        .open(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
-    match path.parent() {
-        Some(folder) => File::open(folder)?.sync_all(),
-        None => Ok(()),
-    }
 }

@@ -9,26 +9,27 @@
 //! a read that could not be planned then needs what was lost. So a loss is these
 //! states, and a bit for each sector that was written since.
 
+use crate::bitmap::{BITS_BYTES, SECTOR as BLOCK_BYTES, seal, unseal};
 use crate::bytes::StoreError;
 use crate::bytes::array::Array;
-use crate::bytes::file::FileMedium;
-use crate::bytes::medium::Medium;
-use crate::bytes::memory::MemoryMedium;
-use crate::bytes::sealed::{BITS_BYTES, BLOCK_BYTES, StoreId, seal, unseal};
-use crate::bytes::superblock::StateRecord;
+use crate::bytes::description::StateRecord;
 use crate::bytes::sync::ToSync;
+use crate::sparse::{Lengths, SparseFile};
+use crate::superblock::Uuid;
+use crate::{Device, Memory};
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, Sectors};
 use fullstroke_volume::MemberStates;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Sectors of the volume for which one sector of bits stands.
 const SECTORS_A_BLOCK: u64 = BITS_BYTES as u64 * 8;
 
 /// The file with the bits of the loss number `index`.
 pub(crate) fn file_name(index: usize) -> String {
-    format!("written-{index}")
+    format!("written-since-{index}")
 }
 
 /// Data that was given up.
@@ -36,9 +37,9 @@ pub(crate) struct Loss {
     /// The states of the members of the outermost volume when it was.
     then: MemberStates,
     /// Set for each of the volume's sectors that was written since.
-    written: Box<dyn Medium>,
+    written: Arc<dyn Device>,
     /// The store that the bits are of, if they are kept.
-    id: Option<StoreId>,
+    store: Option<Uuid>,
     /// The epoch of the bits' last change.
     changed: u64,
 }
@@ -50,15 +51,15 @@ impl Loss {
         index: usize,
         states: &[StateRecord],
         capacity: Sectors,
-        kept: Option<(&Path, StoreId)>,
+        kept: Option<(&Path, Uuid)>,
     ) -> Result<Loss, StoreError> {
-        let written: Box<dyn Medium> = match kept {
-            None => Box::new(MemoryMedium::new()),
+        let bytes = bytes_for(capacity);
+        let written: Arc<dyn Device> = match kept {
+            None => Arc::new(Memory::new(bytes)),
             Some((folder, _)) => {
                 let path = folder.join(file_name(index));
-                let blocks = Sectors(capacity.0.div_ceil(SECTORS_A_BLOCK));
-                let medium = FileMedium::open(&path, blocks);
-                Box::new(medium.map_err(|error| StoreError::host("open", &path, error))?)
+                let file = SparseFile::open(&path, bytes, 0);
+                Arc::new(file.map_err(|error| StoreError::host("open", &path, error))?)
             }
         };
         let mut then = MemberStates::alive(states.len());
@@ -69,7 +70,7 @@ impl Loss {
         Ok(Loss {
             then,
             written,
-            id: kept.map(|(_, id)| id),
+            store: kept.map(|(_, store)| store),
             changed: 0,
         })
     }
@@ -80,16 +81,15 @@ impl Loss {
         states: &[StateRecord],
         capacity: Sectors,
         folder: &Path,
-        id: StoreId,
+        store: Uuid,
     ) -> Result<Loss, StoreError> {
         let path = folder.join(file_name(index));
-        let medium =
-            FileMedium::open_read_only(&path, Sectors(capacity.0.div_ceil(SECTORS_A_BLOCK)));
-        let medium = medium.map_err(|error| StoreError::host("open", &path, error))?;
+        let file = SparseFile::open_read_only(&path, Lengths::new(bytes_for(capacity), 0));
+        let file = file.map_err(|error| StoreError::host("open", &path, error))?;
         let loss = Loss::open(index, states, capacity, None)?;
         Ok(Loss {
-            written: Box::new(medium),
-            id: Some(id),
+            written: Arc::new(file),
+            store: Some(store),
             ..loss
         })
     }
@@ -163,10 +163,11 @@ impl Loss {
             }
             if block != before {
                 self.changed = epoch;
-                let block = self
-                    .id
-                    .map_or(block, |id| seal(&block[..BITS_BYTES], number, &id));
-                let written = self.written.write(Lbn(number), &block);
+                let block = match &self.store {
+                    Some(store) => seal(store, number as u32, &bits_of(&block)),
+                    None => block,
+                };
+                let written = self.written.write(number * BLOCK_BYTES as u64, &block);
                 written.map_err(|error| self.error("write to", error))?;
             }
             at = next;
@@ -177,10 +178,10 @@ impl Loss {
     fn read(&self, block: u64) -> Result<[u8; BLOCK_BYTES], StoreError> {
         let mut bits = [0; BLOCK_BYTES];
         self.written
-            .read(Lbn(block), &mut bits)
+            .read(block * BLOCK_BYTES as u64, &mut bits)
             .map_err(|error| self.error("read", error))?;
-        if let Some(id) = self.id.filter(|_| bits != [0; BLOCK_BYTES]) {
-            let Some(whole) = unseal(&bits, block, &id) else {
+        if let Some(store) = self.store.filter(|_| bits != [0; BLOCK_BYTES]) {
+            let Some(whole) = unseal(&store, block as u32, &bits) else {
                 let detail =
                     format!("block {block} is not as it was written: its check sum does not fit");
                 return Err(StoreError::Damaged {
@@ -189,7 +190,7 @@ impl Loss {
                 });
             };
             let mut only = [0; BLOCK_BYTES];
-            only[..BITS_BYTES].copy_from_slice(whole);
+            only[..BITS_BYTES].copy_from_slice(&whole);
             return Ok(only);
         }
         Ok(bits)
@@ -203,17 +204,21 @@ impl Loss {
         }
     }
 
-    /// The files with the bits, if they were changed after the epoch `synced`.
-    pub(crate) fn files_changed_since(&self, synced: u64) -> impl Iterator<Item = ToSync> + '_ {
-        let files = if self.changed > synced {
-            self.written.files()
-        } else {
-            Vec::new()
-        };
-        files.into_iter().map(|file| ToSync {
-            medium: None,
-            name: self.written.name(),
-            file,
-        })
+    /// The device with the bits, if it was changed after the epoch `synced` and does not end
+    /// with the process.
+    pub(crate) fn changed_since(&self, synced: u64) -> Option<ToSync> {
+        let changed = self.changed > synced && !self.written.is_volatile();
+        changed.then(|| ToSync::own(&self.written))
     }
+}
+
+/// What the bits of a volume take.
+fn bytes_for(capacity: Sectors) -> u64 {
+    capacity.0.div_ceil(SECTORS_A_BLOCK) * BLOCK_BYTES as u64
+}
+
+fn bits_of(block: &[u8; BLOCK_BYTES]) -> [u8; BITS_BYTES] {
+    let mut bits = [0; BITS_BYTES];
+    bits.copy_from_slice(&block[..BITS_BYTES]);
+    bits
 }

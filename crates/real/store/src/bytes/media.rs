@@ -1,15 +1,18 @@
 //! All media of a store, and what is about to change on them.
 
+use crate::Device;
+use crate::buffers::extent_of;
 use crate::bytes::StoreError;
+use crate::bytes::description::Label;
 use crate::bytes::error::first_error;
-use crate::bytes::medium::{Medium, extent_of};
-use crate::bytes::sealed::Label;
 use crate::bytes::sync::ToSync;
-use crate::bytes::transaction::{Change, Kind, Transaction};
+use crate::bytes::transaction::Transaction;
+use crate::journal::{Kind, Run};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use std::cell::Cell;
 use std::io;
+use std::sync::Arc;
 
 /// No place.
 const NOWHERE: Extent = Extent {
@@ -22,7 +25,7 @@ const LOOKED_AHEAD: Sectors = Sectors((64 << 30) / SECTOR_BYTES);
 /// The media of all drives. Changes are made at once, or collected into a
 /// [`Transaction`] first; reads see collected changes as made.
 pub(crate) struct Media {
-    media: Vec<Box<dyn Medium>>,
+    media: Vec<Arc<dyn Device>>,
     /// For each medium, the epoch of its last change.
     changed: Vec<u64>,
     /// The epoch that changes belong to: a sync begins a new one.
@@ -39,10 +42,12 @@ pub(crate) struct Media {
     /// The media that the host did not change as it should have, and whether
     /// for want of room.
     failed_changes: Vec<(usize, bool)>,
+    /// The media of which the host failed to make durable what they hold.
+    failed_syncs: Vec<(usize, StoreError)>,
 }
 
 impl Media {
-    pub(crate) fn new(media: Vec<Box<dyn Medium>>) -> Media {
+    pub(crate) fn new(media: Vec<Arc<dyn Device>>) -> Media {
         // What an earlier process wrote need not be durable: the first sync is
         // of all of them.
         let changed = vec![1; media.len()];
@@ -57,12 +62,13 @@ impl Media {
             transaction: Transaction::default(),
             failed_read: Cell::new(None),
             failed_changes: Vec::new(),
+            failed_syncs: Vec::new(),
         }
     }
 
     #[inline]
     pub(crate) fn read(&self, medium: usize, lbn: Lbn, into: &mut [u8]) -> Result<(), StoreError> {
-        if let Err(error) = self.media[medium].read(lbn, into) {
+        if let Err(error) = self.media[medium].read(byte_of(lbn), into) {
             self.failed_read
                 .set(Some((medium, extent_of(lbn, into.len()))));
             return Err(self.error("read", medium, error));
@@ -81,7 +87,7 @@ impl Media {
         }
         self.changed[medium] = self.epoch;
         self.holes[medium].set(NOWHERE);
-        match self.media[medium].write(lbn, from) {
+        match self.media[medium].write(byte_of(lbn), from) {
             Ok(()) => Ok(()),
             Err(error) => Err(self.failed_change("write to", medium, error)),
         }
@@ -99,7 +105,7 @@ impl Media {
         }
         self.changed[medium] = self.epoch;
         self.holes[medium].set(NOWHERE);
-        match self.media[medium].zero(extent, hole) {
+        match self.media[medium].zero(byte_of(extent.start), extent.sectors.bytes().0, hole) {
             Ok(()) => Ok(()),
             Err(error) => Err(self.failed_change("write zeros to", medium, error)),
         }
@@ -110,9 +116,12 @@ impl Media {
         medium: usize,
         extent: Extent,
     ) -> Result<Option<Extent>, StoreError> {
-        self.media[medium]
-            .next_data(extent)
-            .map_err(|error| self.error("look for holes in", medium, error))
+        let found = self.media[medium].next_data(byte_of(extent.start), extent.sectors.bytes().0);
+        let found = found.map_err(|error| self.error("look for holes in", medium, error))?;
+        Ok(found.map(|run| {
+            let (first, behind) = (run.start / SECTOR_BYTES, run.end.div_ceil(SECTOR_BYTES));
+            Extent::new(first, behind - first)
+        }))
     }
 
     /// Whether nothing of `extent` takes room on a medium of `capacity`. Where it is asked in order the
@@ -146,13 +155,30 @@ impl Media {
             .map_err(|error| self.error("empty", medium, error))
     }
 
-    /// Labels the media. One that takes no label is found out of date later.
-    pub(crate) fn write_labels(&mut self, labels: impl Iterator<Item = Option<Label>>) {
-        for (medium, label) in self.media.iter_mut().zip(labels) {
-            if let Some(label) = label {
-                let _ = medium.write_label(&label.encode());
+    /// Labels the media, each behind its bytes, and durably. One that takes no label is found
+    /// out of date later. Media that end with the process need none.
+    pub(crate) fn write_labels(&mut self, labels: impl Iterator<Item = Option<(Label, u64)>>) {
+        for (index, label) in labels.enumerate() {
+            let Some(medium) = self.media.get(index).filter(|medium| !medium.is_volatile()) else {
+                continue;
+            };
+            let Some((label, bytes)) = label else {
+                continue;
+            };
+            if label.write(&**medium, bytes).is_ok()
+                && let Err(error) = medium.flush()
+            {
+                // The host says so once, and what the medium holds may be older than it was.
+                let error = self.error("make durable", index, error);
+                self.failed_syncs.push((index, error));
             }
         }
+    }
+
+    /// The media that the host failed to make durable when they were labelled, since this was
+    /// asked.
+    pub(crate) fn take_failed_syncs(&mut self) -> Vec<(usize, StoreError)> {
+        std::mem::take(&mut self.failed_syncs)
     }
 
     /// From now on, changes are collected and not made.
@@ -172,40 +198,34 @@ impl Media {
     pub(crate) fn apply(&mut self, without: &[usize]) -> Result<(), StoreError> {
         let transaction = std::mem::take(&mut self.transaction);
         let mut result = Ok(());
-        let wanted = |change: &&Change| !without.contains(&(change.medium as usize));
-        for change in transaction.changes.iter().filter(wanted) {
-            result = first_error(result, self.make(change, &transaction.bytes));
+        let wanted = |(run, _): &(Run, _)| !without.contains(&(run.slot as usize));
+        for (run, bytes) in transaction.runs().filter(wanted) {
+            result = first_error(result, self.make(&run, bytes));
         }
         self.transaction = transaction;
         result
     }
 
-    fn make(&mut self, change: &Change, bytes: &[u8]) -> Result<(), StoreError> {
-        let medium = change.medium as usize;
-        match (change.kind, change.bytes(bytes)) {
-            (Kind::Zero { hole }, _) => self.zero(medium, change.extent, hole),
-            (Kind::Write { .. }, bytes) => {
-                self.write(medium, change.extent.start, bytes.unwrap_or_default())
-            }
+    fn make(&mut self, run: &Run, bytes: Option<&[u8]>) -> Result<(), StoreError> {
+        let medium = run.slot as usize;
+        match run.kind {
+            Kind::Zeros { hole } => self.zero(medium, run.extent(), hole),
+            Kind::Written => self.write(medium, Lbn(run.lbn), bytes.unwrap_or_default()),
         }
     }
 
-    /// The files of all media that were changed after the epoch `synced`, but
-    /// for the media `without`.
-    pub(crate) fn files_changed_since(&self, synced: u64, without: &[usize]) -> Vec<ToSync> {
+    /// All media that were changed after the epoch `synced`, but for the media `without` and
+    /// those that end with the process.
+    pub(crate) fn changed_since(&self, synced: u64, without: &[usize]) -> Vec<ToSync> {
         let media = self.media.iter().zip(&self.changed).enumerate();
-        let changed =
-            media.filter(|&(index, (_, &changed))| changed > synced && !without.contains(&index));
-        let files = changed.flat_map(|(index, (medium, _))| {
-            let name = medium.name();
-            let files = medium.files().into_iter();
-            files.map(move |file| ToSync {
-                medium: Some(index),
-                name: name.clone(),
-                file,
-            })
+        let changed = media.filter(|&(index, (medium, &changed))| {
+            changed > synced && !without.contains(&index) && !medium.is_volatile()
         });
-        files.collect()
+        let changed = changed.map(|(index, (medium, _))| ToSync {
+            medium: Some(index),
+            device: Arc::clone(medium),
+        });
+        changed.collect()
     }
 
     #[cold]
@@ -247,4 +267,9 @@ impl Media {
             source,
         }
     }
+}
+
+/// The byte at which a sector begins.
+fn byte_of(lbn: Lbn) -> u64 {
+    lbn.0 * SECTOR_BYTES
 }

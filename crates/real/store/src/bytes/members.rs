@@ -1,15 +1,16 @@
 //! Members fail, are replaced, and are filled again.
 
 use crate::bytes::array::Array;
+use crate::bytes::description::{LossRecord, RebuildRecord, StateRecord};
 use crate::bytes::loss::Loss;
 use crate::bytes::media::Media;
 use crate::bytes::node::Node;
 use crate::bytes::opening::labels;
+use crate::bytes::records::Records;
+use crate::bytes::redo::Recorded;
 use crate::bytes::states;
-use crate::bytes::store::Records;
-use crate::bytes::superblock::{LossRecord, RebuildRecord, StateRecord, Superblock};
 use crate::bytes::{Store, StoreError};
-use fullstroke_contract::MemberState;
+use fullstroke_contract::{Extent, MemberState};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 
 /// What a rebuild fills at once.
@@ -76,7 +77,7 @@ impl Store {
         let kept = self
             .records
             .as_ref()
-            .and_then(|records| records.superblock.rebuild);
+            .and_then(|records| records.description().rebuild);
         kept.unwrap_or_default()
     }
 
@@ -89,9 +90,9 @@ impl Store {
             return Ok(());
         };
         let rebuild = Some(speed).filter(|&speed| speed != RebuildRecord::default());
-        let mut superblock = records.superblock.clone();
-        superblock.rebuild = rebuild;
-        records.replace_superblock(superblock)
+        let mut description = records.description().clone();
+        description.rebuild = rebuild;
+        records.replace(description)
     }
 
     /// The state of the member at `path`: its indices from the top.
@@ -145,10 +146,19 @@ impl Store {
                 states::dotted(path)
             )));
         }
-        let dying = array.members[member].media();
-        self.finish_pending_without(&dying)?;
-        self.settle_all_but(&dying)?;
-        self.record_all_but(&dying)?;
+        let media = array.members[member].media();
+        // What fails on the way must be survived besides.
+        let others = self.dying.len();
+        self.dying.extend(&media);
+        let dropped = self.drop_media(path, &media);
+        self.dying.truncate(others);
+        dropped
+    }
+
+    fn drop_media(&mut self, path: &[usize], media: &[usize]) -> Result<(), StoreError> {
+        self.finish_pending_without(media)?;
+        self.settle_all_but(media)?;
+        self.record()?;
         self.set_state(path, MemberState::Failed)
     }
 
@@ -228,13 +238,12 @@ impl Store {
             (0..array.members.len()).map(|member| array.layout.member_state(member).into());
         let states: Vec<StateRecord> = states.collect();
         let kept = self.records.as_ref();
-        let kept = kept
-            .and_then(|records| Some((records.folder.as_path(), records.superblock.id().ok()?)));
+        let kept = kept.map(|records| (records.folder(), records.description().store));
         let loss = Loss::open(self.losses.len(), &states, self.root.capacity(), kept)?;
         if let Some(records) = &mut self.records {
-            let mut superblock = records.superblock.clone();
-            superblock.losses.push(LossRecord { members: states });
-            records.replace_superblock(superblock)?;
+            let mut description = records.description().clone();
+            description.losses.push(LossRecord { members: states });
+            records.replace(description)?;
         }
         self.losses.push(loss);
         Ok(())
@@ -252,6 +261,8 @@ impl Store {
     pub fn restore_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
         self.check_changes()?;
         self.finish_pending()?;
+        self.find_failed(path, "restored")?;
+        self.record()?;
         let name = states::dotted(path);
         let (array, member) = self.find_failed(path, "restored")?;
         if !array.members[member].answers() {
@@ -297,18 +308,19 @@ impl Store {
         self.missed_nothing.retain(|kept| kept != path);
         self.set_state(path, MemberState::Alive)?;
         if let Some(records) = &mut self.records {
-            let mut superblock = records.superblock.clone();
-            for record in superblock
+            let mut description = records.description().clone();
+            for record in description
                 .members
                 .iter_mut()
                 .filter(|record| record.path == name)
             {
                 record.state = StateRecord::Alive;
             }
-            superblock.events += 1;
-            self.media.write_labels(labels(&superblock));
-            records.replace_superblock(superblock)?;
+            description.events += 1;
+            self.media.write_labels(labels(&description));
+            records.replace(description)?;
         }
+        self.drop_unlabelled()?;
         self.choose_journalling()
     }
 
@@ -348,7 +360,7 @@ impl Store {
         if had_failed && !self.has_failed() {
             // Changes are taken again from now on, and must find the members
             // as they are now after a kill.
-            self.record_all_but(&[])?;
+            self.record()?;
         }
         Ok(done)
     }
@@ -361,7 +373,7 @@ impl Store {
     ) -> Result<Sectors, StoreError> {
         let (array, member) = states::find(&mut self.root, path)?;
         // A volume that is filled must keep its own parity sound.
-        let at_once = matches!(array.members[member], Node::Volume(_)) && self.has_journal();
+        let at_once = matches!(array.members[member], Node::Volume(_)) && self.has_redo();
         let mut next = done;
         let filled = self.attempt(None, |store| {
             // What was mended may have cost a member that it needs.
@@ -380,10 +392,12 @@ impl Store {
                     .plan_rebuild(&[member], done, most, &mut array.plan);
                 array.fill(media)
             };
-            if at_once {
-                store.change_at_once(fill)
-            } else {
-                fill(&mut store.root, &mut store.media)
+            if !at_once {
+                return fill(&mut store.root, &mut store.media);
+            }
+            match store.change_at_once(&mut fill)? {
+                Recorded::TooLong => Err(store.too_long(Extent::new(done.0, most.0))),
+                _ => Ok(()),
             }
         });
         let done = if filled.is_ok() { next } else { done };
@@ -412,10 +426,9 @@ impl Store {
         )))
     }
 
-    fn has_journal(&self) -> bool {
-        self.records
-            .as_ref()
-            .is_some_and(|records| records.journal.is_some())
+    fn has_redo(&self) -> bool {
+        let redo = self.records.as_ref().and_then(Records::redo);
+        redo.is_some()
     }
 
     /// Sets a state with all that follows from it, and records what became
@@ -426,6 +439,15 @@ impl Store {
         let result = self.try_to_set_state(path, state, &before);
         if result.is_err() {
             states::set_all(&mut self.root, &mut before.into_iter());
+        }
+        result.and(self.drop_unlabelled())
+    }
+
+    /// The media fail that the host failed to make durable when they were labelled.
+    pub(crate) fn drop_unlabelled(&mut self) -> Result<(), StoreError> {
+        let mut result = Ok(());
+        for (medium, error) in self.media.take_failed_syncs() {
+            result = result.and(self.drop_or_stop(medium, error));
         }
         result
     }
@@ -441,14 +463,12 @@ impl Store {
         };
         states::set(root, path, state, &mut self.media)?;
         self.state_changes += 1;
-        // The record, which was carried out, may name a member that is empty by
+        // Records, which were carried out and are durable, may name a member that is empty by
         // now.
-        if let Some(Records {
-            journal: Some(journal),
-            ..
-        }) = &mut self.records
+        if state != MemberState::Alive
+            && let Some(redo) = self.records.as_mut().and_then(Records::redo_mut)
         {
-            journal.clear(self.media.epoch)?;
+            redo.restart(self.media.epoch)?;
         }
         self.record_worse(before)?;
         self.choose_journalling()
@@ -467,9 +487,9 @@ impl Store {
         let Some(records) = &mut self.records else {
             return Ok(());
         };
-        let mut superblock = records.superblock.clone();
+        let mut description = records.description().clone();
         let mut emptied: Option<String> = None;
-        for ((record, &before), &after) in superblock.members.iter_mut().zip(before).zip(&after) {
+        for ((record, &before), &after) in description.members.iter_mut().zip(before).zip(&after) {
             let empty = MemberState::Rebuilding {
                 done: Sectors::ZERO,
             };
@@ -485,21 +505,27 @@ impl Store {
                 emptied = Some(format!("{}.", record.path));
             }
         }
-        if superblock != records.superblock {
+        if description != *records.description() {
             // Whoever is part of the store from now on knows, and who is not can
             // be told by that.
-            superblock.events += 1;
-            self.media.write_labels(labels(&superblock));
+            description.events += 1;
+            self.media.write_labels(labels(&description));
         }
-        records.replace_superblock(superblock)
+        records.replace(description)
     }
 
-    /// Makes durable and records how far members are filled; the media `dying`
-    /// need not take part any more.
-    fn record_all_but(&mut self, dying: &[usize]) -> Result<(), StoreError> {
-        if self.records_lag() {
-            let synced = self.sync_job_without(dying).run();
+    /// Makes durable what is to be before a member's state changes, and records how far members
+    /// are filled; the media that are dying need not take part any more.
+    ///
+    /// Where there is parity, all is made durable: what a row that lacks a member held before must
+    /// not be torn by a loss of power, and the records of the journal are given up.
+    fn record(&mut self) -> Result<(), StoreError> {
+        let lags = self.records_lag();
+        if lags || self.has_redo() {
+            let synced = self.sync_job_without(&self.dying.clone()).run();
             self.note_synced(synced)?;
+        }
+        if lags {
             let states = self.states();
             self.record_better(&states, true)?;
         }
@@ -512,7 +538,7 @@ impl Store {
             return false;
         };
         !records
-            .superblock
+            .description()
             .members
             .iter()
             .map(|member| MemberState::from(member.state))
@@ -529,8 +555,8 @@ impl Store {
         let Some(records) = &mut self.records else {
             return Ok(());
         };
-        let mut superblock = records.superblock.clone();
-        for (record, &state) in superblock.members.iter_mut().zip(states) {
+        let mut description = records.description().clone();
+        for (record, &state) in description.members.iter_mut().zip(states) {
             let StateRecord::Rebuilding { done_sectors } = record.state else {
                 continue;
             };
@@ -545,39 +571,32 @@ impl Store {
                 record.state = state.into();
             }
         }
-        records.replace_superblock(superblock)?;
+        records.replace(description)?;
         self.choose_journalling()
     }
 
     /// Journals while a parity volume lacks a member, or would if the store
     /// were opened again.
     pub(crate) fn choose_journalling(&mut self) -> Result<(), StoreError> {
-        let Some(Records {
-            journal: Some(journal),
-            superblock,
-            ..
-        }) = &mut self.records
-        else {
+        let Some(records) = &mut self.records else {
             return Ok(());
         };
+        if records.redo().is_none() {
+            return Ok(());
+        }
         // What was written down must not be forgotten before it is made.
+        let description = records.description();
         let needed = self.pending
-            || !superblock.low_gear.is_empty()
-            || states::any_degraded_parity(&self.root, &mut superblock.members.iter());
-        if self.journalled && !needed {
-            journal.clear(self.media.epoch)?;
+            || !description.low_gear.is_empty()
+            || states::any_degraded_parity(&self.root, &mut description.members.iter());
+        if self.journalled
+            && !needed
+            && let Some(redo) = records.redo_mut()
+        {
+            // With all members, redundancy follows from the data in all marked regions.
+            redo.restart(self.media.epoch)?;
         }
         self.journalled = needed;
-        Ok(())
-    }
-}
-
-impl Records {
-    pub(crate) fn replace_superblock(&mut self, superblock: Superblock) -> Result<(), StoreError> {
-        if superblock != self.superblock {
-            superblock.write(&self.folder)?;
-            self.superblock = superblock;
-        }
         Ok(())
     }
 }

@@ -1,9 +1,10 @@
 //! The tree of drives and volumes, and the way of a request through it.
 
+use crate::buffers::extent_of;
 use crate::bytes::StoreError;
 use crate::bytes::array::Array;
 use crate::bytes::media::Media;
-use crate::bytes::medium::{extent_of, is_zero};
+use crate::memory::is_zero;
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::Shape;
@@ -136,7 +137,7 @@ impl Node {
         }
     }
 
-    /// Makes the extent read as zeros; see [`Medium::zero`](crate::bytes::Medium::zero).
+    /// Makes the extent read as zeros; see [`Device::zero`](crate::Device::zero).
     pub(crate) fn zero(
         &mut self,
         extent: Extent,

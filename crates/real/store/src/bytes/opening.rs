@@ -1,27 +1,30 @@
 //! Stores are made, and opened again after whatever happened meanwhile.
 
 use crate::bytes::StoreError;
-use crate::bytes::file::FileMedium;
+use crate::bytes::description::{
+    Description, Kept, LABEL_BYTES, Label, MemberRecord, NAME, StateRecord, damaged,
+};
 use crate::bytes::gears;
-use crate::bytes::journal::Journal;
 use crate::bytes::lock::{Lock, found_in};
 use crate::bytes::loss::Loss;
 use crate::bytes::media::Media;
-use crate::bytes::medium::Medium;
-use crate::bytes::memory::MemoryMedium;
 use crate::bytes::node::Node;
-use crate::bytes::regions::Regions;
-use crate::bytes::sealed::{Label, StoreId};
+use crate::bytes::old;
+use crate::bytes::records::{Places, Records};
 use crate::bytes::states;
-use crate::bytes::store::{Records, Store, Unsettled};
-use crate::bytes::superblock::{MemberRecord, StateRecord, Superblock};
-use crate::bytes::transaction::{Change, Transaction};
+use crate::bytes::store::{Store, Unsettled};
+use crate::bytes::transaction::Transaction;
 use crate::bytes::verify::{Comparison, Verifier};
-use fullstroke_contract::MemberState;
+use crate::journal::{self, Change};
+use crate::sparse::{Lengths, SparseFile};
+use crate::superblock::Uuid;
+use crate::{Device, Memory};
+use fullstroke_contract::{Extent, MemberState};
 use fullstroke_units::{Bytes, Sectors};
 use fullstroke_volume::Shape;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Where a store keeps its bytes.
@@ -107,45 +110,70 @@ pub struct OpenReport {
     pub regions_at_risk: u64,
 }
 
-/// Where media come from.
+/// Where devices come from.
 pub(crate) trait Source {
-    /// What is the matter with the member's medium, if it was not left as it
+    /// What is the matter with the member's device, if it was not left as it
     /// should be.
     fn complaint(&self, member: &MemberRecord, label: Option<Label>) -> Option<String>;
 
-    /// The member's medium; an empty one if there is none.
-    fn open(&mut self, member: &MemberRecord) -> Result<Box<dyn Medium>, StoreError>;
+    /// The member's device, with room for a label behind its bytes; an empty one if there is
+    /// none.
+    fn member(&mut self, member: &MemberRecord) -> Result<Arc<dyn Device>, StoreError>;
+
+    /// The store's own device, of so many bytes.
+    fn own(&mut self, folder: &Path, bytes: u64) -> Result<Arc<dyn Device>, StoreError> {
+        let path = folder.join(NAME);
+        let lengths = Lengths::new(bytes, 0);
+        // One that is empty was being made when the process died.
+        let found = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        if found > 0
+            && let Some(complaint) = SparseFile::complaint(&path, lengths)
+        {
+            return Err(damaged(
+                path,
+                &format!("{complaint}; put it back as the server left it"),
+            ));
+        }
+        let file = SparseFile::open(&path, bytes, 0);
+        Ok(Arc::new(
+            file.map_err(|error| StoreError::host("open", &path, error))?,
+        ))
+    }
 }
 
-/// Media in memory, none of which exists before.
-struct Memory;
+/// Devices in memory, none of which exists before.
+struct InMemory;
 
-/// Media in the files of a folder.
+/// Devices in the files of a folder.
 pub(crate) struct Files<'a>(pub(crate) &'a Path);
 
-impl Source for Memory {
+impl Source for InMemory {
     fn complaint(&self, _: &MemberRecord, _: Option<Label>) -> Option<String> {
         None
     }
-    fn open(&mut self, _: &MemberRecord) -> Result<Box<dyn Medium>, StoreError> {
-        Ok(Box::new(MemoryMedium::new()))
+    fn member(&mut self, member: &MemberRecord) -> Result<Arc<dyn Device>, StoreError> {
+        Ok(Arc::new(Memory::new(member.bytes())))
     }
 }
 
 impl Source for Files<'_> {
     fn complaint(&self, member: &MemberRecord, label: Option<Label>) -> Option<String> {
         let path = self.0.join(member.file.as_ref()?);
-        FileMedium::complaint(&path, Sectors(member.sectors)).or_else(|| {
-            let found = FileMedium::label(&path, Sectors(member.sectors));
+        let lengths = Lengths::new(member.bytes(), LABEL_BYTES);
+        SparseFile::complaint(&path, lengths).or_else(|| {
+            let file = SparseFile::open_read_only(&path, lengths).ok();
+            let found = file.and_then(|file| {
+                Label::read(&file, member.bytes()).or_else(|| old::label(&file, member.bytes()))
+            });
             let complaint = label?.complaint(found.as_ref())?;
             Some(format!("`{}` {complaint}", path.display()))
         })
     }
 
-    fn open(&mut self, member: &MemberRecord) -> Result<Box<dyn Medium>, StoreError> {
+    fn member(&mut self, member: &MemberRecord) -> Result<Arc<dyn Device>, StoreError> {
         let path = self.0.join(member.file.as_deref().unwrap_or_default());
-        let medium = FileMedium::open(&path, Sectors(member.sectors));
-        Ok(Box::new(medium.map_err(|error| {
+        let file = SparseFile::open(&path, member.bytes(), LABEL_BYTES);
+        Ok(Arc::new(file.map_err(|error| {
             StoreError::host("open, or make as long as its drive,", &path, error)
         })?))
     }
@@ -186,7 +214,7 @@ impl Store {
     ) -> Result<(Store, OpenReport), StoreError> {
         let root = Node::new(shape, &mut Vec::new());
         let members = states::records(&root);
-        let media = open_media(&members, &mut Memory)?;
+        let media = open_media(&members, &mut InMemory)?;
         let report = OpenReport {
             created: true,
             clean: true,
@@ -211,61 +239,68 @@ impl Store {
             clean: true,
             ..OpenReport::default()
         };
-        let mut superblock = match Superblock::read(folder)? {
-            Some(superblock) => superblock,
-            None => begin(folder, digest, &root, members.clone())?,
+        let parity = states::any_parity(&root);
+        let places = Places::of(root.capacity(), parity);
+        old::migrate(folder, digest, &members, places, root.capacity())?;
+        let device = source.own(folder, places.bytes())?;
+        let mut kept = match Kept::read(Arc::clone(&device))? {
+            Some(kept) => kept,
+            None => {
+                refuse_members(folder)?;
+                begin(&device, digest, &root, places, members.clone())?
+            }
         };
-        superblock.check(folder, digest, &members)?;
+        let mut description = kept.description().clone();
+        description.check(folder, digest, &members)?;
         // Before anything is written: a file that somebody else uses is not missing.
-        refuse_used(folder, &superblock.members)?;
-        let id = superblock.id().map_err(StoreError::Refused)?;
-        if superblock.complete {
-            report.clean = superblock.clean;
+        refuse_used(folder, &description.members)?;
+        let store = description.store;
+        if description.complete {
+            report.clean = description.clean;
             states::set_all(
                 &mut root,
-                &mut superblock.members.iter().map(|member| member.state.into()),
+                &mut description.members.iter().map(|member| member.state.into()),
             );
-            gears::found(&mut root, &superblock.low_gear);
+            gears::found(&mut root, &description.low_gear);
             report.newly_failed =
-                fail_missing(&mut root, &superblock, source, opening.allow_degraded)?;
-            superblock.members = states::records(&root);
-            superblock.clean = false;
+                fail_missing(&mut root, &description, source, opening.allow_degraded)?;
+            description.members = states::records(&root);
+            description.clean = false;
             // Before their files are made anew: an empty file must not be taken
             // for a member's.
-            superblock.write(folder)?;
+            kept.replace(description.clone())?;
         } else {
             report.created = true;
         }
-        let mut media = open_media(&superblock.members, source)?;
-        let regions = states::any_redundancy(&root)
+        let mut media = open_media(&description.members, source)?;
+        let durable = opening.survive_power_loss;
+        let marks = states::any_redundancy(&root)
             .then(|| {
-                let size = Sectors(superblock.region_sectors);
-                let durable = opening.survive_power_loss;
-                let trusted = !superblock.complete || report.clean;
-                Regions::open(folder, root.capacity(), size, durable, id, trusted)
+                let trusted = !description.complete || report.clean;
+                places.open_marks(&device, store, durable, trusted)
             })
             .transpose()?;
-        report.marks_lost = regions.as_ref().is_some_and(|regions| regions.lost);
-        let needed = superblock.complete && !report.clean && states::any_impaired_parity(&root);
-        let journal = states::any_parity(&root)
-            .then(|| Journal::open(folder, id, needed))
-            .transpose()?;
-        superblock.complete = true;
-        superblock.clean = false;
-        superblock.events += 1;
-        media.write_labels(labels(&superblock));
-        superblock.write(folder)?;
-        let records = Records {
-            folder: folder.to_owned(),
-            _lock: lock,
-            superblock,
-            regions,
-            journal,
+        report.marks_lost = marks.as_ref().is_some_and(|marks| marks.lost());
+        let redo = places.redo(&device, store, durable);
+        let changes = match &redo {
+            Some(redo) if !report.clean => redo.read(states::any_impaired_parity(&root))?,
+            _ => Vec::new(),
         };
+        check_fits(folder, &description.members, &changes)?;
+        // Files that are not found again are no use.
+        let synced = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| StoreError::host("make durable", folder, error))?;
+        description.complete = true;
+        description.clean = false;
+        description.events += 1;
+        media.write_labels(labels(&description));
+        kept.replace(description)?;
+        let records = Records::new(folder, lock, kept, marks, redo);
         let mut store = Store::over(root, media, Some(records), opening.quiet);
         store.open_losses()?;
         store.choose_journalling()?;
-        store.replay(&mut report)?;
+        store.drop_unlabelled()?;
+        store.replay(changes, &mut report)?;
         if opening.compare_behind {
             store.resynchronise_later(&mut report);
         } else {
@@ -296,6 +331,7 @@ impl Store {
             synced: 0,
             checkpoint: None,
             quiet,
+            dying: Vec::new(),
             state_changes: 0,
             read_only: None,
         }
@@ -305,63 +341,43 @@ impl Store {
         let Some(records) = &self.records else {
             return Ok(());
         };
-        let (capacity, folder) = (self.root.capacity(), Some(records.folder.as_path()));
-        let losses = records.superblock.losses.iter().enumerate();
-        let id = records.superblock.id().ok();
-        let losses =
-            losses.map(|(index, loss)| Loss::open(index, &loss.members, capacity, folder.zip(id)));
+        let capacity = self.root.capacity();
+        let description = records.description();
+        let kept = Some((records.folder(), description.store));
+        let losses = description.losses.iter().enumerate();
+        let losses = losses.map(|(index, loss)| Loss::open(index, &loss.members, capacity, kept));
         self.losses = losses.collect::<Result<_, _>>()?;
         Ok(())
     }
 
     /// Makes again what the journal holds. What was made already is the same
-    /// the second time, since nothing was changed after it.
-    fn replay(&mut self, report: &mut OpenReport) -> Result<(), StoreError> {
-        let Some(Records {
-            journal: Some(journal),
-            folder,
-            superblock,
-            ..
-        }) = &mut self.records
-        else {
+    /// the second time, since all that was changed after it is there as well.
+    fn replay(&mut self, changes: Vec<Change>, report: &mut OpenReport) -> Result<(), StoreError> {
+        if self.records.as_ref().and_then(Records::redo).is_none() {
             return Ok(());
-        };
-        let Some(transaction) = journal.read()? else {
-            return Ok(());
-        };
-        check_fits(folder, &superblock.members, &transaction)?;
-        report.replayed_changes = transaction.changes.len() as u64;
-        self.media.transaction = transaction;
-        self.media.apply(&[])?;
-        self.sync()?;
-        // Requests from now on may go by without a record: this one must not
+        }
+        if !changes.is_empty() {
+            report.replayed_changes = changes.iter().map(|change| change.runs.len() as u64).sum();
+            self.media.transaction = Transaction::of(changes);
+            self.media.apply(&[])?;
+            self.sync()?;
+        }
+        // Requests from now on may go by without a record: none of these must
         // undo them at the next opening.
-        match &mut self.records {
-            Some(Records {
-                journal: Some(journal),
-                ..
-            }) => journal.clear(self.media.epoch),
-            _ => Ok(()),
+        match self.records.as_mut().and_then(Records::redo_mut) {
+            Some(redo) => redo.restart(self.media.epoch),
+            None => Ok(()),
         }
     }
 
     /// Leaves the marked regions to be compared when there is nothing better to
     /// do. Data is right until then; redundancy counts for nothing there.
     fn resynchronise_later(&mut self, report: &mut OpenReport) {
-        let capacity = self.capacity();
-        let Some(Records {
-            regions: Some(regions),
-            ..
-        }) = &self.records
-        else {
-            return;
-        };
+        let Some(dirty) = self.dirty() else { return };
         if self.journalled && !report.newly_failed.is_empty() {
-            report.regions_at_risk = regions.dirty().len() as u64;
+            report.regions_at_risk = dirty.len() as u64;
         }
-        for &region in regions.dirty() {
-            let mut extent = regions.extent(region);
-            extent.sectors = extent.sectors.min(Sectors(capacity.0 - extent.start.0));
+        for extent in dirty {
             report.regions += 1;
             report.region_bytes += extent.sectors.bytes().0;
             self.unsettled.push(Unsettled {
@@ -371,6 +387,12 @@ impl Store {
         }
     }
 
+    /// The marked regions, if there are marks.
+    fn dirty(&self) -> Option<Vec<Extent>> {
+        let marks = self.records.as_ref().and_then(Records::marks)?;
+        Some(marks.dirty())
+    }
+
     /// Makes parity and copies follow from the data in all marked regions, and
     /// clears the marks.
     fn resynchronise(
@@ -378,23 +400,14 @@ impl Store {
         report: &mut OpenReport,
         mut progress: Option<&mut dyn FnMut(Progress)>,
     ) -> Result<(), StoreError> {
-        let capacity = self.capacity();
-        let Some(Records {
-            regions: Some(regions),
-            ..
-        }) = &mut self.records
-        else {
+        let Some(dirty) = self.dirty() else {
             return Ok(());
         };
-        let mut dirty: Vec<u32> = regions.dirty().to_vec();
-        dirty.sort_unstable();
         if self.journalled && !report.newly_failed.is_empty() {
             report.regions_at_risk = dirty.len() as u64;
         }
         let mut verifier = Verifier::new(&mut self.media, true);
-        for (index, &region) in dirty.iter().enumerate() {
-            let mut extent = regions.extent(region);
-            extent.sectors = extent.sectors.min(Sectors(capacity.0 - extent.start.0));
+        for (index, &extent) in dirty.iter().enumerate() {
             verifier.check(&mut self.root, "", extent)?;
             report.regions += 1;
             report.region_bytes += extent.sectors.bytes().0;
@@ -408,14 +421,9 @@ impl Store {
         report.mended = verifier.found;
         if !dirty.is_empty() {
             self.sync()?;
-            let Some(Records {
-                regions: Some(regions),
-                ..
-            }) = &mut self.records
-            else {
-                return Ok(());
-            };
-            regions.clear_before(self.media.epoch)?;
+            if let Some(marks) = self.records.as_mut().and_then(Records::marks_mut) {
+                marks.clear_before(self.media.epoch)?;
+            }
         }
         Ok(())
     }
@@ -423,13 +431,13 @@ impl Store {
 
 /// An error if the folder holds something, but no store. Looked at before
 /// anything is put into it. What another process may be making there has its
-/// superblock before all else.
+/// own file before all else.
 fn refuse_strange(folder: &Path) -> Result<(), StoreError> {
     if !folder.exists() {
         return Ok(());
     }
-    match found_in(folder)? {
-        Some(found) if !folder.join(crate::bytes::superblock::NAME).exists() => {
+    match found_in(folder, &[])? {
+        Some(found) if !folder.join(NAME).exists() && !old::is_in(folder) => {
             Err(StoreError::NoStore {
                 folder: folder.to_owned(),
                 found,
@@ -451,59 +459,74 @@ fn refuse_used(folder: &Path, members: &[MemberRecord]) -> Result<(), StoreError
     Ok(())
 }
 
-/// A superblock for a new store in an empty folder.
-fn begin(
-    folder: &Path,
-    digest: &str,
-    root: &Node,
-    members: Vec<MemberRecord>,
-) -> Result<Superblock, StoreError> {
-    let region = Regions::size_for(root.capacity());
-    let id = StoreId::new()
-        .map_err(|error| StoreError::host("read", Path::new("/dev/urandom"), error))?;
-    let superblock = Superblock::new(id, digest, states::describe(root), region, members);
-    superblock.write(folder)?;
-    Ok(superblock)
+/// An error if the folder holds something beside the store's own file, which holds nothing: it
+/// is written before any member is made.
+fn refuse_members(folder: &Path) -> Result<(), StoreError> {
+    match found_in(folder, &[NAME])? {
+        None => Ok(()),
+        Some(found) => {
+            let detail = format!(
+                "it holds nothing, and beside it stands `{found}`; put the file back as the server left it"
+            );
+            Err(damaged(folder.join(NAME), &detail))
+        }
+    }
 }
 
-/// An error if the journal's record is not one of these members.
+/// A description for a new store.
+fn begin(
+    device: &Arc<dyn Device>,
+    digest: &str,
+    root: &Node,
+    places: Places,
+    members: Vec<MemberRecord>,
+) -> Result<Kept, StoreError> {
+    let store =
+        Uuid::new().map_err(|error| StoreError::host("read", Path::new("/dev/urandom"), error))?;
+    let layout = states::describe(root);
+    let description = Description::new(store, digest, layout, places.region(), members);
+    Kept::begin(Arc::clone(device), description)
+}
+
+/// An error if the journal's records are not of these members.
 pub(crate) fn check_fits(
     folder: &Path,
     members: &[MemberRecord],
-    transaction: &Transaction,
+    changes: &[Change],
 ) -> Result<(), StoreError> {
     let drives: Vec<Sectors> = drives_of(members)
         .map(|drive| Sectors(drive.sectors))
         .collect();
-    let fits = |change: &Change| {
+    let mut runs = changes.iter().flat_map(|change| &change.runs);
+    let fits = |run: &journal::Run| {
         drives
-            .get(change.medium as usize)
-            .is_some_and(|&capacity| change.extent.within(capacity))
+            .get(run.slot as usize)
+            .is_some_and(|&capacity| run.extent().within(capacity))
     };
-    if transaction.changes.iter().all(fits) {
+    if runs.all(fits) {
         return Ok(());
     }
-    let file = folder.join(crate::bytes::journal::NAME);
-    let detail = "its record does not fit the members; remove the file to go on without it".into();
-    Err(StoreError::Damaged { file, detail })
+    let detail =
+        "a record of its journal does not fit the members; put it back as the server left it";
+    Err(damaged(folder.join(NAME), detail))
 }
 
 /// Counts members as failed whose media are not as they were left, and names
 /// them.
 pub(crate) fn fail_missing(
     root: &mut Node,
-    superblock: &Superblock,
+    description: &Description,
     source: &dyn Source,
     allowed: bool,
 ) -> Result<Vec<String>, StoreError> {
-    let expected = superblock
+    let expected = description
         .members
         .iter()
         .filter(|member| member.state != StateRecord::Failed);
     let found = expected.filter_map(|member| {
         Some((
             member.path.clone(),
-            source.complaint(member, superblock.label(member))?,
+            source.complaint(member, Some(description.label(member)))?,
         ))
     });
     let (paths, complaints): (Vec<String>, Vec<String>) = found.unzip();
@@ -537,14 +560,12 @@ pub(crate) fn fail_missing(
     }
 }
 
-/// The labels of the drives, in the order of their media; none for those that
-/// have failed: they are part of the store no longer.
-pub(crate) fn labels(superblock: &Superblock) -> impl Iterator<Item = Option<Label>> + '_ {
-    let alive = |member: &&MemberRecord| member.state != StateRecord::Failed;
-    drives_of(&superblock.members).map(move |member| {
-        Some(member)
-            .filter(alive)
-            .and_then(|member| superblock.label(member))
+/// The labels of the drives, in the order of their media, and behind how many bytes each stands;
+/// none for those that have failed: they are part of the store no longer.
+pub(crate) fn labels(description: &Description) -> impl Iterator<Item = Option<(Label, u64)>> + '_ {
+    drives_of(&description.members).map(move |member| {
+        let alive = member.state != StateRecord::Failed;
+        alive.then(|| (description.label(member), member.bytes()))
     })
 }
 
@@ -558,7 +579,7 @@ pub(crate) fn open_media(
     source: &mut dyn Source,
 ) -> Result<Media, StoreError> {
     let media = drives_of(members)
-        .map(|member| source.open(member))
+        .map(|member| source.member(member))
         .collect::<Result<Vec<_>, _>>()?;
     Ok(Media::new(media))
 }

@@ -6,25 +6,25 @@
 //! it would after it was mended: the journal's changes count as made, and copies
 //! that a kill has left different are alike to every read.
 
-use crate::bytes::file::FileMedium;
+use crate::bytes::description::{
+    Description, Kept, LABEL_BYTES, Label, MemberRecord, NAME, StateRecord,
+};
 use crate::bytes::gears;
-use crate::bytes::journal;
 use crate::bytes::lock::Lock;
 use crate::bytes::loss::Loss;
-use crate::bytes::medium::Medium;
-use crate::bytes::memory::MemoryMedium;
 use crate::bytes::node::Node;
+use crate::bytes::old;
 use crate::bytes::opening::{Files, Source, check_fits, fail_missing, open_media};
-use crate::bytes::regions::Regions;
-use crate::bytes::sealed::Label;
+use crate::bytes::records::Places;
 use crate::bytes::states;
 use crate::bytes::store::Unsettled;
-use crate::bytes::superblock::{MemberRecord, StateRecord, Superblock};
+use crate::bytes::transaction::Transaction;
 use crate::bytes::{OpenReport, Opening, Store, StoreError};
-use fullstroke_contract::Extent;
-use fullstroke_units::Sectors;
+use crate::sparse::{Lengths, SparseFile};
+use crate::{Device, Memory};
 use fullstroke_volume::Shape;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The files of a folder, as they are.
 struct FilesAsTheyAre<'a>(&'a Path);
@@ -34,17 +34,22 @@ impl Source for FilesAsTheyAre<'_> {
         Files(self.0).complaint(member, label)
     }
 
-    fn open(&mut self, member: &MemberRecord) -> Result<Box<dyn Medium>, StoreError> {
+    fn member(&mut self, member: &MemberRecord) -> Result<Arc<dyn Device>, StoreError> {
         // Nothing is asked of what has failed, and it may have no file.
         if member.state == StateRecord::Failed {
-            return Ok(Box::new(MemoryMedium::new()));
+            return Ok(Arc::new(Memory::new(member.bytes())));
         }
         let path = self.0.join(member.file.as_deref().unwrap_or_default());
-        let medium = FileMedium::open_read_only(&path, Sectors(member.sectors));
-        Ok(Box::new(
-            medium.map_err(|error| StoreError::host("open", &path, error))?,
-        ))
+        look_at(&path, Lengths::new(member.bytes(), LABEL_BYTES))
     }
+}
+
+/// A file of which nothing is changed.
+fn look_at(path: &Path, lengths: Lengths) -> Result<Arc<dyn Device>, StoreError> {
+    let file = SparseFile::open_read_only(path, lengths);
+    Ok(Arc::new(
+        file.map_err(|error| StoreError::host("open", path, error))?,
+    ))
 }
 
 impl Store {
@@ -56,39 +61,51 @@ impl Store {
         opening: &Opening<'_>,
     ) -> Result<(Store, OpenReport), StoreError> {
         let lock = Lock::share(folder)?;
-        let superblock = Superblock::read(folder)?.filter(|superblock| superblock.complete);
-        let Some(mut superblock) = superblock else {
+        old::refuse(folder)?;
+        let mut root = Node::new(shape, &mut Vec::new());
+        let places = Places::of(root.capacity(), states::any_parity(&root));
+        let path = folder.join(NAME);
+        let device = path
+            .exists()
+            .then(|| look_at(&path, Lengths::new(places.bytes(), 0)))
+            .transpose()?;
+        let kept = device.as_ref().map(|device| Kept::read(Arc::clone(device)));
+        let description = kept.transpose()?.flatten();
+        let description = description.map(|kept| kept.description().clone());
+        let Some((mut description, device)) = description
+            .filter(|description| description.complete)
+            .zip(device)
+        else {
             return Err(StoreError::Refused(format!(
                 "`{}` holds no store that was made to its end, and none is made read-only; open it once for \
                  writing, or give another folder",
                 folder.display()
             )));
         };
-        let mut root = Node::new(shape, &mut Vec::new());
-        superblock.check(folder, digest, &states::records(&root))?;
+        description.check(folder, digest, &states::records(&root))?;
         let mut report = OpenReport {
-            clean: superblock.clean,
+            clean: description.clean,
             ..OpenReport::default()
         };
         states::set_all(
             &mut root,
-            &mut superblock.members.iter().map(|member| member.state.into()),
+            &mut description.members.iter().map(|member| member.state.into()),
         );
-        gears::found(&mut root, &superblock.low_gear);
+        gears::found(&mut root, &description.low_gear);
         let mut source = FilesAsTheyAre(folder);
         report.newly_failed =
-            fail_missing(&mut root, &superblock, &source, opening.allow_degraded)?;
-        superblock.members = states::records(&root);
-        let mut media = open_media(&superblock.members, &mut source)?;
+            fail_missing(&mut root, &description, &source, opening.allow_degraded)?;
+        description.members = states::records(&root);
+        let mut media = open_media(&description.members, &mut source)?;
         media.begin();
         let mut store = Store::over(root, media, None, opening.quiet);
         store.read_only = Some(lock);
         // Nothing is ever to be made durable.
         store.synced = store.media.epoch;
-        store.look_at_losses(folder, &superblock)?;
-        if !superblock.clean {
-            store.look_at_journal(folder, &superblock, &mut report)?;
-            store.look_at_regions(folder, &superblock, &mut report)?;
+        store.look_at_losses(folder, &description)?;
+        if !description.clean {
+            store.look_at_journal(folder, (&device, places), &description, &mut report)?;
+            store.look_at_marks((&device, places), &description, &mut report);
         }
         Ok((store, report))
     }
@@ -107,14 +124,15 @@ impl Store {
         }
     }
 
-    fn look_at_losses(&mut self, folder: &Path, superblock: &Superblock) -> Result<(), StoreError> {
-        let (capacity, id) = (
-            self.capacity(),
-            superblock.id().map_err(StoreError::Refused)?,
-        );
-        let losses = superblock.losses.iter().enumerate();
+    fn look_at_losses(
+        &mut self,
+        folder: &Path,
+        description: &Description,
+    ) -> Result<(), StoreError> {
+        let (capacity, store) = (self.capacity(), description.store);
+        let losses = description.losses.iter().enumerate();
         let losses =
-            losses.map(|(index, loss)| Loss::look(index, &loss.members, capacity, folder, id));
+            losses.map(|(index, loss)| Loss::look(index, &loss.members, capacity, folder, store));
         self.losses = losses.collect::<Result<_, _>>()?;
         Ok(())
     }
@@ -123,47 +141,43 @@ impl Store {
     fn look_at_journal(
         &mut self,
         folder: &Path,
-        superblock: &Superblock,
+        (device, places): (&Arc<dyn Device>, Places),
+        description: &Description,
         report: &mut OpenReport,
     ) -> Result<(), StoreError> {
-        if !states::any_parity(&self.root) {
+        let Some(redo) = places.redo(device, description.store, false) else {
             return Ok(());
-        }
-        let id = superblock.id().map_err(StoreError::Refused)?;
-        let needed = states::any_impaired_parity(&self.root);
-        if let Some(transaction) = journal::look(folder, id, needed)? {
-            check_fits(folder, &superblock.members, &transaction)?;
-            report.replayed_changes = transaction.changes.len() as u64;
-            self.media.transaction = transaction;
-        }
+        };
+        let changes = redo.read(states::any_impaired_parity(&self.root))?;
+        check_fits(folder, &description.members, &changes)?;
+        report.replayed_changes = changes.iter().map(|change| change.runs.len() as u64).sum();
+        self.media.transaction = Transaction::of(changes);
         Ok(())
     }
 
     /// What may be half written is compared as it is in a store that serves at
     /// once, and mended in memory.
-    fn look_at_regions(
+    fn look_at_marks(
         &mut self,
-        folder: &Path,
-        superblock: &Superblock,
+        (device, places): (&Arc<dyn Device>, Places),
+        description: &Description,
         report: &mut OpenReport,
-    ) -> Result<(), StoreError> {
+    ) {
         if !states::any_redundancy(&self.root) {
-            return Ok(());
+            return;
         }
-        let id = superblock.id().map_err(StoreError::Refused)?;
-        let (capacity, size) = (self.capacity(), Sectors(superblock.region_sectors));
-        let (extents, lost) = Regions::look(folder, capacity, size, &id);
-        report.marks_lost = lost;
-        report.regions = extents.len() as u64;
-        report.region_bytes = extents.iter().map(|extent| extent.sectors.bytes().0).sum();
+        let marks = places.look_at_marks(device, description.store);
+        report.marks_lost = marks.lost();
+        let dirty = marks.dirty();
+        report.regions = dirty.len() as u64;
+        report.region_bytes = dirty.iter().map(|extent| extent.sectors.bytes().0).sum();
         if states::any_impaired_parity(&self.root) && !report.newly_failed.is_empty() {
             report.regions_at_risk = report.regions;
         }
-        let unsettled = |extent: Extent| Unsettled {
-            extent,
-            media: Vec::new(),
-        };
-        self.unsettled.extend(extents.into_iter().map(unsettled));
-        Ok(())
+        self.unsettled
+            .extend(dirty.into_iter().map(|extent| Unsettled {
+                extent,
+                media: Vec::new(),
+            }));
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::bytes::StoreError;
 use crate::bytes::array::Array;
+use crate::bytes::description::{MemberRecord, StateRecord};
 use crate::bytes::media::Media;
 use crate::bytes::node::Node;
-use crate::bytes::superblock::{MemberRecord, StateRecord};
 use crate::bytes::verify::below;
 use fullstroke_contract::MemberState;
 use fullstroke_units::Sectors;

@@ -1,20 +1,18 @@
 //! A volume's bytes: requests come in, media change.
 
+use crate::buffers::extent_of;
 use crate::bytes::StoreError;
-use crate::bytes::journal::Journal;
 use crate::bytes::lock::Lock;
 use crate::bytes::loss::Loss;
 use crate::bytes::media::Media;
-use crate::bytes::medium::extent_of;
 use crate::bytes::node::Node;
-use crate::bytes::regions::Regions;
+use crate::bytes::records::Records;
+use crate::bytes::redo::Recorded;
 use crate::bytes::states;
-use crate::bytes::superblock::Superblock;
 use crate::bytes::verify::{Comparison, Verifier};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// What of a request is journalled at once, which bounds the journal.
@@ -93,6 +91,8 @@ pub struct Store {
     /// Failed members that hold what they should: somebody let them fail, and
     /// nothing was changed since.
     pub(crate) missed_nothing: Vec<Vec<usize>>,
+    /// The media of members that are about to fail.
+    pub(crate) dying: Vec<usize>,
     /// Counts changes of members' states that do not come from rebuilding.
     pub(crate) state_changes: u64,
     /// What keeps writers out of a folder that is only read. Changes are collected
@@ -126,18 +126,6 @@ pub struct Dropped {
     pub path: Vec<usize>,
     /// What happened, for people.
     pub why: String,
-}
-
-/// What a folder keeps beside the media.
-pub(crate) struct Records {
-    pub(crate) folder: PathBuf,
-    pub(crate) _lock: Lock,
-    /// As in the file.
-    pub(crate) superblock: Superblock,
-    /// Without redundancy there is nothing to mend.
-    pub(crate) regions: Option<Regions>,
-    /// Without parity there is no need.
-    pub(crate) journal: Option<Journal>,
 }
 
 impl Store {
@@ -250,7 +238,7 @@ impl Store {
             sectors,
         })?;
         self.finish_pending()?;
-        let mended_in_memory = self.is_read_only() && !self.media.transaction.changes.is_empty();
+        let mended_in_memory = self.is_read_only() && !self.media.transaction.is_empty();
         if !self.losses.is_empty() || mended_in_memory {
             // What takes no room would be taken for zeros.
             let _ = visit(
@@ -418,23 +406,26 @@ impl Store {
         self.finish_pending()?;
         // Whoever does not take part is no longer as it should be.
         self.missed_nothing.clear();
-        if let Some(Records {
-            regions: Some(regions),
-            ..
-        }) = &mut self.records
-        {
-            let marked = regions.mark(extent, self.media.epoch);
+        if let Some(marks) = self.records.as_mut().and_then(Records::marks_mut) {
+            let marked = marks.mark(extent, self.media.epoch);
             marked.map_err(|error| self.stop_unless_told_apart(error))?;
         }
-        if !self.journalled {
+        // A record that is still there would undo, at the next opening, a change that goes by
+        // without one.
+        let redo = self.records.as_ref().and_then(Records::redo);
+        if !self.journalled && redo.is_none_or(|redo| redo.is_empty()) {
             return make(&mut self.root, extent, &mut self.media);
         }
         let (mut at, end) = (extent.start.0, extent.end().0);
+        let mut step = JOURNALLED_SECTORS;
         while at < end {
-            let next = (at / JOURNALLED_SECTORS + 1) * JOURNALLED_SECTORS;
+            let next = (at / step + 1) * step;
             let part = Extent::new(at, end.min(next) - at);
-            self.change_at_once(|root, media| make(root, part, media))?;
-            at = next;
+            match self.change_at_once(&mut |root, media| make(root, part, media))? {
+                Recorded::TooLong if part.sectors > Sectors(1) => step = part.sectors.0.div_ceil(2),
+                Recorded::TooLong => return Err(self.too_long(part)),
+                _ => at = part.end().0,
+            }
         }
         Ok(())
     }
@@ -498,28 +489,52 @@ impl Store {
             .try_for_each(|loss| loss.note_written(extent, epoch))
     }
 
-    /// Makes changes through the journal: all of them or, if the process dies
-    /// before they are written down, none.
+    /// Makes changes through the journal: all of them or, if the process dies or power is lost
+    /// before they are written down, none. Nothing is changed if they are too long for it.
     pub(crate) fn change_at_once(
         &mut self,
-        make: impl FnOnce(&mut Node, &mut Media) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+        make: &mut impl FnMut(&mut Node, &mut Media) -> Result<(), StoreError>,
+    ) -> Result<Recorded, StoreError> {
         // A change that was written down must be made before the next is.
         self.finish_pending()?;
+        let mut recorded = self.write_down(make)?;
+        if recorded == Recorded::Full {
+            // The first makes changes durable, the second the marker that says so.
+            self.sync()?;
+            self.sync()?;
+            recorded = self.write_down(make)?;
+        }
+        match recorded {
+            Recorded::Done => {}
+            Recorded::Full => return Ok(Recorded::TooLong),
+            Recorded::TooLong => return Ok(recorded),
+        }
+        self.pending = true;
+        self.media.overlaid = true;
+        self.finish_pending()?;
+        Ok(recorded)
+    }
+
+    /// Plans changes, and writes them down.
+    fn write_down(
+        &mut self,
+        make: &mut impl FnMut(&mut Node, &mut Media) -> Result<(), StoreError>,
+    ) -> Result<Recorded, StoreError> {
         self.media.begin();
         let made = make(&mut self.root, &mut self.media);
         self.media.end();
         made?;
-        if let Some(Records {
-            journal: Some(journal),
-            ..
-        }) = &mut self.records
-        {
-            journal.record(&self.media.transaction, self.media.epoch)?;
-        }
-        self.pending = true;
-        self.media.overlaid = true;
-        self.finish_pending()
+        let Some(redo) = self.records.as_mut().and_then(Records::redo_mut) else {
+            return Ok(Recorded::Done);
+        };
+        let recorded = redo.record(self.media.transaction.change(), self.media.epoch);
+        recorded.map_err(|error| self.stop_unless_told_apart(error))
+    }
+
+    pub(crate) fn too_long(&self, extent: Extent) -> StoreError {
+        StoreError::Refused(format!(
+            "a change of {extent:?} takes more room than the journal has"
+        ))
     }
 
     /// Makes what is in the journal to the end.
@@ -539,6 +554,9 @@ impl Store {
             self.media.apply(without)?;
             self.pending = false;
             self.media.overlaid = false;
+            if let Some(redo) = self.records.as_mut().and_then(Records::redo_mut) {
+                redo.carried_out();
+            }
         }
         Ok(())
     }

@@ -1,89 +1,95 @@
 //! The changes of media that one request amounts to, before they are made.
 
-use crate::bytes::medium::extent_of;
+use crate::buffers::extent_of;
+use crate::journal::{Change, Kind, Run};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, SECTOR_BYTES};
 
 /// Changes that are made together, in this order, or not at all.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Transaction {
-    pub(crate) changes: Vec<Change>,
-    /// What the writes write, one behind the other.
-    pub(crate) bytes: Vec<u8>,
+    change: Change,
 }
 
-/// One change of one medium.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
-    /// Index among the media.
-    pub(crate) medium: u32,
-    pub(crate) extent: Extent,
-    pub(crate) kind: Kind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Write the transaction's bytes from `at` on.
-    Write { at: usize },
-    /// See [`Medium::zero`](crate::bytes::Medium::zero).
-    Zero { hole: bool },
-}
-
-impl Change {
-    /// The bytes to write, if it is a write.
-    pub(crate) fn bytes<'a>(&self, all: &'a [u8]) -> Option<&'a [u8]> {
-        match self.kind {
-            Kind::Write { at } => Some(&all[at..at + self.extent.sectors.bytes().0 as usize]),
-            Kind::Zero { .. } => None,
-        }
+impl Run {
+    /// The sectors of the medium.
+    pub(crate) fn extent(&self) -> Extent {
+        Extent::new(self.lbn, u64::from(self.sectors))
     }
 }
 
 impl Transaction {
+    /// All of these, one behind the other.
+    pub(crate) fn of(changes: Vec<Change>) -> Transaction {
+        let mut all = Change::default();
+        for change in changes {
+            all.runs.extend(change.runs);
+            all.bytes.extend(change.bytes);
+        }
+        Transaction { change: all }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.change.runs.is_empty()
+    }
+
+    /// As it is written down.
+    pub(crate) fn change(&mut self) -> &mut Change {
+        &mut self.change
+    }
+
     /// Takes everything out; the room is kept.
     pub(crate) fn clear(&mut self) {
-        self.changes.clear();
-        self.bytes.clear();
+        self.change.runs.clear();
+        self.change.bytes.clear();
     }
 
     pub(crate) fn write(&mut self, medium: usize, lbn: Lbn, from: &[u8]) {
-        let kind = Kind::Write {
-            at: self.bytes.len(),
-        };
-        self.changes.push(Change {
-            medium: medium as u32,
-            extent: extent_of(lbn, from.len()),
-            kind,
-        });
-        self.bytes.extend_from_slice(from);
+        self.add(medium, extent_of(lbn, from.len()), Kind::Written);
+        self.change.bytes.extend_from_slice(from);
     }
 
     pub(crate) fn zero(&mut self, medium: usize, extent: Extent, hole: bool) {
-        self.changes.push(Change {
-            medium: medium as u32,
-            extent,
-            kind: Kind::Zero { hole },
+        self.add(medium, extent, Kind::Zeros { hole });
+    }
+
+    fn add(&mut self, medium: usize, extent: Extent, kind: Kind) {
+        assert!(
+            extent.sectors.0 <= u64::from(u32::MAX),
+            "what is collected is a part of a request"
+        );
+        self.change.runs.push(Run {
+            slot: medium as u32,
+            sectors: extent.sectors.0 as u32,
+            lbn: extent.start.0,
+            kind,
         });
+    }
+
+    /// The runs, each with its bytes if it has any.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (Run, Option<&[u8]>)> {
+        let mut at = 0;
+        self.change.runs.iter().map(move |run| {
+            let bytes = &self.change.bytes[at..at + run.bytes() as usize];
+            at += bytes.len();
+            (*run, (run.kind == Kind::Written).then_some(bytes))
+        })
     }
 
     /// Changes what was read of `medium` from `lbn` on into what it will be.
     pub(crate) fn overlay(&self, medium: usize, lbn: Lbn, read: &mut [u8]) {
         let own = extent_of(lbn, read.len());
-        for change in self
-            .changes
-            .iter()
-            .filter(|change| change.medium as usize == medium)
-        {
-            let from = own.start.max(change.extent.start);
-            let to = own.end().min(change.extent.end());
+        for (run, bytes) in self.runs().filter(|(run, _)| run.slot as usize == medium) {
+            let extent = run.extent();
+            let from = own.start.max(extent.start);
+            let to = own.end().min(extent.end());
             if from >= to {
                 continue;
             }
             let read = &mut read[within(own, from)..within(own, to)];
-            match change.bytes(&self.bytes) {
+            match bytes {
                 Some(bytes) => {
-                    let range = within(change.extent, from)..within(change.extent, to);
-                    read.copy_from_slice(&bytes[range]);
+                    read.copy_from_slice(&bytes[within(extent, from)..within(extent, to)]);
                 }
                 None => read.fill(0),
             }

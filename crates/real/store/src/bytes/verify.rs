@@ -3,9 +3,9 @@
 //! No knowledge of any layout is needed for that: a plan that writes what is
 //! there already says what parity and copies should be, and where.
 
+use crate::buffers::{Buffers, RequestBytes};
 use crate::bytes::StoreError;
 use crate::bytes::array::{Array, read_pieces};
-use crate::bytes::buffers::{Buffers, RequestBytes};
 use crate::bytes::media::Media;
 use crate::bytes::node::Node;
 use fullstroke_contract::{Extent, MemberState, Operation};

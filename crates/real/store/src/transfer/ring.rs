@@ -1,7 +1,7 @@
 //! io_uring, for transfers that go at the same time.
 
 use super::{Direction, Transfer};
-use crate::bytes::Buffers;
+use crate::buffers::Buffers;
 use io_uring::types::Fd;
 use io_uring::{IoUring, opcode};
 use std::io;

@@ -1,7 +1,8 @@
 //! The memory of one plan, and its arithmetic.
 
+use fullstroke_contract::Extent;
 use fullstroke_parity as parity;
-use fullstroke_units::{SECTOR_BYTES, Sectors};
+use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Band, Place, Plan, Step};
 use std::ops::Range;
 
@@ -127,4 +128,17 @@ fn disjoint(bytes: &mut [u8], into: Range<usize>, from: Range<usize>) -> (&mut [
         let (low, high) = bytes.split_at_mut(into.start);
         (&mut high[..into.len()], &low[from])
     }
+}
+
+/// The extent of a buffer that begins at `lbn`.
+///
+/// # Panics
+/// If the buffer is no whole number of sectors: the caller's mistake.
+pub(crate) fn extent_of(lbn: Lbn, bytes: usize) -> Extent {
+    let bytes = bytes as u64;
+    assert!(
+        bytes.is_multiple_of(SECTOR_BYTES),
+        "a buffer of {bytes} bytes is no whole number of sectors"
+    );
+    Extent::new(lbn.0, bytes / SECTOR_BYTES)
 }

@@ -1,11 +1,8 @@
-//! A drive's bytes in sparse files.
+//! A device in sparse files of a folder.
 
-use crate::bytes::lock::OWNER;
-use crate::bytes::medium::{Durable, Medium, byte_of};
-use crate::bytes::sealed::{BLOCK_BYTES, LABEL_BYTES, Label};
-use fullstroke_contract::Extent;
+use crate::Device;
 use fullstroke_device::{Claim, OpenError};
-use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
+use fullstroke_units::SECTOR_BYTES;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
@@ -13,22 +10,34 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
+/// The mode of files: their owner's alone.
+const OWNER: u32 = 0o600;
 /// No file is longer: ext4 has none of 16 TiB, and drives are larger.
 const FILE_BYTES_MAX: u64 = 8 << 40;
 
-/// Bytes in a file as long as the drive, of which only what was written takes
-/// room. A drive of more than 8 TiB has several: `drive`, `drive.1`, and so on.
+/// Bytes in a file as long as the device, of which only what was written takes
+/// room. A device of more than 8 TiB has several: `drive`, `drive.1`, and so on.
+///
+/// Behind the bytes is a tail, which has its room in the last file.
 #[derive(Debug)]
-pub struct FileMedium {
+pub struct SparseFile {
     path: PathBuf,
     /// Each of `file_bytes`, but for the last.
-    files: Vec<Arc<File>>,
-    file_bytes: u64,
-    capacity: Sectors,
+    files: Vec<File>,
+    lengths: Lengths,
     /// One for each file: they keep out a second server, a replay and `array create`.
     _claims: Vec<Claim>,
+}
+
+/// How long the files of a device are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lengths {
+    /// The bytes without the tail.
+    pub(crate) bytes: u64,
+    pub(crate) tail: u64,
+    /// What a file has at most, without the tail.
+    file_bytes: u64,
 }
 
 /// A part of a run of bytes that lies in one file.
@@ -40,41 +49,66 @@ struct Part {
     of_run: Range<u64>,
 }
 
-impl FileMedium {
-    /// Opens the files at `path`, or makes them, empty, with the length of the
-    /// drive.
+impl Lengths {
+    pub(crate) fn new(bytes: u64, tail: u64) -> Lengths {
+        Lengths {
+            bytes,
+            tail,
+            file_bytes: FILE_BYTES_MAX,
+        }
+    }
+
+    fn files(self) -> u64 {
+        self.bytes.div_ceil(self.file_bytes).max(1)
+    }
+
+    /// The files of a device, and how long each is, with the tail and without.
+    fn of(self, path: &Path) -> impl Iterator<Item = (PathBuf, u64, u64)> {
+        let path = path.to_owned();
+        (0..self.files()).map(move |index| {
+            let mut name = path.as_os_str().to_owned();
+            if index > 0 {
+                name.push(format!(".{index}"));
+            }
+            let length = self.file_bytes.min(self.bytes - index * self.file_bytes);
+            let tail = if index + 1 == self.files() {
+                self.tail
+            } else {
+                0
+            };
+            (name.into(), length + tail, length)
+        })
+    }
+}
+
+impl SparseFile {
+    /// Opens the files at `path`, or makes them, empty, for so many bytes and a tail behind
+    /// them.
     ///
     /// # Errors
     /// The host's: the folder is missing, say.
-    pub fn open(path: &Path, capacity: Sectors) -> io::Result<FileMedium> {
-        FileMedium::open_in_files_of(FILE_BYTES_MAX, path, capacity)
+    pub fn open(path: &Path, bytes: u64, tail: u64) -> io::Result<SparseFile> {
+        SparseFile::open_with(Lengths::new(bytes, tail), path)
     }
 
     /// Opens the files at `path`, which have their length, for reads alone.
-    pub(crate) fn open_read_only(path: &Path, capacity: Sectors) -> io::Result<FileMedium> {
-        let file_bytes = FILE_BYTES_MAX;
-        let files = names_and_lengths(file_bytes, path, capacity).map(|(path, _)| {
+    pub(crate) fn open_read_only(path: &Path, lengths: Lengths) -> io::Result<SparseFile> {
+        let files = lengths.of(path).map(|(path, ..)| {
             let file = File::open(&path)?;
             let claim = Claim::share(&file, &path).map_err(not_claimed)?;
-            Ok((Arc::new(file), claim))
+            Ok((file, claim))
         });
         let (files, claims) = files.collect::<io::Result<_>>()?;
-        Ok(FileMedium {
+        Ok(SparseFile {
             path: path.to_owned(),
             files,
-            file_bytes,
-            capacity,
+            lengths,
             _claims: claims,
         })
     }
 
-    /// The same in files of another size.
-    pub(crate) fn open_in_files_of(
-        file_bytes: u64,
-        path: &Path,
-        capacity: Sectors,
-    ) -> io::Result<FileMedium> {
-        let files = names_and_lengths(file_bytes, path, capacity).map(|(path, length)| {
+    fn open_with(lengths: Lengths, path: &Path) -> io::Result<SparseFile> {
+        let files = lengths.of(path).map(|(path, length, _)| {
             let mut options = OpenOptions::new();
             let file = options
                 .read(true)
@@ -87,54 +121,47 @@ impl FileMedium {
             if file.metadata()?.len() < length {
                 file.set_len(length)?;
             }
-            Ok((Arc::new(file), claim))
+            Ok((file, claim))
         });
         let (files, claims) = files.collect::<io::Result<_>>()?;
-        Ok(FileMedium {
+        Ok(SparseFile {
             path: path.to_owned(),
             files,
-            file_bytes,
-            capacity,
+            lengths,
             _claims: claims,
         })
     }
 
     /// What is the matter with the files at `path`, if they are not as they
-    /// should have been left.
-    pub(crate) fn complaint(path: &Path, capacity: Sectors) -> Option<String> {
-        names_and_lengths(FILE_BYTES_MAX, path, capacity).find_map(|(path, length)| {
-            match fs::metadata(&path) {
-                Ok(metadata) if metadata.len() >= length => None,
-                Ok(metadata) => {
-                    let found = metadata.len();
-                    Some(format!(
-                        "`{}` has {found} bytes instead of {length}",
-                        path.display()
-                    ))
-                }
-                Err(error) => Some(format!("`{}` cannot be used: {error}", path.display())),
+    /// should have been left. The tail may be missing.
+    pub(crate) fn complaint(path: &Path, lengths: Lengths) -> Option<String> {
+        let mut files = lengths.of(path);
+        files.find_map(|(path, _, length)| match fs::metadata(&path) {
+            Ok(metadata) if metadata.len() >= length => None,
+            Ok(metadata) => {
+                let found = metadata.len();
+                Some(format!(
+                    "`{}` has {found} bytes instead of {length}",
+                    path.display()
+                ))
             }
+            Err(error) => Some(format!("`{}` cannot be used: {error}", path.display())),
         })
-    }
-
-    /// The label behind the bytes at `path`, if there is a whole one.
-    pub(crate) fn label(path: &Path, capacity: Sectors) -> Option<Label> {
-        let (name, length) = names_and_lengths(FILE_BYTES_MAX, path, capacity).last()?;
-        let mut block = [0; BLOCK_BYTES];
-        File::open(name)
-            .ok()?
-            .read_exact_at(&mut block, length)
-            .ok()?;
-        Label::decode(&block)
     }
 
     /// A run of bytes, file by file.
     fn parts(&self, start: u64, bytes: u64) -> impl Iterator<Item = Part> + use<> {
-        let (file_bytes, end) = (self.file_bytes, start + bytes);
+        let (file_bytes, end) = (self.lengths.file_bytes, start + bytes);
+        let last = self.files.len() as u64 - 1;
         let mut at = start;
         std::iter::from_fn(move || {
-            let (file, offset) = ((at / file_bytes) as usize, at % file_bytes);
-            let next = end.min(at + (file_bytes - offset));
+            let number = (at / file_bytes).min(last);
+            let (file, offset) = (number as usize, at - number * file_bytes);
+            let next = if number == last {
+                end
+            } else {
+                end.min(at + (file_bytes - offset))
+            };
             let part = Part {
                 file,
                 offset,
@@ -150,7 +177,7 @@ impl FileMedium {
     /// Where the next data or hole of a file begins; `None` behind the last
     /// data.
     fn seek(&self, file: usize, to: SeekFrom) -> io::Result<Option<u64>> {
-        match seek(&*self.files[file], to) {
+        match seek(&self.files[file], to) {
             Ok(byte) => Ok(Some(byte)),
             Err(Errno::NXIO) => Ok(None),
             Err(error) => Err(error.into()),
@@ -164,7 +191,7 @@ impl FileMedium {
             FallocateFlags::ZERO_RANGE
         };
         let bytes = part.of_run.end - part.of_run.start;
-        let file = &*self.files[part.file];
+        let file = &self.files[part.file];
         match fallocate(file, kind | FallocateFlags::KEEP_SIZE, part.offset, bytes) {
             // Not every file system can.
             Err(Errno::OPNOTSUPP) => write_zeros(file, part.offset, bytes),
@@ -178,22 +205,6 @@ fn not_claimed(error: OpenError) -> io::Error {
         OpenError::Host(error) => error,
         error => io::Error::new(io::ErrorKind::ResourceBusy, error.to_string()),
     }
-}
-
-/// The files of a drive, and how long each is.
-fn names_and_lengths(
-    file_bytes: u64,
-    path: &Path,
-    capacity: Sectors,
-) -> impl Iterator<Item = (PathBuf, u64)> {
-    let bytes = capacity.bytes().0;
-    (0..bytes.div_ceil(file_bytes).max(1)).map(move |index| {
-        let mut name = path.as_os_str().to_owned();
-        if index > 0 {
-            name.push(format!(".{index}"));
-        }
-        (name.into(), file_bytes.min(bytes - index * file_bytes))
-    })
 }
 
 fn write_zeros(file: &File, mut at: u64, bytes: u64) -> io::Result<()> {
@@ -211,32 +222,48 @@ fn indices(range: &Range<u64>) -> Range<usize> {
     range.start as usize..range.end as usize
 }
 
-impl Medium for FileMedium {
+impl Device for SparseFile {
     fn name(&self) -> String {
         self.path.display().to_string()
     }
 
-    fn read(&self, lbn: Lbn, into: &mut [u8]) -> io::Result<()> {
-        for part in self.parts(byte_of(lbn), into.len() as u64) {
+    fn bytes(&self) -> u64 {
+        self.lengths.bytes + self.lengths.tail
+    }
+
+    fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        for part in self.parts(at, into.len() as u64) {
             self.files[part.file].read_exact_at(&mut into[indices(&part.of_run)], part.offset)?;
         }
         Ok(())
     }
 
-    fn write(&mut self, lbn: Lbn, from: &[u8]) -> io::Result<()> {
-        for part in self.parts(byte_of(lbn), from.len() as u64) {
+    fn write(&self, at: u64, from: &[u8]) -> io::Result<()> {
+        for part in self.parts(at, from.len() as u64) {
             self.files[part.file].write_all_at(&from[indices(&part.of_run)], part.offset)?;
         }
         Ok(())
     }
 
-    fn zero(&mut self, extent: Extent, hole: bool) -> io::Result<()> {
-        let mut parts = self.parts(byte_of(extent.start), extent.sectors.bytes().0);
+    fn flush(&self) -> io::Result<()> {
+        self.files.iter().try_for_each(File::sync_data)
+    }
+
+    fn trims(&self) -> bool {
+        true
+    }
+
+    fn trim(&self, at: u64, bytes: u64) -> io::Result<()> {
+        self.zero(at, bytes, true)
+    }
+
+    fn zero(&self, at: u64, bytes: u64, hole: bool) -> io::Result<()> {
+        let mut parts = self.parts(at, bytes);
         parts.try_for_each(|part| self.zero_part(&part, hole))
     }
 
-    fn next_data(&self, extent: Extent) -> io::Result<Option<Extent>> {
-        for part in self.parts(byte_of(extent.start), extent.sectors.bytes().0) {
+    fn next_data(&self, at: u64, bytes: u64) -> io::Result<Option<Range<u64>>> {
+        for part in self.parts(at, bytes) {
             let end = part.offset + (part.of_run.end - part.of_run.start);
             let data = self.seek(part.file, SeekFrom::Data(part.offset))?;
             let Some(data) = data.filter(|&data| data < end) else {
@@ -246,42 +273,23 @@ impl Medium for FileMedium {
                 .seek(part.file, SeekFrom::Hole(data))?
                 .unwrap_or(end)
                 .min(end);
-            let before = part.file as u64 * self.file_bytes;
-            let (first, behind) = (
-                (before + data) / SECTOR_BYTES,
-                (before + hole).div_ceil(SECTOR_BYTES),
-            );
-            return Ok(Some(Extent::new(first, behind - first)));
+            let before = part.file as u64 * self.lengths.file_bytes;
+            let first = (before + data) / SECTOR_BYTES * SECTOR_BYTES;
+            return Ok(Some(first..(before + hole).next_multiple_of(SECTOR_BYTES)));
         }
         Ok(None)
     }
 
-    fn clear(&mut self) -> io::Result<()> {
-        let lengths = names_and_lengths(self.file_bytes, &self.path, self.capacity);
-        for (file, (_, length)) in self.files.iter().zip(lengths) {
+    fn clear(&self) -> io::Result<()> {
+        for (file, (_, length, _)) in self.files.iter().zip(self.lengths.of(&self.path)) {
             file.set_len(0)?;
             file.set_len(length)?;
         }
         Ok(())
     }
 
-    fn write_label(&mut self, label: &[u8]) -> io::Result<()> {
-        let lengths = names_and_lengths(self.file_bytes, &self.path, self.capacity);
-        let Some((file, (_, length))) = self.files.iter().zip(lengths).last() else {
-            return Ok(());
-        };
-        if file.metadata()?.len() < length + LABEL_BYTES {
-            file.set_len(length + LABEL_BYTES)?;
-        }
-        file.write_all_at(label, length)?;
-        file.sync_data()
-    }
-
-    fn files(&self) -> Vec<Arc<dyn Durable>> {
-        self.files
-            .iter()
-            .map(|file| Arc::clone(file) as Arc<dyn Durable>)
-            .collect()
+    fn is_cached(&self) -> bool {
+        true
     }
 }
 
@@ -291,8 +299,13 @@ mod tests {
     use proptest::prelude::*;
 
     /// A drive of 40 sectors in files of 16.
-    fn split(folder: &Path) -> FileMedium {
-        FileMedium::open_in_files_of(16 * SECTOR_BYTES, &folder.join("drive"), Sectors(40)).unwrap()
+    fn split(folder: &Path) -> SparseFile {
+        let lengths = Lengths {
+            bytes: 40 * SECTOR_BYTES,
+            tail: 4096,
+            file_bytes: 16 * SECTOR_BYTES,
+        };
+        SparseFile::open_with(lengths, &folder.join("drive")).unwrap()
     }
 
     proptest! {
@@ -302,28 +315,29 @@ mod tests {
             steps in prop::collection::vec((0u64..40, 1u64..=40, 0u8..3), 1..20)
         ) {
             let folder = tempfile::tempdir().unwrap();
-            let mut medium = split(folder.path());
+            let device = split(folder.path());
             let mut model = vec![0u8; 40 * SECTOR_BYTES as usize];
             for (number, (start, sectors, what)) in steps.into_iter().enumerate() {
-                let extent = Extent::new(start, sectors.min(40 - start));
-                let bytes = indices(&(byte_of(extent.start)..byte_of(extent.end())));
+                let (at, length) = (start * SECTOR_BYTES, sectors.min(40 - start) * SECTOR_BYTES);
+                let bytes = indices(&(at..at + length));
                 if what == 0 {
-                    medium.zero(extent, number % 2 == 0).unwrap();
+                    device.zero(at, length, number % 2 == 0).unwrap();
                     model[bytes].fill(0);
                 } else {
                     model[bytes.clone()].fill(number as u8 + 1);
-                    medium.write(extent.start, &model[bytes]).unwrap();
+                    device.write(at, &model[bytes]).unwrap();
                 }
             }
             let mut read = vec![0xEE; model.len()];
-            medium.read(Lbn(0), &mut read).unwrap();
+            device.read(0, &mut read).unwrap();
             prop_assert!(read == model);
             // What takes no room reads as zeros.
             let (mut at, mut covered) = (0, vec![false; 40]);
-            while let Some(run) = medium.next_data(Extent::new(at, 40 - at)).unwrap() {
-                covered[run.start.0 as usize..run.end().0 as usize].fill(true);
-                at = run.end().0;
-                if at >= 40 {
+            let bytes = 40 * SECTOR_BYTES;
+            while let Some(run) = device.next_data(at, bytes - at).unwrap() {
+                covered[(run.start / SECTOR_BYTES) as usize..(run.end / SECTOR_BYTES) as usize].fill(true);
+                at = run.end;
+                if at >= bytes {
                     break;
                 }
             }
@@ -337,19 +351,17 @@ mod tests {
     #[test]
     fn a_large_drive_has_several_files_and_each_is_missed() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, capacity) = (
-            folder.path().join("drive"),
-            Sectors((24 << 40) / SECTOR_BYTES + 8),
-        );
-        let mut medium = FileMedium::open(&path, capacity).unwrap();
-        medium
-            .write(Lbn(capacity.0 - 1), &[7; SECTOR_BYTES as usize])
+        let path = folder.path().join("drive");
+        let lengths = Lengths::new((24 << 40) + 4096, 4096);
+        let device = SparseFile::open_with(lengths, &path).unwrap();
+        device
+            .write(lengths.bytes - SECTOR_BYTES, &[7; SECTOR_BYTES as usize])
             .unwrap();
-        assert_eq!(FileMedium::complaint(&path, capacity), None);
+        assert_eq!(SparseFile::complaint(&path, lengths), None);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
         fs::remove_file(folder.path().join("drive.3")).unwrap();
         assert!(
-            FileMedium::complaint(&path, capacity)
+            SparseFile::complaint(&path, lengths)
                 .unwrap()
                 .contains("drive.3")
         );

@@ -1,12 +1,10 @@
-//! A drive's bytes in memory: granules that exist once something other than zeros
+//! A device in memory: granules that exist once something other than zeros
 //! is written there.
 
-use crate::bytes::medium::{Durable, Medium, byte_of, is_zero};
-use fullstroke_contract::Extent;
-use fullstroke_units::{Lbn, SECTOR_BYTES};
+use crate::Device;
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// What is kept or not as a whole: a block of most file systems, so that a small
 /// write costs little more than itself.
@@ -22,12 +20,26 @@ type Granule = Box<[u8; GRANULE_BYTES]>;
 type Page = Box<[Option<Granule>; GRANULES]>;
 type Directory = Box<[Option<Page>]>;
 
-/// Bytes in memory. A drive of 24 TB takes nothing until it is written, and at
+/// A device in memory. One of 24 TB takes nothing until it is written, and at
 /// most 3 MB beside the granules that are and 136 bytes for each 64 KiB with one.
 #[derive(Debug, Default)]
-pub struct MemoryMedium {
+pub struct Memory {
+    bytes: u64,
+    granules: RwLock<Granules>,
+}
+
+#[derive(Debug, Default)]
+struct Granules {
     /// Up to the last that was ever written.
     directories: Vec<Option<Directory>>,
+}
+
+/// Whether there is nothing but zeros.
+pub(crate) fn is_zero(bytes: &[u8]) -> bool {
+    static ZEROS: [u8; 4 << 10] = [0; 4 << 10];
+    bytes
+        .chunks(ZEROS.len())
+        .all(|chunk| *chunk == ZEROS[..chunk.len()])
 }
 
 /// The part of one granule that belongs to a run of bytes.
@@ -60,12 +72,29 @@ fn parts(start: u64, length: usize) -> impl Iterator<Item = Part> {
     })
 }
 
-impl MemoryMedium {
-    /// Nothing written.
-    pub fn new() -> MemoryMedium {
-        MemoryMedium::default()
+impl Memory {
+    /// Zeros.
+    pub fn new(bytes: u64) -> Memory {
+        Memory {
+            bytes,
+            granules: RwLock::default(),
+        }
     }
 
+    #[inline]
+    fn seen(&self) -> RwLockReadGuard<'_, Granules> {
+        self.granules.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline]
+    fn changed(&self) -> RwLockWriteGuard<'_, Granules> {
+        self.granules
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Granules {
     #[inline]
     fn granule(&self, part: &Part) -> Option<&Granule> {
         self.directories.get(part.directory)?.as_ref()?[part.page].as_ref()?[part.granule].as_ref()
@@ -128,15 +157,20 @@ impl MemoryMedium {
     }
 }
 
-impl Medium for MemoryMedium {
+impl Device for Memory {
     fn name(&self) -> String {
         "memory".to_owned()
     }
 
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     #[inline]
-    fn read(&self, lbn: Lbn, into: &mut [u8]) -> io::Result<()> {
-        for part in parts(byte_of(lbn), into.len()) {
-            match self.granule(&part) {
+    fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        let granules = self.seen();
+        for part in parts(at, into.len()) {
+            match granules.granule(&part) {
                 Some(granule) => into[part.run].copy_from_slice(&granule[part.within]),
                 None => into[part.run].fill(0),
             }
@@ -145,62 +179,84 @@ impl Medium for MemoryMedium {
     }
 
     #[inline]
-    fn write(&mut self, lbn: Lbn, from: &[u8]) -> io::Result<()> {
-        for part in parts(byte_of(lbn), from.len()) {
+    fn write(&self, at: u64, from: &[u8]) -> io::Result<()> {
+        let mut granules = self.changed();
+        for part in parts(at, from.len()) {
             let from = &from[part.run.clone()];
             // Zeros where nothing is are there already.
-            if is_zero(from) && self.granule(&part).is_none() {
+            if is_zero(from) && granules.granule(&part).is_none() {
                 continue;
             }
-            self.granule_mut(&part)[part.within].copy_from_slice(from);
+            granules.granule_mut(&part)[part.within].copy_from_slice(from);
         }
         Ok(())
     }
 
-    fn zero(&mut self, extent: Extent, hole: bool) -> io::Result<()> {
-        let (mut at, end) = (byte_of(extent.start), byte_of(extent.end()));
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn zero(&self, at: u64, bytes: u64, hole: bool) -> io::Result<()> {
+        let mut granules = self.changed();
+        let (mut at, end) = (at, at + bytes);
         while at < end {
             // Whole directories at once: a drive may be large.
             let directory = (at / DIRECTORY_BYTES as u64 + 1) * DIRECTORY_BYTES as u64;
             let stop = end.min(directory);
-            let existing = self
+            let existing = granules
                 .directories
                 .get_mut((at / DIRECTORY_BYTES as u64) as usize);
             let existing = existing.filter(|directory| directory.is_some());
             if hole && stop - at == DIRECTORY_BYTES as u64 {
                 existing.into_iter().for_each(|directory| *directory = None);
             } else if !hole || existing.is_some() {
-                self.zero_parts(at, (stop - at) as usize, hole);
+                granules.zero_parts(at, (stop - at) as usize, hole);
             }
             at = stop;
         }
         Ok(())
     }
 
-    fn next_data(&self, extent: Extent) -> io::Result<Option<Extent>> {
-        const SECTORS: u64 = GRANULE_BYTES as u64 / SECTOR_BYTES;
-        let (start, end) = (extent.start.0, extent.end().0);
-        let granules_end = end.div_ceil(SECTORS);
-        let first = self.seek(start / SECTORS, granules_end, true);
+    fn trims(&self) -> bool {
+        true
+    }
+
+    fn trim(&self, at: u64, bytes: u64) -> io::Result<()> {
+        self.zero(at, bytes, true)
+    }
+
+    fn next_data(&self, at: u64, bytes: u64) -> io::Result<Option<Range<u64>>> {
+        const GRANULE: u64 = GRANULE_BYTES as u64;
+        let end = at + bytes;
+        let granules = self.seen();
+        let granules_end = end.div_ceil(GRANULE);
+        let first = granules.seek(at / GRANULE, granules_end, true);
         if first == granules_end {
             return Ok(None);
         }
-        let behind = self.seek(first, granules_end, false);
-        let (from, to) = ((first * SECTORS).max(start), (behind * SECTORS).min(end));
-        Ok(Some(Extent::new(from, to - from)))
+        let behind = granules.seek(first, granules_end, false);
+        Ok(Some((first * GRANULE).max(at)..(behind * GRANULE).min(end)))
     }
 
-    fn clear(&mut self) -> io::Result<()> {
-        self.directories.clear();
+    fn clear(&self) -> io::Result<()> {
+        self.changed().directories.clear();
         Ok(())
     }
 
-    fn files(&self) -> Vec<Arc<dyn Durable>> {
-        Vec::new()
+    fn is_volatile(&self) -> bool {
+        true
+    }
+
+    fn is_zero(&self) -> bool {
+        self.seen().directories.iter().all(Option::is_none)
+    }
+
+    fn is_cached(&self) -> bool {
+        true
     }
 }
 
-impl MemoryMedium {
+impl Granules {
     fn zero_parts(&mut self, start: u64, length: usize, hole: bool) {
         for part in parts(start, length) {
             if hole && part.within.len() == GRANULE_BYTES {

@@ -1,0 +1,536 @@
+//! What a store's folder says about itself.
+
+use crate::Device;
+use crate::bytes::StoreError;
+use crate::copies::{Found, Kind, Record};
+use crate::superblock::Uuid;
+use fullstroke_contract::MemberState;
+use fullstroke_units::{Bytes, Sectors};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The file with the description, the marks of regions and the journal.
+pub(crate) const NAME: &str = "fullstroke.store";
+
+/// The version of everything in the folder.
+///
+/// - 1 and 2: a text file `fullstroke.toml`, a file of regions and a journal of one record.
+/// - 3: this one.
+const FORMAT: u32 = 3;
+
+/// Two copies of the description in the file [`NAME`].
+pub(crate) const COPIES: Kind = Kind {
+    magic: *b"fsstore1",
+    version: FORMAT,
+    room: 1 << 20,
+};
+
+/// The label behind the bytes of a drive.
+const LABEL: Kind = Kind {
+    magic: *b"fsmember",
+    version: FORMAT,
+    room: 4096,
+};
+/// The room of a label.
+pub(crate) const LABEL_BYTES: u64 = LABEL.room;
+
+/// No member in particular.
+const NOBODY: Uuid = Uuid::from_bytes([0; 16]);
+
+/// What a store's folder says about itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Description {
+    /// Names the store.
+    pub(crate) store: Uuid,
+    /// Counts openings, failures and replacements.
+    pub(crate) events: u64,
+    /// Names the volume and its drives.
+    pub(crate) digest: String,
+    /// For people: `raid0 of 2 x raid5 of 4`.
+    pub(crate) layout: String,
+    /// Whether all files were made.
+    pub(crate) complete: bool,
+    /// Whether the store was closed, rather than killed.
+    pub(crate) clean: bool,
+    /// Sectors of the volume's addresses that one mark stands for.
+    pub(crate) region_sectors: u64,
+    /// Volumes that were left in the low gear: their indices from the top, as members have them;
+    /// empty for the outermost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) low_gear: Vec<String>,
+    /// How fast members are filled, if somebody said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rebuild: Option<RebuildRecord>,
+    /// Every member of every volume, from the top, each volume before its
+    /// members.
+    pub(crate) members: Vec<MemberRecord>,
+    /// Each time that data was given up, the states of the outermost volume's
+    /// members then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) losses: Vec<LossRecord>,
+}
+
+/// How fast members are filled, in bytes a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RebuildRecord {
+    /// The most that was said with the latest restore.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Bytes>,
+    /// See [`RebuildSpeed::least`](fullstroke_contract::RebuildSpeed).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed_limit_min: Option<Bytes>,
+    /// See [`RebuildSpeed::most`](fullstroke_contract::RebuildSpeed).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed_limit_max: Option<Bytes>,
+}
+
+/// Data that was given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LossRecord {
+    pub(crate) members: Vec<StateRecord>,
+}
+
+/// A member of a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MemberRecord {
+    /// Its indices from the top: `0.2`; empty for a drive without a volume.
+    pub(crate) path: String,
+    /// The file, if it is a drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) file: Option<String>,
+    pub(crate) sectors: u64,
+    #[serde(flatten)]
+    pub(crate) state: StateRecord,
+}
+
+impl MemberRecord {
+    /// The bytes of the drive.
+    pub(crate) fn bytes(&self) -> u64 {
+        Sectors(self.sectors).bytes().0
+    }
+}
+
+/// The state of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "lowercase")]
+pub(crate) enum StateRecord {
+    Alive,
+    Failed,
+    Rebuilding { done_sectors: u64 },
+}
+
+impl From<MemberState> for StateRecord {
+    fn from(state: MemberState) -> StateRecord {
+        match state {
+            MemberState::Alive => StateRecord::Alive,
+            MemberState::Failed => StateRecord::Failed,
+            MemberState::Rebuilding { done } => StateRecord::Rebuilding {
+                done_sectors: done.0,
+            },
+        }
+    }
+}
+
+impl From<StateRecord> for MemberState {
+    fn from(state: StateRecord) -> MemberState {
+        match state {
+            StateRecord::Alive => MemberState::Alive,
+            StateRecord::Failed => MemberState::Failed,
+            StateRecord::Rebuilding { done_sectors } => MemberState::Rebuilding {
+                done: Sectors(done_sectors),
+            },
+        }
+    }
+}
+
+impl Description {
+    pub(crate) fn new(
+        store: Uuid,
+        digest: &str,
+        layout: String,
+        region: Sectors,
+        members: Vec<MemberRecord>,
+    ) -> Description {
+        Description {
+            store,
+            events: 0,
+            digest: digest.to_owned(),
+            layout,
+            complete: false,
+            clean: true,
+            region_sectors: region.0,
+            low_gear: Vec::new(),
+            rebuild: None,
+            members,
+            losses: Vec::new(),
+        }
+    }
+
+    /// The label that the member's file should have.
+    pub(crate) fn label(&self, member: &MemberRecord) -> Label {
+        Label {
+            store: self.store,
+            member: member.path.clone(),
+            events: self.events,
+        }
+    }
+
+    /// An error unless the folder was made for the stack with this digest and
+    /// these members.
+    pub(crate) fn check(
+        &self,
+        folder: &Path,
+        digest: &str,
+        members: &[MemberRecord],
+    ) -> Result<(), StoreError> {
+        if self.digest != digest {
+            return Err(StoreError::OtherStack {
+                folder: folder.to_owned(),
+                found: self.digest.clone(),
+                expected: digest.to_owned(),
+                layout: self.layout.clone(),
+            });
+        }
+        let key =
+            |record: &MemberRecord| (record.path.clone(), record.file.clone(), record.sectors);
+        if self.members.iter().map(key).eq(members.iter().map(key)) {
+            return Ok(());
+        }
+        Err(damaged(
+            folder.join(NAME),
+            "the list of members is not that of the stack with this digest",
+        ))
+    }
+}
+
+/// The description as it stands on its device.
+pub(crate) struct Kept {
+    device: Arc<dyn Device>,
+    description: Description,
+    /// Which copy is the newest, and its number.
+    newest: usize,
+    number: u64,
+}
+
+impl Kept {
+    /// The newer whole copy of a device; `None` if there is none, as on a new device.
+    ///
+    /// # Errors
+    /// The device's, or it is of another version.
+    pub(crate) fn read(device: Arc<dyn Device>) -> Result<Option<Kept>, StoreError> {
+        let name = PathBuf::from(device.name());
+        let mut newest: Option<(usize, Record)> = None;
+        let (mut failed, mut zeros) = (None, true);
+        for (copy, found) in COPIES.read(&*device).into_iter().enumerate() {
+            match found {
+                Ok(Found::Whole(record)) => {
+                    if newest
+                        .as_ref()
+                        .is_none_or(|(_, other)| other.number < record.number)
+                    {
+                        newest = Some((copy, record));
+                    }
+                }
+                Ok(Found::OtherVersion(version)) => {
+                    let detail = format!(
+                        "the store has format {version}, and this version of fullstroke reads {FORMAT}; serve it \
+                         with the version that wrote it"
+                    );
+                    return Err(damaged(name, &detail));
+                }
+                Ok(Found::Nothing) => zeros &= is_untouched(&*device, copy),
+                Err(error) => failed = Some(error),
+            }
+        }
+        match (newest, failed) {
+            (Some((copy, record)), _) => Kept::of(device, copy, &record).map(Some),
+            (None, Some(error)) => Err(StoreError::host("read", &name, error)),
+            // It was being made when the process died.
+            (None, None) if zeros => Ok(None),
+            (None, None) => Err(damaged(
+                name,
+                "no copy of the description is whole: the file was changed or damaged; put it back as the server \
+                 left it",
+            )),
+        }
+    }
+
+    fn of(device: Arc<dyn Device>, newest: usize, record: &Record) -> Result<Kept, StoreError> {
+        let name = PathBuf::from(device.name());
+        let description: Description = serde_json::from_slice(&record.body)
+            .map_err(|error| damaged(name.clone(), &error.to_string()))?;
+        if description.region_sectors == 0 {
+            return Err(damaged(
+                name,
+                "`region_sectors` is 0; expected a positive number",
+            ));
+        }
+        Ok(Kept {
+            device,
+            description,
+            newest,
+            number: record.number,
+        })
+    }
+
+    /// A first description for a new device.
+    pub(crate) fn begin(
+        device: Arc<dyn Device>,
+        description: Description,
+    ) -> Result<Kept, StoreError> {
+        let mut kept = Kept {
+            device,
+            description: description.clone(),
+            newest: 1,
+            number: 0,
+        };
+        kept.write(description)?;
+        Ok(kept)
+    }
+
+    pub(crate) fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// Puts a description in place of the one before, durably, unless they are the same.
+    pub(crate) fn replace(&mut self, description: Description) -> Result<(), StoreError> {
+        if description == self.description {
+            return Ok(());
+        }
+        self.write(description)
+    }
+
+    fn write(&mut self, description: Description) -> Result<(), StoreError> {
+        let name = PathBuf::from(self.device.name());
+        let body = serde_json::to_vec(&description)
+            .map_err(|error| damaged(name.clone(), &error.to_string()))?;
+        let length = body.len();
+        let record = Record {
+            number: self.number + 1,
+            store: description.store,
+            member: NOBODY,
+            body,
+        };
+        let encoded = COPIES.encode(&record).ok_or_else(|| {
+            StoreError::Refused(format!(
+                "what is to be known of the store takes {length} bytes; expected less than {}: fewer members",
+                COPIES.room
+            ))
+        })?;
+        // The older copy first, so that one is always whole. The other follows at once: a copy
+        // that is damaged later must not bring back an earlier state of the store.
+        for copy in [1 - self.newest, self.newest] {
+            COPIES
+                .write(&*self.device, copy, &encoded)
+                .and_then(|()| self.device.flush())
+                .map_err(|error| StoreError::host("write", &name, error))?;
+            (self.newest, self.number) = (copy, record.number);
+        }
+        self.description = description;
+        Ok(())
+    }
+}
+
+/// Whether nothing was ever written in a copy's room.
+fn is_untouched(device: &dyn Device, copy: usize) -> bool {
+    let mut bytes = vec![0; COPIES.room as usize];
+    let read = device.read(COPIES.place(copy, device.bytes()), &mut bytes);
+    read.is_ok() && bytes.iter().all(|&byte| byte == 0)
+}
+
+pub(crate) fn damaged(file: PathBuf, detail: &str) -> StoreError {
+    StoreError::Damaged {
+        file,
+        detail: detail.to_owned(),
+    }
+}
+
+/// What a drive's file says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Label {
+    pub(crate) store: Uuid,
+    /// Which member it is: its indices from the top.
+    pub(crate) member: String,
+    /// How often the store was opened, and members failed or were replaced, when
+    /// this one was last part of it.
+    pub(crate) events: u64,
+}
+
+impl Label {
+    fn encode(&self) -> Vec<u8> {
+        let record = Record {
+            number: self.events,
+            store: self.store,
+            member: NOBODY,
+            body: self.member.clone().into_bytes(),
+        };
+        LABEL.encode(&record).unwrap_or_default()
+    }
+
+    /// Puts the label behind the `bytes` of a drive. It is to be made durable.
+    pub(crate) fn write(&self, device: &dyn Device, bytes: u64) -> std::io::Result<()> {
+        let encoded = self.encode();
+        // Sectors that it does not reach take no room.
+        let last = encoded.iter().rposition(|&byte| byte != 0).unwrap_or(0);
+        device.write(bytes, &encoded[..(last + 1).next_multiple_of(512)])
+    }
+
+    /// The label behind the `bytes` of a drive, if there is a whole one.
+    pub(crate) fn read(device: &dyn Device, bytes: u64) -> Option<Label> {
+        let mut room = vec![0; LABEL_BYTES as usize];
+        device.read(bytes, &mut room).ok()?;
+        let Found::Whole(record) = LABEL.decode(&room) else {
+            return None;
+        };
+        Some(Label {
+            store: record.store,
+            member: String::from_utf8(record.body).ok()?,
+            events: record.number,
+        })
+    }
+
+    /// What is the matter with a member whose label was `found`, if this was
+    /// expected. A label may be one event ahead: labels are written before the
+    /// store's description.
+    pub(crate) fn complaint(&self, found: Option<&Label>) -> Option<String> {
+        let expected = format!("expected member `{}` of store {}", self.member, self.store);
+        let found = match found {
+            None => "has no whole label behind its bytes".to_owned(),
+            Some(found) if found.store != self.store => {
+                format!("is of another store, {}", found.store)
+            }
+            Some(found) if found.member != self.member => format!("is member `{}`", found.member),
+            Some(found) if found.events < self.events => {
+                format!(
+                    "is out of date: it was last part of the store at event {}",
+                    found.events
+                )
+            }
+            Some(found) if found.events > self.events + 1 => {
+                format!(
+                    "is newer than the store's description: it is of event {}",
+                    found.events
+                )
+            }
+            Some(_) => return None,
+        };
+        Some(format!("{found}; {expected} at event {}", self.events))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Memory;
+
+    fn description(events: u64) -> Description {
+        let record = |path: &str, file: Option<&str>, state| MemberRecord {
+            path: path.into(),
+            file: file.map(str::to_owned),
+            sectors: 1000,
+            state,
+        };
+        let members = vec![
+            record("0", None, StateRecord::Failed),
+            record("0.0", Some("member-0.0.img"), StateRecord::Alive),
+            record(
+                "1",
+                Some("member-1.img"),
+                StateRecord::Rebuilding { done_sectors: 17 },
+            ),
+        ];
+        let store = Uuid::from_bytes([7; 16]);
+        let mut description =
+            Description::new(store, "abc", "raid1 of 2".into(), Sectors(32_768), members);
+        description.events = events;
+        description
+    }
+
+    fn device() -> Arc<dyn Device> {
+        Arc::new(Memory::new(8 << 20))
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_also_where_one_copy_is_damaged() {
+        let device = device();
+        assert!(Kept::read(Arc::clone(&device)).unwrap().is_none());
+        let mut kept = Kept::begin(Arc::clone(&device), description(1)).unwrap();
+        for events in 2..6 {
+            kept.replace(description(events)).unwrap();
+            let read = || Kept::read(Arc::clone(&device)).unwrap().unwrap();
+            assert_eq!(*read().description(), description(events));
+            for copy in 0..2 {
+                for byte in [0, 15, 20, 25, 64, 200] {
+                    let place = COPIES.place(copy, device.bytes()) + byte;
+                    let mut before = [0];
+                    device.read(place, &mut before).unwrap();
+                    device.write(place, &[before[0] ^ 1]).unwrap();
+                    assert_eq!(*read().description(), description(events), "{copy} {byte}");
+                    device.write(place, &before).unwrap();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_description_is_refused_with_the_file_named() {
+        let device = device();
+        Kept::begin(Arc::clone(&device), description(1)).unwrap();
+        let said = |byte: u64, value: u8| {
+            let places = [0, 1].map(|copy| COPIES.place(copy, device.bytes()) + byte);
+            let mut before = [0];
+            device.read(places[0], &mut before).unwrap();
+            places
+                .iter()
+                .for_each(|&place| device.write(place, &[value]).unwrap());
+            let error = Kept::read(Arc::clone(&device)).err().unwrap().to_string();
+            places
+                .iter()
+                .for_each(|&place| device.write(place, &before).unwrap());
+            assert!(error.contains("memory"), "{error}");
+            error
+        };
+        assert!(said(8, 9).contains("format 9"));
+        assert!(said(70, 0).contains("no copy of the description is whole"));
+        assert!(Kept::read(device).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_label_says_what_it_is_of_and_one_flipped_bit_makes_it_none() {
+        let device = Memory::new(8192);
+        let label = Label {
+            store: Uuid::from_bytes([7; 16]),
+            member: "1.0".into(),
+            events: 9,
+        };
+        label.write(&device, 4096).unwrap();
+        assert_eq!(Label::read(&device, 4096), Some(label.clone()));
+        for at in (0..67).filter(|at| !(20..24).contains(at)) {
+            let mut byte = [0];
+            device.read(4096 + at, &mut byte).unwrap();
+            device.write(4096 + at, &[byte[0] ^ 4]).unwrap();
+            assert_eq!(Label::read(&device, 4096), None, "byte {at}");
+            device.write(4096 + at, &byte).unwrap();
+        }
+        let other = |change: fn(&mut Label)| {
+            let mut other = label.clone();
+            change(&mut other);
+            label.complaint(Some(&other))
+        };
+        assert_eq!(other(|_| {}), None);
+        assert_eq!(other(|label| label.events = 10), None, "one event ahead");
+        for change in [
+            (|label: &mut Label| label.events = 8) as fn(&mut Label),
+            |label| label.events = 11,
+            |label| label.member = "1.1".into(),
+            |label| label.store = Uuid::from_bytes([8; 16]),
+        ] {
+            assert!(other(change).is_some());
+        }
+        assert!(label.complaint(None).is_some());
+    }
+}

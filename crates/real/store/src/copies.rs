@@ -1,0 +1,153 @@
+//! A sealed record, of which two copies stand on a device.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..8 | the magic of its kind |
+//! | 8..12 | version of the format |
+//! | 12..16 | length of the body |
+//! | 16..20 | CRC-32 of bytes 12 to 16, and of all from byte 20 to the end of the body |
+//! | 20..24 | 0 |
+//! | 24..32 | its number: the newer of two copies has the higher one |
+//! | 32..48 | the store |
+//! | 48..64 | the member |
+//! | 64.. | the body |
+//!
+//! Numbers are little-endian. One copy stands at 4 KiB from the start of the device, the other
+//! at its end. Each change goes to the older copy, and is flushed before the next goes to the
+//! other, so that one is always whole.
+
+use crate::Device;
+use crate::device::Aligned;
+use crate::superblock::Uuid;
+use std::io;
+
+const HEADER_BYTES: usize = 64;
+/// What every device reads and writes as a whole.
+const BLOCK_BYTES: usize = 4096;
+/// Where the first copy stands. Before it is nothing, so that nobody takes the device for a
+/// boot disk.
+pub(crate) const START_BYTES: u64 = 4096;
+
+/// A kind of records.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    pub(crate) magic: [u8; 8],
+    pub(crate) version: u32,
+    /// The room of a copy.
+    pub(crate) room: u64,
+}
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) number: u64,
+    pub(crate) store: Uuid,
+    pub(crate) member: Uuid,
+    pub(crate) body: Vec<u8>,
+}
+
+/// What stands in the room of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing that is whole.
+    Nothing,
+    /// A whole record of another version.
+    OtherVersion(u32),
+    Whole(Record),
+}
+
+impl Kind {
+    /// The record as it stands in its room, in whole blocks; `None` if it is too long.
+    pub(crate) fn encode(&self, record: &Record) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&self.magic);
+        bytes[8..12].copy_from_slice(&self.version.to_le_bytes());
+        bytes[12..16].copy_from_slice(&(record.body.len() as u32).to_le_bytes());
+        bytes[24..32].copy_from_slice(&record.number.to_le_bytes());
+        bytes[32..48].copy_from_slice(record.store.bytes());
+        bytes[48..64].copy_from_slice(record.member.bytes());
+        bytes.extend(&record.body);
+        let sum = check_sum(&bytes);
+        bytes[16..20].copy_from_slice(&sum.to_le_bytes());
+        bytes.resize(bytes.len().next_multiple_of(BLOCK_BYTES), 0);
+        (bytes.len() as u64 <= self.room).then_some(bytes)
+    }
+
+    /// What these bytes are.
+    pub(crate) fn decode(&self, bytes: &[u8]) -> Found {
+        let Some(header) = bytes
+            .get(..HEADER_BYTES)
+            .filter(|header| header[..8] == self.magic)
+        else {
+            return Found::Nothing;
+        };
+        let number = |at: usize| u32_at(header, at).unwrap_or_default();
+        let Some(body) = bytes[HEADER_BYTES..].get(..number(12) as usize) else {
+            return Found::Nothing;
+        };
+        if check_sum(&bytes[..HEADER_BYTES + body.len()]) != number(16) {
+            return Found::Nothing;
+        }
+        if number(8) != self.version {
+            return Found::OtherVersion(number(8));
+        }
+        let sixteen = |at: usize| {
+            let mut bytes = [0; 16];
+            bytes.copy_from_slice(&header[at..at + 16]);
+            Uuid::from_bytes(bytes)
+        };
+        Found::Whole(Record {
+            number: u64::from(number(24)) | u64::from(number(28)) << 32,
+            store: sixteen(32),
+            member: sixteen(48),
+            body: body.to_vec(),
+        })
+    }
+
+    /// Where a copy stands on a device of so many bytes: 0 is the one at the start.
+    pub(crate) fn place(&self, copy: usize, bytes: u64) -> u64 {
+        if copy == 0 {
+            START_BYTES
+        } else {
+            bytes / 4096 * 4096 - self.room
+        }
+    }
+
+    /// Both copies of a device.
+    pub(crate) fn read(&self, device: &dyn Device) -> [io::Result<Found>; 2] {
+        [0, 1].map(|copy| {
+            let place = self.place(copy, device.bytes());
+            let mut buffer = Aligned::default();
+            let first = buffer.of(BLOCK_BYTES);
+            device.read(place, first)?;
+            let length = u32_at(first, 12).map_or(0, |body| HEADER_BYTES as u64 + u64::from(body));
+            if first[..8] != self.magic || length > self.room {
+                return Ok(Found::Nothing);
+            }
+            let bytes = buffer.of((length as usize).next_multiple_of(BLOCK_BYTES));
+            device.read(place, bytes)?;
+            Ok(self.decode(bytes))
+        })
+    }
+
+    /// Writes one copy. To be flushed before the next.
+    pub(crate) fn write(&self, device: &dyn Device, copy: usize, encoded: &[u8]) -> io::Result<()> {
+        let mut buffer = Aligned::default();
+        let bytes = buffer.of(encoded.len());
+        bytes.copy_from_slice(encoded);
+        device.write(self.place(copy, device.bytes()), bytes)
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// Of all but the magic, the version and itself: of a version that is not known
+/// that much must be told.
+fn check_sum(bytes: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&bytes[12..16]);
+    hasher.update(&bytes[20..]);
+    hasher.finalize()
+}
