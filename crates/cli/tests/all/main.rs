@@ -10,7 +10,11 @@ mod files;
 mod fio;
 mod flushes;
 mod lzvs;
+#[path = "../../../../samples/oracle/table.rs"]
+mod oracle;
 mod pages;
+#[path = "../../../../samples/oracle/parameters.rs"]
+mod parameters;
 mod perfetto;
 #[path = "../../../answers/measure/src/perfetto/read_back.rs"]
 mod read_back;

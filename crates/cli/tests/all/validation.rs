@@ -1,6 +1,8 @@
 //! `fullstroke validate` and `fullstroke drive plot` as their users call them.
 
 use crate::common::{fullstroke, refused};
+use crate::oracle::{self, Table};
+use crate::parameters::write_parameters;
 use serde_json::Value;
 use std::fs;
 
@@ -270,30 +272,64 @@ fn one_bad_disk_is_a_row_and_the_status_says_so() {
     assert!(report[0]["rms_ms"].as_f64().is_some() && report.as_array().unwrap().len() == 3);
 }
 
-/// A folder with the measurements and parameter files of some disks, or `None`,
-/// said aloud, where they are not there.
-fn measured(disks: &[&str]) -> Option<Folder> {
-    let shared =
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/oracle/disks");
-    let folder = Folder::new();
-    for entry in fs::read_dir(&shared).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if disks.iter().any(|disk| name.starts_with(disk)) || name == "statdefs" {
-            fs::copy(entry.path(), folder.name(&name)).unwrap();
+/// Folders with the measurements and parameter files of some disks: the first
+/// 200 requests of each, and all where they lie beside the repository.
+fn measured(disks: &[&str]) -> Vec<Folder> {
+    let first = Folder::new();
+    for disk in disks {
+        write_parameters(disk, first.0.path());
+        let table = Table::read(&format!("disks/{disk}"));
+        first.put(&format!("{disk}.trace"), &table.validation_trace());
+    }
+    let mut folders = vec![first];
+    if let Some(shared) = oracle::shared("oracle/disks") {
+        let folder = Folder::new();
+        for entry in fs::read_dir(&shared).unwrap().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if disks.iter().any(|disk| name.starts_with(disk)) || name == "statdefs" {
+                fs::copy(entry.path(), folder.name(&name)).unwrap();
+            }
         }
+        folders.push(folder);
     }
-    if folder.files() == 0 {
-        eprintln!("skipped: {} is not there", shared.display());
-        return None;
+    folders
+}
+
+/// The first 200 requests of each measured disk, on the drive of the oracle.
+#[test]
+fn measured_disks_are_as_near_as_they_were() {
+    let (folder, reached) = (Folder::new(), Table::read("reached"));
+    for disk in reached.column("disk") {
+        let table = Table::read(&format!("disks/{disk}"));
+        folder.put(&format!("{disk}.trace"), &table.validation_trace());
+        let drive = fs::read_to_string(oracle::path(&format!("drives/{disk}.toml"))).unwrap();
+        folder.put(&format!("{disk}.toml"), &drive);
     }
-    Some(folder)
+    let (text, error) = success(&["validate", folder.path(), "--json"]);
+    assert_eq!(error, "");
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let disks = report.as_array().unwrap();
+    assert_eq!(disks.len(), 8);
+    for (disk, reached_ms) in reached
+        .column("disk")
+        .into_iter()
+        .zip(reached.numbers::<f64>("rms_ms"))
+    {
+        let row = disks.iter().find(|row| row["drive"] == disk).unwrap();
+        let rms_ms = row["rms_ms"].as_f64().unwrap();
+        assert!((rms_ms - reached_ms).abs() < 0.002, "{disk}: {row}");
+        assert_eq!(row["n"], 200, "{disk}");
+    }
 }
 
 #[test]
 fn rules_are_chosen_on_other_disks_than_the_one_they_are_held_against() {
-    let Some(folder) = measured(&["hp_c2247a", "hp_c3323a"]) else {
-        return;
-    };
+    for folder in measured(&["hp_c2247a", "hp_c3323a"]) {
+        are_chosen_on_the_other_disk(&folder);
+    }
+}
+
+fn are_chosen_on_the_other_disk(folder: &Folder) {
     let (text, _) = success(&["validate", folder.path(), "--leave-one-out", "--json"]);
     let report: Value = serde_json::from_str(&text).unwrap();
     let [first, second] = report["disks"].as_array().unwrap().as_slice() else {
@@ -325,20 +361,19 @@ fn rules_of_an_import_can_be_switched_off_by_name() {
         error.contains("`setling`") && error.contains("settling, turn_round"),
         "{error}"
     );
-    let Some(folder) = measured(&["barracuda"]) else {
-        return;
-    };
-    let parameters = folder.name("barracuda.parv");
-    let (with, _) = success(&["drive", "import", &parameters]);
-    let (without, _) = success(&["drive", "import", &parameters, "--rule", "settling=off"]);
-    assert!(
-        with.contains("head_switch_ms = 0.9") && with.contains("fitted: rule settling"),
-        "{with}"
-    );
-    assert!(
-        without.contains("head_switch_ms = 0.1") && !without.contains("rule settling"),
-        "{without}"
-    );
+    for folder in measured(&["barracuda"]) {
+        let parameters = folder.name("barracuda.parv");
+        let (with, _) = success(&["drive", "import", &parameters]);
+        let (without, _) = success(&["drive", "import", &parameters, "--rule", "settling=off"]);
+        assert!(
+            with.contains("head_switch_ms = 0.9") && with.contains("fitted: rule settling"),
+            "{with}"
+        );
+        assert!(
+            without.contains("head_switch_ms = 0.1") && !without.contains("rule settling"),
+            "{without}"
+        );
+    }
 }
 
 #[test]

@@ -20,6 +20,8 @@
 
 mod build;
 mod config;
+#[cfg(test)]
+mod conformance;
 mod document;
 mod drive_names;
 pub mod drives;

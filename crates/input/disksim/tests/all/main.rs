@@ -4,6 +4,12 @@ mod bad_input;
 #[path = "../common/mod.rs"]
 mod common;
 mod keys;
+#[path = "../../../../../samples/oracle/table.rs"]
+mod oracle;
+#[path = "../../../../../samples/oracle/parameters.rs"]
+mod parameters;
 mod reference_buffer;
 mod reference_disks;
 mod schemes;
+#[path = "../../../../../samples/oracle/whole.rs"]
+mod whole;

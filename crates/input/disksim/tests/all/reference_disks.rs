@@ -1,6 +1,9 @@
 //! The published parameter files, against straightforward readings of what they
-//! mean.
+//! mean. Three of the disks are part of the repository as numbers
+//! (`samples/oracle/parameters`); the files lie beside it, or the tests say so.
 
+use crate::oracle;
+use crate::parameters::write_parameters;
 use fullstroke_contract::TrackTable as _;
 use fullstroke_disksim::{
     Content, Document, FileSystem, Imported, Options, Reading, Value, document, import,
@@ -11,14 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 fn shared(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../../shared/oracle/disks")
-        .join(name);
-    if !path.exists() {
-        eprintln!("skipped: {name} is not there");
-        return None;
-    }
-    Some(path)
+    oracle::shared(&format!("oracle/disks/{name}"))
 }
 
 fn one(path: &Path) -> Imported {
@@ -43,6 +39,26 @@ const DISKS: [&str; 6] = [
     "atlas10k",
     "g4/G4_LBA_64bit_4T",
 ];
+
+/// The disks whose parameters the oracle has as numbers.
+const IN_THE_ORACLE: [&str; 3] = ["hp_c2247a", "hp_c3323a", "barracuda"];
+
+#[test]
+fn every_disk_of_the_oracle_becomes_a_drive() {
+    let folder = tempfile::tempdir().unwrap();
+    for disk in IN_THE_ORACLE {
+        let imported = one(&write_parameters(disk, folder.path()));
+        assert!(imported.electronics.bus.is_some(), "{disk}");
+        Model::new(imported.config.clone()).unwrap();
+        // Where the published file lies beside the repository, it says the same.
+        if let Some(path) = shared(&format!("{disk}.parv")) {
+            let mut published = one(&path).config;
+            published.title.clone_from(&imported.config.title);
+            published.sources.clone_from(&imported.config.sources);
+            assert_eq!(imported.config, published, "{disk}");
+        }
+    }
+}
 
 #[test]
 fn every_published_disk_becomes_a_drive() {
@@ -70,9 +86,14 @@ fn every_published_disk_becomes_a_drive() {
 
 #[test]
 fn the_cheetah_is_the_one_of_the_drive_library() {
-    let Some(path) = shared("cheetah9LP.diskspecs") else {
-        return;
-    };
+    let oracle = std::fs::read_to_string(oracle::path("drives/cheetah9LP.cache.toml")).unwrap();
+    is_the_cheetah_of_the_library(&toml::from_str(&oracle).unwrap());
+    if let Some(path) = shared("cheetah9LP.diskspecs") {
+        is_the_cheetah_of_the_library(&one(&path).config);
+    }
+}
+
+fn is_the_cheetah_of_the_library(imported: &DriveConfig) {
     let library =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../drives/seagate-cheetah-9lp.toml");
     let library: DriveConfig = toml::from_str(
@@ -81,7 +102,6 @@ fn the_cheetah_is_the_one_of_the_drive_library() {
             .unwrap(),
     )
     .unwrap();
-    let imported = one(&path).config;
     assert_eq!(imported.zones, library.zones);
     assert_eq!(imported.capacity_sectors, library.capacity_sectors);
     // Beyond the last measured point the import goes on along the last line.
@@ -164,14 +184,13 @@ fn number(value: &Value) -> f64 {
     }
 }
 
+/// The model of the disk: a block of its own, or the key of the disk's block.
 fn model(document: &Document) -> Arc<fullstroke_disksim::Block> {
-    Arc::clone(
-        document
-            .named
-            .values()
-            .find(|block| block.kind == "dm_disk")
-            .unwrap(),
-    )
+    let of_kind = |kind| document.named.values().find(|block| block.kind == kind);
+    match of_kind("dm_disk") {
+        Some(model) => Arc::clone(model),
+        None => inner(&parameter(of_kind("disksim_disk").unwrap(), "Model")),
+    }
 }
 
 fn inner(value: &Value) -> Arc<fullstroke_disksim::Block> {
@@ -275,6 +294,18 @@ fn g1_place(
 
 #[test]
 fn zoned_layouts_follow_the_formulas() {
+    let folder = tempfile::tempdir().unwrap();
+    for disk in IN_THE_ORACLE {
+        follows_the_formulas(disk, &write_parameters(disk, folder.path()));
+    }
+    for disk in &DISKS[..5] {
+        if let Some(path) = shared(&format!("{disk}.diskspecs")) {
+            follows_the_formulas(disk, &path);
+        }
+    }
+}
+
+fn follows_the_formulas(disk: &str, path: &Path) {
     const KEYS: [&str; 8] = [
         "First cylinder number",
         "Last cylinder number",
@@ -285,46 +316,41 @@ fn zoned_layouts_follow_the_formulas() {
         "Skew for cylinder switch",
         "Number of spares",
     ];
-    for disk in &DISKS[..5] {
-        let Some(path) = shared(&format!("{disk}.diskspecs")) else {
-            continue;
-        };
-        let document = document(&FileSystem, &path).unwrap();
-        let model = model(&document);
-        let surfaces = number(&parameter(&model, "Number of data surfaces")) as u64;
-        let layout = inner(&parameter(&model, "Layout Model"));
-        let whole = |key| number(&parameter(&layout, key)) as u64;
-        let zones: Vec<G1Zone> = items(&parameter(&layout, "Zones"))
-            .iter()
-            .map(|zone| G1Zone {
-                numbers: KEYS
-                    .iter()
-                    .map(|key| number(&parameter(&inner(zone), key)))
-                    .collect(),
-                slips: items(&parameter(&inner(zone), "slips"))
-                    .iter()
-                    .map(|slip| number(slip) as u64)
-                    .collect(),
-            })
-            .collect();
-        let geometry = Geometry::new(&one(&path).config).unwrap();
-        for lbn in addresses(geometry.capacity().0, 50_000) {
-            let (cylinder, head, angle) = g1_place(
-                &zones,
-                surfaces,
-                whole("LBN-to-PBN mapping scheme"),
-                whole("Sparing scheme used"),
-                whole("Rangesize for sparing"),
-                lbn,
-            );
-            let found = geometry.locate(Lbn(lbn));
-            assert_eq!(
-                (u64::from(found.cylinder.0), u64::from(found.surface)),
-                (cylinder, head),
-                "{disk} {lbn}"
-            );
-            assert!(near(found.angle.as_revolutions(), angle), "{disk} {lbn}");
-        }
+    let document = document(&FileSystem, path).unwrap();
+    let model = model(&document);
+    let surfaces = number(&parameter(&model, "Number of data surfaces")) as u64;
+    let layout = inner(&parameter(&model, "Layout Model"));
+    let whole = |key| number(&parameter(&layout, key)) as u64;
+    let zones: Vec<G1Zone> = items(&parameter(&layout, "Zones"))
+        .iter()
+        .map(|zone| G1Zone {
+            numbers: KEYS
+                .iter()
+                .map(|key| number(&parameter(&inner(zone), key)))
+                .collect(),
+            slips: items(&parameter(&inner(zone), "slips"))
+                .iter()
+                .map(|slip| number(slip) as u64)
+                .collect(),
+        })
+        .collect();
+    let geometry = Geometry::new(&one(path).config).unwrap();
+    for lbn in addresses(geometry.capacity().0, 50_000) {
+        let (cylinder, head, angle) = g1_place(
+            &zones,
+            surfaces,
+            whole("LBN-to-PBN mapping scheme"),
+            whole("Sparing scheme used"),
+            whole("Rangesize for sparing"),
+            lbn,
+        );
+        let found = geometry.locate(Lbn(lbn));
+        assert_eq!(
+            (u64::from(found.cylinder.0), u64::from(found.surface)),
+            (cylinder, head),
+            "{disk} {lbn}"
+        );
+        assert!(near(found.angle.as_revolutions(), angle), "{disk} {lbn}");
     }
 }
 

@@ -5,6 +5,8 @@ mod host;
 mod hosts;
 mod link;
 mod memory;
+#[path = "../../../../../samples/oracle/table.rs"]
+mod oracle;
 mod power;
 mod programs;
 mod rebuild;
@@ -12,4 +14,6 @@ mod reference_mechanics;
 mod signals;
 mod spindles;
 mod tracks;
+#[path = "../../../../../samples/oracle/whole.rs"]
+mod whole;
 mod xor;

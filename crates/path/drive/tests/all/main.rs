@@ -3,4 +3,5 @@
 mod current_drives;
 mod data_sheets;
 mod held_out_energy;
+mod places;
 mod published_figures;

@@ -1,0 +1,332 @@
+//! Every key of every policy has an effect: a stack that differs in that key alone
+//! answers differently under a load that should tell the two values apart. A key
+//! without a line in [`TUNABLES`] fails. Elevators have the same test in their own
+//! crate.
+
+use crate::layouts::LAYOUTS;
+use crate::{Overrides, Stack, workload};
+use fullstroke_contract::registry::{Entry, known_keys, schema_of};
+use fullstroke_contract::{Extent, Operation, Request};
+use fullstroke_controller::{ControllerConfig, DestageConfig};
+use fullstroke_engine::{Finished, Observer};
+use fullstroke_units::Time;
+use fullstroke_workload::{ProcessConfig, addresses, arrivals};
+use schemars::Schema;
+use std::collections::BTreeSet;
+use toml::{Table, Value};
+
+/// A line for each key: policy and key, two values (`-`: not said), the load's
+/// name in [`LOADS`], and what else is set for it, separated by `;`.
+const TUNABLES: &str = include_str!("conformance/tunables.txt");
+
+/// Stacks by name: `[name]`, then a stack file without the policy.
+const LOADS: &str = include_str!("conformance/loads.toml");
+
+/// Where the keys of a kind of policy stand in a stack file, and the key that
+/// names the policy.
+const PLACES: &[(&str, &str, &str)] = &[
+    ("layout", "volume", "layout"),
+    ("xor", "volume", "discipline"),
+    ("queue", "volume.drive_settings.queue", "discipline"),
+    ("spin-down", "volume.drive_settings.spin_down", "policy"),
+    ("workload", "workload", "kind"),
+    ("process", "workload.processes.0", ""),
+    ("arrivals", "workload.arrivals", "process"),
+    ("addresses", "workload.addresses", "pattern"),
+    ("link", "link", "kind"),
+    ("opportunity", "opportunities.0", "kind"),
+    ("replacement", "host.memory.replacement", "policy"),
+    ("read-ahead", "host.memory.read_ahead", "policy"),
+    ("write-back", "host.memory.write_back", "policy"),
+    ("fairness", "shared", "fairness"),
+    ("cost", "shared.cost", "model"),
+    ("controller", "controller", ""),
+    ("destage", "controller.destage", ""),
+    ("array-order", "controller", "discipline"),
+];
+
+/// Keys without an effect of their own in a run of one stack, and why.
+const WITHOUT: &[(&str, &str)] = &[
+    (
+        "layout paraid cluster",
+        "belongs to e-paraid, and is refused here",
+    ),
+    (
+        "layout lzvs-geo member_zones",
+        "of members that are drives the zones are known; tests of the layout and of arrays",
+    ),
+    ("layout xor failed", "none is accepted"),
+    (
+        "workload trace skip_bad",
+        "an effect on damaged files only: tests of the trace readers",
+    ),
+];
+
+/// Kind and name of each policy, and its keys.
+fn policies() -> Vec<(String, Schema)> {
+    fn of<F>(kind: &str, registry: &[Entry<F>]) -> Vec<(String, Schema)> {
+        let named = |entry: &Entry<F>| (format!("{kind} {}", entry.name), (entry.schema)());
+        registry.iter().map(named).collect()
+    }
+    // Programs are workloads, too; they have conformance tests of their own.
+    let programs = fullstroke_programs::REGISTRY;
+    let mut workloads = of("workload", &workload::REGISTRY);
+    workloads.retain(|(policy, _)| {
+        programs
+            .iter()
+            .all(|program| *policy != format!("workload {}", program.name))
+    });
+    [
+        of("layout", LAYOUTS),
+        of("xor", fullstroke_smart::discipline::REGISTRY),
+        of("queue", fullstroke_drive::queue::REGISTRY),
+        of("spin-down", fullstroke_drive::spin_down::REGISTRY),
+        workloads,
+        vec![("process".into(), schema_of::<ProcessConfig>())],
+        of("arrivals", arrivals::REGISTRY),
+        of("addresses", addresses::REGISTRY),
+        of("link", fullstroke_link::REGISTRY),
+        of("opportunity", fullstroke_opportunity::REGISTRY),
+        of("replacement", fullstroke_memory::replacement::REGISTRY),
+        of("read-ahead", fullstroke_memory::read_ahead::REGISTRY),
+        of("write-back", fullstroke_memory::write_back::REGISTRY),
+        of("fairness", fullstroke_stage::fairness::REGISTRY),
+        of("cost", fullstroke_stage::cost::REGISTRY),
+        vec![("controller".into(), schema_of::<ControllerConfig>())],
+        vec![("destage".into(), schema_of::<DestageConfig>())],
+        of("array-order", fullstroke_controller::discipline::REGISTRY),
+    ]
+    .concat()
+}
+
+/// Two values of a key, and the stack that tells them apart.
+struct Tunable {
+    policy: String,
+    key: String,
+    values: [String; 2],
+    load: String,
+    settings: Vec<(String, Value)>,
+}
+
+fn tunables() -> Vec<Tunable> {
+    let lines = TUNABLES.lines().enumerate();
+    lines
+        .filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
+        .map(|(number, line)| {
+            let fields: Vec<&str> = line.split('|').map(str::trim).collect();
+            let &[subject, one, other, load, ref settings @ ..] = &fields[..] else {
+                panic!("tunables.txt, line {}: {line}", number + 1)
+            };
+            let (policy, key) = subject.rsplit_once(' ').unwrap();
+            let settings = settings.iter().flat_map(|all| all.split(';'));
+            let settings = settings.filter(|setting| !setting.trim().is_empty());
+            let setting = |text: &str| {
+                let (path, value) = text.split_once('=').unwrap();
+                (path.trim().to_owned(), value_of(value))
+            };
+            Tunable {
+                policy: policy.to_owned(),
+                key: key.to_owned(),
+                values: [one.to_owned(), other.to_owned()],
+                load: load.to_owned(),
+                settings: settings.map(setting).collect(),
+            }
+        })
+        .collect()
+}
+
+fn value_of(text: &str) -> Value {
+    let table: Table = format!("value = {text}")
+        .parse()
+        .unwrap_or_else(|error| panic!("{text}: {error}"));
+    table["value"].clone()
+}
+
+/// Gives the key at a path of tables and of indices of lists a value; `-` takes
+/// the key away.
+fn set(root: &mut Value, path: &str, value: Value) {
+    let (parents, key) = path.rsplit_once('.').unwrap_or(("", path));
+    let mut at = root;
+    for part in parents.split('.').filter(|part| !part.is_empty()) {
+        at = match part.parse::<usize>() {
+            Ok(index) => {
+                let list = at.as_array_mut().unwrap();
+                if list.len() <= index {
+                    list.push(Value::Table(Table::new()));
+                }
+                &mut list[index]
+            }
+            Err(_) => {
+                let list = part == "opportunities" || part == "processes";
+                let empty = if list {
+                    Value::Array(Vec::new())
+                } else {
+                    Value::Table(Table::new())
+                };
+                let table = at.as_table_mut().unwrap();
+                table.entry(part.to_owned()).or_insert(empty)
+            }
+        };
+    }
+    let table = at.as_table_mut().unwrap();
+    if value.as_str() == Some("-") {
+        table.remove(key);
+    } else {
+        table.insert(key.to_owned(), value);
+    }
+}
+
+impl Tunable {
+    /// The stack with one of the two values.
+    fn stack(&self, value: &str) -> String {
+        let loads: Table = LOADS.parse().unwrap();
+        let load = loads.get(&self.load);
+        let mut stack = load
+            .unwrap_or_else(|| panic!("no load `{}`", self.load))
+            .clone();
+        let (kind, name) = self.policy.split_once(' ').unwrap_or((&self.policy, ""));
+        let (_, place, names) = PLACES.iter().find(|place| place.0 == kind).unwrap();
+        if !names.is_empty() {
+            set(&mut stack, &format!("{place}.{names}"), name.into());
+        }
+        for (path, value) in &self.settings {
+            set(&mut stack, path, value.clone());
+        }
+        if value != "-" {
+            set(
+                &mut stack,
+                &format!("{place}.{}", self.key),
+                value_of(value),
+            );
+        }
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../..");
+        toml::to_string(&stack).unwrap().replace("$ROOT", root)
+    }
+
+    /// All that a run with one of the two values shows.
+    fn answers(&self, value: &str) -> Answers {
+        let text = self.stack(value);
+        let whose = format!("{} `{}` = {value}", self.policy, self.key);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stack.toml");
+        std::fs::write(&path, &text).unwrap();
+        std::fs::write(folder.path().join("two-devices.trace"), two_devices()).unwrap();
+        let stack = Stack::load(&path, &Overrides::default())
+            .unwrap_or_else(|error| panic!("{whose}: {error}\n{text}"));
+        let mut answers = Answers::default();
+        let outcome = stack.build().unwrap().engine().run(&mut answers);
+        let outcome = outcome.unwrap_or_else(|error| panic!("{whose}: {error}\n{text}"));
+        assert!(outcome.completed > 0, "{whose}: nothing was answered");
+        // As text: counters hold numbers that are none, which equal nothing.
+        answers.counted = format!("{:?}", outcome.counters);
+        answers
+    }
+}
+
+/// A trace of two devices in a format whose unit of time must be said.
+fn two_devices() -> String {
+    (1..200)
+        .map(|at| format!("{}000000 {} {} 8 1\n", at * 7, at % 2, at * 1000))
+        .collect()
+}
+
+/// What a run shows: what each request asked for and when it ended, what went to
+/// each drive and when, and all that was counted.
+#[derive(Debug, Default, PartialEq)]
+struct Answers {
+    finished: Vec<(u64, Extent, Time, Time)>,
+    ios: Vec<(Time, usize, Operation, Extent)>,
+    counted: String,
+}
+
+impl Observer for Answers {
+    fn finished(&mut self, finished: &Finished) {
+        let (arrived, ended) = (finished.arrived, finished.completion.finished);
+        self.finished
+            .push((finished.origin, finished.extent, arrived, ended));
+    }
+    fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
+        self.ios
+            .push((now, drive, request.operation, request.extent));
+    }
+}
+
+#[test]
+fn every_key_has_a_line_and_every_line_a_key() {
+    let keys = |(policy, schema): (String, Schema)| {
+        let keys = known_keys(&schema).into_iter();
+        keys.map(move |key| format!("{policy} {key}"))
+    };
+    let known: BTreeSet<String> = policies().into_iter().flat_map(keys).collect();
+    let without = WITHOUT.iter().map(|(key, _)| (*key).to_owned());
+    let told: BTreeSet<String> = tunables()
+        .iter()
+        .map(|tunable| format!("{} {}", tunable.policy, tunable.key))
+        .chain(without)
+        .collect();
+    let missing: Vec<_> = known.difference(&told).collect();
+    assert!(
+        missing.is_empty(),
+        "no test shows what these do; add them to conformance/tunables.txt: {missing:#?}"
+    );
+    let unknown: Vec<_> = told.difference(&known).collect();
+    assert!(unknown.is_empty(), "there are no such keys: {unknown:#?}");
+}
+
+#[test]
+fn every_key_has_an_effect() {
+    let tunables = tunables();
+    let equal: Vec<String> = std::thread::scope(|scope| {
+        let half = tunables.len().div_ceil(2);
+        let parts: Vec<_> = tunables
+            .chunks(half)
+            .map(|part| scope.spawn(|| without_effect(part)))
+            .collect();
+        let joined = parts.into_iter().map(|part| part.join());
+        joined
+            .flat_map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    if std::env::var_os("DEV").is_some() {
+        equal.iter().for_each(|e| eprintln!("{e}"));
+    }
+    assert!(
+        equal.is_empty(),
+        "these pairs of values do the same: {equal:#?}"
+    );
+}
+
+fn without_effect(tunables: &[Tunable]) -> Vec<String> {
+    if std::env::var_os("DEV").is_some() {
+        std::panic::set_hook(Box::new(|_| ()));
+        return tunables
+            .iter()
+            .flat_map(|t| {
+                let begun = std::time::Instant::now();
+                let same =
+                    std::panic::catch_unwind(|| t.answers(&t.values[0]) == t.answers(&t.values[1]));
+                let took = begun.elapsed().as_millis();
+                match same {
+                    Ok(false) if took < 500 => None,
+                    Ok(false) => Some(format!("SLOW {took} {} {}", t.policy, t.key)),
+                    Ok(true) => Some(format!("SAME {} {}", t.policy, t.key)),
+                    Err(e) => Some(format!(
+                        "PANIC {} {}: {:?}",
+                        t.policy,
+                        t.key,
+                        e.downcast_ref::<String>()
+                            .map(|s| s.chars().take(300).collect::<String>())
+                    )),
+                }
+            })
+            .collect();
+    }
+    let same = tunables.iter().filter(|tunable| {
+        tunable.answers(&tunable.values[0]) == tunable.answers(&tunable.values[1])
+    });
+    same.map(|tunable| {
+        let [one, other] = &tunable.values;
+        format!("{} `{}`: {one} and {other}", tunable.policy, tunable.key)
+    })
+    .collect()
+}

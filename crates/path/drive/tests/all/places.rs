@@ -1,0 +1,114 @@
+//! Where each sector lies, against the formula of zoned layouts, which is written
+//! down here anew: cylinder, head and angle of every address.
+
+use fullstroke_drive::{DriveConfig, Geometry};
+use fullstroke_units::Lbn;
+use proptest::prelude::*;
+use std::fmt::Write as _;
+
+#[derive(Clone, Debug)]
+struct Zone {
+    cylinders: u64,
+    sectors: u64,
+    /// Sectors from angle 0 to the zone's first sector, and skews.
+    offset: f64,
+    track_skew: f64,
+    cylinder_skew: f64,
+    /// Sectors in front that carry no address, and behind.
+    dead: u64,
+    spares: u64,
+}
+
+fn zones() -> impl Strategy<Value = Vec<Zone>> {
+    let skew = || (0u32..40).prop_map(|quarters| f64::from(quarters) / 4.0);
+    let zone = (1u64..6, 8u64..40, skew(), skew(), skew(), 0u64..7, 0u64..5).prop_map(
+        |(cylinders, sectors, offset, track_skew, cylinder_skew, dead, spares)| Zone {
+            cylinders,
+            sectors,
+            offset,
+            track_skew,
+            cylinder_skew,
+            dead,
+            spares,
+        },
+    );
+    prop::collection::vec(zone, 1..5)
+}
+
+fn drive(zones: &[Zone], surfaces: u64, serpentine: bool) -> DriveConfig {
+    let mut capacity = 0;
+    let mut tables = String::new();
+    let mut first = 0;
+    for zone in zones {
+        capacity += zone.cylinders * surfaces * zone.sectors - zone.dead - zone.spares;
+        writeln!(
+            tables,
+            "[[zones]]\nfirst_cylinder = {first}\nlast_cylinder = {}\nsectors_per_track = {}\noffset = {:?}\n\
+             track_skew = {:?}\ncylinder_skew = {:?}\ndead = {}\nspares = {}",
+            first + zone.cylinders - 1,
+            zone.sectors,
+            zone.offset,
+            zone.track_skew,
+            zone.cylinder_skew,
+            zone.dead,
+            zone.spares,
+        )
+        .unwrap();
+        first += zone.cylinders;
+    }
+    let order = if serpentine {
+        "cylinder-serpentine"
+    } else {
+        "cylinder"
+    };
+    let text = format!(
+        "title = \"made up\"\ncapacity_sectors = {capacity}\nrpm = 7200.0\nsurfaces = {surfaces}\norder = \"{order}\"\n\
+         seek = {{ form = \"points\", points = [[1, 1.0], [9, 2.0]] }}\n{tables}[sources]\n"
+    );
+    toml::from_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Cylinder, head, and angle in revolutions of an address.
+fn place(zones: &[Zone], surfaces: u64, serpentine: bool, lbn: u64) -> (u64, u64, f64) {
+    let (mut left, mut first) = (lbn, 0);
+    for zone in zones {
+        let addresses = zone.cylinders * surfaces * zone.sectors - zone.dead - zone.spares;
+        if left >= addresses {
+            left -= addresses;
+            first += zone.cylinders;
+            continue;
+        }
+        let place = left + zone.dead;
+        let (track, sector) = (place / zone.sectors, place % zone.sectors);
+        let (cylinder, turn) = (track / surfaces, track % surfaces);
+        let head = if serpentine && cylinder % 2 == 1 {
+            surfaces - 1 - turn
+        } else {
+            turn
+        };
+        // From track to track within a cylinder, and from cylinder to cylinder.
+        let skews = (turn + cylinder * (surfaces - 1)) as f64 * zone.track_skew
+            + cylinder as f64 * zone.cylinder_skew;
+        let sectors = zone.offset + skews + sector as f64;
+        return (first + cylinder, head, sectors / zone.sectors as f64);
+    }
+    panic!("{lbn} lies beyond the zones")
+}
+
+proptest! {
+    #[test]
+    fn every_sector_lies_where_the_formula_has_it(
+        zones in zones(), surfaces in 1u64..5, serpentine: bool,
+    ) {
+        let geometry = Geometry::new(&drive(&zones, surfaces, serpentine)).unwrap();
+        for lbn in 0..geometry.capacity().0 {
+            let (cylinder, head, angle) = place(&zones, surfaces, serpentine, lbn);
+            let found = geometry.locate(Lbn(lbn));
+            prop_assert_eq!(
+                (u64::from(found.cylinder.0), u64::from(found.surface)), (cylinder, head), "{}", lbn
+            );
+            let apart = (found.angle.as_revolutions() - angle).rem_euclid(1.0);
+            prop_assert!(apart.min(1.0 - apart) < 1e-6, "{}: {:?}, by the formula {}", lbn, found.angle, angle);
+        }
+    }
+}
