@@ -351,6 +351,22 @@ fn neighbouring_writes_are_destaged_as_full_stripes() {
     assert_eq!(bench.asked(), [(Write, 128, 64), (Write, 32, 96)]);
 }
 
+/// The oldest block of a unit is its first, its last or one between: what is written
+/// with it ends with the unit either way.
+#[test]
+fn a_destage_does_not_reach_into_the_next_unit() {
+    // Units of 64 KiB, 128 sectors; all of the first three is dirty.
+    for oldest in [0, 64, 96, 128, 224] {
+        let mut bench = Bench::new(json!({ "destage": { "unit": "64KiB", "depth": 1 } }));
+        bench.submit(0, Write, oldest, 32);
+        for start in (0..384).step_by(32).filter(|&start| start != oldest) {
+            bench.submit(0, Write, start, 32);
+        }
+        bench.until(60_000);
+        assert_eq!(bench.asked(), [(Write, oldest / 128 * 128, 128)]);
+    }
+}
+
 #[test]
 fn above_the_high_watermark_destaging_begins_and_ends_at_the_low_one() {
     let keys = json!({

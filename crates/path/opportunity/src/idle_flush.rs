@@ -161,6 +161,23 @@ mod tests {
     }
 
     #[test]
+    fn so_many_requests_may_be_inside() {
+        let keys = serde_json::from_str(r#"{ "most_inside": 2 }"#).unwrap();
+        for (inside, expected) in [(0, 1), (1, 1), (2, 1), (3, 0)] {
+            let mut flush = build(&keys, &crate::testing::site()).unwrap();
+            let seen = Seen {
+                now: at(120),
+                inside,
+                arm: Gauge::default(),
+                standing: 0,
+            };
+            let mut pulls = 0;
+            flush.look(seen, &mut |_| pulls += 1);
+            assert_eq!(pulls, expected, "{inside} inside");
+        }
+    }
+
+    #[test]
     fn looking_late_keeps_the_intervals() {
         let mut flush = build(&Keys::new(), &crate::testing::site()).unwrap();
         flush.look(

@@ -1,8 +1,8 @@
 //! Where each sector lies, against the formula of zoned layouts, which is written
 //! down here anew: cylinder, head and angle of every address.
 
-use fullstroke_drive::{DriveConfig, Geometry};
-use fullstroke_units::Lbn;
+use fullstroke_drive::{DriveConfig, Geometry, Head, Model};
+use fullstroke_units::{Cylinder, Lbn};
 use proptest::prelude::*;
 use std::fmt::Write as _;
 
@@ -110,5 +110,37 @@ proptest! {
             let apart = (found.angle.as_revolutions() - angle).rem_euclid(1.0);
             prop_assert!(apart.min(1.0 - apart) < 1e-6, "{}: {:?}, by the formula {}", lbn, found.angle, angle);
         }
+    }
+}
+
+/// "seek = max(curve, head switch if the head changes)": a seek that is shorter than
+/// the switch of its head waits for the head.
+#[test]
+fn a_change_of_head_takes_its_time_however_short_the_seek() {
+    let zone = Zone {
+        cylinders: 20,
+        sectors: 30,
+        offset: 0.0,
+        track_skew: 0.0,
+        cylinder_skew: 0.0,
+        dead: 0,
+        spares: 0,
+    };
+    let mut config = drive(&[zone], 2, false);
+    config.head_switch_ms = 1.5;
+    let model = Model::new(config).unwrap();
+    // The curve passes 1 ms at one cylinder and 2 ms at nine.
+    for (cylinder, surface, expected_ms) in [
+        (0, 0, 0.0),
+        (0, 1, 1.5),
+        (1, 0, 1.0),
+        (1, 1, 1.5),
+        (9, 0, 2.0),
+        (9, 1, 2.0),
+    ] {
+        let seek = model
+            .mechanics()
+            .seek(Head::default(), Cylinder(cylinder), surface, false);
+        assert_eq!(seek.as_millis_f64(), expected_ms, "{cylinder}, {surface}");
     }
 }

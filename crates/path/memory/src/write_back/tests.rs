@@ -5,6 +5,7 @@ use crate::out::{Answer, Io, Out, Ticket, Why};
 use crate::{Access, Cache, FileId, PAGE_BYTES, Queue};
 use fullstroke_contract::{Object, Status};
 use fullstroke_units::{Bytes, Duration, Time};
+use serde_json::json;
 use std::collections::VecDeque;
 
 /// Pages of memory: 10 % of it are 1000.
@@ -141,6 +142,26 @@ fn what_is_dirty_for_30_seconds_is_written_at_the_next_look() {
             "{write_back}"
         );
     }
+}
+
+/// `get_dirty_limits` of Linux 2.6.17 (`mm/page-writeback.c`) keeps `dirty_ratio` from
+/// 5 % to half of the memory that is not mapped.
+#[test]
+fn pdflush_lets_at_most_half_of_the_memory_become_dirty_and_at_least_a_twentieth() {
+    let dirty_most = |ratio: u64| {
+        let mut keys = MemoryKeys::of(Bytes(LIMIT * PAGE_BYTES));
+        let policy =
+            json!({ "policy": "2.6.17", "dirty_ratio": ratio, "dirty_background_ratio": ratio });
+        keys.write_back = Some(serde_json::from_value(policy).unwrap());
+        let mut world = World::new("2.6.17", Duration::from_millis(1));
+        world.cache = Cache::new(&keys, Queue::default()).unwrap();
+        let file = world.cache.open(Object(1));
+        (0..LIMIT / 10).for_each(|at| world.write(file, at * 8, 8));
+        world.dirty_most
+    };
+    assert_eq!(dirty_most(50), dirty_most(90));
+    assert!(dirty_most(50) > dirty_most(30));
+    assert_eq!(dirty_most(5), dirty_most(1));
 }
 
 #[test]

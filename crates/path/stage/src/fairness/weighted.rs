@@ -171,4 +171,22 @@ mod tests {
         rule.add(0, 7, Sectors(1 << 40));
         assert_eq!((rule.next(), rule.next()), (Some(7), None));
     }
+
+    /// A host that comes and goes gets one turn each time: what it did not use when
+    /// it went is not kept for it.
+    #[test]
+    fn a_host_that_comes_and_goes_saves_no_turns() {
+        let mut rule = rule("weighted", &[1, 1]);
+        // One sector at a time, alone: of each turn 127 of 128 sectors stay unused.
+        for slot in 0..100 {
+            rule.add(0, slot, Sectors(1));
+            assert_eq!(rule.next(), Some(slot));
+        }
+        for slot in 0..40 {
+            rule.add((slot % 2) as usize, 1000 + slot, Sectors(64));
+        }
+        let first: Vec<u32> = (0..10).map(|_| rule.next().unwrap() % 2).collect();
+        let of_the_saver = first.iter().filter(|&&host| host == 0).count();
+        assert!((4..=6).contains(&of_the_saver), "{first:?}");
+    }
 }
