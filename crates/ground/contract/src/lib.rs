@@ -29,6 +29,7 @@ mod sector_set;
 mod signal;
 mod slots;
 mod source;
+mod source_error;
 mod statistics;
 mod trial;
 
@@ -49,6 +50,7 @@ pub use request::{Completion, Extent, Object, Operation, Request, RequestId, Sta
 pub use sector_set::SectorSet;
 pub use signal::{NodeId, Notice, Signal};
 pub use slots::Slots;
-pub use source::{Source, SourceError};
+pub use source::Source;
+pub use source_error::SourceError;
 pub use statistics::MemberStatistics;
 pub use trial::Trial;

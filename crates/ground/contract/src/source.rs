@@ -1,7 +1,6 @@
 //! Where requests come from.
 
 use crate::Node;
-use std::fmt;
 
 /// A node without uppers: a state machine that issues requests, by its own
 /// timeline (open arrivals) or as earlier ones complete (closed).
@@ -31,16 +30,3 @@ pub trait Source: Node {
         None
     }
 }
-
-/// Why a source could not go on: a message for people that names the file and
-/// the place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceError(pub String);
-
-impl fmt::Display for SourceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for SourceError {}

@@ -1,8 +1,7 @@
 //! The table and its queries.
 
-use crate::builder::Builder;
-use crate::error::{MisfitError, TrackError};
-use fullstroke_contract::{Extent, TrackTable};
+use crate::error::MisfitError;
+use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, Sectors};
 
 /// Tracks of equal length, one behind the other, within a pattern.
@@ -14,6 +13,13 @@ pub(crate) struct Run {
     pub(crate) track: u32,
     /// Sectors of each of its tracks.
     pub(crate) sectors: u32,
+}
+
+/// Neighbouring tracks of equal length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Equal {
+    pub(crate) sectors: u64,
+    pub(crate) tracks: u64,
 }
 
 /// A pattern of runs that repeats, one or many times.
@@ -80,25 +86,6 @@ struct Place {
 }
 
 impl Boundaries {
-    /// The tracks of a medium that knows them, such as a simulated drive.
-    ///
-    /// # Errors
-    /// If a track is longer than [`crate::TRACK_SECTORS_MAX`].
-    pub fn of(
-        medium: &dyn TrackTable,
-        source: impl Into<String>,
-    ) -> Result<Boundaries, TrackError> {
-        let mut builder = Builder::default();
-        let end = Lbn(medium.capacity().0);
-        let mut next = Lbn(0);
-        while next < end {
-            let track = medium.track_at(next);
-            builder.push(track.sectors)?;
-            next += track.sectors;
-        }
-        builder.finish(source)
-    }
-
     /// Where the table comes from, in words.
     pub fn source(&self) -> &str {
         &self.source
@@ -249,19 +236,39 @@ impl Boundaries {
         })
     }
 
-    /// Whether the table has the same boundaries as `other`.
-    ///
-    /// # Errors
-    /// With the first address at which they differ; where all tracks agree as
-    /// far as both go, with the two capacities.
-    pub fn check_equal(&self, other: &Boundaries) -> Result<(), MisfitError> {
-        match crate::walk::first_difference(self, other) {
-            None => Ok(()),
-            Some(at) if at.0 >= self.capacity.min(other.capacity) => {
-                self.check_capacity(other.capacity())
-            }
-            Some(at) => Err(MisfitError::Boundary { at }),
+    /// How often segment number `segment` repeats its pattern.
+    pub(crate) fn times(&self, segment: usize) -> u64 {
+        let end = self
+            .starts
+            .get(segment + 1)
+            .copied()
+            .unwrap_or(self.capacity);
+        (end - self.starts[segment]) / u64::from(self.segments[segment].sectors)
+    }
+
+    /// Run number `run` of a segment.
+    pub(crate) fn equal_tracks(&self, segment: &Segment, run: usize) -> Equal {
+        if segment.is_stretch() {
+            return Equal {
+                sectors: u64::from(self.run_of_stretch(segment, run).sectors),
+                tracks: 1,
+            };
         }
+        let (sectors, tracks) = (
+            self.runs_of(segment)[run].sectors,
+            self.tracks_of_run(segment, run),
+        );
+        Equal {
+            sectors: u64::from(sectors),
+            tracks,
+        }
+    }
+
+    /// Tracks of run number `run` of a segment.
+    fn tracks_of_run(&self, segment: &Segment, run: usize) -> u64 {
+        let runs = self.runs_of(segment);
+        let end = runs.get(run + 1).map_or(segment.tracks, |next| next.track);
+        u64::from(end - runs[run].track)
     }
 
     pub(crate) fn runs_of(&self, segment: &Segment) -> &[Run] {
@@ -348,12 +355,6 @@ impl Place {
             start: Lbn(self.first),
             sectors: Sectors(u64::from(self.sectors)),
         }
-    }
-}
-
-impl PartialEq for Boundaries {
-    fn eq(&self, other: &Boundaries) -> bool {
-        self.check_equal(other).is_ok()
     }
 }
 

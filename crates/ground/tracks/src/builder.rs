@@ -1,15 +1,10 @@
 //! Tracks one after another become runs, and runs that repeat become patterns.
 
 use crate::boundaries::{Boundaries, Run, Segment};
-use crate::error::TrackError;
-use fullstroke_units::Sectors;
+use crate::error::{TRACK_SECTORS_MAX, TRACKS_MAX, TrackError};
+use fullstroke_contract::TrackTable;
+use fullstroke_units::{Lbn, Sectors};
 use std::collections::BTreeMap;
-
-/// Sectors of the longest track: a gigabyte, a few hundred times today's.
-pub const TRACK_SECTORS_MAX: u64 = 1 << 21;
-
-/// Tracks of the largest device.
-pub const TRACKS_MAX: u64 = u32::MAX as u64;
 
 /// Tracks of a run at most, so that its sectors fit 32 bits. Longer ones are
 /// patterns of such runs.
@@ -69,6 +64,27 @@ struct Repeating {
     times: u64,
     /// Runs of one more time that have come.
     into: usize,
+}
+
+impl Boundaries {
+    /// The tracks of a medium that knows them, such as a simulated drive.
+    ///
+    /// # Errors
+    /// If a track is longer than [`crate::TRACK_SECTORS_MAX`].
+    pub fn of(
+        medium: &dyn TrackTable,
+        source: impl Into<String>,
+    ) -> Result<Boundaries, TrackError> {
+        let mut builder = Builder::default();
+        let end = Lbn(medium.capacity().0);
+        let mut next = Lbn(0);
+        while next < end {
+            let track = medium.track_at(next);
+            builder.push(track.sectors)?;
+            next += track.sectors;
+        }
+        builder.finish(source)
+    }
 }
 
 impl Builder {

@@ -3,20 +3,26 @@
 use fullstroke_units::{Lbn, Sectors};
 use thiserror::Error;
 
+/// Sectors of the longest track: a gigabyte, a few hundred times today's.
+pub const TRACK_SECTORS_MAX: u64 = 1 << 21;
+
+/// Tracks of the largest device.
+pub const TRACKS_MAX: u64 = u32::MAX as u64;
+
 /// Tracks that a table cannot hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TrackError {
     /// A track without sectors, or longer than any.
     #[error(
         "found a track of {found} sectors; expected 1 to {}",
-        crate::TRACK_SECTORS_MAX
+        TRACK_SECTORS_MAX
     )]
     Length {
         /// Its sectors.
         found: u64,
     },
     /// More tracks than any device has, or more sectors than can be counted.
-    #[error("found more than {} tracks, or than 2^64 sectors", crate::TRACKS_MAX)]
+    #[error("found more than {} tracks, or than 2^64 sectors", TRACKS_MAX)]
     TooMany,
     /// Runs that repeat and are too long for it.
     #[error(

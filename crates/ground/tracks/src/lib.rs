@@ -28,6 +28,6 @@ mod text;
 mod walk;
 
 pub use boundaries::{Boundaries, Tracks};
-pub use builder::{Builder, TRACK_SECTORS_MAX, TRACKS_MAX};
+pub use builder::Builder;
 pub use derive::{Part, Rows};
-pub use error::{MisfitError, TextError, TrackError};
+pub use error::{MisfitError, TRACK_SECTORS_MAX, TRACKS_MAX, TextError, TrackError};

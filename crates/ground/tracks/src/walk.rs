@@ -1,14 +1,8 @@
-//! Through a table run by run; what two tables differ in.
+//! Two tables compared, run by run.
 
-use crate::boundaries::{Boundaries, Segment};
+use crate::boundaries::{Boundaries, Equal};
+use crate::error::MisfitError;
 use fullstroke_units::Lbn;
-
-/// Neighbouring tracks of equal length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Equal {
-    pub(crate) sectors: u64,
-    pub(crate) tracks: u64,
-}
 
 /// Goes through the runs of a table in the order of addresses.
 struct Walk<'a> {
@@ -58,45 +52,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Boundaries {
-    /// How often segment number `segment` repeats its pattern.
-    pub(crate) fn times(&self, segment: usize) -> u64 {
-        let end = self
-            .starts
-            .get(segment + 1)
-            .copied()
-            .unwrap_or(self.capacity);
-        (end - self.starts[segment]) / u64::from(self.segments[segment].sectors)
-    }
-
-    /// Run number `run` of a segment.
-    pub(crate) fn equal_tracks(&self, segment: &Segment, run: usize) -> Equal {
-        if segment.is_stretch() {
-            return Equal {
-                sectors: u64::from(self.run_of_stretch(segment, run).sectors),
-                tracks: 1,
-            };
-        }
-        let (sectors, tracks) = (
-            self.runs_of(segment)[run].sectors,
-            self.tracks_of_run(segment, run),
-        );
-        Equal {
-            sectors: u64::from(sectors),
-            tracks,
-        }
-    }
-
-    /// Tracks of run number `run` of a segment.
-    fn tracks_of_run(&self, segment: &Segment, run: usize) -> u64 {
-        let runs = self.runs_of(segment);
-        let end = runs.get(run + 1).map_or(segment.tracks, |next| next.track);
-        u64::from(end - runs[run].track)
-    }
-}
-
 /// The first address at which a track begins or ends in one table only.
-pub(crate) fn first_difference(one: &Boundaries, other: &Boundaries) -> Option<Lbn> {
+fn first_difference(one: &Boundaries, other: &Boundaries) -> Option<Lbn> {
     let (mut a, mut b) = (Walk::new(one), Walk::new(other));
     let mut at = 0;
     loop {
@@ -113,5 +70,28 @@ pub(crate) fn first_difference(one: &Boundaries, other: &Boundaries) -> Option<L
                 b.pass(tracks);
             }
         }
+    }
+}
+
+impl Boundaries {
+    /// Whether the table has the same boundaries as `other`.
+    ///
+    /// # Errors
+    /// With the first address at which they differ; where all tracks agree as
+    /// far as both go, with the two capacities.
+    pub fn check_equal(&self, other: &Boundaries) -> Result<(), MisfitError> {
+        match first_difference(self, other) {
+            None => Ok(()),
+            Some(at) if at.0 >= self.capacity.min(other.capacity) => {
+                self.check_capacity(other.capacity())
+            }
+            Some(at) => Err(MisfitError::Boundary { at }),
+        }
+    }
+}
+
+impl PartialEq for Boundaries {
+    fn eq(&self, other: &Boundaries) -> bool {
+        self.check_equal(other).is_ok()
     }
 }

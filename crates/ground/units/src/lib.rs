@@ -21,8 +21,8 @@ mod time;
 
 pub use angle::{Angle, Spindle};
 pub use divisor::greatest_common_divisor;
-pub use quantity::{QuantityError, format_bytes, parse_bit_rate, parse_bytes, parse_duration};
+pub use quantity::{QuantityError, format_bytes, parse_bit_rate, parse_bytes};
 pub use random::{Random, Seed};
 pub use rate::BitRate;
 pub use space::{Bytes, Cylinder, Joules, Lbn, SECTOR_BYTES, Sectors, Watts};
-pub use time::{Duration, Time};
+pub use time::{Duration, Time, parse_duration};

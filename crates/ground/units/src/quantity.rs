@@ -1,6 +1,5 @@
 //! Reading and writing quantities with their units.
 
-use crate::Duration;
 use thiserror::Error;
 
 /// Why a quantity could not be read.
@@ -39,16 +38,6 @@ const BYTE_UNITS: &[(&str, u64)] = &[
     ("TB", 1_000_000_000_000),
 ];
 
-const TIME_UNITS: &[(&str, u64)] = &[
-    ("NS", 1),
-    ("US", 1_000),
-    ("ΜS", 1_000),
-    ("MS", 1_000_000),
-    ("S", 1_000_000_000),
-    ("MIN", 60_000_000_000),
-    ("H", 3_600_000_000_000),
-];
-
 const RATE_UNITS: &[(&str, u64)] = &[
     ("BIT/S", 1),
     ("KBIT/S", 1_000),
@@ -66,19 +55,17 @@ pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
     )
 }
 
-/// Reads a span of time: `3.5ms`, `200us`, `8s`, `5min`, `1h`. The unit is
-/// required: a bare number of what?
-pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
-    parse(text, TIME_UNITS, "ns, us, ms, s, min, h").map(Duration::from_nanos)
-}
-
 /// Reads bits a second: `200kbit/s`, `25Mbit/s`. The unit is required: bits and
 /// bytes are too easily mistaken for each other.
 pub fn parse_bit_rate(text: &str) -> Result<u64, QuantityError> {
     parse(text, RATE_UNITS, "bit/s, kbit/s, Mbit/s, Gbit/s")
 }
 
-fn parse(text: &str, units: &[(&str, u64)], expected: &'static str) -> Result<u64, QuantityError> {
+pub(crate) fn parse(
+    text: &str,
+    units: &[(&str, u64)],
+    expected: &'static str,
+) -> Result<u64, QuantityError> {
     let text = text.trim();
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -137,6 +124,7 @@ pub fn format_bytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Duration, parse_duration};
 
     #[test]
     fn sizes_are_read_with_binary_and_decimal_units() {

@@ -1,6 +1,6 @@
 //! Time on a layer's own line: integer nanoseconds, never a host clock.
 
-use crate::quantity::{QuantityError, parse_duration};
+use crate::quantity::{QuantityError, parse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -180,6 +180,22 @@ impl fmt::Display for Duration {
         }
         write!(f, "{}ns", self.0)
     }
+}
+
+const TIME_UNITS: &[(&str, u64)] = &[
+    ("NS", 1),
+    ("US", 1_000),
+    ("ΜS", 1_000),
+    ("MS", 1_000_000),
+    ("S", 1_000_000_000),
+    ("MIN", 60_000_000_000),
+    ("H", 3_600_000_000_000),
+];
+
+/// Reads a span of time: `3.5ms`, `200us`, `8s`, `5min`, `1h`. The unit is
+/// required: a bare number of what?
+pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
+    parse(text, TIME_UNITS, "ns, us, ms, s, min, h").map(Duration::from_nanos)
 }
 
 impl std::str::FromStr for Duration {

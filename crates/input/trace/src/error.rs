@@ -1,27 +1,10 @@
 //! What can go wrong with a trace, and where.
 
 use crate::Unselected;
-use crate::input::Fault;
+use crate::fault::{Fault, Place};
 use fullstroke_table::TableError;
-use std::fmt;
 use std::io;
 use thiserror::Error;
-
-/// A place in a trace, counted as its format is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A line and, where it is known, a column, both from 1.
-    Line {
-        /// From 1.
-        line: u64,
-        /// The byte within the line, from 1; 0 = the whole line.
-        column: usize,
-    },
-    /// The offset of a byte in the (decompressed) file, from 0.
-    Byte(u64),
-    /// A row of a table, from 0.
-    Row(u64),
-}
 
 /// Why a trace could not be read or written.
 #[derive(Debug, Error)]
@@ -202,16 +185,5 @@ impl TraceError {
             return TraceError::Truncated { file };
         }
         TraceError::Read { file, source }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Place::Line { line, column: 0 } => write!(f, "line {line}"),
-            Place::Line { line, column } => write!(f, "line {line}, column {column}"),
-            Place::Byte(offset) => write!(f, "byte {offset}"),
-            Place::Row(row) => write!(f, "row {row}"),
-        }
     }
 }

@@ -1,8 +1,9 @@
 //! The trace formats. Each is one file; the list below is their registry.
 
+use crate::fault::Fault;
 use crate::fields::excerpt;
 use crate::fio_report::FioReport;
-use crate::input::{Fault, Input, beginning};
+use crate::input::{Input, beginning};
 use crate::row::{LineParser, Parser};
 use crate::{Place, TraceError};
 use std::fmt;

@@ -12,6 +12,7 @@
 mod convert;
 mod error;
 mod events;
+mod fault;
 mod fields;
 mod fio_report;
 mod footprint;
@@ -30,7 +31,8 @@ mod summary;
 mod unselected;
 
 pub use convert::{Conversion, convert, output_for};
-pub use error::{Place, TraceError};
+pub use error::TraceError;
+pub use fault::Place;
 pub use fio_report::{FioDirection, FioJob, FioReport};
 pub use formats::disksim_validate::{CacheOutcome, ValidateReader, ValidateRow};
 pub use formats::native::{column as native_column, schema as native_schema};

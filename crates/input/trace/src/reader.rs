@@ -2,8 +2,9 @@
 
 mod ahead;
 
+use crate::fault::{Fault, Problem};
 use crate::formats::{Format, find_format, recognise};
-use crate::input::{BUFFER_BYTES, Fault, Input, Problem};
+use crate::input::{BUFFER_BYTES, Input};
 use crate::options::{Beyond, Options};
 use crate::record::Record;
 use crate::row::{Row, check};

@@ -1,8 +1,8 @@
 //! What a format's parser gives: requests with the trace's own times.
 
-use crate::Place;
+use crate::fault::{Fault, Place, Problem};
 use crate::fields::{Fields, Parsed};
-use crate::input::{Fault, Input, Problem};
+use crate::input::Input;
 use fullstroke_contract::Operation;
 use fullstroke_units::SECTOR_BYTES;
 

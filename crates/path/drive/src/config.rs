@@ -2,18 +2,19 @@
 
 mod buffer;
 mod electronics;
+mod freeblock;
 mod power;
 mod queue;
 mod spin_down;
 
 pub use buffer::{BufferConfig, ReadAhead};
 pub use electronics::{ElectronicsConfig, OverheadConfig, WriteDisconnectConfig};
+pub use freeblock::FreeblockConfig;
 pub use power::{IdleConfig, PowerConfig};
 pub use queue::{BackgroundConfig, FlushCommand, QueueConfig};
 pub use spin_down::SpinDownConfig;
 
 use crate::faults::FaultsConfig;
-use crate::freeblock::FreeblockConfig;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Duration, Sectors};
 use schemars::JsonSchema;

@@ -13,37 +13,14 @@
 //! goes to a consumer at once. What it reads costs no bus, and no energy beyond that of the
 //! latency.
 
-use crate::config::milliseconds;
+use crate::config::{FreeblockConfig, milliseconds};
 use crate::geometry::{Geometry, Position};
 use crate::mechanics::{Head, Mechanics};
 use fullstroke_contract::{ConfigError, Extent, LayerReadings, SectorSet, Track, TrackTable};
 use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Time};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
 pub(crate) mod tests;
-
-/// A background scan in the rotational latency of requests.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct FreeblockConfig {
-    /// How long before a request's first sector the arm is back at the latest: 0 unless
-    /// said.
-    pub margin_ms: f64,
-    /// At how many places between the arm and the request it looks for a track to read on
-    /// the way; 0 reads on the tracks of the two only. 8 unless said.
-    pub on_the_way: u32,
-}
-
-impl Default for FreeblockConfig {
-    fn default() -> FreeblockConfig {
-        FreeblockConfig {
-            margin_ms: 0.0,
-            on_the_way: 8,
-        }
-    }
-}
 
 /// Places that may be looked at for each request.
 const MOST_ON_THE_WAY: u32 = 1024;

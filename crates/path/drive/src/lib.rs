@@ -45,14 +45,13 @@ pub use actuators::MultiActuator;
 pub use check::{Check, checks};
 pub use config::{
     BufferConfig, Direction, DriveConfig, ElectronicsConfig, ExceptionConfig, FlushCommand,
-    IdleConfig, OverheadConfig, PowerConfig, Published, QueueConfig, ReadAhead, RunConfig,
-    SectorsPerTrack, SeekConfig, SlipConfig, SpinDownConfig, TrackOrder, WriteDisconnectConfig,
-    ZeroLatency, ZoneConfig,
+    FreeblockConfig, IdleConfig, OverheadConfig, PowerConfig, Published, QueueConfig, ReadAhead,
+    RunConfig, SectorsPerTrack, SeekConfig, SlipConfig, SpinDownConfig, TrackOrder,
+    WriteDisconnectConfig, ZeroLatency, ZoneConfig,
 };
 pub use data_sheet::{DataSheet, sectors_of};
 pub use drive::{Drive, Model};
 pub use faults::{FaultAt, FaultKind, FaultsConfig};
-pub use freeblock::FreeblockConfig;
 pub use geometry::{Geometry, Position, ZoneView};
 pub use mechanics::{Access, Feed, Head, Mechanics, Piece};
 pub use power::{Meter, Standing};

@@ -2,8 +2,6 @@
 //!
 //! `^` binds closest and to the right, then `* / %`, then `+ -`.
 
-use crate::units::split_number;
-
 /// Parentheses within each other; more would be no job file.
 const DEPTH_MAX: usize = 32;
 
@@ -125,4 +123,21 @@ impl Reader<'_> {
 
 fn too_large() -> String {
     "a value is too large".to_owned()
+}
+
+/// Splits `12k` into its digits' value and its suffix.
+pub(crate) fn split_number(text: &str) -> Option<(u64, &str)> {
+    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        return u64::from_str_radix(digits, 16)
+            .ok()
+            .filter(|_| !digits.starts_with('+'))
+            .map(|number| (number, ""));
+    }
+    let end = text
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(text.len());
+    text[..end]
+        .parse()
+        .ok()
+        .map(|number| (number, &text[end..]))
 }

@@ -5,7 +5,8 @@
 
 use crate::ini::{Section, Setting};
 use crate::job::{Direction, Engine, FilesOfJob, Job, Work};
-use crate::options::{Treatment, find};
+use crate::option::Treatment;
+use crate::options::find;
 use crate::places::Ground;
 use crate::region::{Misfit, Region, amounts, bytes, region};
 use crate::table::OPTIONS;

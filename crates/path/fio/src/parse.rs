@@ -4,33 +4,12 @@ use crate::FioError;
 use crate::grammar;
 use crate::ini::{Section, Setting, sections};
 use crate::job::{Blocks, Direction, Job};
-use crate::options::{self, Treatment, Value};
+use crate::job_set::{IgnoredOption, JobSet};
+use crate::option::{OptionEntry, Treatment, Value};
+use crate::options;
 use crate::units::Amount;
 use fullstroke_units::SECTOR_BYTES;
 use std::collections::BTreeMap;
-
-/// The jobs of one file, checked as far as that goes without a volume.
-#[derive(Clone, Debug, PartialEq)]
-pub struct JobSet {
-    pub(crate) file: String,
-    pub(crate) jobs: Vec<Job>,
-    /// The settings of all `[global]` sections, for reports.
-    pub(crate) global: Vec<(String, String)>,
-    pub(crate) ignored: Vec<IgnoredOption>,
-    described: String,
-    /// What keeps the jobs from a volume, and from files.
-    pub(crate) off_volume: Option<FioError>,
-    pub(crate) off_files: Option<FioError>,
-}
-
-/// An option that was met and does not change the I/O here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IgnoredOption {
-    /// Its name, as written.
-    pub name: &'static str,
-    /// Why it changes nothing.
-    pub why: &'static str,
-}
 
 /// All clones of all jobs.
 const WORKERS_MAX: u64 = 4096;
@@ -186,7 +165,7 @@ impl JobSet {
         }
     }
 
-    fn ignore(&mut self, entry: &options::OptionEntry, option: &str, why: &'static str) {
+    fn ignore(&mut self, entry: &OptionEntry, option: &str, why: &'static str) {
         let name = entry
             .names
             .iter()

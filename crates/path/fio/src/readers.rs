@@ -3,7 +3,7 @@
 
 use crate::grammar;
 use crate::job::{Blocks, Direction, Engine, ExitWhat, Job, Sequencer, Service, ThinkAfter, Work};
-use crate::options::Value;
+use crate::option::Value;
 use crate::units::{TimeUnit, amount, each_direction, integer, range, time};
 use fullstroke_contract::PriorityClass;
 

@@ -1,7 +1,7 @@
 //! Every option of fio's, and what becomes of it: the one table from which
 //! reading, errors, reports and the reference page derive.
 
-use crate::options::{OptionEntry, Read, Treatment};
+use crate::option::{OptionEntry, Read, Treatment};
 use crate::readers as read;
 
 const fn simulated(names: &'static [&'static str], read: Read, note: &'static str) -> OptionEntry {

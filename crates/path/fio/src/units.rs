@@ -5,7 +5,7 @@
 //! `kb_base=1000` the former are 4000 and the latter is 4096. What fio cuts off
 //! silently (`4kx`, `1.5m`, `0x10k`) is an error here.
 
-use crate::expression;
+use crate::expression::{self, split_number};
 use fullstroke_units::Duration;
 
 /// What a number without a unit counts in.
@@ -61,23 +61,6 @@ pub(crate) fn time_factor(suffix: &str) -> Option<u64> {
         _ => return None,
     };
     Some(factor)
-}
-
-/// Splits `12k` into its digits' value and its suffix.
-pub(crate) fn split_number(text: &str) -> Option<(u64, &str)> {
-    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        return u64::from_str_radix(digits, 16)
-            .ok()
-            .filter(|_| !digits.starts_with('+'))
-            .map(|number| (number, ""));
-    }
-    let end = text
-        .find(|letter: char| !letter.is_ascii_digit())
-        .unwrap_or(text.len());
-    text[..end]
-        .parse()
-        .ok()
-        .map(|number| (number, &text[end..]))
 }
 
 /// A whole number of bytes, or of things: `4k`, `0x1000`, `(4*1024)`.

@@ -453,7 +453,10 @@ impl Node for SmartArray {
         counters
             .drives
             .extend((0..self.disks.len()).map(|disk| self.disk_statistics(disk).drive));
-        counters.layers.push(readings::of(self, now));
+        let disks: Vec<_> = (0..self.disks())
+            .map(|disk| self.disk_statistics(disk))
+            .collect();
+        counters.layers.push(readings::of(&disks, now));
         counters.layers.push(
             self.link
                 .statistics()

@@ -1,15 +1,11 @@
 //! What the array reports about itself.
 
-use crate::array::SmartArray;
 use crate::statistics::DiskStatistics;
 use fullstroke_contract::LayerReadings;
 use fullstroke_units::{Duration, Time};
 
 /// Sums and means over the array's disks until `now`.
-pub(crate) fn of(array: &SmartArray, now: Time) -> LayerReadings {
-    let disks: Vec<DiskStatistics> = (0..array.disks())
-        .map(|disk| array.disk_statistics(disk))
-        .collect();
+pub(crate) fn of(disks: &[DiskStatistics], now: Time) -> LayerReadings {
     let elapsed = (now.as_nanos() as f64).max(1.0);
     let sum = |of: &dyn Fn(&DiskStatistics) -> f64| disks.iter().map(of).sum::<f64>();
     let mean = |of: &dyn Fn(&DiskStatistics) -> f64| sum(of) / disks.len() as f64;

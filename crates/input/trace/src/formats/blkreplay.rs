@@ -9,7 +9,8 @@
 use super::{Confidence, Counted, Format, Head};
 use crate::events::operation_of_flags;
 use crate::fields::{Fields, Parsed};
-use crate::input::{Fault, Input};
+use crate::fault::Fault;
+use crate::input::Input;
 use crate::row::{LineParser, Parser, Row};
 
 pub(super) const FORMAT: Format = Format {

@@ -3,7 +3,8 @@
 
 use super::{Confidence, Counted, Format, Head};
 use crate::fields::{Fields, Parsed};
-use crate::input::{BUFFER_BYTES, Fault, Input};
+use crate::fault::Fault;
+use crate::input::{BUFFER_BYTES, Input};
 use crate::row::{LineParser, Lines, Row};
 use crate::{TraceError, source};
 use fullstroke_contract::{Extent, Operation};

@@ -8,7 +8,8 @@
 
 use super::{Confidence, Counted, Format, Head, bad_header};
 use crate::fields::{Fields, Parsed, excerpt};
-use crate::input::{Fault, Input};
+use crate::fault::Fault;
+use crate::input::Input;
 use crate::row::{LineParser, Lines, Parser, Row, byte_range};
 use fullstroke_contract::Operation;
 use std::collections::HashMap;

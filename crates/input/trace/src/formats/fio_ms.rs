@@ -6,7 +6,8 @@
 
 use super::fio::{Clock, IoLog, version_3};
 use super::{Confidence, Counted, Format};
-use crate::input::{Fault, Input};
+use crate::fault::Fault;
+use crate::input::Input;
 use crate::row::{Lines, Parser};
 
 pub(super) const FORMAT: Format = Format {

@@ -6,7 +6,8 @@
 
 use super::{Confidence, Counted, Format, Head, bad_header};
 use crate::fields::{Fields, Mismatch, Parsed};
-use crate::input::{Fault, Input};
+use crate::fault::Fault;
+use crate::input::Input;
 use crate::row::{LineParser, Lines, Parser, Row};
 use fullstroke_contract::Operation;
 

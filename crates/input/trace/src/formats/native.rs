@@ -2,7 +2,8 @@
 
 use super::{Confidence, Counted, Format, Head};
 use crate::Place;
-use crate::input::{Fault, Input};
+use crate::fault::Fault;
+use crate::input::Input;
 use crate::row::{Parser, Row};
 use fullstroke_contract::Operation;
 use fullstroke_table::{Batch, ColumnType, Schema, TableReader};

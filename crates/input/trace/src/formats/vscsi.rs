@@ -6,7 +6,8 @@
 
 use super::{Confidence, Counted, Format, Head};
 use crate::Place;
-use crate::input::{Fault, Input};
+use crate::fault::Fault;
+use crate::input::Input;
 use crate::row::{Parser, Row};
 use fullstroke_contract::Operation;
 use fullstroke_units::SECTOR_BYTES;

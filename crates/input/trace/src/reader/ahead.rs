@@ -1,7 +1,8 @@
 //! Parsing on a thread of its own, ahead of whoever uses the rows.
 
 use super::ROWS_AT_ONCE;
-use crate::input::{Fault, Input};
+use crate::fault::Fault;
+use crate::input::Input;
 use crate::row::{Parser, Row};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};

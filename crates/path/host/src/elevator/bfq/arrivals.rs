@@ -1,7 +1,8 @@
 //! A request comes: whose it is, what that says about its queue, and whether the
 //! queue whose turn it is must give way.
 
-use super::queue::{Owner, Queue, weight};
+use super::owner::Owner;
+use super::queue::{Queue, weight};
 use super::raising::Found;
 use super::turns::End;
 use super::{BUDGET_MAX, Bfq};

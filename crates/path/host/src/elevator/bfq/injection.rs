@@ -5,7 +5,7 @@
 
 use super::Bfq;
 use super::Context;
-use super::queue::Owner;
+use super::owner::Owner;
 use crate::block::Requests;
 use fullstroke_units::{Duration, Lbn, Time};
 
