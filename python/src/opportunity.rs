@@ -10,6 +10,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::collections::VecDeque;
 
+/// Requests that an opportunity may have asked for before the array has been given them.
+const ASKED_MAX: usize = 1 << 16;
+
 /// What an opportunity is built for.
 #[pyclass(frozen, name = "Storage")]
 pub(crate) struct PyStorage(Site);
@@ -379,6 +382,12 @@ impl Tried {
             if let Some(why) = self.unverifiable.filter(|_| own.verify && !own.members) {
                 return Err(PyValueError::new_err(format!(
                     "nothing can be verified: {why}"
+                )));
+            }
+            if self.own.len() >= ASKED_MAX {
+                return Err(PyValueError::new_err(format!(
+                    "look() has asked for {ASKED_MAX} requests that the drives have not begun; expected fewer: ask \
+                     for more when served() says that earlier ones are done"
                 )));
             }
             self.own.push_back(own);

@@ -4,10 +4,12 @@ mod measure;
 mod show;
 
 use crate::ctl;
+use crate::network::{Admitted, Numbers, tcp_address};
 use crate::notify;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, complain};
 use clap::{Args, Subcommand, ValueEnum};
 use fullstroke_device::Identity;
+use fullstroke_live::Admission;
 use fullstroke_store::{
     Access, Allowances, ArrayError, Copies, Design, Device, FileDevice, JournalPolicy, Listen,
     Question, Roster, Serve, Serving, Towards, ask, assemble_with, check_standby, check_ublk,
@@ -165,7 +167,7 @@ pub(crate) struct Assemble {
     socket: Option<PathBuf>,
 
     /// Listen on this TCP address; without a host, on loopback.
-    #[arg(long, value_name = "[HOST:]PORT", value_parser = crate::serve::tcp_address)]
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = tcp_address)]
     tcp: Option<SocketAddr>,
 
     /// Make it a block device of this host, by the kernel's ublk (Linux 6.5, root).
@@ -177,9 +179,11 @@ pub(crate) struct Assemble {
     #[arg(long, value_name = "PATH", required_unless_present = "socket")]
     control: Option<PathBuf>,
 
-    /// Serve metrics to Prometheus on this address; without a host, on loopback.
-    #[arg(long, value_name = "[HOST:]PORT", value_parser = crate::serve::tcp_address)]
-    metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    admitted: Admitted,
+
+    #[command(flatten)]
+    numbers: Numbers,
 
     /// Also without members that it had when it was last assembled. Devices that cannot be
     /// opened or read, or that are no members of the array, count as missing.
@@ -388,6 +392,8 @@ impl Assemble {
         let Some(control) = self.control.clone().or_else(beside) else {
             return Err(Failure::input("say where orders come from: --control PATH"));
         };
+        let admission = self.admitted.options(Some(&self.numbers))?;
+        let admission = Admission::new(&admission).map_err(Failure::input)?;
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::input)?;
@@ -407,7 +413,8 @@ impl Assemble {
             listen,
             ublk: self.ublk,
             control,
-            metrics: self.metrics,
+            metrics: self.numbers.metrics,
+            admission,
             standby_after: self.standby_after,
             on_failure: self.on_failure.clone(),
         };
@@ -423,10 +430,10 @@ impl Assemble {
             notify::ready();
         };
         let mut tell = |happening: &fullstroke_store::Happening| {
-            eprintln!(
-                "fullstroke: place {} (`{}`) {}: {}",
+            complain(&format!(
+                "place {} (`{}`) {}: {}",
                 happening.slot, happening.device, happening.kind, happening.why
-            );
+            ));
         };
         serve(array, &options, &stop, &mut ready, &mut tell).map_err(Failure::input)?;
         shown

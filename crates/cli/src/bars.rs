@@ -2,6 +2,7 @@
 //! terminal.
 
 use crate::output::Output;
+use fullstroke_units::one_line;
 use indicatif::{
     HumanCount, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
 };
@@ -32,7 +33,7 @@ impl Bars {
         let bar = |name: &&str| {
             let bar = all.add(ProgressBar::no_length());
             bar.set_style(style(false));
-            bar.set_prefix(format!("{name:width$}"));
+            bar.set_prefix(format!("{:width$}", one_line(name)));
             bar
         };
         Bars {

@@ -1,11 +1,14 @@
 //! `fullstroke cache`: memory between clients and a served array.
 
 use crate::ctl;
+use crate::network::{Admitted, tcp_address};
 use crate::output::{Failure, Output};
 use clap::Args;
+use fullstroke_live::Listen;
 use fullstroke_live::cache::{CacheOptions, Ready, Summary, serve};
 use fullstroke_memory::{MemoryKeys, Policy};
 use fullstroke_units::Bytes;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Put memory between clients and a served array that hears what the array says.
@@ -21,8 +24,15 @@ pub(crate) struct Arguments {
     server: PathBuf,
 
     /// Listen on this unix socket.
-    #[arg(long, value_name = "PATH")]
-    socket: PathBuf,
+    #[arg(long, value_name = "PATH", required_unless_present = "tcp")]
+    socket: Option<PathBuf>,
+
+    /// Listen on this TCP address; without a host, on loopback.
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = tcp_address)]
+    tcp: Option<SocketAddr>,
+
+    #[command(flatten)]
+    admitted: Admitted,
 
     /// Memory for pages.
     #[arg(long, value_name = "BYTES", default_value = "64MiB")]
@@ -79,22 +89,26 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             .clone()
             .unwrap_or_else(|| ctl::beside(&arguments.server))
     };
+    let unix = arguments.socket.iter().cloned().map(Listen::Unix);
+    let tcp = arguments.tcp.map(Listen::Tcp);
     let options = CacheOptions {
         server: arguments.server.clone(),
         export: arguments.export.clone(),
         control: (!arguments.deaf).then(control),
         name: arguments.name.clone(),
-        socket: arguments.socket.clone(),
+        listen: unix.chain(tcp).collect(),
+        admission: arguments.admitted.options(None)?,
         memory,
     };
     output.show_both(announcement, farewell, |ready| serve(&options, ready))
 }
 
 fn announcement(ready: &Ready) -> String {
-    let mut lines = vec![format!(
+    let mut lines = ready.notes.clone();
+    lines.push(format!(
         "caching {} bytes at {}",
         ready.size_bytes, ready.uri
-    )];
+    ));
     lines.extend(
         ready
             .control

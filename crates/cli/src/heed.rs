@@ -1,7 +1,7 @@
 //! `fullstroke heed`: the kernel's page cache does what a served array asks for.
 
 use crate::ctl;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, complain};
 use clap::Args;
 use fullstroke_live::cache::{HeedOptions, Heeded, Heeding, heed};
 use std::path::PathBuf;
@@ -54,7 +54,9 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         name: arguments.name.clone(),
         on: arguments.on.clone(),
     };
-    output.show_both(announcement, told, |ready| heed(&options, ready))
+    output.show_both(announcement, told, |ready| {
+        heed(&options, ready, &mut |said| complain(said))
+    })
 }
 
 fn announcement(heeding: &Heeding) -> String {

@@ -35,6 +35,8 @@ mod man;
 mod memory;
 mod metrics;
 #[cfg(feature = "real")]
+mod network;
+#[cfg(feature = "real")]
 mod notify;
 mod options;
 mod output;

@@ -1,6 +1,7 @@
 //! A word to whoever supervises the process that clients may come: systemd's
 //! `sd_notify(3)`, for services of `Type=notify`. Nothing is said where nobody listens.
 
+use crate::output::complain;
 use std::ffi::OsStr;
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
@@ -17,10 +18,10 @@ pub(crate) fn ready() {
         return;
     };
     if let Err(error) = send(socket.as_bytes(), b"READY=1") {
-        eprintln!(
-            "fullstroke: {SOCKET}: `{}` could not be told: {error}",
+        complain(&format!(
+            "{SOCKET}: `{}` could not be told: {error}",
             socket.display()
-        );
+        ));
     }
 }
 

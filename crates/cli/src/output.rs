@@ -2,9 +2,10 @@
 
 use crate::paint;
 use fullstroke_table::AtomicFile;
+use fullstroke_units::{printable, printable_json};
 use serde::Serialize;
 use std::fmt::Display;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -29,14 +30,18 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Failure::Input(message) => {
-                // If nobody reads the error either, the status says it all.
-                let _ = writeln!(io::stderr(), "fullstroke: {message}");
+                complain(message);
                 ExitCode::from(2)
             }
             Failure::Checks => ExitCode::from(1),
             Failure::NoReader => ExitCode::SUCCESS,
         }
     }
+}
+
+/// Says something on standard error. If nobody reads that, nothing is lost: the status says it all.
+pub(crate) fn complain(message: &str) {
+    let _ = writeln!(io::stderr(), "fullstroke: {}", printable(message));
 }
 
 /// Standard output, for people or as JSON.
@@ -84,20 +89,29 @@ impl Output {
     /// Prints `value` as JSON in any case.
     pub(crate) fn show_json<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(Failure::input)?;
-        self.print(&format!("{text}\n"))
+        self.write(&printable_json(&format!("{text}\n")))
     }
 
     /// Prints `text` for people: on a terminal, with colours.
     fn tell(&self, text: &str) -> Result<(), Failure> {
+        let text = printable(text);
         if paint::wanted() {
-            self.print(&paint::painted(text))
+            self.write(&paint::painted(&text))
         } else {
-            self.print(text)
+            self.write(&text)
         }
     }
 
-    /// Prints `text` as it is.
+    /// Prints the content of a file: as it is, but for a terminal.
     pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
+        if io::stdout().is_terminal() {
+            self.write(&printable(text))
+        } else {
+            self.write(text)
+        }
+    }
+
+    fn write(&self, text: &str) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
         stdout
             .write_all(text.as_bytes())

@@ -1,12 +1,11 @@
 //! `--perfetto`: a window of a run for ui.perfetto.dev.
 
-use crate::output::{Failure, write_whole};
+use crate::output::{Failure, complain, write_whole};
 use crate::outputs::{Kind, Target};
 use clap::Args;
 use fullstroke_lab::Ran;
 use fullstroke_measure::{PerfettoFile, PerfettoWindow};
 use fullstroke_units::{Duration, Time};
-use std::io::Write as _;
 use std::path::PathBuf;
 
 /// Where the trace goes, and of what.
@@ -71,7 +70,7 @@ impl Perfetto {
             None => return Ok(()),
         };
         // If nobody reads it, nothing is lost.
-        let _ = writeln!(std::io::stderr(), "fullstroke: {} {note}", path.display());
+        complain(&format!("{} {note}", path.display()));
         Ok(())
     }
 }

@@ -1,11 +1,10 @@
 //! What drives draw whose files do not say it.
 
-use crate::output::Failure;
+use crate::output::{Failure, complain};
 use clap::Args;
 use fullstroke_lab::require_power;
 use fullstroke_measure::Metric;
 use fullstroke_stack::Overrides;
-use std::io::Write as _;
 use std::path::Path;
 
 /// What stands in for watts that nobody has given.
@@ -49,10 +48,6 @@ pub(crate) fn is_energy(metric: &Metric) -> bool {
 /// Says on standard error what is assumed.
 pub(crate) fn say_assumed(source: Option<&str>) {
     if let Some(source) = source {
-        // If nobody reads it, nothing is lost.
-        let _ = writeln!(
-            std::io::stderr(),
-            "fullstroke: what the drives draw is {source}"
-        );
+        complain(&format!("what the drives draw is {source}"));
     }
 }

@@ -1,6 +1,7 @@
 //! `fullstroke record`: the requests that reach a device, as a trace.
 
 use crate::output::{Failure, Output};
+use crate::outputs::{self, Kind, Target};
 use clap::Args;
 use fullstroke_replay::{RecordOptions, record};
 use fullstroke_units::{Bytes, Duration};
@@ -34,6 +35,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let target = Target::to("the output", &arguments.file, Kind::Trace);
+    outputs::check([Some(target)], std::slice::from_ref(&arguments.device))?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::input)?;

@@ -4,7 +4,7 @@ use crate::bars::Bars;
 use crate::memory::peak_rss_mb;
 use crate::metrics;
 use crate::options::{Changes, Searching, jobs};
-use crate::output::{Failure, Output, write_whole};
+use crate::output::{Failure, Output, complain, write_whole};
 use crate::outputs::{self, Kind, Target, read_for};
 use crate::perfetto::Perfetto;
 use crate::power::{Assuming, say_assumed};
@@ -17,7 +17,6 @@ use fullstroke_fio::FioReport;
 use fullstroke_lab::{Borne, Most, MostRanking, Ran, Recipe, WholeLoad, candidates, recipes, run};
 use fullstroke_measure::PerfettoFile;
 use fullstroke_report::{Answer, Found, plots};
-use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -228,11 +227,9 @@ fn show(ran: &Ran, format: OutputFormat, output: &Output) -> Result<(), Failure>
 fn name_ignored(fio: &FioReport) {
     let names: Vec<&str> = fio.ignored().iter().map(|option| option.name).collect();
     if !names.is_empty() {
-        let note = format!(
-            "fullstroke: options that change nothing here: {}",
+        complain(&format!(
+            "options that change nothing here: {}",
             names.join(", ")
-        );
-        // If nobody reads it, nothing is lost.
-        let _ = writeln!(std::io::stderr(), "{note}");
+        ));
     }
 }

@@ -1,15 +1,15 @@
 //! `fullstroke serve`: stacks as block devices.
 
 use crate::ctl;
+use crate::network::{Admitted, Numbers, tcp_address};
 use crate::options::Edits;
 use crate::output::{Failure, Output};
-use clap::{Args, ValueEnum};
-use fullstroke_live::{
-    LatenessSummary, Listen, Network, Pace, ServeOptions, Serving, Summary, TlsOptions, serve,
-};
-use fullstroke_stack::Stack;
+use crate::outputs::{self, Kind, Target, read_for};
+use clap::Args;
+use fullstroke_live::{LatenessSummary, Listen, Pace, ServeOptions, Serving, Summary, serve};
+use fullstroke_stack::{Overrides, Stack};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Serve stacks as block devices over NBD, under the real clock.
 ///
@@ -34,23 +34,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MODE", default_value = "600", value_parser = socket_mode)]
     socket_mode: u32,
 
-    /// Let only these connect over TCP: addresses and networks, such as
-    /// 192.168.0.0/16 (may be repeated, or separated by commas).
-    #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
-    allow: Vec<Network>,
-
-    /// Encrypt connections: of nobody, of clients that ask for it, or of all.
-    #[arg(long, value_name = "WHETHER", value_enum, default_value_t = Tls::Off)]
-    tls: Tls,
-
-    /// The folder with server-cert.pem and server-key.pem (PEM), and with
-    /// ca-cert.pem for --tls-verify-peer.
-    #[arg(long, value_name = "FOLDER")]
-    tls_certificates: Option<PathBuf>,
-
-    /// Let only clients use TLS that show a certificate by the authority of ca-cert.pem.
-    #[arg(long, requires = "tls_certificates")]
-    tls_verify_peer: bool,
+    #[command(flatten)]
+    admitted: Admitted,
 
     /// Serve the sockets that whoever started this program has opened (LISTEN_FDS).
     #[arg(long)]
@@ -81,14 +66,19 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_delay: bool,
 
+    /// Leave the priority of the server's thread as it is. Otherwise the thread runs
+    /// before all others of the host (niceness -20), where that is permitted, so that
+    /// answers come on time; with --no-delay it does not.
+    #[arg(long)]
+    keep_priority: bool,
+
     /// Record every request with what was decided: a trace for every command
     /// that reads traces, and for run --replay-decisions.
     #[arg(long, value_name = "FILE.parquet")]
     record: Option<PathBuf>,
 
-    /// Serve metrics to Prometheus on this address; without a host, on loopback.
-    #[arg(long, value_name = "[HOST:]PORT", value_parser = tcp_address)]
-    metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    numbers: Numbers,
 
     /// Take orders of `fullstroke ctl` and `fullstroke top` on this unix socket
     /// [default: the path of --socket with .control behind it].
@@ -99,17 +89,6 @@ pub(crate) struct Arguments {
     edits: Edits,
 }
 
-/// Whether connections are encrypted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Tls {
-    /// Never.
-    Off,
-    /// If the client asks for it.
-    On,
-    /// Always; other clients are refused.
-    Require,
-}
-
 /// Permissions as three octal digits.
 fn socket_mode(text: &str) -> Result<u32, String> {
     let mode = u32::from_str_radix(text, 8)
@@ -118,22 +97,9 @@ fn socket_mode(text: &str) -> Result<u32, String> {
     mode.ok_or_else(|| "expected three octal digits, such as 660".to_owned())
 }
 
-/// `host:port`, or a port on loopback.
-pub(crate) fn tcp_address(text: &str) -> Result<SocketAddr, String> {
-    use std::net::{Ipv4Addr, ToSocketAddrs as _};
-    if let Ok(port) = text.parse::<u16>() {
-        return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-    }
-    let mut addresses = text.to_socket_addrs().map_err(|error| {
-        format!("{error}; expected a port, or host:port such as 127.0.0.1:10809")
-    })?;
-    addresses
-        .next()
-        .ok_or_else(|| "the name has no address".to_owned())
-}
-
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let overrides = arguments.edits.overrides();
+    arguments.check_record(&overrides)?;
     let load = |path: &PathBuf| Stack::load_for_clients(path, &overrides).map_err(Failure::input);
     let stacks = arguments
         .stacks
@@ -147,6 +113,42 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 impl Arguments {
+    /// What is recorded replaces nothing that is read or served.
+    fn check_record(&self, overrides: &Overrides) -> Result<(), Failure> {
+        let Some(record) = &self.record else {
+            return Ok(());
+        };
+        // Whoever may write to the folder may have put the link there.
+        if record.is_symlink() {
+            return Err(Failure::Input(format!(
+                "--record {}: found a symbolic link, which is not followed; expected a record, or no file",
+                record.display()
+            )));
+        }
+        let control = self
+            .control
+            .clone()
+            .or_else(|| self.socket.as_deref().map(ctl::beside));
+        let targets = [
+            Target::of("--socket", &self.socket, Kind::Socket),
+            Target::of("--control", &control, Kind::Socket),
+            Some(Target::to("--record", record, Kind::Record)),
+        ];
+        outputs::check(targets, &read_for(&self.stacks, overrides, &[]))?;
+        let place = |path: &Path| path.canonicalize().ok();
+        let (folder, store) = (
+            record.parent().and_then(place),
+            self.store.as_deref().and_then(place),
+        );
+        match folder.zip(store) {
+            Some((folder, store)) if folder.starts_with(&store) => Err(Failure::Input(format!(
+                "--record {}: found the folder of --store; expected another folder",
+                record.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     fn options(&self) -> Result<ServeOptions, Failure> {
         let mut listen: Vec<Listen> = self.socket.iter().cloned().map(Listen::Unix).collect();
         listen.extend(self.tcp.map(Listen::Tcp));
@@ -166,34 +168,14 @@ impl Arguments {
                 Pace::Times(self.speed)
             },
             record: self.record.clone(),
-            metrics: self.metrics,
+            metrics: self.numbers.metrics,
             control: self.control.clone().or_else(beside),
             socket_mode: self.socket_mode,
-            allow: self.allow.clone(),
-            tls: self.encryption()?,
+            admission: self.admitted.options(Some(&self.numbers))?,
+            raises_priority: !self.keep_priority,
             read_only: self.read_only,
             allow_degraded: self.allow_degraded,
         })
-    }
-}
-
-impl Arguments {
-    fn encryption(&self) -> Result<Option<TlsOptions>, Failure> {
-        match (self.tls, &self.tls_certificates) {
-            (Tls::Off, None) => Ok(None),
-            (Tls::Off, Some(_)) => Err(Failure::input(
-                "--tls-certificates: found no --tls; expected --tls require, or --tls on for clients that ask for it",
-            )),
-            (Tls::On | Tls::Require, None) => Err(Failure::input(
-                "--tls: found no certificates; expected --tls-certificates with the folder of server-cert.pem and \
-                 server-key.pem",
-            )),
-            (tls, Some(certificates)) => Ok(Some(TlsOptions {
-                required: tls == Tls::Require,
-                certificates: certificates.clone(),
-                verify_peer: self.tls_verify_peer,
-            })),
-        }
     }
 }
 
@@ -218,6 +200,12 @@ fn announcement(serving: &Serving) -> String {
             .iter()
             .map(|address| format!("metrics at {address}")),
     );
+    lines.extend(serving.niceness.map(|niceness| {
+        format!(
+            "this server's thread runs before others of this host (niceness {niceness}); --keep-priority leaves it \
+             among them"
+        )
+    }));
     lines.join("\n")
 }
 

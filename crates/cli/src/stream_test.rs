@@ -7,7 +7,7 @@ use fullstroke_lab::{Recipe, Varied, run_all};
 use fullstroke_measure::{StreamsReport, number, table};
 use fullstroke_replay::stream_test::{Outcome, Progress, Target, run};
 use fullstroke_stack::Overrides;
-use fullstroke_units::{BitRate, Bytes, Duration, Seed};
+use fullstroke_units::{BitRate, Bytes, Duration, Seed, one_line};
 use fullstroke_workload::StreamsConfig;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -128,7 +128,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::input)?;
     }
     let bar = progress_bar(&config, output);
-    bar.set_message(format!("preparing {}", arguments.on));
+    bar.set_message(format!("preparing {}", one_line(&arguments.on.to_string())));
     let medium = target
         .open(&config, arguments.cached, seed)
         .map_err(Failure::input)?;

@@ -2,7 +2,7 @@
 
 mod own;
 
-use crate::output::{Failure, Output, write_whole};
+use crate::output::{Failure, Output, complain, write_whole};
 use crate::outputs::{self, Kind, Target};
 use clap::Args;
 use fullstroke_calibrate::validate::{
@@ -13,7 +13,6 @@ use fullstroke_measure::{number, table};
 use fullstroke_report::plots::{Distributions, distributions};
 use fullstroke_units::Seed;
 use serde::Serialize;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 /// Replay requests measured on real disks on the model of each, and say how far
@@ -304,13 +303,11 @@ fn traces(arguments: &Arguments) -> Result<Traces, Failure> {
         all.failed.extend(traces.failed);
     }
     for trace in &all.skipped {
-        // If nobody reads the notes, the results stand without them.
-        let _ = writeln!(
-            io::stderr(),
-            "fullstroke: left out {}: {}",
+        complain(&format!(
+            "left out {}: {}",
             trace.path.display(),
             trace.reason
-        );
+        ));
     }
     Ok(all)
 }

@@ -123,6 +123,7 @@ impl Shown {
                 report.torn_superblocks
             ));
         }
+        lines.extend(serving.warnings.iter().cloned());
         lines.extend(report.gone.iter().chain(&report.remarks).cloned());
         lines.extend(
             report

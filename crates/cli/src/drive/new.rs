@@ -2,6 +2,7 @@
 
 use super::facts::Facts;
 use crate::output::{Failure, Output, write_whole};
+use crate::outputs::{self, Kind, Target};
 use clap::Args;
 use fullstroke_drive::{DataSheet, DriveConfig, Model, PowerConfig, sectors_of};
 use fullstroke_lab::capacity;
@@ -140,6 +141,7 @@ fn rounded(watts: f64) -> f64 {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    outputs::check([Target::of("--output", &arguments.output, Kind::Toml)], &[])?;
     let refused = |error: fullstroke_contract::ConfigError| {
         Failure::Input(format!("--{}: {}", error.key, error.message))
     };

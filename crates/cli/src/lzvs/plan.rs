@@ -2,6 +2,7 @@
 
 use super::measure::{self, Trials, measure};
 use crate::output::{Failure, Output, write_whole};
+use crate::outputs::{self, Kind, Target};
 use clap::Args;
 use fullstroke_contract::registry::Keys;
 use fullstroke_drive::Model;
@@ -94,6 +95,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             )));
         }
     };
+    outputs::check(
+        [Target::of("--output", &arguments.output, Kind::Toml)],
+        &names.clone().map(PathBuf::from),
+    )?;
     let models = [
         drives::load(&names[0]).map_err(Failure::input)?,
         drives::load(&names[1]).map_err(Failure::input)?,

@@ -2,6 +2,7 @@
 
 use crate::options::{Beyond, Selection};
 use crate::output::{Failure, Output};
+use crate::outputs::{self, Kind, Target, read_for};
 use clap::Args;
 use fullstroke_lab::lzvs::{LzvsError, Remapper};
 use fullstroke_stack::{Overrides, Stack};
@@ -78,20 +79,34 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     };
     let mut reader = TraceReader::open(&arguments.trace, &options).map_err(Failure::input)?;
     let folder = &arguments.output;
+    if service.graph.hides_drives() {
+        let message = "the disks of an xor array send commands to each other, so that none has a trace of its own requests";
+        return Err(Failure::Input(message.to_owned()));
+    }
+    let file_of = |name: &str| folder.join(format!("drive-{name}.{}", arguments.ending));
+    let files: Vec<PathBuf> = service.graph.drive_names().map(file_of).collect();
+    let formats = files.iter().map(|file| output_for(file, None));
+    let formats = formats
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(Failure::input)?;
     std::fs::create_dir_all(folder).map_err(|error| {
         Failure::Input(format!(
             "cannot make the folder `{}`: {error}",
             folder.display()
         ))
     })?;
+    let mut read = read_for(
+        std::slice::from_ref(&arguments.stack),
+        &Overrides::default(),
+        &[],
+    );
+    read.push(arguments.trace.clone());
+    let targets = files
+        .iter()
+        .map(|file| Some(Target::to("--output", file, Kind::Trace)));
+    outputs::check(targets, &read)?;
     let (mut drives, mut writers) = (Vec::new(), Vec::new());
-    if service.graph.hides_drives() {
-        let message = "the disks of an xor array send commands to each other, so that none has a trace of its own requests";
-        return Err(Failure::Input(message.to_owned()));
-    }
-    for name in service.graph.drive_names() {
-        let file = folder.join(format!("drive-{name}.{}", arguments.ending));
-        let format = output_for(&file, None).map_err(Failure::input)?;
+    for ((name, file), format) in service.graph.drive_names().zip(files).zip(formats) {
         writers.push(TraceWriter::create(format, &file).map_err(Failure::input)?);
         drives.push(DriveTrace {
             drive: name.to_owned(),

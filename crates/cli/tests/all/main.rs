@@ -12,6 +12,7 @@ mod flushes;
 mod lzvs;
 #[path = "../../../../samples/oracle/table.rs"]
 mod oracle;
+mod outputs;
 mod pages;
 #[path = "../../../../samples/oracle/parameters.rs"]
 mod parameters;

@@ -100,7 +100,7 @@ pub struct Served {
     pub child: Child,
     pub socket: PathBuf,
     /// Where its numbers are, if that was asked for.
-    metrics: Option<String>,
+    pub metrics: Option<String>,
 }
 
 impl Place {

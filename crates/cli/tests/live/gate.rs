@@ -201,3 +201,241 @@ fn a_trace_is_not_replayed_over_itself() {
     }
     assert_eq!(fs::read(&trace).unwrap(), whole);
 }
+
+#[test]
+fn what_a_server_records_follows_no_link_and_replaces_nothing() {
+    let place = Place::new(DISK, 8);
+    let victim = place.path("victim");
+    fs::write(&victim, "precious").unwrap();
+    let record = place.path("record.parquet");
+    symlink(&victim, &record).unwrap();
+    let error = place.serve_refused(&["--record", &text(&record)]);
+    assert!(error.contains("symbolic link"), "{error}");
+    fs::remove_file(&record).unwrap();
+    // What stands under the name that a record has while it is written is replaced, and its target stays.
+    symlink(&victim, place.path("record.parquet.partial")).unwrap();
+    place
+        .serve(&["--no-delay", "--record", &text(&record)])
+        .stop_well();
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    assert!(fs::read(&record).unwrap().starts_with(b"PAR1"));
+    for taken in [
+        place.stack(),
+        text(&victim),
+        place.name("nbd"),
+        place.name("nbd.control"),
+    ] {
+        let error = place.serve_refused(&["--record", &taken]);
+        assert!(
+            error.contains("--record") && error.contains("expected"),
+            "{error}"
+        );
+    }
+    let store = place.path("store");
+    place.serve_stored().stop_well();
+    let error = place.serve_refused(&["--record", &text(&store.join("record.parquet"))]);
+    assert!(error.contains("store"), "{error}");
+}
+
+#[test]
+fn a_folder_that_others_may_write_to_becomes_the_servers_own() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new(DISK, 8);
+    let store = place.path("store");
+    let mode = || fs::metadata(&store).unwrap().permissions().mode() & 0o777;
+    fs::create_dir(&store).unwrap();
+    for loose in [0o777, 0o770, 0o702] {
+        fs::set_permissions(&store, fs::Permissions::from_mode(loose)).unwrap();
+        let server = place.serve_stored();
+        assert_eq!(mode(), 0o700, "{loose:o}");
+        server.stop_well();
+    }
+    // Who may only look may go on.
+    fs::set_permissions(&store, fs::Permissions::from_mode(0o755)).unwrap();
+    place.serve_stored().stop_well();
+    assert_eq!(mode(), 0o755);
+}
+
+#[test]
+fn a_server_says_which_priority_it_has_taken_and_takes_none_if_told() {
+    let place = Place::new(DISK, 8);
+    let server = place.serve(&["--keep-priority"]);
+    assert_eq!(server.announcement["niceness"], serde_json::Value::Null);
+    server.stop_well();
+    let server = place.serve(&[]);
+    // Without the right to it there is none.
+    let said = server.announcement["niceness"].as_i64();
+    let stat = fs::read_to_string(format!("/proc/{}/stat", server.id().as_raw_nonzero())).unwrap();
+    // proc(5): the 19th field is the niceness; the second is in parentheses.
+    let niceness = stat
+        .rsplit(')')
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .nth(16)
+        .unwrap();
+    let niceness: i64 = niceness.parse().unwrap();
+    match said {
+        Some(said) => assert_eq!((said, niceness), (-20, -20)),
+        None => assert!(
+            niceness > -20,
+            "a server raised its priority and did not say so"
+        ),
+    }
+    server.stop_well();
+}
+
+/// What a process prints up to a line that begins so; it is killed then.
+fn printed(arguments: &[&str], until: &str) -> String {
+    use std::io::BufRead as _;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fullstroke"))
+        .args(arguments)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut text = String::new();
+    for line in lines.map_while(Result::ok) {
+        text.push_str(&line);
+        text.push('\n');
+        if line.starts_with(until) {
+            break;
+        }
+    }
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&child),
+        rustix::process::Signal::TERM,
+    )
+    .unwrap();
+    child.wait().unwrap();
+    text
+}
+
+#[test]
+fn an_array_that_listens_to_the_world_says_so_and_lets_in_whom_it_is_told_to() {
+    let members = Members::new(2);
+    success(&strings(&members.create(&[0, 1], &["--layout", "raid1"])));
+    let socket = text(&members.folder.path().join("s"));
+    let (one, other) = (members.member(0), members.member(1));
+    let arguments = |options: &[&'static str]| {
+        let head = ["array", "assemble", &one, &other, "--socket", &socket];
+        [
+            &head.map(str::to_owned)[..],
+            &options
+                .iter()
+                .map(|&one| one.to_owned())
+                .collect::<Vec<_>>(),
+        ]
+        .concat()
+    };
+    let open = ["--tcp", "0.0.0.0:0", "--metrics", "0.0.0.0:0"];
+    let text = printed(&strings(&arguments(&open)), "orders at ");
+    assert!(
+        text.contains("may read and write all bytes") && text.contains("may read all numbers"),
+        "{text}"
+    );
+    let named = [&open[..], &["--allow", "10.0.0.0/8,127.0.0.1"]].concat();
+    let text = printed(&strings(&arguments(&named)), "orders at ");
+    assert!(!text.contains("whoever"), "{text}");
+    // TLS without certificates is refused before any device is opened.
+    let error = refused(&strings(&arguments(&["--tcp", "0", "--tls", "require"])));
+    assert!(error.contains("--tls-certificates"), "{error}");
+    let error = refused(&strings(&arguments(&[
+        "--tls",
+        "on",
+        "--tls-certificates",
+        "/nowhere",
+    ])));
+    assert!(error.contains("server-cert.pem"), "{error}");
+}
+
+#[test]
+fn strangers_are_sent_away_by_the_numbers_of_an_array_too() {
+    use std::io::{Read as _, Write as _};
+    let members = Members::new(2);
+    success(&strings(&members.create(&[0, 1], &["--layout", "raid1"])));
+    let served = members
+        .assemble(&[0, 1], &["--metrics", "127.0.0.1:0"])
+        .unwrap();
+    let uri = served.metrics.clone().unwrap();
+    let address = uri
+        .strip_prefix("http://")
+        .unwrap()
+        .strip_suffix("/metrics")
+        .unwrap();
+    let get = |host: &str| {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        write!(stream, "GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(get("evil.example").starts_with("HTTP/1.1 421"));
+    assert!(get(address).starts_with("HTTP/1.1 200"));
+    served.stop();
+    let only = ["--metrics", "127.0.0.1:0", "--allow", "10.9.8.7"];
+    let served = members.assemble(&[0, 1], &only).unwrap();
+    let uri = served.metrics.clone().unwrap();
+    let address = uri
+        .strip_prefix("http://")
+        .unwrap()
+        .strip_suffix("/metrics")
+        .unwrap();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n");
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    assert_eq!(answer, "");
+    served.stop();
+}
+
+#[test]
+fn who_heeds_a_server_that_has_gone_says_so_and_ends() {
+    use std::io::Write as _;
+    let place = Place::new(DISK, 8);
+    let server = place.serve(&["--no-delay"]);
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(&[1; 1 << 20]).unwrap();
+    let Some(heeding) = server.heeded(file.path()) else {
+        eprintln!("skipped: the kernel has no cachestat");
+        return;
+    };
+    server.kill();
+    let end = heeding.wait();
+    assert_eq!(end.status.code(), Some(2), "{}", end.complaints);
+    assert!(
+        end.complaints.contains("waiting") && end.complaints.contains("the server has gone"),
+        "{}",
+        end.complaints
+    );
+}
+
+#[test]
+fn names_from_outside_do_not_steer_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let evil = "a\u{1b}[31m\u{9b}2J\r\u{202e}b";
+    let device = text(&folder.path().join(evil));
+    fs::File::create(&device).unwrap().set_len(8 << 20).unwrap();
+    let steers = |text: &str| text.contains(['\u{1b}', '\u{9b}', '\r', '\u{202e}']);
+    for arguments in [
+        vec!["array", "examine", &device],
+        vec!["--json", "array", "examine", &device],
+        vec!["array", "create", evil, &device, "--layout", "raid0"],
+        vec!["array", "assemble", &device, "--socket", "/nowhere/s"],
+        vec!["trace", "info", &device],
+        vec!["trace", "head", &device],
+        vec!["run", &device],
+        vec!["drive", "show", &device],
+        vec!["replay", &device, "--on", &device],
+        vec!["ctl", &device, "status"],
+    ] {
+        let output = crate::common::fullstroke(&arguments);
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8(said).unwrap();
+        assert!(
+            !said.is_empty() && !steers(&said),
+            "{arguments:?}: {}",
+            said.escape_debug()
+        );
+    }
+}

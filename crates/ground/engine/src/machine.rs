@@ -197,13 +197,20 @@ impl Machine {
         answer
     }
 
-    /// Nobody asks for anything any more: no volume goes on rebuilding.
+    /// Nobody asks for anything any more: no volume goes on rebuilding, and no opportunity asks.
     pub fn rest<O: Observer>(&mut self, observer: &mut O) {
         let volumes: Vec<Vec<usize>> = self.graph.volume_paths().map(<[usize]>::to_vec).collect();
         for path in volumes {
             // Volumes that rebuild nothing may refuse.
             let _ = self.order(self.now, &path, Order::Rest, observer);
         }
+        // What watches for opportunities asks for nothing of its own any more: a run would not end
+        // while it does.
+        let now = self.now;
+        for node in self.graph.nodes() {
+            self.call(node, |node, cx| drop(node.ordered(now, Order::Rest, cx)));
+        }
+        self.settle(observer);
     }
 
     /// Lets everything happen that is due up to and including `until`, each at

@@ -2,7 +2,7 @@
 
 use crate::TableError;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write};
 #[cfg(feature = "parquet")]
 use std::io::{Seek as _, SeekFrom};
@@ -37,6 +37,10 @@ const BUFFER_BYTES: usize = 128 * 1024;
 /// place and takes its name with [`commit`](AtomicFile::commit); dropped before
 /// that, it is removed, and what stood under the name before stays untouched.
 ///
+/// The partial file is always a new one: a link, or a file of an earlier process, that stands under the
+/// partial name is removed and never written through. While the file is under construction it is locked,
+/// so that a second process that is to write the same file is refused.
+///
 /// A name that already belongs to something other than a regular file (a pipe,
 /// a terminal, `/dev/null`) is written to directly.
 #[derive(Debug)]
@@ -60,16 +64,16 @@ impl AtomicFile {
         };
         let special = fs::metadata(&target).is_ok_and(|metadata| !metadata.is_file());
         if special {
-            let file = fs::OpenOptions::new()
+            let file = OpenOptions::new()
                 .write(true)
                 .open(&target)
                 .map_err(failed)?;
             return Ok(AtomicFile::over(file, target, None));
         }
-        let partial = partial_path(&target);
+        let partial = AtomicFile::partial_path(&target);
         // Noted first: between the two, a signal must not leave the file behind.
         with_partial_files(|files| files.push(partial.clone()));
-        let file = File::create(&partial)
+        let file = new_and_locked(&partial)
             .inspect_err(|_| forget(&partial))
             .map_err(failed)?;
         Ok(AtomicFile::over(file, target, Some(partial)))
@@ -81,6 +85,15 @@ impl AtomicFile {
             target,
             partial,
         }
+    }
+
+    /// Where a file is written that is to stand at `target`.
+    pub fn partial_path(target: &Path) -> PathBuf {
+        let mut name = target
+            .file_name()
+            .map_or_else(OsString::new, OsString::from);
+        name.push(".partial");
+        target.with_file_name(name)
     }
 
     /// Where the file is to stand.
@@ -159,17 +172,40 @@ impl Drop for AtomicFile {
     }
 }
 
+/// A new file at `partial`, which stands under no other name.
+fn new_and_locked(partial: &Path) -> io::Result<File> {
+    let is_file = |metadata: &fs::Metadata| metadata.is_file();
+    match fs::symlink_metadata(partial) {
+        Ok(found) => {
+            // What another process is writing is locked. What is no file is not opened: a pipe would wait.
+            if is_file(&found)
+                && let Ok(file) = OpenOptions::new().write(true).open(partial)
+                && let Err(TryLockError::WouldBlock) = file.try_lock()
+            {
+                let message = format!("another process is writing `{}`", partial.display());
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, message));
+            }
+            // Removes a link, and not what the link leads to.
+            fs::remove_file(partial)?;
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(partial)?;
+    match file.try_lock() {
+        // A file system without locks keeps no second process out.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(io::ErrorKind::ResourceBusy.into()),
+    }
+}
+
 /// The file is no longer under construction.
 fn forget(partial: &Path) {
     with_partial_files(|files| files.retain(|file| file != partial));
-}
-
-fn partial_path(target: &Path) -> PathBuf {
-    let mut name = target
-        .file_name()
-        .map_or_else(OsString::new, OsString::from);
-    name.push(".partial");
-    target.with_file_name(name)
 }
 
 #[cfg(test)]
@@ -202,6 +238,40 @@ mod tests {
         file.commit().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "a row");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_link_under_the_partial_name_is_replaced_and_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, victim) = (folder.path().join("log.csv"), folder.path().join("victim"));
+        fs::write(&victim, "precious").unwrap();
+        let planted = folder.path().join("log.csv.partial");
+        for plant in [0, 1] {
+            match plant {
+                0 => std::os::unix::fs::symlink(&victim, &planted).unwrap(),
+                _ => fs::hard_link(&victim, &planted).unwrap(),
+            }
+            let mut file = AtomicFile::create(&path).unwrap();
+            file.write_all(b"a row").unwrap();
+            file.commit().unwrap();
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+            assert_eq!(fs::read_to_string(&path).unwrap(), "a row");
+            assert!(!planted.exists());
+        }
+    }
+
+    #[test]
+    fn one_file_is_written_once_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.csv");
+        let first = AtomicFile::create(&path).unwrap();
+        let error = AtomicFile::create(&path).unwrap_err().to_string();
+        assert!(error.contains("another process is writing"), "{error}");
+        drop(first);
+        // What a killed process has left is in nobody's way.
+        fs::write(folder.path().join("log.csv.partial"), "half").unwrap();
+        AtomicFile::create(&path).unwrap().commit().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "");
     }
 
     #[test]

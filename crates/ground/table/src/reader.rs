@@ -9,11 +9,13 @@ use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescPtr;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 /// Reads chosen columns of a Parquet file, a batch of rows at a time. Columns
 /// are named by their position in the schema given to
@@ -185,11 +187,28 @@ impl fmt::Debug for TableReader {
     }
 }
 
+thread_local! {
+    /// True while this thread reads untrusted bytes: a panic then is the file's error.
+    static READS_OUTSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Runs the Parquet library over untrusted bytes. It checks much, but not all:
 /// where a damaged file makes it panic, that is this file's error and no reason
-/// to end the program.
+/// to end the program, nor to print the words of a crash.
 fn guarded<T>(read: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
-    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+    static HOOKED: Once = Once::new();
+    HOOKED.call_once(|| {
+        let before = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !READS_OUTSIDE.get() {
+                before(panic);
+            }
+        }));
+    });
+    let outer = READS_OUTSIDE.replace(true);
+    let read = catch_unwind(AssertUnwindSafe(read));
+    READS_OUTSIDE.set(outer);
+    read.unwrap_or_else(|_| {
         Err(ParquetError::General(
             "its contents contradict each other".to_owned(),
         ))

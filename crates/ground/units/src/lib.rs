@@ -13,6 +13,7 @@
 
 mod angle;
 mod divisor;
+mod outside;
 mod quantity;
 mod random;
 mod rate;
@@ -21,6 +22,7 @@ mod time;
 
 pub use angle::{Angle, Spindle};
 pub use divisor::greatest_common_divisor;
+pub use outside::{one_line, printable, printable_json};
 pub use quantity::{QuantityError, format_bytes, parse_bit_rate, parse_bytes};
 pub use random::{Random, Seed};
 pub use rate::BitRate;

@@ -258,6 +258,7 @@ fn read_members(
     inherited: &Inherited,
 ) -> Result<Vec<VolumeSpec>, StackError> {
     let mut members = Vec::new();
+    let mut drives = 0;
     for (index, item) in items.iter().enumerate() {
         let path = format!("{path}.members[{index}]");
         let fail = |key: &str, message: String| {
@@ -269,9 +270,24 @@ fn read_members(
         let times = count(keys.get("count").cloned(), "count", 1)
             .map_err(|error| document.error(error.below(&path)))?;
         let described = read_volume(document, folder, keys, &path, inherited)?;
+        // Drives without a layout of their own are members themselves.
+        let each = match &described {
+            VolumeSpec::Volume { members, .. } if !keys.contains_key("layout") => members.len(),
+            _ => 1,
+        };
+        let own = described.drives().len();
+        drives += times * own;
+        check_product(
+            times,
+            each,
+            members.len() + times * each,
+            MEMBERS_MAX as usize,
+            "members of one layer",
+        )
+        .and_then(|()| check_product(times, own, drives, DRIVES_MAX, "drives below one layer"))
+        .map_err(|error| document.error(error.below(&path)))?;
         for _ in 0..times {
             match &described {
-                // Drives without a layout of their own are members themselves.
                 VolumeSpec::Volume {
                     members: drives, ..
                 } if !keys.contains_key("layout") => {
@@ -284,8 +300,35 @@ fn read_members(
     Ok(members)
 }
 
-/// The most drives below one layer that a stack may have.
+/// The most members of one layer. Each `count` and each `drives` is at most this large.
 const MEMBERS_MAX: u64 = 1024;
+/// The most drives below one layer, however many layers lie between: a drive takes some
+/// 100 KB, and its machine more.
+const DRIVES_MAX: usize = 16 * 1024;
+
+/// An error if `count` times what is described once brings the layer above its limit. Checked
+/// before anything is made so often: nested counts multiply.
+fn check_product(
+    times: usize,
+    each: usize,
+    together: usize,
+    limit: usize,
+    what: &str,
+) -> Result<(), ConfigError> {
+    if together <= limit {
+        return Ok(());
+    }
+    let before = together - times * each;
+    let product = format!("found {times} times {each}, which is {}", times * each);
+    let sum = match before {
+        0 => String::new(),
+        before => format!(", with {before} before {together}"),
+    };
+    Err(ConfigError::new(
+        "count",
+        format!("{product}{sum}; expected {limit} {what} at most"),
+    ))
+}
 
 fn count(value: Option<Value>, key: &str, unless_said: usize) -> Result<usize, ConfigError> {
     match value.as_ref().map(Value::as_u64) {

@@ -103,3 +103,39 @@ fn a_drive_without_a_buffer_has_none_and_says_so() {
         "{no_switch}"
     );
 }
+
+/// Ten lines would ask for 2^40 drives; they are counted before any is made.
+#[test]
+fn nested_counts_are_bounded_by_their_product() {
+    let level = |depth: usize| format!("[[volume{}]]\ncount = 1024\n", ".members".repeat(depth));
+    let nested = format!(
+        "[volume]\nlayout = \"raid0\"\n{}layout = \"raid0\"\n{}layout = \"raid0\"\n{}layout = \"raid0\"\n\
+         drive = \"seagate-exos-x24-24tb\"\ndrives = 1024\n",
+        level(1),
+        level(2),
+        level(3)
+    );
+    let error = caches(&nested, &[]).unwrap_err();
+    assert!(
+        error.contains("count: found 1024 times 1024, which is 1048576")
+            && error.contains("16384 drives"),
+        "{error}"
+    );
+    // Without layouts of their own all are members of one layer.
+    let flat = format!(
+        "[volume]\nlayout = \"raid0\"\n{}drive = \"seagate-exos-x24-24tb\"\ndrives = 1024\n",
+        level(1)
+    );
+    let error = caches(&flat, &[]).unwrap_err();
+    assert!(error.contains("1024 members of one layer"), "{error}");
+    // Several tables add up.
+    let one = "[[volume.members]]\ndrive = \"seagate-exos-x24-24tb\"\ncount = 600\n";
+    let error = caches(&format!("[volume]\nlayout = \"raid0\"\n{one}{one}"), &[]).unwrap_err();
+    assert!(error.contains("with 600 before 1200"), "{error}");
+    assert_eq!(
+        caches(&format!("[volume]\nlayout = \"raid0\"\n{one}"), &[])
+            .unwrap()
+            .len(),
+        600
+    );
+}

@@ -2,11 +2,16 @@
 
 use crate::{Opportunity, Own, Seen};
 use fullstroke_contract::{
-    Completion, Counters, Cx, Gauge, Hints, LayerReadings, Node, Notice, Port, Request, RequestId,
-    Signal, Slots, Wake,
+    Completion, Counters, Cx, Gauge, Hints, LayerReadings, Node, Notice, Order, Port, Refusal,
+    Request, RequestId, Signal, Slots, Wake,
 };
 use fullstroke_units::{Duration, Sectors, Time};
 use std::collections::VecDeque;
+
+/// What an opportunity may have with the array at a time. One that asks for more waits until
+/// something of its own is done: otherwise requests would gather below without end, and the
+/// arms would serve nobody else. A scrub has one a member.
+const OWN_MAX: u32 = 1024;
 
 /// Everything on its way to an array and back passes it, unchanged; and at once, unless an
 /// opportunity holds it. What opportunities do for themselves begins and ends here.
@@ -16,6 +21,10 @@ use std::collections::VecDeque;
 ///   upper.
 pub struct Watch {
     opportunities: Vec<Box<dyn Opportunity>>,
+    /// What each opportunity has with the array.
+    own: Vec<Outstanding>,
+    /// The workloads have ended: opportunities ask for nothing more, so that a run does.
+    rests: bool,
     /// Requests from above that were not answered.
     inside: u32,
     idle_since: Time,
@@ -46,6 +55,14 @@ enum Flight {
     Own { opportunity: usize, own: Own },
 }
 
+/// What an opportunity does for itself.
+#[derive(Clone, Copy, Debug, Default)]
+struct Outstanding {
+    requests: u32,
+    /// It was not asked for all that it wants: it is once more when something is done.
+    wants_more: bool,
+}
+
 /// What was said since the beginning.
 #[derive(Clone, Copy, Debug, Default)]
 struct Said {
@@ -69,6 +86,8 @@ impl Watch {
             opportunities.len()
         );
         Watch {
+            own: vec![Outstanding::default(); opportunities.len()],
+            rests: false,
             opportunities,
             inside: 0,
             idle_since: Time::ZERO,
@@ -104,14 +123,26 @@ impl Watch {
     fn look(&mut self, now: Time, cx: &mut Cx<'_>) {
         let seen = self.seen(now);
         for (index, opportunity) in self.opportunities.iter_mut().enumerate() {
-            if opportunity.next_look() > now {
+            let outstanding = &mut self.own[index];
+            let looks = opportunity.next_look() <= now;
+            if looks {
+                opportunity.look(seen, &mut |signal| {
+                    self.said.count(signal);
+                    cx.out.signal(signal);
+                });
+            }
+            if self.rests || !(looks || outstanding.wants_more) {
                 continue;
             }
-            opportunity.look(seen, &mut |signal| {
-                self.said.count(signal);
-                cx.out.signal(signal);
-            });
-            while let Some(own) = opportunity.next_request(seen) {
+            loop {
+                outstanding.wants_more = outstanding.requests >= OWN_MAX;
+                if outstanding.wants_more {
+                    break;
+                }
+                let Some(own) = opportunity.next_request(seen) else {
+                    break;
+                };
+                outstanding.requests += 1;
                 let slot = self.slots.keep(Flight::Own {
                     opportunity: index,
                     own,
@@ -246,6 +277,7 @@ impl Node for Watch {
                 self.answer(now, completion, &request, since, cx)
             }
             Flight::Own { opportunity, own } => {
+                self.own[opportunity].requests -= 1;
                 let seen = self.seen(now);
                 self.opportunities[opportunity].served(seen, &own, completion.status);
             }
@@ -264,6 +296,17 @@ impl Node for Watch {
             _ => {}
         }
         self.pass_on(from, notice, cx.out);
+    }
+
+    /// Nobody asks for anything any more.
+    fn ordered(&mut self, _: Time, order: Order, _: &mut Cx<'_>) -> Result<(), Refusal> {
+        match order {
+            Order::Rest => {
+                self.rests = true;
+                Ok(())
+            }
+            _ => Err(Refusal("this layer does not manage members".into())),
+        }
     }
 
     /// What storage looks out for goes on for ever; who is held by it does not.
@@ -313,3 +356,6 @@ impl Node for Watch {
             .push(LayerReadings::new("pro-active storage", &readings));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,7 @@
 
 use crate::layers::{Layer, LoopDevice, layers_of, loop_devices};
 use crate::{OpenError, mounts};
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, OFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::process::{Flock, FlockOffsetType, FlockType, fcntl_getlk};
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -83,6 +83,20 @@ pub fn share_bytes(one: &Path, other: &Path) -> bool {
             .iter()
             .any(|found| found.identity == layer.identity && (found.is_whole || layer.is_whole))
     })
+}
+
+/// True if the host lets nobody replace the file at `path`, whoever asks: an attribute of the file
+/// (`chattr +i`, or `+a`) forbids it.
+pub fn is_fixed(path: &Path) -> bool {
+    // `STATX_ATTR_IMMUTABLE` and `STATX_ATTR_APPEND` of `linux/stat.h`.
+    const FIXED: u64 = 0x10 | 0x20;
+    let asked = rustix::fs::statx(
+        rustix::fs::CWD,
+        path,
+        AtFlags::empty(),
+        StatxFlags::BASIC_STATS,
+    );
+    asked.is_ok_and(|found| found.stx_attributes.bits() & FIXED != 0)
 }
 
 /// A sentence that says who uses what stands at `path`, if somebody does.

@@ -1,13 +1,10 @@
 //! One client: its socket and its side of the protocol.
 
-use crate::channel::Channel;
 use crate::poll::{Interest, Poll};
 use crate::ticket::ClientId;
 use fullstroke_nbd::{Connection, Event, ProtocolError};
-use fullstroke_transport::socket::Stream;
-use rustls::ServerConfig;
+use fullstroke_transport::socket::{Channel, Stream, TlsConfig};
 use std::io;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A client's socket and protocol.
@@ -122,7 +119,7 @@ impl Client {
     }
 
     /// Encrypts from now on, but for what was answered before.
-    pub(crate) fn start_tls(&mut self, config: Arc<ServerConfig>) -> io::Result<()> {
+    pub(crate) fn start_tls(&mut self, config: TlsConfig) -> io::Result<()> {
         self.channel
             .start_tls(config, self.connection.output().len())
     }

@@ -5,7 +5,6 @@ use crate::poll::{Interest, Ready};
 use crate::server::{FIRST_LISTENER, RETRY, Server, client_key, client_of};
 use crate::ticket::{ClientId, Ticket};
 use fullstroke_nbd::{Command, Connection, Event};
-use fullstroke_transport::socket::Stream;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -57,7 +56,7 @@ impl Server {
                 return;
             };
             match listener.accept() {
-                Ok(stream) if self.may_connect(&stream) && self.has_room_for_one() => {
+                Ok(stream) if self.admission.admits(&stream) && self.has_room_for_one() => {
                     let place = self.free.pop().unwrap_or_else(|| {
                         self.clients.push(None);
                         self.generations.push(0);
@@ -92,15 +91,10 @@ impl Server {
 
     fn connection(&self) -> Connection {
         let mut connection = Connection::new(Arc::clone(&self.exports));
-        if let Some(tls) = &self.tls {
-            connection.set_encryption(tls.encryption);
+        if let Some(encryption) = self.admission.encryption() {
+            connection.set_encryption(encryption);
         }
         connection
-    }
-
-    fn may_connect(&self, stream: &Stream) -> bool {
-        let within = |address| self.allow.iter().any(|network| network.contains(address));
-        self.allow.is_empty() || stream.peer().is_none_or(within)
     }
 
     /// Whether there is room for another client; if need be, the one that has
@@ -318,7 +312,7 @@ impl Server {
             Event::Opened { export } => client.export = Some(export),
             Event::Disconnect => {}
             Event::StartTls => {
-                let config = self.tls.as_ref().map(|tls| Arc::clone(&tls.config));
+                let config = self.admission.tls_config();
                 if config.is_none_or(|config| client.start_tls(config).is_err()) {
                     self.close(place);
                 }

@@ -25,23 +25,19 @@
 //! | `signals.rs` | what opportunities say to clients |
 //! | `budget.rs`, `limits.rs` | memory and descriptors, over all clients |
 //! | `client.rs`, `socket.rs`, `poll.rs` | one client, its socket, waiting for many |
-//! | `tls.rs`, `channel.rs` | certificates, and a socket under TLS |
 //! | `world.rs`, `watch.rs` | one served stack: layers and bytes |
 //! | `members.rs` | its members, and who knows their states |
 //! | `ticket.rs` | a request of a client on its way |
 //! | `parts.rs`, `scrub.rs` | what takes long, a bit at a time |
-//! | `allow.rs` | who may connect over TCP |
 //! | `durability.rs` | waiting for the host's disks |
 //! | `clock.rs`, `lateness.rs` | real time |
 //! | `decisions.rs`, `record.rs`, `replay.rs` | what was decided, kept and compared |
 
-mod allow;
 #[cfg(test)]
 mod answering;
 mod answers;
 mod budget;
 pub mod cache;
-mod channel;
 mod client;
 mod clock;
 mod connections;
@@ -63,17 +59,17 @@ mod server;
 mod signals;
 mod status;
 mod ticket;
-mod tls;
 mod totals;
 mod watch;
 mod world;
 
-pub use allow::Network;
 pub use clock::Pace;
 pub use control::{ControlSocket, ask};
 pub use control_queue::{ControlRequest, ControlResponse, ServerHandle};
 pub use decisions::Decisions;
-pub use fullstroke_transport::socket::{ControlError, Listen};
+pub use fullstroke_transport::socket::{
+    Admission, AdmissionOptions, ControlError, Listen, Network, TlsError, TlsOptions,
+};
 pub use lateness::LatenessSummary;
 pub use metrics::MetricsServer;
 pub use record::RecordError;
@@ -84,5 +80,4 @@ pub use status::{
     ComparingStatus, DriveState, DriveStatus, ExportStatus, GearStatus, Health, OperationStatus,
     Operations, RESPONSE_BUCKETS_S, RebuildStatus, Status, VolumeState,
 };
-pub use tls::{TlsError, TlsOptions};
 pub use totals::DriveTotals;

@@ -12,8 +12,8 @@ use crate::watch::Sent;
 use crate::world::World;
 use fullstroke_contract::{Gear, MemberState, Order, RebuildSpeed, Refusal, Signal};
 use fullstroke_store::bytes::{Dropped, MemberStatus, RebuildRecord, StoreError};
+use fullstroke_transport::complain;
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
-use std::io::{self, Write as _};
 use std::time::Instant;
 
 /// What is filled between two looks at the sockets: 1 MiB takes about a
@@ -326,11 +326,7 @@ impl World {
             && !self.store.is_read_only()
         {
             // Both places go on to be written, and the next shift copies the rest.
-            let _ = writeln!(
-                io::stderr(),
-                "fullstroke: {}: a shift was not copied: {error}",
-                self.name
-            );
+            complain(&format!("{}: a shift was not copied: {error}", self.name));
         }
     }
 
@@ -364,10 +360,7 @@ impl World {
             Err(error) => {
                 let member = dotted(&path);
                 // Who reads standard error may have gone, which is no reason to end.
-                let _ = writeln!(
-                    io::stderr(),
-                    "fullstroke: member {member} cannot be rebuilt: {error}"
-                );
+                complain(&format!("member {member} cannot be rebuilt: {error}"));
                 // Either may know already.
                 let _ = self.store.fail_member(&path);
                 let _ = self.order(&path, |member| Order::Fail { member });
@@ -399,11 +392,7 @@ impl World {
     pub(crate) fn tell_dropped(&mut self) {
         for Dropped { path, why } in self.store.take_dropped() {
             let drive = dotted(&path);
-            let _ = writeln!(
-                io::stderr(),
-                "fullstroke: {}: drive {drive} has failed: {why}",
-                self.name
-            );
+            complain(&format!("{}: drive {drive} has failed: {why}", self.name));
             // They may know already.
             let _ = self.tell_failure(&path);
         }
@@ -411,11 +400,10 @@ impl World {
             && !self.told_stop
         {
             self.told_stop = true;
-            let _ = writeln!(
-                io::stderr(),
-                "fullstroke: {}: nothing is served any more, since writes may be lost: {why}",
+            complain(&format!(
+                "{}: nothing is served any more, since writes may be lost: {why}",
                 self.name
-            );
+            ));
         }
     }
 

@@ -13,7 +13,7 @@ use crate::status::{
 use fullstroke_contract::Gear;
 use fullstroke_counters::Counter;
 use fullstroke_transport::socket::exposition::{CONTENT_TYPE, Kind, Page};
-use fullstroke_transport::socket::{HttpServer, Pages, Peer, Response};
+use fullstroke_transport::socket::{Admission, HttpServer, Pages, Peer, Response};
 use std::io;
 use std::net::SocketAddr;
 
@@ -45,12 +45,16 @@ const PAGES: [(&str, &str, &str); 3] = [
 ];
 
 impl MetricsServer {
-    /// Listens at `at`; port 0 is any that is free.
+    /// Listens at `at` for those who are admitted; port 0 is any that is free.
     ///
     /// # Errors
     /// The host's, if nobody can listen there.
-    pub fn open(at: SocketAddr, server: ServerHandle) -> io::Result<MetricsServer> {
-        HttpServer::open(at, "metrics", Metrics::new(server)).map(MetricsServer)
+    pub fn open(
+        at: SocketAddr,
+        server: ServerHandle,
+        admission: Admission,
+    ) -> io::Result<MetricsServer> {
+        HttpServer::open(at, "metrics", admission, Metrics::new(server)).map(MetricsServer)
     }
 
     /// Where it listens.

@@ -1,20 +1,18 @@
 //! From stacks and options to a server, and what it leaves behind.
 
-use crate::allow::Network;
 use crate::clock::Pace;
 use crate::control::ControlSocket;
 use crate::metrics::MetricsServer;
 use crate::record::{Identity, RecordError, Recorder};
-use crate::server::{Server, Tls};
+use crate::server::{Server, ask_for_punctuality};
 use crate::status::ExportStatus;
-use crate::tls::{TlsError, TlsOptions};
 use crate::world::World;
 use fullstroke_engine::Machine;
 use fullstroke_nbd::{Export, ExportError, Exports, Features};
 use fullstroke_stack::{Stack, StackError};
 use fullstroke_store::bytes::{Location, OpenReport, Opening, Store, StoreError};
 use fullstroke_table::TableError;
-use fullstroke_transport::socket::{Listen, Listener};
+use fullstroke_transport::socket::{Admission, AdmissionOptions, Listen, Listener, TlsError};
 use fullstroke_units::Bytes;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -42,10 +40,11 @@ pub struct ServeOptions {
     pub control: Option<PathBuf>,
     /// The permissions of unix sockets on which clients connect.
     pub socket_mode: u32,
-    /// Who may connect over TCP; anybody, if none is named.
-    pub allow: Vec<Network>,
-    /// How connections are encrypted; they are not without.
-    pub tls: Option<TlsOptions>,
+    /// Who may come in over TCP, and how connections are encrypted.
+    pub admission: AdmissionOptions,
+    /// Let the thread that keeps the model's time run before all others of this host
+    /// (niceness -20), where that is permitted.
+    pub raises_priority: bool,
     /// Refuse whatever would change the bytes.
     pub read_only: bool,
     /// Open a store of which member files are missing, if the layout survives
@@ -66,6 +65,9 @@ pub struct Serving {
     pub metrics: Option<String>,
     /// What opening the bytes brought to light, for people.
     pub notes: Vec<String>,
+    /// The niceness that the server has given to its thread; nothing if it was not
+    /// asked to, or may not.
+    pub niceness: Option<i32>,
 }
 
 /// What a server leaves behind.
@@ -150,7 +152,7 @@ pub fn serve(
         signal_hook::low_level::pipe::register(signal, write_end)
             .map_err(ServeError::host("signals"))?;
     }
-    let tls = options.tls.as_ref().map(tls).transpose()?;
+    let admission = Admission::new(&options.admission)?;
     let mut notes = Vec::new();
     let worlds = stacks
         .iter()
@@ -163,20 +165,19 @@ pub fn serve(
         .collect();
     let exports = Arc::new(Exports::new(exports)?);
     let listeners = listeners(options)?;
-    notes.extend(
-        listeners
-            .iter()
-            .filter(|listener| listener.is_reachable())
-            .filter_map(|at| warning(at, options)),
-    );
-    let uris = listeners
+    let warnings = listeners
         .iter()
-        .map(|listener| uri(listener, options))
-        .collect();
+        .filter_map(|at| admission.warning(at, options.read_only));
+    notes.extend(warnings);
+    notes.extend(
+        options
+            .metrics
+            .and_then(|at| admission.warning_of_pages(at)),
+    );
+    let uris = listeners.iter().map(|at| admission.uri(at)).collect();
     let mut server = Server::new(worlds, exports, listeners, signals, options.pace)
         .map_err(ServeError::host("event loop"))?;
-    server.allow = options.allow.clone();
-    server.tls = tls;
+    server.admission = admission.clone();
     let handle = server.control.handle();
     let control = options.control.as_deref().map(|path| {
         ControlSocket::open(path, handle.clone()).map_err(ServeError::host(format!(
@@ -186,10 +187,11 @@ pub fn serve(
     });
     let control = control.transpose()?;
     let metrics = options.metrics.map(|at| {
-        MetricsServer::open(at, handle.clone())
+        MetricsServer::open(at, handle.clone(), admission)
             .map_err(ServeError::host(format!("metrics at {at}")))
     });
     let metrics = metrics.transpose()?;
+    let niceness = ask_for_punctuality(options.pace, options.raises_priority);
     ready(&Serving {
         uris,
         exports: server
@@ -200,6 +202,7 @@ pub fn serve(
         control: options.control.clone(),
         metrics: metrics.as_ref().map(MetricsServer::uri),
         notes,
+        niceness,
     });
     let ran = server.run();
     server.control.close();
@@ -275,38 +278,6 @@ fn listeners(options: &ServeOptions) -> Result<Vec<Listener>, ServeError> {
             .extend(Listener::open(place, options.socket_mode).map_err(ServeError::host(what))?);
     }
     Ok(listeners)
-}
-
-fn tls(options: &TlsOptions) -> Result<Tls, TlsError> {
-    Ok(Tls {
-        encryption: options.encryption(),
-        config: options.load()?,
-    })
-}
-
-/// Where clients connect, as an NBD URI; one for TLS if nothing else is taken.
-fn uri(listener: &Listener, options: &ServeOptions) -> String {
-    let uri = listener.to_string();
-    match uri.strip_prefix("nbd") {
-        Some(rest) if options.tls.as_ref().is_some_and(|tls| tls.required) => format!("nbds{rest}"),
-        _ => uri,
-    }
-}
-
-/// What whoever listens to the world should know.
-fn warning(listener: &Listener, options: &ServeOptions) -> Option<String> {
-    let knows_clients = options
-        .tls
-        .as_ref()
-        .is_some_and(|tls| tls.required && tls.verify_peer);
-    (options.allow.is_empty() && !knows_clients).then(|| {
-        format!(
-            "whoever reaches {} may read{} all bytes: --allow says who may connect, and so does --tls require \
-             with --tls-verify-peer",
-            uri(listener, options),
-            if options.read_only { "" } else { " and write" }
-        )
-    })
 }
 
 /// The layers and bytes of one stack.

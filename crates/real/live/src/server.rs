@@ -1,6 +1,5 @@
 //! The loop that serves: clients above, worlds below, one thread.
 
-use crate::allow::Network;
 use crate::budget::Budget;
 use crate::client::Client;
 use crate::clock::{Clock, Pace};
@@ -12,11 +11,10 @@ use crate::ticket::{Carried, ClientId, Ticket};
 use crate::watch::Ended;
 use crate::world::World;
 use fullstroke_contract::Status;
-use fullstroke_nbd::{Command, Encryption, ErrorCode, Exports};
+use fullstroke_nbd::{Command, ErrorCode, Exports};
 use fullstroke_store::bytes::{MarkJob, Marked, SyncJob, Synced, Tidy};
-use fullstroke_transport::socket::Listener;
+use fullstroke_transport::socket::{Admission, Listener};
 use fullstroke_units::Time;
-use rustls::ServerConfig;
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -49,10 +47,19 @@ const EVENTS: usize = 16;
 /// Until it is tried again to accept, if the host refuses.
 pub(crate) const RETRY: Duration = Duration::from_millis(100);
 
-/// What connections are encrypted with, and whether they have to be.
-pub(crate) struct Tls {
-    pub(crate) encryption: Encryption,
-    pub(crate) config: Arc<ServerConfig>,
+/// Sleeps of this thread are to end when they should, and to be followed by a turn at
+/// once if the thread's priority may be raised: whoever waits for the model's time
+/// should not wait for the host's other work. Answers the niceness that the thread has
+/// got, if the host allows that.
+pub(crate) fn ask_for_punctuality(pace: Pace, raises_priority: bool) -> Option<i32> {
+    if pace == Pace::Immediate {
+        return None;
+    }
+    // Without, sleeps end up to 50 us late (timer_slack_ns in proc(5)).
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    // On Linux, the process of nobody is this thread.
+    let raised = || rustix::process::setpriority_process(None, NICENESS).is_ok();
+    (raises_priority && raised()).then_some(NICENESS)
 }
 
 /// A server that is set up.
@@ -68,10 +75,8 @@ pub(crate) struct Server {
     pub(crate) listeners: Vec<Listener>,
     /// Listeners rest while the host refuses, and are tried again then.
     pub(crate) accept_at: Option<Instant>,
-    /// Who may connect over TCP; anybody, if none is named.
-    pub(crate) allow: Vec<Network>,
-    /// How connections are encrypted, if they are.
-    pub(crate) tls: Option<Tls>,
+    /// Who may come in over TCP, and how connections are encrypted.
+    pub(crate) admission: Admission,
     /// Clients of whom something was decrypted and not taken.
     pub(crate) unread: Vec<u32>,
     /// Connections at a time.
@@ -137,8 +142,7 @@ impl Server {
             poll,
             listeners,
             accept_at: None,
-            allow: Vec::new(),
-            tls: None,
+            admission: Admission::default(),
             unread: Vec::new(),
             clients_max: limits::clients_max(),
             clients: Vec::new(),
@@ -161,7 +165,6 @@ impl Server {
 
     /// Serves until a signal says stop, and everything that was begun is done.
     pub(crate) fn run(&mut self) -> io::Result<()> {
-        self.ask_for_punctuality();
         let mut ready = Vec::new();
         while !self.is_over() {
             self.go_on();
@@ -179,17 +182,6 @@ impl Server {
         }
         self.worlds.iter_mut().for_each(World::end_scrub);
         Ok(())
-    }
-
-    /// Sleeps are to end when they should, and to be followed by a turn at once:
-    /// whoever waits for the model's time should not wait for the host's other
-    /// work. What the host does not allow, it does not allow.
-    fn ask_for_punctuality(&self) {
-        if let Pace::Times(_) = self.pace {
-            let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-            // On Linux, the process of nobody is this thread.
-            let _ = rustix::process::setpriority_process(None, NICENESS);
-        }
     }
 
     fn is_over(&self) -> bool {

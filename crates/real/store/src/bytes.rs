@@ -111,6 +111,7 @@ mod samples;
 pub use description::RebuildRecord;
 pub use durability::{MarkJob, Marked, SyncJob, Synced, Tidy};
 pub use error::StoreError;
+pub use lock::is_store;
 pub use members::MemberStatus;
 pub use opening::{Location, OpenReport, Opening, Progress};
 pub use store::{Dropped, Scrub, Store};

@@ -19,8 +19,9 @@ use crate::standby::Watch;
 use crate::{ArrayError, Happening, Worker};
 use fullstroke_contract::Gear;
 use fullstroke_nbd::{Export, Exports, Features, Request};
+use fullstroke_transport::complain;
 use fullstroke_transport::socket::{
-    HttpServer, Listener, NbdClient, NbdServer, OWNER, Questions, Serves,
+    Admission, HttpServer, Listener, NbdClient, NbdServer, OWNER, Questions, Serves,
 };
 use fullstroke_transport::ublk::Disk;
 use fullstroke_units::Time;
@@ -62,6 +63,8 @@ pub struct Serve {
     pub control: PathBuf,
     /// Where Prometheus finds its numbers.
     pub metrics: Option<SocketAddr>,
+    /// Who may come in over TCP, and how connections are encrypted.
+    pub admission: Admission,
     /// Put members to standby that have not been used for so long; see
     /// [`check_standby`](crate::check_standby).
     pub standby_after: Option<fullstroke_units::Duration>,
@@ -83,6 +86,9 @@ pub struct Serving {
     pub metrics: Option<String>,
     /// Whether transfers go at the same time, by io_uring.
     pub parallel: bool,
+    /// What who listens to the world should know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// What all threads know.
@@ -108,6 +114,7 @@ pub fn serve(
     tell: &mut dyn FnMut(&Happening),
 ) -> Result<(), ArrayError> {
     let exports = exports(&array)?;
+    let admission = &options.admission;
     let watch = options.standby_after.map(Watch::new).transpose()?;
     let server = Arc::new(Server {
         array,
@@ -123,13 +130,22 @@ pub fn serve(
                 .map_err(|error| cannot_listen(&listen.to_string(), error))?,
         );
     }
+    let warnings = listeners
+        .iter()
+        .filter_map(|at| admission.warning(at, false))
+        .chain(
+            options
+                .metrics
+                .and_then(|at| admission.warning_of_pages(at)),
+        )
+        .collect();
     let control = &options.control;
     let refused = |error| cannot_listen(&control.display().to_string(), error);
     let orders =
         Questions::open(control, control::Control(Arc::clone(&server))).map_err(refused)?;
     let metrics = options.metrics.map(|at| {
         let pages = Metrics(Arc::clone(&server));
-        HttpServer::open(at, "metrics", pages)
+        HttpServer::open(at, "metrics", admission.clone(), pages)
             .map_err(|error| cannot_listen(&at.to_string(), error))
     });
     let metrics = metrics.transpose()?;
@@ -141,7 +157,8 @@ pub fn serve(
         .collect();
     let keeper = on_thread(&server, Server::keep);
     let serves: Arc<dyn Serves> = Arc::clone(&server) as _;
-    let clients = NbdServer::open(listeners, exports, serves).map_err(refused)?;
+    let clients =
+        NbdServer::open(listeners, exports, serves, admission.clone()).map_err(refused)?;
     let disk = options.ublk.then(|| disk::open(&server)).transpose()?;
     let parallel = Worker::new().is_parallel();
     ready(&Serving {
@@ -150,6 +167,7 @@ pub fn serve(
         control: control.clone(),
         metrics: metrics.as_ref().map(|metrics| metrics.uri("/metrics")),
         parallel,
+        warnings,
     });
     server.say_what_is_missing();
     let is_over = || disk.as_ref().is_some_and(Disk::is_over);
@@ -310,7 +328,7 @@ impl Server {
             Ok(mut child) => {
                 spawn(move || child.wait());
             }
-            Err(error) => eprintln!("fullstroke: cannot run `{command}`: {error}"),
+            Err(error) => complain(&format!("cannot run `{command}`: {error}")),
         }
     }
 }

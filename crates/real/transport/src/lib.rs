@@ -7,3 +7,14 @@
 
 pub mod socket;
 pub mod ublk;
+
+use std::io::Write as _;
+
+/// Says something on standard error. If nobody reads that, nothing is lost.
+pub fn complain(message: &str) {
+    let _ = writeln!(
+        std::io::stderr(),
+        "fullstroke: {}",
+        fullstroke_units::printable(message)
+    );
+}

@@ -2,13 +2,16 @@
 
 use crate::cache::kernel::Kept;
 use crate::cache::serve::{CacheError, stop_at_signals};
-use crate::cache::signals::{self, Gone};
+use crate::cache::signals::{self, Gone, Word};
 use crate::{ControlRequest, Said, ask};
 use fullstroke_units::SECTOR_BYTES;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// A server that does not answer for so long has gone: it may be started again meanwhile.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whom to hear, and what the kernel keeps pages of.
 #[derive(Clone, Debug)]
@@ -60,14 +63,22 @@ enum Message {
         missed: u64,
         wrote: Sender<Option<u64>>,
     },
+    /// Why nothing was said.
+    Silent(String),
     Stop,
 }
 
-/// Hears a server until SIGTERM or SIGINT. `ready` is told when it begins.
+/// Hears a server until SIGTERM or SIGINT. `ready` is told when it begins, `warn` when the
+/// server falls silent and when it answers again.
 ///
 /// # Errors
-/// A server that does not answer, a device that keeps no pages; what the kernel refuses.
-pub fn heed(options: &HeedOptions, ready: &mut dyn FnMut(&Heeding)) -> Result<Heeded, CacheError> {
+/// A server that does not answer, or not any more for five seconds; a device that keeps no
+/// pages; what the kernel refuses.
+pub fn heed(
+    options: &HeedOptions,
+    ready: &mut dyn FnMut(&Heeding),
+    warn: &mut dyn FnMut(&str),
+) -> Result<Heeded, CacheError> {
     let host = |what: String| move |source| CacheError::Host { what, source };
     let on = options.on.display().to_string();
     let kept = Kept::open(&options.on).map_err(host(on.clone()))?;
@@ -79,7 +90,16 @@ pub fn heed(options: &HeedOptions, ready: &mut dyn FnMut(&Heeding)) -> Result<He
         )))?;
     let (told, messages) = channel();
     let heard = told.clone();
-    let tell = move |signals, missed| {
+    let tell = move |word| {
+        let (signals, missed) = match word {
+            Word::Signals { signals, missed } => (signals, missed),
+            Word::Nothing(why) => {
+                return heard
+                    .send(Message::Silent(why))
+                    .map(|()| None)
+                    .map_err(|_| Gone);
+            }
+        };
         let (wrote, answer) = channel();
         heard
             .send(Message::Heard {
@@ -107,12 +127,21 @@ pub fn heed(options: &HeedOptions, ready: &mut dyn FnMut(&Heeding)) -> Result<He
         written_mb: kept.is_counted().then_some(0.0),
         ..Heeded::default()
     };
-    while let Ok(Message::Heard {
-        signals,
-        missed,
-        wrote,
-    }) = messages.recv()
-    {
+    let mut silence = Silence::default();
+    while let Ok(message) = messages.recv() {
+        let (signals, missed, wrote) = match message {
+            Message::Heard {
+                signals,
+                missed,
+                wrote,
+            } => (signals, missed, wrote),
+            Message::Silent(why) => {
+                silence.goes_on(&options.control, &why, warn)?;
+                continue;
+            }
+            Message::Stop => break,
+        };
+        silence.ends(&options.control, warn);
         heeded.missed_signals += missed;
         let mut of_any = kept.is_counted().then_some(0);
         for said in signals {
@@ -139,4 +168,41 @@ pub fn heed(options: &HeedOptions, ready: &mut dyn FnMut(&Heeding)) -> Result<He
     }
     heeded.uptime_s = began.elapsed().as_secs_f64();
     Ok(heeded)
+}
+
+/// Since when a server has not answered.
+#[derive(Default)]
+struct Silence(Option<Instant>);
+
+impl Silence {
+    /// The server has not answered once more: an error if the server has had its time.
+    fn goes_on(
+        &mut self,
+        control: &Path,
+        why: &str,
+        warn: &mut dyn FnMut(&str),
+    ) -> Result<(), CacheError> {
+        let Some(since) = self.0 else {
+            self.0 = Some(Instant::now());
+            warn(&format!(
+                "{}: no signals: {why}; waiting {} s",
+                control.display(),
+                PATIENCE.as_secs()
+            ));
+            return Ok(());
+        };
+        if since.elapsed() < PATIENCE {
+            return Ok(());
+        }
+        Err(CacheError::Silent {
+            control: control.to_owned(),
+            why: why.to_owned(),
+        })
+    }
+
+    fn ends(&mut self, control: &Path, warn: &mut dyn FnMut(&str)) {
+        if self.0.take().is_some() {
+            warn(&format!("{}: the server answers again", control.display()));
+        }
+    }
 }

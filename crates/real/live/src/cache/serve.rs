@@ -3,14 +3,16 @@
 use crate::Said;
 use crate::cache::below::Below;
 use crate::cache::cached::{Asked, Cached, Outcome};
-use crate::cache::signals::{self, Gone};
+use crate::cache::signals::{self, Gone, Word};
 use fullstroke_contract::ConfigError;
 use fullstroke_memory::{MemoryKeys, PAGE_BYTES};
 use fullstroke_nbd::client::ClientError;
 use fullstroke_nbd::{
     Command, CommandFlags, Connection, ErrorCode, Export, ExportError, Exports, Features, Request,
 };
-use fullstroke_transport::socket::{Listen, Listener, NbdClient, NbdServer, OWNER, Serves};
+use fullstroke_transport::socket::{
+    Admission, AdmissionOptions, Listen, Listener, NbdClient, NbdServer, OWNER, Serves, TlsError,
+};
 use fullstroke_units::{SECTOR_BYTES, Time};
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -39,7 +41,9 @@ pub struct CacheOptions {
     /// at a time.
     pub name: Option<String>,
     /// Where clients connect.
-    pub socket: PathBuf,
+    pub listen: Vec<Listen>,
+    /// Who may come in over TCP, and how connections are encrypted.
+    pub admission: AdmissionOptions,
     /// Memory and its policies.
     pub memory: MemoryKeys,
 }
@@ -49,6 +53,8 @@ pub struct CacheOptions {
 pub struct Ready {
     /// Where they connect.
     pub uri: String,
+    /// What who listens to the world should know.
+    pub notes: Vec<String>,
     /// Size of the device.
     pub size_bytes: u64,
     /// Where signals are listened for.
@@ -114,6 +120,17 @@ pub enum CacheError {
         /// Its size.
         found: u64,
     },
+    /// A certificate's or a key's.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The server that is heeded has gone.
+    #[error("{}: the server has gone: {why}", control.display())]
+    Silent {
+        /// The socket on which it took questions.
+        control: PathBuf,
+        /// What happened instead of an answer.
+        why: String,
+    },
     /// What clients are offered.
     #[error(transparent)]
     Export(#[from] ExportError),
@@ -162,6 +179,7 @@ pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Su
         let what = what.to_owned();
         move |source| CacheError::Host { what, source }
     };
+    let admission = Admission::new(&options.admission)?;
     let (told, messages) = channel();
     let below = Below::open(
         &options.server,
@@ -173,11 +191,22 @@ pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Su
     // Whoever sees the socket may end it.
     let stopped = told.clone();
     stop_at_signals(move || drop(stopped.send(Message::Stop))).map_err(host("signals"))?;
-    let listeners = Listener::open(&Listen::Unix(options.socket.clone()), OWNER)
-        .map_err(host(&format!("socket {}", options.socket.display())))?;
+    let mut listeners = Vec::new();
+    for place in &options.listen {
+        let opened = Listener::open(place, OWNER);
+        listeners.extend(opened.map_err(host(&format!("listen at {place}")))?);
+    }
+    let notes = listeners
+        .iter()
+        .filter_map(|at| admission.warning(at, false))
+        .collect();
     if let Some(control) = &options.control {
         let heard = told.clone();
-        let tell = move |signals, missed| {
+        let tell = move |word| {
+            // The cache works without signals; that its server has gone, its requests say.
+            let Word::Signals { signals, missed } = word else {
+                return Ok(None);
+            };
             let (wrote, answer) = channel();
             heard
                 .send(Message::Signals {
@@ -196,10 +225,11 @@ pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Su
         )
         .map_err(host("a thread"))?;
     }
-    let server =
-        NbdServer::open(listeners, exports, Arc::new(Told(told))).map_err(host("a thread"))?;
+    let server = NbdServer::open(listeners, exports, Arc::new(Told(told)), admission)
+        .map_err(host("a thread"))?;
     ready(&Ready {
-        uri: server.uris().concat(),
+        uri: server.uris().join(" "),
+        notes,
         size_bytes: below.size,
         control: options.control.clone(),
     });

@@ -11,14 +11,22 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Nobody wants signals any more.
 pub(crate) struct Gone;
 
+/// What is told of the server below.
+pub(crate) enum Word {
+    /// What it has said, and how many signals it had forgotten before.
+    Signals { signals: Vec<Said>, missed: u64 },
+    /// Why it has said nothing: it does not answer, or knows no signals.
+    Nothing(String),
+}
+
 /// Listens at the control socket of the server below, and tells each signal and how many
-/// were missed before. `tell` answers what was written for those without an address, in
+/// were missed before; or, again and again, why there are none. `tell` answers what was written for those without an address, in
 /// sectors, if it knows; the server below is told with the next question.
 pub(crate) fn listen(
     control: PathBuf,
     export: Option<String>,
     host: Option<String>,
-    tell: impl Fn(Vec<Said>, u64) -> Result<Option<u64>, Gone> + Send + 'static,
+    tell: impl Fn(Word) -> Result<Option<u64>, Gone> + Send + 'static,
 ) -> std::io::Result<()> {
     let listener = thread::Builder::new().name("signals".into());
     let listening = move || {
@@ -30,25 +38,31 @@ pub(crate) fn listen(
                 host: host.clone(),
                 wrote,
             };
-            let (signals, missed) = match ask(&control, &question) {
+            let word = match ask(&control, &question) {
                 Ok(ControlResponse::Signals {
                     next,
                     missed,
                     signals,
                 }) => {
                     after = Some(next);
-                    (signals, missed)
+                    Word::Signals { signals, missed }
                 }
-                // It may be starting, or of a version without signals: the cache works
-                // without them.
-                Ok(_) | Err(_) => {
-                    thread::sleep(RETRY);
-                    (Vec::new(), 0)
-                }
+                // It may be starting, or of a version without signals.
+                Ok(
+                    ControlResponse::Refused { message }
+                    | ControlResponse::Wrong { message }
+                    | ControlResponse::Done { message },
+                ) => Word::Nothing(message),
+                Ok(ControlResponse::Status(_)) => Word::Nothing("it knows no signals".to_owned()),
+                Err(error) => Word::Nothing(error.to_string()),
             };
-            match tell(signals, missed) {
+            let is_silent = matches!(word, Word::Nothing(_));
+            match tell(word) {
                 Ok(done) => wrote = done,
                 Err(Gone) => return,
+            }
+            if is_silent {
+                thread::sleep(RETRY);
             }
         }
     };

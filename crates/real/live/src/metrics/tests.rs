@@ -127,8 +127,12 @@ fn a_server_that_has_served_nothing_has_a_page() {
 
 fn served() -> (MetricsServer, Answering) {
     let server = Answering::repeating();
-    let metrics =
-        MetricsServer::open((Ipv4Addr::LOCALHOST, 0).into(), server.handle.clone()).unwrap();
+    let metrics = MetricsServer::open(
+        (Ipv4Addr::LOCALHOST, 0).into(),
+        server.handle.clone(),
+        Admission::default(),
+    )
+    .unwrap();
     (metrics, server)
 }
 
@@ -145,11 +149,45 @@ fn get(metrics: &MetricsServer, request: &[u8]) -> (String, String) {
 }
 
 #[test]
+fn who_asks_for_another_host_is_told_nothing() {
+    let (metrics, _server) = served();
+    for page in ["/metrics", "/", "/events", "/status"] {
+        for host in [
+            "evil.example",
+            "evil.example:9100",
+            "127.0.0.1\r\nHost: evil.example",
+        ] {
+            let request = format!("GET {page} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            let (head, body) = get(&metrics, request.as_bytes());
+            assert!(head.starts_with("HTTP/1.1 421 "), "{page} {host}: {head}");
+            assert!(body.contains("--metrics-host"), "{body}");
+        }
+    }
+    // Headers that nobody can count are no way round the question.
+    let many = "X: y\r\n".repeat(80);
+    let request = format!("GET /events HTTP/1.1\r\nHost: evil.example\r\n{many}\r\n");
+    assert!(
+        get(&metrics, request.as_bytes())
+            .0
+            .starts_with("HTTP/1.1 431 ")
+    );
+    for host in ["127.0.0.1", "localhost:9100", "[::1]:80"] {
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        assert!(
+            get(&metrics, request.as_bytes())
+                .0
+                .starts_with("HTTP/1.1 200 "),
+            "{host}"
+        );
+    }
+}
+
+#[test]
 fn the_page_is_served_over_http() {
     let (metrics, _server) = served();
     let (head, body) = get(
         &metrics,
-        b"GET /metrics?x=1 HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n",
+        b"GET /metrics?x=1 HTTP/1.1\r\nHost: localhost:1\r\nAccept: */*\r\n\r\n",
     );
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
     assert!(
@@ -202,8 +240,12 @@ fn a_server_that_refuses_is_unavailable() {
     let server = Answering::with(|_| ControlResponse::Refused {
         message: "the server has ended".into(),
     });
-    let metrics =
-        MetricsServer::open((Ipv4Addr::LOCALHOST, 0).into(), server.handle.clone()).unwrap();
+    let metrics = MetricsServer::open(
+        (Ipv4Addr::LOCALHOST, 0).into(),
+        server.handle.clone(),
+        Admission::default(),
+    )
+    .unwrap();
     let (head, body) = get(&metrics, b"GET /metrics HTTP/1.1\r\n\r\n");
     assert!(
         head.starts_with("HTTP/1.1 503 ") && body.contains("has ended"),
@@ -214,9 +256,13 @@ fn a_server_that_refuses_is_unavailable() {
 #[test]
 fn an_address_in_use_is_an_error() {
     let (metrics, server) = served();
-    let error = MetricsServer::open(metrics.address(), server.handle.clone())
-        .err()
-        .unwrap();
+    let error = MetricsServer::open(
+        metrics.address(),
+        server.handle.clone(),
+        Admission::default(),
+    )
+    .err()
+    .unwrap();
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
 }
 
@@ -270,8 +316,12 @@ fn watchers_get_a_status_each_time_and_the_server_is_asked_once_for_all() {
         counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         ControlResponse::Status(Box::new(status()))
     });
-    let metrics =
-        MetricsServer::open((Ipv4Addr::LOCALHOST, 0).into(), server.handle.clone()).unwrap();
+    let metrics = MetricsServer::open(
+        (Ipv4Addr::LOCALHOST, 0).into(),
+        server.handle.clone(),
+        Admission::default(),
+    )
+    .unwrap();
     let began = Instant::now();
     let watchers: Vec<_> = (0..8)
         .map(|_| {

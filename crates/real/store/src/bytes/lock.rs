@@ -2,9 +2,11 @@
 
 use crate::bytes::StoreError;
 use fullstroke_device::{Claim, OpenError};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::Path;
 
 /// The file's name in a store's folder.
@@ -56,12 +58,14 @@ impl Lock {
             .create(folder);
         made.map_err(|error| StoreError::host("make the folder", folder, error))?;
         let (opened, claim) = claimed(folder, Claim::take)?;
+        refuse_others(&opened, folder)?;
         let path = folder.join(NAME);
         let file = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(false)
             .mode(OWNER)
+            .custom_flags(libc::O_NOFOLLOW)
             .open(&path);
         let file = file.map_err(|error| StoreError::host("open", &path, error))?;
         locked(file.try_lock(), folder)?;
@@ -71,6 +75,23 @@ impl Lock {
             _claim: claim,
         })
     }
+}
+
+/// Permissions to write of others than the owner.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Takes a folder that existed from others who may write to it: they could put files of their own in the
+/// place of members' files, and links that lead elsewhere.
+fn refuse_others(opened: &File, folder: &Path) -> Result<(), StoreError> {
+    let failed =
+        |error| StoreError::host("take others' right to write from the folder", folder, error);
+    let mode = opened.metadata().map_err(failed)?.mode();
+    if mode & OTHERS_WRITE == 0 {
+        return Ok(());
+    }
+    opened
+        .set_permissions(Permissions::from_mode(mode & 0o7700))
+        .map_err(failed)
 }
 
 type HowToClaim = fn(&File, &Path) -> Result<Claim, OpenError>;
@@ -95,6 +116,11 @@ fn locked(result: Result<(), TryLockError>, folder: &Path) -> Result<(), StoreEr
         }),
         Err(TryLockError::Error(error)) => Err(StoreError::host("lock", &folder.join(NAME), error)),
     }
+}
+
+/// True if bytes of a volume are kept in `folder`, or were to be.
+pub fn is_store(folder: &Path) -> bool {
+    folder.join(crate::bytes::description::NAME).exists()
 }
 
 /// The name of something in the folder, if there is anything beside the lock and what is

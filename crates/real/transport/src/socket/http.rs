@@ -1,7 +1,8 @@
 //! Pages over HTTP, for numbers that others fetch: GET and HEAD, one request a connection.
 
+use crate::socket::admission::Admission;
 use crate::socket::peers::{AcceptLoop, Peer, Service};
-use crate::socket::sockets::{Listen, Listener, OWNER};
+use crate::socket::sockets::{Listen, Listener, OWNER, Stream};
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -44,18 +45,23 @@ pub struct Response {
 }
 
 impl HttpServer {
-    /// Listens at `at`; port 0 is any that is free.
+    /// Listens at `at`, for those who are admitted; port 0 is any that is free.
     ///
     /// # Errors
     /// The host's, if nobody can listen there.
-    pub fn open(at: SocketAddr, name: &'static str, pages: impl Pages) -> io::Result<HttpServer> {
+    pub fn open(
+        at: SocketAddr,
+        name: &'static str,
+        admission: Admission,
+        pages: impl Pages,
+    ) -> io::Result<HttpServer> {
         let mut listeners = Listener::open(&Listen::Tcp(at), OWNER)?;
         let listener = listeners.pop().ok_or(io::ErrorKind::AddrNotAvailable)?;
         let address = match &listener {
             Listener::Tcp(socket) => socket.local_addr()?,
             Listener::Unix { .. } => at,
         };
-        let accept_loop = AcceptLoop::open(listener, name, Http(pages))?;
+        let accept_loop = AcceptLoop::open(listener, name, Http { admission, pages })?;
         Ok(HttpServer {
             _accept_loop: accept_loop,
             address,
@@ -73,26 +79,59 @@ impl HttpServer {
     }
 }
 
-struct Http<P>(P);
+struct Http<P> {
+    admission: Admission,
+    pages: P,
+}
 
 impl<P: Pages> Service for Http<P> {
     fn serve(&self, peer: &Peer) {
         // Whoever hangs up, or says nothing, needs no answer.
         let Ok(head) = read_head(peer) else { return };
         peer.has_request();
-        if self.0.takes(&head, peer) {
+        let strange = self.strange_host(&head, peer);
+        if strange.is_none() && self.pages.takes(&head, peer) {
             return;
         }
-        let (response, has_body) = respond(&self.0, &head);
+        let (response, has_body) = strange.unwrap_or_else(|| respond(&self.pages, &head));
         if response.send(peer, has_body).is_ok() {
             peer.awaits_request();
             linger(peer);
         }
     }
 
+    fn admits(&self, stream: &Stream) -> bool {
+        self.admission.admits(stream)
+    }
+
     fn refuse(&self, peer: &Peer) {
         let _ =
             Response::text("503 Service Unavailable", "too many connections\n").send(peer, true);
+    }
+}
+
+impl<P> Http<P> {
+    /// The answer to a request that names another host as the one it is for, or that cannot be understood.
+    /// Without a name it does not come from a browser, and no page of a stranger sends it.
+    fn strange_host(&self, head: &[u8], peer: &Peer) -> Option<(Response, bool)> {
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut request = httparse::Request::new(&mut headers);
+        if let Err(response) = parse(&mut request, head) {
+            return Some((response, true));
+        }
+        let hosts = request.headers.iter();
+        let mut hosts = hosts.filter(|header| header.name.eq_ignore_ascii_case("host"));
+        let host = hosts.next()?;
+        let name = std::str::from_utf8(host.value).unwrap_or_default();
+        if hosts.next().is_none() && self.admission.knows_host(name, peer.local()) {
+            return None;
+        }
+        let body = "the request is for another host; expected this server's address, localhost, or a name of \
+                    --metrics-host\n";
+        Some((
+            Response::text("421 Misdirected Request", body),
+            request.method != Some("HEAD"),
+        ))
     }
 }
 
@@ -125,27 +164,32 @@ fn linger(peer: &Peer) {
     {}
 }
 
+/// Fills in the request; the answer to what is none is an error.
+fn parse<'head>(
+    request: &mut httparse::Request<'_, 'head>,
+    head: &'head [u8],
+) -> Result<(), Response> {
+    match request.parse(head) {
+        Ok(httparse::Status::Complete(_)) => Ok(()),
+        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
+            Err(Response::text(
+                "431 Request Header Fields Too Large",
+                "the request is too long\n",
+            ))
+        }
+        Err(error) => Err(Response::text(
+            "400 Bad Request",
+            format!("{error}; expected HTTP\n"),
+        )),
+    }
+}
+
 /// The answer to a request, and whether it asks for more than its head.
 fn respond(pages: &impl Pages, head: &[u8]) -> (Response, bool) {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
-    match request.parse(head) {
-        Ok(httparse::Status::Complete(_)) => {}
-        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
-            return (
-                Response::text(
-                    "431 Request Header Fields Too Large",
-                    "the request is too long\n",
-                ),
-                true,
-            );
-        }
-        Err(error) => {
-            return (
-                Response::text("400 Bad Request", format!("{error}; expected HTTP\n")),
-                true,
-            );
-        }
+    if let Err(response) = parse(&mut request, head) {
+        return (response, true);
     }
     let path = request.path.unwrap_or_default();
     let path = path.split_once('?').map_or(path, |(path, _)| path);

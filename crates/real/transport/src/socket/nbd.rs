@@ -5,14 +5,17 @@
 //! what it does not take, a second thread of the client sends when it does. So
 //! nobody waits for a client that takes no answers.
 
+use crate::socket::admission::Admission;
+use crate::socket::channel::Channel;
 use crate::socket::sockets::{Listener, Stream};
+use crate::socket::tls::TlsConfig;
 use crate::socket::waker::Waker;
 use fullstroke_nbd::{Connection, Event, Exports, Limits, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -52,11 +55,13 @@ pub struct NbdServer {
 struct Shared {
     exports: Arc<Exports>,
     serves: Arc<dyn Serves>,
-    clients: Mutex<Vec<Arc<NbdClient>>>,
+    admission: Admission,
+    /// Their threads keep them; whoever has gone is here until the next comes, without its socket.
+    clients: Mutex<Vec<Weak<NbdClient>>>,
 }
 
 impl NbdServer {
-    /// Accepts clients at `listeners`, which do not block.
+    /// Accepts clients who are admitted at `listeners`, which do not block.
     ///
     /// # Errors
     /// The host has no thread.
@@ -64,13 +69,18 @@ impl NbdServer {
         listeners: Vec<Listener>,
         exports: Arc<Exports>,
         serves: Arc<dyn Serves>,
+        admission: Admission,
     ) -> io::Result<NbdServer> {
+        let uris = listeners
+            .iter()
+            .map(|listener| admission.uri(listener))
+            .collect();
         let shared = Arc::new(Shared {
             exports,
             serves,
+            admission,
             clients: Mutex::default(),
         });
-        let uris = listeners.iter().map(Listener::to_string).collect();
         let waker = Arc::new(Waker::new()?);
         let mut server = NbdServer {
             shared,
@@ -98,6 +108,7 @@ impl NbdServer {
         self.shared
             .clients()
             .iter()
+            .filter_map(Weak::upgrade)
             .for_each(|client| client.shut(Shutdown::Read));
     }
 }
@@ -109,22 +120,32 @@ impl Drop for NbdServer {
             // It ends in any case; a panic in it has been reported.
             let _ = thread.join();
         }
-        self.shared
+        let clients: Vec<_> = self
+            .shared
             .clients()
             .iter()
-            .for_each(|client| client.leave());
+            .filter_map(Weak::upgrade)
+            .collect();
+        clients.iter().for_each(|client| client.leave());
     }
 }
 
 impl Shared {
-    fn clients(&self) -> MutexGuard<'_, Vec<Arc<NbdClient>>> {
+    fn clients(&self) -> MutexGuard<'_, Vec<Weak<NbdClient>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn begin(&self, stream: Stream) -> io::Result<()> {
-        let connection = Connection::with_limits(Arc::clone(&self.exports), LIMITS);
+        if !self.admission.admits(&stream) {
+            return Ok(());
+        }
+        let mut connection = Connection::with_limits(Arc::clone(&self.exports), LIMITS);
+        if let Some(encryption) = self.admission.encryption() {
+            connection.set_encryption(encryption);
+        }
         let side = Mutex::new(Side {
             connection,
+            encrypted: None,
             input_over: false,
             waits: false,
             copy: Some(Vec::new()),
@@ -139,6 +160,7 @@ impl Shared {
             rest,
             stream,
             serves,
+            tls: self.admission.tls_config(),
         });
         let (reader, writer) = (Arc::clone(&client), Arc::clone(&client));
         thread::Builder::new()
@@ -151,8 +173,8 @@ impl Shared {
             client.leave();
         }
         let mut clients = self.clients();
-        clients.retain(|client| !client.lock().gone);
-        clients.push(client);
+        clients.retain(|client| client.strong_count() > 0);
+        clients.push(Arc::downgrade(&client));
         reading.map(drop)
     }
 }
@@ -189,10 +211,14 @@ pub struct NbdClient {
     rest: Condvar,
     stream: Stream,
     serves: Arc<dyn Serves>,
+    /// What the connection is encrypted with, if the client asks for TLS.
+    tls: Option<TlsConfig>,
 }
 
 struct Side {
     connection: Connection,
+    /// The socket under TLS, once TLS has begun.
+    encrypted: Option<Channel>,
     /// Nothing more comes.
     input_over: bool,
     /// Its first thread waits for room.
@@ -209,7 +235,36 @@ impl Side {
     /// Whether all is answered and nothing more comes.
     fn is_over(&self) -> bool {
         let ends = self.input_over || self.connection.has_ended();
-        self.gone || ends && self.connection.in_flight() == 0 && self.connection.output().is_empty()
+        self.gone || ends && self.connection.in_flight() == 0 && !self.has_output()
+    }
+
+    /// Whether something waits for the socket.
+    fn has_output(&self) -> bool {
+        !self.connection.output().is_empty()
+            || self.encrypted.as_ref().is_some_and(Channel::is_unsent)
+    }
+
+    /// Takes in what has come.
+    fn receive(&mut self, stream: &Stream) -> io::Result<usize> {
+        let space = self.connection.space();
+        match &mut self.encrypted {
+            Some(channel) => channel.read(space),
+            None => Ok(recv(stream, space, RecvFlags::DONTWAIT)?.0),
+        }
+    }
+
+    /// Encrypts what the socket takes, and sends it.
+    fn send_encrypted(&mut self) -> io::Result<()> {
+        while let Some(channel) = &mut self.encrypted
+            && (!self.connection.output().is_empty() || channel.is_unsent())
+        {
+            let output = self.connection.output();
+            match channel.send(output)? {
+                0 if !output.is_empty() => return Err(io::ErrorKind::WriteZero.into()),
+                count => self.connection.consumed(count),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -253,15 +308,20 @@ impl NbdClient {
                 side = self.send(side);
                 continue;
             }
-            match recv(&self.stream, side.connection.space(), RecvFlags::DONTWAIT) {
-                Ok((0, _)) => break,
-                Ok((count, _)) => {
+            match side.receive(&self.stream) {
+                Ok(0) => break,
+                Ok(count) => {
                     side.connection.filled(count);
                     self.hand_on(&mut side);
                     side = self.send(side);
                 }
-                Err(Errno::INTR) => {}
-                Err(Errno::WOULDBLOCK) => {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if side.encrypted.as_ref().is_some_and(Channel::has_unread) {
+                        continue;
+                    }
+                    // What TLS itself has to say.
+                    side = self.send(side);
                     drop(side);
                     // What is wrong with it, the next call says.
                     let _ = poll(&mut [PollFd::new(&self.stream, PollFlags::IN)], None);
@@ -284,10 +344,18 @@ impl NbdClient {
                 Ok(Some(Event::Opened { .. } | Event::Disconnect)) => {}
                 // What is said of an error is still sent.
                 Ok(None) | Err(_) => return,
-                // Nobody was offered TLS.
-                Ok(Some(Event::StartTls)) => side.gone = true,
+                Ok(Some(Event::StartTls)) => side.gone |= self.start_tls(side).is_err(),
             }
         }
+    }
+
+    /// Encrypts from now on, but for what was answered before.
+    fn start_tls(&self, side: &mut Side) -> io::Result<()> {
+        let config = self.tls.clone().ok_or(io::ErrorKind::Unsupported)?;
+        let mut channel = Channel::new(self.stream.try_clone()?);
+        channel.start_tls(config, side.connection.output().len())?;
+        side.encrypted = Some(channel);
+        Ok(())
     }
 
     /// Sends what the socket takes at once. Others may add answers meanwhile, which go as well; only one sends.
@@ -295,7 +363,19 @@ impl NbdClient {
         let Some(mut copy) = side.copy.take() else {
             return side;
         };
-        while !side.gone && !side.blocked && !side.connection.output().is_empty() {
+        while !side.gone && !side.blocked && side.has_output() {
+            if side.encrypted.is_some() {
+                match side.send_encrypted() {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        side.blocked = true;
+                        self.rest.notify_all();
+                    }
+                    Err(_) => side.gone = true,
+                }
+                continue;
+            }
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             let output = side.connection.output();
             let sent = if output.len() > COPIED_BYTES {
@@ -309,7 +389,13 @@ impl NbdClient {
                 sent
             };
             match sent {
-                Ok(count) => side.connection.consumed(count),
+                Ok(count) => {
+                    side.connection.consumed(count);
+                    // TLS may have begun meanwhile.
+                    if let Some(channel) = &mut side.encrypted {
+                        channel.sent_in_clear(count);
+                    }
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::WOULDBLOCK) => {
                     side.blocked = true;
@@ -354,7 +440,12 @@ impl NbdClient {
 
     /// Nothing more goes either way.
     fn leave(&self) {
-        self.lock().gone = true;
+        let mut side = self.lock();
+        side.gone = true;
+        if let Some(channel) = &mut side.encrypted {
+            channel.say_goodbye();
+        }
+        drop(side);
         self.shut(Shutdown::Both);
         self.room.notify_all();
         self.rest.notify_all();

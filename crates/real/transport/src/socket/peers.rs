@@ -7,7 +7,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,11 @@ const RETRY: Duration = Duration::from_millis(100);
 pub trait Service: Send + Sync + 'static {
     /// Talks to a peer, until one of the two has had enough.
     fn serve(&self, peer: &Peer);
+
+    /// True if whoever is at the other end may come in.
+    fn admits(&self, _stream: &Stream) -> bool {
+        true
+    }
 
     /// Says, without waiting for anything, that too many are connected.
     fn refuse(&self, peer: &Peer);
@@ -47,10 +53,24 @@ type IdleSince = Arc<Mutex<Option<Instant>>>;
 
 /// A peer that is being served.
 struct PeerThread {
-    stream: Arc<Stream>,
+    /// The thread alone keeps the socket: the socket is closed when the thread ends, and not when the next
+    /// peer comes.
+    stream: Weak<Stream>,
     idle_since: IdleSince,
     handle: JoinHandle<()>,
+    /// The thread has served its peer.
+    has_ended: Arc<AtomicBool>,
     cut_off: bool,
+}
+
+/// What a wait has ended with.
+enum Woken {
+    /// Somebody connects.
+    Connected,
+    /// A peer's thread has ended.
+    Ended,
+    /// No more peers are served.
+    Stopped,
 }
 
 impl AcceptLoop {
@@ -85,31 +105,74 @@ impl Drop for AcceptLoop {
 /// Accepts until it is woken, then ends all threads.
 fn accept_until_woken(listener: &Listener, waker: &Waker, name: &str, service: &Arc<impl Service>) {
     let mut threads: Vec<PeerThread> = Vec::new();
-    while wait_for_peer(listener, waker) {
-        threads.retain(|thread| !thread.handle.is_finished());
-        accept_all(listener, name, service, &mut threads);
+    // Without a descriptor for it, ended threads wait for the next peer.
+    let ended = Waker::new().ok().map(Arc::new);
+    loop {
+        match wait(listener, waker, ended.as_deref()) {
+            Woken::Stopped => break,
+            Woken::Ended => {
+                ended.iter().for_each(|ended| ended.clear());
+                join_ended(&mut threads);
+            }
+            Woken::Connected => {
+                join_ended(&mut threads);
+                accept_all(listener, name, service, ended.as_ref(), &mut threads);
+            }
+        }
     }
-    for thread in &threads {
-        // The peer may have gone by itself.
-        let _ = shutdown(&*thread.stream, Shutdown::Both);
-    }
+    threads.iter().for_each(PeerThread::hang_up);
     for thread in threads {
         let _ = thread.handle.join();
     }
 }
 
-/// Whether somebody connects, rather than that it is woken.
-fn wait_for_peer(listener: &Listener, waker: &Waker) -> bool {
-    let mut waiting = [
-        PollFd::new(listener, PollFlags::IN),
+/// Joins the threads whose peers have been served: they return at once.
+fn join_ended(threads: &mut Vec<PeerThread>) {
+    for index in (0..threads.len()).rev() {
+        if threads[index].has_ended.load(Ordering::Acquire) {
+            // A panic in it has been reported.
+            let _ = threads.swap_remove(index).handle.join();
+        }
+    }
+}
+
+impl PeerThread {
+    fn hang_up(&self) {
+        if let Some(stream) = self.stream.upgrade() {
+            // The peer may have gone by itself.
+            let _ = shutdown(&*stream, Shutdown::Both);
+        }
+    }
+}
+
+/// Waits until somebody connects, a thread ends, or the loop is to end.
+fn wait(listener: &Listener, waker: &Waker, ended: Option<&Waker>) -> Woken {
+    let mut waiting = vec![
         PollFd::new(waker, PollFlags::IN),
+        PollFd::new(listener, PollFlags::IN),
     ];
+    waiting.extend(ended.map(|ended| PollFd::new(ended, PollFlags::IN)));
     loop {
         match poll(&mut waiting, None) {
-            Ok(_) => return waiting[1].revents().is_empty(),
+            Ok(_) if !waiting[0].revents().is_empty() => return Woken::Stopped,
+            Ok(_) if !waiting[1].revents().is_empty() => return Woken::Connected,
+            Ok(_) => return Woken::Ended,
             Err(Errno::INTR) => {}
-            Err(_) => return false,
+            Err(_) => return Woken::Stopped,
         }
+    }
+}
+
+/// Says that a thread has served its peer, also if the thread panics.
+struct Ending {
+    has_ended: Arc<AtomicBool>,
+    waker: Option<Arc<Waker>>,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.has_ended.store(true, Ordering::Release);
+        self.waker.iter().for_each(|waker| waker.wake());
     }
 }
 
@@ -117,6 +180,7 @@ fn accept_all(
     listener: &Listener,
     name: &str,
     service: &Arc<impl Service>,
+    ended: Option<&Arc<Waker>>,
     threads: &mut Vec<PeerThread>,
 ) {
     loop {
@@ -127,8 +191,16 @@ fn accept_all(
             // No descriptor is free: later, perhaps.
             Err(_) => return thread::sleep(RETRY),
         };
+        if !service.admits(&stream) {
+            continue;
+        }
+        let (kept, has_ended) = (Arc::downgrade(&stream), Arc::new(AtomicBool::new(false)));
+        let ending = Ending {
+            has_ended: Arc::clone(&has_ended),
+            waker: ended.cloned(),
+        };
         let peer = Peer {
-            stream: Arc::clone(&stream),
+            stream,
             idle_since: IdleSince::default(),
         };
         peer.awaits_request();
@@ -139,17 +211,20 @@ fn accept_all(
         }
         let service = Arc::clone(service);
         let spawned = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            // Dropped last, when the peer's socket is closed.
+            let _ending = ending;
+            let peer = peer;
             service.serve(&peer);
-            // The accept loop holds the stream as well, so that dropping it here
-            // would not hang up.
+            // The accept loop may be about to cut the peer off, and hold the stream as well.
             let _ = shutdown(&*peer.stream, Shutdown::Both);
         });
         // Without a thread to spare, dropping the stream says it.
         if let Ok(handle) = spawned {
             threads.push(PeerThread {
-                stream,
+                stream: kept,
                 idle_since,
                 handle,
+                has_ended,
                 cut_off: false,
             });
         }
@@ -159,7 +234,7 @@ fn accept_all(
 /// Whether there is room for another peer; if need be, the one that has been
 /// silent longest is cut off, so that nobody keeps others out by saying nothing.
 fn make_room(threads: &mut Vec<PeerThread>) -> bool {
-    threads.retain(|thread| !thread.handle.is_finished());
+    join_ended(threads);
     let served = threads.iter().filter(|thread| !thread.cut_off).count();
     if served < PEERS_MAX {
         return true;
@@ -182,8 +257,7 @@ fn make_room(threads: &mut Vec<PeerThread>) -> bool {
         return false;
     };
     thread.cut_off = true;
-    // The peer may have gone by itself.
-    let _ = shutdown(&*thread.stream, Shutdown::Both);
+    thread.hang_up();
     true
 }
 
@@ -194,6 +268,11 @@ impl Peer {
             stream: Arc::new(stream),
             idle_since: IdleSince::default(),
         }
+    }
+
+    /// The address at which the peer has reached this host, if it is one of a network.
+    pub fn local(&self) -> Option<std::net::IpAddr> {
+        self.stream.local()
     }
 
     /// A request is waited for from now on: whoever sends none may have to make

@@ -159,6 +159,25 @@ impl Listener {
 }
 
 impl Stream {
+    /// The address at which the other end has reached this host, if it is one of a network.
+    pub fn local(&self) -> Option<IpAddr> {
+        let Stream::Tcp(stream) = self else {
+            return None;
+        };
+        Some(stream.local_addr().ok()?.ip())
+    }
+
+    /// Another handle of the same socket.
+    ///
+    /// # Errors
+    /// The host has no more descriptors.
+    pub fn try_clone(&self) -> io::Result<Stream> {
+        Ok(match self {
+            Stream::Unix(stream) => Stream::Unix(stream.try_clone()?),
+            Stream::Tcp(stream) => Stream::Tcp(stream.try_clone()?),
+        })
+    }
+
     /// The address of who is at the other end, if it is one of a network.
     pub fn peer(&self) -> Option<IpAddr> {
         let Stream::Tcp(stream) = self else {

@@ -173,10 +173,8 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         if let Err(error) = self.close() {
-            eprintln!(
-                "fullstroke: `{}` could not be taken away: {error}",
-                self.path.display()
-            );
+            let path = self.path.display();
+            crate::complain(&format!("`{path}` could not be taken away: {error}"));
         }
     }
 }

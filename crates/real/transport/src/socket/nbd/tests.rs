@@ -1,7 +1,12 @@
 use super::*;
 use crate::socket::sockets::{Listen, OWNER};
+use crate::socket::{AdmissionOptions, TlsOptions};
 use fullstroke_nbd::client::{Client, Options};
 use fullstroke_nbd::{Command, CommandFlags, Export};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto};
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,12 +35,22 @@ struct Served {
 }
 
 fn served() -> Served {
+    served_to(&AdmissionOptions::default())
+}
+
+fn served_to(admission: &AdmissionOptions) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     let listeners = Listener::open(&Listen::Unix(path.clone()), OWNER).unwrap();
     let exports = Arc::new(Exports::new(vec![Export::new("", SIZE)]).unwrap());
     let (passed, asked) = channel();
-    let server = NbdServer::open(listeners, exports, Arc::new(Passed(passed))).unwrap();
+    let server = NbdServer::open(
+        listeners,
+        exports,
+        Arc::new(Passed(passed)),
+        Admission::new(admission).unwrap(),
+    )
+    .unwrap();
     Served {
         _folder: folder,
         path,
@@ -213,5 +228,144 @@ fn who_hangs_up_is_forgotten() {
     while !asker.lock().gone {
         assert!(began.elapsed() < Duration::from_secs(10));
         thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A folder with the certificate of a server, and who may be trusted for it.
+fn certified() -> (tempfile::TempDir, RootCertStore) {
+    let mut parameters = CertificateParams::new(Vec::new()).unwrap();
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(parameters, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let of_server = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let certificate = of_server.signed_by(&key, &authority).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("server-cert.pem"), certificate.pem()).unwrap();
+    std::fs::write(folder.path().join("server-key.pem"), key.serialize_pem()).unwrap();
+    let mut roots = RootCertStore::empty();
+    let pem = authority.as_ref().pem();
+    roots
+        .add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap())
+        .unwrap();
+    (folder, roots)
+}
+
+const OPTION: &[u8] = b"IHAVEOPT";
+const START_TLS: u32 = 5;
+const GO: u32 = 7;
+const ACK: u32 = 1;
+const TLS_REQUIRED: u32 = 0x8000_0005;
+
+fn ask(stream: &mut impl Write, option: u32, data: &[u8]) {
+    let length = (data.len() as u32).to_be_bytes();
+    stream
+        .write_all(&[OPTION, &option.to_be_bytes(), &length, data].concat())
+        .unwrap();
+    stream.flush().unwrap();
+}
+
+/// The kind of the next reply to an option; its data are read.
+fn kind(stream: &mut impl Read) -> u32 {
+    let mut reply = [0; 20];
+    stream.read_exact(&mut reply).unwrap();
+    let word = |at: usize| u32::from_be_bytes(reply[at..at + 4].try_into().unwrap());
+    let mut data = vec![0; word(16) as usize];
+    stream.read_exact(&mut data).unwrap();
+    word(12)
+}
+
+/// A connection past the greeting.
+fn greeted(path: &Path) -> UnixStream {
+    let mut stream = UnixStream::connect(path).unwrap();
+    stream.read_exact(&mut [0; 18]).unwrap();
+    stream.write_all(&[0, 0, 0, 3]).unwrap();
+    stream
+}
+
+#[test]
+fn clients_that_are_to_use_tls_do_or_get_nothing() {
+    let (folder, roots) = certified();
+    let served = served_to(&AdmissionOptions {
+        tls: Some(TlsOptions {
+            required: true,
+            certificates: folder.path().to_owned(),
+            verify_peer: false,
+        }),
+        ..AdmissionOptions::default()
+    });
+    assert!(served.server.as_ref().unwrap().uris()[0].starts_with("nbds+unix:"));
+    let go = [&[0; 4][..], &[0; 2]].concat();
+    // In the clear.
+    let mut plain = greeted(&served.path);
+    ask(&mut plain, GO, &go);
+    assert_eq!(kind(&mut plain), TLS_REQUIRED);
+    // Under TLS, with more to read than the socket and TLS take at once.
+    let mut stream = greeted(&served.path);
+    ask(&mut stream, START_TLS, &[]);
+    assert_eq!(kind(&mut stream), ACK);
+    let provider = Arc::new(crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    let tls = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut secret = StreamOwned::new(tls, stream);
+    ask(&mut secret, GO, &go);
+    while kind(&mut secret) != ACK {}
+    let asked = served.asked;
+    let answering = thread::spawn(move || {
+        for (client, request) in asked.iter().take(4) {
+            answer(&client, &request);
+        }
+    });
+    for number in 0..4u64 {
+        let request = [
+            &0x2560_9513u32.to_be_bytes()[..],
+            &[0; 4],
+            &number.to_be_bytes(),
+            &(number * MIB as u64).to_be_bytes(),
+            &(MIB as u32).to_be_bytes(),
+        ];
+        secret.write_all(&request.concat()).unwrap();
+    }
+    secret.flush().unwrap();
+    let mut heads: Vec<u64> = Vec::new();
+    for _ in 0..4 {
+        let mut head = [0; 16];
+        secret.read_exact(&mut head).unwrap();
+        assert_eq!(head[..8], [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0]);
+        let number = u64::from_be_bytes(head[8..].try_into().unwrap());
+        let mut data = vec![0; MIB];
+        secret.read_exact(&mut data).unwrap();
+        assert!(data.iter().all(|&byte| u64::from(byte) == number));
+        heads.push(number);
+    }
+    heads.sort_unstable();
+    assert_eq!(heads, [0, 1, 2, 3]);
+    answering.join().unwrap();
+}
+
+#[test]
+fn who_has_gone_holds_no_descriptor() {
+    let served = served();
+    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let path = served.path.to_string_lossy().into_owned();
+    let sockets = || {
+        let list = std::fs::read_to_string("/proc/net/unix").unwrap();
+        list.lines().filter(|line| line.ends_with(&path)).count()
+    };
+    let before = sockets();
+    let client = connect(&served.path);
+    assert!(sockets() > before && open() > 0);
+    drop(client);
+    let began = Instant::now();
+    while sockets() > before {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "the socket stays until the next client comes"
+        );
+        thread::sleep(Duration::from_millis(5));
     }
 }

@@ -1,9 +1,9 @@
 //! A client's socket, in the clear or under TLS.
 
-use fullstroke_transport::socket::Stream;
-use rustls::{ServerConfig, ServerConnection};
+use crate::socket::sockets::Stream;
+use crate::socket::tls::TlsConfig;
+use rustls::ServerConnection;
 use std::io::{self, Read as _, Write as _};
-use std::sync::Arc;
 
 /// What is encrypted ahead of what the socket takes: two records.
 const AHEAD_BYTES: usize = 32 << 10;
@@ -16,7 +16,7 @@ const READS: usize = 32;
 /// What TLS holds for a client is bounded: what was decrypted from at most one
 /// read of the socket, a record that has come in part (a message of the
 /// handshake: 64 KiB), and `AHEAD_BYTES` to send.
-pub(crate) struct Channel {
+pub struct Channel {
     stream: Stream,
     tls: Option<Box<ServerConnection>>,
     /// The bytes of output that still go out in the clear: the answer which says
@@ -29,7 +29,8 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    pub(crate) fn new(stream: Stream) -> Channel {
+    /// A channel in the clear.
+    pub fn new(stream: Stream) -> Channel {
         Channel {
             stream,
             tls: None,
@@ -40,7 +41,10 @@ impl Channel {
     }
 
     /// Encrypts from now on, but for so many bytes that are sent first.
-    pub(crate) fn start_tls(&mut self, config: Arc<ServerConfig>, clear: usize) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The configuration's.
+    pub fn start_tls(&mut self, config: TlsConfig, clear: usize) -> io::Result<()> {
         let mut tls = ServerConnection::new(config).map_err(io::Error::other)?;
         tls.set_buffer_limit(Some(AHEAD_BYTES));
         self.tls = Some(Box::new(tls));
@@ -48,26 +52,28 @@ impl Channel {
         Ok(())
     }
 
-    pub(crate) fn stream(&self) -> &Stream {
+    /// The socket.
+    pub fn stream(&self) -> &Stream {
         &self.stream
     }
 
-    pub(crate) fn written(&self) -> u64 {
+    /// Bytes that the socket took.
+    pub fn written(&self) -> u64 {
         self.written
     }
 
     /// Whether a read may bring something though the socket is not readable.
-    pub(crate) fn has_unread(&self) -> bool {
+    pub fn has_unread(&self) -> bool {
         self.unread
     }
 
     /// Whether something encrypted waits for the socket.
-    pub(crate) fn is_unsent(&self) -> bool {
+    pub fn is_unsent(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
     /// The memory that is held for what waits for the socket.
-    pub(crate) fn held_bytes(&self) -> u64 {
+    pub fn held_bytes(&self) -> u64 {
         if self.is_unsent() {
             AHEAD_BYTES as u64
         } else {
@@ -76,7 +82,10 @@ impl Channel {
     }
 
     /// Reads what there is, as far as it fits; 0 is the end.
-    pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+    ///
+    /// # Errors
+    /// The host's; `WouldBlock` if nothing has come; what breaks the rules of TLS.
+    pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else {
             return self.stream.read(into);
         };
@@ -123,7 +132,10 @@ impl Channel {
 
     /// Sends what waits, then takes from the beginning of `output`, and tells how
     /// much.
-    pub(crate) fn send(&mut self, output: &[u8]) -> io::Result<usize> {
+    ///
+    /// # Errors
+    /// The host's; `WouldBlock` if the socket takes nothing.
+    pub fn send(&mut self, output: &[u8]) -> io::Result<usize> {
         let tls = match &mut self.tls {
             Some(tls) if self.clear == 0 => tls,
             encrypts => {
@@ -144,8 +156,13 @@ impl Channel {
         tls.writer().write(output)
     }
 
+    /// So many bytes in the clear have been sent by another way.
+    pub(crate) fn sent_in_clear(&mut self, count: usize) {
+        self.clear -= count.min(self.clear);
+    }
+
     /// Says that nothing more comes, if the socket takes it.
-    pub(crate) fn say_goodbye(&mut self) {
+    pub fn say_goodbye(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
             let _ = tls.write_tls(&mut self.stream);

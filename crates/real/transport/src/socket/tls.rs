@@ -14,6 +14,9 @@ const CERTIFICATE: &str = "server-cert.pem";
 const KEY: &str = "server-key.pem";
 const AUTHORITY: &str = "ca-cert.pem";
 
+/// Certificates and keys that have been read.
+pub type TlsConfig = Arc<ServerConfig>;
+
 /// How connections are encrypted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsOptions {
@@ -53,7 +56,7 @@ pub enum TlsError {
 
 impl TlsOptions {
     /// What the protocol tells clients.
-    pub(crate) fn encryption(&self) -> Encryption {
+    pub fn encryption(&self) -> Encryption {
         if self.required {
             Encryption::Required
         } else {
@@ -62,7 +65,10 @@ impl TlsOptions {
     }
 
     /// Reads the files.
-    pub(crate) fn load(&self) -> Result<Arc<ServerConfig>, TlsError> {
+    ///
+    /// # Errors
+    /// A file is missing, or holds something else.
+    pub fn load(&self) -> Result<TlsConfig, TlsError> {
         let (certificate, key) = (
             self.certificates.join(CERTIFICATE),
             self.certificates.join(KEY),

@@ -1,0 +1,61 @@
+use super::*;
+use fullstroke_contract::{Breakdown, Operation, Out, Status};
+
+/// Asks for as much as it is asked for, whenever that is: more than any drives can do.
+struct Greedy(u64);
+
+impl Opportunity for Greedy {
+    fn arrived(&mut self, _: Seen, _: &Request) -> bool {
+        false
+    }
+    fn left(&mut self, _: Seen, _: &Request, _: Status) {}
+    fn next_look(&self) -> Time {
+        Time::ZERO
+    }
+    fn look(&mut self, _: Seen, _: &mut dyn FnMut(Signal)) {}
+    fn next_request(&mut self, _: Seen) -> Option<Own> {
+        self.0 += 1;
+        assert!(self.0 < 1 << 20, "asked without end");
+        Some(Own {
+            operation: Operation::Read,
+            extent: fullstroke_contract::Extent::new(self.0, 1),
+            verify: false,
+            members: false,
+        })
+    }
+}
+
+/// Requests that went to the array.
+fn issued(out: &mut Out) -> Vec<Request> {
+    out.requests().collect()
+}
+
+#[test]
+fn what_an_opportunity_has_outstanding_is_bounded_and_ends_with_the_run() {
+    let mut watch = Watch::new(vec![Box::new(Greedy(0))]);
+    let mut out = Out::new();
+    let now = Time::ZERO;
+    watch.wake(now, &mut Cx::alone(&mut out));
+    let first = issued(&mut out);
+    assert_eq!(first.len(), OWN_MAX as usize);
+    // Further looks add nothing while nothing is done.
+    watch.wake(now, &mut Cx::alone(&mut out));
+    assert_eq!(issued(&mut out).len(), 0);
+    let done = |request: &Request| Completion {
+        id: request.id,
+        submitted: now,
+        finished: now,
+        status: Status::Done,
+        breakdown: Breakdown::default(),
+    };
+    watch.completed(now, Port::FIRST, done(&first[0]), &mut Cx::alone(&mut out));
+    assert_eq!(issued(&mut out).len(), 1);
+    // Once the workloads have ended, nothing takes the place of what is done.
+    watch
+        .ordered(now, Order::Rest, &mut Cx::alone(&mut out))
+        .unwrap();
+    for request in &first[1..] {
+        watch.completed(now, Port::FIRST, done(request), &mut Cx::alone(&mut out));
+        assert_eq!(issued(&mut out).len(), 0);
+    }
+}

@@ -1,0 +1,197 @@
+//! Who may come in over a network, and under which names: the same rules for `serve`, `array assemble` and
+//! `cache`, for their clients and for their pages of numbers.
+
+use crate::socket::allow::Network;
+use crate::socket::sockets::{Listener, Stream};
+use crate::socket::tls::{TlsConfig, TlsError, TlsOptions};
+use fullstroke_nbd::Encryption;
+use std::net::{IpAddr, SocketAddr};
+
+/// Who may come in, as an operator says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AdmissionOptions {
+    /// Networks whose addresses may connect over TCP; anybody, if none is named.
+    pub allow: Vec<Network>,
+    /// How NBD connections are encrypted; they are not without.
+    pub tls: Option<TlsOptions>,
+    /// Further names under which browsers may ask for pages.
+    pub hosts: Vec<String>,
+}
+
+/// Who may come in. The files of TLS have been read.
+#[derive(Clone, Debug, Default)]
+pub struct Admission {
+    options: AdmissionOptions,
+    config: Option<TlsConfig>,
+}
+
+impl Admission {
+    /// Reads certificates and keys, if connections are to be encrypted.
+    ///
+    /// # Errors
+    /// A file of TLS cannot be used.
+    pub fn new(options: &AdmissionOptions) -> Result<Admission, TlsError> {
+        let config = options.tls.as_ref().map(TlsOptions::load).transpose()?;
+        Ok(Admission {
+            options: options.clone(),
+            config,
+        })
+    }
+
+    /// True if whoever is at the other end may come in. Unix sockets have permissions of their own.
+    pub fn admits(&self, stream: &Stream) -> bool {
+        let allow = &self.options.allow;
+        let is_within = |address| allow.iter().any(|network| network.contains(address));
+        allow.is_empty() || stream.peer().is_none_or(is_within)
+    }
+
+    /// What the NBD protocol tells clients of TLS; `None` if there is no TLS.
+    pub fn encryption(&self) -> Option<Encryption> {
+        self.options.tls.as_ref().map(TlsOptions::encryption)
+    }
+
+    /// What connections are encrypted with.
+    pub fn tls_config(&self) -> Option<TlsConfig> {
+        self.config.clone()
+    }
+
+    /// Where clients connect, as an NBD URI; one for TLS if nothing else is taken.
+    pub fn uri(&self, listener: &Listener) -> String {
+        let uri = listener.to_string();
+        let is_required = self.options.tls.as_ref().is_some_and(|tls| tls.required);
+        match uri.strip_prefix("nbd") {
+            Some(rest) if is_required => format!("nbds{rest}"),
+            _ => uri,
+        }
+    }
+
+    /// What an operator should know whose listener anybody reaches; `None` if only those come in who
+    /// are named or show a certificate.
+    pub fn warning(&self, listener: &Listener, is_read_only: bool) -> Option<String> {
+        let knows_clients = self
+            .options
+            .tls
+            .as_ref()
+            .is_some_and(|tls| tls.required && tls.verify_peer);
+        let is_open = self.options.allow.is_empty() && !knows_clients && listener.is_reachable();
+        is_open.then(|| {
+            format!(
+                "whoever reaches {} may read{} all bytes: --allow says who may connect, and so does --tls require \
+                 with --tls-verify-peer",
+                self.uri(listener),
+                if is_read_only { "" } else { " and write" }
+            )
+        })
+    }
+
+    /// The same of pages of numbers, which are not encrypted.
+    pub fn warning_of_pages(&self, at: SocketAddr) -> Option<String> {
+        let is_open = self.options.allow.is_empty() && !at.ip().is_loopback();
+        is_open.then(|| {
+            format!(
+                "whoever reaches http://{at} may read all numbers: --allow says who may connect"
+            )
+        })
+    }
+
+    /// True if a request for pages under this `Host` is meant for this server: the host is a loopback name,
+    /// the address at which the request came in, or a name that the operator has given.
+    ///
+    /// A page of a stranger can give its own name this server's address (DNS rebinding) and have the browser of
+    /// someone inside ask here; the browser then sends the stranger's name.
+    pub fn knows_host(&self, host: &str, local: Option<IpAddr>) -> bool {
+        let name = name_of(host);
+        let is_given = |given: &String| given.trim_end_matches('.').eq_ignore_ascii_case(name);
+        if self.options.hosts.iter().any(is_given) {
+            return true;
+        }
+        match name.parse::<IpAddr>() {
+            Ok(address) => {
+                let address = address.to_canonical();
+                address.is_loopback() || local.is_some_and(|local| local.to_canonical() == address)
+            }
+            Err(_) => {
+                let name = name.to_ascii_lowercase();
+                name == "localhost" || name.ends_with(".localhost")
+            }
+        }
+    }
+}
+
+/// The name or address of a `Host` header, without its port.
+fn name_of(host: &str) -> &str {
+    let host = host.trim();
+    if let Some((address, _)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return address;
+    }
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    name.strip_suffix('.').unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::socket::Listen;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn only_hosts_that_are_meant_are_known() {
+        let admission = Admission::new(&AdmissionOptions {
+            hosts: vec!["nas.example".into()],
+            ..AdmissionOptions::default()
+        })
+        .unwrap();
+        let local = Some(IpAddr::from([192, 168, 4, 9]));
+        let cases = [
+            ("localhost", true),
+            ("LOCALHOST:9100", true),
+            ("array.localhost.:80", true),
+            ("127.0.0.1:9100", true),
+            ("[::1]:9100", true),
+            ("192.168.4.9:9100", true),
+            ("[::ffff:192.168.4.9]", true),
+            ("nas.example:9100", true),
+            ("NAS.example.", true),
+            ("192.168.4.8:9100", false),
+            ("evil.example", false),
+            ("localhost.evil.example", false),
+            ("127.0.0.1.evil.example:9100", false),
+            ("nas.example.evil.example", false),
+            ("", false),
+        ];
+        for (host, expected) in cases {
+            assert_eq!(admission.knows_host(host, local), expected, "{host}");
+        }
+    }
+
+    #[test]
+    fn who_listens_to_the_world_is_warned_unless_clients_are_named() {
+        let open = Listen::Tcp((Ipv4Addr::UNSPECIFIED, 0).into());
+        let listener = Listener::open(&open, 0o600).unwrap().remove(0);
+        let anybody = Admission::default();
+        let warned = anybody.warning(&listener, false).unwrap();
+        assert!(
+            warned.contains("read and write all bytes") && warned.contains("--allow"),
+            "{warned}"
+        );
+        assert!(!anybody.warning(&listener, true).unwrap().contains("write"));
+        let at = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9100));
+        assert!(
+            anybody
+                .warning_of_pages(at)
+                .unwrap()
+                .contains("0.0.0.0:9100")
+        );
+        assert_eq!(
+            anybody.warning_of_pages((Ipv4Addr::LOCALHOST, 9100).into()),
+            None
+        );
+        let named = Admission::new(&AdmissionOptions {
+            allow: vec!["10.0.0.0/8".parse().unwrap()],
+            ..AdmissionOptions::default()
+        })
+        .unwrap();
+        assert_eq!(named.warning(&listener, false), None);
+        assert_eq!(named.warning_of_pages(at), None);
+    }
+}
