@@ -40,6 +40,11 @@ impl Alarms {
         if self.due[sleeper] == due {
             return;
         }
+        debug_assert!(
+            sleeper < self.leaves,
+            "sleeper {sleeper} has no alarm among {}",
+            self.leaves
+        );
         self.due[sleeper] = due;
         let mut node = (self.leaves + sleeper) / 2;
         while node > 0 {
@@ -58,6 +63,10 @@ impl Alarms {
     #[inline]
     pub fn first(&self) -> (usize, Time) {
         let first = self.winners[1] as usize;
+        debug_assert!(
+            self.leaves < 2 || self.due[first] <= self.due[self.winners[2] as usize],
+            "the alarm of {first} is not the earliest of the tree"
+        );
         (first, self.due[first])
     }
 }

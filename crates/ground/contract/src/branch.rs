@@ -51,6 +51,10 @@ impl Branch {
         tracks: Arc<dyn TrackTable>,
         arms: Vec<Branch>,
     ) -> Branch {
+        assert!(
+            arms.iter().all(|arm| matches!(arm.kind, Kind::Arm(_))),
+            "what stands below a drive are its arms"
+        );
         Branch::new(node, arms, Kind::Drive(tracks))
     }
     /// An arm of a drive.
@@ -74,6 +78,7 @@ impl Branch {
     /// is seen in gauges; what reads them above it sees the members.
     #[must_use]
     pub fn behind(mut self, link: Box<dyn Node>) -> Branch {
+        assert!(self.link.is_none(), "two links join a node to its members");
         self.link = Some(link);
         self
     }

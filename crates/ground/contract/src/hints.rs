@@ -29,6 +29,15 @@ pub enum PriorityClass {
     Idle,
 }
 
+impl PriorityClass {
+    /// All classes, the more urgent first.
+    pub const ALL: [PriorityClass; 3] = [
+        PriorityClass::RealTime,
+        PriorityClass::BestEffort,
+        PriorityClass::Idle,
+    ];
+}
+
 /// What the layers above know about a request. Every field has a default that
 /// says "nothing known"; a layer may use or ignore each of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -235,7 +235,7 @@ impl Out {
         self.effects.push_back((
             self.node,
             Effect::Issue {
-                port: Port(port as u16),
+                port: Port::of(port),
                 request,
             },
         ));
@@ -248,6 +248,13 @@ impl Out {
     /// Answer a request that came at upper port `port`.
     #[inline]
     pub fn complete_to(&mut self, port: Port, completion: Completion) {
+        debug_assert!(
+            completion.submitted <= completion.finished,
+            "request {} ends at {:?}, before it came at {:?}",
+            completion.id.0,
+            completion.finished,
+            completion.submitted
+        );
         self.effects
             .push_back((self.node, Effect::Complete { port, completion }));
     }

@@ -92,13 +92,17 @@ impl Residency {
 
     /// The time in all states.
     pub fn total(&self) -> Duration {
-        self.0.iter().fold(Duration::ZERO, |sum, &span| sum + span)
+        self.0
+            .iter()
+            .fold(Duration::ZERO, |sum, &span| sum.saturating_add(span))
     }
 
-    /// The sums of both.
+    /// The sums of both, saturating: many arms count many years in one.
     #[must_use]
     pub fn plus(self, other: Residency) -> Residency {
-        Residency(std::array::from_fn(|state| self.0[state] + other.0[state]))
+        Residency(std::array::from_fn(|state| {
+            self.0[state].saturating_add(other.0[state])
+        }))
     }
 }
 
@@ -123,6 +127,7 @@ pub struct Transition {
 impl Transition {
     /// One that takes `time` and costs `energy`, to the microjoule.
     pub fn new(time: Duration, energy: Joules) -> Transition {
+        assert!(energy.0 >= 0.0, "a transition costs {} J", energy.0);
         Transition {
             time,
             femtojoules: (energy.0 * 1e6).round() as u128 * 1_000_000_000,

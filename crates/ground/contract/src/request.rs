@@ -163,6 +163,12 @@ impl Completion {
     #[must_use]
     pub fn held_since(mut self, submitted: Time, id: RequestId) -> Completion {
         self.breakdown.queue += self.submitted.since(submitted);
+        debug_assert!(
+            self.finished >= self.submitted,
+            "a request ended at {:?}, before it went down at {:?}",
+            self.finished,
+            self.submitted
+        );
         Completion {
             id,
             submitted,
@@ -179,9 +185,12 @@ impl Extent {
             sectors: Sectors(sectors),
         }
     }
-    /// The first sector behind the run, saturating at the end of all addresses.
+    /// The first sector behind the run, at most the last address. The sum
+    /// saturates because a layer must answer a request behind its end with
+    /// [`Status::OutOfRange`], however far behind, and may ask for the end first.
+    #[inline]
     pub fn end(&self) -> Lbn {
-        self.start + self.sectors
+        self.start.saturating_add(self.sectors)
     }
     /// Whether the whole run lies below `capacity`.
     pub fn within(&self, capacity: Sectors) -> bool {

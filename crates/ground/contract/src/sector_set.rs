@@ -28,11 +28,17 @@ impl SectorSet {
             .filter(|(_, behind)| **behind >= start)
         {
             self.runs.remove(&first);
+            assert!(
+                behind > first && behind - first <= self.sectors,
+                "the run {first}..{behind} is not among the {} sectors of the set",
+                self.sectors
+            );
             self.sectors -= behind - first;
             (start, end) = (start.min(first), end.max(behind));
         }
         if start < end {
-            self.runs.insert(start, end);
+            let other = self.runs.insert(start, end);
+            assert!(other.is_none(), "two runs of a set begin at sector {start}");
             self.sectors += end - start;
         }
     }

@@ -26,10 +26,18 @@ impl<T: Copy> Slots<T> {
     pub fn keep(&mut self, value: T) -> u32 {
         match self.free.pop() {
             Some(slot) => {
+                debug_assert!(
+                    !self.free.contains(&slot),
+                    "slot {slot} is free twice: its value was taken out twice"
+                );
                 self.values[slot as usize] = value;
                 slot
             }
             None => {
+                assert!(
+                    self.values.len() < u32::MAX as usize,
+                    "more values are kept than slots can be numbered"
+                );
                 self.values.push(value);
                 self.values.len() as u32 - 1
             }
@@ -42,6 +50,10 @@ impl<T: Copy> Slots<T> {
     /// If nothing was ever kept in `slot`.
     #[inline]
     pub fn take(&mut self, slot: u32) -> T {
+        assert!(
+            self.free.len() < self.values.len(),
+            "slot {slot} is taken out, but nothing is kept"
+        );
         self.free.push(slot);
         self.values[slot as usize]
     }

@@ -43,7 +43,8 @@ pub struct MemberStatistics {
 }
 
 impl MemberStatistics {
-    /// The totals of both: the sums.
+    /// The totals of both: the sums. Times saturate: a thousand drives count a
+    /// thousand years in one.
     #[must_use]
     pub fn plus(self, other: MemberStatistics) -> MemberStatistics {
         MemberStatistics {
@@ -51,12 +52,12 @@ impl MemberStatistics {
             writes: self.writes + other.writes,
             sectors_read: self.sectors_read + other.sectors_read,
             sectors_written: self.sectors_written + other.sectors_written,
-            busy: self.busy + other.busy,
-            queue: self.queue + other.queue,
-            overhead: self.overhead + other.overhead,
-            seek: self.seek + other.seek,
-            rotation: self.rotation + other.rotation,
-            transfer: self.transfer + other.transfer,
+            busy: self.busy.saturating_add(other.busy),
+            queue: self.queue.saturating_add(other.queue),
+            overhead: self.overhead.saturating_add(other.overhead),
+            seek: self.seek.saturating_add(other.seek),
+            rotation: self.rotation.saturating_add(other.rotation),
+            transfer: self.transfer.saturating_add(other.transfer),
             seek_cylinders: self.seek_cylinders + other.seek_cylinders,
             zero_seeks: self.zero_seeks + other.zero_seeks,
             buffer_hits: self.buffer_hits + other.buffer_hits,

@@ -39,6 +39,14 @@ impl Flights {
     }
 
     pub(crate) fn land(&mut self, id: RequestId) -> Flight {
-        self.0.take(id.0 as u32)
+        let slot = u32::try_from(id.0);
+        let slot =
+            slot.unwrap_or_else(|_| panic!("request {} was never issued to the graph", id.0));
+        let flight = self.0.take(slot);
+        debug_assert!(
+            flight.origin != Request::BACKGROUND,
+            "the work of a layer on its own account has come to a workload"
+        );
+        flight
     }
 }

@@ -165,6 +165,11 @@ impl Graph {
             level = next;
         }
         graph.list_above();
+        assert_eq!(
+            graph.above.len(),
+            graph.edges.len(),
+            "an edge has an upper and a lower end"
+        );
         for node in graph.nodes() {
             graph.show(node);
         }
@@ -241,6 +246,11 @@ impl Graph {
                 members,
                 path,
             } => {
+                assert_eq!(
+                    edges.len(),
+                    members.len(),
+                    "a link has as many upper as lower ports"
+                );
                 for (&edge, member) in edges.iter().zip(&members) {
                     self.tables[edge] = member.tracks();
                 }
@@ -379,6 +389,11 @@ impl Graph {
                 .filter(|&edge| self.edges[edge as usize].lower == node)
                 .collect();
             above.sort_by_key(|&edge| self.edges[edge as usize].lower_end);
+            assert!(
+                above.is_empty() || !self.is_root(node),
+                "an edge ends above a workload: node {}",
+                node.0
+            );
             let shows = |edge: &u32| {
                 let upper = self.places.get(self.edges[*edge as usize].upper.0 as usize);
                 upper.is_some_and(|upper| upper.cover || upper.link)

@@ -101,6 +101,17 @@ pub struct Engine {
     machine: Machine,
 }
 
+/// The next event lies so far ahead that times behind the event might not fit.
+#[cold]
+fn past_the_horizon(machine: &Machine) -> SourceError {
+    SourceError(format!(
+        "the next event of the run lies more than 292 years after its beginning (after {} requests, \
+         the last event at {:?}); simulated time ends there. Choose a higher rate, shorter pauses or fewer requests",
+        machine.submitted(),
+        machine.now(),
+    ))
+}
+
 impl Engine {
     /// An engine at time 0: `source` above `top`.
     pub fn new(top: Branch, source: Box<dyn Source>) -> Engine {
@@ -128,7 +139,8 @@ impl Engine {
     /// are left. A rebuild that is not done by then stays so.
     ///
     /// # Errors
-    /// The source's, as soon as it has one; or the observer has stopped the run.
+    /// The source's, as soon as it has one; the observer has stopped the run; or
+    /// something is left to do behind [`Time::HORIZON`].
     ///
     /// # Panics
     /// If a node loses a request: nobody has anything to do but chores, and yet
@@ -143,6 +155,9 @@ impl Engine {
             }
             if !machine.has_work() {
                 break;
+            }
+            if machine.next_wake() > Time::HORIZON {
+                return Err(past_the_horizon(machine));
             }
             while counted.is_none() && observer.next_sample() <= machine.next_wake() {
                 let at = observer.next_sample();

@@ -233,6 +233,7 @@ impl Machine {
         }
         self.now = self.now.max(due);
         let now = self.now;
+        debug_assert!(self.out.is_empty(), "effects of an earlier event wait");
         self.call(NodeId(node as u32), |node, cx| node.wake(now, cx));
         self.settle(observer);
     }
@@ -267,6 +268,11 @@ impl Machine {
                     self.call(lower, |node, cx| node.submit(now, lower_end, request, cx));
                 }
                 Effect::Complete { port, completion } => {
+                    debug_assert!(
+                        completion.finished <= now,
+                        "a node says at {now:?} that a request has ended at {:?}",
+                        completion.finished
+                    );
                     let Some(up) = self.graph.upper(node, port) else {
                         unreachable!("a workload is asked for nothing")
                     };
@@ -324,6 +330,19 @@ impl Machine {
         observer: &mut O,
     ) {
         let flight = self.flights.land(completion.id);
+        assert!(
+            completion.submitted == flight.arrived || completion.status != Status::Done,
+            "request {} arrived at {:?}, and its answer counts from {:?}",
+            flight.origin,
+            flight.arrived,
+            completion.submitted
+        );
+        debug_assert_eq!(
+            completion.breakdown.response(),
+            completion.finished.since(completion.submitted),
+            "the parts of a response time add up, for request {}: {completion:?}",
+            flight.origin
+        );
         completion.id = flight.id;
         self.ended.count(&completion);
         observer.finished(&Finished {
@@ -370,6 +389,13 @@ impl Machine {
             if awaited.root {
                 self.arrivals = self.arrivals.wrapping_add(step);
             }
+            debug_assert!(
+                self.arrivals <= self.work && self.work <= self.awaited.len(),
+                "{} nodes want work, {} of them workloads, of {} nodes",
+                self.work,
+                self.arrivals,
+                self.awaited.len()
+            );
         }
     }
 }

@@ -81,6 +81,10 @@ impl Rebuilds {
         }
         let found = self.all.iter_mut().find(|rebuild| rebuild.path == path);
         if let Some(rebuild) = found {
+            assert!(
+                done <= used,
+                "the volume says that {done} of {used} are filled"
+            );
             rebuild.advance(Mark { at: now, done });
             (rebuild.used, rebuild.whole) = (used, whole);
         }
@@ -94,6 +98,11 @@ impl Rebuilds {
 
 impl Rebuild {
     fn advance(&mut self, latest: Mark) {
+        assert!(
+            self.latest.at <= latest.at && self.latest.done <= latest.done,
+            "a rebuild goes back: from {:?} to {latest:?}",
+            self.latest
+        );
         self.latest = latest;
         if latest.at.since(self.spans[0].at) >= SPAN {
             self.spans = [latest, self.spans[0]];

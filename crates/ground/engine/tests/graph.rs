@@ -2,8 +2,9 @@
 //! and orders go, what is seen of the nodes below, and when a run is over.
 
 use fullstroke_contract::{
-    Completion, Counters, Cx, Extent, Gauge, Node, Notice, Object, Operation, Order, Port, Refusal,
-    Request, RequestId, Signal, Source, SourceError, Status, Track, TrackTable, Wake,
+    Breakdown, Completion, Counters, Cx, Extent, Gauge, Node, Notice, Object, Operation, Order,
+    Port, Refusal, Request, RequestId, Signal, Source, SourceError, Status, Track, TrackTable,
+    Wake,
 };
 use fullstroke_engine::{Branch, Engine, Finished, Graph, Machine, Observer};
 use fullstroke_units::{Cylinder, Duration, Lbn, Sectors, Time};
@@ -137,6 +138,10 @@ impl Node for Disk {
                 id: request.id,
                 submitted,
                 finished,
+                breakdown: Breakdown {
+                    transfer: finished.since(submitted),
+                    ..Breakdown::default()
+                },
                 ..Completion::default()
             });
             self.says
@@ -377,6 +382,26 @@ fn a_workload_that_cannot_go_on_ends_the_run_with_its_error() {
         .run(&mut ())
         .unwrap_err();
     assert_eq!(error.to_string(), "line 7 is torn");
+}
+
+#[test]
+fn a_run_past_the_end_of_simulated_time_is_an_error_and_not_a_wrap() {
+    let run = |at: u64| {
+        let source = script(
+            &[(0, request(0, 0, 8)), (at, request(1, 0, 8))],
+            &Diary::default(),
+        );
+        Engine::new(disk(Disk::default()), source).run(&mut ())
+    };
+    let last = Time::HORIZON.as_nanos();
+    assert_eq!(run(last - 1_000_000).unwrap().completed, 2);
+    for at in [last + 1, u64::MAX - 1] {
+        let error = run(at).unwrap_err().to_string();
+        assert!(
+            error.contains("more than 292 years") && error.contains("after 1 requests"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

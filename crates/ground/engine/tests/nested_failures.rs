@@ -3,8 +3,8 @@
 
 use fullstroke_contract::registry::find;
 use fullstroke_contract::{
-    Completion, Cx, Extent, Gauge, Node, Notice, Operation, Order, Port, Request, RequestId,
-    Signal, Status, Track, TrackTable, Wake,
+    Breakdown, Completion, Cx, Extent, Gauge, Node, Notice, Operation, Order, Port, Request,
+    RequestId, Signal, Status, Track, TrackTable, Wake,
 };
 use fullstroke_engine::{Branch, Finished, Graph, Machine, Observer};
 use fullstroke_units::{Cylinder, Duration, Lbn, Random, Sectors, Seed, Time};
@@ -30,6 +30,10 @@ impl Node for Slow {
             id: request.id,
             submitted: now,
             finished,
+            breakdown: Breakdown {
+                transfer: finished.since(now),
+                ..Breakdown::default()
+            },
             ..Completion::default()
         };
         self.due.push((finished, completion));

@@ -80,6 +80,14 @@ pub(crate) struct Pending {
 
 impl Pending {
     pub(crate) fn rows(&self) -> usize {
+        debug_assert!(
+            self.levels
+                .as_ref()
+                .is_none_or(|levels| levels.len() >= self.cells.len()),
+            "{} values stand in {:?} rows",
+            self.cells.len(),
+            self.levels.as_ref().map(Vec::len)
+        );
         self.levels
             .as_ref()
             .map_or_else(|| self.cells.len(), Vec::len)

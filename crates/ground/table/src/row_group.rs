@@ -52,6 +52,10 @@ impl ParquetWriter {
     }
 
     pub(crate) fn write(&mut self, columns: &[Pending]) -> Result<()> {
+        assert!(
+            columns.windows(2).all(|two| two[0].rows() == two[1].rows()),
+            "the columns of a row group have one length"
+        );
         let mut group = self.file.next_row_group()?;
         for column in columns {
             if let Some(mut writer) = group.next_column()? {
@@ -66,6 +70,11 @@ impl ParquetWriter {
         self.groups += 1;
         self.rows += columns.first().map_or(0, Pending::rows) as u64;
         self.end = self.file.bytes_written() as u64;
+        assert_eq!(
+            self.file.flushed_row_groups().len(),
+            self.groups,
+            "each row group is written once"
+        );
         Ok(())
     }
 

@@ -280,6 +280,7 @@ impl Boundaries {
         let starts = self.stretch_of(segment);
         let start = starts[track];
         let end = starts.get(track + 1).copied().unwrap_or(segment.sectors);
+        debug_assert!(start < end, "track {track} of a stretch has no sector");
         Run {
             start,
             track: track as u32,
@@ -311,6 +312,12 @@ impl Boundaries {
             let runs = self.runs_of(segment);
             runs[last_from(runs, |run| run.start, within, segment.sectors)]
         };
+        debug_assert!(
+            run.start <= within && within < segment.sectors,
+            "sector {within} of a segment of {} was looked up in the run from {}",
+            segment.sectors,
+            run.start
+        );
         let track = (within - run.start) / run.sectors;
         let back = u64::from(within - run.start - track * run.sectors);
         let number = segment.first_track + repeat as u32 * segment.tracks + run.track + track;
@@ -328,6 +335,10 @@ impl Boundaries {
 /// memory at each step of a long list.
 #[inline]
 fn last_from<T>(list: &[T], start: impl Fn(&T) -> u32, sector: u32, total: u32) -> usize {
+    debug_assert!(
+        sector < total,
+        "sector {sector} was looked for in a list of {total} sectors"
+    );
     let guess = (u64::from(sector) * list.len() as u64 / u64::from(total)) as usize;
     let begins = |index: usize| start(&list[index]) <= sector;
     let mut step = 1;

@@ -80,6 +80,10 @@ impl Boundaries {
         let mut next = Lbn(0);
         while next < end {
             let track = medium.track_at(next);
+            assert_eq!(
+                track.first, next,
+                "the medium's tracks lie one behind the other"
+            );
             builder.push(track.sectors)?;
             next += track.sectors;
         }
@@ -181,6 +185,10 @@ impl Builder {
         if self.segments.is_empty() {
             return Err(TrackError::Empty);
         }
+        assert_eq!(
+            self.covered, self.told,
+            "sectors and tracks of the segments are those that were told"
+        );
         self.starts.shrink_to_fit();
         self.segments.shrink_to_fit();
         self.runs.shrink_to_fit();
@@ -288,6 +296,10 @@ impl Builder {
     /// What has no pattern becomes a segment of its own.
     fn flush(&mut self) {
         self.pending_sectors = 0;
+        assert!(
+            self.repeating.is_none(),
+            "runs behind a pattern become a segment after the pattern"
+        );
         let pending = std::mem::take(&mut self.pending);
         let tracks: usize = pending.iter().map(|run| run.tracks as usize).sum();
         let may_come_again = pending.len() <= PATTERN_RUNS_MAX;
@@ -309,6 +321,10 @@ impl Builder {
             }
         }
         let sectors: u64 = runs.iter().map(|run| run.total()).sum();
+        assert!(
+            sectors <= PATTERN_SECTORS_MAX,
+            "a stretch of {sectors} sectors does not fit its entry"
+        );
         self.cover(
             Segment {
                 first_track: self.covered.1 as u32,
@@ -328,6 +344,10 @@ impl Builder {
         };
         let sectors: u64 = pattern.iter().map(|run| run.total()).sum();
         let tracks: u32 = pattern.iter().map(|run| run.tracks).sum();
+        assert!(
+            sectors <= PATTERN_SECTORS_MAX,
+            "a pattern of {sectors} sectors does not fit its entry"
+        );
         let runs = pattern.len() as u32;
         self.cover(
             Segment {
@@ -342,6 +362,10 @@ impl Builder {
     }
 
     fn cover(&mut self, segment: Segment, times: u64) {
+        assert!(
+            segment.sectors >= segment.tracks && segment.tracks > 0 && times > 0,
+            "a segment has tracks, and each has a sector: {segment:?}, {times} times"
+        );
         self.starts.push(self.covered.0);
         self.covered.0 += u64::from(segment.sectors) * times;
         self.covered.1 += u64::from(segment.tracks) * times;

@@ -10,10 +10,16 @@
 //! | [`Cylinder`] | tracks from the outer edge | 2^32 |
 //! | [`Angle`] | 2^-64 of a revolution, wrapping | one revolution |
 //! | [`Watts`], [`Joules`] | SI | f64 |
+//!
+//! Operators on times, spans, addresses and amounts check their results in every
+//! build: a result that does not fit stops the program with both operands and the
+//! line that calculated. Only angles wrap, because they are taken modulo one
+//! revolution.
 
 mod angle;
 mod divisor;
 mod outside;
+mod overflow;
 mod quantity;
 mod random;
 mod rate;

@@ -19,6 +19,9 @@ pub enum QuantityError {
     /// The value does not fit, or is not a whole number of the smallest unit.
     #[error("`{0}` is out of range, or no whole number of the smallest unit")]
     OutOfRange(String),
+    /// The span is longer than [`crate::Duration::LONGEST`].
+    #[error("`{0}` is longer than 100 years (876000h), the longest span that is understood")]
+    TooLong(String),
 }
 
 const BYTE_UNITS: &[(&str, u64)] = &[
@@ -179,6 +182,11 @@ mod tests {
         assert!(matches!(
             parse_duration("5"),
             Err(QuantityError::UnknownUnit { .. })
+        ));
+        assert_eq!(parse_duration("876000h"), Ok(Duration::LONGEST));
+        assert!(matches!(
+            parse_duration("876000.1h"),
+            Err(QuantityError::TooLong(_))
         ));
     }
 

@@ -58,11 +58,11 @@ impl Random {
         self.unit() < probability
     }
 
-    /// An exponentially distributed span with the given mean.
+    /// An exponentially distributed span with the given mean, at most
+    /// [`Duration::LONGEST`].
     #[inline]
     pub fn exponential(&mut self, mean: Duration) -> Duration {
-        let nanoseconds = -(1.0 - self.unit()).ln() * mean.as_nanos() as f64;
-        Duration::from_nanos(nanoseconds.round() as u64)
+        Duration::from_nanos_f64(-(1.0 - self.unit()).ln() * mean.as_nanos() as f64)
     }
 
     /// A number of the standard normal distribution, by Box and Muller (1958).

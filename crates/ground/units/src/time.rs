@@ -1,5 +1,6 @@
 //! Time on a layer's own line: integer nanoseconds, never a host clock.
 
+use crate::overflow;
 use crate::quantity::{QuantityError, parse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -21,6 +22,12 @@ impl Time {
     pub const ZERO: Time = Time(0);
     /// Later than every event: "no wake-up is wanted".
     pub const NEVER: Time = Time(u64::MAX);
+    /// The end of simulated time: 2^63 ns, 292 years. A driver stops a run here
+    /// with an error. Behind the horizon there is room for two spans of
+    /// [`Duration::LONGEST`], so that a layer may add what a stack file says to
+    /// `now` without a check of its own.
+    pub const HORIZON: Time = Time(1 << 63);
+    const BEHIND_HORIZON: Time = Time((1 << 63) + 1);
 
     /// The instant `nanoseconds` after the beginning.
     pub const fn from_nanos(nanoseconds: u64) -> Time {
@@ -38,55 +45,106 @@ impl Time {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// The span since `earlier`, which is not later: in a build with checks
-    /// that is a fault.
+    /// The span since `earlier`.
+    ///
+    /// # Panics
+    /// If `earlier` is later than this instant.
     #[inline]
     #[track_caller]
-    pub const fn since(self, earlier: Time) -> Duration {
-        debug_assert!(
-            self.0 >= earlier.0,
-            "an instant lies before the one it is counted from"
-        );
-        self.saturating_since(earlier)
+    pub fn since(self, earlier: Time) -> Duration {
+        match self.0.checked_sub(earlier.0) {
+            Some(span) => Duration(span),
+            None => overflow::stop("an instant", self.0, "ns since", earlier.0, "ns"),
+        }
     }
     /// The span since `earlier`, or zero if `earlier` is later.
     #[inline]
     pub const fn saturating_since(self, earlier: Time) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
+    /// The instant `span` later, at most [`Time::NEVER`]: for a span that may
+    /// mean "no limit".
+    #[inline]
+    pub const fn saturating_add(self, span: Duration) -> Time {
+        Time(self.0.saturating_add(span.0))
+    }
+    /// The instant `span` later, but no later than just behind [`Time::HORIZON`],
+    /// where a driver stops with an error. For a span that comes from a file, a
+    /// trace or a program, and whose end somebody waits for: [`Time::NEVER`] would
+    /// mean that nobody does.
+    #[inline]
+    pub fn capped_add(self, span: Duration) -> Time {
+        self.saturating_add(span).min(Time::BEHIND_HORIZON)
+    }
+    /// This instant, but no later than just behind [`Time::HORIZON`].
+    #[inline]
+    pub fn capped(self) -> Time {
+        self.min(Time::BEHIND_HORIZON)
+    }
 }
 
 impl Duration {
     /// No time at all.
     pub const ZERO: Duration = Duration(0);
-    /// The longest span.
+    /// Longer than every span: "no limit". Adding this value to an instant or a
+    /// span is a fault; compare with the value, or use `saturating_add`.
     pub const MAX: Duration = Duration(u64::MAX);
+    /// The longest span that is read from files or computed from a fraction:
+    /// 100 years of 365 days.
+    pub const LONGEST: Duration = Duration(100 * 365 * 86_400 * 1_000_000_000);
 
     /// A span of `nanoseconds`.
     pub const fn from_nanos(nanoseconds: u64) -> Duration {
         Duration(nanoseconds)
     }
     /// A span of `microseconds`.
+    ///
+    /// # Panics
+    /// If the span exceeds 584 years.
+    #[track_caller]
     pub const fn from_micros(microseconds: u64) -> Duration {
-        Duration(microseconds * 1_000)
+        match microseconds.checked_mul(1_000) {
+            Some(nanoseconds) => Duration(nanoseconds),
+            None => panic!("from_micros: the span exceeds 2^64 ns"),
+        }
     }
     /// A span of `milliseconds`.
+    ///
+    /// # Panics
+    /// If the span exceeds 584 years.
+    #[track_caller]
     pub const fn from_millis(milliseconds: u64) -> Duration {
-        Duration(milliseconds * 1_000_000)
+        match milliseconds.checked_mul(1_000_000) {
+            Some(nanoseconds) => Duration(nanoseconds),
+            None => panic!("from_millis: the span exceeds 2^64 ns"),
+        }
     }
     /// A span of `seconds`.
+    ///
+    /// # Panics
+    /// If the span exceeds 584 years.
+    #[track_caller]
     pub const fn from_secs(seconds: u64) -> Duration {
-        Duration(seconds * 1_000_000_000)
+        match seconds.checked_mul(1_000_000_000) {
+            Some(nanoseconds) => Duration(nanoseconds),
+            None => panic!("from_secs: the span exceeds 2^64 ns"),
+        }
     }
-    /// The nearest whole nanosecond to `milliseconds`; negative and non-finite
-    /// values become zero.
+    /// The nearest whole nanosecond to `milliseconds`. Negative values and NaN
+    /// become zero; values above [`Duration::LONGEST`] become that.
     pub fn from_millis_f64(milliseconds: f64) -> Duration {
-        Duration((milliseconds * 1e6).round().max(0.0) as u64)
+        Duration::from_nanos_f64(milliseconds * 1e6)
     }
-    /// The nearest whole nanosecond to `seconds`; negative and non-finite
-    /// values become zero.
+    /// The nearest whole nanosecond to `seconds`. Negative values and NaN become
+    /// zero; values above [`Duration::LONGEST`] become that.
     pub fn from_secs_f64(seconds: f64) -> Duration {
-        Duration((seconds * 1e9).round().max(0.0) as u64)
+        Duration::from_nanos_f64(seconds * 1e9)
+    }
+    /// The nearest whole nanosecond, between zero and [`Duration::LONGEST`].
+    #[inline]
+    pub(crate) fn from_nanos_f64(nanoseconds: f64) -> Duration {
+        // A cast of a negative number or of NaN gives 0, one of infinity `u64::MAX`.
+        Duration((nanoseconds.round() as u64).min(Duration::LONGEST.0))
     }
     /// Nanoseconds.
     pub const fn as_nanos(self) -> u64 {
@@ -104,57 +162,100 @@ impl Duration {
     pub const fn saturating_sub(self, other: Duration) -> Duration {
         Duration(self.0.saturating_sub(other.0))
     }
+    /// This span and `other`, at most [`Duration::MAX`].
+    pub const fn saturating_add(self, other: Duration) -> Duration {
+        Duration(self.0.saturating_add(other.0))
+    }
+    /// `factor` times this span, at most [`Duration::MAX`].
+    pub const fn saturating_mul(self, factor: u64) -> Duration {
+        Duration(self.0.saturating_mul(factor))
+    }
 }
 
 impl Add<Duration> for Time {
     type Output = Time;
+    #[inline]
+    #[track_caller]
     fn add(self, span: Duration) -> Time {
-        Time(self.0.saturating_add(span.0))
+        match self.0.checked_add(span.0) {
+            Some(sum) => Time(sum),
+            None => overflow::stop("an instant", self.0, "ns +", span.0, "ns"),
+        }
     }
 }
 impl AddAssign<Duration> for Time {
+    #[inline]
+    #[track_caller]
     fn add_assign(&mut self, span: Duration) {
         *self = *self + span;
     }
 }
 impl Add for Duration {
     type Output = Duration;
+    #[inline]
+    #[track_caller]
     fn add(self, other: Duration) -> Duration {
-        Duration(self.0.saturating_add(other.0))
+        match self.0.checked_add(other.0) {
+            Some(sum) => Duration(sum),
+            None => overflow::stop("a span", self.0, "ns +", other.0, "ns"),
+        }
     }
 }
 impl AddAssign for Duration {
+    #[inline]
+    #[track_caller]
     fn add_assign(&mut self, other: Duration) {
         *self = *self + other;
     }
 }
 impl Sub for Duration {
     type Output = Duration;
+    #[inline]
+    #[track_caller]
     fn sub(self, other: Duration) -> Duration {
-        debug_assert!(self >= other, "a duration cannot be negative");
-        Duration(self.0.wrapping_sub(other.0))
+        match self.0.checked_sub(other.0) {
+            Some(rest) => Duration(rest),
+            None => overflow::stop("a span", self.0, "ns -", other.0, "ns"),
+        }
     }
 }
 impl SubAssign for Duration {
+    #[inline]
+    #[track_caller]
     fn sub_assign(&mut self, other: Duration) {
         *self = *self - other;
     }
 }
 impl Mul<u64> for Duration {
     type Output = Duration;
+    #[inline]
+    #[track_caller]
     fn mul(self, factor: u64) -> Duration {
-        Duration(self.0.saturating_mul(factor))
+        match self.0.checked_mul(factor) {
+            Some(product) => Duration(product),
+            None => overflow::stop("a span", self.0, "ns *", factor, ""),
+        }
     }
 }
 impl Div<u64> for Duration {
     type Output = Duration;
+    #[inline]
+    #[track_caller]
     fn div(self, divisor: u64) -> Duration {
-        Duration(self.0 / divisor)
+        match self.0.checked_div(divisor) {
+            Some(quotient) => Duration(quotient),
+            None => overflow::stop("a span", self.0, "ns /", divisor, ""),
+        }
     }
 }
 impl Sum for Duration {
+    #[track_caller]
     fn sum<I: Iterator<Item = Duration>>(spans: I) -> Duration {
-        spans.fold(Duration::ZERO, Add::add)
+        let mut sum = Duration::ZERO;
+        for span in spans {
+            sum += span;
+        }
+        sum
     }
 }
 
@@ -193,9 +294,13 @@ const TIME_UNITS: &[(&str, u64)] = &[
 ];
 
 /// Reads a span of time: `3.5ms`, `200us`, `8s`, `5min`, `1h`. The unit is
-/// required: a bare number of what?
+/// required: a bare number of what? At most [`Duration::LONGEST`], 100 years.
 pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
-    parse(text, TIME_UNITS, "ns, us, ms, s, min, h").map(Duration::from_nanos)
+    let span = parse(text, TIME_UNITS, "ns, us, ms, s, min, h").map(Duration::from_nanos)?;
+    if span > Duration::LONGEST {
+        return Err(QuantityError::TooLong(text.trim().to_owned()));
+    }
+    Ok(span)
 }
 
 impl std::str::FromStr for Duration {
@@ -225,5 +330,79 @@ impl JsonSchema for Duration {
             "description": "a span of time with its unit, such as 3.5ms, 200us, 8s, 1h",
             "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*(ns|us|µs|ms|s|min|h)\s*$",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::overflow::tests::message;
+
+    const SHORT: Duration = Duration::from_nanos(5);
+    const LONG: Duration = Duration::from_nanos(7);
+
+    #[test]
+    fn a_result_that_does_not_fit_stops_with_both_operands() {
+        for (stops, expected) in [
+            (
+                message(|| SHORT - LONG),
+                "a span is out of range: 5 ns - 7 ns",
+            ),
+            (
+                message(|| Duration::MAX + SHORT),
+                "a span is out of range: 18446744073709551615 ns + 5 ns",
+            ),
+            (
+                message(|| Duration::MAX * 2),
+                "a span is out of range: 18446744073709551615 ns * 2",
+            ),
+            (message(|| SHORT / 0), "a span is out of range: 5 ns / 0"),
+            (
+                message(|| Time::NEVER + SHORT),
+                "an instant is out of range: 18446744073709551615 ns + 5 ns",
+            ),
+            (
+                message(|| Time::ZERO.since(Time::from_nanos(3))),
+                "an instant is out of range: 0 ns since 3 ns",
+            ),
+            (
+                message(|| [Duration::MAX, SHORT].into_iter().sum::<Duration>()),
+                "a span is out of range: 18446744073709551615 ns + 5 ns",
+            ),
+        ] {
+            assert_eq!(stops, expected);
+        }
+    }
+
+    #[test]
+    fn sums_that_fit_are_exact() {
+        let mut at = Time::HORIZON;
+        at += Duration::LONGEST;
+        at += Duration::LONGEST;
+        assert_eq!(at.since(Time::HORIZON), Duration::LONGEST * 2);
+        let mut span = LONG;
+        span -= SHORT;
+        span += SHORT;
+        assert_eq!(span, LONG);
+        assert_eq!(Time::HORIZON.saturating_add(Duration::MAX), Time::NEVER);
+        let behind = Time::HORIZON + Duration::from_nanos(1);
+        assert_eq!(Time::ZERO.capped_add(Duration::MAX), behind);
+        assert_eq!(Time::ZERO.capped_add(LONG), Time::from_nanos(7));
+        assert_eq!(Time::NEVER.capped(), behind);
+        assert_eq!(LONG.saturating_mul(u64::MAX), Duration::MAX);
+        assert_eq!(LONG.saturating_add(Duration::MAX), Duration::MAX);
+    }
+
+    #[test]
+    fn fractions_become_spans_between_nothing_and_a_century() {
+        for (seconds, span) in [
+            (-1.0, Duration::ZERO),
+            (f64::NAN, Duration::ZERO),
+            (1.5e-9, Duration::from_nanos(2)),
+            (1e12, Duration::LONGEST),
+            (f64::INFINITY, Duration::LONGEST),
+        ] {
+            assert_eq!(Duration::from_secs_f64(seconds), span, "{seconds}");
+        }
     }
 }

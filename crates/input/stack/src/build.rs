@@ -21,7 +21,7 @@ use fullstroke_host::{HostConfig, Underneath};
 use fullstroke_opportunity::Site;
 use fullstroke_smart::SmartArray;
 use fullstroke_tracks::Boundaries;
-use fullstroke_units::{Angle, Bytes, Duration, Sectors, Seed, Time};
+use fullstroke_units::{Angle, Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
 use fullstroke_vfs::Vfs;
 use fullstroke_volume::{BuildLayout, Coordination, Layout, Shape, Volume};
 use serde::Serialize;
@@ -958,6 +958,13 @@ impl VolumeSpec {
                     .collect::<Result<Vec<_>, _>>()?;
                 let build = || {
                     let mut layout = (layout.build)(keys, &capacities)?;
+                    let sectors = layout.capacity();
+                    if sectors.0 > u64::MAX / SECTOR_BYTES {
+                        let message = format!(
+                            "found {sectors} in all; a volume has at most 2^64 bytes. Use fewer or smaller members"
+                        );
+                        return Err(ConfigError::new("members", message));
+                    }
                     rebuild.check(&mut *layout).map(|()| layout)
                 };
                 build().map_err(|error| error.below(path))

@@ -38,6 +38,10 @@ pub(crate) struct Span {
 impl Span {
     /// Its sectors as bits.
     pub(crate) fn bits(self) -> u64 {
+        debug_assert!(
+            self.from < self.to && self.to <= 64,
+            "{self:?} are no sectors of a block"
+        );
         let upto = |end: u32| if end == 64 { u64::MAX } else { (1 << end) - 1 };
         upto(self.to) & !upto(self.from)
     }

@@ -122,6 +122,12 @@ impl Controller {
     /// A command gets one of the places, and the processor's attention.
     fn accept(&mut self, slot: u32, now: Time) {
         self.held += 1;
+        assert!(
+            self.held <= self.config.queue_depth,
+            "{} commands have a place, of {}",
+            self.held,
+            self.config.queue_depth
+        );
         self.host_idle_since = None;
         let used = self.processor.take(now, self.config.command_overhead);
         let command = &mut self.commands[slot];
@@ -131,6 +137,11 @@ impl Controller {
     }
 
     fn at(&mut self, time: Time, slot: u32, step: Step) {
+        debug_assert!(
+            time >= self.now,
+            "{step:?} of slot {slot} is due at {time:?}, before {:?}",
+            self.now
+        );
         self.steps += 1;
         self.due.push(Reverse((time, self.steps, slot, step)));
     }
@@ -179,6 +190,10 @@ impl Controller {
         let mut command = self.commands.take(slot);
         command.waited(now);
         out.complete(command.completion());
+        assert!(
+            self.held > 0,
+            "the command of slot {slot} ends at {now:?}, and no place is taken"
+        );
         self.held -= 1;
         match self.outside.pop_front() {
             Some(next) => self.accept(next, now),
@@ -256,6 +271,11 @@ impl Controller {
             if due > now {
                 break;
             }
+            debug_assert!(
+                due >= self.now,
+                "something was due at {due:?}, before {:?}",
+                self.now
+            );
             self.now = due;
             if let Some(&Reverse((time, _, slot, step))) = self.due.peek()
                 && time <= due
@@ -270,6 +290,10 @@ impl Controller {
 
     fn array_answered(&mut self, slot: u32, completion: &Completion, out: &mut Out) {
         let io = self.ios.take(slot);
+        assert!(
+            self.issued > 0,
+            "the array answers slot {slot}, and was asked for nothing"
+        );
         self.issued -= 1;
         match io.purpose {
             Purpose::Fetch { command } => self.fetched(slot, &io, Some(command), completion, out),

@@ -46,6 +46,11 @@ impl Controller {
 
     /// The array has answered a destage.
     pub(crate) fn destaged(&mut self, io: &Io, completion: &Completion) {
+        assert!(
+            self.destaging > 0,
+            "a destage of {:?} ends, and none is on its way",
+            io.request.extent
+        );
         self.destaging -= 1;
         self.memory
             .written(io.request.extent, completion.status == Status::Done);

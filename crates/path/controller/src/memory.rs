@@ -51,6 +51,12 @@ impl Memory {
 
     /// Blocks of the write buffer that are free.
     pub(crate) fn room(&self) -> usize {
+        assert!(
+            self.write_used <= self.write_blocks,
+            "{} blocks are buffered, of {}",
+            self.write_used,
+            self.write_blocks
+        );
         self.write_blocks - self.write_used
     }
 
@@ -170,6 +176,10 @@ impl Memory {
     /// far as there is room; the sector (from the extent's start) at which it
     /// stopped.
     pub(crate) fn write(&mut self, extent: Extent, from: u64) -> u64 {
+        assert!(
+            from <= extent.sectors.0,
+            "{extent:?} is written from sector {from} of it on"
+        );
         let rest = Extent::new(extent.start.0 + from, extent.sectors.0 - from);
         let mut written = from;
         for (number, span) in self.pieces(rest) {
@@ -241,6 +251,10 @@ impl Memory {
         self.dirty.remove(&mut self.blocks, index);
         let block = &mut self.blocks[index as usize];
         let span = block.writable();
+        debug_assert!(
+            block.writing == 0 && span.from < span.to,
+            "a block goes to the array of which {span:?} is dirty: {block:?}"
+        );
         block.writing = block.dirty & span.bits();
         block.dirty &= !span.bits();
         block.writing_epoch = block.dirty_epoch;

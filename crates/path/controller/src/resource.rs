@@ -21,7 +21,8 @@ impl Resource {
     /// The next use, asked for at `now`; askers come in order of time.
     pub(crate) fn take(&mut self, now: Time, span: Duration) -> Use {
         let begins = self.free.max(now);
-        self.free = begins + span;
+        // A queue of users of a link of a byte a year may end after every run.
+        self.free = begins.capped_add(span);
         Use {
             begins,
             ends: self.free,

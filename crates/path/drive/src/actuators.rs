@@ -58,6 +58,7 @@ impl MultiActuator {
 
     /// What arm `arm` has of `extent`, in its own addresses.
     fn part(&self, arm: usize, extent: Extent) -> Extent {
+        debug_assert!(arm < self.arms, "there is no arm {arm} among {}", self.arms);
         let base = self.share.0 * arm as u64;
         let start = extent.start.0.max(base);
         let end = extent.end().0.min(base + self.share.0).max(start);
@@ -107,9 +108,14 @@ impl Node for MultiActuator {
     }
 
     fn completed(&mut self, now: Time, _: Port, part: Completion, cx: &mut Cx<'_>) {
+        assert!(
+            self.parts > 0,
+            "an arm answers at {now:?}, and none has a part of a request"
+        );
         self.parts -= 1;
         self.idle_since = self.idle_since.max(now);
         let slot = &mut self.slots[part.id.0 as u32];
+        assert!(slot.parts_left > 0, "a part of a request comes back twice");
         slot.parts_left -= 1;
         let status = part.status.max(slot.last.status);
         if part.finished >= slot.last.finished {

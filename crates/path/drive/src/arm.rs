@@ -145,6 +145,10 @@ impl Arm {
 
     /// The platters, which turn until `last`, stand still from `since` on.
     pub(crate) fn stop(&mut self, last: Time, since: Time) {
+        assert!(
+            self.rest.is_none() && last <= since,
+            "platters that turn until {last:?} stand from {since:?}, or stand already"
+        );
         let angle = self.mechanics.spindle().angle_at(last) + self.head.phase;
         self.rest = Some(Rest {
             since,
@@ -180,6 +184,10 @@ impl Arm {
             return;
         };
         let ready = ready.unwrap_or(now);
+        assert!(
+            since <= ready && ready <= now,
+            "platters that stood from {since:?} turn at {ready:?} for what begins at {now:?}"
+        );
         self.head.phase = angle - self.mechanics.spindle().angle_at(ready);
         self.turned = Some(ready);
         self.wanted = started(ready, self.spin_up);
@@ -216,7 +224,13 @@ impl Arm {
         let read = ahead.map_or(Duration::ZERO, |(begin, end)| {
             end.min(now).saturating_since(begin.max(self.counted))
         });
-        self.work.busy - left.sum::<Duration>() + read
+        let left: Duration = left.sum();
+        assert!(
+            left <= self.work.busy,
+            "{left} of work lie ahead, and {} were counted",
+            self.work.busy
+        );
+        self.work.busy - left + read
     }
 
     /// It is with the medium until `end`.
@@ -252,6 +266,10 @@ impl Arm {
     fn count(&mut self, begin: Time, end: Time) {
         let begin = begin.max(self.counted);
         if end > begin {
+            debug_assert!(
+                self.planned.back().is_none_or(|&(_, last)| last <= begin),
+                "what the arm does from {begin:?} on overlaps with what is planned"
+            );
             self.work.busy += end.since(begin);
             self.counted = end;
             match self.planned.back_mut() {
@@ -338,6 +356,10 @@ impl Arm {
 
     /// Moves to `cylinder` without transferring anything; how long that takes.
     pub(crate) fn visit(&mut self, cylinder: Cylinder) -> Duration {
+        debug_assert!(
+            cylinder.0 < self.mechanics.geometry().cylinders(),
+            "{cylinder:?} lies beyond the innermost cylinder"
+        );
         let time = self
             .mechanics
             .seek(self.head, cylinder, self.head.surface, false);

@@ -141,6 +141,12 @@ impl Buffer {
         self.segment_sectors
     }
 
+    /// Whether the segment holds the beginning of `extent` and what is behind, as far as it goes.
+    pub(crate) fn holds(&self, index: usize, extent: Extent) -> bool {
+        let segment = self.segments.get(index);
+        segment.holds_data() && segment.start <= extent.start.0 && extent.end().0 <= segment.end
+    }
+
     /// Reads answered from the buffer, and writes taken by it.
     pub(crate) fn hits(&self) -> u64 {
         self.hits
@@ -280,6 +286,11 @@ impl Buffer {
         };
         let access = arm.access_fed(begin, extent, &position, true, Some(feed), |_| {});
         let end = begin + access.duration();
+        assert!(
+            end >= self.destaged.1,
+            "an extent is on the medium at {end:?}, before the one that went first, at {:?}",
+            self.destaged.1
+        );
         arm.keep_until(end);
         self.destaged = (extent, end);
         let (start, end) = (extent.start.0, extent.end().0);
@@ -309,6 +320,11 @@ impl Buffer {
         let waiting = pool.take(begin, self.destaged.0.end(), arm)?;
         let segment = self.segments.get(waiting.slot as usize);
         pool.taken(segment);
+        assert!(
+            segment.kind == Kind::Dirty && segment.start < segment.end,
+            "segment {} is to be written, and is not dirty: {segment:?}",
+            waiting.slot
+        );
         let extent = Extent::new(segment.start, segment.end - segment.start);
         Some(Dirty {
             extent,
@@ -431,6 +447,10 @@ impl Buffer {
         if start <= end {
             return;
         }
+        assert!(
+            start <= arm.mechanics().geometry().capacity().0,
+            "the heads read on to sector {start}, behind the end of the drive"
+        );
         let position = arm.mechanics().geometry().locate(Lbn(end));
         let access = arm.access(since, Extent::new(end, start - end), &position, false);
         let size = self.segment_sectors;
@@ -538,6 +558,11 @@ impl Buffer {
         let Some(index) = self.filling.take() else {
             return;
         };
+        assert!(
+            self.segments.get(index).end <= extent.end().0,
+            "a read up to sector {} was waited for, and segment {index} has more",
+            extent.end().0
+        );
         let limit = self.limit(extent, self.segments.get(index).start, arm.mechanics());
         let (tick, size) = (self.tick, self.segment_sectors);
         self.segments.update(index, |segment| {
@@ -562,6 +587,11 @@ impl Buffer {
     ) {
         self.stop_fill(left);
         self.filling = Some(index);
+        assert_eq!(
+            self.segments.get(index).kind,
+            Kind::Read,
+            "a read goes on in a segment of another kind"
+        );
         self.filled(now, extent, arm);
     }
 
@@ -579,6 +609,10 @@ impl Buffer {
         let mechanics = arm.mechanics();
         self.tick += 1;
         self.stop_fill(left);
+        assert!(
+            left <= landed && landed <= now,
+            "the arm leaves at {left:?}, lands at {landed:?} and ends at {now:?}"
+        );
         let mut segment = Segment::new(extent, Kind::Read, now, self.tick);
         let end = segment.end;
         if self.config.read_ahead == ReadAhead::WholeTrack {
@@ -645,6 +679,12 @@ impl Buffer {
             self.destage_one(now, arm);
         }
         let free = self.destaged.1.max(now);
+        debug_assert!(
+            self.dirty_len() <= self.write_segments,
+            "{} extents are dirty in {} segments for writes",
+            self.dirty_len(),
+            self.write_segments
+        );
         self.has_room(free, extent).then_some(free)
     }
 
@@ -667,6 +707,10 @@ impl Buffer {
     ) {
         self.hits += 1;
         self.tick += 1;
+        assert!(
+            since <= arrived,
+            "a write arrives at {arrived:?}, before its first sector at {since:?}"
+        );
         let pressed = self.above_watermark();
         self.overwrite(since, extent);
         if !self.combine(arrived, extent) {
@@ -803,6 +847,10 @@ impl Buffer {
         let index = self
             .segments
             .to_replace(segment.is_written(), self.write_segments)?;
+        assert!(
+            self.segments.get(index).kind != Kind::Dirty,
+            "segment {index} is dirty and would be replaced"
+        );
         self.segments.put(index, segment);
         self.filling = self.filling.filter(|&filling| filling != index);
         self.share();
@@ -898,6 +946,11 @@ impl Buffer {
             arm.lands(since, track.landed, &track.position);
             since = track.landed;
             let (done, passed) = track.passed_by(now, arm.mechanics());
+            debug_assert!(
+                done <= track.sectors && (done == Sectors::ZERO || passed <= now),
+                "{done} of {} on the track have passed by {now:?}, the last at {passed:?}",
+                track.sectors
+            );
             if done > Sectors::ZERO {
                 arm.passes(since, track.start, passed);
                 (end, since) = (end + done.0, passed);
@@ -1009,6 +1062,17 @@ impl Buffer {
     }
 
     fn start_fill(&mut self, index: usize, fill: Fill) {
+        assert!(
+            self.filling.is_none_or(|filling| filling == index),
+            "segment {index} begins to fill while segment {:?} is filled",
+            self.filling
+        );
+        if let Fill::Ahead { limit, .. } = fill {
+            assert!(
+                self.segments.get(index).end < limit,
+                "read-ahead to sector {limit} begins behind it"
+            );
+        }
         self.segments.set_fill(index, fill);
         self.filling = (fill != Fill::Idle).then_some(index);
         self.filled_last = index;

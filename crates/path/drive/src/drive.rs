@@ -413,6 +413,19 @@ impl Drive {
     fn finish(&mut self, service: Service, out: &mut Out) {
         self.tell(service.finish, out);
         let Slot { request, submitted } = self.slots.take(service.slot);
+        assert!(
+            service.finish >= submitted && service.finish >= self.idle_since,
+            "request {} came at {submitted:?} and ended at {:?}, after one that ended at {:?}",
+            request.id.0,
+            service.finish,
+            self.idle_since
+        );
+        debug_assert_eq!(
+            service.breakdown.response(),
+            service.finish.since(submitted),
+            "the parts of a response time add up: {:?}",
+            service.breakdown
+        );
         self.idle_since = service.finish;
         let Request {
             operation, extent, ..
@@ -465,7 +478,14 @@ impl Drive {
         let served = usize::from(self.service.is_some()) + self.passing.len();
         let writers = self.beside.as_ref().map_or(0, Beside::writers);
         let background = self.background.as_ref().map_or(0, Background::len);
-        self.queue.len() + background + self.of_all.len() + writers + served
+        let inside = self.queue.len() + background + self.of_all.len() + writers + served;
+        debug_assert!(
+            inside + self.outside.len() <= self.slots.len(),
+            "{inside} requests inside and {} outside, but {} were accepted",
+            self.outside.len(),
+            self.slots.len()
+        );
+        inside
     }
 
     /// Lets requests into the queue as far as there is room, and one into
@@ -548,6 +568,16 @@ impl Drive {
         } else {
             self.serve(&waiting, via, now)
         };
+        assert!(
+            service.finish >= now && self.service.is_none(),
+            "a request is taken into service at {now:?} beside another, or ends before: {:?}",
+            service.finish
+        );
+        debug_assert_eq!(
+            waiting.lbn, self.slots[waiting.slot].request.extent.start,
+            "the queue returns the request of slot {} at another address",
+            waiting.slot
+        );
         let extent = self.slots[waiting.slot].request.extent;
         let kind = if waiting.write {
             Before::Write
@@ -565,6 +595,10 @@ impl Drive {
         let extent = request.extent;
         let free = self.arm.needed(now);
         let moves = self.prepare(waiting, free, self.command_overhead);
+        assert!(
+            moves >= free && free >= now,
+            "the arm moves at {moves:?}, but is free at {free:?} for a request of {now:?}"
+        );
         let detour = self.detour(via);
         self.arm.take(free, moves + detour);
         self.read_free_blocks(moves + detour, extent, &waiting.position, waiting.write);
@@ -614,6 +648,11 @@ impl Drive {
         let electronics = &self.electronics;
         let answered = now + electronics.read_hit(self.last.kind);
         if let Some(buffer) = &mut self.buffer {
+            assert!(
+                buffer.holds(segment, request.extent),
+                "a hit in segment {segment}, which does not hold {:?}",
+                request.extent
+            );
             // Beside the arm, only one that nobody needs goes back to read ahead.
             let idle = self.beside.is_none() || self.service.is_none() && self.queue.is_empty();
             buffer.hit(segment, answered, request.extent, &self.arm, idle);
@@ -639,6 +678,10 @@ impl Drive {
         let ready = now + electronics.write_hit(self.last.kind, near);
         let room = buffer.make_room(ready, request.extent, &mut self.arm)?;
         let data = electronics.data_preparation + electronics.bus_write * request.extent.sectors.0;
+        assert!(
+            room >= ready,
+            "a write is taken at {room:?}, before the electronics are ready at {ready:?}"
+        );
         buffer.take_write(room, room + data, request.extent, self.arm.mechanics());
         let begun = now + room.since(ready);
         let finish = room + data + electronics.write_completion;
@@ -757,6 +800,11 @@ impl Drive {
         let answered = now + electronics.read_hit(self.last.kind);
         let mut bus = self.partial(extent.sectors, there, now);
         let position = self.arm.mechanics().geometry().locate(rest.start);
+        assert_eq!(
+            there + rest.sectors,
+            extent.sectors,
+            "what the buffer has and what is left make the request"
+        );
         let access = self
             .arm
             .access_fed(since, rest, &position, false, None, |piece| {
@@ -805,6 +853,11 @@ impl Drive {
         let overhead = electronics.read_miss(self.last.kind, self.arm.head().is_on(&position));
         let moves = self.prepare(waiting, free, overhead);
         let mut bus = self.partial(extent.sectors, there, now);
+        assert_eq!(
+            there + rest.sectors,
+            extent.sectors,
+            "what the buffer has and what is left make the request"
+        );
         self.arm.take(free, moves);
         self.read_free_blocks(moves, rest, &position, false);
         let access = self
@@ -897,6 +950,12 @@ impl Drive {
             _ => None,
         };
         let Some(service) = service else { return false };
+        assert!(
+            self.passing
+                .back()
+                .is_none_or(|last| last.finish <= service.finish),
+            "requests that pass the queue end in their order"
+        );
         self.bus_free = service.finish;
         self.passing.push_back(service);
         true
@@ -1062,6 +1121,12 @@ impl Bus {
             first_end,
             last_end,
         } = piece;
+        debug_assert!(
+            index + sectors <= self.sectors && first_end <= last_end,
+            "sectors {index} to {} of {} pass from {first_end:?} to {last_end:?}",
+            index + sectors,
+            self.sectors
+        );
         let from_first = first_end + self.each * (self.sectors - index);
         let from_last = last_end + self.each * (self.sectors - index - sectors + 1);
         self.end = self.end.max(from_first).max(from_last);
@@ -1098,6 +1163,10 @@ impl Node for Drive {
             request,
             submitted: now,
         });
+        assert!(
+            self.service.is_none_or(|service| service.finish > now),
+            "a request in service ended before {now:?} and was not finished"
+        );
         if let Some(buffer) = self.buffer.as_mut().filter(|_| request.hints.verify) {
             let waiting = self.service.is_some() || !self.queue.is_empty();
             buffer.leave_to_medium(now, request.extent, waiting, &mut self.arm);
@@ -1199,11 +1268,14 @@ pub(crate) mod tests {
             }));
         };
         let mut wake = |drive: &mut Drive, out: &mut Out| {
-            drive.wake(drive.next_wake().at() + late, &mut Cx::alone(out));
+            drive.wake(
+                drive.next_wake().at().saturating_add(late),
+                &mut Cx::alone(out),
+            );
             collect(out);
         };
         for (at, request) in requests {
-            while drive.next_wake().at() + late < at {
+            while drive.next_wake().at().saturating_add(late) < at {
                 wake(drive, &mut out);
             }
             drive.submit(at, Port::FIRST, request, &mut Cx::alone(&mut out));

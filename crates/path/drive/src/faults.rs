@@ -251,7 +251,16 @@ impl Faults {
     fn make_wrong(&mut self, start: u64, end: u64) {
         self.right(start, end);
         if start < end {
-            self.wrong.insert(start, end);
+            assert!(
+                end <= self.capacity.0,
+                "sectors {start} to {end} go wrong on a drive of {}",
+                self.capacity
+            );
+            let other = self.wrong.insert(start, end);
+            assert!(
+                other.is_none(),
+                "two runs of wrong sectors begin at {start}"
+            );
         }
     }
 

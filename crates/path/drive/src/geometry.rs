@@ -160,6 +160,10 @@ impl Geometry {
     /// `sectors` must be at least 1 and stay on the track.
     #[inline]
     pub fn passed(&self, position: &Position, sectors: Sectors) -> u64 {
+        debug_assert!(
+            (1..=position.sectors_left.0).contains(&sectors.0),
+            "{sectors} do not lie on the track of {position:?}"
+        );
         self.zones[position.zone as usize].passed(
             position.within_zone,
             position.next_slip,

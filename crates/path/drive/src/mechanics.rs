@@ -294,6 +294,11 @@ impl Mechanics {
         feed: Option<Feed>,
         mut passed: impl FnMut(Piece),
     ) -> Access {
+        assert!(
+            extent.sectors > Sectors::ZERO && extent.within(self.geometry.capacity()),
+            "{extent:?} is empty, or lies behind the {} of the drive",
+            self.geometry.capacity()
+        );
         let mut access = Access {
             seek_cylinders: head.cylinder.distance(position.cylinder),
             ..Access::default()
@@ -302,6 +307,10 @@ impl Mechanics {
         let (mut lbn, mut left, mut position) = (extent.start, extent.sectors, *position);
         loop {
             let here = left.min(position.sectors_left);
+            debug_assert!(
+                here > Sectors::ZERO,
+                "no sector of {lbn:?} lies on its track: {position:?}"
+            );
             let index = (extent.sectors - left).0;
             let span = self.span(&position, here);
             let seek = self.seek(*head, position.cylinder, position.surface, write);
@@ -323,7 +332,7 @@ impl Mechanics {
                 wrote: write,
                 ..head.reading(&position)
             };
-            left = left - here;
+            left -= here;
             if left == Sectors::ZERO {
                 return access;
             }
@@ -368,6 +377,10 @@ impl Mechanics {
         span: Angle,
         write: bool,
     ) -> Piece {
+        debug_assert!(
+            landing <= end && sectors > Sectors::ZERO,
+            "{sectors} pass from {landing:?} to {end:?}"
+        );
         let mut late = sectors.0;
         if self.lands_inside(landing, start, span, write) {
             let inside = self.spindle.angle_at(landing) - start;
@@ -388,6 +401,10 @@ impl Mechanics {
     #[inline]
     pub fn span(&self, position: &Position, sectors: Sectors) -> Angle {
         let passed = self.geometry.passed(position, sectors);
+        debug_assert!(
+            passed >= sectors.0,
+            "{passed} sectors pass while {sectors} are transferred"
+        );
         let exact = u128::from(position.sector_angle.0) * u128::from(passed);
         Angle(u64::try_from(exact).unwrap_or(u64::MAX))
     }

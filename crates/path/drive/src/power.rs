@@ -249,6 +249,13 @@ impl Meter {
                 end: end.max(free),
                 parts,
             };
+            debug_assert!(
+                span.begin <= span.end && span.begin >= self.so_far.until,
+                "a span from {:?} to {:?} lies before {:?}",
+                span.begin,
+                span.end,
+                self.so_far.until
+            );
             self.planned.push_back(span);
         }
     }
@@ -275,6 +282,11 @@ impl Meter {
             spent.state_until(PowerState::SpinUp, ready, now);
         }
         spent.idle_until(now, now, self.unloading, false);
+        assert_eq!(
+            spent.residency.total(),
+            spent.until.since(Time::ZERO),
+            "the times of all states add up to the time that has passed"
+        );
         let Spent {
             residency,
             spin_downs,

@@ -29,6 +29,10 @@ impl Statistics {
         parts: &Breakdown,
     ) {
         self.integrate(now);
+        assert!(
+            self.in_flight > 0,
+            "a request ends at {now:?}, and none is in the drive"
+        );
         self.in_flight -= 1;
         let counts = &mut self.counts;
         match operation {
@@ -43,8 +47,9 @@ impl Statistics {
             // The means below are over transfers.
             _ => return,
         }
-        counts.queue += parts.queue;
-        counts.overhead += parts.overhead;
+        // Many wait at a time: their sum may exceed what can be counted.
+        counts.queue = counts.queue.saturating_add(parts.queue);
+        counts.overhead = counts.overhead.saturating_add(parts.overhead);
         counts.seek_cylinders += u64::from(parts.seek_cylinders);
         counts.zero_seeks += u64::from(parts.seek_cylinders == 0);
     }

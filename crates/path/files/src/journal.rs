@@ -80,6 +80,11 @@ impl Journal {
                     if self.running.is_empty() {
                         self.opened = now;
                     }
+                    debug_assert!(
+                        self.opened <= now,
+                        "page {page} joins at {now:?} a transaction opened at {:?}",
+                        self.opened
+                    );
                     self.running.insert(page);
                     self.changes += 1;
                 }

@@ -83,6 +83,7 @@ impl FileMap {
     /// Gives a place to pages that have none.
     pub(crate) fn insert(&mut self, new: Piece) {
         let at = self.index_from(new.page);
+        assert!(new.pages > 0, "no page is placed: {new:?}");
         debug_assert!(
             self.pieces
                 .get(at)
@@ -115,6 +116,11 @@ impl FileMap {
     pub(crate) fn cut(&mut self, page: u64) -> Vec<Piece> {
         let at = self.index_from(page);
         let mut rest = self.pieces.split_off(at);
+        debug_assert!(
+            self.end() <= page,
+            "pages behind {page} keep their places: {:?}",
+            self.pieces.last()
+        );
         if let Some(first) = rest.first_mut()
             && first.page < page
         {
@@ -123,6 +129,10 @@ impl FileMap {
                 pages: kept,
                 ..*first
             });
+            assert!(
+                kept < first.pages,
+                "{kept} pages are kept of {first:?}, which is cut at {page}"
+            );
             *first = Piece {
                 page,
                 block: first.block + kept,

@@ -58,6 +58,11 @@ struct Aside {
 
 impl Aside {
     fn block_of(&self, page: u64) -> u64 {
+        debug_assert!(
+            page >= self.page,
+            "page {page} lies before the run for page {}",
+            self.page
+        );
         self.block + (page - self.page)
     }
 }
@@ -120,6 +125,11 @@ impl Mballoc {
                 free: groups.free_blocks,
             });
         };
+        assert!(
+            !found.is_empty() && found.end - found.start <= request.pages,
+            "{found:?} is allocated for {} pages",
+            request.pages
+        );
         groups.mark(found.clone(), touches);
         Ok(found)
     }
@@ -155,6 +165,11 @@ impl Mballoc {
             .min(request.page + request.pages);
         let pages = request.page..end;
         aside.free.remove(pages.clone());
+        assert!(
+            pages.end - pages.start <= self.aside,
+            "{pages:?} are used, and {} blocks are set aside",
+            self.aside
+        );
         self.aside -= pages.end - pages.start;
         let start = aside.block_of(pages.start);
         list.retain(|aside| !aside.free.is_empty());
@@ -183,6 +198,11 @@ impl Mballoc {
             .filter(|run| run.end - run.start >= request.pages);
         if let Some(run) = fits.min_by_key(|run| run.start.abs_diff(request.goal)) {
             let found = run.start..run.start + request.pages;
+            assert!(
+                found.end <= run.end && request.pages <= self.aside,
+                "{found:?} is taken out of {run:?}; {} blocks are set aside",
+                self.aside
+            );
             run.start = found.end;
             self.aside -= request.pages;
             self.locality.retain(|run| !run.is_empty());
@@ -246,6 +266,11 @@ impl Mballoc {
             free: Runs::of(page..page + length),
         };
         let used = request.page..asked_end.min(page + length);
+        assert!(
+            page <= request.page && !used.is_empty(),
+            "the pages from {page} on are for a request at {}",
+            request.page
+        );
         aside.free.remove(used.clone());
         let start = aside.block_of(used.start);
         self.aside += aside.free.total();
@@ -316,6 +341,12 @@ impl Mballoc {
     /// (`ext4_discard_preallocations`).
     pub(crate) fn discard(&mut self, groups: &mut Groups, inode: u32) {
         for aside in self.files.remove(&inode).unwrap_or_default() {
+            assert!(
+                aside.free.total() <= self.aside,
+                "{} blocks are given back, of {} set aside",
+                aside.free.total(),
+                self.aside
+            );
             self.aside -= aside.free.total();
             for run in aside.free.iter() {
                 let start = aside.block_of(run.start);

@@ -101,6 +101,11 @@ impl Runs {
         if let Some(end) = self.runs.remove(&merged.end) {
             merged.end = end;
         }
+        assert!(
+            self.total >= merged.end - merged.start,
+            "the run {merged:?} is longer than the set of {} numbers",
+            self.total
+        );
         self.runs.insert(merged.start, merged.end);
     }
 
@@ -115,7 +120,13 @@ impl Runs {
         {
             // Its front stays; its back, if any, is a run of its own.
             self.runs.insert(run.start, range.start);
-            self.total -= run.end.min(range.end) - range.start;
+            let gone = run.end.min(range.end) - range.start;
+            assert!(
+                gone <= self.total,
+                "{gone} numbers go, of a set of {}",
+                self.total
+            );
+            self.total -= gone;
             if run.end > range.end {
                 self.runs.insert(range.end, run.end);
                 return;
@@ -123,7 +134,13 @@ impl Runs {
         }
         while let Some((&start, &end)) = self.runs.range(range.clone()).next() {
             self.runs.remove(&start);
-            self.total -= end.min(range.end) - start;
+            let gone = end.min(range.end) - start;
+            assert!(
+                gone <= self.total,
+                "{gone} numbers go, of a set of {}",
+                self.total
+            );
+            self.total -= gone;
             if end > range.end {
                 self.runs.insert(range.end, end);
                 return;

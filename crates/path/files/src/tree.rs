@@ -71,7 +71,11 @@ impl<F: Format> Tree<F> {
             open: kind == Kind::File,
             extra,
         };
-        self.inodes.insert(number, inode);
+        let other = self.inodes.insert(number, inode);
+        assert!(
+            other.is_none(),
+            "the inode {number} is made while it is in use"
+        );
     }
 
     fn inode(&self, object: Object) -> Result<&Inode<F::Extra>, FileError> {
@@ -166,6 +170,11 @@ impl<F: Format> FileSystem for Tree<F> {
         while at != self.root() {
             at = Object(self.inode(at)?.parent);
             depth += 1;
+            assert!(
+                depth as usize <= self.inodes.len(),
+                "the directories above object {} lead to no root",
+                object.0
+            );
         }
         Ok(Attributes {
             kind: inode.kind,
@@ -346,6 +355,11 @@ impl<F: Format> FileSystem for Tree<F> {
             inode.delayed.remove(inode.pages()..u64::MAX);
             let given_up = delayed - inode.delayed.total();
             format.close(file.0, inode, touches);
+            assert!(
+                given_up <= tree.promised,
+                "{given_up} pages are given up, of {} promised",
+                tree.promised
+            );
             tree.promised -= given_up;
             Ok(())
         })
@@ -436,6 +450,10 @@ fn map_range<X>(inode: &Inode<X>, range: Range<u64>, out: &mut Vec<Mapped>) {
         let start = piece.page.max(at);
         unplaced(inode, at..start, out);
         let end = piece.end().min(range.end);
+        debug_assert!(
+            piece.page <= start && start < end,
+            "pages {start} to {end} of {piece:?}"
+        );
         let block = piece.block + (start - piece.page);
         out.push(Mapped {
             page: start,

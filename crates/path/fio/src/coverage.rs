@@ -76,6 +76,11 @@ impl Coverage {
     /// Uses up to `count` blocks from `block`, which is free, until one that is
     /// not; how many they are.
     pub(crate) fn take(&mut self, block: u64, count: u64) -> u64 {
+        debug_assert!(
+            block < self.blocks && count > 0,
+            "{count} blocks at {block} of a map of {}",
+            self.blocks
+        );
         let free = |block: &u64| self.levels[0][(block / WORD) as usize] >> (block % WORD) & 1 == 0;
         let end = block.saturating_add(count).min(self.blocks);
         let taken = (block..end).take_while(free).count() as u64;
@@ -87,6 +92,10 @@ impl Coverage {
         let mut index = block;
         for level in &mut self.levels {
             let word = &mut level[(index / WORD) as usize];
+            debug_assert!(
+                *word >> (index % WORD) & 1 == 0,
+                "bit {index} of the map is set twice, for block {block}"
+            );
             *word |= 1 << (index % WORD);
             if *word != u64::MAX {
                 break;

@@ -139,11 +139,21 @@ impl Offsets {
     pub(crate) fn next(&mut self, direction: Direction, random: &mut Random) -> Option<Block> {
         let at = direction as usize;
         let (offset, drawn) = self.offset(at, random)?;
+        assert!(
+            offset < self.region.length,
+            "offset {offset} lies behind a region of {} bytes",
+            self.region.length
+        );
         let mut bytes = self.sizes[at].draw(self.region.length - offset, random);
         if let (Chooser::Map { coverage, unit }, true) = (&mut self.chooser, drawn) {
             let taken = coverage.take(offset / *unit, bytes.div_ceil(*unit));
             bytes = bytes.min(taken * *unit);
         }
+        assert!(
+            bytes > 0 && bytes <= self.region.length - offset,
+            "{bytes} bytes at {offset} of a region of {}",
+            self.region.length
+        );
         self.last[at] = Some((offset, offset + bytes));
         Some(Block {
             start: self.region.start + offset,

@@ -109,6 +109,12 @@ impl Pace {
             return;
         }
         for lane in self.lanes.iter_mut().flatten() {
+            debug_assert!(
+                lane.began <= lane.due,
+                "a timetable from {:?} on was due at {:?}",
+                lane.began,
+                lane.due
+            );
             let shift = pause.saturating_sub(span(lane.block, lane.bytes_per_s));
             lane.began += shift;
             lane.due += shift;
@@ -116,8 +122,11 @@ impl Pace {
     }
 }
 
-/// The time that `bytes` take at a rate.
+/// The time that `bytes` take at a rate, at most [`Duration::LONGEST`]: a job may
+/// ask for a byte a second and for more bytes than a century has seconds.
 fn span(bytes: u64, bytes_per_s: u64) -> Duration {
     let nanoseconds = u128::from(bytes) * NS_PER_S / u128::from(bytes_per_s.max(1));
-    Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
+    u64::try_from(nanoseconds)
+        .map_or(Duration::LONGEST, Duration::from_nanos)
+        .min(Duration::LONGEST)
 }

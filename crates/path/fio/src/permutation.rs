@@ -37,6 +37,11 @@ impl Permutation {
     /// Where `number`, below the bound, goes. Under four steps on average.
     #[inline]
     pub(crate) fn place(&self, number: u64) -> u64 {
+        debug_assert!(
+            number < self.bound,
+            "the place of {number} is asked for, of {}",
+            self.bound
+        );
         let mut place = self.round_trip(number);
         while place >= self.bound {
             place = self.round_trip(place);

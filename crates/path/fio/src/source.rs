@@ -159,6 +159,10 @@ impl FioSource {
                 tally,
                 left: &mut self.left,
             };
+            debug_assert!(
+                self.workers[at].alarm() == Time::NEVER || !ended,
+                "worker {number} has ended and has an alarm"
+            );
             self.workers[at].advance(now, &mut desk);
             let alarm = self.workers[at].alarm();
             if alarm != Time::NEVER {
@@ -186,6 +190,11 @@ impl FioSource {
     }
 
     fn count_out(&mut self, at: usize) {
+        assert!(
+            self.stages[self.workers[at].job.stage] > 0
+                && self.jobs[self.workers[at].job.place] > 0,
+            "worker {at} ends twice"
+        );
         self.stages[self.workers[at].job.stage] -= 1;
         self.jobs[self.workers[at].job.place] -= 1;
     }

@@ -107,8 +107,8 @@ pub(crate) fn time(text: &str, bare: TimeUnit) -> Result<Duration, String> {
                 .ok_or_else(|| "longer than 584 years".to_owned())
         });
         return value
-            .map(Duration::from_nanos)
-            .map_err(|problem| format!("found `{text}`: {problem}"));
+            .map_err(|problem| format!("found `{text}`: {problem}"))
+            .and_then(|nanoseconds| short_enough(text, nanoseconds));
     }
     let (number, suffix) = split_number(text).ok_or_else(wrong)?;
     let factor = match (suffix, bare) {
@@ -116,10 +116,18 @@ pub(crate) fn time(text: &str, bare: TimeUnit) -> Result<Duration, String> {
         ("", TimeUnit::Microseconds) => 1_000,
         _ => time_factor(suffix).ok_or_else(wrong)?,
     };
-    let nanoseconds = number
-        .checked_mul(factor)
-        .ok_or_else(|| format!("found `{text}`; longer than 584 years"))?;
-    Ok(Duration::from_nanos(nanoseconds))
+    short_enough(text, number.saturating_mul(factor))
+}
+
+/// A span that can be added to any instant of a run.
+fn short_enough(text: &str, nanoseconds: u64) -> Result<Duration, String> {
+    let span = Duration::from_nanos(nanoseconds);
+    if span > Duration::LONGEST {
+        return Err(format!(
+            "found `{text}`; expected at most 100 years (36500d)"
+        ));
+    }
+    Ok(span)
 }
 
 /// A list by direction, `read,write,trim`: a part that is left out is `None`,
@@ -240,6 +248,11 @@ mod tests {
                 Ok(Duration::from_millis(milliseconds)),
                 "{text}"
             );
+        }
+        assert_eq!(time("36500d", TimeUnit::Seconds), Ok(Duration::LONGEST));
+        for text in ["36501d", "18446744073709551615", "(36501*1d)"] {
+            let refused = time(text, TimeUnit::Seconds).unwrap_err();
+            assert!(refused.contains(text), "{refused}");
         }
         assert_eq!(
             time("250", TimeUnit::Microseconds),

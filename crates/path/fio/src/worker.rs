@@ -194,6 +194,13 @@ impl Worker {
     ) {
         match request.direction {
             Some(direction) => {
+                assert!(
+                    self.in_flight > 0 && request.submitted <= now,
+                    "worker {}: an I/O of {:?} ends at {now:?}, and {} are in flight",
+                    self.number,
+                    request.submitted,
+                    self.in_flight
+                );
                 self.in_flight -= 1;
                 self.thinking.saw(ThinkAfter::Completed);
                 tally.finished(direction, request.bytes, request.submitted, now, status);
@@ -346,6 +353,11 @@ impl Worker {
 
     fn issue(&mut self, now: Time, direction: Direction, block: Block, desk: &mut Desk<'_>) {
         let Block { start, bytes } = block;
+        assert!(
+            bytes > 0 && start.is_multiple_of(SECTOR_BYTES) && bytes.is_multiple_of(SECTOR_BYTES),
+            "worker {}: {bytes} bytes at {start} are no sectors",
+            self.number
+        );
         self.progress.issued(bytes);
         self.thinking.saw(ThinkAfter::Issued);
         self.in_flight += 1;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `clock.rs` | exact time, or the ticks of a kernel |
 //! | `config.rs` | the keys of `[host]`, and the layer that they ask for |
+//! | `direction.rs` | reads, and what goes to the device |
 //! | `paged.rs` | a device that is read and written through the page cache |
 //! | `pushed.rs` | what storage has pushed, beneath the page cache |
 //! | `dispatch.rs` | without an elevator: how many requests the volume sees at once |
@@ -13,6 +14,7 @@
 pub mod block;
 mod clock;
 mod config;
+mod direction;
 mod dispatch;
 pub mod elevator;
 mod paged;
@@ -20,6 +22,7 @@ mod pushed;
 
 pub use clock::Clock;
 pub use config::{HostConfig, HostKeys, Underneath};
+pub use direction::Direction;
 pub use dispatch::DispatchQueue;
 pub use paged::PagedDevice;
 pub use pushed::{PushedBlocks, PushedKeys};

@@ -273,6 +273,10 @@ impl PagedDevice {
         for woken in &todo.woken {
             self.ready(now, woken.ticket.0 as u32, woken.status, last, out);
         }
+        assert!(
+            self.todo.is_empty(),
+            "what the cache leaves to do while it is carried out would be lost"
+        );
         todo.clear();
         self.todo = todo;
     }
@@ -288,6 +292,12 @@ impl PagedDevice {
         let synchronous = matches!(io.why, Why::Read | Why::Fill | Why::Sync);
         let hints = asked.map_or_else(Hints::default, |request| request.hints);
         let start = io.run.first * PAGE_SECTORS;
+        assert!(
+            io.run.pages > 0 && start < self.capacity.0,
+            "the cache asks for {:?}, behind the {} of the device",
+            io.run,
+            self.capacity
+        );
         // The last page may reach beyond the device.
         let sectors = (io.run.pages * PAGE_SECTORS).min(self.capacity.0 - start);
         out.issue(
@@ -370,6 +380,11 @@ impl Node for PagedDevice {
             return self.answer(now, slot, completion.status, Some(&completion), cx.out);
         }
         let io = IoId(id as u32);
+        assert!(
+            (io.0 as usize) < self.flights.len(),
+            "the I/O {} of the cache comes back, and was never issued",
+            io.0
+        );
         let (operation, run) = self.flights[io.0 as usize];
         match operation {
             Operation::Read => {

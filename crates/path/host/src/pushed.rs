@@ -273,6 +273,10 @@ impl Node for PushedBlocks {
         if self.changes(&request) {
             let run = blocks_touched(request.extent);
             let place = self.changing.iter().position(|other| *other == run);
+            assert!(
+                place.is_some(),
+                "a write of {run:?} ends that did not begin"
+            );
             place.map(|place| self.changing.swap_remove(place));
         }
         if self.slots.is_empty() {

@@ -45,7 +45,7 @@ fn run(link: &mut dyn Link, transfers: &[(Time, Transfer)], late: u64) -> Vec<De
     let late = Duration::from_nanos(late);
     let mut delivered: Vec<Delivered> = Vec::new();
     let mut advance = |link: &mut dyn Link| {
-        let now = link.next_wake() + late;
+        let now = link.next_wake().saturating_add(late);
         link.advance(now, &mut delivered);
         assert!(
             delivered.last().is_none_or(|last| last.finished <= now),
@@ -53,7 +53,7 @@ fn run(link: &mut dyn Link, transfers: &[(Time, Transfer)], late: u64) -> Vec<De
         );
     };
     for &(at, transfer) in transfers {
-        while link.next_wake() + late < at {
+        while link.next_wake().saturating_add(late) < at {
             advance(link);
         }
         link.offer(at, transfer);

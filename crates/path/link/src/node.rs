@@ -112,6 +112,11 @@ impl LinkNode {
     /// The member has answered: the data of a read return, and the status.
     fn answered(&mut self, slot: u32, now: Time, answer: Completion) {
         let flight = &mut self.flights[slot];
+        debug_assert_eq!(
+            flight.next,
+            Step::Answer,
+            "a member answers slot {slot} out of turn"
+        );
         flight.answer = answer;
         let request = flight.request;
         if request.operation == Operation::Read && answer.status == Status::Done {
@@ -131,6 +136,11 @@ impl LinkNode {
             answer,
             ..
         } = self.flights.take(slot);
+        assert!(
+            answer.finished <= now && issued <= answer.submitted,
+            "a member answered at {:?} what was issued at {issued:?} and ends at {now:?}",
+            answer.finished
+        );
         let mut breakdown = answer.breakdown;
         breakdown.overhead += now.since(issued).saturating_sub(breakdown.response());
         let completion = Completion {

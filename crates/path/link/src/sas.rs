@@ -163,6 +163,10 @@ impl Link for Lanes {
             (free, free + self.words(OPEN_WORDS) + latency * 3 + frames)
         };
         let closing = latency * 2 + self.words(CLOSE_WORDS);
+        assert!(
+            began >= now,
+            "a connection asked for at {now:?} is open at {began:?}"
+        );
         let mut busy = finished.since(began) * count as u64;
         for &lane in held {
             let lane = &mut self.lanes[lane];

@@ -104,6 +104,11 @@ impl<P: Protocol> Shared<P> {
             return;
         };
         self.served |= 1 << rank;
+        debug_assert!(
+            at >= waiting.offered,
+            "rank {rank} has the medium at {at:?}, before it asks at {:?}",
+            waiting.offered
+        );
         self.arrives = at + self.protocol.arbitration(holder, &waiting.transfer);
         self.statistics.tenancies += 1;
         self.carry(waiting, false);
@@ -132,6 +137,15 @@ impl<P: Protocol> Shared<P> {
         let overhead = self.protocol.overhead(&transfer, goes_on);
         self.statistics
             .count(&transfer, overhead, began.since(offered));
+        assert!(
+            offered <= began
+                && self
+                    .under_way
+                    .back()
+                    .is_none_or(|last| last.finished <= self.arrives),
+            "a transfer of {offered:?} begins at {began:?} and arrives at {:?}, out of turn",
+            self.arrives
+        );
         self.under_way.push_back(Delivered {
             token: transfer.token,
             offered,

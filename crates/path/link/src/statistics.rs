@@ -111,7 +111,8 @@ impl LinkStatistics {
         traffic.transfers += 1;
         traffic.payload.0 += transfer.payload.data().0;
         traffic.overhead.0 += overhead;
-        self.waiting += waited;
+        // Many wait at a time: their sum may exceed what can be counted.
+        self.waiting = self.waiting.saturating_add(waited);
         self.waiting_max = self.waiting_max.max(waited);
     }
 

@@ -309,6 +309,10 @@ impl Cache {
             if from >= run.end() {
                 return;
             }
+            debug_assert!(
+                from < to,
+                "no page of {stretch:?} lies behind {at} in {run:?}"
+            );
             if stretch.is(wanted) {
                 let slot = self.pages.cut(slot, from, to);
                 act(self, slot);
@@ -319,6 +323,11 @@ impl Cache {
 
     /// Takes pages out of memory whose object does not want them any more.
     fn drop_stretch(&mut self, slot: u32) {
+        debug_assert!(
+            !self.pages.get(slot).is(flag::WRITING),
+            "pages are dropped that are being written: {:?}",
+            self.pages.get(slot)
+        );
         self.pages.unlink(slot);
         let gone = self.pages.remove(slot);
         self.count_wasted(&gone);
@@ -343,6 +352,12 @@ impl Cache {
     fn settle(&mut self, now: Time, out: &mut Out) {
         loop {
             let (mut desk, write_back) = self.desk(now, out);
+            debug_assert!(
+                desk.held().pages <= desk.limit,
+                "{} pages are held, of {} that memory has",
+                desk.held().pages,
+                desk.limit
+            );
             write_back.run(&mut desk);
             if !self.resume(now, out) {
                 return;

@@ -94,6 +94,12 @@ impl Desk<'_> {
                     ..bounds
                 },
             );
+            assert!(
+                wrote.pages + turn.pages <= bounds.most,
+                "{} pages are written, of {} at most",
+                wrote.pages + turn.pages,
+                bounds.most
+            );
             wrote.pages += turn.pages;
             if !self.is_dirty(object) {
                 self.dirty.leave(object);
@@ -163,6 +169,10 @@ impl Desk<'_> {
                 wrote.stopped = true;
                 break;
             }
+            debug_assert!(
+                piece.pages > 0 && piece.first >= at,
+                "{piece:?} follows page {at}"
+            );
             self.submit(piece, bounds.why, ticket);
             wrote.pages += piece.pages;
             at = piece.end();
@@ -215,6 +225,10 @@ impl Desk<'_> {
             self.pages.join(slot);
             at = to;
         }
+        assert!(
+            at == piece.end(),
+            "the pages of {piece:?} behind {at} are not held, and would be written"
+        );
         self.dirty.set_cursor(piece.object, piece.end());
         *self.count(why) += piece.pages;
         let id = self.device.begin(piece, true);

@@ -430,6 +430,12 @@ impl Pages {
         self.change(slot, 0, !0);
         self.forget_gap(&stretch);
         self.by_address.remove(stretch.key());
+        assert!(
+            u64::from(stretch.pages) <= self.held.pages,
+            "{} pages go, of {} that are held",
+            stretch.pages,
+            self.held.pages
+        );
         self.held.pages -= u64::from(stretch.pages);
         self.free.push(slot);
         stretch
@@ -476,6 +482,13 @@ impl Pages {
         count(&mut self.held.dirty, flag::DIRTY);
         count(&mut self.held.writing, flag::WRITING);
         count(&mut self.held.reading, flag::READING);
+        debug_assert!(
+            self.held.dirty <= self.held.pages
+                && self.held.writing <= self.held.pages
+                && self.held.reading <= self.held.pages,
+            "more pages are dirty or under I/O than are held: {:?}",
+            self.held
+        );
         for (index, flag) in [
             (&mut self.dirty, flag::DIRTY),
             (&mut self.writing, flag::WRITING),
@@ -496,6 +509,14 @@ impl Pages {
     /// Marks a page, or none. There is one mark at most in a stretch: the later
     /// one holds.
     pub fn set_mark(&mut self, slot: u32, page: Option<u64>) {
+        debug_assert!(
+            page.is_none_or(|page| {
+                let stretch = self.get(slot);
+                (stretch.first..stretch.end()).contains(&page)
+            }),
+            "page {page:?} is marked in {:?}",
+            self.get(slot)
+        );
         let stretch = &mut self.stretches[slot as usize];
         stretch.mark = page.map_or(NONE, |page| (page - stretch.first) as u32);
     }
@@ -508,6 +529,11 @@ impl Pages {
     /// Makes a stretch of exactly the pages `from..to` of the one in `slot`, to
     /// whose ends they may reach. Returns its slot.
     pub fn cut(&mut self, slot: u32, from: u64, to: u64) -> u32 {
+        debug_assert!(
+            self.get(slot).first <= from && from < to && to <= self.get(slot).end(),
+            "pages {from} to {to} are cut out of {:?}",
+            self.get(slot)
+        );
         let middle = if from > self.get(slot).first {
             self.split(slot, from)
         } else {
@@ -612,6 +638,10 @@ impl Pages {
         if back.is(flag::WRITING) {
             self.writing.remove(back.key());
         }
+        debug_assert_eq!(
+            front.list, back.list,
+            "neighbours in a list are in one list"
+        );
         self.stretches[newer as usize].list = NOWHERE;
         self.free.push(newer);
         true
@@ -641,6 +671,10 @@ impl Pages {
         self.by_address.advance(key, giver.key());
         let lists = (giver.list, taker.list);
         self.stretches[to as usize].pages += pages;
+        debug_assert!(
+            lists.0 != NOWHERE && lists.1 != NOWHERE,
+            "pages are given between stretches in no list"
+        );
         self.lists[lists.0 as usize].pages -= u64::from(pages);
         self.lists[lists.1 as usize].pages += u64::from(pages);
     }
@@ -687,6 +721,12 @@ impl Pages {
         }
         self.hang_newer(list, newer, older);
         self.hang_older(list, older, newer);
+        assert!(
+            self.lists[list as usize].pages >= u64::from(pages)
+                || self.lists[list as usize].oldest == NONE,
+            "{pages} pages leave list {list}, which has {}",
+            self.lists[list as usize].pages
+        );
         self.lists[list as usize].pages -= u64::from(pages);
         let stretch = &mut self.stretches[slot as usize];
         (stretch.list, stretch.older, stretch.newer) = (NOWHERE, NONE, NONE);

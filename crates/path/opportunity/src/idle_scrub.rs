@@ -207,7 +207,9 @@ impl Opportunity for IdleScrub {
         }
         if self.reading.is_empty() {
             for came in self.met.drain(..) {
-                self.counts.waited += seen.now.since(came);
+                // Many wait at a time: their sum may exceed what can be counted.
+                let waited = seen.now.since(came);
+                self.counts.waited = self.counts.waited.saturating_add(waited);
             }
         }
         self.end_pass(seen.now);

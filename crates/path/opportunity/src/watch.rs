@@ -143,6 +143,10 @@ impl Watch {
                     break;
                 };
                 outstanding.requests += 1;
+                assert!(
+                    own.extent.sectors > Sectors::ZERO || own.operation.is_of_all(),
+                    "opportunity {index} does something of no sectors: {own:?}"
+                );
                 let slot = self.slots.keep(Flight::Own {
                     opportunity: index,
                     own,
@@ -171,12 +175,17 @@ impl Watch {
             else {
                 continue;
             };
+            assert!(
+                held_by != 0 && since <= now,
+                "a request of {since:?} waits at {now:?}, and nobody holds it"
+            );
             for (index, opportunity) in self.opportunities.iter_mut().enumerate() {
                 if held_by >> index & 1 == 1 {
                     opportunity.released(&request);
                 }
             }
-            self.said.held += now.since(since);
+            // Many are held at a time: their sum may exceed what can be counted.
+            self.said.held = self.said.held.saturating_add(now.since(since));
             cx.out.issue(
                 0,
                 Request {
@@ -195,6 +204,10 @@ impl Watch {
         since: Time,
         cx: &mut Cx<'_>,
     ) {
+        assert!(
+            self.inside > 0,
+            "a request of {since:?} ends at {now:?}, and none is inside"
+        );
         self.inside -= 1;
         if self.inside == 0 {
             self.idle_since = now;
@@ -229,11 +242,12 @@ impl Said {
         match signal {
             Signal::Pull { sectors, .. } => {
                 self.pulls += 1;
-                self.pulled += sectors;
+                // All of an array may be asked for, again and again.
+                self.pulled = Sectors(self.pulled.0.saturating_add(sectors.0));
             }
             Signal::Push(extent) => {
                 self.pushes += 1;
-                self.pushed += extent.sectors;
+                self.pushed = Sectors(self.pushed.0.saturating_add(extent.sectors.0));
             }
             _ => {}
         }
@@ -333,7 +347,7 @@ impl Node for Watch {
     }
 
     fn count(&self, now: Time, counters: &mut Counters) {
-        let megabytes = |sectors: Sectors| sectors.bytes().0 as f64 / 1e6;
+        let megabytes = |sectors: Sectors| sectors.saturating_bytes().0 as f64 / 1e6;
         let said = [
             ("signals_pulls", self.said.pulls as f64),
             ("signals_pulled_mb", megabytes(self.said.pulled)),

@@ -343,7 +343,7 @@ impl Program for Bonnie {
             Move::Remove => Next::Call(Call::Remove { path }),
             Move::Call(call) => Next::Call(call),
             Move::Compute(time) => {
-                self.computed += time;
+                self.computed = self.computed.saturating_add(time);
                 Next::Compute(time)
             }
             Move::Tickets => Next::Compute(Duration::ZERO),
@@ -397,6 +397,12 @@ impl Bonnie {
             Stage::Closed => {
                 let took = now.saturating_since(self.began);
                 let (phase, computed) = (self.plan.phases[self.phase], self.computed);
+                assert!(
+                    self.began <= now && self.results.len() < self.plan.phases.len(),
+                    "a phase that began at {:?} ends at {now:?}; {} have ended",
+                    self.began,
+                    self.results.len()
+                );
                 self.results.push(Outcome {
                     phase,
                     done: self.done,

@@ -356,6 +356,10 @@ impl Compilation {
 
     fn writes(&self, file: File, moves: &mut VecDeque<Move>) {
         moves.push_back(Move::Open(file, How::CREATE));
+        debug_assert!(
+            matches!(file, File::Object(_) | File::Program),
+            "a compilation writes {file:?}"
+        );
         let bytes = self.bytes(file);
         moves.extend((0..bytes / WRITE).map(|_| Move::Write(WRITE)));
         moves.extend(
@@ -421,9 +425,20 @@ impl Compilation {
     fn ended(&mut self, turn: &mut Turn<'_>, part: Move) {
         let began = self.jobs[turn.process as usize].began;
         if part == Move::Linked {
+            assert_eq!(
+                self.compiled, self.config.sources,
+                "the program is linked before all is compiled"
+            );
             return turn.events.transaction("link", began);
         }
         turn.events.transaction("compile", began);
+        assert!(
+            self.compiled < self.next && began <= turn.now,
+            "{} sources are compiled, of {} begun; the last from {began:?} to {:?}",
+            self.compiled,
+            self.next,
+            turn.now
+        );
         self.compiled += 1;
         self.compiled_at = turn.now;
     }
@@ -508,7 +523,8 @@ impl Program for Compilation {
             }),
             Move::Close | Move::Compiled | Move::Linked => Next::Call(Call::Close { fd: FD }),
             Move::Compute(time) => {
-                self.processor += time;
+                // Many jobs at a time: their sum may exceed what can be counted.
+                self.processor = self.processor.saturating_add(time);
                 Next::Compute(time)
             }
         }

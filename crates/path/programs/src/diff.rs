@@ -189,6 +189,12 @@ impl Program for Diff {
                     (behind(file), Next::Call(read))
                 }
                 Step::Compare => {
+                    assert!(
+                        self.compared + bytes <= self.config.size.0,
+                        "{bytes} bytes are compared at {} of {}",
+                        self.compared,
+                        self.config.size.0
+                    );
                     self.compared += bytes;
                     // A buffer that was not filled was the last; a whole file is known to be.
                     let over = bytes < self.block || self.config.reads == Reads::Whole;

@@ -281,6 +281,10 @@ impl Stride {
     /// The record to be read, and on to the next.
     fn next(&mut self, stride: u64, records: u64) -> u64 {
         let record = self.record;
+        debug_assert!(
+            record < records && stride > 0,
+            "record {record} of {records} is read, by {stride}"
+        );
         self.record += stride;
         if self.record >= records {
             self.wrapped += 1;
@@ -356,6 +360,11 @@ impl Worker {
         let (stage, next) = match self.stage {
             Stage::Meet if kind.is_none() => (Stage::Clear, None),
             Stage::Meet => {
+                assert!(
+                    met[self.kind] < config.processes,
+                    "more processes meet for kind {} than there are",
+                    self.kind
+                );
                 met[self.kind] += 1;
                 (Stage::Wait, None)
             }

@@ -289,6 +289,11 @@ impl Playback {
             events.transaction("start-up", started);
         }
         if tally.stalled > stalled {
+            assert!(
+                tally.stalled - stalled <= now.since(Time::ZERO),
+                "stream {} has stalled for longer than the run lasts",
+                number + 1
+            );
             let stall = tally.stalled - stalled;
             events.transaction("stall", Time::ZERO + (now.since(Time::ZERO) - stall));
         }
@@ -340,6 +345,13 @@ impl Playback {
             if room > now {
                 return Some(Before::Sleep(room.since(now)));
             }
+            assert!(
+                self.tallies[number]
+                    .started
+                    .is_some_and(|started| started <= now),
+                "stream {} reads before it starts",
+                number + 1
+            );
             feed.wanted = Some(feed.stream.next_read(&self.rules));
         }
         Some(Before::Nothing)

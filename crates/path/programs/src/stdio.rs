@@ -79,6 +79,12 @@ impl Stream {
             self.held += bytes;
             return 0;
         }
+        debug_assert!(
+            self.held <= self.size,
+            "a stream holds {} bytes in a buffer of {}",
+            self.held,
+            self.size
+        );
         let (full, rest) = (self.held + room, bytes - room);
         self.held = rest % self.size;
         self.around = rest - self.held;
@@ -103,6 +109,11 @@ impl Stream {
             return self.size;
         }
         let around = self.wanted - self.wanted % self.size;
+        assert!(
+            around <= self.ahead,
+            "{around} bytes are read around the buffer, and the file has {}",
+            self.ahead
+        );
         self.wanted -= around;
         self.ahead -= around;
         around

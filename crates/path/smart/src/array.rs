@@ -164,6 +164,11 @@ impl SmartArray {
                 return;
             }
             self.latest = self.latest.max(due);
+            debug_assert!(
+                due >= self.latest,
+                "something was due at {due:?}, before {:?}",
+                self.latest
+            );
             if self.link_due == due {
                 self.deliver(due, out);
             } else {
@@ -303,6 +308,12 @@ impl SmartArray {
     fn finish_piece(&mut self, now: Time, slot: u32, out: &mut Out) {
         let piece = self.pieces.take(slot);
         let part = &mut self.rows.parts[piece.part];
+        assert!(
+            part.pieces_left > 0 && piece.queued <= now,
+            "a piece queued at {:?} ends at {now:?}; {} are left",
+            piece.queued,
+            part.pieces_left
+        );
         part.pieces_left -= 1;
         if part.pieces_left > 0 {
             return;
@@ -314,6 +325,10 @@ impl SmartArray {
         }
         self.granted = granted;
         let job = &mut self.jobs[part.job];
+        assert!(
+            job.parts_left > 0,
+            "a part of a request that has none left ends"
+        );
         job.parts_left -= 1;
         if job.parts_left == 0 {
             let job = self.jobs.take(part.job);
@@ -334,6 +349,11 @@ impl SmartArray {
                 Operation::Write => self.map.part(begin, end),
                 _ => (0, end, Hold::Nothing),
             };
+            assert!(
+                begin < end,
+                "a part of {:?} from {begin} on ends at {end}",
+                request.extent
+            );
             let part = Part {
                 job,
                 row,
@@ -372,6 +392,10 @@ impl SmartArray {
         };
         while begin < end {
             let (disk, extent) = self.map.piece(begin, end);
+            assert!(
+                extent.sectors > Sectors::ZERO && (disk as usize) < self.disks.len(),
+                "sector {begin} lies in {extent:?} of disk {disk}"
+            );
             self.command(now, slot, kind, disk, extent);
             begin += extent.sectors.0;
         }

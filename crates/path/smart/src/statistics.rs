@@ -83,7 +83,8 @@ impl Statistics {
         without_choice: bool,
     ) {
         let counts = &mut self.counts;
-        counts.drive.queue += waited;
+        // Many wait at a time: their sum may exceed what can be counted.
+        counts.drive.queue = counts.drive.queue.saturating_add(waited);
         counts.without_choice += u64::from(without_choice);
         match class {
             Class::Xdw => counts.xdw_access += access,
@@ -102,6 +103,10 @@ impl Statistics {
         busy: Duration,
         overhead: Duration,
     ) {
+        assert!(
+            self.commands > 0,
+            "a command of {sectors} ends, and none is at the disk"
+        );
         self.commands -= 1;
         let counts = &mut self.counts;
         counts.drive.busy += busy;

@@ -173,8 +173,11 @@ pub(crate) fn run(array: &mut SmartArray, arrivals: &[Arrival], late: u64) -> Ve
     let late = Duration::from_nanos(late);
     for (id, &(at, lbn, sectors, write)) in arrivals.iter().enumerate() {
         let at = Time::from_nanos(at);
-        while array.next_wake().at() + late < at {
-            array.wake(array.next_wake().at() + late, &mut Cx::alone(&mut out));
+        while array.next_wake().at().saturating_add(late) < at {
+            array.wake(
+                array.next_wake().at().saturating_add(late),
+                &mut Cx::alone(&mut out),
+            );
             done.extend(completions(&mut out));
         }
         array.submit(
@@ -186,7 +189,10 @@ pub(crate) fn run(array: &mut SmartArray, arrivals: &[Arrival], late: u64) -> Ve
         done.extend(completions(&mut out));
     }
     while array.next_wake().at() != Time::NEVER {
-        array.wake(array.next_wake().at() + late, &mut Cx::alone(&mut out));
+        array.wake(
+            array.next_wake().at().saturating_add(late),
+            &mut Cx::alone(&mut out),
+        );
         done.extend(completions(&mut out));
     }
     done

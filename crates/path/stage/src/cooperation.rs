@@ -156,6 +156,10 @@ impl Cooperation {
         if changes {
             self.log.forget(touched.clone());
         }
+        debug_assert!(
+            self.inside.iter().all(|other| other.slot != slot),
+            "the request of slot {slot} comes twice"
+        );
         self.inside.push(Inside {
             slot,
             pages: (touched.start, touched.end),
@@ -181,6 +185,10 @@ impl Cooperation {
             return None;
         }
         self.counts.asked += 1;
+        debug_assert!(
+            self.asked.iter().all(|asked| asked.slot != slot),
+            "the read of slot {slot} waits for a host already"
+        );
         let due = now + self.keys.latency;
         self.asked.push(Asked {
             slot,
@@ -207,8 +215,14 @@ impl Cooperation {
             let host = &mut self.hosts[holder.index()];
             let megabytes = extent.sectors.bytes().0 as f64 / 1e6;
             let sent = Duration::from_secs_f64(megabytes / self.keys.mb_per_s);
-            host.sends_until = host.sends_until.max(now) + sent;
+            // What several hosts send at a byte a year may end after every run.
+            host.sends_until = host.sends_until.max(now).capped_add(sent);
             asked.due = host.sends_until + self.keys.latency;
+            assert!(
+                host.sends_until >= now,
+                "a host that answers at {now:?} has sent all by {:?}",
+                host.sends_until
+            );
         }
     }
 
@@ -336,6 +350,12 @@ impl Log {
                 },
             );
             self.order.push_back((page, self.entries));
+            debug_assert!(
+                self.order.len() as u64 <= self.pages_max + 1,
+                "{} entries are kept, of {}",
+                self.order.len(),
+                self.pages_max
+            );
             if self.order.len() as u64 > self.pages_max
                 && let Some((page, number)) = self.order.pop_front()
                 && self

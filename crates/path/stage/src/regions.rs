@@ -79,7 +79,7 @@ impl Regions {
                 let key = if wanted.at.is_some() { "at" } else { "size" };
                 let bytes = |region: Region| {
                     let [first, end] =
-                        [region.start, region.end()].map(|lbn| Sectors(lbn.0).bytes().0);
+                        [region.start, region.end()].map(|lbn| Sectors(lbn.0).saturating_bytes().0);
                     format!("bytes {first} to {}", end - 1)
                 };
                 let [found, theirs] = [region, regions[other]].map(bytes);
@@ -136,15 +136,20 @@ fn placed(
 ) -> Result<Region, ConfigError> {
     let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
     let start = wanted.at.map_or(next, |at| Lbn(at.0));
-    let whole = capacity.bytes().0;
+    let whole = capacity.saturating_bytes().0;
     if let Some(at) = wanted.at.filter(|at| *at >= capacity) {
         return refuse(
             "at",
-            format!("found {} bytes; the array has {whole}", at.bytes().0),
+            format!(
+                "found {} bytes; the array has {whole}",
+                at.saturating_bytes().0
+            ),
         );
     }
     let sectors = wanted.size.unwrap_or(equal);
-    let left = Sectors(capacity.0.saturating_sub(start.0)).bytes().0;
+    let left = Sectors(capacity.0.saturating_sub(start.0))
+        .saturating_bytes()
+        .0;
     if wanted.size == Some(Sectors::ZERO) {
         return refuse(
             "size",
@@ -164,18 +169,21 @@ fn placed(
     {
         let message = match (wanted.size, wanted.at) {
             (Some(size), None) => {
-                format!("found {} bytes; the array has {left} left", size.bytes().0)
+                format!(
+                    "found {} bytes; the array has {left} left",
+                    size.saturating_bytes().0
+                )
             }
             (Some(size), Some(_)) => {
                 format!(
                     "found {} bytes; the array ends {left} bytes behind `at`",
-                    size.bytes().0
+                    size.saturating_bytes().0
                 )
             }
             (None, _) => format!(
                 "found none; an equal part of what others leave, {} bytes, is more than the {left} from its place on. \
                  Say how large it is",
-                equal.bytes().0
+                equal.saturating_bytes().0
             ),
         };
         return refuse("size", message);

@@ -96,6 +96,11 @@ impl Stage {
             if let Some((ready, slot)) = self.working.filter(|&(ready, _)| ready <= now) {
                 self.working = None;
                 self.free = ready;
+                debug_assert!(
+                    self.slots[slot].taken <= ready,
+                    "the processor is done at {ready:?} with a request of {:?}",
+                    self.slots[slot].taken
+                );
                 self.take(ready, slot, out);
             }
             if self.working.is_some() || self.issued >= self.depth {
@@ -108,6 +113,12 @@ impl Stage {
             // The request came earlier and the processor has been free since, or the array has room
             // only now.
             place.taken = self.free.max(place.submitted);
+            assert!(
+                place.taken >= place.submitted,
+                "the processor takes a request of {:?} at {:?}",
+                place.submitted,
+                place.taken
+            );
             self.working = Some((place.taken + self.cost.take(place.taken), slot));
         }
     }
@@ -176,6 +187,12 @@ impl Stage {
             submitted,
             taken,
         } = self.slots.take(slot);
+        assert!(
+            self.issued > 0 && taken >= submitted && completion.submitted >= taken,
+            "a request of {submitted:?}, taken at {taken:?}, went down at {:?}; {} are out",
+            completion.submitted,
+            self.issued
+        );
         self.issued -= 1;
         let mut breakdown = completion.breakdown;
         breakdown.overhead += completion.submitted.since(taken);
@@ -190,6 +207,7 @@ impl Stage {
         out.complete_to(host, worked_on.held_since(submitted, request.id));
         if self.slots.is_empty() {
             self.idle_since = now;
+            assert_eq!(self.issued, 0, "nobody waits for what the array has");
         }
         // If the array had no room, the processor can continue from now.
         if self.working.is_none() {

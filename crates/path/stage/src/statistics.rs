@@ -15,7 +15,8 @@ impl Statistics {
     /// Counts an issued request with its waiting time and its cost.
     pub(crate) fn passed(&mut self, waited: Duration, cost: Duration) {
         self.requests += 1;
-        self.waited += waited;
+        // Many wait at a time: their sum may exceed what can be counted.
+        self.waited = self.waited.saturating_add(waited);
         self.waited_max = self.waited_max.max(waited);
         self.busy += cost;
     }

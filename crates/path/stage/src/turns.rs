@@ -35,6 +35,11 @@ impl Turns {
             asked.passed = true;
             self.next = (self.next + 1) % hosts;
         }
+        assert!(
+            self.next < hosts,
+            "it is the turn of host {}, of {hosts}",
+            self.next
+        );
         let host = self.next;
         self.hosts[host] = Asked {
             left: sectors,

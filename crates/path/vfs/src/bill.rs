@@ -84,6 +84,7 @@ impl Bill {
     /// The log is written.
     pub fn write_log(&mut self) {
         let all: u64 = self.logged.iter().sum();
+        debug_assert!(all > 0, "the log is written for no call");
         for kind in CallKind::ALL {
             self.costs[kind as usize].writes +=
                 self.logged[kind as usize] as f64 / all.max(1) as f64;

@@ -46,6 +46,11 @@ impl Kernel {
         let plan = std::mem::take(&mut self.plan);
         let closed = self.log.transaction;
         if !plan.released.is_empty() || !plan.log.is_empty() {
+            assert!(
+                self.log.busy.is_none(),
+                "thread {thread} writes to the log beside thread {:?}",
+                self.log.busy
+            );
             self.log.transaction += 1;
             self.log.busy = Some(thread);
             self.bill.close_transaction(self.threads[thread].kind);
@@ -103,8 +108,14 @@ impl Kernel {
 
     /// Whoever waits for the log goes on.
     pub fn leave_log(&mut self) {
-        self.log.busy = None;
+        let left = self.log.busy.take();
+        assert!(left.is_some(), "the log is left, and nobody is in it");
         while let Some(waiting) = self.log.waiting.pop_front() {
+            debug_assert_eq!(
+                self.threads[waiting].waits,
+                Waits::Log,
+                "thread {waiting} stands before the log, and waits for something else"
+            );
             self.threads[waiting].waits = Waits::No;
             self.ready.push_back(waiting);
         }

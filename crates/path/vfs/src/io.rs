@@ -130,6 +130,11 @@ impl Kernel {
                 piece.page.max(at),
                 (piece.page + piece.pages).min(io.run.end()),
             );
+            debug_assert!(
+                piece.page + piece.pages > io.run.first && piece.pages > 0,
+                "{piece:?} has nothing of {:?}",
+                io.run
+            );
             if from >= to {
                 continue;
             }
@@ -198,6 +203,11 @@ impl Kernel {
     }
 
     fn issue_io(&mut self, io: &Io, run: Run, start: u64, write: bool, out: &mut Out) {
+        assert!(
+            start < self.capacity.0 && run.pages > 0,
+            "{run:?} lies at sector {start}, behind the {} of the device",
+            self.capacity
+        );
         // The last page may reach beyond the device.
         let sectors = (run.pages * PAGE_SECTORS).min(self.capacity.0.saturating_sub(start));
         let asks = io.ticket.map(|ticket| ticket.0 as u32);
@@ -273,6 +283,10 @@ impl Kernel {
         (hints, origin): (Hints, u64),
         out: &mut Out,
     ) {
+        debug_assert!(
+            extent.sectors > Sectors::ZERO || operation.is_of_all(),
+            "{operation:?} of nothing is issued for {flight:?}"
+        );
         let id = RequestId(u64::from(self.flights.keep(flight)));
         out.issue(
             0,

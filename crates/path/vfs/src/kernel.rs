@@ -150,7 +150,7 @@ impl Kernel {
         let number = self.identities.len() as u32;
         self.identities.push(identity);
         let thread = self.threads.add(Owner::Process(number));
-        debug_assert_eq!(thread, number, "processes come before all others");
+        assert_eq!(thread, number, "processes come before all others");
     }
 
     /// Who a thread is to the file system.

@@ -49,7 +49,11 @@ pub(crate) struct OpenFiles {
 impl OpenFiles {
     pub fn open(&mut self, process: u32, fd: Fd, file: OpenFile) {
         let slot = self.files.keep(file);
-        self.by_fd.insert((process, fd), slot);
+        let other = self.by_fd.insert((process, fd), slot);
+        debug_assert!(
+            other.is_none(),
+            "process {process} opens {fd:?}, which is open"
+        );
         let held = self.held.entry(file.object).or_default();
         held.opens += 1;
         held.writers += u32::from(file.how.write);
@@ -88,6 +92,13 @@ impl OpenFiles {
             orphan: None,
         };
         if let Some(held) = self.held.get_mut(&file.object) {
+            assert!(
+                held.opens > 0 && held.writers >= u32::from(file.how.write),
+                "{:?} is closed: {} have it open, {} of them to write",
+                file.object,
+                held.opens,
+                held.writers
+            );
             held.opens -= 1;
             held.writers -= u32::from(file.how.write);
             closed.last_writer = file.how.write && held.writers == 0;

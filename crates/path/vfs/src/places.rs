@@ -44,6 +44,12 @@ impl Places {
     /// All have been added.
     pub fn sort(&mut self) {
         self.runs.sort_unstable_by_key(|run| run.device);
+        debug_assert!(
+            self.runs
+                .windows(2)
+                .all(|two| two[0].device + two[0].sectors <= two[1].device),
+            "two pieces of files lie on the same sectors"
+        );
     }
 
     /// Tells `each` what addresses above have any of `extent` of the device, in ascending

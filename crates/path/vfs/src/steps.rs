@@ -39,7 +39,11 @@ impl Kernel {
     /// The cache has done what a thread waited for.
     fn cache_answered(&mut self, thread: u32, status: Status) {
         let waiting = &mut self.threads[thread];
-        debug_assert_eq!(waiting.waits, Waits::Cache);
+        assert_eq!(
+            waiting.waits,
+            Waits::Cache,
+            "the cache answers thread {thread}, which waits for something else"
+        );
         waiting.waits = Waits::No;
         if status != Status::Done {
             waiting.result = Err(CallError::Device);
@@ -49,6 +53,11 @@ impl Kernel {
 
     /// The steps of a thread, until it waits or is over.
     fn run(&mut self, now: Time, thread: u32, out: &mut Out) {
+        debug_assert_eq!(
+            self.threads[thread].waits,
+            Waits::No,
+            "thread {thread} goes on, and waits"
+        );
         while let Some(task) = self.threads[thread].tasks.pop_front() {
             if self.step(now, thread, task, out) == Answer::Waits {
                 return;
@@ -189,6 +198,10 @@ impl Kernel {
             }
             Flight::Thread(thread) => {
                 let waiting = &mut self.threads[thread];
+                assert!(
+                    waiting.outstanding > 0,
+                    "a request of thread {thread} ends, and it has none under way"
+                );
                 waiting.outstanding -= 1;
                 if status != Status::Done {
                     waiting.result = Err(CallError::Device);

@@ -33,7 +33,8 @@ impl Default for Times {
 impl Times {
     pub fn add(&mut self, took: Duration) {
         self.count += 1;
-        self.total += took;
+        // Many calls go on at a time: their sum may exceed what can be counted.
+        self.total = self.total.saturating_add(took);
         self.most = self.most.max(took);
         self.nanoseconds
             .record(took.as_nanos().max(1))

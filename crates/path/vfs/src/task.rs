@@ -158,7 +158,12 @@ impl Threads {
     /// It is over, and comes no more.
     pub fn remove(&mut self, slot: u32) {
         let thread = &mut self.all[slot as usize];
-        debug_assert!(thread.tasks.is_empty() && thread.outstanding == 0);
+        assert!(
+            thread.tasks.is_empty() && thread.outstanding == 0,
+            "thread {slot} is over, with {} steps and {} requests left",
+            thread.tasks.len(),
+            thread.outstanding
+        );
         thread.mapped.clear();
         self.free.push(slot);
     }

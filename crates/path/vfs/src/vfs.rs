@@ -278,7 +278,8 @@ impl Vfs {
             }
             Next::Compute(time) => {
                 process.state = State::Computes;
-                alarm = now + time;
+                // A recording may say any span, and a factor multiplies it.
+                alarm = now.capped_add(time);
             }
             Next::Wait => {
                 process.state = State::Waits;

@@ -69,7 +69,8 @@ impl Counts {
     #[inline]
     pub(crate) fn got_row(&mut self, wait: Duration) {
         self.held += 1;
-        self.row_wait += wait;
+        // Many wait at a time: their sum may exceed what can be counted.
+        self.row_wait = self.row_wait.saturating_add(wait);
     }
 
     /// A member's write that waited for reads has finished.
@@ -81,7 +82,9 @@ impl Counts {
             &mut self.others
         };
         writes.count += 1;
-        writes.rotation += completion.breakdown.rotation;
+        writes.rotation = writes
+            .rotation
+            .saturating_add(completion.breakdown.rotation);
     }
 
     /// By name; what nothing was counted for is left out.

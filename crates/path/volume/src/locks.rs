@@ -57,6 +57,7 @@ impl RowLocks {
     /// Asks for `rows` in the name of `token`. Answers whether they are free;
     /// if not, [`release`](RowLocks::release) will name the token in time.
     pub(crate) fn acquire(&mut self, rows: Rows, token: u64) -> (LockId, bool) {
+        assert!(rows.first <= rows.last, "{rows:?} are no run of rows");
         let taker = self.new_taker(Taker {
             rows,
             token,
@@ -99,7 +100,10 @@ impl RowLocks {
             waits,
             ..
         } = self.takers[lock.0 as usize];
-        debug_assert_eq!(waits, 0, "only who holds rows can give them back");
+        assert_eq!(
+            waits, 0,
+            "{rows:?} are given back by somebody who waits for them"
+        );
         self.forget(rows, lock.0);
         self.free_takers.push(lock.0);
         let mut next = first_follower;
@@ -110,6 +114,11 @@ impl RowLocks {
             } = self.links[link as usize];
             self.free_links.push(link);
             let follower = &mut self.takers[taker as usize];
+            assert!(
+                follower.waits > 0,
+                "{:?} follow {rows:?} and wait for nobody",
+                follower.rows
+            );
             follower.waits -= 1;
             if follower.waits == 0 {
                 granted.push(follower.token);

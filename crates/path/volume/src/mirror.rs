@@ -81,6 +81,7 @@ impl CopyChooser {
         let count = alive.clone().count() as u32;
         let turn = self.turns[group].checked_rem(count)?;
         self.turns[group] = (turn + 1) % count;
+        debug_assert!(turn < count, "turn {turn} of {count} copies");
         alive.nth(turn as usize)
     }
 }
@@ -130,6 +131,10 @@ pub(crate) fn write_copies(
 }
 
 fn hold(writer: &mut PlanWriter<'_>, extent: Extent) {
+    debug_assert!(
+        extent.sectors.0 > 0,
+        "an empty run has no row to hold: {extent:?}"
+    );
     writer.hold_row(extent.start.0);
     writer.hold_row(extent.end().0 - 1);
 }
@@ -144,6 +149,10 @@ pub(crate) fn copy_to_all(
 ) {
     let scratch = writer.scratch(run.sectors.0);
     writer.begin_strand();
+    debug_assert!(
+        !members.contains(&source),
+        "member {source} is filled from itself"
+    );
     hold(writer, run);
     writer.io(source, Operation::Read, run, scratch, Content::Peer);
     writer.begin_second_phase();

@@ -246,6 +246,10 @@ impl Plan {
         members: usize,
         failed: &[u32],
     ) -> Status {
+        debug_assert!(
+            failed.len() <= members && failed.is_sorted(),
+            "{failed:?} have failed of {members} members"
+        );
         if failed.len() == members {
             return Status::Lost;
         }
@@ -266,6 +270,10 @@ impl Plan {
             extent: Extent::default(),
             row: None,
         }));
+        assert!(
+            !self.ios.is_empty() && self.strands.is_empty(),
+            "a plan of whole members has one strand, with a member at least"
+        );
         let end = self.ios.len() as u32;
         self.strands.push(Strand {
             begin: 0,
@@ -404,6 +412,11 @@ impl<'a> PlanWriter<'a> {
     /// The strand needs `row`, which is not below those that it needs already,
     /// for itself.
     pub(crate) fn hold_row(&mut self, row: u64) {
+        debug_assert!(
+            self.strand().rows.is_none_or(|rows| rows.last <= row),
+            "row {row} is held behind {:?}",
+            self.strand().rows
+        );
         let rows = &mut self.strand().rows;
         *rows = Some(Rows {
             first: rows.map_or(row, |rows| rows.first),
@@ -421,8 +434,17 @@ impl<'a> PlanWriter<'a> {
         place: Place,
         content: Content,
     ) {
+        debug_assert!(
+            extent.sectors > Sectors::ZERO && member < self.open.latest.len(),
+            "{extent:?} of member {member} is planned, of {}",
+            self.open.latest.len()
+        );
         let io = match self.continued_by(member, extent.start) {
             Some(io) => {
+                debug_assert_eq!(
+                    self.plan.ios[io as usize].operation, operation,
+                    "a read and a write of member {member} become one I/O"
+                );
                 self.plan.ios[io as usize].extent.sectors += extent.sectors;
                 io
             }
@@ -494,6 +516,10 @@ impl<'a> PlanWriter<'a> {
 
     /// The steps that follow are those of `method` in this band of the row.
     pub(crate) fn band(&mut self, row: u64, offsets: Range<u64>, method: Method) {
+        debug_assert!(
+            offsets.start < offsets.end && !self.plan.strands.is_empty(),
+            "the band {offsets:?} of row {row} is empty, or of no strand"
+        );
         self.plan.methods[method as usize] += 1;
         if self.plan.detail == Detail::Bytes {
             let at = self.plan.steps.len() as u32;
@@ -513,6 +539,10 @@ impl<'a> PlanWriter<'a> {
     #[inline]
     pub(crate) fn step(&mut self, step: Step) {
         if self.plan.detail == Detail::Bytes {
+            debug_assert!(
+                step.from != step.into && !self.plan.bands.is_empty(),
+                "a step of no band, or from a place into itself: {step:?}"
+            );
             self.plan.steps.push(step);
             let end = self.plan.steps.len() as u32;
             if let Some(band) = self.plan.bands.last_mut() {

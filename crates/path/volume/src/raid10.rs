@@ -73,6 +73,12 @@ struct NearMap {
 impl NearMap {
     /// The member and row of a copy.
     fn place(&self, chunk: u64, copy: u64) -> (usize, u64) {
+        debug_assert!(
+            chunk < self.chunks && copy < self.copies,
+            "copy {copy} of chunk {chunk}; there are {} of {}",
+            self.copies,
+            self.chunks
+        );
         let place = chunk * self.copies + copy;
         ((place % self.members) as usize, place / self.members)
     }

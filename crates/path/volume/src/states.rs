@@ -84,6 +84,10 @@ impl MemberStates {
     /// If there is no such member.
     pub fn set(&mut self, member: usize, state: MemberState) {
         self.states[member] = state;
+        debug_assert!(
+            self.failed.len() <= self.impaired.len(),
+            "a member that has failed is not whole: {self:?}"
+        );
         self.readable[member] = readable(state);
         self.writable[member] = readable(state);
         put(&mut self.failed, member, state == MemberState::Failed);
@@ -132,6 +136,11 @@ impl MemberStates {
     /// What lies below `end` of `member`, which is being rebuilt, is about to
     /// be filled by a plan that has its rows to itself.
     pub(crate) fn fill(&mut self, member: usize, end: u64) {
+        debug_assert!(
+            !self.has_failed(member) && self.readable[member] <= self.writable[member],
+            "member {member} is about to be filled up to {end}: {:?}",
+            self.states[member]
+        );
         self.writable[member] = self.writable[member].max(end);
     }
 

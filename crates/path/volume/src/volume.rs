@@ -177,6 +177,11 @@ impl Volume {
         self.rebuilds.speed = speed;
         for &member in members {
             let member = member as usize;
+            assert!(
+                member < self.layout.members(),
+                "member {member} is rebuilt, of {}",
+                self.layout.members()
+            );
             let filling = Sectors::ZERO..self.layout.member_used(member);
             self.layout.set_member_state(
                 member,
@@ -249,6 +254,10 @@ impl Volume {
     fn begin_strand(&mut self, slot: usize, strand: usize, out: &mut Out) {
         let flight = &mut self.flights[slot];
         if let Some(rows) = flight.plan.strands()[strand].exclusive_rows() {
+            assert!(
+                flight.strands[strand].lock.is_none(),
+                "strand {strand} of slot {slot} asks for {rows:?} beside rows that it has"
+            );
             let (lock, free) = self.locks.acquire(rows, encode(slot, strand));
             flight.strands[strand].lock = Some(lock);
             if !free {
@@ -300,8 +309,20 @@ impl Volume {
         }
         let flight = &self.flights[slot];
         self.free.push(slot as u32);
+        debug_assert!(
+            self.free.len() <= self.flights.len()
+                && !self.free[..self.free.len() - 1].contains(&(slot as u32)),
+            "slot {slot} is free twice"
+        );
         match purpose {
             Purpose::Above => {
+                assert!(
+                    self.in_flight > 0 && completion.submitted <= completion.finished,
+                    "a request ends at {:?} that came at {:?}; {} are in flight",
+                    completion.finished,
+                    completion.submitted,
+                    self.in_flight
+                );
                 self.in_flight -= 1;
                 if flight.presses() {
                     self.pressure.request_ended(completion.finished);
@@ -335,6 +356,16 @@ impl Node for Volume {
             return out.complete(Completion::at_once(request.id, now, status));
         }
         self.counts.planned(request.operation, &flight.plan);
+        debug_assert_eq!(
+            flight
+                .plan
+                .strands()
+                .iter()
+                .map(|strand| strand.first_phase().len() + strand.second_phase().len())
+                .sum::<usize>(),
+            flight.plan.ios().len(),
+            "each I/O of a plan is of one strand: {request:?}"
+        );
         flight.begin(now, request, self.restores, self.changes);
         flight.settled = self.shifts.as_ref().map_or(0, |shifts| shifts.settled);
         self.in_flight += 1;
@@ -354,6 +385,11 @@ impl Node for Volume {
         let (slot, io) = decode(completion.id.0);
         self.see_queues(slot, below);
         let flight = &mut self.flights[slot];
+        assert!(
+            io < flight.plan.ios().len(),
+            "the I/O {io} of slot {slot} comes back, of a plan with {}",
+            flight.plan.ios().len()
+        );
         debug_assert_eq!(
             flight.plan.ios()[io].member as usize,
             member,
@@ -379,6 +415,10 @@ impl Node for Volume {
             if flight.issue_second_phase(slot, strand, out) {
                 return;
             }
+            assert!(
+                flight.unfinished > 0,
+                "strand {strand} of slot {slot} ends twice"
+            );
             flight.unfinished -= 1;
             let finished = flight.unfinished == 0;
             self.end_strand(slot, strand, out);

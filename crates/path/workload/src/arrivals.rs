@@ -71,14 +71,54 @@ pub const REGISTRY: &[Entry<BuildArrivals>] = &[
     },
 ];
 
-/// The gap of a rate, or an error at the key `rate_per_s`.
+/// The gap of a rate, or an error at the key `rate_per_s`. The gap is at least a
+/// nanosecond: with a gap of zero the time of arrivals would stand still, and a run
+/// that ends after a duration would never end.
 fn gap_of_rate(rate_per_s: f64) -> Result<Duration, ConfigError> {
-    if rate_per_s.is_finite() && rate_per_s > 0.0 {
-        Ok(Duration::from_secs_f64(1.0 / rate_per_s))
-    } else {
-        Err(ConfigError::new(
-            "rate_per_s",
-            format!("found {rate_per_s}; expected requests a second, above 0"),
-        ))
+    let refuse = |expected: &str| {
+        let message = format!("found {rate_per_s}; expected requests a second, {expected}");
+        Err(ConfigError::new("rate_per_s", message))
+    };
+    if !(rate_per_s.is_finite() && rate_per_s > 0.0) {
+        return refuse("above 0");
+    }
+    let gap = Duration::from_secs_f64(1.0 / rate_per_s);
+    match gap {
+        Duration::ZERO => refuse("at most 1e9, one a nanosecond"),
+        Duration::LONGEST => refuse("at least 3.2e-10, one in a hundred years"),
+        gap => Ok(gap),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn built(process: &str, keys: serde_json::Value) -> Result<Arrivals, ConfigError> {
+        let entry = REGISTRY.iter().find(|entry| entry.name == process).unwrap();
+        (entry.build)(keys.as_object().unwrap())
+    }
+
+    #[test]
+    fn rates_whose_gaps_are_no_span_of_time_are_refused_at_their_key() {
+        for process in ["constant", "poisson"] {
+            for rate in [0.0, -1.0, 1e-300, 1e-10, 3e9, 1e300] {
+                let error = built(process, json!({ "rate_per_s": rate })).err();
+                assert_eq!(error.unwrap().key, "rate_per_s", "{process} {rate}");
+            }
+            for rate in [1e-9, 1e9] {
+                assert!(
+                    built(process, json!({ "rate_per_s": rate })).is_ok(),
+                    "{rate}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn bursts_longer_than_time_are_refused_at_their_key() {
+        let keys = json!({ "requests": u32::MAX, "spacing": "876000h", "interval": "876000h" });
+        assert_eq!(built("bursts", keys).err().unwrap().key, "interval");
     }
 }

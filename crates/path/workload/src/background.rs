@@ -117,8 +117,11 @@ impl Background {
                 "found 0; expected bytes a second, such as 50MiB",
             ));
         }
-        let spacing =
-            |rate: Bytes| Duration::from_nanos((config.size.0 as f64 / rate.0 as f64 * 1e9) as u64);
+        // A byte a second and requests of an exabyte: a century between two is enough.
+        let spacing = |rate: Bytes| {
+            let nanoseconds = (config.size.0 as f64 / rate.0 as f64 * 1e9) as u64;
+            Duration::from_nanos(nanoseconds).min(Duration::LONGEST)
+        };
         Ok(Background {
             every: config.every,
             end: Time::ZERO + config.duration,
@@ -145,6 +148,11 @@ impl Background {
         };
         let sectors = self.size.min(left).min(self.length - from);
         self.at = (from + sectors) % self.length;
+        assert!(
+            sectors > 0 && from + sectors <= self.length,
+            "a round reads {sectors} sectors at {from}, of {}",
+            self.length
+        );
         let extent = Extent::new(self.start + from, sectors);
         cx.out.issue(
             0,
@@ -164,6 +172,11 @@ impl Background {
 
     /// Ends the round. The next round starts at a whole multiple of `every` after this round.
     fn finish(&mut self, now: Time) {
+        assert!(
+            now >= self.round,
+            "a round of {:?} is over at {now:?}",
+            self.round
+        );
         let rounds = now.since(self.round).as_nanos() / self.every.as_nanos() + 1;
         self.round += self.every * rounds;
         self.left = None;

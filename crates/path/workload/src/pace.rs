@@ -95,7 +95,8 @@ impl Rules {
         if self.scale == 1.0 {
             return arrival;
         }
-        Time::from_nanos((arrival.as_nanos() as f64 * self.scale).round() as u64)
+        // A request that lies behind every run still is one: not `Time::NEVER`.
+        Time::from_nanos((arrival.as_nanos() as f64 * self.scale).round() as u64).capped()
     }
 }
 
@@ -277,6 +278,12 @@ impl Dispatcher {
             arrival: next.traced.arrival,
             due,
         });
+        assert!(
+            self.outstanding <= self.issued,
+            "{} are outstanding, of {} issued",
+            self.outstanding,
+            self.issued
+        );
         self.outstanding += 1;
         self.issued += 1;
         if self.heeds_profile()

@@ -62,9 +62,18 @@ impl Segment {
             self.first += self.bytes;
             self.bytes = self.draw(rate);
         }
+        debug_assert!(
+            byte >= self.first && self.bytes > 0,
+            "byte {byte} lies before the segment from {} on",
+            self.first
+        );
         let plays = u128::from(self.variation.segment.as_nanos());
         let within = (u128::from(byte - self.first) * plays).div_ceil(u128::from(self.bytes));
-        self.variation.segment * self.number + Duration::from_nanos(within as u64)
+        // Segments may be centuries long: then the byte is played after every run.
+        self.variation
+            .segment
+            .saturating_mul(self.number)
+            .saturating_add(Duration::from_nanos(within as u64))
     }
 
     /// Size of the next segment in bytes; at least one, so that every segment ends.

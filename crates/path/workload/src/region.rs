@@ -51,6 +51,10 @@ pub(crate) fn region(
             "found 0; expected a positive multiple of 512B",
         ));
     }
+    assert!(
+        start.0 + length.0 <= capacity.0 && sizes.largest() <= length,
+        "a region of {length} from sector {start} on, of {capacity}"
+    );
     Ok(Region {
         start,
         length,

@@ -121,7 +121,7 @@ impl Running {
     fn next_wake(&self) -> Time {
         match self.part.source.next_wake().at() {
             Time::NEVER => Time::NEVER,
-            own => own + self.part.start,
+            own => own.capped_add(self.part.start),
         }
     }
 }
@@ -148,6 +148,10 @@ impl Node for SideBySide {
         let (index, id) = self.in_flight.take(completion.id.0 as u32);
         let index = usize::from(index);
         let running = &mut self.parts[index];
+        assert!(
+            running.in_flight > 0,
+            "a request of part {index} ends at {now:?}, and it has none in flight"
+        );
         running.in_flight -= 1;
         let own = Completion {
             id,

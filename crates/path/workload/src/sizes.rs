@@ -77,6 +77,11 @@ impl Sizes {
         if let [(_, only)] = self.cumulative[..] {
             return only;
         }
+        debug_assert!(
+            self.cumulative.is_sorted_by(|one, other| one.0 <= other.0),
+            "shares are cumulative: {:?}",
+            self.cumulative
+        );
         let share = random.unit();
         let index = self
             .cumulative

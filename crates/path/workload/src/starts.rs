@@ -37,7 +37,8 @@ impl StartTimes {
             *interval
         };
         let at = self.next;
-        self.next = at + gap;
+        // The last of many streams may start after the end of every run.
+        self.next = at.capped_add(gap);
         at
     }
 }

@@ -109,7 +109,8 @@ impl Stream {
             0 => Time::ZERO,
             // Before playback starts, a client takes only as much as its buffer holds.
             _ if !self.plays => Time::NEVER,
-            played => self.origin + self.room.at(played),
+            // At a rate of a few bits a second a read may play for ever.
+            played => self.origin.saturating_add(self.room.at(played)),
         }
     }
 
@@ -159,7 +160,9 @@ impl Stream {
 
     /// The first missing read has arrived; it may be late.
     fn was_needed(&mut self, now: Time, end: Time, rules: &Rules, tally: &mut StreamTally) {
-        let needed = self.origin + self.missing.at(self.come * rules.read);
+        // At a rate of a few bits a second a read may play for ever.
+        let played = self.missing.at(self.come * rules.read);
+        let needed = self.origin.saturating_add(played);
         if needed >= end {
             return;
         }

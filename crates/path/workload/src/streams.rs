@@ -109,6 +109,7 @@ impl Streams {
                 ..Request::default()
             };
             out.issue(0, request);
+            assert!(self.left > 0, "more reads are issued than were asked for");
             self.left -= 1;
             if self.left == 0 {
                 self.next_start = Time::NEVER;

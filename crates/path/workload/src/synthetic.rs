@@ -179,6 +179,11 @@ impl Synthetic {
         self.left -= 1;
         self.issued += 1;
         let sectors = self.sizes.draw(&mut self.mix);
+        debug_assert!(
+            sectors > Sectors::ZERO && self.left < u64::MAX,
+            "request {} moves nothing",
+            self.issued
+        );
         let start = self.addresses.next(sectors, &mut self.place);
         let read = self.read_share >= 1.0 || self.mix.chance(self.read_share);
         let request = Request {

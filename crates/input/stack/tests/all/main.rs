@@ -1,6 +1,7 @@
 //! Stack files, run: one program, so that what is in common is compiled once.
 
 mod carroll;
+mod extremes;
 mod host;
 mod hosts;
 mod link;

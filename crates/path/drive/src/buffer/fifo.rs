@@ -76,6 +76,10 @@ impl Fifo {
     /// Adds what came last.
     pub(super) fn push(&mut self, dirty: Dirty) {
         let older = self.ends.map(|ends| ends.newest);
+        debug_assert!(
+            dirty.extent.sectors.0 > 0 && dirty.since <= dirty.arrived,
+            "dirty data that are none, or arrive before they begin: {dirty:?}"
+        );
         let slot = self.entries.keep(Entry {
             dirty,
             older,
@@ -136,6 +140,12 @@ impl Fifo {
             older,
             newer,
         } = self.entries.take(slot);
+        assert!(
+            self.ends
+                .is_some_and(|ends| (ends.oldest == slot) == older.is_none()
+                    && (ends.newest == slot) == newer.is_none()),
+            "the chain of dirty data is broken at slot {slot}"
+        );
         if let Some(older) = older {
             self.entries[older].newer = newer;
         }

@@ -25,6 +25,11 @@ impl Oldest {
 
     pub(super) fn set(&mut self, index: usize, tick: u64) {
         let mut at = self.leaves + index;
+        debug_assert!(
+            index < self.leaves,
+            "there is no segment {index} among {}",
+            self.leaves
+        );
         self.least[at] = tick;
         while at > 1 {
             at /= 2;

@@ -71,6 +71,12 @@ impl Pool {
     /// A segment was overwritten as a whole.
     pub(super) fn remove(&mut self, index: usize, segment: &Segment) {
         if self.discipline.remove(index as u32).is_some() {
+            assert!(
+                segment.end - segment.start <= self.sectors,
+                "a segment of {} sectors goes, and {} are dirty",
+                segment.end - segment.start,
+                self.sectors
+            );
             self.sectors -= segment.end - segment.start;
         }
     }
@@ -89,6 +95,12 @@ impl Pool {
 
     /// A segment was taken out to be written.
     pub(super) fn taken(&mut self, segment: &Segment) {
+        assert!(
+            segment.end - segment.start <= self.sectors,
+            "a segment of {} sectors is written, and {} are dirty",
+            segment.end - segment.start,
+            self.sectors
+        );
         self.sectors -= segment.end - segment.start;
     }
 }

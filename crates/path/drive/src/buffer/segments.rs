@@ -199,6 +199,10 @@ impl Segments {
     /// Brings what finds a segment up to date.
     fn changed(&mut self, index: usize, old: &Segment) {
         let new = self.all[index];
+        assert!(
+            new.start <= new.end && (new.holds_data() || new.start == new.end),
+            "segment {index} does not hold what its kind says: {new:?}"
+        );
         match (old.holds_data(), new.holds_data()) {
             (true, true) if (old.start, old.end) != (new.start, new.end) => {
                 self.order.change(index, new.start, new.end);
@@ -232,13 +236,24 @@ impl Segments {
         }
         self.may_go = self.may_go + usize::from(new.may_go()) - usize::from(old.may_go());
         self.written = self.written + usize::from(new.is_written()) - usize::from(old.is_written());
+        debug_assert!(
+            self.written <= self.all.len() && self.may_go <= self.all.len(),
+            "{} written and {} replaceable of {} segments",
+            self.written,
+            self.may_go,
+            self.all.len()
+        );
     }
 
     /// Takes a segment out of those that were read; the last of them gets its
     /// place.
     fn forget_read(&mut self, index: usize) {
         let place = self.read_places[index];
-        self.read.swap_remove(place as usize);
+        let gone = self.read.swap_remove(place as usize);
+        assert_eq!(
+            gone as usize, index,
+            "another segment stands where this one was among those read"
+        );
         if let Some(&moved) = self.read.get(place as usize) {
             self.read_places[moved as usize] = place;
         }

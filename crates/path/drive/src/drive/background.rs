@@ -95,6 +95,12 @@ impl Background {
     /// Takes one in. Where they are too many, the oldest waits no longer.
     fn keep(&mut self, waiting: Waiting) -> Option<Waiting> {
         self.waiting.push_back(waiting);
+        debug_assert!(
+            self.waiting.len() <= self.most + 1,
+            "{} requests wait where {} may",
+            self.waiting.len(),
+            self.most
+        );
         (self.waiting.len() > self.most)
             .then(|| self.waiting.pop_front())
             .flatten()
@@ -115,6 +121,11 @@ impl Background {
 
     /// One of the others has ended.
     pub(super) fn ended(&mut self, now: Time) {
+        assert!(
+            now >= self.quiet,
+            "a request ends at {now:?}, before the one that ended first, at {:?}",
+            self.quiet
+        );
         self.quiet = now;
     }
 

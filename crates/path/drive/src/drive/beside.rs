@@ -52,6 +52,10 @@ impl Beside {
     fn add(&mut self, extent: Extent, slot: u32) {
         let (start, end) = (extent.start.0, extent.end().0);
         let at = self.reads.partition_point(|other| other.start <= start);
+        debug_assert!(
+            self.reads.iter().all(|other| other.slot != slot),
+            "the read of slot {slot} waits for the arm already"
+        );
         self.reads.insert(at, Wanted { start, end, slot });
     }
 
@@ -310,7 +314,11 @@ impl Drive {
 
     /// Takes a read out of the queue that is served out of turn.
     fn leave_queue(&mut self, start: u64, slot: u32) {
-        self.queue.remove(slot);
+        let left = self.queue.remove(slot);
+        debug_assert!(
+            left.is_some() || self.background.is_some(),
+            "the read of slot {slot} is served out of turn, and did not wait"
+        );
         if let Some(background) = &mut self.background {
             background.remove(slot);
         }
@@ -325,6 +333,12 @@ impl Drive {
     }
 
     fn pass(&mut self, service: Service) {
+        assert!(
+            service.finish >= self.bus_free,
+            "the bus is free at {:?}, and a request ends on it at {:?}",
+            self.bus_free,
+            service.finish
+        );
         self.bus_free = service.finish;
         self.passing.push_back(service);
     }

@@ -77,6 +77,12 @@ impl Drive {
         if let Some(buffer) = &mut self.buffer {
             buffer.stop_fill(last);
         }
+        debug_assert!(
+            self.buffer
+                .as_ref()
+                .is_none_or(|buffer| !buffer.is_dirty_since(entered)),
+            "the platters stop, and data that came before {entered:?} are not on them"
+        );
         service.finish += spin_down;
         service.breakdown.overhead += spin_down;
         self.arm.stop(last, service.finish);
@@ -96,6 +102,7 @@ impl Drive {
             now
         };
         self.arm.turn(ready);
+        assert!(!self.arm.rests(), "platters that were started turn");
         let finish = ready + self.command_overhead;
         Service {
             slot,

@@ -42,6 +42,10 @@ impl Drive {
                 return;
             }
             let last = self.settle(due);
+            assert!(
+                last >= due && !self.arm.rests(),
+                "the platters stop at {last:?}, before they are due to at {due:?}, or stand already"
+            );
             let Some(spin_down) = self.spin_down else {
                 return;
             };

@@ -91,6 +91,11 @@ impl Slips {
             }
             index.push(run as u32);
         }
+        assert_eq!(
+            index.last().copied(),
+            Some(runs.len() as u32),
+            "the index of slips ends behind the last"
+        );
         Slips { runs, index, shift }
     }
 
@@ -109,6 +114,10 @@ impl Slips {
             return (offset, 0);
         }
         let bucket = (offset >> self.shift) as usize;
+        debug_assert!(
+            bucket + 1 < self.index.len(),
+            "offset {offset} lies behind the zone whose slips are indexed"
+        );
         let first = self.index[bucket];
         let near = &self.runs[first as usize..self.index[bucket + 1] as usize];
         let run = first + near.partition_point(|run| run.slipped_from() <= offset) as u32;

@@ -176,6 +176,11 @@ impl Tracks {
     /// The track that holds `sector`.
     #[inline]
     pub(super) fn holding(&self, sector: u64) -> FoundTrack {
+        debug_assert!(
+            sector < self.sectors,
+            "sector {sector} of a zone that has {}",
+            self.sectors
+        );
         let number = sector / self.group.sectors;
         let (group, number) = match &self.tail {
             Some(tail) if number >= u64::from(self.groups) => (tail, u64::from(self.groups)),

@@ -209,6 +209,11 @@ impl Zone {
     /// The sector of the LBN at `offset` of the zone, remaps aside.
     #[inline]
     pub(super) fn place(&self, offset: u64) -> Placed {
+        debug_assert!(
+            offset < self.lbns,
+            "LBN {offset} of a zone that has {}",
+            self.lbns
+        );
         let shifted = offset + self.dead;
         match self.range {
             None => {
@@ -268,6 +273,12 @@ impl Zone {
     #[inline]
     pub(super) fn left_on_track(&self, placed: &Placed, track: &FoundTrack) -> u64 {
         let end = track.start + track.sectors;
+        debug_assert!(
+            (track.start..end).contains(&placed.sector),
+            "sector {} was looked up on the track of sectors {} to {end}",
+            placed.sector,
+            track.start
+        );
         let slipped = self.slips.slipped_from_run(placed.next_slip, end);
         (end - placed.sector - slipped).min(placed.lbns_left)
     }

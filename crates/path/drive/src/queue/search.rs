@@ -62,6 +62,10 @@ pub(super) fn cheapest<C: PartialOrd + Copy>(
     cost: impl Fn(&Waiting) -> Option<C>,
 ) -> Option<(C, usize)> {
     let here = u64::from(arm.head.cylinder.0);
+    debug_assert!(
+        here < u64::from(arm.mechanics.geometry().cylinders()),
+        "the arm stands at cylinder {here}, beyond the innermost"
+    );
     let seek_table = arm.mechanics.seek_table();
     let least_seek = |key: u64| seek_table.at_least(key.abs_diff(here) as u32);
     let mut inward = waiting.at_or_after(here);

@@ -28,7 +28,8 @@ impl Sorted {
         if self.keys.len() <= slot {
             self.keys.resize(slot + 1, None);
         }
-        self.keys[slot] = Some(key);
+        let other = self.keys[slot].replace(key);
+        assert!(other.is_none(), "the request of slot {slot} waits twice");
         let at = self.order.partition_point(|&(other, _)| other <= key);
         self.order.insert(at, (key, record));
     }
@@ -73,7 +74,12 @@ impl Sorted {
     pub(super) fn remove(&mut self, index: usize) -> Waiting {
         let (_, record) = self.order.remove(index);
         let waiting = self.records.take(record);
-        self.keys[waiting.slot as usize] = None;
+        let key = self.keys[waiting.slot as usize].take();
+        assert!(
+            key.is_some() && self.order.len() == self.records.len(),
+            "the request of slot {} left the queue before",
+            waiting.slot
+        );
         waiting
     }
 }

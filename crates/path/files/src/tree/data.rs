@@ -83,6 +83,10 @@ impl<F: Format> Tree<F> {
                 within.map(|run| run.end.min(gap.end) - run.start)
             })
             .sum();
+        assert!(
+            known <= needed,
+            "{known} of {needed} pages are promised already"
+        );
         let more = needed - known;
         let all = promised + more;
         if more > 0 && all + all / PAGES_A_METADATA_PAGE + METADATA_MIN > free {
@@ -185,8 +189,18 @@ impl<F: Format> Tree<F> {
                     gaps.into_iter().for_each(|gap| inode.delayed.insert(gap));
                 }
             }
+            assert!(
+                inode.delayed.total() <= delayed,
+                "placing pages has delayed others: {} of {delayed}",
+                inode.delayed.total()
+            );
             let kept = delayed - inode.delayed.total();
             let given = inode.map.pages().saturating_sub(before);
+            assert!(
+                kept <= self.promised,
+                "{kept} pages have got their places, of {} promised",
+                self.promised
+            );
             self.promised -= kept;
             self.change_inode(file, touches);
             self.order(file, given);
@@ -214,6 +228,11 @@ impl<F: Format> Tree<F> {
             let (format, inode) = self.file(file)?;
             format.walk(inode, pages..inode.map.end().max(pages), touches);
             format.release(file.0, inode, pages, touches);
+            assert!(
+                given_up <= self.promised,
+                "{given_up} pages are given up, of {} promised",
+                self.promised
+            );
             self.promised -= given_up;
         }
         self.file(file)?.1.bytes = bytes;

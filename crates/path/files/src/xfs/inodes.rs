@@ -178,6 +178,11 @@ impl Inodes {
         } else {
             self.slots[slot] = Some(chunk);
         }
+        assert!(
+            !self.by_page.contains_key(&run.start),
+            "two chunks of inodes lie at page {}",
+            run.start
+        );
         self.by_page.insert(run.start, slot);
         self.with_free.insert(run.start);
         run.clone().for_each(|page| touches.fresh(page));
@@ -191,6 +196,10 @@ impl Inodes {
             return 0;
         };
         let within = chunk.free.trailing_zeros();
+        assert!(
+            u64::from(within) < CHUNK,
+            "no inode of the chunk at page {page} is free"
+        );
         chunk.free &= !(1 << within);
         if chunk.free == 0 {
             self.with_free.remove(&page);
@@ -215,6 +224,10 @@ impl Inodes {
         let Some(chunk) = self.slots.get_mut(slot).and_then(Option::as_mut) else {
             return;
         };
+        assert!(
+            chunk.free & 1 << within == 0 && self.used > 0,
+            "the inode {number} is given back, and is free"
+        );
         chunk.free |= 1 << within;
         let Chunk { page, free } = *chunk;
         self.used -= 1;

@@ -119,6 +119,12 @@ impl Space {
 
     fn take(&mut self, run: Range<u64>, touches: &mut Touches) {
         let group = self.group_of(run.start);
+        assert!(
+            self.groups[group as usize]
+                .run_at(run.start)
+                .is_some_and(|free| run.end <= free.end),
+            "{run:?} is taken, and is not free in group {group}"
+        );
         self.groups[group as usize].remove(run.clone());
         self.free -= run.end - run.start;
         self.touch(group, touches);
@@ -130,6 +136,10 @@ impl Space {
         while at < run.end {
             let group = self.group_of(at);
             let end = run.end.min(u64::from(group + 1) * self.group_pages);
+            debug_assert!(
+                self.groups[group as usize].first_in(at..end).is_none(),
+                "{at} to {end} are given back, and some are free"
+            );
             self.groups[group as usize].insert(at..end);
             self.free += end - at;
             self.touch(group, touches);
@@ -152,6 +162,10 @@ impl Space {
             needed: wish.length,
             free: self.free,
         })?;
+        assert!(
+            !found.is_empty() && found.end - found.start <= wish.length,
+            "{found:?} is found for {wish:?}"
+        );
         self.take(found.clone(), touches);
         Ok(found)
     }

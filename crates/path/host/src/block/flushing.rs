@@ -56,6 +56,10 @@ impl Flushes {
 
     /// Such a write is with the device: it wants its flush.
     pub(super) fn end_forced_write(&mut self, now: Time, original: u32) {
+        assert!(
+            self.forced_writes > 0,
+            "a forced write ends at {now:?} that did not begin"
+        );
         self.forced_writes -= 1;
         self.wait(now, original);
     }

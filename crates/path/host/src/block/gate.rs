@@ -1,6 +1,7 @@
 //! Submitters that wait before the elevator: for a free request, or behind a
 //! barrier.
 
+use crate::direction::{ByDirection, Direction};
 use fullstroke_contract::Extent;
 use std::collections::VecDeque;
 
@@ -21,18 +22,17 @@ struct Barrier {
     sequence: u64,
 }
 
-/// The gate before the elevator. Each direction (0 reads, 1 writes) has so many
-/// requests; who finds none free waits in order of arrival (`get_request_wait` of
+/// The gate before the elevator. Each direction has so many requests; who finds none free waits in order of arrival (`get_request_wait` of
 /// `block/ll_rw_blk.c`, Linux 2.6.24: a flood of writes leaves reads their own). A
 /// flush closes the gate behind itself (`QUEUE_ORDERED_DRAIN` of
 /// `block/blk-barrier.c`).
 #[derive(Debug)]
 pub(super) struct Gate {
     /// Requests of each direction, in the elevator and below.
-    used: [u32; 2],
+    used: ByDirection<u32>,
     /// The most of them.
     most: u32,
-    pieces: [VecDeque<Piece>; 2],
+    pieces: ByDirection<VecDeque<Piece>>,
     barriers: VecDeque<Barrier>,
     /// Whether the first barrier has been issued.
     flushing: bool,
@@ -42,9 +42,9 @@ pub(super) struct Gate {
 impl Gate {
     pub(super) fn new(most: u32) -> Gate {
         Gate {
-            used: [0; 2],
+            used: ByDirection::default(),
             most,
-            pieces: [VecDeque::new(), VecDeque::new()],
+            pieces: ByDirection::default(),
             barriers: VecDeque::new(),
             flushing: false,
             sequence: 0,
@@ -62,12 +62,18 @@ impl Gate {
     }
 
     /// Whether a piece that arrives now need not wait for others before it.
-    pub(super) fn is_open(&self, direction: usize) -> bool {
+    pub(super) fn is_open(&self, direction: Direction) -> bool {
         self.barriers.is_empty() && self.pieces[direction].is_empty()
     }
 
     /// `piece` waits.
-    pub(super) fn wait(&mut self, direction: usize, piece: Piece) {
+    pub(super) fn wait(&mut self, direction: Direction, piece: Piece) {
+        assert!(
+            self.pieces[direction]
+                .back()
+                .is_none_or(|last| last.sequence < piece.sequence),
+            "pieces wait in the order of their arrival"
+        );
         self.pieces[direction].push_back(piece);
     }
 
@@ -82,42 +88,55 @@ impl Gate {
 
     /// The direction, among those in `which`, whose first piece is not behind a
     /// barrier; if both are, that of the earlier one.
-    pub(super) fn first(&self, which: [bool; 2]) -> Option<(usize, Piece)> {
+    pub(super) fn first(&self, which: ByDirection<bool>) -> Option<(Direction, Piece)> {
         let barrier = self
             .barriers
             .front()
             .map_or(u64::MAX, |barrier| barrier.sequence);
-        let candidate = |direction: usize| {
+        let candidate = |direction: Direction| {
             let piece = *self.pieces[direction].front()?;
             (which[direction] && piece.sequence < barrier).then_some((direction, piece))
         };
-        match (candidate(0), candidate(1)) {
+        match (candidate(Direction::Read), candidate(Direction::Write)) {
             (Some(read), Some(write)) if write.1.sequence < read.1.sequence => Some(write),
             (read, write) => read.or(write),
         }
     }
 
     /// The first piece of `direction` has been let in.
-    pub(super) fn pass(&mut self, direction: usize) {
-        self.pieces[direction].pop_front();
+    pub(super) fn pass(&mut self, direction: Direction) {
+        let passed = self.pieces[direction].pop_front();
+        assert!(
+            passed.is_some(),
+            "nobody waits before the gate for a {direction:?}"
+        );
     }
 
     /// Takes a request, if one is free.
-    pub(super) fn take(&mut self, direction: usize) -> bool {
+    pub(super) fn take(&mut self, direction: Direction) -> bool {
         let free = self.used[direction] < self.most;
         self.used[direction] += u32::from(free);
         free
     }
 
     /// Gives a request back.
-    pub(super) fn release(&mut self, direction: usize) {
+    pub(super) fn release(&mut self, direction: Direction) {
+        assert!(
+            self.used[direction] > 0,
+            "a {direction:?} gives a request back, and all are free"
+        );
         self.used[direction] -= 1;
     }
 
     /// The flush that may be issued now, if the device has nothing to do and
     /// nothing before it is left.
     pub(super) fn flush(&mut self) -> Option<u32> {
-        let idle = self.used == [0; 2] && !self.flushing && self.first([true; 2]).is_none();
+        let all = ByDirection {
+            read: true,
+            write: true,
+        };
+        let unused = self.used == ByDirection::default();
+        let idle = unused && !self.flushing && self.first(all).is_none();
         let barrier = self.barriers.front().filter(|_| idle)?;
         self.flushing = true;
         Some(barrier.original)
@@ -125,6 +144,7 @@ impl Gate {
 
     /// The flush has completed: what it was.
     pub(super) fn flushed(&mut self) -> u32 {
+        assert!(self.flushing, "a flush comes back that was not issued");
         self.flushing = false;
         self.barriers
             .pop_front()

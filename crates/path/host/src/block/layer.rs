@@ -7,6 +7,7 @@ use super::originals::Originals;
 use super::plug::{Plug, Plugging};
 use super::request::{Join, Queued, Requests};
 use crate::Clock;
+use crate::direction::{ByDirection, Direction};
 use crate::elevator::{Context, Elevator};
 use fullstroke_contract::{
     Below, Completion, Cx, Extent, Gauge, Hints, Node, Operation, Out, Port, Request, RequestId,
@@ -21,9 +22,6 @@ const FLUSH: RequestId = RequestId(u64::MAX);
 
 /// What passes the elevator by has its original's number behind this bit.
 const PASSED: u64 = 1 << 32;
-
-/// The direction in which writes count, and flushes with them.
-const WRITES: usize = 1;
 
 /// What a block layer is set to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +157,9 @@ impl BlockLayer {
         let (_, mut rest) = self.limits.split(extent);
         let mut pieces = 1;
         while rest.sectors > Sectors::ZERO {
+            let before = rest.sectors;
             (_, rest) = self.limits.split(rest);
+            assert!(rest.sectors < before, "a piece of {extent:?} is empty");
             pieces += 1;
         }
         pieces
@@ -172,7 +172,8 @@ impl BlockLayer {
     }
 
     fn let_in(&mut self, now: Time, original: u32, extent: Extent) {
-        let direction = usize::from(self.originals.request(original).operation != Operation::Read);
+        let direction =
+            Direction::of_writes(self.originals.request(original).operation != Operation::Read);
         let piece = self.gate.piece(original, extent);
         if !self.gate.is_open(direction) || !self.admit(now, piece) {
             self.gate.wait(direction, piece);
@@ -183,7 +184,10 @@ impl BlockLayer {
 
     /// Lets in whoever has waited and need not any more.
     fn admit_waiting(&mut self, now: Time) {
-        let mut which = [true; 2];
+        let mut which = ByDirection {
+            read: true,
+            write: true,
+        };
         while let Some((direction, piece)) = self.gate.first(which) {
             which[direction] = self.admit(now, piece);
             if which[direction] {
@@ -198,7 +202,7 @@ impl BlockLayer {
         if Neighbours::concern(&arrival) && self.join(now, &piece, &arrival) {
             return true;
         }
-        if !self.gate.take(usize::from(arrival.writes())) {
+        if !self.gate.take(arrival.direction()) {
             return false;
         }
         if arrival.operation == Operation::Flush {
@@ -291,6 +295,12 @@ impl BlockLayer {
         } else {
             after.parts = self.originals.concatenate(before.parts, part);
         }
+        assert!(
+            after.extent.sectors <= self.limits.sectors_max,
+            "a request has grown to {}, of at most {}",
+            after.extent.sectors,
+            self.limits.sectors_max
+        );
         self.replace(slot, &before, after);
         self.elevator.grown(
             self.clock.read(now),
@@ -322,6 +332,12 @@ impl BlockLayer {
             return;
         }
         let before = self.requests[kept];
+        assert!(
+            kept != gone && before.extent.end() == second.extent.start,
+            "{:?} and {:?} are no neighbours",
+            before.extent,
+            second.extent
+        );
         let mut after = before;
         after.extent.sectors += second.extent.sectors;
         after.parts = self.originals.concatenate(before.parts, second.parts);
@@ -330,7 +346,7 @@ impl BlockLayer {
         self.elevator
             .coalesced(self.clock.read(now), kept, gone, &self.requests);
         self.requests.take(gone);
-        self.gate.release(usize::from(second.writes()));
+        self.gate.release(second.direction());
         self.plug.coalesced();
         self.waiting -= 1;
     }
@@ -426,6 +442,13 @@ impl BlockLayer {
             ..
         } = *request;
         self.neighbours.remove(slot, &self.requests[slot]);
+        assert!(
+            self.waiting > 0 && self.issued < self.queue_depth,
+            "slot {slot} is sent, of {} that wait, beside {} of {}",
+            self.waiting,
+            self.issued,
+            self.queue_depth
+        );
         self.waiting -= 1;
         self.issued += 1;
         let (mut hints, origin) = self.originals.hints(parts);
@@ -444,6 +467,11 @@ impl BlockLayer {
     }
 
     fn finish(&mut self, now: Time, completion: &Completion, out: &mut Out) {
+        assert!(
+            self.issued > 0,
+            "request {} comes back, and the device has none",
+            completion.id.0
+        );
         self.issued -= 1;
         self.plug.completed();
         if completion.id == FLUSH {
@@ -458,7 +486,7 @@ impl BlockLayer {
         self.elevator
             .completed(self.clock.read(now), slot, &self.requests);
         let request = self.requests.take(slot);
-        self.gate.release(usize::from(request.writes()));
+        self.gate.release(request.direction());
         if request.force_unit_access && !self.fua {
             // It is of one part, since it joins none.
             let original = self.originals.of(request.parts);
@@ -480,7 +508,7 @@ impl BlockLayer {
         }
         while let Some(original) = self.flushes.completed() {
             if self.originals.request(original).operation == Operation::Flush {
-                self.gate.release(WRITES);
+                self.gate.release(Direction::Write);
             }
             self.originals.piece_finished(original, completion, out);
         }
@@ -511,6 +539,12 @@ impl Node for BlockLayer {
         self.finish(now, &completion, out);
         self.admit_waiting(now);
         if self.originals.len() == 0 {
+            assert!(
+                self.waiting == 0 && self.issued == 0,
+                "nobody waits for the {} requests in the elevator and {} with the device",
+                self.waiting,
+                self.issued
+            );
             self.idle_since = now;
         }
         self.dispatch(now, below, out);

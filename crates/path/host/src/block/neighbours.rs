@@ -156,6 +156,10 @@ impl Chains {
     }
 
     fn remove(&mut self, slot: u32) {
+        assert!(
+            self.length > 0,
+            "slot {slot} leaves an empty table of neighbours"
+        );
         let Link {
             key,
             before,
@@ -164,6 +168,10 @@ impl Chains {
         match before {
             NONE => {
                 let chain = self.chain(key);
+                debug_assert_eq!(
+                    self.heads[chain], slot,
+                    "the chain of {key} does not begin with the slot that leaves"
+                );
                 self.heads[chain] = behind;
             }
             _ => self.links[before as usize].behind = behind,

@@ -47,6 +47,7 @@ impl Originals {
             submitted: now,
             ..Completion::default()
         };
+        assert!(pieces > 0, "a request is cut into no piece");
         self.originals.keep(Original {
             request,
             submitted: now,
@@ -81,6 +82,10 @@ impl Originals {
 
     /// The chain of `first` followed by `second`.
     pub(super) fn concatenate(&mut self, first: Chain, second: Chain) -> Chain {
+        debug_assert_eq!(
+            self.parts[first.1].next, NONE,
+            "a chain is joined at its last part"
+        );
         self.parts[first.1].next = second.0;
         (first.0, second.1)
     }
@@ -119,6 +124,13 @@ impl Originals {
             open.last = *completion;
         }
         open.last.status = status;
+        assert!(
+            open.pieces_left > 0 && completion.submitted >= open.submitted,
+            "a piece of a request of {:?} comes back that was sent at {:?}; {} are left",
+            open.submitted,
+            completion.submitted,
+            open.pieces_left
+        );
         open.pieces_left -= 1;
         if open.pieces_left > 0 {
             return;

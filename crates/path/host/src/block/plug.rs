@@ -125,6 +125,11 @@ impl Plug {
     }
 
     fn plug(&mut self, due: Time) {
+        assert!(
+            self.due.is_none(),
+            "the plug is in already, until {:?}",
+            self.due
+        );
         self.due = Some(due);
         self.held = 0;
     }

@@ -1,5 +1,6 @@
 //! A request as the block layer holds it.
 
+use crate::direction::Direction;
 use fullstroke_contract::{Extent, Operation, PriorityClass, Slots};
 use fullstroke_units::Time;
 
@@ -68,7 +69,12 @@ impl Default for Queued {
 }
 
 impl Queued {
-    /// Whether it writes or discards: which of the two directions it counts in.
+    /// The direction in which it counts.
+    pub fn direction(&self) -> Direction {
+        Direction::of_writes(self.writes())
+    }
+
+    /// Whether it writes or discards.
     pub fn writes(&self) -> bool {
         self.operation != Operation::Read
     }

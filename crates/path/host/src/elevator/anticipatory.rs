@@ -34,6 +34,7 @@ use fullstroke_units::{Bytes, Duration, Time};
 use processes::Processes;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::ops::{Index, IndexMut};
 #[cfg(test)]
 pub(super) use tests::tunables;
 use waiting::Waiting;
@@ -124,8 +125,54 @@ impl Config {
 
 /// The two kinds of request: `REQ_ASYNC` and `REQ_SYNC` of `block/as-iosched.c`,
 /// where a forced write is synchronous, for somebody waits for it.
-const ASYNC: usize = 0;
-const SYNC: usize = 1;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Asynchronous,
+    Synchronous,
+}
+
+impl Kind {
+    fn of(request: &Queued) -> Kind {
+        if request.synchronous {
+            Kind::Synchronous
+        } else {
+            Kind::Asynchronous
+        }
+    }
+
+    fn other(self) -> Kind {
+        match self {
+            Kind::Asynchronous => Kind::Synchronous,
+            Kind::Synchronous => Kind::Asynchronous,
+        }
+    }
+}
+
+/// A value for each kind.
+#[derive(Clone, Copy, Debug)]
+struct ByKind<T> {
+    asynchronous: T,
+    synchronous: T,
+}
+
+impl<T> Index<Kind> for ByKind<T> {
+    type Output = T;
+    fn index(&self, kind: Kind) -> &T {
+        match kind {
+            Kind::Asynchronous => &self.asynchronous,
+            Kind::Synchronous => &self.synchronous,
+        }
+    }
+}
+
+impl<T> IndexMut<Kind> for ByKind<T> {
+    fn index_mut(&mut self, kind: Kind) -> &mut T {
+        match kind {
+            Kind::Asynchronous => &mut self.asynchronous,
+            Kind::Synchronous => &mut self.synchronous,
+        }
+    }
+}
 
 /// What is known of a request, by slot.
 #[derive(Clone, Copy, Debug, Default)]
@@ -138,7 +185,7 @@ struct Place {
 struct Anticipatory {
     config: Config,
     back_seek: BackSeek,
-    waiting: [Waiting; 2],
+    waiting: ByKind<Waiting>,
     forest: Forest,
     links: Fifos,
     places: Vec<Place>,
@@ -167,10 +214,10 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
             sectors_max: config.back_seek_max.0 / 512,
             penalty: 2,
         },
-        waiting: [
-            Waiting::new(config.write_expire),
-            Waiting::new(config.read_expire),
-        ],
+        waiting: ByKind {
+            asynchronous: Waiting::new(config.write_expire),
+            synchronous: Waiting::new(config.read_expire),
+        },
         forest: Forest::default(),
         links: Fifos::default(),
         places: Vec::new(),
@@ -226,13 +273,13 @@ impl Anticipatory {
         if context.stripes.is_none() && self.arms[0].waits() {
             return Choice::Hold;
         }
-        if let Some(expired) = self.waiting[SYNC].expired(now) {
+        if let Some(expired) = self.waiting.synchronous.expired(now) {
             let arm = self.arm_of(expired, context);
             if !self.arms[arm as usize].waits() {
                 return Choice::Send(expired);
             }
         }
-        let Some(cheapest) = self.cheapest(SYNC) else {
+        let Some(cheapest) = self.cheapest(Kind::Synchronous) else {
             let held = (0..self.arms.len() as u32)
                 .filter(|&arm| self.holds(now, arm, None))
                 .count();
@@ -254,7 +301,7 @@ impl Anticipatory {
                 Some(next) => next,
                 None => self
                     .forest
-                    .first(&self.waiting[SYNC].sorted)
+                    .first(&self.waiting.synchronous.sorted)
                     .unwrap_or(cheapest),
             };
             if context.stripes.is_none() || candidate == cheapest {
@@ -263,14 +310,14 @@ impl Anticipatory {
         }
     }
 
-    fn cheapest(&self, kind: usize) -> Option<u32> {
+    fn cheapest(&self, kind: Kind) -> Option<u32> {
         let Waiting { sorted, here, .. } = &self.waiting[kind];
         self.back_seek.cheapest(&self.forest, sorted, *here)
     }
 
     /// The next request of the batch that is under way.
     fn continued(&mut self, now: Time, context: &Context<'_>) -> Choice {
-        if self.batch.kind == SYNC && self.config.antic_expire > Duration::ZERO {
+        if self.batch.kind == Kind::Synchronous && self.config.antic_expire > Duration::ZERO {
             return self.anticipate(now, context);
         }
         self.cheapest(self.batch.kind)
@@ -280,11 +327,14 @@ impl Anticipatory {
     /// Begins a batch: of the other kind, if both wait. Its first request is the
     /// oldest (end of `as_dispatch_request`), whose deadline is the next.
     fn begin(&mut self, now: Time) -> Option<u32> {
-        let both = self.waiting.iter().all(|waiting| !waiting.is_empty());
-        let kind = match (both, self.waiting[SYNC].is_empty()) {
-            (true, _) => 1 - self.batch.kind,
-            (false, true) => ASYNC,
-            (false, false) => SYNC,
+        let ByKind {
+            asynchronous,
+            synchronous,
+        } = &self.waiting;
+        let kind = match (asynchronous.is_empty(), synchronous.is_empty()) {
+            (false, false) => self.batch.kind.other(),
+            (_, true) => Kind::Asynchronous,
+            (true, false) => Kind::Synchronous,
         };
         self.batch.begin(kind);
         self.waiting[kind].looked_at = now;
@@ -294,11 +344,15 @@ impl Anticipatory {
     /// Sends a request.
     fn send(&mut self, slot: u32, context: &Context<'_>) -> u32 {
         let request = &context.requests[slot];
-        let kind = usize::from(request.synchronous);
+        let kind = Kind::of(request);
         let (arm, end) = (self.arm_of(slot, context), request.extent.end().0);
         let place = &mut self.places[slot as usize];
         place.arm = arm;
-        let process = (kind == SYNC).then_some(place.process);
+        let process = (kind == Kind::Synchronous).then_some(place.process);
+        assert!(
+            self.processes[place.process].waiting > 0,
+            "slot {slot} is sent, and no request of its process waits"
+        );
         self.processes[place.process].waiting -= 1;
         self.arms[arm as usize] = Arm {
             process,
@@ -337,7 +391,7 @@ impl Elevator for Anticipatory {
             self.places.resize(slot as usize + 1, Place::default());
         }
         self.places[slot as usize].process = process;
-        let waiting = &mut self.waiting[usize::from(request.synchronous)];
+        let waiting = &mut self.waiting[Kind::of(request)];
         waiting.add(now, slot, request, &mut self.forest, &mut self.links);
         self.interrupt(now, request);
     }
@@ -353,13 +407,13 @@ impl Elevator for Anticipatory {
     ) {
         if join == Join::Front {
             let request = &requests[slot];
-            self.waiting[usize::from(request.synchronous)].moved(slot, request, &mut self.forest);
+            self.waiting[Kind::of(request)].moved(slot, request, &mut self.forest);
         }
     }
 
     fn coalesced(&mut self, now: Time, kept: u32, gone: u32, requests: &Requests) {
         self.end_pauses(now);
-        let kinds = [kept, gone].map(|slot| usize::from(requests[slot].synchronous));
+        let kinds = [kept, gone].map(|slot| Kind::of(&requests[slot]));
         self.processes[self.places[gone as usize].process].waiting -= 1;
         let waiting = &mut self.waiting[kinds[1]];
         if kinds[0] == kinds[1] {
@@ -371,7 +425,8 @@ impl Elevator for Anticipatory {
 
     fn dispatch(&mut self, now: Time, context: &Context<'_>) -> Option<u32> {
         self.end_pauses(now);
-        let [writes, reads] = self.waiting.each_ref().map(|waiting| !waiting.is_empty());
+        let writes = !self.waiting.asynchronous.is_empty();
+        let reads = !self.waiting.synchronous.is_empty();
         if !reads {
             self.batch.alone();
         }
@@ -408,6 +463,10 @@ impl Elevator for Anticipatory {
     fn completed(&mut self, now: Time, slot: u32, requests: &Requests) {
         self.end_pauses(now);
         let synchronous = requests[slot].synchronous;
+        assert!(
+            self.in_flight > 0,
+            "slot {slot} comes back, and the device has none"
+        );
         self.in_flight -= 1;
         if self.batch.draining && self.in_flight == 0 {
             self.batch.drained(now, false);

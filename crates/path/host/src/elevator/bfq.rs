@@ -187,6 +187,7 @@ impl Bfq {
         let held = &mut self.queues[queue as usize];
         self.forest.remove(&mut held.sorted, slot);
         self.links.remove(&mut held.arrived, slot);
+        assert!(self.waiting > 0, "slot {slot} leaves, and no request waits");
         self.waiting -= 1;
         if held.sorted.is_empty() && held.busy && self.service.serving() != Some(queue) {
             held.busy = false;

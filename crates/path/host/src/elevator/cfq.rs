@@ -456,8 +456,16 @@ impl Elevator for Cfq {
         self.slices.ring(now, &mut self.queues);
         let Place { process, queue } = self.places[slot as usize];
         let synchronous = requests[slot].synchronous;
+        assert!(
+            self.queueing.with_device > 0 && self.queues[queue].in_flight > 0,
+            "slot {slot} comes back, and the device has none of queue {queue}"
+        );
         self.queueing.with_device -= 1;
         self.queues[queue].in_flight -= 1;
+        assert!(
+            self.synchronous_in_flight >= u32::from(synchronous),
+            "slot {slot} comes back, and no synchronous request is under way"
+        );
         self.synchronous_in_flight -= u32::from(synchronous);
         if synchronous {
             self.queues.processes[process as usize].habits.completed = now;

@@ -12,6 +12,7 @@ use super::forest::{Forest, Tree};
 use super::{Context, Elevator, Site};
 use crate::Clock;
 use crate::block::{Join, Queued, Requests};
+use crate::direction::{ByDirection, Direction};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Duration, Time};
@@ -104,12 +105,9 @@ impl Config {
     }
 }
 
-const READ: usize = 0;
-const WRITE: usize = 1;
-
 /// The requests of one direction.
 #[derive(Clone, Copy, Debug, Default)]
-struct Direction {
+struct Waiting {
     sorted: Tree,
     arrived: Fifo,
     /// Behind the last one sent, if that was of this direction.
@@ -132,17 +130,19 @@ impl Scale {
         self.mean_ns = self.mean_ns.saturating_add_signed(change);
     }
 
+    /// `expiry`, as much longer as the mean latency exceeds the reference; at most
+    /// [`Duration::LONGEST`].
     fn of(&self, expiry: Duration) -> Duration {
         let scaled = u128::from(expiry.as_nanos()) * u128::from(self.mean_ns);
-        Duration::from_nanos(
-            u64::try_from(scaled / u128::from(self.reference.as_nanos())).unwrap_or(u64::MAX),
-        )
+        u64::try_from(scaled / u128::from(self.reference.as_nanos()))
+            .map_or(Duration::LONGEST, Duration::from_nanos)
+            .min(Duration::LONGEST)
     }
 }
 
 struct Deadline {
     config: Config,
-    directions: [Direction; 2],
+    directions: ByDirection<Waiting>,
     forest: Forest,
     links: Fifos,
     /// By slot: since when its oldest part waits.
@@ -182,7 +182,7 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
     };
     Ok(Box::new(Deadline {
         config,
-        directions: Default::default(),
+        directions: ByDirection::default(),
         forest: Forest::default(),
         links: Fifos::default(),
         since: Vec::new(),
@@ -194,16 +194,15 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
 }
 
 impl Deadline {
-    fn expiry(&self, direction: usize) -> Duration {
-        let expiry = if direction == READ {
-            self.config.read_expire
-        } else {
-            self.config.write_expire
+    fn expiry(&self, direction: Direction) -> Duration {
+        let expiry = match direction {
+            Direction::Read => self.config.read_expire,
+            Direction::Write => self.config.write_expire,
         };
         self.scale.map_or(expiry, |scale| scale.of(expiry))
     }
 
-    fn has_expired(&self, now: Time, direction: usize, slot: u32) -> bool {
+    fn has_expired(&self, now: Time, direction: Direction, slot: u32) -> bool {
         self.since[slot as usize] + self.expiry(direction) <= now
     }
 
@@ -211,7 +210,7 @@ impl Deadline {
     /// costs a seek, and so the whole batch (`deadline_dispatch_requests` of
     /// `block/deadline-iosched.c` up to 2.6.24, which adds `fifo_batch` for it).
     fn continued(&mut self, requests: &Requests) -> Option<u32> {
-        let slot = self.directions[WRITE].next.or(self.directions[READ].next)?;
+        let slot = self.directions.write.next.or(self.directions.read.next)?;
         if requests[slot].extent.start.0 != self.here {
             self.batched = self.batched.saturating_add(self.config.fifo_batch);
         }
@@ -220,32 +219,30 @@ impl Deadline {
 
     /// The direction of a new batch: reads, for somebody waits for them, but after
     /// so many of their batches a write (`dispatch_writes` there).
-    fn direction(&mut self) -> usize {
-        let waits = self
-            .directions
-            .map(|direction| !direction.arrived.is_empty());
-        if waits == [true; 2] && self.starved < self.config.writes_starved {
+    fn direction(&mut self) -> Direction {
+        let waits = self.directions.map(|waiting| !waiting.arrived.is_empty());
+        if waits.read && waits.write && self.starved < self.config.writes_starved {
             self.starved += 1;
-            return READ;
+            return Direction::Read;
         }
-        if waits[WRITE] {
+        if waits.write {
             self.starved = 0;
-            return WRITE;
+            return Direction::Write;
         }
-        READ
+        Direction::Read
     }
 
     /// The first request of a new batch: the oldest if it has expired
     /// (`deadline_check_fifo`), else where the last batch of its direction ended.
     fn begin(&mut self, now: Time) -> Option<u32> {
-        let index = self.direction();
-        let Direction {
+        let direction = self.direction();
+        let Waiting {
             sorted,
             arrived,
             next,
-        } = self.directions[index];
+        } = self.directions[direction];
         let oldest = arrived.front()?;
-        let expired = self.has_expired(now, index, oldest);
+        let expired = self.has_expired(now, direction, oldest);
         if let Some(next) = next.filter(|_| !expired) {
             if self.config.batch_count_fix {
                 self.batched = 0;
@@ -268,7 +265,7 @@ impl Elevator for Deadline {
     }
 
     fn add(&mut self, now: Time, slot: u32, requests: &Requests) {
-        let direction = &mut self.directions[usize::from(requests[slot].writes())];
+        let direction = &mut self.directions[requests[slot].direction()];
         self.forest
             .insert(&mut direction.sorted, requests[slot].extent.start.0, slot);
         self.links.push_back(&mut direction.arrived, slot);
@@ -288,7 +285,7 @@ impl Elevator for Deadline {
         requests: &Requests,
     ) {
         if join == Join::Front {
-            let direction = &mut self.directions[usize::from(requests[slot].writes())];
+            let direction = &mut self.directions[requests[slot].direction()];
             self.forest.remove(&mut direction.sorted, slot);
             self.forest
                 .insert(&mut direction.sorted, requests[slot].extent.start.0, slot);
@@ -298,7 +295,12 @@ impl Elevator for Deadline {
     /// What is left has waited since the older of the two came, and has its
     /// place (`deadline_merged_requests`).
     fn coalesced(&mut self, _: Time, kept: u32, gone: u32, requests: &Requests) {
-        let direction = &mut self.directions[usize::from(requests[kept].writes())];
+        debug_assert_eq!(
+            requests[kept].direction(),
+            requests[gone].direction(),
+            "a read and a write become one request"
+        );
+        let direction = &mut self.directions[requests[kept].direction()];
         if direction.next == Some(gone) {
             direction.next = self.forest.next(gone);
         }
@@ -319,15 +321,18 @@ impl Elevator for Deadline {
             None => self.begin(now)?,
         };
         let taken = &context.requests[slot];
-        self.directions
-            .iter_mut()
-            .for_each(|direction| direction.next = None);
-        let direction = &mut self.directions[usize::from(taken.writes())];
+        (self.directions.read.next, self.directions.write.next) = (None, None);
+        let direction = &mut self.directions[taken.direction()];
         direction.next = self.forest.next(slot);
         self.forest.remove(&mut direction.sorted, slot);
         self.links.remove(&mut direction.arrived, slot);
         self.batched += 1;
         self.here = taken.extent.end().0;
+        debug_assert_eq!(
+            direction.sorted.len(),
+            direction.arrived.len(),
+            "a request waits in both orders, or in neither"
+        );
         Some(slot)
     }
 

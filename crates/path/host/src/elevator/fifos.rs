@@ -94,6 +94,12 @@ impl Fifos {
     /// Takes `slot`, which is in this list, out of it.
     pub fn remove(&mut self, fifo: &mut Fifo, slot: u32) {
         let Link { before, behind } = self.links[slot as usize];
+        assert!(
+            fifo.length > 0
+                && (before != NONE || fifo.first == slot)
+                && (behind != NONE || fifo.last == slot),
+            "slot {slot} is not in the list that it is to leave"
+        );
         self.join(fifo, before, behind);
         fifo.length -= 1;
     }
@@ -128,6 +134,10 @@ impl Fifos {
                 },
             );
         }
+        debug_assert!(
+            link.before != slot && link.behind != slot,
+            "slot {slot} is in the list already"
+        );
         self.links[slot as usize] = link;
         self.join(fifo, link.before, slot);
         self.join(fifo, slot, link.behind);

@@ -5,6 +5,8 @@
 //! Algorithmica 1996). The priority of a node is a scrambled number of its
 //! slot: no generator is needed, and a run repeats to the bit.
 
+use std::ops::{Index, IndexMut};
+
 /// No slot.
 const NONE: u32 = u32::MAX;
 
@@ -26,12 +28,48 @@ pub struct Tree {
 struct Node {
     key: u64,
     parent: u32,
-    /// Smaller keys, larger keys.
-    children: [u32; 2],
+    children: Children,
 }
 
-const SMALLER: usize = 0;
-const LARGER: usize = 1;
+/// On which side of a node: that of smaller, or of larger keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Smaller,
+    Larger,
+}
+
+impl Side {
+    fn other(self) -> Side {
+        match self {
+            Side::Smaller => Side::Larger,
+            Side::Larger => Side::Smaller,
+        }
+    }
+}
+
+/// The nodes below one, by side. Kept as an array: a search goes to one of two
+/// neighbours in memory without a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Children([u32; 2]);
+
+impl Children {
+    const NONE: Children = Children([NONE; 2]);
+}
+
+impl Index<Side> for Children {
+    type Output = u32;
+    #[inline]
+    fn index(&self, side: Side) -> &u32 {
+        &self.0[side as usize]
+    }
+}
+
+impl IndexMut<Side> for Children {
+    #[inline]
+    fn index_mut(&mut self, side: Side) -> &mut u32 {
+        &mut self.0[side as usize]
+    }
+}
 
 impl Default for Tree {
     fn default() -> Tree {
@@ -61,20 +99,24 @@ impl Forest {
             let unused = Node {
                 key: 0,
                 parent: NONE,
-                children: [NONE; 2],
+                children: Children::NONE,
             };
             self.nodes.resize(slot as usize + 1, unused);
         }
-        let (mut parent, mut side, mut next) = (NONE, SMALLER, tree.root);
+        let (mut parent, mut side, mut next) = (NONE, Side::Smaller, tree.root);
         while next != NONE {
             parent = next;
-            side = usize::from(self.node(next).key <= key);
+            side = if self.node(next).key <= key {
+                Side::Larger
+            } else {
+                Side::Smaller
+            };
             next = self.node(next).children[side];
         }
         self.nodes[slot as usize] = Node {
             key,
             parent,
-            children: [NONE; 2],
+            children: Children::NONE,
         };
         match parent {
             NONE => tree.root = slot,
@@ -89,7 +131,7 @@ impl Forest {
     /// Takes `slot`, which is in this tree, out of it.
     pub fn remove(&mut self, tree: &mut Tree, slot: u32) {
         let single = loop {
-            match self.node(slot).children {
+            match self.node(slot).children.0 {
                 [NONE, only] | [only, NONE] => break only,
                 [smaller, larger] if priority(smaller) > priority(larger) => {
                     self.raise(tree, smaller)
@@ -98,6 +140,10 @@ impl Forest {
             }
         };
         let parent = self.node(slot).parent;
+        assert!(
+            tree.length > 0 && (parent != NONE || tree.root == slot),
+            "slot {slot} is not in the tree that it is to leave"
+        );
         self.hang(tree, parent, slot, single);
         tree.length -= 1;
     }
@@ -109,22 +155,22 @@ impl Forest {
 
     /// The slot of the least key.
     pub fn first(&self, tree: &Tree) -> Option<u32> {
-        self.outermost(tree.root, SMALLER)
+        self.outermost(tree.root, Side::Smaller)
     }
 
     /// The slot of the greatest key.
     pub fn last(&self, tree: &Tree) -> Option<u32> {
-        self.outermost(tree.root, LARGER)
+        self.outermost(tree.root, Side::Larger)
     }
 
     /// The slot behind `slot`, which is in a tree.
     pub fn next(&self, slot: u32) -> Option<u32> {
-        self.neighbour(slot, LARGER)
+        self.neighbour(slot, Side::Larger)
     }
 
     /// The slot before `slot`, which is in a tree.
     pub fn previous(&self, slot: u32) -> Option<u32> {
-        self.neighbour(slot, SMALLER)
+        self.neighbour(slot, Side::Smaller)
     }
 
     /// The first slot whose key is `key` or more.
@@ -133,9 +179,9 @@ impl Forest {
         while next != NONE {
             let node = self.node(next);
             if node.key >= key {
-                (found, next) = (Some(next), node.children[SMALLER]);
+                (found, next) = (Some(next), node.children[Side::Smaller]);
             } else {
-                next = node.children[LARGER];
+                next = node.children[Side::Larger];
             }
         }
         found
@@ -147,9 +193,9 @@ impl Forest {
         while next != NONE {
             let node = self.node(next);
             if node.key < key {
-                (found, next) = (Some(next), node.children[LARGER]);
+                (found, next) = (Some(next), node.children[Side::Larger]);
             } else {
-                next = node.children[SMALLER];
+                next = node.children[Side::Smaller];
             }
         }
         found
@@ -165,7 +211,7 @@ impl Forest {
         &self.nodes[slot as usize]
     }
 
-    fn outermost(&self, root: u32, side: usize) -> Option<u32> {
+    fn outermost(&self, root: u32, side: Side) -> Option<u32> {
         let mut found = root;
         if found == NONE {
             return None;
@@ -176,8 +222,8 @@ impl Forest {
         Some(found)
     }
 
-    fn neighbour(&self, slot: u32, side: usize) -> Option<u32> {
-        if let Some(found) = self.outermost(self.node(slot).children[side], 1 - side) {
+    fn neighbour(&self, slot: u32, side: Side) -> Option<u32> {
+        if let Some(found) = self.outermost(self.node(slot).children[side], side.other()) {
             return Some(found);
         }
         let (mut below, mut above) = (slot, self.node(slot).parent);
@@ -187,14 +233,29 @@ impl Forest {
         (above != NONE).then_some(above)
     }
 
+    /// On which side of `parent` its child stands.
+    #[inline]
+    fn side_of(&self, parent: u32, child: u32) -> Side {
+        let children = &self.node(parent).children;
+        if children[Side::Larger] == child {
+            return Side::Larger;
+        }
+        debug_assert_eq!(
+            children[Side::Smaller],
+            child,
+            "slot {child} is no child of slot {parent}"
+        );
+        Side::Smaller
+    }
+
     /// Puts `slot` in the place of its parent, which becomes its child.
     fn raise(&mut self, tree: &mut Tree, slot: u32) {
         let parent = self.node(slot).parent;
-        let side = usize::from(self.node(parent).children[LARGER] == slot);
-        let between = self.node(slot).children[1 - side];
+        let side = self.side_of(parent, slot);
+        let between = self.node(slot).children[side.other()];
         let above = self.node(parent).parent;
         self.hang(tree, above, parent, slot);
-        self.nodes[slot as usize].children[1 - side] = parent;
+        self.nodes[slot as usize].children[side.other()] = parent;
         self.nodes[parent as usize].parent = slot;
         self.nodes[parent as usize].children[side] = between;
         if between != NONE {
@@ -207,8 +268,8 @@ impl Forest {
         match parent {
             NONE => tree.root = new,
             _ => {
-                let children = &mut self.nodes[parent as usize].children;
-                children[usize::from(children[LARGER] == old)] = new;
+                let side = self.side_of(parent, old);
+                self.nodes[parent as usize].children[side] = new;
             }
         }
         if new != NONE {

@@ -183,6 +183,10 @@ impl Elevator for Kyber {
         let domain = &mut self.domains[turn];
         let slot = self.links.pop_front(&mut domain.waiting)?;
         domain.issued += 1;
+        debug_assert!(
+            domain.issued <= 256,
+            "more requests than tokens are with the device"
+        );
         self.batched += 1;
         Some(slot)
     }

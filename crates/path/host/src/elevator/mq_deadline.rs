@@ -17,6 +17,7 @@ use super::throttle::Throttle;
 use super::{Context, Elevator, Site};
 use crate::Clock;
 use crate::block::{Join, Queued, Requests};
+use crate::direction::{ByDirection, Direction};
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, PriorityClass};
 use fullstroke_units::{Duration, Time};
@@ -76,27 +77,24 @@ impl Config {
     }
 }
 
-const READ: usize = 0;
-const WRITE: usize = 1;
-
 /// The requests of one class.
 #[derive(Debug, Default)]
 struct Class {
     /// By direction: by address, and by expiry.
-    sorted: [Tree; 2],
-    expiring: [Fifo; 2],
+    sorted: ByDirection<Tree>,
+    expiring: ByDirection<Fifo>,
     /// By direction: where the last request sent began.
-    positions: [u64; 2],
+    positions: ByDirection<u64>,
     /// Requests that the elevator or the device has.
     held: u32,
 }
 
 struct MqDeadline {
     config: Config,
-    /// Real-time, best effort, idle.
+    /// In the order of [`PriorityClass::ALL`].
     classes: [Class; 3],
     /// That of the last batch.
-    direction: usize,
+    direction: Direction,
     /// Requests of the present batch.
     batched: u32,
     /// Batches of reads since the last of writes, while writes waited.
@@ -127,7 +125,7 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
     Ok(Box::new(MqDeadline {
         config,
         classes: Default::default(),
-        direction: READ,
+        direction: Direction::Read,
         batched: 0,
         starved: 0,
         forest: Forest::default(),
@@ -137,15 +135,11 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
     }))
 }
 
-fn direction(request: &Queued) -> usize {
-    if request.writes() { WRITE } else { READ }
-}
-
 impl MqDeadline {
     /// Takes a request that nothing keeps out.
     fn take_in(&mut self, now: Time, slot: u32, requests: &Requests) {
         let request = &requests[slot];
-        let direction = direction(request);
+        let direction = request.direction();
         let class = &mut self.classes[request.class as usize];
         self.forest
             .insert(&mut class.sorted[direction], request.extent.start.0, slot);
@@ -163,47 +157,47 @@ impl MqDeadline {
 
     fn unsort(&mut self, slot: u32, requests: &Requests) {
         let request = &requests[slot];
-        let sorted = &mut self.classes[request.class as usize].sorted[direction(request)];
+        let sorted = &mut self.classes[request.class as usize].sorted[request.direction()];
         self.forest.remove(sorted, slot);
     }
 
-    fn expiry(&self, direction: usize) -> Duration {
-        if direction == READ {
-            self.config.read_expire
-        } else {
-            self.config.write_expire
+    fn expiry(&self, direction: Direction) -> Duration {
+        match direction {
+            Direction::Read => self.config.read_expire,
+            Direction::Write => self.config.write_expire,
         }
     }
 
     /// The next request of a direction in order of address.
-    fn onwards(&self, class: usize, direction: usize) -> Option<u32> {
+    fn onwards(&self, class: PriorityClass, direction: Direction) -> Option<u32> {
         let Class {
             sorted, positions, ..
-        } = &self.classes[class];
+        } = &self.classes[class as usize];
         self.forest
             .at_or_after(&sorted[direction], positions[direction])
     }
 
     /// The direction of a new batch, if anything waits (`__dd_dispatch_request` of
     /// `block/mq-deadline.c`).
-    fn next_direction(&mut self, class: usize) -> Option<usize> {
-        let waits = self.classes[class].expiring.map(|fifo| !fifo.is_empty());
-        if waits[READ] && waits[WRITE] && self.starved < self.config.writes_starved {
+    fn next_direction(&mut self, class: PriorityClass) -> Option<Direction> {
+        let expiring = &self.classes[class as usize].expiring;
+        let waits = expiring.map(|fifo| !fifo.is_empty());
+        if waits.read && waits.write && self.starved < self.config.writes_starved {
             self.starved += 1;
-            return Some(READ);
+            return Some(Direction::Read);
         }
-        if waits[WRITE] {
+        if waits.write {
             self.starved = 0;
-            return Some(WRITE);
+            return Some(Direction::Write);
         }
-        waits[READ].then_some(READ)
+        waits.read.then_some(Direction::Read)
     }
 
     /// The first request of a new batch: the oldest if that has expired or
     /// nothing lies ahead.
-    fn begin(&mut self, now: Time, class: usize) -> Option<u32> {
+    fn begin(&mut self, now: Time, class: PriorityClass) -> Option<u32> {
         let direction = self.next_direction(class)?;
-        let oldest = self.classes[class].expiring[direction].front()?;
+        let oldest = self.classes[class as usize].expiring[direction].front()?;
         let expired = self.since[oldest as usize] + self.expiry(direction) <= now;
         let onwards = self.onwards(class, direction).filter(|_| !expired);
         self.direction = direction;
@@ -213,7 +207,7 @@ impl MqDeadline {
 
     /// The request of a class that is next, if it is old enough. As in the
     /// kernel a batch may begin here although its first request is not.
-    fn choose(&mut self, now: Time, class: usize, age: Duration) -> Option<u32> {
+    fn choose(&mut self, now: Time, class: PriorityClass, age: Duration) -> Option<u32> {
         let going_on = self.onwards(class, self.direction);
         let slot = match going_on.filter(|_| self.batched < self.config.fifo_batch) {
             Some(slot) => slot,
@@ -231,7 +225,7 @@ impl MqDeadline {
         let lower = [PriorityClass::BestEffort, PriorityClass::Idle];
         lower
             .into_iter()
-            .find_map(|class| self.choose(now, class as usize, self.config.prio_aging_expire))
+            .find_map(|class| self.choose(now, class, self.config.prio_aging_expire))
     }
 }
 
@@ -260,7 +254,7 @@ impl Elevator for MqDeadline {
     ) {
         if join == Join::Front && !self.throttle.keeps_out(slot) {
             let request = &requests[slot];
-            let sorted = &mut self.classes[request.class as usize].sorted[direction(request)];
+            let sorted = &mut self.classes[request.class as usize].sorted[request.direction()];
             self.forest.remove(sorted, slot);
             self.forest.insert(sorted, request.extent.start.0, slot);
         }
@@ -271,7 +265,7 @@ impl Elevator for MqDeadline {
         if !self.throttle.keeps_out(gone) {
             self.unsort(gone, requests);
             let class = &mut self.classes[requests[gone].class as usize];
-            let expiring = &mut class.expiring[direction(&requests[gone])];
+            let expiring = &mut class.expiring[requests[gone].direction()];
             let older = self.since[gone as usize] < self.since[kept as usize];
             if older && !self.throttle.keeps_out(kept) {
                 self.links.remove(expiring, kept);
@@ -280,6 +274,7 @@ impl Elevator for MqDeadline {
             } else {
                 self.links.remove(expiring, gone);
             }
+            assert!(class.held > 0, "slot {gone} leaves a class that holds none");
             class.held -= 1;
         }
         self.release(now, gone, requests);
@@ -290,28 +285,34 @@ impl Elevator for MqDeadline {
         // device (`dd_queued` in `dd_dispatch_request`): what it sent would be in
         // front of the next of the higher.
         let mut chosen = self.aged(now);
-        for class in 0..self.classes.len() {
+        for class in PriorityClass::ALL {
             if chosen.is_some() {
                 break;
             }
             chosen = self.choose(now, class, Duration::ZERO);
-            if self.classes[class].held > 0 {
+            if self.classes[class as usize].held > 0 {
                 break;
             }
         }
         let slot = chosen?;
+        debug_assert!(
+            !self.throttle.keeps_out(slot),
+            "slot {slot} is sent, and was never let in"
+        );
         let request = &context.requests[slot];
         self.unsort(slot, context.requests);
         self.batched += 1;
         let class = &mut self.classes[request.class as usize];
-        class.positions[direction(request)] = request.extent.start.0;
+        class.positions[request.direction()] = request.extent.start.0;
         self.links
-            .remove(&mut class.expiring[direction(request)], slot);
+            .remove(&mut class.expiring[request.direction()], slot);
         Some(slot)
     }
 
     fn completed(&mut self, now: Time, slot: u32, requests: &Requests) {
-        self.classes[requests[slot].class as usize].held -= 1;
+        let class = &mut self.classes[requests[slot].class as usize];
+        assert!(class.held > 0, "slot {slot} leaves a class that holds none");
+        class.held -= 1;
         self.release(now, slot, requests);
     }
 

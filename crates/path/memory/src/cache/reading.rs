@@ -71,6 +71,12 @@ impl Cache {
                 self.wait_for(read, slot);
                 return false;
             }
+            debug_assert!(
+                read.next < to && to <= read.end,
+                "a read at page {} goes on to {to}, of {}",
+                read.next,
+                read.end
+            );
             let to = to.min(read.again.max(read.next + 1));
             self.use_pages(read, slot, to);
             read.next = to;
@@ -150,6 +156,7 @@ impl Cache {
                 self.pages.next_held(read.object, at).min(end) - at,
             );
             let fetched = self.fetch(now, read, gap, out);
+            debug_assert!(fetched <= gap.pages, "{fetched} pages came of {gap:?}");
             self.mark(
                 Run {
                     pages: fetched,
@@ -244,6 +251,11 @@ impl Cache {
 
     /// The read has got the pages from where it is up to `to`.
     fn use_pages(&mut self, read: &Operation, slot: u32, to: u64) {
+        debug_assert!(
+            !self.pages.get(slot).is(flag::READING),
+            "a read uses a page that is being read: {:?}",
+            self.pages.get(slot)
+        );
         self.counters.read += to - read.next;
         let stretch = *self.pages.get(slot);
         let fresh = stretch.is(flag::UNUSED);

@@ -19,6 +19,12 @@ impl Cache {
         self.replacement.at(now, &self.pages);
         let mut aside = 0;
         loop {
+            assert!(
+                self.pages.held().pages <= self.limit,
+                "{} pages are held, of {} that memory has",
+                self.pages.held().pages,
+                self.limit
+            );
             let free = self.limit - self.pages.held().pages;
             if free >= wanted {
                 return wanted;
@@ -30,6 +36,10 @@ impl Cache {
                 return free;
             };
             let victim = *self.pages.get(slot);
+            debug_assert!(
+                victim.list == crate::pages::NOWHERE && u64::from(victim.pages) <= wanted,
+                "the policy lets {victim:?} go, for {wanted} pages"
+            );
             if victim.is(flag::DIRTY | flag::BUSY) {
                 aside += u64::from(victim.pages);
                 self.set_aside(now, slot, out);
@@ -66,6 +76,11 @@ impl Cache {
 
     /// A victim, in no list, goes.
     fn evict(&mut self, slot: u32) {
+        debug_assert!(
+            !self.pages.get(slot).is(flag::DIRTY | flag::BUSY),
+            "a page goes that is dirty or under I/O: {:?}",
+            self.pages.get(slot)
+        );
         let gone = self.pages.remove(slot);
         self.count_wasted(&gone);
         self.replacement.evicted(&self.pages, &gone);

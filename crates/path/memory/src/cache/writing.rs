@@ -117,7 +117,9 @@ impl Cache {
 
     fn count_throttled(&mut self, now: Time, write: &mut Operation) {
         if let Some(since) = write.throttled.take() {
-            self.counters.throttled += now.since(since);
+            // Many wait at a time: their sum may exceed what can be counted.
+            let throttled = now.since(since);
+            self.counters.throttled = self.counters.throttled.saturating_add(throttled);
         }
     }
 
@@ -155,6 +157,12 @@ impl Cache {
                 came => (came, came),
             },
         };
+        assert!(
+            pages > 0 && write.next + pages <= write.end,
+            "{pages} pages are written at {}, of those before {}",
+            write.next,
+            write.end
+        );
         write.next += pages;
         self.note_dirtied(now, write, pages, newly);
         true
@@ -191,6 +199,11 @@ impl Cache {
             to -= 1;
         }
         let run = Run::new(write.object, write.next, to - write.next);
+        debug_assert!(
+            run.pages > 0,
+            "no page of a write at {} is absent",
+            write.next
+        );
         let came = self.admit(now, run, flag::DIRTY | flag::FRESH, Place::Written, out);
         self.each(Run { pages: came, ..run }, flag::FRESH, |cache, slot| {
             cache.used(slot)
@@ -235,6 +248,7 @@ impl Cache {
     }
 
     fn note_dirtied(&mut self, now: Time, write: &mut Operation, pages: u64, newly: u64) {
+        debug_assert!(newly <= pages, "{newly} of {pages} pages have become dirty");
         self.counters.written += pages;
         self.counters.dirtied += newly;
         self.dirty.enter(write.object, now);

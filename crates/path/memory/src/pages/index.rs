@@ -53,6 +53,11 @@ impl Node {
     }
 
     fn insert(&mut self, at: usize, key: Key, value: u32) {
+        debug_assert!(
+            at <= self.len && self.len < FAN_OUT,
+            "entry {at} of a node of {}",
+            self.len
+        );
         self.keys.copy_within(at..self.len, at + 1);
         self.values.copy_within(at..self.len, at + 1);
         (self.keys[at], self.values[at]) = (key, value);

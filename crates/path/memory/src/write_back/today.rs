@@ -305,6 +305,11 @@ impl Today {
             + counters.back_sync
             + counters.back_reclaim
             + counters.back_pull;
+        assert!(
+            begun >= desk.held().writing,
+            "{} pages are being written, and {begun} were begun",
+            desk.held().writing
+        );
         begun - desk.held().writing
     }
 
@@ -409,6 +414,11 @@ impl Today {
             };
             let wrote = desk.write_object(object, bounds);
             work.left = work.left.saturating_sub(wrote.pages);
+            assert!(
+                wrote.pages <= left,
+                "{} pages of an object are written in a turn of {left}",
+                wrote.pages
+            );
             let left = left - wrote.pages;
             if wrote.stopped {
                 self.turn = Some((object, left));

@@ -95,6 +95,12 @@ impl Buffer {
                 ..track
             },
         );
+        assert!(
+            self.tracks.len() <= self.most.max(1),
+            "{} tracks are followed, of {}",
+            self.tracks.len(),
+            self.most
+        );
         self.order.insert(tick, first);
         gone
     }
@@ -111,7 +117,13 @@ impl Buffer {
 
     fn take(&mut self, first: u64) -> Option<Track> {
         let track = self.tracks.remove(&first)?;
-        self.order.remove(&track.tick);
+        let order = self.order.remove(&track.tick);
+        assert_eq!(
+            order,
+            Some(first),
+            "another track was used at tick {}",
+            track.tick
+        );
         Some(track)
     }
 
@@ -123,6 +135,10 @@ impl Buffer {
         let first = *near
             .into_iter()
             .find(|first| !self.tracks[*first].in_window)?;
+        debug_assert!(
+            self.tracks.contains_key(&first),
+            "the track at {first} was used, and is not here"
+        );
         let track = self.tracks.get_mut(&first)?;
         track.in_window = true;
         Some(*track)

@@ -108,8 +108,20 @@ impl Seekers {
                         seeker.close()
                     };
                 }
+                debug_assert!(
+                    self.tickets <= self.seeks,
+                    "{} tickets are left, of {}",
+                    self.tickets,
+                    self.seeks
+                );
                 self.tickets -= 1;
                 seeker.to = seeker.draws.below(plan.size / plan.chunk) * plan.chunk;
+                assert!(
+                    seeker.to + plan.chunk <= plan.size,
+                    "a seek to {} of {} bytes",
+                    seeker.to,
+                    plan.size
+                );
                 seeker.step = Step::Read;
                 Next::Call(Call::Seek {
                     fd: FD,
@@ -131,7 +143,8 @@ impl Seekers {
                 } else {
                     Step::Ticket
                 };
-                self.computed += plan.cpu_chunk;
+                // Seekers compute side by side: their sum may exceed what can be counted.
+                self.computed = self.computed.saturating_add(plan.cpu_chunk);
                 match plan.cpu_chunk {
                     Duration::ZERO => self.next(plan, turn),
                     time => Next::Compute(time),

@@ -412,6 +412,12 @@ impl Instance {
 
     fn delete(&mut self, entry: u32) {
         let file = self.table.get(entry);
+        assert!(
+            self.outcomes
+                .last()
+                .is_some_and(|outcome| outcome.deleted < outcome.created),
+            "entry {entry} is deleted, and every file is gone"
+        );
         self.table.free(entry);
         self.outcome().deleted += 1;
         self.set_path(file);

@@ -56,6 +56,11 @@ impl Table {
             self.free_from = self.behind_last + 1;
         }
         let entry = self.behind_last;
+        assert!(
+            entry < self.entries && self.get(entry).size == 0,
+            "entry {entry} of {} is taken for a new file",
+            self.entries
+        );
         self.behind_last += 1;
         if self.files.len() <= entry as usize {
             self.files.resize(entry as usize + 1, File::default());
@@ -64,6 +69,10 @@ impl Table {
     }
 
     pub fn free(&mut self, entry: u32) {
+        assert!(
+            self.get(entry).size > 0,
+            "entry {entry} is freed, and no file is in it"
+        );
         self.files[entry as usize].size = 0;
         self.free_from = self.free_from.min(entry);
     }

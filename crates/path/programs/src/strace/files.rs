@@ -103,6 +103,11 @@ impl Files {
                 .find('/')
                 .map_or(text.len(), |length| end + length);
             let known = self.ids.get(&text[..end]).copied();
+            debug_assert!(
+                known.is_none_or(|id| id == ROOT || self.names[id as usize].parent != id),
+                "only the root is its own parent: `{}`",
+                &text[..end]
+            );
             parent = known.unwrap_or_else(|| {
                 let (id, text): (_, Arc<str>) =
                     (self.names.len() as PathId, Arc::from(&text[..end]));
@@ -341,6 +346,12 @@ impl Files {
     /// So many bytes were seen in it.
     pub fn reaches(&mut self, file: FileId, bytes: u64) {
         let file = &mut self.files[file as usize];
+        debug_assert!(
+            file.fresh || file.initial <= file.length.max(bytes),
+            "a file that was {} bytes long has {}",
+            file.initial,
+            file.length
+        );
         if bytes > file.length && !file.fresh {
             (file.initial, file.perhaps_new) = (bytes, false);
         }

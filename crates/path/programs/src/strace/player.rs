@@ -60,11 +60,17 @@ impl Player {
         if std::mem::take(&mut one.closes) {
             return Ok(());
         }
+        assert!(
+            one.at < self.recording.lanes[lane].records.len(),
+            "lane {lane} has an answer behind its last record, number {}",
+            one.at
+        );
         let record = self.recording.lanes[lane].records[one.at];
         one.at += 1;
         one.computed = false;
         self.calls += 1;
-        self.took += answer.took();
+        // Lanes go side by side: their sums may exceed what can be counted.
+        self.took = self.took.saturating_add(answer.took());
         match (&answer.result, record.fails) {
             (Err(error), _) if is_the_end(error) => {
                 return Err(format!(
@@ -89,6 +95,13 @@ impl Player {
 
     /// Whether another has come as far as a record waits for.
     fn has_come(&self, place: Place) -> bool {
+        debug_assert!(
+            place.records as usize <= self.recording.lanes[place.lane as usize].records.len(),
+            "a record waits for record {} of lane {}, which has {}",
+            place.records,
+            place.lane,
+            self.recording.lanes[place.lane as usize].records.len()
+        );
         self.lanes[place.lane as usize].at >= place.records as usize
     }
 
@@ -98,7 +111,7 @@ impl Player {
             return None;
         }
         let own = Duration::from_nanos((record.own as f64 * self.think).round() as u64);
-        self.own += own;
+        self.own = self.own.saturating_add(own);
         (own > Duration::ZERO).then_some(own)
     }
 
@@ -114,6 +127,10 @@ impl Player {
     }
 
     fn go_on(&mut self, lane: usize) {
+        debug_assert!(
+            self.lanes[lane].at < self.recording.lanes[lane].records.len(),
+            "lane {lane} goes on behind its last record"
+        );
         self.lanes[lane].at += 1;
         self.lanes[lane].computed = false;
     }

@@ -228,6 +228,10 @@ impl Recorder {
             parent,
             born_line: self.line,
         });
+        assert!(
+            (lane as usize) < self.lanes.len() && table < self.tables.len(),
+            "process {process} is born in lane {lane} with table {table}, which are not there"
+        );
         self.alive.insert(process);
         match pid {
             Some(pid) => _ = self.by_pid.insert(pid, process),
@@ -366,6 +370,12 @@ impl Recorder {
         if lane == place.lane || *known >= place.records {
             return self.flush(process);
         }
+        debug_assert!(
+            place.records as usize <= self.lanes[place.lane as usize].records.len(),
+            "lane {lane} waits for record {} of lane {}, which is not there",
+            place.records,
+            place.lane
+        );
         *known = place.records;
         self.push(process, Step::After(place), false);
     }

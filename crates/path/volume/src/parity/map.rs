@@ -115,6 +115,7 @@ impl RowMap {
 /// `sum` modulo `modulus`, for a sum below twice the modulus: cheaper than a
 /// division.
 fn wrap(sum: u64, modulus: u64) -> u64 {
+    debug_assert!(sum < 2 * modulus, "{sum} is twice {modulus} or more");
     if sum >= modulus { sum - modulus } else { sum }
 }
 
@@ -130,6 +131,11 @@ impl RowShape {
 
     /// The member that holds the row's data chunk `index`.
     pub(crate) fn data_member(&self, index: u64) -> u64 {
+        debug_assert!(
+            index + self.parities < self.members,
+            "data chunk {index} of a row of {} members",
+            self.members
+        );
         if let Some(first) = self.first {
             return wrap(first + index, self.members);
         }
@@ -146,6 +152,7 @@ impl RowShape {
 
     /// What `member` holds.
     pub(crate) fn cell(&self, member: u64) -> Cell {
+        debug_assert!(member < self.members, "member {member} of {}", self.members);
         if member == self.p {
             return Cell::P;
         }

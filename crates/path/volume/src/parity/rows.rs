@@ -44,6 +44,12 @@ impl Wanted {
     /// request's buffer.
     #[inline]
     pub(super) fn place(&self, map: &RowMap, row: u64, index: u64, offset: u64) -> Place {
+        debug_assert!(
+            index < map.data() && offset < map.chunk,
+            "chunk {index} of {} in row {row}, at {offset} of {}",
+            map.data(),
+            map.chunk
+        );
         let lbn = row * map.row_sectors() + index * map.chunk + offset;
         Place::Request(Sectors(lbn - self.begin))
     }
@@ -72,6 +78,10 @@ impl RowPlanner {
 
     /// The part of the request from `at` that lies in one row.
     pub(super) fn span(&self, wanted: Wanted, at: u64) -> Span {
+        debug_assert!(
+            wanted.begin <= at && at < wanted.end,
+            "sector {at} is not asked for: {wanted:?}"
+        );
         let row_sectors = self.map.row_sectors();
         let (row, from) = (at / row_sectors, at % row_sectors);
         Span {
@@ -367,6 +377,11 @@ pub(super) fn rebuild(
     writer: &mut PlanWriter<'_>,
 ) {
     let recovery = Recovery::of(row, index);
+    debug_assert!(
+        row.has_lost(index) && !terms.is_empty(),
+        "chunk {index} of row {} is computed, and is not lost, or from nothing",
+        row.number
+    );
     for (count, term) in terms.iter().enumerate() {
         let coefficient = recovery.coefficient(row, term.cell);
         let sectors = Sectors(cut.sectors());

@@ -174,6 +174,10 @@ impl Volume {
     ) {
         self.latest_rate = rate;
         self.restores += 1;
+        assert!(
+            self.rebuilds.all().all(|filling| filling.member != member),
+            "member {member} is restored while it is filled"
+        );
         let job = Job::new(now, member, done..self.layout.member_used(member), rate);
         self.rebuilds.halted = false;
         self.no_longer_missed(member);
@@ -258,6 +262,11 @@ impl Volume {
             let plan = &mut self.flights[slot].plan;
             let size = self.rebuilds.unit_size(begun, &self.pressure).min(most);
             let end = self.layout.plan_rebuild(&self.filled, planned, size, plan);
+            assert!(
+                end >= planned,
+                "a unit of {:?} from {planned} on ends at {end}",
+                self.filled
+            );
             if plan.ios().is_empty() {
                 // What has nothing to be filled from is passed over at once.
                 self.free.push(slot as u32);
@@ -274,6 +283,14 @@ impl Volume {
     /// The unit in `slot` has ended at `at`. What it read of a member that has
     /// failed since is not known to be right.
     pub(super) fn unit_ended(&mut self, slot: usize, at: Time, status: Status, out: &mut Out) {
+        debug_assert!(
+            self.flights[slot]
+                .plan
+                .ios()
+                .iter()
+                .all(|io| { io.operation != Operation::Read || !io.second_phase }),
+            "a unit of a rebuild reads first, then writes"
+        );
         let states = self.layout.member_states();
         let is_there = |io: &MemberIo| match io.operation {
             Operation::Read => io.extent.end().0 <= states.readable(io.member as usize),
@@ -307,6 +324,13 @@ impl Volume {
     fn member_filled(&mut self, filling: Filling, out: &mut Out) {
         let Filling { member, done, used } = filling;
         let whole = done == used;
+        debug_assert!(
+            matches!(
+                self.layout.member_state(member),
+                MemberState::Rebuilding { .. }
+            ),
+            "member {member} is filled up to {done}, and is not being rebuilt"
+        );
         out.signal(Signal::Rebuilt {
             member: member as u32,
             done,

@@ -135,6 +135,10 @@ impl Job {
             start: done,
             end: used,
         } = filling;
+        assert!(
+            done <= used,
+            "member {member} is filled up to {done} of {used}"
+        );
         let members = vec![Filling { member, done, used }];
         Job {
             members,
@@ -185,6 +189,15 @@ impl Job {
     }
 
     fn join(&mut self, now: Time, other: Job) {
+        assert!(
+            other
+                .members
+                .iter()
+                .all(|one| self.members.iter().all(|other| other.member != one.member)),
+            "a member is to be filled twice: {:?} and {:?}",
+            self.members,
+            other.members
+        );
         self.members.extend(other.members);
         self.members.sort_unstable_by_key(|filling| filling.member);
         self.marks = Marks::new(now, self.done());
@@ -336,6 +349,11 @@ impl Rebuilds {
         let rate = self.rate();
         if let Some(job) = self.queue.front_mut() {
             if slot.is_some() {
+                assert!(
+                    end > job.planned,
+                    "a unit of a rebuild from {} ends at {end}",
+                    job.planned
+                );
                 job.due = now + duration(end - job.planned, rate);
             }
             job.planned = end;
@@ -345,6 +363,12 @@ impl Rebuilds {
         } else {
             UnitState::Filled
         };
+        assert!(
+            self.units
+                .back()
+                .is_none_or(|last| !last.counts || last.end <= end),
+            "units are planned from front to back; one ends at {end}"
+        );
         self.units.push_back(Unit {
             slot,
             end,
@@ -422,6 +446,11 @@ impl Rebuilds {
             return None;
         };
         let filling = &mut job.members[place];
+        assert!(
+            filling.done <= filling.used,
+            "member {} is filled behind its end: {filling:?}",
+            filling.member
+        );
         filling.done = end.min(filling.used);
         let filling = *filling;
         if filling.done == filling.used {
@@ -433,6 +462,10 @@ impl Rebuilds {
 
     /// Notes the end of a request that was planned before the latest restore.
     pub(super) fn older_ended(&mut self, now: Time) {
+        assert!(
+            self.older > 0,
+            "a request ends at {now:?} that is older than the restore, and none was"
+        );
         self.older -= 1;
         self.ready = self.ready.max(now);
     }
@@ -458,6 +491,10 @@ impl Marks {
     }
 
     fn note(&mut self, now: Time, done: Sectors) {
+        debug_assert!(
+            now >= self.all[self.latest].0,
+            "a rebuild is at {done} at {now:?}, before its latest mark"
+        );
         if now >= self.all[self.latest].0 + Marks::STEP {
             self.latest = (self.latest + 1) % Marks::COUNT;
             self.all[self.latest] = (now, done);
@@ -474,12 +511,15 @@ impl Marks {
     }
 }
 
-/// How long `sectors` take at `rate` bytes a second, rounded up.
+/// How long `sectors` take at `rate` bytes a second, rounded up; at most
+/// [`Duration::LONGEST`], because an operator may ask for a byte a second.
 fn duration(sectors: Sectors, rate: Option<Bytes>) -> Duration {
     let Some(rate) = rate else {
         return Duration::ZERO;
     };
     let nanoseconds =
         (u128::from(sectors.bytes().0) * 1_000_000_000).div_ceil(u128::from(rate.0.max(1)));
-    Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
+    u64::try_from(nanoseconds)
+        .map_or(Duration::LONGEST, Duration::from_nanos)
+        .min(Duration::LONGEST)
 }

@@ -163,6 +163,20 @@ impl Shifts {
     }
 
     fn enter(&mut self, now: Time, gear: Gear) {
+        assert!(
+            now >= self.since
+                && matches!(
+                    (self.gear, gear),
+                    (Gear::High, Gear::Falling)
+                        | (Gear::Falling, Gear::Low | Gear::High)
+                        | (Gear::Low, Gear::Rising)
+                        | (Gear::Rising, Gear::High)
+                ),
+            "the {} gear follows the {} gear of {:?} at {now:?}",
+            gear.name(),
+            self.gear.name(),
+            self.since
+        );
         self.counted.in_gear[self.gear as usize] += now.since(self.since);
         match gear {
             Gear::Low => {
@@ -264,6 +278,10 @@ impl Volume {
         };
         let plan = &mut self.flights[slot].plan;
         if let Some(rows) = gears.plan_copy(COPY, plan) {
+            assert!(
+                rows.sectors > Sectors::ZERO && !plan.ios().is_empty(),
+                "a copy of stale rows copies nothing"
+            );
             shifts.copy = Copying::UnderWay(rows, now);
             self.flights[slot].begin_background(now, Purpose::Copy);
             return self.begin_strands(slot, out);

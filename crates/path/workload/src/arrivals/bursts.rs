@@ -34,7 +34,10 @@ pub(super) fn build(keys: &Keys) -> Result<Arrivals, ConfigError> {
             "found 0; a burst has at least one request",
         ));
     }
-    let length = config.spacing * u64::from(config.requests - 1);
+    // Spacings of years add up to more than can be counted: longer than every interval.
+    let length = config
+        .spacing
+        .saturating_mul(u64::from(config.requests - 1));
     if config.interval < length || config.interval == Duration::ZERO {
         return Err(ConfigError::new(
             "interval",

@@ -65,7 +65,9 @@ impl Pacer {
             None => Some(Time::ZERO),
             Some(last) => self.completions.get(last).copied(),
         };
-        self.due = since.map_or(Time::NEVER, |since| (since + next.gap).max(earliest));
+        self.due = since.map_or(Time::NEVER, |since| {
+            since.saturating_add(next.gap).max(earliest)
+        });
     }
 }
 

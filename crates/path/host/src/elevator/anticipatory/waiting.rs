@@ -61,11 +61,20 @@ impl Waiting {
     pub(super) fn remove(&mut self, slot: u32, forest: &mut Forest, links: &mut Fifos) {
         forest.remove(&mut self.sorted, slot);
         links.remove(&mut self.arrived, slot);
+        debug_assert_eq!(
+            self.sorted.len(),
+            self.arrived.len(),
+            "a request waits in both orders, or in neither"
+        );
     }
 
     /// `gone` has become part of `kept`, which takes the earlier deadline of the
     /// two, and its place.
     pub(super) fn inherit(&mut self, kept: u32, gone: u32, forest: &mut Forest, links: &mut Fifos) {
+        debug_assert!(
+            kept != gone && self.sorted.len() >= 2,
+            "slot {gone} becomes part of {kept}, and fewer than two wait"
+        );
         let deadline = self.deadlines[gone as usize];
         if deadline < self.deadlines[kept as usize] {
             self.deadlines[kept as usize] = deadline;

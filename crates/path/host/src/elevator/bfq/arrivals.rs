@@ -77,7 +77,7 @@ impl Bfq {
         let queue = self.queues.len() as u32;
         let held = Queue::new(owner, now, 2 * self.known_budget_max() / 3);
         self.service
-            .push(held.class as usize, weight(held.level), held.max_budget);
+            .push(held.class, weight(held.level), held.max_budget);
         let synchronous = held.synchronous;
         self.owners.insert(owner, queue);
         self.queues.push(held);

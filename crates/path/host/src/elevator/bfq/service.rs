@@ -9,6 +9,7 @@
 //! come the one that finishes first is next.
 
 use super::super::forest::{Forest, Tree};
+use fullstroke_contract::PriorityClass;
 use fullstroke_units::{Duration, Time};
 
 /// Virtual time is in sectors a unit of weight, shifted left by so many bits:
@@ -18,7 +19,6 @@ const SHIFT: u32 = 22;
 /// The idle class is served even beside others if it was not for so long:
 /// `BFQ_CL_IDLE_TIMEOUT` of `block/bfq-iosched.h`.
 const IDLE_CLASS_TIMEOUT: Duration = Duration::from_millis(200);
-const IDLE_CLASS: usize = 2;
 
 fn virtual_time(sectors: u64, weight: u64) -> u64 {
     (sectors << SHIFT) / weight
@@ -43,8 +43,7 @@ enum Place {
 /// What B-WF2Q+ knows of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entity {
-    /// Real-time, best effort, idle.
-    class: usize,
+    class: PriorityClass,
     weight: u32,
     start: u64,
     finish: u64,
@@ -85,6 +84,7 @@ impl Class {
 #[derive(Debug, Default)]
 pub(super) struct Service {
     entities: Vec<Entity>,
+    /// In the order of [`PriorityClass::ALL`].
     classes: [Class; 3],
     by_finish: Forest,
     by_start: Forest,
@@ -94,7 +94,7 @@ pub(super) struct Service {
 
 impl Service {
     /// A further queue. Its number is that of queues before.
-    pub(super) fn push(&mut self, class: usize, weight: u32, budget: u64) {
+    pub(super) fn push(&mut self, class: PriorityClass, weight: u32, budget: u64) {
         let place = Place::Away;
         self.entities.push(Entity {
             class,
@@ -124,7 +124,7 @@ impl Service {
     pub(super) fn set_weight(&mut self, queue: u32, weight: u32) {
         let entity = &mut self.entities[queue as usize];
         if entity.place != Place::Away {
-            let weights = &mut self.classes[entity.class].weights;
+            let weights = &mut self.classes[entity.class as usize].weights;
             *weights = *weights + u64::from(weight) - u64::from(entity.weight);
         }
         entity.weight = weight;
@@ -142,7 +142,7 @@ impl Service {
             place,
             ..
         } = self.entities[queue as usize];
-        let class = &mut self.classes[index];
+        let class = &mut self.classes[index as usize];
         let recovers = recovers.filter(|_| class.now > finish);
         let earliest = if recovers.is_some() {
             finish
@@ -181,7 +181,7 @@ impl Service {
             false => self.dequeue(queue),
         }
         let entity = &mut self.entities[queue as usize];
-        let class = &mut self.classes[entity.class];
+        let class = &mut self.classes[entity.class as usize];
         if entity.finish > class.now {
             entity.place = Place::Idle;
             self.by_finish.insert(&mut class.idle, entity.finish, queue);
@@ -195,16 +195,27 @@ impl Service {
     pub(super) fn serve(&mut self, queue: u32, sectors: u64) {
         let entity = &mut self.entities[queue as usize];
         entity.service += sectors;
-        let class = &mut self.classes[entity.class];
+        assert!(
+            self.classes[entity.class as usize].weights > 0 || sectors == 0,
+            "queue {queue} is served, and no queue of its class counts"
+        );
+        let class = &mut self.classes[entity.class as usize];
         class.now += virtual_time(sectors, class.weights);
         self.forget_idle(self.entities[queue as usize].class);
     }
 
     /// Gives the next queue its turn, if any wants it. None is being served.
     pub(super) fn take_next(&mut self, now: Time) -> Option<u32> {
+        assert!(
+            self.serving.is_none(),
+            "a turn begins while queue {:?} has one",
+            self.serving
+        );
         let class = self.next_class(now)?;
         self.advance(class);
-        let queue = self.by_finish.first(&self.classes[class].eligible)?;
+        let queue = self
+            .by_finish
+            .first(&self.classes[class as usize].eligible)?;
         self.dequeue(queue);
         self.entities[queue as usize].place = Place::Serving;
         self.serving = Some(queue);
@@ -220,21 +231,23 @@ impl Service {
         })
     }
 
-    fn next_class(&mut self, now: Time) -> Option<usize> {
+    fn next_class(&mut self, now: Time) -> Option<PriorityClass> {
         if self.idle_class_considered + IDLE_CLASS_TIMEOUT < now {
             self.idle_class_considered = now;
-            if self.classes[IDLE_CLASS].wants_service() {
-                return Some(IDLE_CLASS);
+            if self.classes[PriorityClass::Idle as usize].wants_service() {
+                return Some(PriorityClass::Idle);
             }
         }
-        self.classes.iter().position(Class::wants_service)
+        PriorityClass::ALL
+            .into_iter()
+            .find(|&class| self.classes[class as usize].wants_service())
     }
 
     /// Sees to it that whose start has come is eligible; if none is, virtual
     /// time jumps to the first start.
-    fn advance(&mut self, index: usize) {
-        while let Some(queue) = self.by_start.first(&self.classes[index].early) {
-            let class = &mut self.classes[index];
+    fn advance(&mut self, index: PriorityClass) {
+        while let Some(queue) = self.by_start.first(&self.classes[index as usize].early) {
+            let class = &mut self.classes[index as usize];
             let Entity { start, finish, .. } = self.entities[queue as usize];
             if start > class.now {
                 if !class.eligible.is_empty() {
@@ -243,7 +256,7 @@ impl Service {
                 class.now = start;
                 self.forget_idle(index);
             }
-            let class = &mut self.classes[index];
+            let class = &mut self.classes[index as usize];
             self.by_start.remove(&mut class.early, queue);
             self.by_finish.insert(&mut class.eligible, finish, queue);
             self.entities[queue as usize].place = Place::Eligible;
@@ -251,6 +264,11 @@ impl Service {
     }
 
     fn end_turn(&mut self, queue: u32) {
+        assert_eq!(
+            self.serving,
+            Some(queue),
+            "the turn ends of a queue that has none"
+        );
         let entity = &mut self.entities[queue as usize];
         entity.finish = entity.start + virtual_time(entity.service, u64::from(entity.weight));
         self.serving = None;
@@ -258,8 +276,14 @@ impl Service {
 
     fn enqueue(&mut self, queue: u32, recovers: Option<u32>) {
         let entity = &mut self.entities[queue as usize];
-        let class = &mut self.classes[entity.class];
+        let class = &mut self.classes[entity.class as usize];
         entity.finish = entity.start + virtual_time(entity.budget, u64::from(entity.weight));
+        assert!(
+            class.weights >= u64::from(entity.weight),
+            "queue {queue} of weight {} waits in a class of {}",
+            entity.weight,
+            class.weights
+        );
         if let Some(factor) = recovers {
             // Up to the present at least, lest it have the device to itself
             // until it has caught up; the raised need not come so far.
@@ -279,7 +303,12 @@ impl Service {
 
     fn dequeue(&mut self, queue: u32) {
         let entity = &self.entities[queue as usize];
-        let class = &mut self.classes[entity.class];
+        assert!(
+            matches!(entity.place, Place::Early | Place::Eligible),
+            "queue {queue} does not wait for its turn: {:?}",
+            entity.place
+        );
+        let class = &mut self.classes[entity.class as usize];
         match entity.place {
             Place::Early => self.by_start.remove(&mut class.early, queue),
             _ => self.by_finish.remove(&mut class.eligible, queue),
@@ -287,8 +316,8 @@ impl Service {
     }
 
     /// Forgets those whose finish has passed.
-    fn forget_idle(&mut self, index: usize) {
-        let class = &mut self.classes[index];
+    fn forget_idle(&mut self, index: PriorityClass) {
+        let class = &mut self.classes[index as usize];
         while let Some(queue) = self.by_finish.first(&class.idle) {
             let entity = &mut self.entities[queue as usize];
             if entity.finish > class.now {
@@ -310,7 +339,7 @@ mod tests {
     fn backlogged(weights: &[u32], budget: u64) -> Service {
         let mut service = Service::default();
         for (queue, &weight) in (0..).zip(weights) {
-            service.push(1, weight, budget);
+            service.push(PriorityClass::BestEffort, weight, budget);
             service.activate(queue, None);
         }
         service
@@ -401,7 +430,7 @@ mod tests {
     #[test]
     fn classes_go_in_order_but_the_idle_one_has_a_turn_in_200_ms() {
         let mut service = Service::default();
-        for class in 0..3 {
+        for class in PriorityClass::ALL {
             service.push(class, 10, 1000);
             service.activate(class as u32, None);
         }

@@ -187,6 +187,11 @@ impl Bfq {
         let timeout = self.config.timeout_sync;
         let mut charge = entity.service;
         charge = charge.max(self.budget_max * time.min(timeout).as_nanos() / timeout.as_nanos());
+        assert!(
+            charge >= entity.service,
+            "queue {queue} had {} sectors, and is charged {charge}",
+            entity.service
+        );
         let missing = charge - entity.service;
         let entity = self.service.entity_mut(queue);
         entity.budget = entity.budget.max(charge);
@@ -256,6 +261,10 @@ impl Bfq {
         let queue = self.holders[slot as usize];
         self.conclude(now, queue, slot);
         self.sample_queueing();
+        assert!(
+            self.in_driver > 0 && self.queue(queue).dispatched > 0,
+            "slot {slot} comes back, and the device has none of queue {queue}"
+        );
         self.in_driver -= 1;
         let config = self.config;
         let held = &mut self.queues[queue as usize];

@@ -28,6 +28,10 @@ impl DispatchList {
 
     /// The list, which is empty, is filled now; the device is at `origin`.
     pub(super) fn begin(&mut self, origin: u64) {
+        assert!(
+            self.runs.is_empty(),
+            "the list is filled anew while requests are in it"
+        );
         self.origin = origin;
     }
 

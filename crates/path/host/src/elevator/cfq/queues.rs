@@ -159,7 +159,13 @@ impl Queues {
         } = &mut self.all[queue as usize];
         self.sorted.remove(sorted, slot);
         self.links.remove(arrived, slot);
+        debug_assert_eq!(
+            sorted.len(),
+            arrived.len(),
+            "a request waits in both orders of queue {queue}, or in neither"
+        );
         if arrived.is_empty() {
+            assert!(self.busy > 0, "queue {queue} is done, and none was busy");
             self.busy -= 1;
             self.dequeue(queue);
         }
@@ -184,6 +190,10 @@ impl Queues {
     /// Gives a queue its turn, by `key` within its class.
     pub(super) fn enqueue(&mut self, queue: u32, key: u64) {
         self.dequeue(queue);
+        debug_assert!(
+            !self[queue].is_empty(),
+            "queue {queue} gets a turn, and no request waits in it"
+        );
         let class = self[queue].class as usize;
         self[queue].ordered = Some(class);
         self.order.insert(&mut self.turns[class], key, queue);

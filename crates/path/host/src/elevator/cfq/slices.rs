@@ -142,6 +142,10 @@ impl Slices {
         }
         self.grace_ends = Time::NEVER;
         let idles_until = Time::NEVER;
+        assert!(
+            self.slice.is_none() && !queues[queue].is_empty(),
+            "queue {queue} gets a slice beside another, or has no request"
+        );
         self.slice = Some(Slice {
             queue,
             ends: None,

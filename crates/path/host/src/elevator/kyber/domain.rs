@@ -82,6 +82,11 @@ impl Domain {
 
     /// A request has completed.
     pub(super) fn completed(&mut self, from_dispatch: Duration, from_arrival: Duration) {
+        assert!(
+            self.issued > 0 && from_dispatch <= from_arrival,
+            "a request comes back after {from_dispatch}, {from_arrival} after it came; {} are issued",
+            self.issued
+        );
         self.issued -= 1;
         self.device.add(from_dispatch, self.target_ns);
         self.total.add(from_arrival, self.target_ns);
