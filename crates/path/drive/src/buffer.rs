@@ -947,8 +947,8 @@ impl Buffer {
             since = track.landed;
             let (done, passed) = track.passed_by(now, arm.mechanics());
             debug_assert!(
-                done <= track.sectors && (done == Sectors::ZERO || passed <= now),
-                "{done} of {} on the track have passed by {now:?}, the last at {passed:?}",
+                done <= track.sectors && (done == Sectors::ZERO || passed > since),
+                "{done} of {} have passed since {since:?}, the last at {passed:?}",
                 track.sectors
             );
             if done > Sectors::ZERO {

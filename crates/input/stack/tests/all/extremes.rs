@@ -104,7 +104,7 @@ fn expiries_of_a_century_are_as_good_as_none() {
         ),
         (
             "bfq",
-            "timeout_sync = \"876000h\"\nfifo_expire_sync = \"876000h\"",
+            "timeout_sync = \"876000h\"\nslice_idle = \"876000h\"",
         ),
     ] {
         let host = format!("[host]\nelevator = \"{elevator}\"\nqueue_depth = 4\n{keys}\n{DRIVE}");

@@ -21,6 +21,8 @@ pub(super) struct RecentMean {
 
 impl RecentMean {
     pub(super) fn add(&mut self, sample: u64) {
+        // A sample of 52 days is as long as one of a century, and its total fits.
+        let sample = sample.min(1 << 52);
         self.weight = (7 * self.weight + ONE) / 8;
         self.total = (7 * self.total + ONE * sample) / 8;
     }

@@ -103,7 +103,8 @@ impl Bfq {
             Some(Favour::SoftRealTime) => 1,
             _ => raising.factor(&config),
         };
-        *turn_ends = now + timeout * u64::from(longer);
+        // A turn of a century, raised, ends after every run.
+        *turn_ends = now.capped_add(timeout.saturating_mul(u64::from(longer)));
         self.turn_began = now;
         Some(queue)
     }
