@@ -23,7 +23,7 @@ fn answer(workload: &str, rest: &str) -> Result<u64, String> {
 }
 
 fn closed(think_time: &str) -> String {
-    format!("size = \"8KiB\"\narrivals = {{ outstanding = 4, think_time = \"{think_time}\" }}")
+    format!("size = \"8KiB\"\narrivals = {{ process = \"closed\", outstanding = 4, think_time = \"{think_time}\" }}")
 }
 
 fn open(process: &str, rate_per_s: &str) -> String {
@@ -66,11 +66,12 @@ fn rates_at_the_edge_are_answered_or_refused_at_their_key() {
 fn sizes_near_the_largest_number_are_refused_at_their_key() {
     for size in ["16777215TiB", "16777216TiB", "18446744073709551104"] {
         let of = |key: &str| format!("{key} = \"{size}\"");
-        check(&of("size"), DRIVE, Err("size"));
-        let with = |key: &str| format!("size = \"8KiB\"\n{}", of(key));
-        check(&with("region_size"), DRIVE, Err("region_size"));
+        let arrivals = "arrivals = { process = \"closed\", outstanding = 4 }";
+        check(&format!("{}\n{arrivals}", of("size")), DRIVE, Err("size"));
+        let region = format!("{}\n{}", closed("0s"), of("region_size"));
+        check(&region, DRIVE, Err("region_size"));
         let chunk = format!("{RAID5}{}", of("chunk"));
-        check("size = \"8KiB\"", &chunk, Err("chunk"));
+        check(&closed("0s"), &chunk, Err("chunk"));
     }
 }
 
