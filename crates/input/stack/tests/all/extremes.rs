@@ -23,7 +23,9 @@ fn answer(workload: &str, rest: &str) -> Result<u64, String> {
 }
 
 fn closed(think_time: &str) -> String {
-    format!("size = \"8KiB\"\narrivals = {{ process = \"closed\", outstanding = 4, think_time = \"{think_time}\" }}")
+    format!(
+        "size = \"8KiB\"\narrivals = {{ process = \"closed\", outstanding = 4, think_time = \"{think_time}\" }}"
+    )
 }
 
 fn open(process: &str, rate_per_s: &str) -> String {
