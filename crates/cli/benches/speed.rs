@@ -17,6 +17,8 @@ use std::process::Command;
 use std::time::Instant;
 
 const RUNS: usize = 5;
+/// Requests of a simulation.
+const MILLION: u64 = 1_000_000;
 const TRACE_ROWS: u64 = 5_000_000;
 
 fn main() -> Result<()> {
@@ -27,72 +29,50 @@ fn main() -> Result<()> {
     }
     println!("one thread, median of {RUNS} runs (least - most)\n");
     println!("{:<58} {:>26} {:>12} {:>9}", "", "rate", "aim", "peak MB");
-    let stacks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../stacks/bench");
     let program = PathBuf::from(env!("CARGO_BIN_EXE_fullstroke"));
-    // (name, stack, drive in place of the stack's, requests, aim)
-    let simulate = |name: &str, stack: &str, drive: Option<&Path>, requests: u64, aim: &str| {
-        let mut arguments: Vec<OsString> =
-            vec!["run".into(), stacks.join(stack).into(), "--json".into()];
-        arguments.extend(["--requests".into(), requests.to_string().into()]);
-        arguments.extend(
-            drive
-                .into_iter()
-                .flat_map(|drive| ["--drive".into(), drive.into()]),
-        );
-        report(name, aim, &program, &arguments, "requests_per_wall_s")
+    simulations(&program)?;
+    trace_and_prediction(&program)?;
+    println!(
+        "\nFor scale, not measured here: DiskSim 4.0 has been seen to do 162 k requests a second on (a) without\n\
+         its cache, and on (c) 20 k, 7 k and 2.3 k at 10 k, 20 k and 40 k requests."
+    );
+    Ok(())
+}
+
+/// Simulations, one line each: (a) to (c), (e) to (i).
+fn simulations(program: &Path) -> Result<()> {
+    let simulate = |name: &str, stack: &str, drive: Option<&Path>, aim: &str| {
+        simulate(program, name, stack, drive, MILLION, aim)
     };
-    let (one, array, million) = ("closed-random-8k.toml", "raid5-open.toml", 1_000_000);
+    let one = "closed-random-8k.toml";
     let plain = simulate(
         "(a) one Cheetah 9LP, closed random 8 KB reads",
         one,
         None,
-        million,
         "2 M/s",
     )?;
     simulate(
         "(b) the same, 32 outstanding, SATF",
         "closed-random-8k-satf.toml",
         None,
-        million,
         "1 M/s",
     )?;
-    let long = simulate(
-        "(c) RAID-5 of 8, 66 % reads, open, 1 M requests",
-        array,
-        None,
-        million,
-        "500 k/s",
-    )?;
-    let short = simulate("    the same, 100 k requests", array, None, 100_000, "")?;
-    let shorter = simulate("    the same, 10 k requests", array, None, 10_000, "")?;
-    println!(
-        "    cost a request at 1 M over 100 k: {:.2}, over 10 k: {:.2}",
-        short / long,
-        shorter / long
-    );
+    longer_and_shorter(program)?;
     let mechanics = Path::new("seagate-cheetah-9lp");
     simulate(
         "(e) as (a), mechanics only: no cache, no bus",
         one,
         Some(mechanics),
-        million,
         "3 M/s",
     )?;
-    simulate(
-        "(f) SATF, 768 queued",
-        "satf-768.toml",
-        None,
-        million,
-        "1 M/s",
-    )?;
+    simulate("(f) SATF, 768 queued", "satf-768.toml", None, "1 M/s")?;
     let (cfq, processes) = ("cfq-256.toml", "(h) RAID-5 of 8 below CFQ, 256 processes");
-    simulate(processes, cfq, None, million, "300 k/s")?;
+    simulate(processes, cfq, None, "300 k/s")?;
     let smart = "../../studies/chang-du-2001/stacks/base.toml";
     simulate(
         "(i) 8 smart disks, 768 updates queued, two commands each",
         smart,
         None,
-        million,
         "500 k/s",
     )?;
     let slipped = drive_with_slips(20_000)?;
@@ -100,13 +80,71 @@ fn main() -> Result<()> {
         "(g) as (a), with 20,000 slips",
         one,
         Some(slipped.path()),
-        million,
         "as (a)",
     )?;
     println!(
         "    cost a request with 20,000 slips over 594: {:.2}",
         plain / many
     );
+    Ok(())
+}
+
+/// (c), and the same load shorter: whether a request costs more in a long run.
+fn longer_and_shorter(program: &Path) -> Result<()> {
+    let array = "raid5-open.toml";
+    let long = simulate(
+        program,
+        "(c) RAID-5 of 8, 66 % reads, open, 1 M requests",
+        array,
+        None,
+        MILLION,
+        "500 k/s",
+    )?;
+    let short = simulate(
+        program,
+        "    the same, 100 k requests",
+        array,
+        None,
+        100_000,
+        "",
+    )?;
+    let shorter = simulate(
+        program,
+        "    the same, 10 k requests",
+        array,
+        None,
+        10_000,
+        "",
+    )?;
+    println!(
+        "    cost a request at 1 M over 100 k: {:.2}, over 10 k: {:.2}",
+        short / long,
+        shorter / long
+    );
+    Ok(())
+}
+
+/// Runs `requests` requests of a stack, on `drive` in place of its own, and returns how many are
+/// simulated in a second.
+fn simulate(
+    program: &Path,
+    name: &str,
+    stack: &str,
+    drive: Option<&Path>,
+    requests: u64,
+    aim: &str,
+) -> Result<f64> {
+    let stacks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../stacks/bench");
+    let mut arguments: Vec<OsString> =
+        vec!["run".into(), stacks.join(stack).into(), "--json".into()];
+    arguments.extend(["--requests".into(), requests.to_string().into()]);
+    let drive = drive.into_iter();
+    arguments.extend(drive.flat_map(|drive| ["--drive".into(), drive.into()]));
+    report(name, aim, program, &arguments, "requests_per_wall_s")
+}
+
+/// (d), reading a trace, and (j), predicting from one.
+fn trace_and_prediction(program: &Path) -> Result<()> {
     let trace = generated_trace()?;
     let arguments = ["read".into(), trace.path().as_os_str().to_owned()];
     report(
@@ -124,11 +162,7 @@ fn main() -> Result<()> {
     arguments.extend(["--stack".into(), root.join("stacks/demo/raid5.toml").into()]);
     arguments.extend(["--no-simulation".into(), "--json".into()]);
     let answer = "(j) predict's answer behind fingerprint and tables, in us";
-    report(answer, "1000", &program, &arguments, "answered_us")?;
-    println!(
-        "\nFor scale, not measured here: DiskSim 4.0 has been seen to do 162 k requests a second on (a) without\n\
-         its cache, and on (c) 20 k, 7 k and 2.3 k at 10 k, 20 k and 40 k requests."
-    );
+    report(answer, "1000", program, &arguments, "answered_us")?;
     Ok(())
 }
 

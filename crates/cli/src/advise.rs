@@ -11,6 +11,7 @@ use fullstroke_advise::{
     Advice, Assumptions, Choices, Counts, Finalist, Miss, Outcome, Request, WishFile, Wishes,
     advise,
 };
+use fullstroke_contract::Reason;
 use fullstroke_lab::capacity;
 use fullstroke_measure::{number, table};
 use fullstroke_report::{Answer as Reported, Found};
@@ -106,7 +107,7 @@ struct Answer<'a> {
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let began = Instant::now();
-    let wish_file = WishFile::read(&arguments.file).map_err(Failure::Input)?;
+    let wish_file = WishFile::read(&arguments.file).map_err(Failure::input)?;
     let title = wish_file
         .as_ref()
         .map_or_else(String::new, |file| file.title.clone());
@@ -206,12 +207,12 @@ impl Arguments {
     }
 }
 
-fn above_zero(text: &str) -> Result<f64, String> {
+fn above_zero(text: &str) -> Result<f64, Reason> {
     let number = text
         .parse()
         .ok()
         .filter(|number: &f64| *number > 0.0 && number.is_finite());
-    number.ok_or_else(|| "expected a number above 0".to_owned())
+    number.ok_or_else(|| Reason::new("expected a number above 0"))
 }
 
 /// The advice for people.

@@ -8,6 +8,7 @@ use crate::network::{Admitted, Numbers, tcp_address};
 use crate::notify;
 use crate::output::{Failure, Output, complain};
 use clap::{Args, Subcommand, ValueEnum};
+use fullstroke_contract::Reason;
 use fullstroke_device::Identity;
 use fullstroke_live::Admission;
 use fullstroke_store::{
@@ -241,7 +242,7 @@ pub(crate) struct Add {
 }
 
 /// `key=value`; the value is JSON if it can be, else text.
-fn key(text: &str) -> Result<(String, serde_json::Value), String> {
+fn key(text: &str) -> Result<(String, serde_json::Value), Reason> {
     let (key, value) = text
         .split_once('=')
         .ok_or("expected KEY=VALUE, such as copies=3")?;

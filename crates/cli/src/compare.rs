@@ -12,8 +12,8 @@ use crate::report::Reporting;
 use crate::whole_load::Searched;
 use clap::Args;
 use fullstroke_lab::{
-    Condition, Event, LabError, MostRanking, Ran, Ranking, Recipe, Vary, WholeLoad, recipes,
-    run_all,
+    Candidate, Condition, Event, LabError, Most, MostRanking, Ran, Ranking, Recipe, Vary,
+    WholeLoad, recipes, run_all,
 };
 use fullstroke_measure::Metric;
 use fullstroke_report::{Answer, Found, plots};
@@ -123,27 +123,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let (recipes, not_redundant) = in_conditions(recipes, &arguments.conditions())?;
     let jobs = jobs(arguments.jobs);
     if let Some(most) = arguments.searching.most(jobs) {
-        let bars = bars_of(&recipes, output);
-        let found = MostRanking::new(&recipes, most, &|index, simulated| {
-            bars.advance(index, simulated, None)
-        });
-        bars.clear();
-        let found = found.map_err(Failure::input)?;
-        let whole_load = arguments.reporting.page_wanted();
-        let whole_load = whole_load
-            .then(|| WholeLoad::of_found(&found.candidates, &recipes, jobs))
-            .transpose()
-            .map_err(Failure::input)?;
-        let searched = Searched::new(&found, whole_load);
-        say_assumed(assumed);
-        let shown = output.show(&searched, &found);
-        return arguments
-            .reporting
-            .write(
-                &searched.answer(Found::Most(&found, searched.ran())),
-                &arguments.files(),
-            )
-            .and(shown);
+        return rank_by_most(arguments, output, &recipes, most, assumed);
     }
     let seeds = arguments.seeds.get();
     let recipes = if seeds == 1 {
@@ -151,20 +131,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     } else {
         with_seeds(&recipes, seeds).map_err(Failure::input)?
     };
-    let mut candidates = recipes
-        .iter()
-        .map(Recipe::candidate)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(Failure::input)?;
-    let traced = arguments
-        .perfetto
-        .window()
-        .map(|window| window.shared_by(candidates.len() / seeds));
-    for (index, candidate) in candidates.iter_mut().enumerate() {
-        candidate.timeline = arguments.reporting.page_wanted();
-        // Of several seeds the first.
-        candidate.perfetto = traced.filter(|_| index % seeds == 0);
-    }
+    let candidates = arguments.candidates(&recipes, seeds)?;
     let bars = bars_of(&recipes, output);
     let ran = run_all(&candidates, jobs, &|event: Event| {
         bars.advance(event.candidate, event.finished, event.expected);
@@ -183,18 +150,54 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         peak_rss_mb: peak_rss_mb(),
         version: env!("CARGO_PKG_VERSION"),
     };
-    let notes = match not_redundant.as_slice() {
+    let notes = notes(&not_redundant, assumed);
+    let shown = output.show(&comparison, format!("{ranking}{notes}"));
+    arguments.write(&ran, &comparison).and(shown)
+}
+
+/// Ranks by the most that each candidate carries.
+fn rank_by_most(
+    arguments: &Arguments,
+    output: &Output,
+    recipes: &[Recipe],
+    most: Most,
+    assumed: Option<&'static str>,
+) -> Result<(), Failure> {
+    let jobs = jobs(arguments.jobs);
+    let bars = bars_of(recipes, output);
+    let found = MostRanking::new(recipes, most, &|index, simulated| {
+        bars.advance(index, simulated, None)
+    });
+    bars.clear();
+    let found = found.map_err(Failure::input)?;
+    let whole_load = arguments.reporting.page_wanted();
+    let whole_load = whole_load
+        .then(|| WholeLoad::of_found(&found.candidates, recipes, jobs))
+        .transpose()
+        .map_err(Failure::input)?;
+    let searched = Searched::new(&found, whole_load);
+    say_assumed(assumed);
+    let shown = output.show(&searched, &found);
+    let answer = searched.answer(Found::Most(&found, searched.ran()));
+    arguments
+        .reporting
+        .write(&answer, &arguments.files())
+        .and(shown)
+}
+
+/// Lines behind the ranking.
+fn notes(not_redundant: &[String], assumed: Option<&'static str>) -> String {
+    let mut notes = match not_redundant {
         [] => String::new(),
         names => format!(
             "\nWithout redundancy, and so neither degraded nor rebuilt: {}.",
             names.join(", ")
         ),
     };
-    let assumed = assumed.map_or_else(String::new, |source| {
-        format!("\nWhat the drives draw is {source}.")
-    });
-    let shown = output.show(&comparison, format!("{ranking}{notes}{assumed}"));
-    arguments.write(&ran, &comparison).and(shown)
+    if let Some(source) = assumed {
+        notes += &format!("\nWhat the drives draw is {source}.");
+    }
+    notes
 }
 
 fn bars_of(recipes: &[Recipe], output: &Output) -> Bars {
@@ -212,6 +215,20 @@ fn with_seeds(recipes: &[Recipe], seeds: usize) -> Result<Vec<Recipe>, LabError>
 }
 
 impl Arguments {
+    /// A candidate of each recipe; of several seeds the first is traced.
+    fn candidates(&self, recipes: &[Recipe], seeds: usize) -> Result<Vec<Candidate>, Failure> {
+        let candidates = recipes.iter().map(Recipe::candidate);
+        let candidates = candidates.collect::<Result<Vec<_>, _>>();
+        let mut candidates = candidates.map_err(Failure::input)?;
+        let window = self.perfetto.window();
+        let traced = window.map(|window| window.shared_by(candidates.len() / seeds));
+        for (index, candidate) in candidates.iter_mut().enumerate() {
+            candidate.timeline = self.reporting.page_wanted();
+            candidate.perfetto = traced.filter(|_| index % seeds == 0);
+        }
+        Ok(candidates)
+    }
+
     /// The files that are written.
     fn targets(&self) -> impl Iterator<Item = Option<Target<'_>>> {
         let own = [

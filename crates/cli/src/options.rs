@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use fullstroke_contract::Operation;
+use fullstroke_contract::Reason;
 use fullstroke_lab::{Most, Search};
 use fullstroke_stack::Overrides;
 use fullstroke_trace::Options;
@@ -160,12 +161,12 @@ impl Searching {
     }
 }
 
-pub(crate) fn confidence(text: &str) -> Result<f64, String> {
+pub(crate) fn confidence(text: &str) -> Result<f64, Reason> {
     let share = text
         .parse()
         .ok()
         .filter(|share| *share > 0.0 && *share < 1.0);
-    share.ok_or_else(|| "expected a share above 0 and below 1, such as 0.95".to_owned())
+    share.ok_or_else(|| Reason::new("expected a share above 0 and below 1, such as 0.95"))
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

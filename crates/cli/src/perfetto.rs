@@ -3,6 +3,7 @@
 use crate::output::{Failure, complain, write_whole};
 use crate::outputs::{Kind, Target};
 use clap::Args;
+use fullstroke_contract::{Reason, reason};
 use fullstroke_lab::Ran;
 use fullstroke_measure::{PerfettoFile, PerfettoWindow};
 use fullstroke_units::{Duration, Time};
@@ -76,9 +77,9 @@ impl Perfetto {
 }
 
 /// `FROM..TO` in seconds.
-fn window(text: &str) -> Result<PerfettoWindow, String> {
+fn window(text: &str) -> Result<PerfettoWindow, Reason> {
     let wrong = || {
-        format!(
+        reason!(
             "found `{text}`; expected FROM..TO in seconds with FROM before TO, such as 10..12.5"
         )
     };

@@ -142,7 +142,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 impl Arguments {
-    fn options(&self) -> Result<ReplayOptions, Failure> {
+    /// Refuses options that have no effect together, and numbers that cannot be.
+    fn check(&self) -> Result<(), Failure> {
         let pace = self.pace.pace();
         let refuse = |message: String| Err(Failure::Input(message));
         if self.outstanding.is_some() && matches!(pace, Pace::Timing | Pace::Load) {
@@ -187,6 +188,12 @@ impl Arguments {
                 self.error_share_max
             ));
         }
+        Ok(())
+    }
+
+    fn options(&self) -> Result<ReplayOptions, Failure> {
+        self.check()?;
+        let (pace, scale) = (self.pace.pace(), self.selection.time_scale());
         Ok(ReplayOptions {
             trace: self.trace.clone(),
             selection: self.selection.options(),

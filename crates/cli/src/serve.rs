@@ -6,6 +6,7 @@ use crate::options::Edits;
 use crate::output::{Failure, Output};
 use crate::outputs::{self, Kind, Target, read_for};
 use clap::Args;
+use fullstroke_contract::Reason;
 use fullstroke_live::{LatenessSummary, Listen, Pace, ServeOptions, Serving, Summary, serve};
 use fullstroke_stack::{Overrides, Stack};
 use std::net::SocketAddr;
@@ -90,11 +91,11 @@ pub(crate) struct Arguments {
 }
 
 /// Permissions as three octal digits.
-fn socket_mode(text: &str) -> Result<u32, String> {
+fn socket_mode(text: &str) -> Result<u32, Reason> {
     let mode = u32::from_str_radix(text, 8)
         .ok()
         .filter(|&mode| mode <= 0o777);
-    mode.ok_or_else(|| "expected three octal digits, such as 660".to_owned())
+    mode.ok_or_else(|| Reason::new("expected three octal digits, such as 660"))
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {

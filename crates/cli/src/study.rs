@@ -12,6 +12,7 @@ mod work;
 use crate::options::jobs;
 use crate::output::{Failure, Output};
 use clap::{Args, Subcommand};
+use fullstroke_contract::{Reason, reason};
 use fullstroke_study::{Results, RunList, Store, Study, StudyError, find};
 use std::path::{Path, PathBuf};
 
@@ -68,14 +69,14 @@ pub(crate) struct Traces {
     trace: Vec<(String, PathBuf)>,
 }
 
-fn named_trace(text: &str) -> Result<(String, PathBuf), String> {
+fn named_trace(text: &str) -> Result<(String, PathBuf), Reason> {
     match text.split_once('=') {
         Some((name, file)) if !name.is_empty() && Path::new(file).exists() => {
-            let file = std::path::absolute(file).map_err(|error| format!("{file}: {error}"))?;
+            let file = std::path::absolute(file).map_err(|error| reason!("{file}: {error}"))?;
             Ok((name.to_owned(), file))
         }
-        Some((name, file)) if !name.is_empty() => Err(format!("there is no file {file}")),
-        _ => Err("expected NAME=FILE, such as transactions=prxy_1.csv.gz".to_owned()),
+        Some((name, file)) if !name.is_empty() => Err(reason!("there is no file {file}")),
+        _ => Err("expected NAME=FILE, such as transactions=prxy_1.csv.gz".into()),
     }
 }
 

@@ -23,6 +23,7 @@ use crate::output::{Failure, Output};
 use asker::Asker;
 use clap::Args;
 use frame::View;
+use fullstroke_live::ControlError;
 use fullstroke_live::{ControlRequest, ControlResponse, Status, ask};
 use fullstroke_units::Duration;
 use history::History;
@@ -31,6 +32,7 @@ use look::Look;
 use screen::Screen;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
+use thiserror::Error;
 
 /// Watch a running server: rates, queues and arms.
 ///
@@ -76,7 +78,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         )));
     }
     let path = control_path(socket);
-    let first = look_at(&path).map_err(Failure::Input)?;
+    let first = look_at(&path).map_err(Failure::input)?;
     let asker = Asker::start(
         path,
         std::time::Duration::from_nanos(arguments.interval.as_nanos()),
@@ -86,17 +88,29 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     watch(&mut screen, &asker, first, Look::of_environment()).map_err(broken)
 }
 
+/// Why a server's status is not known.
+#[derive(Debug, Error)]
+enum NoStatus {
+    /// The server said something else.
+    #[error("{0}")]
+    Said(String),
+    #[error("it answered another question")]
+    OtherAnswer,
+    #[error(transparent)]
+    Unanswered(#[from] ControlError),
+}
+
 /// One look at the server.
-fn look_at(path: &Path) -> Result<Status, String> {
+fn look_at(path: &Path) -> Result<Status, NoStatus> {
     match ask(path, &ControlRequest::Status) {
         Ok(ControlResponse::Status(status)) => Ok(*status),
         Ok(
             ControlResponse::Done { message }
             | ControlResponse::Wrong { message }
             | ControlResponse::Refused { message },
-        ) => Err(message),
-        Ok(ControlResponse::Signals { .. }) => Err("it answered another question".to_owned()),
-        Err(error) => Err(error.to_string()),
+        ) => Err(NoStatus::Said(message)),
+        Ok(ControlResponse::Signals { .. }) => Err(NoStatus::OtherAnswer),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -138,13 +152,13 @@ fn watch(screen: &mut Screen, asker: &Asker, first: Status, look: Look) -> io::R
 }
 
 impl Watching {
-    fn hear(&mut self, news: Option<Result<Status, String>>) {
+    fn hear(&mut self, news: Option<Result<Status, NoStatus>>) {
         match news {
             Some(Ok(status)) => {
                 self.history.push(status);
                 self.trouble = None;
             }
-            Some(Err(message)) => self.trouble = Some(message),
+            Some(Err(error)) => self.trouble = Some(error.to_string()),
             None => {}
         }
     }

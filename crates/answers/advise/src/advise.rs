@@ -201,7 +201,7 @@ pub fn advise(request: &Request, progress: &dyn Fn(&str)) -> Result<Advice, Advi
 
 /// Wishes that the load or the drive know nothing of.
 fn check(request: &Request) -> Result<(), AdviseError> {
-    sound(request).map_err(AdviseError::Impossible)?;
+    sound(request)?;
     // The stack's own drives may be too small for the load.
     let most = request.counts.iter().copied().max().unwrap_or(1);
     let stack = Stack::load(&request.stack, &on_drives(request, "raid0", most))?;
@@ -250,7 +250,7 @@ fn check(request: &Request) -> Result<(), AdviseError> {
 }
 
 /// What is wrong with the numbers and names of a request.
-fn sound(request: &Request) -> Result<(), String> {
+fn sound(request: &Request) -> Result<(), AdviseError> {
     let Request {
         wishes,
         assumptions,
@@ -258,8 +258,8 @@ fn sound(request: &Request) -> Result<(), String> {
         ..
     } = request;
     let above = |key: &str, number: Option<f64>, least: f64| match number {
-        Some(number) if !(number > least && number.is_finite()) => Err(format!(
-            "{key}: found {number}; expected a number above {least}"
+        Some(number) if !(number > least && number.is_finite()) => Err(AdviseError::Impossible(
+            format!("{key}: found {number}; expected a number above {least}"),
         )),
         _ => Ok(()),
     };
@@ -287,22 +287,24 @@ fn sound(request: &Request) -> Result<(), String> {
             .and_then(|key| key.split(['.', '[']).next());
         let is_own = of_volume.is_some_and(|key| own.contains(&key));
         if key == "volume" || is_own {
-            return Err(format!(
+            let why = format!(
                 "--set {assignment}: layouts, drives and their failures are what is tried; say [choices] layouts, --drive and --drives instead"
-            ));
+            );
+            return Err(AdviseError::Impossible(why));
         }
     }
     Ok(())
 }
 
 /// Whether no value stands twice in a list of choices.
-fn once<T: PartialEq + std::fmt::Display>(key: &str, values: &[T]) -> Result<(), String> {
+fn once<T: PartialEq + std::fmt::Display>(key: &str, values: &[T]) -> Result<(), AdviseError> {
     let twice = values
         .iter()
         .enumerate()
         .find(|(place, value)| values[..*place].contains(value));
     twice.map_or(Ok(()), |(_, value)| {
-        Err(format!("[choices] {key}: {value} stands twice"))
+        let why = format!("[choices] {key}: {value} stands twice");
+        Err(AdviseError::Impossible(why))
     })
 }
 
@@ -330,38 +332,29 @@ impl Request {
         }
     }
 
+    /// The values of each key among which the best is chosen for a layout; none where the layout
+    /// has no such key.
+    fn values(&self, layout: &str) -> [(&'static str, Vec<String>); 4] {
+        let choices = &self.choices;
+        let chunks = has_chunks(layout).then(|| choices.chunks.clone());
+        let caches = choices.write_caches.iter().map(bool::to_string);
+        let stripes = choices.stripe_caches.iter().map(u32::to_string);
+        let stripes = has_parity(layout).then(|| stripes.collect());
+        [
+            ("volume.chunk", chunks.unwrap_or_default()),
+            ("host.elevator", choices.elevators.clone()),
+            ("volume.write_cache", caches.collect()),
+            ("volume.stripe_cache", stripes.unwrap_or_default()),
+        ]
+    }
+
     /// The best chunk, elevator and caches of an arrangement, and how many runs that took.
     fn choose(
         &self,
         arrangement: &Arrangement,
         by: Metric,
     ) -> Result<(Chosen, usize), AdviseError> {
-        let caches: Vec<String> = self
-            .choices
-            .write_caches
-            .iter()
-            .map(bool::to_string)
-            .collect();
-        let stripes: Vec<String> = match has_parity(&arrangement.layout) {
-            true => self
-                .choices
-                .stripe_caches
-                .iter()
-                .map(u32::to_string)
-                .collect(),
-            false => Vec::new(),
-        };
-        let chunks = if has_chunks(&arrangement.layout) {
-            &self.choices.chunks[..]
-        } else {
-            &[]
-        };
-        let keys = [
-            ("volume.chunk", chunks),
-            ("host.elevator", &self.choices.elevators),
-            ("volume.write_cache", &caches),
-            ("volume.stripe_cache", &stripes),
-        ];
+        let keys = self.values(&arrangement.layout);
         let set_by_user = |key: &str| {
             let own =
                 |assignment: &&String| assignment.split('=').next().map(str::trim) == Some(key);
@@ -406,6 +399,11 @@ impl Request {
                 settings_alike: 0,
             });
         }
+        assert!(
+            !able.is_empty(),
+            "the first of a search may be the best of {}",
+            tuned.candidates.len()
+        );
         let (best, made) = self.best_on_all(&able, by)?;
         Ok((best, tuned.runs + made))
     }

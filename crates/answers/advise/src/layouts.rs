@@ -7,6 +7,7 @@ use fullstroke_units::Bytes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+use thiserror::Error;
 
 /// How many drives there may be: a number, or a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -27,10 +28,19 @@ enum Text {
     Text(String),
 }
 
-impl TryFrom<Text> for Counts {
-    type Error = String;
+/// A text that is no number of drives.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "found `{found}`; expected a number of drives, at least 1 and at most {DRIVES_MAX}, or a range such as 4..8"
+)]
+pub struct CountsError {
+    found: String,
+}
 
-    fn try_from(text: Text) -> Result<Counts, String> {
+impl TryFrom<Text> for Counts {
+    type Error = CountsError;
+
+    fn try_from(text: Text) -> Result<Counts, CountsError> {
         match text {
             Text::Number(count) => count.to_string().parse(),
             Text::Text(text) => text.parse(),
@@ -39,13 +49,11 @@ impl TryFrom<Text> for Counts {
 }
 
 impl FromStr for Counts {
-    type Err = String;
+    type Err = CountsError;
 
-    fn from_str(text: &str) -> Result<Counts, String> {
-        let wrong = || {
-            format!(
-                "found `{text}`; expected a number of drives, at least 1 and at most {DRIVES_MAX}, or a range such as 4..8"
-            )
+    fn from_str(text: &str) -> Result<Counts, CountsError> {
+        let wrong = || CountsError {
+            found: text.to_owned(),
         };
         let (least, most) = text.split_once("..").unwrap_or((text, text));
         let number = |text: &str| text.trim().parse::<u32>().map_err(|_| wrong());
@@ -60,6 +68,12 @@ impl FromStr for Counts {
 impl Counts {
     /// Every number of them.
     pub fn each(self) -> Vec<u32> {
+        assert!(
+            1 <= self.least && self.least <= self.most,
+            "{} to {} drives",
+            self.least,
+            self.most
+        );
         (self.least..=self.most).collect()
     }
 }
@@ -69,19 +83,24 @@ impl Counts {
 #[serde(try_from = "String", into = "String")]
 pub struct Controller(pub Option<Bytes>);
 
-impl TryFrom<String> for Controller {
-    type Error = String;
+/// A text that is no controller.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("found `{found}`; expected none, or the memory of a controller such as 1GiB")]
+pub struct ControllerError {
+    found: String,
+}
 
-    fn try_from(text: String) -> Result<Controller, String> {
+impl TryFrom<String> for Controller {
+    type Error = ControllerError;
+
+    fn try_from(text: String) -> Result<Controller, ControllerError> {
         match text.as_str() {
             "none" => Ok(Controller(None)),
             size => size
                 .parse()
                 .map(|size| Controller(Some(size)))
-                .map_err(|_| {
-                    format!(
-                        "found `{text}`; expected none, or the memory of a controller such as 1GiB"
-                    )
+                .map_err(|_| ControllerError {
+                    found: text.clone(),
                 }),
         }
     }

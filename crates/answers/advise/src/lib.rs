@@ -26,7 +26,7 @@ mod words;
 
 pub use advise::{Advice, AdviseError, Finalist, Request, advise};
 pub use changes::AtLoad;
-pub use layouts::{Choices, Controller, Counts, LeftOut};
+pub use layouts::{Choices, Controller, ControllerError, Counts, CountsError, LeftOut};
 pub use loss::{Assumptions, FORMULA, Loss, Redundancy, loss};
 pub use outcome::{Condition, Miss, Outcome};
-pub use wishes::{WishFile, Wishes};
+pub use wishes::{WishError, WishFile, Wishes};

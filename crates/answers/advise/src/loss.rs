@@ -92,6 +92,14 @@ impl Terms {
             partners,
             bare_bytes,
         } = array;
+        assert!(
+            survived <= drives && partners <= drives,
+            "of {drives} drives {survived} may fail, and {partners} are partners"
+        );
+        assert!(
+            repair_hours >= 0.0,
+            "a drive is filled after {repair_hours} hours"
+        );
         let bits = 8.0 * bare_bytes as f64;
         let failing = |left: u32| f64::from(left) / assumed.mttf_hours;
         let another = |left: u32| (failing(left) * repair_hours).min(1.0);

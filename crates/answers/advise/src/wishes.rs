@@ -1,10 +1,12 @@
 //! What is wished, as a file.
 
 use crate::{Assumptions, Choices, Counts};
+use fullstroke_contract::{Reason, reason};
 use fullstroke_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
+use thiserror::Error;
 
 /// What an array has to do. What is not said is not wished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -74,16 +76,48 @@ pub struct WishFile {
     pub assumptions: Assumptions,
 }
 
+/// A wish file that cannot be used.
+#[derive(Debug, Error)]
+pub enum WishError {
+    /// The file cannot be read.
+    #[error("{}: cannot be read: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is no TOML, or has other keys or values than those that are known.
+    #[error("{}: {}", path.display(), source.to_string().trim_end())]
+    Toml {
+        /// The file.
+        path: PathBuf,
+        /// What was found, with its line.
+        source: toml::de::Error,
+    },
+    /// A load cannot be used.
+    #[error("{}: [[load]]: {reason}", path.display())]
+    Load {
+        /// The file.
+        path: PathBuf,
+        /// What was found, what was expected.
+        reason: Reason,
+    },
+}
+
 impl WishFile {
     /// Reads a wish file; `None` if `path` is another one, as a stack file, which has no key `stack`.
     ///
     /// # Errors
     /// What is wrong with it, with its line.
-    pub fn read(path: &Path) -> Result<Option<WishFile>, String> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| format!("{}: cannot be read: {error}", path.display()))?;
-        let wrong = |error: toml::de::Error| {
-            format!("{}: {}", path.display(), error.to_string().trim_end())
+    pub fn read(path: &Path) -> Result<Option<WishFile>, WishError> {
+        let text = std::fs::read_to_string(path).map_err(|source| WishError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        let wrong = |source| WishError::Toml {
+            path: path.to_owned(),
+            source,
         };
         let table: toml::Table = toml::from_str(&text).map_err(wrong)?;
         if !["stack", "wishes", "drives"]
@@ -98,7 +132,10 @@ impl WishFile {
         file.load
             .iter_mut()
             .try_for_each(|one| complete(one, folder))
-            .map_err(|what| format!("{}: [[load]]: {what}", path.display()))?;
+            .map_err(|reason| WishError::Load {
+                path: path.to_owned(),
+                reason,
+            })?;
         let drive = file.drives.model.as_ref().map(|model| folder.join(model));
         if let Some(drive) = drive.filter(|drive| drive.is_file()) {
             file.drives.model = Some(drive.display().to_string());
@@ -108,21 +145,21 @@ impl WishFile {
 }
 
 /// One of a mix with its kind, its name, and its file as seen from the current folder.
-fn complete(one: &mut Map<String, Value>, folder: &Path) -> Result<(), String> {
+fn complete(one: &mut Map<String, Value>, folder: &Path) -> Result<(), Reason> {
     one.entry("kind").or_insert_with(|| json!("trace"));
     let Some(path) = one.get("path") else {
         let named = one.contains_key("name");
         return if named {
             Ok(())
         } else {
-            Err("expected `path`, or `kind` and `name`".to_owned())
+            Err("expected `path`, or `kind` and `name`".into())
         };
     };
     let path = path
         .as_str()
-        .ok_or_else(|| format!("`path`: found {path}; expected a file"))?;
+        .ok_or_else(|| reason!("`path`: found {path}; expected a file"))?;
     let path =
-        std::path::absolute(folder.join(path)).map_err(|error| format!("`path`: {error}"))?;
+        std::path::absolute(folder.join(path)).map_err(|error| reason!("`path`: {error}"))?;
     let name = path
         .file_stem()
         .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
@@ -157,7 +194,7 @@ mod tests {
             ("[wishes]\nusable = \"1TB\"\n", "stack"),
         ] {
             put(text);
-            let error = WishFile::read(&path).unwrap_err();
+            let error = WishFile::read(&path).unwrap_err().to_string();
             assert!(
                 error.contains(word) && error.contains("nas.toml"),
                 "{error}"
@@ -177,10 +214,11 @@ mod tests {
         assert!(
             WishFile::read(&path)
                 .unwrap_err()
+                .to_string()
                 .contains("[[load]]: expected `path`")
         );
         put("seed = 1\n[volume]\nlayout = \"raid0\"\n");
-        assert_eq!(WishFile::read(&path), Ok(None));
+        assert_eq!(WishFile::read(&path).unwrap(), None);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -157,54 +157,64 @@ impl EnergyQuestion {
         // What the stack says stands below its own name; gears go on shifting below timers.
         let gears = stack.has_gears();
         let timed = |(name, timer)| {
-            (
-                if gears {
-                    format!("gears and {name}")
-                } else {
-                    name
-                },
-                Some(Stops::Timer(timer)),
-            )
-        };
-        let always = (
-            if gears {
-                "always turning, high gear"
+            let name = if gears {
+                format!("gears and {name}")
             } else {
-                "always turning"
-            }
-            .to_owned(),
-            Some(Stops::Nobody),
-        );
+                name
+            };
+            (name, Some(Stops::Timer(timer)))
+        };
+        let always = if gears {
+            "always turning, high gear"
+        } else {
+            "always turning"
+        };
+        let always = (always.to_owned(), Some(Stops::Nobody));
         let own = own(stack).map(|name| (name, None));
         let all = std::iter::once(always)
             .chain(own)
             .chain(fixed.chain(learned).map(timed));
-        let all = all.map(|(name, stops)| {
-            let overrides = Overrides {
-                stops,
-                ..overrides.clone()
-            };
-            let recipe = Recipe {
-                name,
-                varied: Varied::default(),
-                file: self.stack.clone(),
-                overrides,
-            };
-            recipe.candidate()
-        });
-        let refuse = |after: Duration| RefusedPolicy {
-            name: format!("{} s", after.as_secs_f64()),
-            why: format!(
-                "the drive needs {} s to stop and to start, and would do little else; ask for that at least",
-                number(shortest / 1000.0)
-            ),
-        };
-        let refused = if asked.is_empty() {
+        let all = all.map(|(name, stops)| self.candidate(name, stops, overrides));
+        let too_short = if asked.is_empty() {
             Vec::new()
         } else {
-            short.into_iter().map(refuse).collect()
+            short
+                .into_iter()
+                .map(|after| refused(after, shortest))
+                .collect()
         };
-        Ok((all.collect::<Result<_, _>>()?, refused))
+        Ok((all.collect::<Result<_, _>>()?, too_short))
+    }
+
+    /// The stack with other stops than its own, if any.
+    fn candidate(
+        &self,
+        name: String,
+        stops: Option<Stops>,
+        overrides: &Overrides,
+    ) -> Result<Candidate, LabError> {
+        let overrides = Overrides {
+            stops,
+            ..overrides.clone()
+        };
+        let recipe = Recipe {
+            name,
+            varied: Varied::default(),
+            file: self.stack.clone(),
+            overrides,
+        };
+        recipe.candidate()
+    }
+}
+
+/// An idle time that is too short for a drive that takes `shortest` milliseconds to stop and start.
+fn refused(after: Duration, shortest: f64) -> RefusedPolicy {
+    RefusedPolicy {
+        name: format!("{} s", after.as_secs_f64()),
+        why: format!(
+            "the drive needs {} s to stop and to start, and would do little else; ask for that at least",
+            number(shortest / 1000.0)
+        ),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::load::at_load;
 use crate::{Candidate, LabError, Varied};
 use fullstroke_counters::Counter;
-use fullstroke_engine::Outcome;
+use fullstroke_engine::{Engine, Outcome};
 use fullstroke_fio::{BehindRate, FioProgram, FioReport, FioResults, FioSource};
 use fullstroke_measure::{
     Identity, Measured, Measurement, Overload, PerfettoRun, PerfettoTrace, Progress, RebuildPlan,
@@ -91,12 +91,7 @@ pub fn run(
     let run = stack
         .build()
         .map_err(|source| candidate.varied.refused(source))?;
-    let identity = Identity {
-        name: candidate.name.clone(),
-        seed: stack.seed().0,
-        config_digest: stack.digest().to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    };
+    let identity = identity(candidate);
     let sources = || run.hosts.iter().map(|host| &host.source);
     let expected = sources()
         .map(|source| source.expected_requests())
@@ -116,39 +111,9 @@ pub fn run(
     let log = log
         .map(|path| begin_log(path, &drives, &identity))
         .transpose()?;
-    let warm_up = WarmUp {
-        requests: 0,
-        until: Time::ZERO + stack.measurement().warm_up,
-    };
     let tell: &Progress<'_> = &|finished| progress(finished, expected);
-    let rebuilt = stack.rebuilt_members()?.into_iter().map(|member| {
-        let RebuiltMember {
-            path,
-            used,
-            zones,
-            most,
-        } = member;
-        RebuildPlan {
-            path,
-            used,
-            zones,
-            most,
-        }
-    });
-    let measurement = Measurement::new(warm_up)
-        .with_processes(stack.process_names())
-        .with_workloads(stack.workload_names())
-        .with_drives(drives.len())
-        .with_rebuilds(rebuilt.collect())
-        .with_open_arrivals(open);
-    let mut recorder = Recorder::new(measurement, log, Some(tell));
-    recorder.timeline = candidate.timeline.then(|| Timeline::new(drives.len()));
-    recorder.windows = candidate.windows.map(Windows::of);
-    recorder.watts = candidate.watts.then(WattsOverTime::default);
-    recorder.perfetto = candidate
-        .perfetto
-        .map(|window| Box::new(PerfettoTrace::new(window)));
-    recorder.stop = candidate.stop.clone();
+    let measurement = measurement(candidate, drives.len(), open)?;
+    let mut recorder = recorder(candidate, measurement, log, tell, drives.len());
     tell(0);
     let began = Instant::now();
     let outcome = engine
@@ -169,29 +134,17 @@ pub fn run(
     let perfetto = recorder
         .perfetto
         .map(|trace| trace.finish(stack.workload_names(), drives.clone()));
+    let watched = Watched {
+        timeline: recorder.timeline,
+        windows: recorder.windows,
+        watts: recorder.watts,
+    };
     let mut measured = recorder.measurement.finish(&outcome, &drives, identity);
-    measured.report.over_time.timeline = recorder.timeline.map(|timeline| timeline.report(&drives));
-    measured.report.over_time.windows = recorder.windows.as_ref().map(Windows::report);
-    measured.report.over_time.watts = recorder
-        .watts
-        .map(|watts| watts.report(outcome.end, &outcome.counters.drives, &drives));
+    watched.into_report(&mut measured.report, &outcome, &drives);
     measured.report.cost.wall_s = Some(wall_s);
     measured.report.cost.requests_per_wall_s =
         Some(outcome.requests as f64 / wall_s.max(f64::MIN_POSITIVE));
-    let on_files = || Some(engine.workload::<Vfs>()?.program::<FioProgram>()?.results());
-    let fio = engine
-        .workload::<FioSource>()
-        .map(FioSource::results)
-        .or_else(on_files)
-        .map(|results| {
-            measured.report.arrived.overload = results
-                .behind_rate()
-                .map(|late| behind(&late, &measured.report));
-            fio_report(&results, &outcome, &drives)
-        });
-    measured.report.streams = engine
-        .workload::<Streams>()
-        .map(|source| StreamsReport::new(&source.results()));
+    let fio = of_workload(&engine, &mut measured.report, &outcome, &drives);
     Ok(Ran {
         varied: candidate.varied.clone(),
         measured,
@@ -199,6 +152,97 @@ pub fn run(
         fio,
         perfetto,
     })
+}
+
+/// What counts the run of a candidate on so many drives.
+fn measurement(candidate: &Candidate, drives: usize, open: bool) -> Result<Measurement, LabError> {
+    let stack = &candidate.stack;
+    let warm_up = WarmUp {
+        requests: 0,
+        until: Time::ZERO + stack.measurement().warm_up,
+    };
+    let rebuilt = stack.rebuilt_members()?.into_iter().map(|member| {
+        let RebuiltMember {
+            path,
+            used,
+            zones,
+            most,
+        } = member;
+        RebuildPlan {
+            path,
+            used,
+            zones,
+            most,
+        }
+    });
+    Ok(Measurement::new(warm_up)
+        .with_processes(stack.process_names())
+        .with_workloads(stack.workload_names())
+        .with_drives(drives)
+        .with_rebuilds(rebuilt.collect())
+        .with_open_arrivals(open))
+}
+
+/// What hears of the run of a candidate: its measurement, its log, and what else it wants
+/// watched.
+fn recorder<'a>(
+    candidate: &Candidate,
+    measurement: Measurement,
+    log: Option<RequestLog>,
+    tell: &'a Progress<'a>,
+    drives: usize,
+) -> Recorder<'a> {
+    let mut recorder = Recorder::new(measurement, log, Some(tell));
+    recorder.timeline = candidate.timeline.then(|| Timeline::new(drives));
+    recorder.windows = candidate.windows.map(Windows::of);
+    recorder.watts = candidate.watts.then(WattsOverTime::default);
+    recorder.perfetto = candidate
+        .perfetto
+        .map(|window| Box::new(PerfettoTrace::new(window)));
+    recorder.stop = candidate.stop.clone();
+    recorder
+}
+
+fn identity(candidate: &Candidate) -> Identity {
+    Identity {
+        name: candidate.name.clone(),
+        seed: candidate.stack.seed().0,
+        config_digest: candidate.stack.digest().to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+/// Adds to the report what the workload itself counted; the results of fio's jobs.
+fn of_workload(
+    engine: &Engine,
+    report: &mut Report,
+    outcome: &Outcome,
+    drives: &[String],
+) -> Option<FioReport> {
+    let streams = engine.workload::<Streams>();
+    report.streams = streams.map(|source| StreamsReport::new(&source.results()));
+    let on_files = || Some(engine.workload::<Vfs>()?.program::<FioProgram>()?.results());
+    let results = engine.workload::<FioSource>().map(FioSource::results);
+    let results = results.or_else(on_files)?;
+    report.arrived.overload = results.behind_rate().map(|late| behind(&late, report));
+    Some(fio_report(&results, outcome, drives))
+}
+
+/// What was watched besides the measurement.
+struct Watched {
+    timeline: Option<Timeline>,
+    windows: Option<Windows>,
+    watts: Option<WattsOverTime>,
+}
+
+impl Watched {
+    fn into_report(self, report: &mut Report, outcome: &Outcome, drives: &[String]) {
+        report.over_time.timeline = self.timeline.map(|timeline| timeline.report(drives));
+        report.over_time.windows = self.windows.as_ref().map(Windows::report);
+        report.over_time.watts = self
+            .watts
+            .map(|watts| watts.report(outcome.end, &outcome.counters.drives, drives));
+    }
 }
 
 impl Ran {
@@ -291,6 +335,12 @@ pub fn run_all(
         .into_iter()
         .filter_map(|place| place.into_inner().ok().flatten())
         .collect();
+    assert!(
+        results.len() == candidates.len() || results.iter().any(Result::is_err),
+        "{} of {} candidates were run, and none has failed",
+        results.len(),
+        candidates.len()
+    );
     results.into_iter().collect()
 }
 

@@ -99,6 +99,10 @@ impl Race {
             .take_while(|&batches| batches < rules.batches)
             .collect();
         rungs.push(rules.batches);
+        assert!(
+            rungs.is_sorted_by(|one, next| one < next),
+            "each rung has more batches than the one before: {rungs:?}"
+        );
         Race {
             rules,
             rungs,
@@ -142,6 +146,12 @@ impl Race {
         self.runners[candidate]
             .values
             .extend(values.iter().map(|value| sign * value));
+        let seen = self.runners[candidate].values.len();
+        assert!(
+            seen <= self.rules.batches,
+            "candidate {candidate} was told {seen} batches of {}",
+            self.rules.batches
+        );
     }
 
     /// Those that are worse than the leader beyond chance drop out.
@@ -306,6 +316,11 @@ impl Race {
             .map(|candidate| (candidate, noise_to_signal(&self.pairs(candidate, leader))))
             .collect();
         let whole: f64 = others.iter().map(|(_, share)| share).sum();
+        assert!(
+            seen <= self.rules.batches,
+            "the leader has seen {seen} batches of {}",
+            self.rules.batches
+        );
         let more = self.rules.batches - seen;
         let budget = (others.len() + 1) as f64 * more as f64 / 2.0;
         let mut most = seen;

@@ -167,6 +167,11 @@ impl Ranking {
     /// Ranks what `run_all` returned of candidates that ran with `seeds` seeds each,
     /// one after the other: by their means, with intervals over seeds.
     pub fn of_seeds(ran: &[Ran], seeds: usize, metric: Metric) -> Ranking {
+        assert!(
+            ran.len().is_multiple_of(seeds.max(1)),
+            "{} runs are not {seeds} of each candidate",
+            ran.len()
+        );
         let mut order: Vec<Entrant<'_>> = ran.chunks(seeds.max(1)).map(Entrant).collect();
         let entrants = order.len();
         order.sort_by(|one, other| {

@@ -215,20 +215,6 @@ impl Ranking {
     }
 
     fn write_notes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let has = |wanted: Significance| {
-            let significance = |ranked: &Ranked| {
-                ranked
-                    .difference_to_best
-                    .map(|difference| difference.significance)
-            };
-            let unequal = self
-                .candidates
-                .iter()
-                .filter(|ranked| !ranked.equal_to_best);
-            unequal
-                .map(significance)
-                .any(|significance| significance == Some(wanted))
-        };
         write!(
             f,
             "mean ms: where the mean response time went. survives: drive failures without loss."
@@ -245,6 +231,33 @@ impl Ranking {
                 "\nMeans and intervals over {seeds} seeds (within a run where these change nothing); where the time went: with the first."
             )?,
         }
+        self.write_marks(f)?;
+        self.write_incomplete(f)?;
+        if !self.same_number_of_requests {
+            write!(
+                f,
+                "\nThe candidates were given different numbers of requests: not one workload."
+            )?;
+        }
+        Ok(())
+    }
+
+    /// What the marks beside differences mean.
+    fn write_marks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let has = |wanted: Significance| {
+            let significance = |ranked: &Ranked| {
+                ranked
+                    .difference_to_best
+                    .map(|difference| difference.significance)
+            };
+            let unequal = self
+                .candidates
+                .iter()
+                .filter(|ranked| !ranked.equal_to_best);
+            unequal
+                .map(significance)
+                .any(|significance| significance == Some(wanted))
+        };
         if has(Significance::Consistent) {
             write!(
                 f,
@@ -268,6 +281,11 @@ impl Ranking {
                 }
             )?;
         }
+        Ok(())
+    }
+
+    /// Candidates whose numbers leave something out, or say little.
+    fn write_incomplete(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for ranked in self.candidates.iter().filter(|ranked| !ranked.complete) {
             let report = &ranked.report;
             write!(
@@ -293,12 +311,6 @@ impl Ranking {
                 "\n{}: nothing was measured by {}.",
                 ranked.label(),
                 self.by
-            )?;
-        }
-        if !self.same_number_of_requests {
-            write!(
-                f,
-                "\nThe candidates were given different numbers of requests: not one workload."
             )?;
         }
         Ok(())

@@ -30,6 +30,11 @@ impl Space {
 
     /// `key=value` for each key.
     pub fn assignments(&self, point: &Point) -> Vec<String> {
+        assert_eq!(
+            point.len(),
+            self.varied.len(),
+            "a point has a value of each key"
+        );
         let each = self.varied.iter().zip(point);
         each.map(|(vary, &value)| format!("{}={}", vary.key(), vary.values()[value]))
             .collect()
@@ -48,6 +53,7 @@ impl Space {
                 value
             })
             .collect();
+        assert_eq!(number, 0, "a number is below the number of points");
         point.reverse();
         point
     }

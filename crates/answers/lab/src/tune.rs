@@ -169,7 +169,8 @@ impl<'a> Tuner<'a> {
         let joins =
             self.known.insert(point.clone()) && (self.is_possible)(&self.space.assignments(&point));
         if joins {
-            self.race.join();
+            let number = self.race.join();
+            assert_eq!(number, self.points.len(), "a runner is a point's");
             self.points.push(point);
         }
         joins

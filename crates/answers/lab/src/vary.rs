@@ -1,6 +1,7 @@
 //! One stack at several values of a key.
 
 use crate::LabError;
+use fullstroke_contract::{Reason, reason};
 use std::str::FromStr;
 
 /// A key of the stack file and the values that it takes in turn, as in
@@ -32,7 +33,7 @@ impl FromStr for Vary {
             .into_iter()
             .map(|value| range(value.trim()))
             .collect::<Result<Vec<_>, _>>()
-            .map_err(|problem| refuse(&problem))?
+            .map_err(|problem| refuse(&problem.to_string()))?
             .concat();
         if values.iter().any(String::is_empty) {
             return Err(refuse("a value is empty"));
@@ -91,7 +92,7 @@ impl Vary {
 const RANGE_MAX: u64 = 1000;
 
 /// The values that `text` stands for: those of a range, or itself.
-fn range(text: &str) -> Result<Vec<String>, String> {
+fn range(text: &str) -> Result<Vec<String>, Reason> {
     let parts: Vec<&str> = text.split("..").collect();
     let numbers: Option<Vec<u64>> = parts.iter().map(|part| part.parse().ok()).collect();
     let (first, last, step) = match numbers.as_deref() {
@@ -100,13 +101,13 @@ fn range(text: &str) -> Result<Vec<String>, String> {
         _ => return Ok(vec![text.to_owned()]),
     };
     if first > last || step == 0 {
-        return Err(format!(
+        return Err(reason!(
             "the range `{text}` is empty; expected FIRST..LAST or FIRST..LAST..STEP"
         ));
     }
     let values = (last - first) / step + 1;
     if values > RANGE_MAX {
-        return Err(format!(
+        return Err(reason!(
             "the range `{text}` has {values} values; expected at most {RANGE_MAX}"
         ));
     }

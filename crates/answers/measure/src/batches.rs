@@ -105,6 +105,7 @@ impl Batches {
             }
         }
         self.batches.truncate(self.batches.len().div_ceil(2));
+        assert!(self.shift < 63, "a batch of 2^64 requests");
         self.shift += 1;
     }
 

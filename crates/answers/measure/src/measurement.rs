@@ -7,7 +7,7 @@ use crate::heads::Heads;
 use crate::hosts::host_reports;
 use crate::interval::interval;
 use crate::layers::layer_reports;
-use crate::members::member_reports;
+use crate::members::{MemberReport, member_reports};
 use crate::metric::{CONFIDENCE, Metric};
 use crate::processes::{Across, Processes, fairness};
 use crate::rebuild::{RebuildPlan, RebuildReport};
@@ -229,98 +229,56 @@ impl Measurement {
     /// names in the order of the tree. Wall-clock time and memory are left for
     /// the caller to fill in.
     pub fn finish(self, outcome: &Outcome, drives: &[String], identity: Identity) -> Measured {
-        let mut response = self.responses[0].clone();
-        response.add(&self.responses[1]);
-        let total = self.batches.total();
-        let both = total.both();
+        let counters = &outcome.counters;
+        assert_eq!(
+            counters.drives.len(),
+            drives.len(),
+            "each drive that is counted has a name"
+        );
         let simulated_s = outcome
             .end
             .saturating_since(self.counted_from)
             .as_secs_f64();
         let whole_s = outcome.end.saturating_since(self.began).as_secs_f64();
-        let operation = |class: Class| {
-            let sectors = total.classes[class as usize].sectors;
-            operation_report(&self.responses[class as usize], sectors, simulated_s)
-        };
-        let [flushes, discards] = &self.others;
-        let apart = |apart: &Apart| operation_report(&apart.responses, apart.sectors, simulated_s);
-        let members = member_reports(&outcome.counters.drives, drives, whole_s);
-        let processes = self.processes.each(simulated_s);
-        let bandwidths: Vec<f64> = processes.iter().map(|process| process.mb_per_s).collect();
-        let busy = members.iter().map(|member| member.value(Counter::BUSY));
-        let overload = self.flow.as_ref().and_then(|flow| flow.overload(busy));
+        let both = self.batches.total().both();
+        let members = member_reports(&counters.drives, drives, whole_s);
         let mut report = Report {
             name: identity.name,
-            arrived: Arrived {
-                requests: outcome.requests,
-                completed: outcome.completed,
-                lost: outcome.lost,
-                out_of_range: outcome.out_of_range,
-                skipped_rows: outcome.counters.skipped_rows,
-                trace_notes: outcome.counters.notes.clone(),
-                warm_up_requests: self.skipped,
-                overload,
-                backlog: self.flow.as_ref().and_then(Flow::backlog),
-            },
-            times: Times {
-                response_ms: response.distribution(),
-                service_ms: self.service.distribution(),
-                queue_ms: self.queue.distribution(),
-                time_ms: TimeParts::new(
-                    total
-                        .parts
-                        .map(|sum| sum as f64 / 1e6 / both.requests as f64),
-                ),
-            },
+            arrived: self.arrived(outcome, &members),
+            times: self.times(),
             rates: Rates {
                 iops: rate(both.requests as f64, simulated_s),
                 mb_per_s: megabytes(both.sectors, simulated_s),
                 simulated_s,
             },
             cost: Cost::default(),
-            kinds: Kinds {
-                reads: operation(Class::Read),
-                writes: operation(Class::Write),
-                flushes_and_discards: flushes.responses.count() + discards.responses.count(),
-                operations: OperationsReport {
-                    flush: apart(flushes),
-                    discard: apart(discards),
-                    ..OperationsReport::default()
-                },
-            },
+            kinds: self.kinds(simulated_s),
             drive_io: DriveIo {
-                zero_seek_share: share(&outcome.counters.drives),
-                drive_io_kib: drive_io_kib(&outcome.counters.drives),
+                zero_seek_share: share(&counters.drives),
+                drive_io_kib: drive_io_kib(&counters.drives),
             },
             batches: BatchReport {
                 count: self.batches.count(),
                 requests_per_batch: self.batches.size(),
             },
-            shares: ByProcess {
-                read_write_ratio: ratio(total.classes[0].sectors, total.classes[1].sectors),
-                fairness: fairness(&bandwidths),
-                process_mb_per_s: Across::new(&bandwidths),
-                groups: self.processes.groups(simulated_s),
-                processes,
-            },
+            shares: self.shares(simulated_s),
             streams: None,
-            heads: self.heads.report(outcome.end),
             sources: BySource {
                 workloads: self.workloads.reports(simulated_s),
-                hosts: host_reports(&outcome.counters.hosts),
+                hosts: host_reports(&counters.hosts),
             },
             array: ArrayReport {
                 rebuild: RebuildReport::new(&self.rebuild_plans, self.rebuilds.all()),
                 energy: EnergyReport::new(&members, both.requests),
                 members,
-                layers: layer_reports(&outcome.counters.layers),
-                gear_shifts_s: outcome
-                    .counters
+                layers: layer_reports(&counters.layers),
+                gear_shifts_s: counters
                     .gear_shifts
                     .iter()
                     .map(|at| at.as_secs_f64())
                     .collect(),
             },
+            heads: self.heads.report(outcome.end),
             over_time: OverTime::default(),
             repeat: Repeat {
                 seed: identity.seed,
@@ -339,6 +297,73 @@ impl Measurement {
         Measured {
             report,
             batches: self.batches,
+        }
+    }
+
+    /// What arrived and what became of it.
+    fn arrived(&self, outcome: &Outcome, members: &[MemberReport]) -> Arrived {
+        let busy = members.iter().map(|member| member.value(Counter::BUSY));
+        let flow = self.flow.as_ref();
+        Arrived {
+            requests: outcome.requests,
+            completed: outcome.completed,
+            lost: outcome.lost,
+            out_of_range: outcome.out_of_range,
+            skipped_rows: outcome.counters.skipped_rows,
+            trace_notes: outcome.counters.notes.clone(),
+            warm_up_requests: self.skipped,
+            overload: flow.and_then(|flow| flow.overload(busy)),
+            backlog: flow.and_then(Flow::backlog),
+        }
+    }
+
+    /// Times of reads and writes together, without intervals.
+    fn times(&self) -> Times {
+        let mut response = self.responses[0].clone();
+        response.add(&self.responses[1]);
+        let total = self.batches.total();
+        let requests = total.both().requests as f64;
+        let mean_ms = |sum_ns: u128| sum_ns as f64 / 1e6 / requests;
+        Times {
+            response_ms: response.distribution(),
+            service_ms: self.service.distribution(),
+            queue_ms: self.queue.distribution(),
+            time_ms: TimeParts::new(total.parts.map(mean_ms)),
+        }
+    }
+
+    /// Times and rates of each kind of operation, without intervals.
+    fn kinds(&self, simulated_s: f64) -> Kinds {
+        let total = self.batches.total();
+        let class = |class: Class| {
+            let sectors = total.classes[class as usize].sectors;
+            operation_report(&self.responses[class as usize], sectors, simulated_s)
+        };
+        let apart = |apart: &Apart| operation_report(&apart.responses, apart.sectors, simulated_s);
+        let [flushes, discards] = &self.others;
+        Kinds {
+            reads: class(Class::Read),
+            writes: class(Class::Write),
+            flushes_and_discards: flushes.responses.count() + discards.responses.count(),
+            operations: OperationsReport {
+                flush: apart(flushes),
+                discard: apart(discards),
+                ..OperationsReport::default()
+            },
+        }
+    }
+
+    /// What reads and writes, and each process, had of the whole.
+    fn shares(&self, simulated_s: f64) -> ByProcess {
+        let [reads, writes] = self.batches.total().classes;
+        let processes = self.processes.each(simulated_s);
+        let bandwidths: Vec<f64> = processes.iter().map(|process| process.mb_per_s).collect();
+        ByProcess {
+            read_write_ratio: ratio(reads.sectors, writes.sectors),
+            fairness: fairness(&bandwidths),
+            process_mb_per_s: Across::new(&bandwidths),
+            groups: self.processes.groups(simulated_s),
+            processes,
         }
     }
 

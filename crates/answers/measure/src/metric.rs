@@ -550,14 +550,7 @@ impl Metric {
         };
         match self.0 {
             Kind::Time(quantity, statistic) => {
-                let what = match quantity {
-                    Quantity::Response => "from arrival to completion, over reads and writes",
-                    Quantity::Service => "the part of it in which a drive worked on the request",
-                    Quantity::Queue => {
-                        "the part of it in which the request waited for a busy resource"
-                    }
-                };
-                format!("{what}: {}", of(statistic))
+                format!("{}: {}", quantity_meaning(quantity), of(statistic))
             }
             Kind::ClassTime(which, statistic) => {
                 format!(
@@ -906,6 +899,15 @@ fn operation(report: &Report, class: Class) -> Option<&crate::OperationReport> {
     match class {
         Class::Read => report.kinds.reads.as_ref(),
         Class::Write => report.kinds.writes.as_ref(),
+    }
+}
+
+/// The time of a request that a quantity is.
+fn quantity_meaning(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Response => "from arrival to completion, over reads and writes",
+        Quantity::Service => "the part of it in which a drive worked on the request",
+        Quantity::Queue => "the part of it in which the request waited for a busy resource",
     }
 }
 

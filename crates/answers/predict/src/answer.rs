@@ -474,20 +474,14 @@ impl PredictedLayout {
     }
 }
 
-impl fmt::Display for Prediction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Prediction {
-            windows,
-            busy_windows,
-            requests,
-            runs,
-            equations_us,
-            ..
-        } = self;
-        writeln!(
-            f,
-            "{requests} requests in {runs} runs; {busy_windows} of {windows} windows are busy.\n"
-        )?;
+/// Watts behind a comma; nothing where they are not known.
+fn in_watts(watts: Option<f64>) -> String {
+    watts.map_or_else(String::new, |watts| format!(", {} W", number(watts)))
+}
+
+impl Prediction {
+    /// What equations say of each layout.
+    fn rows(&self) -> String {
         let mut rows = table(
             [
                 "by equations",
@@ -514,35 +508,49 @@ impl fmt::Display for Prediction {
                     .map_or_else(dash, |share| format!("{:.1} %", 100.0 * share)),
             ]);
         }
-        writeln!(f, "{}\n", rows.trim_fmt())?;
-        let watts = |watts: &Option<f64>| {
-            watts.map_or_else(String::new, |watts| format!(", {} W", number(watts)))
+        rows.trim_fmt()
+    }
+}
+
+impl fmt::Display for SimulatedStack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gears = match (self.gear_shifts, self.low_gear_share) {
+            (Some(shifts), Some(low)) => {
+                format!(", {shifts} shifts, {:.1} % in the low gear", 100.0 * low)
+            }
+            _ => String::new(),
         };
+        write!(
+            f,
+            "Simulated, {}: mean response {} ms{}{gears}. That took {} ms.",
+            self.layout,
+            number(self.response_ms_mean),
+            in_watts(self.mean_w),
+            number(self.took_ms)
+        )
+    }
+}
+
+impl fmt::Display for Prediction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Prediction {
+            windows,
+            busy_windows,
+            requests,
+            runs,
+            equations_us,
+            ..
+        } = self;
+        writeln!(
+            f,
+            "{requests} requests in {runs} runs; {busy_windows} of {windows} windows are busy.\n"
+        )?;
+        writeln!(f, "{}\n", self.rows())?;
         if let Some(model) = &self.model {
-            writeln!(f, "{model}{}.", watts(&model.mean_w))?;
+            writeln!(f, "{model}{}.", in_watts(model.mean_w))?;
         }
-        if let Some(SimulatedStack {
-            layout,
-            took_ms,
-            response_ms_mean,
-            mean_w,
-            gear_shifts,
-            low_gear_share,
-        }) = &self.simulated
-        {
-            let response = number(*response_ms_mean);
-            let gears = match (gear_shifts, low_gear_share) {
-                (Some(shifts), Some(low)) => {
-                    format!(", {shifts} shifts, {:.1} % in the low gear", 100.0 * low)
-                }
-                _ => String::new(),
-            };
-            writeln!(
-                f,
-                "Simulated, {layout}: mean response {response} ms{}{gears}. That took {} ms.",
-                watts(mean_w),
-                number(*took_ms)
-            )?;
+        if let Some(simulated) = &self.simulated {
+            writeln!(f, "{simulated}")?;
         }
         if let Some(model) = &self.model {
             model.say_regime(f)?;

@@ -11,6 +11,7 @@
 use crate::fingerprint::{Fingerprint, Totals, Window};
 use crate::windowed::{Disk, Powers, Predicted, Sum, Work, elapsed_in_all_s};
 use std::collections::VecDeque;
+use thiserror::Error;
 
 /// An array with two gears.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,13 +32,43 @@ pub struct Gears {
     pub up: f64,
 }
 
+/// Utilisations by which gears cannot be shifted.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum ThresholdError {
+    /// A number is no share of the time.
+    #[error("found {found}; expected a utilisation, a share of the time from 0 to 1")]
+    NoShare {
+        /// The number.
+        found: f64,
+    },
+    /// Fewer disks that do the same work would be shifted up at once.
+    #[error(
+        "found a shift down below {down} and up above {up}: {active} of {disks} disks are at {after:.3} then, and \
+         gears would be shifted to and fro; expected to shift down below {down_max:.3} at most"
+    )]
+    ToAndFro {
+        /// The utilisation below which gears are shifted down.
+        down: f64,
+        /// The utilisation above which gears are shifted up.
+        up: f64,
+        /// Disks that work in the low gear.
+        active: u32,
+        /// All disks.
+        disks: u32,
+        /// The utilisation of the working disks behind a shift down.
+        after: f64,
+        /// The largest utilisation at which a shift down lasts.
+        down_max: f64,
+    },
+}
+
 impl Gears {
     /// Whether it can be shifted by these utilisations: shares of the time, `down` below `up` also when fewer
     /// disks do the same work.
     ///
     /// # Errors
     /// What was found and what is expected.
-    pub fn thresholds(&self) -> Result<(), String> {
+    pub fn thresholds(&self) -> Result<(), ThresholdError> {
         let Gears {
             disks,
             sleeping,
@@ -47,9 +78,7 @@ impl Gears {
         } = *self;
         for share in [down, up] {
             if !(0.0..=1.0).contains(&share) {
-                return Err(format!(
-                    "found {share}; expected a utilisation, a share of the time from 0 to 1"
-                ));
+                return Err(ThresholdError::NoShare { found: share });
             }
         }
         let active = disks.saturating_sub(sleeping).max(1);
@@ -58,10 +87,14 @@ impl Gears {
         if after < up * (1.0 - 1e-9) {
             return Ok(());
         }
-        Err(format!(
-            "found a shift down below {down} and up above {up}: {active} of {disks} disks are at {after:.3} then, and              gears would be shifted to and fro; expected to shift down below {:.3} at most",
-            up * f64::from(active) / f64::from(disks.max(active))
-        ))
+        Err(ThresholdError::ToAndFro {
+            down,
+            up,
+            active,
+            disks,
+            after,
+            down_max: up * f64::from(active) / f64::from(disks.max(active)),
+        })
     }
 }
 
@@ -457,7 +490,11 @@ mod tests {
         ] {
             let gears = Gears { down, up, ..ARRAY };
             assert!(
-                gears.thresholds().unwrap_err().starts_with("found "),
+                gears
+                    .thresholds()
+                    .unwrap_err()
+                    .to_string()
+                    .starts_with("found "),
                 "{down} {up}"
             );
             assert!(of_gears(&trace, &gears, None).is_none());

@@ -23,7 +23,7 @@ pub use answer::{
     Bounded, Modelled, PredictError, PredictQuestion, PredictedLayout, Prediction, SimulatedStack,
 };
 pub use fingerprint::{Arrival, Fingerprint, Gatherer, Totals, WINDOW_S, Window};
-pub use gears::{Gears, Reserve, Shifted, geared};
+pub use gears::{Gears, Reserve, Shifted, ThresholdError, geared};
 pub use members::{IdleMembers, idle_members};
 pub use merges::{MergeChance, merge_chance};
 pub use queueing::{

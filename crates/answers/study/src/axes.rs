@@ -1,8 +1,9 @@
 //! The axes of a study, and the points that they span.
 
 use crate::config::{AxisConfig, StudyConfig, ValueConfig};
+use crate::unknown::UnknownName;
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{Keys, nearest, read};
+use fullstroke_contract::registry::{Keys, read};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -61,6 +62,11 @@ pub(crate) struct Pattern(Vec<Option<Vec<usize>>>);
 
 impl Pattern {
     pub(crate) fn matches(&self, point: &[usize]) -> bool {
+        assert_eq!(
+            self.0.len(),
+            point.len(),
+            "a pattern and a point have each axis"
+        );
         self.0
             .iter()
             .zip(point)
@@ -182,23 +188,19 @@ impl Matrix {
         self.points.len() == all || self.points.iter().any(fits)
     }
 
-    /// The index of the axis called `name`, or what is wrong.
-    pub(crate) fn axis(&self, name: &str) -> Result<usize, String> {
+    /// The index of the axis called `name`.
+    pub(crate) fn axis(&self, name: &str) -> Result<usize, UnknownName> {
         self.axes
             .iter()
             .position(|axis| axis.name == name)
             .ok_or_else(|| {
                 let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
-                format!(
-                    "there is no axis `{name}`{}; known: {}",
-                    nearest(name, &names),
-                    names.join(", ")
-                )
+                UnknownName::of("axis", name, &names)
             })
     }
 
     /// The axis and the values that the name of an axis or set stands for.
-    pub(crate) fn domain(&self, name: &str) -> Result<(usize, Vec<usize>), String> {
+    pub(crate) fn domain(&self, name: &str) -> Result<(usize, Vec<usize>), UnknownName> {
         if let Some(set) = self.sets.iter().find(|set| set.name == name) {
             return Ok((set.axis, set.values.clone()));
         }
@@ -209,11 +211,7 @@ impl Matrix {
         let names: Vec<&str> = axes
             .chain(self.sets.iter().map(|set| set.name.as_str()))
             .collect();
-        Err(format!(
-            "there is no axis or set `{name}`{}; known: {}",
-            nearest(name, &names),
-            names.join(", ")
-        ))
+        Err(UnknownName::of("axis or set", name, &names))
     }
 
     /// A point's values for people: `policy=greedy segments=8`.
@@ -247,8 +245,8 @@ impl Axis {
         })
     }
 
-    /// The index of the value called `name`, or what is wrong.
-    pub(crate) fn index(&self, name: &str) -> Result<usize, String> {
+    /// The index of the value called `name`.
+    pub(crate) fn index(&self, name: &str) -> Result<usize, UnknownName> {
         self.values
             .iter()
             .position(|value| value.name == name)
@@ -258,17 +256,12 @@ impl Axis {
                     .iter()
                     .map(|value| value.name.as_str())
                     .collect();
-                let near = nearest(name, &names);
-                format!(
-                    "axis `{}` has no value `{name}`{near}; its values are {}",
-                    self.name,
-                    names.join(", ")
-                )
+                UnknownName::value(&self.name, name, &names)
             })
     }
 
     /// The indices of a value, or of a list of values, of a study file.
-    fn indices(&self, value: &Value) -> Result<Vec<usize>, String> {
+    fn indices(&self, value: &Value) -> Result<Vec<usize>, UnknownName> {
         match value {
             Value::Array(values) => values
                 .iter()

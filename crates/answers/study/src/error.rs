@@ -1,5 +1,6 @@
 //! What can go wrong with a study.
 
+use crate::metrics::PathError;
 use fullstroke_lab::LabError;
 use fullstroke_stack::StackError;
 use fullstroke_table::TableError;
@@ -76,12 +77,12 @@ pub enum StudyError {
         problem: String,
     },
     /// A path among the metrics leads nowhere.
-    #[error("{study}: `metrics`: {message}")]
+    #[error("{study}: `metrics`: {source}")]
     Metric {
         /// The study's id.
         study: String,
-        /// What was found, what was expected.
-        message: String,
+        /// Which part of the path leads nowhere.
+        source: PathError,
     },
     /// Another process is writing.
     #[error("another run is writing to {}; wait until it has ended, or give another folder by --results", folder.display())]

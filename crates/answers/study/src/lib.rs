@@ -44,6 +44,7 @@ mod schema;
 mod store;
 mod study;
 mod text;
+mod unknown;
 mod variation;
 mod version;
 
@@ -56,8 +57,9 @@ pub use digests::Digests;
 pub use error::StudyError;
 pub use figure::{Drawn, DrawnLine, DrawnPoint, Ends, Figure, LINES_MAX, Line, Tick, drawn};
 pub use held_out::{Flip, HeldOut, Record};
-pub use metrics::{Kept, keep};
+pub use metrics::{Kept, PathError, keep};
 pub use page::{Draw, drifted, write_pages};
+pub use predicted::NoEquations;
 pub use run_list::{RunList, StudyTable, Task};
 pub use runner::run_tasks;
 pub use schema::schema;

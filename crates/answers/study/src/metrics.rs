@@ -1,14 +1,17 @@
 //! What is kept of a run: every metric, and numbers by their path in the report.
 
-use crate::predicted::{Equations, PredictedReport};
+use crate::predicted::{Equations, NoEquations, PredictedReport};
 use fullstroke_contract::registry::nearest;
 use fullstroke_contract::{Counters, MemberStatistics};
 use fullstroke_engine::{Graph, Outcome};
 use fullstroke_lab::Ran;
-use fullstroke_measure::{Identity, Measurement, Metric, Report, WarmUp, WindowsReport};
+use fullstroke_measure::{
+    AbsentMetric, Identity, Measurement, Metric, Report, WarmUp, WindowsReport,
+};
 use fullstroke_stack::{Stack, StackError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use thiserror::Error;
 
 /// The confidence of the intervals within a run.
 const CONFIDENCE: f64 = 0.95;
@@ -56,6 +59,65 @@ mod bits {
     }
 }
 
+/// A path that leads to no number of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PathError {
+    /// A table has no such key.
+    #[error("`{path}`: there is no `{key}`{near}; known there: {known}")]
+    NoKey {
+        /// The path.
+        path: String,
+        /// The key.
+        key: String,
+        /// The nearest key as a question, or nothing.
+        near: String,
+        /// All keys.
+        known: String,
+    },
+    /// A list has no such item.
+    #[error("`{path}`: there is no `{item}`{near} among {items} items")]
+    NoItem {
+        /// The path.
+        path: String,
+        /// The item's number or name.
+        item: String,
+        /// The nearest name as a question, or nothing.
+        near: String,
+        /// How many items there are.
+        items: usize,
+    },
+    /// A part that needs a table or a list stands behind something else.
+    #[error("`{path}`: `{part}` stands behind {found}")]
+    Behind {
+        /// The path.
+        path: String,
+        /// The part.
+        part: String,
+        /// What the path has led to before it.
+        found: &'static str,
+    },
+    /// A bracket is not closed.
+    #[error("`{path}`: a bracket is not closed")]
+    Open {
+        /// The path.
+        path: String,
+    },
+    /// The path leads to something else than a number.
+    #[error("`{path}` is no number but {found}")]
+    NoNumber {
+        /// The path.
+        path: String,
+        /// What is there.
+        found: &'static str,
+    },
+    /// No run has this metric.
+    #[error(transparent)]
+    Absent(#[from] AbsentMetric),
+    /// The array has no equations.
+    #[error("`{PREDICTED}...`: {0}")]
+    NoEquations(#[from] NoEquations),
+}
+
 /// The names of all metrics that need no path.
 pub(crate) fn standard() -> Vec<String> {
     Metric::all().iter().map(Metric::name).collect()
@@ -65,7 +127,7 @@ pub(crate) fn standard() -> Vec<String> {
 ///
 /// # Errors
 /// A path that leads nowhere.
-pub fn keep(ran: &Ran, paths: &[String]) -> Result<Vec<Kept>, String> {
+pub fn keep(ran: &Ran, paths: &[String]) -> Result<Vec<Kept>, PathError> {
     keep_beside(ran, None, paths)
 }
 
@@ -74,7 +136,7 @@ pub(crate) fn keep_beside(
     ran: &Ran,
     predicted: Option<&PredictedReport>,
     paths: &[String],
-) -> Result<Vec<Kept>, String> {
+) -> Result<Vec<Kept>, PathError> {
     let report = &ran.measured.report;
     let mut kept: Vec<Kept> = Metric::all()
         .into_iter()
@@ -103,7 +165,7 @@ pub(crate) fn keep_beside(
 
 /// Whether each path leads to a number in the reports on `stack`, without
 /// running it.
-pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), String>, StackError> {
+pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), PathError>, StackError> {
     if paths.is_empty() {
         return Ok(Ok(()));
     }
@@ -132,11 +194,11 @@ pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), String
         .into_iter()
         .try_for_each(|metric| metric.check(&[&empty]))
     {
-        return Ok(Err(absent.to_string()));
+        return Ok(Err(absent.into()));
     }
     let predicted = paths.iter().any(|path| of_equations(path));
     if let Some(Err(why)) = predicted.then(|| Equations::of(stack)).transpose()? {
-        return Ok(Err(format!("`{PREDICTED}...`: {why}")));
+        return Ok(Err(why.into()));
     }
     empty.over_time.windows = Some(WindowsReport::default());
     let report = json(&empty, Some(&PredictedReport::none()));
@@ -145,7 +207,10 @@ pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), String
         .map(String::as_str)
         .try_for_each(|path| match find(&report, path)? {
             Value::Number(_) | Value::Null => Ok(()),
-            other => Err(format!("`{path}` is no number but {}", kind(other))),
+            other => Err(PathError::NoNumber {
+                path: path.to_owned(),
+                found: kind(other),
+            }),
         }))
 }
 
@@ -192,7 +257,12 @@ fn json(report: &Report, predicted: Option<&PredictedReport>) -> Value {
 
 /// The value at `path`: names with dots between them, and behind lists a number
 /// from 0 or a name in `[ ]`.
-fn find<'a>(report: &'a Value, path: &str) -> Result<&'a Value, String> {
+fn find<'a>(report: &'a Value, path: &str) -> Result<&'a Value, PathError> {
+    let behind = |part: String, other: &Value| PathError::Behind {
+        path: path.to_owned(),
+        part,
+        found: kind(other),
+    };
     let mut at = report;
     for part in parts(path)? {
         at = match (part, at) {
@@ -200,11 +270,12 @@ fn find<'a>(report: &'a Value, path: &str) -> Result<&'a Value, String> {
             (_, Value::Null) => return Ok(at),
             (Part::Key(key), Value::Object(table)) => table.get(key).ok_or_else(|| {
                 let names: Vec<&str> = table.keys().map(String::as_str).collect();
-                let near = nearest(key, &names);
-                format!(
-                    "`{path}`: there is no `{key}`{near}; known there: {}",
-                    names.join(", ")
-                )
+                PathError::NoKey {
+                    path: path.to_owned(),
+                    key: key.to_owned(),
+                    near: nearest(key, &names),
+                    known: names.join(", "),
+                }
             })?,
             (Part::Item(item), Value::Array(items)) => {
                 let named =
@@ -217,22 +288,16 @@ fn find<'a>(report: &'a Value, path: &str) -> Result<&'a Value, String> {
                             .iter()
                             .filter_map(|value| value.get("name").and_then(Value::as_str))
                             .collect();
-                        let near = nearest(item, &names);
-                        format!(
-                            "`{path}`: there is no `{item}`{near} among {} items",
-                            items.len()
-                        )
+                        PathError::NoItem {
+                            path: path.to_owned(),
+                            item: item.to_owned(),
+                            near: nearest(item, &names),
+                            items: items.len(),
+                        }
                     })?
             }
-            (Part::Key(key), other) => {
-                return Err(format!("`{path}`: `{key}` stands behind {}", kind(other)));
-            }
-            (Part::Item(item), other) => {
-                return Err(format!(
-                    "`{path}`: `[{item}]` stands behind {}",
-                    kind(other)
-                ));
-            }
+            (Part::Key(key), other) => return Err(behind(key.to_owned(), other)),
+            (Part::Item(item), other) => return Err(behind(format!("[{item}]"), other)),
         };
     }
     Ok(at)
@@ -243,14 +308,14 @@ enum Part<'a> {
     Item(&'a str),
 }
 
-fn parts(path: &str) -> Result<Vec<Part<'_>>, String> {
+fn parts(path: &str) -> Result<Vec<Part<'_>>, PathError> {
     let mut parts = Vec::new();
     let mut rest = path;
     while !rest.is_empty() {
         if let Some(choice) = rest.strip_prefix('[') {
-            let (item, after) = choice
-                .split_once(']')
-                .ok_or_else(|| format!("`{path}`: a bracket is not closed"))?;
+            let (item, after) = choice.split_once(']').ok_or_else(|| PathError::Open {
+                path: path.to_owned(),
+            })?;
             parts.push(Part::Item(item));
             rest = after;
         } else {
@@ -306,7 +371,7 @@ mod tests {
             ("groups.response_ms", "stands behind a list"),
             ("groups[0", "not closed"),
         ] {
-            let error = find(&report, path).unwrap_err();
+            let error = find(&report, path).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
     }

@@ -11,6 +11,7 @@ use fullstroke_stack::{Stack, StackError};
 use fullstroke_units::Duration;
 use fullstroke_volume::{Layout, ShiftRules};
 use serde::Serialize;
+use thiserror::Error;
 
 /// The windows of the published validation.
 pub(crate) const WINDOW: Duration = Duration::from_millis((1000.0 * WINDOW_S) as u64);
@@ -35,6 +36,13 @@ pub(crate) struct PredictedReport {
     windows: WindowsReport,
 }
 
+/// There are no equations for an array of this layout.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("equations know one drive, raid0, paraid and e-paraid, and the layout is {layout}")]
+pub struct NoEquations {
+    layout: String,
+}
+
 /// An array as the equations have it.
 pub(crate) struct Equations {
     disk: Disk,
@@ -48,7 +56,7 @@ impl Equations {
     ///
     /// # Errors
     /// The stack's. Inside, why there are none for such an array.
-    pub(crate) fn of(stack: &Stack) -> Result<Result<Equations, String>, StackError> {
+    pub(crate) fn of(stack: &Stack) -> Result<Result<Equations, NoEquations>, StackError> {
         let mut shape = stack.shape()?;
         let drives = stack.drives();
         let gears = match shape.layout_mut() {
@@ -58,10 +66,9 @@ impl Equations {
                 "paraid" => gears(layout, Reserve::Far),
                 "e-paraid" => gears(layout, Reserve::Beside),
                 other => {
-                    let message = format!(
-                        "equations know one drive, raid0, paraid and e-paraid, and the layout is {other}"
-                    );
-                    return Ok(Err(message));
+                    return Ok(Err(NoEquations {
+                        layout: other.to_owned(),
+                    }));
                 }
             },
         };

@@ -120,12 +120,18 @@ impl RunList {
             tables.push(table);
         }
         let digests = digests(studies, &setups, jobs)?;
+        assert_eq!(digests.len(), setups.len(), "each setup has its digest");
         check_paths(studies, set)?;
         let mut run_list = RunList::default();
         let mut known: BTreeMap<Key, usize> = BTreeMap::new();
         for (study, table) in studies.iter().zip(tables) {
             let mut found = BTreeMap::new();
             for way in table {
+                assert!(
+                    !way.seeds.is_empty(),
+                    "{}: a point is run with a seed",
+                    study.id
+                );
                 let mut runs = Runs {
                     seeds: way.seeds,
                     digests: vec![None; study.matrix.points().len()],
@@ -141,6 +147,11 @@ impl RunList {
             }
             run_list.tables.push(found);
         }
+        assert_eq!(
+            run_list.tables.len(),
+            studies.len(),
+            "each study has its table"
+        );
         Ok(run_list)
     }
 
@@ -321,9 +332,9 @@ fn check_paths(studies: &[Study], set: &[String]) -> Result<(), StudyError> {
             if seen.insert(path.clone()) {
                 all.extend(set.iter().cloned());
                 let stack = Stack::load(&path, &overrides(&all, None))?;
-                metrics::check(&stack, &study.paths())?.map_err(|message| StudyError::Metric {
+                metrics::check(&stack, &study.paths())?.map_err(|source| StudyError::Metric {
                     study: study.id.clone(),
-                    message,
+                    source,
                 })?;
             }
         }

@@ -58,13 +58,13 @@ impl Task {
             .any(|path| of_windows(path))
             .then_some(WINDOW);
         let ran = run(&candidate, None, &|_, _| {})?;
-        let at = |message| StudyError::Metric {
+        let at = |source| StudyError::Metric {
             study: self.name.clone(),
-            message,
+            source,
         };
         let predicted = match self.paths.iter().any(|path| of_equations(path)) {
             true => {
-                let equations = Equations::of(&candidate.stack)?.map_err(at)?;
+                let equations = Equations::of(&candidate.stack)?.map_err(|none| at(none.into()))?;
                 Some(equations.answer(&candidate.stack, &ran.measured.report)?)
             }
             false => None,

@@ -57,6 +57,31 @@ pub struct Study {
     pub substance: String,
 }
 
+/// How many seeds, and how sure the intervals over them are.
+fn check_seeds(config: &StudyConfig) -> Result<(), ConfigError> {
+    if config.replications == 0 {
+        return Err(ConfigError::new(
+            "replications",
+            "found 0; expected at least 1",
+        ));
+    }
+    if !(0.5..1.0).contains(&config.confidence) {
+        let message = format!(
+            "found {}; expected a part from 0.5 to below 1",
+            config.confidence
+        );
+        return Err(ConfigError::new("confidence", message));
+    }
+    if config.replications == 1 && config.confidence != CONFIDENCE {
+        let message = format!(
+            "found {}; one seed has intervals within its run, of {CONFIDENCE}",
+            config.confidence
+        );
+        return Err(ConfigError::new("confidence", message));
+    }
+    Ok(())
+}
+
 impl Study {
     /// Reads and checks a study file, which is called `id`.
     ///
@@ -66,26 +91,7 @@ impl Study {
         let document = Document::read(file)?;
         let at = |error: ConfigError| document.error(error);
         let config: StudyConfig = read(document.values()).map_err(at)?;
-        if config.replications == 0 {
-            return Err(at(ConfigError::new(
-                "replications",
-                "found 0; expected at least 1",
-            )));
-        }
-        if !(0.5..1.0).contains(&config.confidence) {
-            let message = format!(
-                "found {}; expected a part from 0.5 to below 1",
-                config.confidence
-            );
-            return Err(at(ConfigError::new("confidence", message)));
-        }
-        if config.replications == 1 && config.confidence != CONFIDENCE {
-            let message = format!(
-                "found {}; one seed has intervals within its run, of {CONFIDENCE}",
-                config.confidence
-            );
-            return Err(at(ConfigError::new("confidence", message)));
-        }
+        check_seeds(&config).map_err(at)?;
         let matrix = Matrix::new(&config).map_err(at)?;
         let mut metrics = standard();
         metrics.extend(
@@ -323,13 +329,13 @@ impl Study {
             let x = self
                 .matrix
                 .axis(&figure.x)
-                .map_err(|message| fail("x", message))?;
+                .map_err(|unknown| fail("x", unknown.into()))?;
             let mut series = None;
             if let Some(name) = &figure.series {
                 let domain = self
                     .matrix
                     .domain(name)
-                    .map_err(|message| fail("series", message))?;
+                    .map_err(|unknown| fail("series", unknown.into()))?;
                 if domain.1.len() > LINES_MAX {
                     let message = format!(
                         "found {} lines; {LINES_MAX} are told apart at most",
@@ -343,12 +349,12 @@ impl Study {
                 for (value, _) in &published.points {
                     self.matrix.axes[x]
                         .index(&label(value))
-                        .map_err(|message| fail("published", message))?;
+                        .map_err(|unknown| fail("published", unknown.into()))?;
                 }
                 if let (Some(value), Some((axis, _))) = (&published.series, &series) {
                     self.matrix.axes[*axis]
                         .index(&label(value))
-                        .map_err(|message| fail("published", message))?;
+                        .map_err(|unknown| fail("published", unknown.into()))?;
                 }
             }
             let expression = parse(&figure.y).map_err(|error| fail("y", error.to_string()))?;

@@ -5,7 +5,7 @@ use crate::axes::Matrix;
 use crate::expression::{
     Bindings, Data, Estimate, Evaluator, Expression, ExpressionError, Problem, Value, parse,
 };
-use fullstroke_contract::registry::nearest;
+use crate::unknown::UnknownName;
 
 /// Text with expressions in braces: `in {count(...):whole} cases; {min(...):percent}`.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,7 +106,7 @@ impl Template {
 
 /// Parts an expression from the name of a format behind its last colon. Colons
 /// inside brackets belong to the expression.
-fn split_format(text: &str) -> Result<(&str, Format), String> {
+fn split_format(text: &str) -> Result<(&str, Format), UnknownName> {
     let mut depth = 0i32;
     let colon = text.char_indices().filter(|&(_, letter)| {
         depth += i32::from(letter == '(') - i32::from(letter == ')');
@@ -119,11 +119,7 @@ fn split_format(text: &str) -> Result<(&str, Format), String> {
     let found = FORMATS.iter().find(|entry| entry.0 == name);
     found.map(|entry| (&text[..at], entry.1)).ok_or_else(|| {
         let names: Vec<&str> = FORMATS.iter().map(|entry| entry.0).collect();
-        format!(
-            "there is no format `{name}`{}; known: {}",
-            nearest(name, &names),
-            names.join(", ")
-        )
+        UnknownName::of("format", name, &names)
     })
 }
 

@@ -3,7 +3,7 @@
 use super::facts::Facts;
 use crate::output::{Failure, Output};
 use clap::Args;
-use fullstroke_drive::{DriveConfig, Model};
+use fullstroke_drive::{BufferConfig, DriveConfig, Model};
 use fullstroke_lab::capacity;
 use fullstroke_measure::table;
 use fullstroke_stack::drives;
@@ -60,29 +60,8 @@ impl Shown<'_> {
             (false, true) => "writes only",
             (false, false) => "no",
         };
-        let buffer = config.buffer.as_ref().map_or_else(
-            || "none".to_owned(),
-            |buffer| {
-                let caching = if buffer.write_back {
-                    "write-back"
-                } else {
-                    "write-through"
-                };
-                match buffer.sectors {
-                    Some(sectors) => {
-                        format!(
-                            "{} MiB in up to {} segments, {caching}",
-                            sectors / 2048,
-                            buffer.segments
-                        )
-                    }
-                    None => format!(
-                        "{} segments of {} sectors, {caching}",
-                        buffer.segments, buffer.segment_sectors
-                    ),
-                }
-            },
-        );
+        let buffer = config.buffer.as_ref();
+        let buffer = buffer.map_or_else(|| "none".to_owned(), buffer_in_words);
         let rows = [
             (
                 "capacity",
@@ -159,5 +138,25 @@ impl Shown<'_> {
             ]);
         }
         table.trim_fmt()
+    }
+}
+
+/// The size and the caching of a drive's buffer.
+fn buffer_in_words(buffer: &BufferConfig) -> String {
+    let caching = if buffer.write_back {
+        "write-back"
+    } else {
+        "write-through"
+    };
+    match buffer.sectors {
+        Some(sectors) => format!(
+            "{} MiB in up to {} segments, {caching}",
+            sectors / 2048,
+            buffer.segments
+        ),
+        None => format!(
+            "{} segments of {} sectors, {caching}",
+            buffer.segments, buffer.segment_sectors
+        ),
     }
 }

@@ -113,19 +113,7 @@ impl Checked {
             writeln!(text, "check: {found:.3} rpm, truth {truth:.3}")?;
         }
         if let Some(near) = self.boundaries {
-            let Nearness {
-                boundaries,
-                wrong,
-                missed,
-                missed_outside_holes,
-                precision,
-                recall,
-            } = near;
-            writeln!(
-                text,
-                "check: precision {precision:.6}, recall {recall:.6}: {wrong} wrong and {missed} missed of \
-                 {boundaries}, {missed_outside_holes} of them outside holes"
-            )?;
+            nearness_line(near, text)?;
         }
         if let Some(zones) = &self.zones {
             let ZonesChecked {
@@ -148,23 +136,7 @@ impl Checked {
         if let Some((found, truth)) = self.arms.filter(|&(found, truth)| found > 1 || truth > 1) {
             writeln!(text, "check: {found} arms, truth {truth}")?;
         }
-        if !self.seeks.is_empty() {
-            writeln!(text, "check: seek by tracks crossed, found and in truth:")?;
-        }
-        for SeekTruth {
-            tracks,
-            found_ms,
-            truth_ms,
-        } in &self.seeks
-        {
-            writeln!(
-                text,
-                "  {tracks:>9}: {found_ms:.3} ms, truth {truth_ms:.3} ms"
-            )?;
-        }
-        if let Some(rms) = self.seek_rms_ms {
-            writeln!(text, "check: seeks are {rms:.3} ms off (root mean square)")?;
-        }
+        self.seek_lines(text)?;
         if let Some((found, truth)) = self.zero_latency {
             let found = found.map_or("not told".to_owned(), |found| found.to_string());
             writeln!(text, "check: zero latency of reads: {found}, truth {truth}")?;
@@ -187,6 +159,44 @@ impl Checked {
         }
         Ok(())
     }
+
+    /// A line for each distance whose seek was found.
+    fn seek_lines(&self, text: &mut String) -> fmt::Result {
+        if !self.seeks.is_empty() {
+            writeln!(text, "check: seek by tracks crossed, found and in truth:")?;
+        }
+        for SeekTruth {
+            tracks,
+            found_ms,
+            truth_ms,
+        } in &self.seeks
+        {
+            writeln!(
+                text,
+                "  {tracks:>9}: {found_ms:.3} ms, truth {truth_ms:.3} ms"
+            )?;
+        }
+        if let Some(rms) = self.seek_rms_ms {
+            writeln!(text, "check: seeks are {rms:.3} ms off (root mean square)")?;
+        }
+        Ok(())
+    }
+}
+
+fn nearness_line(near: Nearness, text: &mut String) -> fmt::Result {
+    let Nearness {
+        boundaries,
+        wrong,
+        missed,
+        missed_outside_holes,
+        precision,
+        recall,
+    } = near;
+    writeln!(
+        text,
+        "check: precision {precision:.6}, recall {recall:.6}: {wrong} wrong and {missed} missed of \
+         {boundaries}, {missed_outside_holes} of them outside holes"
+    )
 }
 
 fn cache_line(truth: Option<&BufferConfig>, text: &mut String) -> fmt::Result {

@@ -105,22 +105,7 @@ fn yes(answer: bool) -> &'static str {
 
 impl Found {
     fn lines(&self, text: &mut String) -> fmt::Result {
-        let Effort {
-            reads,
-            writes,
-            translations,
-            time_ns,
-        } = self.effort;
-        let written = if writes > 0 {
-            format!("{writes} writes, ")
-        } else {
-            String::new()
-        };
-        writeln!(
-            text,
-            "{reads} reads, {written}{translations} translations, {:.1} s",
-            time_ns as f64 / 1e9
-        )?;
+        effort_line(self.effort, text)?;
         if let Some(rotation) = &self.rotation {
             rotation_lines(rotation, text)?;
         }
@@ -136,21 +121,8 @@ impl Found {
                 "tracks: {tracks}, the first of {first_tracks:?} sectors: {how}"
             )?;
         }
-        for FoundZone {
-            first,
-            sectors_per_track,
-            lengths,
-        } in &self.zones
-        {
-            let shorter = match lengths.as_slice() {
-                [shortest, _, ..] => format!(", {} lengths from {shortest} on", lengths.len()),
-                _ => String::new(),
-            };
-            writeln!(
-                text,
-                "  zone from {}: {sectors_per_track:.1} sectors a track{shorter}",
-                Lbn(*first)
-            )?;
+        for zone in &self.zones {
+            zone_line(zone, text)?;
         }
         for zone in &self.skews {
             skew_line(zone, text)?;
@@ -191,6 +163,42 @@ impl Found {
             None => Ok(()),
         }
     }
+}
+
+fn effort_line(effort: Effort, text: &mut String) -> fmt::Result {
+    let Effort {
+        reads,
+        writes,
+        translations,
+        time_ns,
+    } = effort;
+    let written = if writes > 0 {
+        format!("{writes} writes, ")
+    } else {
+        String::new()
+    };
+    writeln!(
+        text,
+        "{reads} reads, {written}{translations} translations, {:.1} s",
+        time_ns as f64 / 1e9
+    )
+}
+
+fn zone_line(zone: &FoundZone, text: &mut String) -> fmt::Result {
+    let FoundZone {
+        first,
+        sectors_per_track,
+        lengths,
+    } = zone;
+    let shorter = match lengths.as_slice() {
+        [shortest, _, ..] => format!(", {} lengths from {shortest} on", lengths.len()),
+        _ => String::new(),
+    };
+    writeln!(
+        text,
+        "  zone from {}: {sectors_per_track:.1} sectors a track{shorter}",
+        Lbn(*first)
+    )
 }
 
 fn rotation_lines(rotation: &Rotation, text: &mut String) -> fmt::Result {

@@ -32,16 +32,7 @@ pub(super) fn find(
     }
     let mut found = Found::default();
     match arguments.kind {
-        Kind::Survey => {
-            let extraction = Extraction::new(capacity, move |probe| survey(probe, seed, pace));
-            let mechanics = drive(device, extraction, output, &mut found.effort)?;
-            found.rotation = Some(mechanics.rotation);
-            found.seeks = Some(mechanics.seeks.clone());
-            found.latency = Some(mechanics.latency);
-            found.arms = mechanics.arms;
-            found.timed(&mechanics.timed);
-            found.mechanics = Some(mechanics);
-        }
+        Kind::Survey => all_at_once(device, arguments, output, &mut found)?,
         Kind::Timing => {
             let extraction = Extraction::new(capacity, move |probe| timing(probe, seed, pace));
             let timed = drive(device, extraction, output, &mut found.effort)?;
@@ -52,28 +43,7 @@ pub(super) fn find(
             let map = drive(device, extraction, output, &mut found.effort)?;
             (found.rotation, found.zones) = (Some(map.rotation), map.zones);
         }
-        Kind::Translate => {
-            let search = if arguments.by_sector {
-                Search::Sectors
-            } else {
-                Search::Halves
-            };
-            let extraction = Extraction::new(capacity, move |probe| translate_by(probe, search));
-            let translated = drive(device, extraction, output, &mut found.effort)?;
-            let how = format!(
-                "{} not as long as the one before, {} sectors, {}; {:.2} translations a track, {:.2} ms each",
-                translated.irregular,
-                translated.irregular_sectors,
-                if arguments.by_sector {
-                    "gone through sector by sector"
-                } else {
-                    "searched"
-                },
-                found.effort.translations as f64 / translated.table.len() as f64,
-                found.effort.time_ns as f64 / 1e6 / found.effort.translations.max(1) as f64
-            );
-            found.tabled(&translated.table, how);
-        }
+        Kind::Translate => translation(device, arguments, output, &mut found)?,
         Kind::Rpm => {
             let measured = async move |probe| Ok(Angles::measure(probe, seed).await?.rotation());
             let extraction = Extraction::new(capacity, measured);
@@ -81,50 +51,9 @@ pub(super) fn find(
         }
         Kind::Seek => seek(device, table, arguments, output, &mut found)?,
         Kind::Skew => skew(device, arguments, output, &mut found)?,
-        Kind::ZeroLatency => {
-            let told = async move |probe: Probe| {
-                let mut angles = Angles::measure(probe, seed).await?;
-                let table = match table {
-                    Some(table) => {
-                        spot_check(&mut angles, &table).await?;
-                        table
-                    }
-                    None => {
-                        let (timed, measured) = first_tracks(angles, FIRST_TRACKS).await?;
-                        angles = measured;
-                        timed.table
-                    }
-                };
-                zero_latency(&mut angles, &table).await
-            };
-            let extraction = Extraction::new(capacity, told);
-            found.latency = Some(drive(device, extraction, output, &mut found.effort)?);
-        }
-        Kind::Cache => {
-            let writes = arguments.writes;
-            let told = async move |probe| {
-                let mut angles = Angles::measure(probe, seed).await?;
-                let arms = arms(&angles, seed).await?;
-                Ok((arms, cache(&mut angles, arms, writes).await?))
-            };
-            let extraction = Extraction::new(capacity, told);
-            let (arms, cache) = drive(device, extraction, output, &mut found.effort)?;
-            (found.arms, found.cache) = (arms, Some(cache));
-        }
-        Kind::Depth => {
-            let told = async move |probe: Probe| {
-                let arms = match Angles::measure(probe.clone(), seed).await {
-                    Ok(angles) => arms(&angles, seed).await?,
-                    // Too irregular for angles; depth needs none.
-                    Err(ExtractError::CannotTell { .. }) => None,
-                    Err(error) => return Err(error),
-                };
-                Ok((arms, depth(probe, arms, seed).await?))
-            };
-            let extraction = Extraction::new(capacity, told);
-            let (arms, depth) = drive(device, extraction, output, &mut found.effort)?;
-            (found.arms, found.depth) = (arms, Some(depth));
-        }
+        Kind::ZeroLatency => latency(device, table, arguments, output, &mut found)?,
+        Kind::Cache => caching(device, arguments, output, &mut found)?,
+        Kind::Depth => queue_depth(device, arguments, output, &mut found)?,
         Kind::Verify => {
             let Some(table) = table else {
                 return Err(Failure::input(
@@ -142,6 +71,130 @@ pub(super) fn find(
         }
     }
     Ok(found)
+}
+
+/// Measures everything in one go.
+fn all_at_once(
+    device: &mut dyn Device,
+    arguments: &Arguments,
+    output: &Output,
+    found: &mut Found,
+) -> Result<(), Failure> {
+    let (seed, pace) = (Seed(arguments.seed), Pace::from(arguments.pace));
+    let capacity = device.capacity();
+    let extraction = Extraction::new(capacity, move |probe| survey(probe, seed, pace));
+    let mechanics = drive(device, extraction, output, &mut found.effort)?;
+    found.rotation = Some(mechanics.rotation);
+    found.seeks = Some(mechanics.seeks.clone());
+    found.latency = Some(mechanics.latency);
+    found.arms = mechanics.arms;
+    found.timed(&mechanics.timed);
+    found.mechanics = Some(mechanics);
+    Ok(())
+}
+
+/// Asks the drive where each track begins.
+fn translation(
+    device: &mut dyn Device,
+    arguments: &Arguments,
+    output: &Output,
+    found: &mut Found,
+) -> Result<(), Failure> {
+    let capacity = device.capacity();
+    let search = if arguments.by_sector {
+        Search::Sectors
+    } else {
+        Search::Halves
+    };
+    let extraction = Extraction::new(capacity, move |probe| translate_by(probe, search));
+    let translated = drive(device, extraction, output, &mut found.effort)?;
+    let how = format!(
+        "{} not as long as the one before, {} sectors, {}; {:.2} translations a track, {:.2} ms each",
+        translated.irregular,
+        translated.irregular_sectors,
+        if arguments.by_sector {
+            "gone through sector by sector"
+        } else {
+            "searched"
+        },
+        found.effort.translations as f64 / translated.table.len() as f64,
+        found.effort.time_ns as f64 / 1e6 / found.effort.translations.max(1) as f64
+    );
+    found.tabled(&translated.table, how);
+    Ok(())
+}
+
+/// Tells whether transfers begin anywhere on a track: one of `table`, or of the first that are
+/// found.
+fn latency(
+    device: &mut dyn Device,
+    table: Option<Boundaries>,
+    arguments: &Arguments,
+    output: &Output,
+    found: &mut Found,
+) -> Result<(), Failure> {
+    let (seed, capacity) = (Seed(arguments.seed), device.capacity());
+    let told = async move |probe: Probe| {
+        let mut angles = Angles::measure(probe, seed).await?;
+        let table = match table {
+            Some(table) => {
+                spot_check(&mut angles, &table).await?;
+                table
+            }
+            None => {
+                let (timed, measured) = first_tracks(angles, FIRST_TRACKS).await?;
+                angles = measured;
+                timed.table
+            }
+        };
+        zero_latency(&mut angles, &table).await
+    };
+    let extraction = Extraction::new(capacity, told);
+    found.latency = Some(drive(device, extraction, output, &mut found.effort)?);
+    Ok(())
+}
+
+/// Measures the buffer.
+fn caching(
+    device: &mut dyn Device,
+    arguments: &Arguments,
+    output: &Output,
+    found: &mut Found,
+) -> Result<(), Failure> {
+    let (seed, capacity) = (Seed(arguments.seed), device.capacity());
+    let writes = arguments.writes;
+    let told = async move |probe| {
+        let mut angles = Angles::measure(probe, seed).await?;
+        let arms = arms(&angles, seed).await?;
+        Ok((arms, cache(&mut angles, arms, writes).await?))
+    };
+    let extraction = Extraction::new(capacity, told);
+    let (arms, cache) = drive(device, extraction, output, &mut found.effort)?;
+    (found.arms, found.cache) = (arms, Some(cache));
+    Ok(())
+}
+
+/// Measures how many commands the drive queues.
+fn queue_depth(
+    device: &mut dyn Device,
+    arguments: &Arguments,
+    output: &Output,
+    found: &mut Found,
+) -> Result<(), Failure> {
+    let (seed, capacity) = (Seed(arguments.seed), device.capacity());
+    let told = async move |probe: Probe| {
+        let arms = match Angles::measure(probe.clone(), seed).await {
+            Ok(angles) => arms(&angles, seed).await?,
+            // Too irregular for angles; depth needs none.
+            Err(ExtractError::CannotTell { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        Ok((arms, depth(probe, arms, seed).await?))
+    };
+    let extraction = Extraction::new(capacity, told);
+    let (arms, depth) = drive(device, extraction, output, &mut found.effort)?;
+    (found.arms, found.depth) = (arms, Some(depth));
+    Ok(())
 }
 
 /// Measures the seek curve: between the tracks of `table`, or of one that is found.

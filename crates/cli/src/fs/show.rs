@@ -4,6 +4,7 @@ use super::draw;
 use crate::output::{Failure, Output};
 use clap::Args;
 use fullstroke_contract::registry::Keys;
+use fullstroke_contract::{Reason, reason};
 use fullstroke_files::age::{self, Aged};
 use fullstroke_files::fragmentation::{Fragmentation, Laid, laid_out};
 use fullstroke_files::script::{Player, Script, Tally};
@@ -66,8 +67,8 @@ Examples:
 /// Extents of a file that are listed for people; `--json` has all.
 const LISTED: usize = 40;
 
-fn assignment(text: &str) -> Result<(String, Value), String> {
-    let expected = || format!("found `{text}`; expected KEY=VALUE, such as allocation=reservation");
+fn assignment(text: &str) -> Result<(String, Value), Reason> {
+    let expected = || reason!("found `{text}`; expected KEY=VALUE, such as allocation=reservation");
     let (key, value) = text.split_once('=').ok_or_else(expected)?;
     let parsed = assigned(value);
     // `kernel=2.6` is a name, not a number.
@@ -79,8 +80,8 @@ fn assignment(text: &str) -> Result<(String, Value), String> {
     Ok((key.trim().to_owned(), value))
 }
 
-fn stripe(text: &str) -> Result<Stripe, String> {
-    let expected = || format!("found `{text}`; expected UNITxMEMBERS, such as 64KiBx4");
+fn stripe(text: &str) -> Result<Stripe, Reason> {
+    let expected = || reason!("found `{text}`; expected UNITxMEMBERS, such as 64KiBx4");
     let (unit, width) = text.rsplit_once('x').ok_or_else(expected)?;
     let bytes: Bytes = unit.parse().map_err(|_| expected())?;
     let unit = bytes

@@ -4,7 +4,9 @@ use super::measure::{self, Trials, measure};
 use crate::output::{Failure, Output, write_whole};
 use crate::outputs::{self, Kind, Target};
 use clap::Args;
+use fullstroke_contract::ZoneRate;
 use fullstroke_contract::registry::Keys;
+use fullstroke_contract::{Reason, reason};
 use fullstroke_drive::Model;
 use fullstroke_lab::lzvs::{Offer, Pair, Survey, ZoneLine};
 use fullstroke_measure::table;
@@ -69,8 +71,8 @@ struct PlannedVolume {
     offers: Vec<Offer>,
 }
 
-fn floor(text: &str) -> Result<Floor, String> {
-    let expected = || format!("found `{text}`; expected SIZE@RATE, such as 200GB@60");
+fn floor(text: &str) -> Result<Floor, Reason> {
+    let expected = || reason!("found `{text}`; expected SIZE@RATE, such as 200GB@60");
     let (size, rate) = text.split_once('@').ok_or_else(expected)?;
     let floor_mb_per_s = rate
         .trim()
@@ -110,23 +112,36 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     output.show(&plan, plan.text())
 }
 
+/// The zones and the ratio that the command line gives; `None` for "auto".
+fn given(arguments: &Arguments) -> Result<(Option<u32>, Option<Ratio>), Failure> {
+    let given = |text: &str| (text != "auto").then(|| text.to_owned());
+    let zones = given(&arguments.zones).map(|text| {
+        text.parse().map_err(|_| {
+            Failure::Input(format!("--zones {text}: expected an even number, or auto"))
+        })
+    });
+    let ratio = given(&arguments.ratio).map(|text| {
+        text.parse::<Ratio>()
+            .map_err(|error| Failure::Input(format!("--ratio: {error}")))
+    });
+    Ok((zones.transpose()?, ratio.transpose()?))
+}
+
+fn member_zones(zones: &[ZoneRate]) -> Vec<MemberZone> {
+    let zones = zones.iter().map(|zone| MemberZone {
+        sectors: zone.sectors,
+        bytes_per_s: zone.bytes_per_s,
+    });
+    zones.collect()
+}
+
 impl PlannedVolume {
     fn new(
         arguments: &Arguments,
         drives: [String; 2],
         models: &[Model; 2],
     ) -> Result<PlannedVolume, Failure> {
-        let given = |text: &str| (text != "auto").then(|| text.to_owned());
-        let zones = given(&arguments.zones).map(|text| {
-            text.parse().map_err(|_| {
-                Failure::Input(format!("--zones {text}: expected an even number, or auto"))
-            })
-        });
-        let ratio = given(&arguments.ratio).map(|text| {
-            text.parse::<Ratio>()
-                .map_err(|error| Failure::Input(format!("--ratio: {error}")))
-        });
-        let (zones, ratio): (Option<u32>, Option<Ratio>) = (zones.transpose()?, ratio.transpose()?);
+        let (zones, ratio) = given(arguments)?;
         let (measured, zones, ratio) = match (zones, ratio) {
             (Some(zones), Some(ratio)) => (None, zones, ratio),
             (zones, ratio) => {
@@ -149,19 +164,10 @@ impl PlannedVolume {
             zones: [0, 1].map(|drive: usize| models[drive].tracks().zone_rates()),
         };
         let [a, b] = pair.members();
-        let member_zones = pair.zones.iter().map(|zones| {
-            zones
-                .iter()
-                .map(|zone| MemberZone {
-                    sectors: zone.sectors,
-                    bytes_per_s: zone.bytes_per_s,
-                })
-                .collect()
-        });
         let mut geo = LzvsGeoConfig {
             blocking: arguments.blocking,
             zones: Vec::new(),
-            member_zones: member_zones.collect(),
+            member_zones: pair.zones.iter().map(|zones| member_zones(zones)).collect(),
         };
         let of = |name: &str, keys: Keys| {
             pair.offer(name, &keys)
@@ -212,49 +218,7 @@ impl PlannedVolume {
                 "the drives differ: {size} GB of the larger have no counterpart, and are lost to raid0 and lzvs\n"
             );
         }
-        let mut lines = table(
-            [
-                "zone",
-                "counterpart",
-                "ratio",
-                "ideal",
-                "sectors",
-                "of counterpart",
-            ],
-            &[],
-        );
-        for line in &self.zones {
-            lines.add_row([
-                line.zone.to_string(),
-                (zones - 1 - line.zone).to_string(),
-                format!("{:.3}", line.ratio),
-                format!("{:.3}", line.ideal_ratio),
-                line.sectors.0.to_string(),
-                line.counterpart_sectors.0.to_string(),
-            ]);
-        }
-        let mut offers = table(
-            [
-                "layout",
-                "capacity GB",
-                "kept %",
-                "floor MB/s",
-                "mean",
-                "top",
-            ],
-            &[0],
-        );
-        for offer in &self.offers {
-            offers.add_row([
-                offer.layout.clone(),
-                gb(offer.capacity),
-                format!("{:.2}", 100.0 * offer.kept),
-                format!("{:.1}", offer.floor_mb_per_s),
-                format!("{:.1}", offer.mean_mb_per_s),
-                format!("{:.1}", offer.top_mb_per_s),
-            ]);
-        }
-        text += &format!("\n{lines}\n\n{offers}");
+        text += &format!("\n{}\n\n{}", self.zone_table(), self.offer_table());
         let floor = |layout: &str| {
             self.offers
                 .iter()
@@ -277,6 +241,58 @@ impl PlannedVolume {
             text += &format!("\n\n{parts}");
         }
         text
+    }
+
+    /// The zones with their counterparts.
+    fn zone_table(&self) -> String {
+        let mut lines = table(
+            [
+                "zone",
+                "counterpart",
+                "ratio",
+                "ideal",
+                "sectors",
+                "of counterpart",
+            ],
+            &[],
+        );
+        for line in &self.zones {
+            lines.add_row([
+                line.zone.to_string(),
+                (self.layout.zones - 1 - line.zone).to_string(),
+                format!("{:.3}", line.ratio),
+                format!("{:.3}", line.ideal_ratio),
+                line.sectors.0.to_string(),
+                line.counterpart_sectors.0.to_string(),
+            ]);
+        }
+        lines.to_string()
+    }
+
+    /// What each layout offers.
+    fn offer_table(&self) -> String {
+        let mut offers = table(
+            [
+                "layout",
+                "capacity GB",
+                "kept %",
+                "floor MB/s",
+                "mean",
+                "top",
+            ],
+            &[0],
+        );
+        for offer in &self.offers {
+            offers.add_row([
+                offer.layout.clone(),
+                gb(offer.capacity),
+                format!("{:.2}", 100.0 * offer.kept),
+                format!("{:.1}", offer.floor_mb_per_s),
+                format!("{:.1}", offer.mean_mb_per_s),
+                format!("{:.1}", offer.top_mb_per_s),
+            ]);
+        }
+        offers.to_string()
     }
 
     /// The stack file.

@@ -77,17 +77,8 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         run_list,
         results,
     };
-    let Loaded {
-        studies,
-        run_list,
-        results,
-    } = &loaded;
-    let mut records = Vec::new();
-    for (index, study) in studies.iter().enumerate() {
-        let record = Record::new(index, study, &extent, run_list, results);
-        let message = || format!("{}: a claim looks at points that were not run", study.id);
-        records.push((study, record.ok_or_else(|| Failure::Input(message()))?));
-    }
+    let studies = &loaded.studies;
+    let records = records(&loaded, &extent)?;
     let each = || records.iter().enumerate();
     let checked = || {
         each()
@@ -95,18 +86,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             .collect()
     };
     let checked: Option<Vec<Checked<'_>>> = arguments.reporting.wanted().then(checked);
-    let held = each().map(|(index, (study, record))| {
-        let table = |variation: Variation| run_list.table(index, study, variation, results);
-        let claims = study
-            .claims
-            .iter()
-            .map(|claim| claim.judge(study, &table, Some(record)));
-        HeldStudy {
-            study: &study.id,
-            tried: record.tried.clone(),
-            claims: claims.collect(),
-        }
-    });
+    let held = each().map(|(index, (study, record))| judge(index, study, record, &loaded));
     let held = held.collect();
     let written = match arguments.record {
         true => HeldOut::keep(records).map_err(Failure::input)?,
@@ -126,6 +106,33 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         return shown;
     };
     write_page(&arguments.reporting, (verdict, checked), None, studies).and(shown)
+}
+
+/// The record of each study: what was tried against its claims.
+fn records<'a>(loaded: &'a Loaded, extent: &Extent) -> Result<Vec<(&'a Study, Record)>, Failure> {
+    let studies = loaded.studies.iter().enumerate();
+    let records = studies.map(|(index, study)| {
+        let record = Record::new(index, study, extent, &loaded.run_list, &loaded.results);
+        let message = || format!("{}: a claim looks at points that were not run", study.id);
+        let record = record.ok_or_else(|| Failure::Input(message()))?;
+        Ok((study, record))
+    });
+    records.collect()
+}
+
+/// The claims of a study, judged beside its record.
+fn judge<'a>(index: usize, study: &'a Study, record: &Record, loaded: &Loaded) -> HeldStudy<'a> {
+    let table = |variation: Variation| {
+        let run_list = &loaded.run_list;
+        run_list.table(index, study, variation, &loaded.results)
+    };
+    let claims = study.claims.iter();
+    let claims = claims.map(|claim| claim.judge(study, &table, Some(record)));
+    HeldStudy {
+        study: &study.id,
+        tried: record.tried.clone(),
+        claims: claims.collect(),
+    }
 }
 
 fn text(held: &Held<'_>, studies: &[Study]) -> String {

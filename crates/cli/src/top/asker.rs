@@ -1,7 +1,7 @@
 //! Asks the server again and again, in a thread of its own: a server that does
 //! not answer must not keep the keys from working.
 
-use super::look_at;
+use super::{NoStatus, look_at};
 use fullstroke_live::Status;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Where answers arrive, or why there are none.
-pub(super) struct Asker(Receiver<Result<Status, String>>);
+pub(super) struct Asker(Receiver<Result<Status, NoStatus>>);
 
 impl Asker {
     /// Asks at `path`, and pauses between answers and questions.
@@ -28,7 +28,7 @@ impl Asker {
     }
 
     /// The newest answer that was not taken yet.
-    pub(super) fn news(&self) -> Option<Result<Status, String>> {
+    pub(super) fn news(&self) -> Option<Result<Status, NoStatus>> {
         self.0.try_iter().last()
     }
 }

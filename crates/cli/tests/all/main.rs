@@ -1,5 +1,10 @@
 //! The program as its users call it, without servers (those are in `live/`): one program, so that what is in common is compiled once.
 
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells one story from its beginning to its end"
+)]
+
 mod answers;
 mod command_line;
 #[path = "../common/mod.rs"]

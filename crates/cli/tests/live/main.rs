@@ -33,6 +33,11 @@
 //!
 //! Tests that need a program which is not installed say so and pass.
 
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells one story from its beginning to its end"
+)]
+
 mod array;
 mod cache;
 mod clients;

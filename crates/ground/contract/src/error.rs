@@ -1,6 +1,7 @@
 //! Errors in what users describe.
 
 use std::fmt;
+use thiserror::Error;
 
 /// A value in a stack or drive description that cannot be used. Whoever knows
 /// the file adds its name and the line of `key`.
@@ -44,3 +45,34 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
+
+/// What was found and what was expected, in a part of a text. Whoever reads the whole text adds the
+/// file, the line and the key; nobody decides by it. [`reason!`](crate::reason) writes one.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct Reason(String);
+
+impl Reason {
+    /// A reason in words.
+    pub fn new(words: impl Into<String>) -> Reason {
+        Reason(words.into())
+    }
+}
+
+impl From<&str> for Reason {
+    fn from(words: &str) -> Reason {
+        Reason::new(words)
+    }
+}
+
+impl From<Reason> for String {
+    fn from(reason: Reason) -> String {
+        reason.0
+    }
+}
+
+/// A [`Reason`], formatted like `format!`.
+#[macro_export]
+macro_rules! reason {
+    ($($words:tt)*) => { $crate::Reason::new(format!($($words)*)) };
+}

@@ -37,7 +37,7 @@ pub use alarms::Alarms;
 pub use branch::{Branch, Kind};
 pub use breakdown::Breakdown;
 pub use counters::{Counters, SHIFTS_KEPT};
-pub use error::ConfigError;
+pub use error::{ConfigError, Reason};
 pub use gauge::{Below, Gauge, Stripes, Track, TrackTable, ZoneRate};
 pub use gear::Gear;
 pub use hints::{Hints, PriorityClass};

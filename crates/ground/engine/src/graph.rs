@@ -352,33 +352,15 @@ impl Graph {
             Kind::Volume => place.volume = true,
             Kind::Cover => place.cover = true,
         }
-        let count = branch.below.len();
-        let volume = place.volume;
-        let below = branch
-            .below
-            .into_iter()
-            .enumerate()
-            .map(|(member, branch)| {
-                let path = if volume {
-                    [&path[..], &[member]].concat()
-                } else {
-                    path.clone()
-                };
-                let name = if count == 1 {
-                    name.clone()
-                } else {
-                    member_name(&name, member)
-                };
-                Planned::Branch { branch, path, name }
-            });
-        let mut below: Vec<Planned> = below.collect();
-        if let Some(node) = branch.link {
-            below = vec![Planned::Link {
+        let below = plan_below(branch.below, place.volume, &path, &name);
+        let below = match branch.link {
+            None => below,
+            Some(node) => vec![Planned::Link {
                 node,
                 members: below,
                 path: path.clone(),
-            }];
-        }
+            }],
+        };
         (self.add(branch.node, place, path), below)
     }
 
@@ -673,6 +655,25 @@ impl Planned {
             Planned::Link { .. } => None,
         }
     }
+}
+
+/// The branches below a layer, each with its name, and below a volume with its own path.
+fn plan_below(below: Vec<Branch>, volume: bool, path: &[usize], name: &MemberName) -> Vec<Planned> {
+    let count = below.len();
+    let plan = |(member, branch)| {
+        let path = if volume {
+            [path, &[member]].concat()
+        } else {
+            path.to_vec()
+        };
+        let name = if count == 1 {
+            name.clone()
+        } else {
+            member_name(name, member)
+        };
+        Planned::Branch { branch, path, name }
+    };
+    below.into_iter().enumerate().map(plan).collect()
 }
 
 /// A layer of one member adds nothing to that member's name.

@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+use fullstroke_contract::ConfigError;
 use fullstroke_units::{Lbn, Sectors};
 use thiserror::Error;
 
@@ -86,4 +87,40 @@ pub struct TextError {
     pub found: String,
     /// What should.
     pub expected: String,
+}
+
+/// Why nobody above a device can know the tracks of its addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum UnknownTracks {
+    /// A controller hides them.
+    #[error(
+        "nobody sees the tracks behind a controller; give the drives' table, tracks = \"FILE\" in [volume]"
+    )]
+    BehindController,
+    /// The device is a file of a file system.
+    #[error("the host's disk is a file, whose tracks it cannot know")]
+    File,
+    /// Neighbouring addresses of a volume lie on several drives.
+    #[error("the addresses of {volume} change drives, and no track of one is a track of it")]
+    ChangeDrives {
+        /// The volume, in words.
+        volume: String,
+    },
+    /// The drive has tracks that no table holds.
+    #[error("the drive's own tracks: {0}")]
+    OfDrive(TrackError),
+    /// The tracks of members together make no table.
+    #[error(transparent)]
+    Table(#[from] TrackError),
+    /// Copies of the same bytes have different tracks.
+    #[error("the copies on members 0 and {member} have different tracks: {difference}")]
+    Copies {
+        /// The member whose copy differs from that of member 0.
+        member: usize,
+        /// Where they differ.
+        difference: MisfitError,
+    },
+    /// The volume has no layout.
+    #[error(transparent)]
+    Layout(#[from] ConfigError),
 }

@@ -30,4 +30,4 @@ mod walk;
 pub use boundaries::{Boundaries, Tracks};
 pub use builder::Builder;
 pub use derive::{Part, Rows};
-pub use error::{MisfitError, TRACK_SECTORS_MAX, TRACKS_MAX, TextError, TrackError};
+pub use error::{MisfitError, TRACK_SECTORS_MAX, TRACKS_MAX, TextError, TrackError, UnknownTracks};

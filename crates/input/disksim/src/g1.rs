@@ -238,15 +238,14 @@ impl Scheme {
         Ok(slips)
     }
 
-    /// Spares and slips, by scheme.
-    fn spare(
+    /// Slips as they are given, each of one sector.
+    fn slip(
         &self,
         fields: &Fields<'_>,
         zone: &Zone,
         config: &mut ZoneConfig,
         losses: &mut Vec<Loss>,
     ) -> Result<(), ImportError> {
-        let slipped = zone.slips.len() as u64;
         let units = if self.sparing == 1 {
             zone.total / zone.track
         } else {
@@ -262,10 +261,23 @@ impl Scheme {
             .iter()
             .map(|&slip| SlipConfig::One(slip))
             .collect();
-        if slipped > 0 && (2..=6).contains(&self.sparing) {
+        if !zone.slips.is_empty() && (2..=6).contains(&self.sparing) {
             let what = "DiskSim 4.0 turns everything behind a slip by a sector; here tracks stay where they are";
             losses.push(Loss::new(fields.path("slips"), what));
         }
+        Ok(())
+    }
+
+    /// Spares and slips, by scheme.
+    fn spare(
+        &self,
+        fields: &Fields<'_>,
+        zone: &Zone,
+        config: &mut ZoneConfig,
+        losses: &mut Vec<Loss>,
+    ) -> Result<(), ImportError> {
+        self.slip(fields, zone, config, losses)?;
+        let slipped = zone.slips.len() as u64;
         match self.sparing {
             0 => config.spares = slipped,
             1 => {
@@ -286,46 +298,15 @@ impl Scheme {
                 fields,
                 zone,
                 config,
-                Cover {
-                    range: self.range_cylinders,
-                    front: false,
-                    slip_in: true,
-                },
+                Cover::behind(self.range_cylinders, true),
             )?,
-            4 => self.cover(
-                fields,
-                zone,
-                config,
-                Cover {
-                    range: 1,
-                    front: false,
-                    slip_in: false,
-                },
-            )?,
+            4 => self.cover(fields, zone, config, Cover::behind(1, false))?,
             5 => {
                 let what = "spares lie in front of each cylinder; DiskSim 4.0 puts addresses there nevertheless";
                 losses.push(Loss::new("Sparing scheme used", what));
-                self.cover(
-                    fields,
-                    zone,
-                    config,
-                    Cover {
-                        range: 1,
-                        front: true,
-                        slip_in: true,
-                    },
-                )?;
+                self.cover(fields, zone, config, Cover::in_front(1, true))?;
             }
-            6 => self.cover(
-                fields,
-                zone,
-                config,
-                Cover {
-                    range: 1,
-                    front: true,
-                    slip_in: false,
-                },
-            )?,
+            6 => self.cover(fields, zone, config, Cover::in_front(1, false))?,
             7 => {
                 config.spares = slipped;
                 if zone.spares > 0 {
@@ -402,6 +383,7 @@ impl Scheme {
                 )
             })?;
             spares += zone.spares;
+            assert!(left <= zone.spares, "slips use spares up, and make none");
             unused(
                 &mut slips,
                 &zone.slips[first..behind],
@@ -500,6 +482,26 @@ struct Cover {
     range: u64,
     front: bool,
     slip_in: bool,
+}
+
+impl Cover {
+    /// Spares at the end of each range of so many cylinders.
+    fn behind(range: u64, slip_in: bool) -> Cover {
+        Cover {
+            range,
+            front: false,
+            slip_in,
+        }
+    }
+
+    /// Spares at the beginning of each range.
+    fn in_front(range: u64, slip_in: bool) -> Cover {
+        Cover {
+            range,
+            front: true,
+            slip_in,
+        }
+    }
 }
 
 /// Adds runs of `left` good sectors from `edge` on: upward from `Ok`, downward

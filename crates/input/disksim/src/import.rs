@@ -298,43 +298,8 @@ impl Import<'_> {
         let seek = seek::curve(self.files, fields, disk.cylinders, losses)?;
         let settle = fields.required("Add. write settling delay")?;
         let write_settle_ms = settle.number()?;
-        let speed = fields.required("Rotation speed (in rpms)")?;
-        let rpm = speed.number()?;
-        if !(rpm > 0.0 && rpm <= 1e6) {
-            return Err(speed.error(
-                ErrorKind::WrongValue,
-                rpm.to_string(),
-                "revolutions a minute, above 0",
-            ));
-        }
-        let error = fields.required("Percent error in rpms")?;
-        if error.number()? != 0.0 {
-            losses.push(Loss::new(
-                &error.key,
-                format!("{} % dropped: the speed is constant", error.number()?),
-            ));
-        }
-        let source = |at| {
-            format!(
-                "DiskSim parameter file {}",
-                file_name(self.document.file(at))
-            )
-        };
-        let mechanics = source(fields.block.at);
-        let zones = layout
-            .zones
-            .first()
-            .map_or_else(|| mechanics.clone(), |zone| source(zone.at));
-        let mut sources = BTreeMap::from([("zones".to_owned(), zones)]);
-        for key in [
-            "rpm",
-            "surfaces",
-            "seek",
-            "head_switch_ms",
-            "write_settle_ms",
-        ] {
-            sources.insert(key.to_owned(), mechanics.clone());
-        }
+        let rpm = rotation_speed(fields, losses)?;
+        let sources = self.sources(fields, layout);
         Ok(DriveConfig {
             title: name.to_owned(),
             capacity_sectors: Sectors(layout.lbns()),
@@ -370,6 +335,32 @@ impl Import<'_> {
             published: Published::default(),
             sources,
         })
+    }
+
+    /// The file from which each number comes.
+    fn sources(&self, fields: &Fields<'_>, layout: &Layout) -> BTreeMap<String, String> {
+        let source = |at| {
+            format!(
+                "DiskSim parameter file {}",
+                file_name(self.document.file(at))
+            )
+        };
+        let mechanics = source(fields.block.at);
+        let zones = layout
+            .zones
+            .first()
+            .map_or_else(|| mechanics.clone(), |zone| source(zone.at));
+        let mut sources = BTreeMap::from([("zones".to_owned(), zones)]);
+        for key in [
+            "rpm",
+            "surfaces",
+            "seek",
+            "head_switch_ms",
+            "write_settle_ms",
+        ] {
+            sources.insert(key.to_owned(), mechanics.clone());
+        }
+        sources
     }
 
     /// What the drive itself finds wrong with a layout, at the place of the zone.
@@ -477,6 +468,27 @@ fn above<'t>(topology: &'t Topology, instance: &str, mut so_far: Above<'t>) -> O
             Content::Topology(below) => above(below, instance, so_far),
             _ => None,
         })
+}
+
+/// Revolutions a minute; an error of the speed is dropped.
+fn rotation_speed(fields: &Fields<'_>, losses: &mut Vec<Loss>) -> Result<f64, ImportError> {
+    let speed = fields.required("Rotation speed (in rpms)")?;
+    let rpm = speed.number()?;
+    if !(rpm > 0.0 && rpm <= 1e6) {
+        return Err(speed.error(
+            ErrorKind::WrongValue,
+            rpm.to_string(),
+            "revolutions a minute, above 0",
+        ));
+    }
+    let error = fields.required("Percent error in rpms")?;
+    if error.number()? != 0.0 {
+        losses.push(Loss::new(
+            &error.key,
+            format!("{} % dropped: the speed is constant", error.number()?),
+        ));
+    }
+    Ok(rpm)
 }
 
 /// Disks that hang on a bus, not those behind another one.

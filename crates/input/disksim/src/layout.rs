@@ -78,6 +78,11 @@ impl Layout {
             if surplus < last.lbns {
                 last.config.spares += surplus;
                 last.lbns -= surplus;
+                assert_eq!(
+                    self.lbns(),
+                    blocks,
+                    "the layout is cut to what the disk announces"
+                );
                 return;
             }
             surplus -= last.lbns;

@@ -47,5 +47,5 @@ pub use error::{ErrorKind, ImportError, Loss};
 pub use files::{FileSystem, ReadFiles};
 pub use grammar::{Block, Content, Document, Item, Parameter, Place, Topology, Value};
 pub use import::{Imported, Options, document, import, import_from};
-pub use reading::{Reading, Rule};
+pub use reading::{Reading, ReadingError, Rule};
 pub use seek::seek_file;

@@ -1,6 +1,8 @@
 //! What the numbers of a file are taken to mean: rules and constants that stand
 //! in no file, each of which can be changed or switched off.
 
+use thiserror::Error;
+
 /// A struct of numbers, and the table of them.
 macro_rules! rules {
     ($($(#[doc = $doc:literal])* $field:ident: $default:literal, off $off:literal, tried $tried:expr;)*) => {
@@ -81,19 +83,40 @@ rules! {
     streams_only: 1.0, off 0.0, tried [0.0, 1.0];
 }
 
+/// A rule that cannot be set.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ReadingError {
+    /// There is no rule of this name.
+    #[error("there is no rule `{name}`; expected one of {known}")]
+    NoRule {
+        /// The name.
+        name: String,
+        /// The names of all rules.
+        known: String,
+    },
+    /// The value is no number from 0 to 1.
+    #[error("found `{setting}`; expected {name}=on, {name}=off or a number from 0 to 1")]
+    NoValue {
+        /// The rule with its value, as given.
+        setting: String,
+        /// The rule.
+        name: String,
+    },
+}
+
 impl Reading {
     /// Gives a rule a value: `NAME=VALUE`, `NAME=on` or `NAME=off`.
     ///
     /// # Errors
     /// Says what is wrong: no such rule, or no number from 0 to 1.
-    pub fn set(&mut self, setting: &str) -> Result<(), String> {
+    pub fn set(&mut self, setting: &str) -> Result<(), ReadingError> {
         let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
         let Some(rule) = Reading::RULES.iter().find(|rule| rule.name == name) else {
             let names: Vec<&str> = Reading::RULES.iter().map(|rule| rule.name).collect();
-            return Err(format!(
-                "there is no rule `{name}`; expected one of {}",
-                names.join(", ")
-            ));
+            return Err(ReadingError::NoRule {
+                name: name.to_owned(),
+                known: names.join(", "),
+            });
         };
         let number = match value {
             "on" => Some((rule.get)(&Reading::default()))
@@ -105,9 +128,11 @@ impl Reading {
                 .ok()
                 .filter(|number| (0.0..=1.0).contains(number)),
         };
-        let expected =
-            || format!("found `{setting}`; expected {name}=on, {name}=off or a number from 0 to 1");
-        (rule.set)(self, number.ok_or_else(expected)?);
+        let no_value = || ReadingError::NoValue {
+            setting: setting.to_owned(),
+            name: name.to_owned(),
+        };
+        (rule.set)(self, number.ok_or_else(no_value)?);
         Ok(())
     }
 
@@ -155,7 +180,13 @@ mod tests {
     #[test]
     fn what_is_no_rule_or_value_is_named() {
         let mut reading = Reading::default();
-        assert!(reading.set("settlin=on").unwrap_err().contains("`settlin`"));
+        assert!(
+            reading
+                .set("settlin=on")
+                .unwrap_err()
+                .to_string()
+                .contains("`settlin`")
+        );
         for value in [
             "settling",
             "settling=",
@@ -164,7 +195,11 @@ mod tests {
             "settling=-0.1",
         ] {
             assert!(
-                reading.set(value).unwrap_err().contains("settling=off"),
+                reading
+                    .set(value)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("settling=off"),
                 "{value}"
             );
         }

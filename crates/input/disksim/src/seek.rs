@@ -163,6 +163,10 @@ impl Formula {
             self.distances(behind, longest)
                 .map(|distance| (distance, self.milliseconds(distance))),
         );
+        assert!(
+            table.is_sorted_by(|one, next| one.0 < next.0),
+            "each distance stands once in a seek table"
+        );
         points(table)
     }
 
@@ -182,6 +186,11 @@ impl Formula {
         all.append(&mut ends);
         all.sort_unstable();
         all.dedup();
+        assert!(
+            all.iter()
+                .all(|distance| (from..=longest).contains(distance)),
+            "distances from {from} to {longest} are tabulated: {all:?}"
+        );
         all.into_iter()
     }
 }

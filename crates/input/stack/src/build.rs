@@ -19,8 +19,9 @@ use fullstroke_engine::{Branch, Engine, Graph};
 use fullstroke_files::FileSystem;
 use fullstroke_host::{HostConfig, Underneath};
 use fullstroke_opportunity::Site;
+use fullstroke_opportunity::UnknownArm;
 use fullstroke_smart::SmartArray;
-use fullstroke_tracks::Boundaries;
+use fullstroke_tracks::{Boundaries, UnknownTracks};
 use fullstroke_units::{Angle, Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
 use fullstroke_vfs::Vfs;
 use fullstroke_volume::{BuildLayout, Coordination, Layout, Shape, Volume};
@@ -76,15 +77,15 @@ pub(crate) enum VolumeSpec {
 /// The tracks with which requests of a host's layer end, if they do.
 pub(crate) fn below_layer(
     layer: &HostConfig,
-    tracks: impl FnOnce() -> Result<Arc<Boundaries>, String>,
+    tracks: impl FnOnce() -> Result<Arc<Boundaries>, UnknownTracks>,
 ) -> Result<Option<Arc<Boundaries>>, ConfigError> {
     if !layer.aligns_to_tracks() {
         return Ok(None);
     }
-    let advised = |message: String| {
+    let advised = |error: UnknownTracks| {
         ConfigError::new(
             "track_aligned",
-            format!("{message}; give it to [host.members], or leave it out"),
+            format!("{error}; give it to [host.members], or leave it out"),
         )
     };
     tracks().map(Some).map_err(advised)
@@ -211,7 +212,7 @@ impl Stack {
         }
         let tracks = self
             .tracks(Wanted::Tracks)
-            .map_err(|message| refuse("volume", &message))?;
+            .map_err(|error| refuse("volume", &error.to_string()))?;
         let terms = Terms {
             counted_from: Time::ZERO,
             aged: true,
@@ -495,7 +496,7 @@ impl Stack {
     fn watched(
         &self,
         above: Above,
-        drive: Result<Arc<dyn TrackTable>, String>,
+        drive: Result<Arc<dyn TrackTable>, UnknownArm>,
     ) -> Result<Site, ConfigError> {
         let sizes = self
             .layers_of_hosts()
@@ -523,16 +524,16 @@ impl Stack {
     }
 
     /// How addresses of an array lie that is one drive with one arm.
-    fn lone_drive(&self, array: &Branch) -> Result<Arc<dyn TrackTable>, String> {
+    fn lone_drive(&self, array: &Branch) -> Result<Arc<dyn TrackTable>, UnknownArm> {
         if self.controller.is_some() {
-            return Err("a controller with memory of its own stands before it".into());
+            return Err(UnknownArm::BehindController);
         }
         let one_arm = self
             .volume
             .as_drive()
             .is_none_or(|model| model.config().actuators == 1);
         let tracks = array.tracks().filter(|_| one_arm);
-        tracks.ok_or_else(|| "the array has several drives or arms".into())
+        tracks.ok_or(UnknownArm::Several)
     }
 
     /// Why what was written cannot be read again and compared, if it cannot.

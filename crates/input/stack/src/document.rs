@@ -6,6 +6,7 @@ use fullstroke_contract::ConfigError;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
+use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -92,27 +93,33 @@ impl Document {
             .split_once('=')
             .ok_or_else(|| refuse("expected key=value, such as volume.chunk=256KiB".into()))?;
         let path = path.trim();
-        self.put(path, assigned(text)).map_err(refuse)
+        self.put(path, assigned(text))
+            .map_err(|error| refuse(error.to_string()))
     }
 
     /// Puts `value` at `path`, making tables on the way.
-    pub(crate) fn put(&mut self, path: &str, value: Value) -> Result<(), String> {
+    pub(crate) fn put(&mut self, path: &str, value: Value) -> Result<(), PathError> {
         let mut steps = Vec::new();
         for part in path.split('.') {
             let (name, rest) = part.split_at(part.find('[').unwrap_or(part.len()));
             if name.is_empty() {
-                return Err(format!("`{path}` is no path of keys, such as volume.chunk"));
+                return Err(PathError::Name {
+                    path: path.to_owned(),
+                });
             }
             steps.push(Step::Key(name));
             for index in rest.split_terminator(']').filter(|index| !index.is_empty()) {
                 let index = index.strip_prefix('[').and_then(|index| index.parse().ok());
-                steps.push(Step::Item(
-                    index.ok_or_else(|| format!("`{part}` has no whole number in [ ]"))?,
-                ));
+                let index = index.ok_or_else(|| PathError::Index {
+                    part: part.to_owned(),
+                })?;
+                steps.push(Step::Item(index));
             }
         }
         let Some((Step::Key(first), rest)) = steps.split_first() else {
-            return Err(format!("`{path}` is no path of keys"));
+            return Err(PathError::Name {
+                path: path.to_owned(),
+            });
         };
         let place = self
             .values
@@ -155,6 +162,21 @@ impl Document {
     }
 }
 
+/// A place in a document that cannot be set.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum PathError {
+    #[error("`{path}` is no path of keys, such as volume.chunk")]
+    Name { path: String },
+    #[error("`{part}` has no whole number in [ ]")]
+    Index { part: String },
+    #[error("`{path}`: the array has {items} items, from [0]")]
+    NoItem { path: String, items: usize },
+    #[error("`{path}`: what stands before `{key}` is no table")]
+    NoTable { path: String, key: String },
+    #[error("`{path}`: what stands before `[{index}]` is no array")]
+    NoArray { path: String, index: usize },
+}
+
 #[derive(Clone, Copy)]
 enum Step<'a> {
     Key(&'a str),
@@ -166,7 +188,7 @@ fn place_at<'a>(
     value: &'a mut Value,
     steps: &[Step<'_>],
     path: &str,
-) -> Result<&'a mut Value, String> {
+) -> Result<&'a mut Value, PathError> {
     let Some((step, rest)) = steps.split_first() else {
         return Ok(value);
     };
@@ -175,18 +197,23 @@ fn place_at<'a>(
             .entry(*key)
             .or_insert_with(|| Value::Object(Map::new())),
         (Step::Item(index), Value::Array(items)) => {
-            let length = items.len();
-            items
-                .get_mut(*index)
-                .ok_or_else(|| format!("`{path}`: the array has {length} items, from [0]"))?
+            let items_there = items.len();
+            items.get_mut(*index).ok_or_else(|| PathError::NoItem {
+                path: path.to_owned(),
+                items: items_there,
+            })?
         }
         (Step::Key(key), _) => {
-            return Err(format!("`{path}`: what stands before `{key}` is no table"));
+            return Err(PathError::NoTable {
+                path: path.to_owned(),
+                key: (*key).to_owned(),
+            });
         }
         (Step::Item(index), _) => {
-            return Err(format!(
-                "`{path}`: what stands before `[{index}]` is no array"
-            ));
+            return Err(PathError::NoArray {
+                path: path.to_owned(),
+                index: *index,
+            });
         }
     };
     place_at(next, rest, path)

@@ -5,13 +5,31 @@
 //! because a guess would change results without a word.
 
 use fullstroke_contract::registry::nearest;
+use thiserror::Error;
+
+/// A name that is not that of one drive of the library.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum DriveNameError {
+    #[error(
+        "there is no such drive in the library{near}; `fullstroke drive list` shows them; a file's name ends in .toml"
+    )]
+    None {
+        /// The nearest name as a question, or nothing.
+        near: String,
+    },
+    #[error("may mean several drives of the library; say which: {names}")]
+    Several { names: String },
+}
 
 /// The name among `library`, whose entries are names and titles, that `wanted`
 /// means: its own name, or all of its words in the name or the title.
 ///
 /// # Errors
-/// A message for people: the drives that it may mean, or the nearest name.
-pub(crate) fn resolve<'a>(wanted: &str, library: &[(&'a str, &str)]) -> Result<&'a str, String> {
+/// The drives that it may mean, or the nearest name.
+pub(crate) fn resolve<'a>(
+    wanted: &str,
+    library: &[(&'a str, &str)],
+) -> Result<&'a str, DriveNameError> {
     if let Some((name, _)) = library.iter().find(|(name, _)| *name == wanted) {
         return Ok(name);
     }
@@ -21,16 +39,13 @@ pub(crate) fn resolve<'a>(wanted: &str, library: &[(&'a str, &str)]) -> Result<&
         [name] => Ok(name),
         [] => {
             let names: Vec<&str> = library.iter().map(|(name, _)| *name).collect();
-            Err(format!(
-                "there is no such drive in the library{}; `fullstroke drive list` shows them; \
-                 a file's name ends in .toml",
-                nearest(wanted, &names)
-            ))
+            Err(DriveNameError::None {
+                near: nearest(wanted, &names),
+            })
         }
-        several => Err(format!(
-            "may mean several drives of the library; say which: {}",
-            several.join(", ")
-        )),
+        several => Err(DriveNameError::Several {
+            names: several.join(", "),
+        }),
     }
 }
 
@@ -104,17 +119,24 @@ mod tests {
 
     #[test]
     fn what_fits_several_drives_lists_them() {
-        let message = resolve("exos", LIBRARY).unwrap_err();
+        let message = resolve("exos", LIBRARY).unwrap_err().to_string();
         assert!(
             message.contains("seagate-exos-2x18-18tb, seagate-exos-x24-24tb"),
             "{message}"
         );
-        assert!(resolve("9lp", LIBRARY).unwrap_err().contains("several"));
+        assert!(
+            resolve("9lp", LIBRARY)
+                .unwrap_err()
+                .to_string()
+                .contains("several")
+        );
     }
 
     #[test]
     fn what_fits_none_names_the_nearest() {
-        let message = resolve("seagate-exos-x42-24tb", LIBRARY).unwrap_err();
+        let message = resolve("seagate-exos-x42-24tb", LIBRARY)
+            .unwrap_err()
+            .to_string();
         assert!(
             message.contains("did you mean `seagate-exos-x24-24tb`"),
             "{message}"
@@ -123,6 +145,7 @@ mod tests {
             assert!(
                 resolve(nonsense, LIBRARY)
                     .unwrap_err()
+                    .to_string()
                     .contains("no such drive"),
                 "{nonsense}"
             );

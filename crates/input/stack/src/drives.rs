@@ -1,6 +1,7 @@
 //! The drive library and drive files.
 
 use crate::document::Document;
+use crate::drive_names::DriveNameError;
 use crate::{StackError, drive_names};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::read;
@@ -202,7 +203,7 @@ fn document(name: &str, folder: &Path) -> Result<Document, StackError> {
     {
         return Document::read(&folder.join(name));
     }
-    let known = resolve(name).map_err(|message| StackError::whole(name, message))?;
+    let known = resolve(name).map_err(|error| StackError::whole(name, error.to_string()))?;
     let file = format!("{known}.toml");
     let text = LIBRARY
         .get_file(&file)
@@ -213,7 +214,7 @@ fn document(name: &str, folder: &Path) -> Result<Document, StackError> {
 
 /// The library's name of the drive that a user means by `name`; see
 /// `drive_names.rs`.
-pub(crate) fn resolve(name: &str) -> Result<&'static str, String> {
+pub(crate) fn resolve(name: &str) -> Result<&'static str, DriveNameError> {
     let titles: Vec<(&str, String)> = names()
         .into_iter()
         .map(|known| (known, title(known)))

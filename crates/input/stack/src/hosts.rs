@@ -14,7 +14,7 @@ use fullstroke_contract::{ConfigError, Extent, Node, Port, Source};
 use fullstroke_engine::Branch;
 use fullstroke_host::{HostConfig, Underneath};
 use fullstroke_stage::{Addresses, Part, Region, Regions};
-use fullstroke_tracks::Boundaries;
+use fullstroke_tracks::{Boundaries, UnknownTracks};
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -282,80 +282,30 @@ impl Hosts {
             .regions(capacity)
             .map_err(|error| document.error(error))?;
         let mut numbers = Numbers::default();
-        let mut nodes = Vec::new();
-        for (index, host) in self.hosts.iter().enumerate() {
+        let hosts = self.hosts.iter().enumerate();
+        let nodes = hosts.map(|(index, host)| {
             let path = format!("hosts[{index}]");
             let place = Place {
                 document,
                 path: &path,
             };
-            let Region {
-                start: first,
-                sectors,
-            } = regions.of(Port::of(index));
-            let region = Extent {
-                start: first,
-                sectors,
-            };
+            let Region { start, sectors } = regions.of(Port::of(index));
+            let region = Extent { start, sectors };
             let tracks = |wanted| match self.shared.has_files() {
-                true => Err("the host's disk is a file, whose tracks it cannot know".to_owned()),
+                true => Err(UnknownTracks::File),
                 false => part_of(&*stack.tracks(wanted)?, region),
             };
-            let seed = seed.of(&format!("host {}", host.keys.name));
-            let start = host.keys.start;
             let ground = Ground {
                 capacity: sectors,
                 stripe: None,
                 tracks: &tracks,
-                seed,
-                start,
+                seed: seed.of(&format!("host {}", host.keys.name)),
+                start: host.keys.start,
                 terms,
             };
-            let programs = host.upper.programs(
-                &host.workloads,
-                (&host.layer, ""),
-                &ground,
-                &mut numbers,
-                &place,
-            )?;
-            let layer = below_layer(&host.layer, || tracks(Wanted::Tracks)).and_then(|tracks| {
-                host.layer.build(Underneath {
-                    capacity: sectors,
-                    drive: false,
-                    stripes: None,
-                    tracks,
-                })
-            });
-            let layer = layer.map_err(|error| place.error(error))?;
-            let pushed = host
-                .layer
-                .pushed(sectors)
-                .map_err(|error| place.error(error))?;
-            let layer = pushed.into_iter().chain(layer);
-            nodes.push(match programs {
-                Some(programs) => {
-                    let source = Box::new(programs.called(&host.keys.name));
-                    HostNodes {
-                        source,
-                        layers: layer.collect(),
-                    }
-                }
-                None => {
-                    let source =
-                        host.workloads
-                            .of_host(sectors, seed, start, &mut numbers, &place)?;
-                    let memory = host
-                        .layer
-                        .memory(sectors)
-                        .map_err(|error| place.error(error))?;
-                    HostNodes {
-                        source: Box::new(source),
-                        layers: memory.into_iter().chain(layer).collect(),
-                    }
-                }
-            });
-        }
-        Ok(nodes)
+            host.nodes(&ground, &mut numbers, &place)
+        });
+        nodes.collect()
     }
 
     /// The block layer that they share.
@@ -397,14 +347,53 @@ impl Hosts {
 }
 
 /// The tracks of a host's region.
-fn part_of(table: &Boundaries, region: Extent) -> Result<Arc<Boundaries>, String> {
-    table
-        .part(region)
-        .map(Arc::new)
-        .map_err(|error| error.to_string())
+fn part_of(table: &Boundaries, region: Extent) -> Result<Arc<Boundaries>, UnknownTracks> {
+    Ok(Arc::new(table.part(region)?))
 }
 
 impl Host {
+    /// What the host has above the array on its `ground`, fresh.
+    fn nodes(
+        &self,
+        ground: &Ground<'_>,
+        numbers: &mut Numbers,
+        place: &Place<'_>,
+    ) -> Result<HostNodes, StackError> {
+        let capacity = ground.capacity;
+        let programs =
+            self.upper
+                .programs(&self.workloads, (&self.layer, ""), ground, numbers, place)?;
+        let layer = below_layer(&self.layer, || (ground.tracks)(Wanted::Tracks));
+        let layer = layer.and_then(|tracks| {
+            self.layer.build(Underneath {
+                capacity,
+                drive: false,
+                stripes: None,
+                tracks,
+            })
+        });
+        let layer = layer.map_err(|error| place.error(error))?;
+        let pushed = self.layer.pushed(capacity);
+        let pushed = pushed.map_err(|error| place.error(error))?;
+        let layers = pushed.into_iter().chain(layer);
+        if let Some(programs) = programs {
+            return Ok(HostNodes {
+                source: Box::new(programs.called(&self.keys.name)),
+                layers: layers.collect(),
+            });
+        }
+        let (seed, start) = (ground.seed, ground.start);
+        let source = self
+            .workloads
+            .of_host(capacity, seed, start, numbers, place)?;
+        let memory = self.layer.memory(capacity);
+        let memory = memory.map_err(|error| place.error(error))?;
+        Ok(HostNodes {
+            source: Box::new(source),
+            layers: memory.into_iter().chain(layers).collect(),
+        })
+    }
+
     fn names(&self) -> Vec<String> {
         match self.workloads.names() {
             names if names.is_empty() => vec![self.keys.name.clone()],

@@ -293,7 +293,7 @@ fn absolute(path: &Path) -> Result<PathBuf, StackError> {
 fn put(document: &mut Document, key: &str, value: Value) -> Result<(), StackError> {
     document
         .put(key, value)
-        .map_err(|message| StackError::whole(document.file(), message))
+        .map_err(|error| StackError::whole(document.file(), error.to_string()))
 }
 
 #[cfg(test)]

@@ -106,6 +106,10 @@ impl RebuildKeys {
             }
         }
         let lost = self.members().len() + layout.failed().len();
+        assert!(
+            lost <= members,
+            "{lost} of {members} members are lost: each was checked, and is listed once"
+        );
         let most = layout.failures_survived();
         // Pairs survive a failure each: it depends on which members they are.
         for &member in self.members() {

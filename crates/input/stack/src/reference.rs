@@ -16,7 +16,7 @@ use fullstroke_memory::MemoryKeys;
 use fullstroke_stage::StageConfig;
 use fullstroke_vfs::{DiskKeys, FilesKeys};
 use fullstroke_workload::{addresses, arrivals};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// The page as Markdown.
@@ -26,33 +26,40 @@ pub fn reference() -> String {
          A stack file has the tables `[workload]` (or several `[[workloads]]`), `[host]` (or several `[[hosts]]` and `[shared]`), `[[opportunities]]`, `[controller]`, `[link]`, `[volume]` and `[measurement]`, and the keys `title` and `seed`.\n\
          Sizes are written `64KiB` (1024) or `64KB` (1000), times `3.5ms`. `--set volume.chunk=256KiB` replaces any key.\n",
     );
+    volume(&mut page);
+    workloads(&mut page);
+    one_host(&mut page);
+    several_hosts(&mut page);
+    between_host_and_volume(&mut page);
+    measurement(&mut page);
+    drive_files(&mut page);
+    page
+}
+
+/// Volumes: their common keys, their layouts, and the disciplines of `xor`.
+fn volume(page: &mut String) {
     section(
-        &mut page,
+        page,
         "[volume]",
         "Every volume has these keys, and those of its layout.",
     );
-    keys(
-        &mut page,
-        &Value::Object(
-            [(
-                "properties".to_owned(),
-                Value::Object(schema::volume_keys()),
-            )]
-            .into_iter()
-            .collect(),
-        ),
-    );
-    policies(&mut page, "Layouts: `layout = ...`", LAYOUTS);
+    let of_every_volume = json!({ "properties": schema::volume_keys() });
+    keys(page, &of_every_volume);
+    policies(page, "Layouts: `layout = ...`", LAYOUTS);
     policies(
-        &mut page,
+        page,
         "Disciplines: `discipline = ...` of the layout `xor`",
         fullstroke_smart::discipline::REGISTRY,
     );
+}
+
+/// Workloads: each kind, several at once, arrivals and addresses.
+fn workloads(page: &mut String) {
     workload::REGISTRY
         .iter()
-        .for_each(|kind| one_workload(&mut page, kind));
+        .for_each(|kind| one_workload(page, kind));
     section(
-        &mut page,
+        page,
         "[[workloads]]",
         &format!(
             "Several workloads at once, in place of `[workload]`: {}. Each has the keys of its kind and these; \
@@ -60,116 +67,128 @@ pub fn reference() -> String {
             workload::names(workload::REGISTRY.iter().filter(|kind| !kind.build.alone)),
         ),
     );
-    keys(&mut page, schema_of::<WorkloadKeys>().as_value());
+    keys(page, schema_of::<WorkloadKeys>().as_value());
     policies(
-        &mut page,
+        page,
         "Arrival processes: `arrivals = { process = ... }`",
         arrivals::REGISTRY,
     );
     policies(
-        &mut page,
+        page,
         "Address patterns: `addresses = { pattern = ... }`",
         addresses::REGISTRY,
     );
-    section(&mut page, "[host]", "");
-    keys(&mut page, schema_of::<HostKeys>().as_value());
+}
+
+/// One host: its block layer, its file system and its caches.
+fn one_host(page: &mut String) {
+    section(page, "[host]", "");
+    keys(page, schema_of::<HostKeys>().as_value());
     policies(
-        &mut page,
+        page,
         "Elevators: `elevator = ...` in `[host]` or `[host.members]`",
         elevator::REGISTRY,
     );
     section(
-        &mut page,
+        page,
         "[host.files]",
         "The file system that programs work on; only with them. What each models: [files.md](files.md). It has these keys, and those of its kind.",
     );
-    keys(&mut page, schema_of::<FilesKeys>().as_value());
+    keys(page, schema_of::<FilesKeys>().as_value());
     policies(
-        &mut page,
+        page,
         "File systems: `kind = ...` in `[host.files]`",
         fullstroke_files::REGISTRY,
     );
     section(
-        &mut page,
+        page,
         "[host.memory]",
         "A page cache through which programs read and write the device; without the table all I/O reaches the volume. What it models of which kernel: \
          [memory.md](memory.md). Each of the three policies is a name, or a table of its keys with `policy` as the name.",
     );
-    keys(&mut page, schema_of::<MemoryKeys>().as_value());
+    keys(page, schema_of::<MemoryKeys>().as_value());
     section(
-        &mut page,
+        page,
         "[host.pushed]",
         "A cache of blocks beneath the page cache, of what storage pushes: [signals.md](signals.md).",
     );
-    keys(&mut page, schema_of::<PushedKeys>().as_value());
+    keys(page, schema_of::<PushedKeys>().as_value());
     policies(
-        &mut page,
+        page,
         "Replacement: `replacement = ...` in `[host.memory]` and `[host.pushed]`",
         fullstroke_memory::replacement::REGISTRY,
     );
     policies(
-        &mut page,
+        page,
         "Read-ahead: `read_ahead = ...` in `[host.memory]`",
         fullstroke_memory::read_ahead::REGISTRY,
     );
     policies(
-        &mut page,
+        page,
         "Write-back: `write_back = ...` in `[host.memory]`",
         fullstroke_memory::write_back::REGISTRY,
     );
+}
+
+/// Several hosts, and what they share.
+fn several_hosts(page: &mut String) {
     section(
-        &mut page,
+        page,
         "[[hosts]]",
         "Several hosts above one array, in place of `[workload]` and `[host]`: each has a `[hosts.workload]` (or several `[[hosts.workloads]]`), the keys of \
          `[host]`, and these. Workloads with results of their own do not go here.",
     );
-    keys(&mut page, schema_of::<HostsKeys>().as_value());
+    keys(page, schema_of::<HostsKeys>().as_value());
     section(
-        &mut page,
+        page,
         "[shared]",
         "What these hosts share above the controller or the volume: a target's or a Dom0's processor and queue. With the keys of `[host]` (`elevator`, `memory` …) \
          it has a block layer and a cache of its own below.",
     );
-    keys(&mut page, schema_of::<StageConfig>().as_value());
+    keys(page, schema_of::<StageConfig>().as_value());
     policies(
-        &mut page,
+        page,
         "Fairness: `fairness = ...` in `[shared]`",
         fullstroke_stage::fairness::REGISTRY,
     );
     policies(
-        &mut page,
+        page,
         "Cost of a request: `cost = { model = ... }` in `[shared]`",
         fullstroke_stage::cost::REGISTRY,
     );
     section(
-        &mut page,
+        page,
         "[shared.files]",
         "A file system above what is shared, in which each host's disk is a file of its `size`: [files.md](files.md#disks-that-are-files). With `[shared.memory]`, which \
          keeps its metadata. It has these keys, those of its kind, and those of `[host.files]` but `align`, `align_read_ahead`, `call_cost` and `copy_mb_per_s`.",
     );
-    keys(&mut page, schema_of::<DiskKeys>().as_value());
+    keys(page, schema_of::<DiskKeys>().as_value());
+}
+
+/// Opportunities, controllers and links, and the readings of layers.
+fn between_host_and_volume(page: &mut String) {
     policies_with(
-        &mut page,
+        page,
         "[[opportunities]]: `kind = ...`",
         "What the array, or its controller, notices about its load, and asks hosts for that have `[host.memory]`, or offers those that have `[host.pushed]`: [signals.md](signals.md).",
         fullstroke_opportunity::REGISTRY,
     );
     section(
-        &mut page,
+        page,
         "[controller]",
         "A hardware RAID controller between host and volume; without the table there is none. Write caches of its drives are \
          theirs: `write_cache = true` in `[volume]`.",
     );
-    keys(&mut page, schema_of::<ControllerConfig>().as_value());
-    section(&mut page, "[controller.destage]", "");
-    keys(&mut page, schema_of::<DestageConfig>().as_value());
+    keys(page, schema_of::<ControllerConfig>().as_value());
+    section(page, "[controller.destage]", "");
+    keys(page, schema_of::<DestageConfig>().as_value());
     policies(
-        &mut page,
+        page,
         "Disciplines: `discipline = ...` in `[controller]`",
         fullstroke_controller::discipline::REGISTRY,
     );
     policies_with(
-        &mut page,
+        page,
         "Links: `kind = ...` in `[link]`",
         "What a volume's commands and data pass on their way to its drives and back; without the table it takes no time. Each volume whose members \
          are drives has a link of its own. A drive holds what it reads until all of it is there. Drive files may describe a bus as well \
@@ -177,7 +196,7 @@ pub fn reference() -> String {
         fullstroke_link::REGISTRY,
     );
     section(
-        &mut page,
+        page,
         "Readings of layers",
         "What links, controllers and volumes count over a whole run, the warm-up included: `layers` in the report, and `compare --by link_utilisation`.",
     );
@@ -185,25 +204,33 @@ pub fn reference() -> String {
     for reading in READINGS {
         let _ = writeln!(page, "| `{}` | {} |", reading.name, reading.meaning);
     }
-    section(&mut page, "[measurement]", "");
-    keys(&mut page, schema_of::<MeasurementConfig>().as_value());
+}
+
+/// The keys of a measurement.
+fn measurement(page: &mut String) {
+    section(page, "[measurement]", "");
+    keys(page, schema_of::<MeasurementConfig>().as_value());
+}
+
+/// Drive files, their policies, and the drive library.
+fn drive_files(page: &mut String) {
     section(
-        &mut page,
+        page,
         "Drive files",
         "One drive, as in `drives/`. Zones are a list of tables; `[sources]` says where each number comes from, and is required.",
     );
-    keys(&mut page, schema_of::<DriveConfig>().as_value());
+    keys(page, schema_of::<DriveConfig>().as_value());
     policies(
-        &mut page,
+        page,
         "Queue disciplines: `queue = { discipline = ... }`",
         fullstroke_drive::queue::REGISTRY,
     );
     policies(
-        &mut page,
+        page,
         "Idle platters: `spin_down = { policy = ... }`",
         fullstroke_drive::spin_down::REGISTRY,
     );
-    section(&mut page, "The drive library", "");
+    section(page, "The drive library", "");
     page.push_str("| name | drive |\n|---|---|\n");
     for name in drives::names() {
         let title = drives::load(name).map_or_else(
@@ -212,7 +239,6 @@ pub fn reference() -> String {
         );
         let _ = writeln!(page, "| `{name}` | {title} |");
     }
-    page
 }
 
 fn section(page: &mut String, title: &str, text: &str) {

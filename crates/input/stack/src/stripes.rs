@@ -14,6 +14,11 @@ impl Striped {
     /// The stripes of a layout, if it has any.
     pub(crate) fn of(layout: Box<dyn Layout>) -> Option<Striped> {
         let unit = layout.geometry().stripe()?.unit;
+        assert!(
+            unit > Sectors::ZERO && layout.capacity() > Sectors::ZERO,
+            "stripes of {unit} on {}",
+            layout.capacity()
+        );
         Some(Striped { layout, unit })
     }
 }

@@ -7,8 +7,8 @@ use crate::config::Stack;
 use crate::document::Document;
 use fullstroke_contract::ConfigError;
 use fullstroke_drive::Model;
-use fullstroke_tracks::{Boundaries, MisfitError, Part, Rows};
-use fullstroke_units::Lbn;
+use fullstroke_tracks::{Boundaries, MisfitError, Part, Rows, UnknownTracks};
+use fullstroke_units::{Lbn, Sectors};
 use fullstroke_volume::{Geometry, Layout, Stripe};
 use serde::Deserialize;
 use serde_json::Value;
@@ -85,7 +85,7 @@ impl Given {
         capacity.map_err(|error| fail(error.to_string()))?;
         if !self.trust {
             self.table
-                .check_equal(&*own(model).map_err(fail)?)
+                .check_equal(&*own(model).map_err(|error| fail(error.to_string()))?)
                 .map_err(|error| fail(advised(error)))?;
         }
         let known = OnceLock::from(Arc::clone(&self.table));
@@ -103,11 +103,9 @@ fn advised(error: MisfitError) -> String {
     )
 }
 
-fn own(model: &Model) -> Result<Arc<Boundaries>, String> {
+fn own(model: &Model) -> Result<Arc<Boundaries>, UnknownTracks> {
     let table = Boundaries::of(&*model.tracks(), "the drive");
-    table
-        .map(Arc::new)
-        .map_err(|error| format!("the drive's own tracks: {error}"))
+    table.map(Arc::new).map_err(UnknownTracks::OfDrive)
 }
 
 /// The table of a drive, found when it is asked for, and once for drives alike.
@@ -119,7 +117,7 @@ pub(crate) struct Tracks {
 }
 
 impl Tracks {
-    fn table(&self, model: &Model) -> Result<Arc<Boundaries>, String> {
+    fn table(&self, model: &Model) -> Result<Arc<Boundaries>, UnknownTracks> {
         if let Some(known) = self.known.get() {
             return Ok(Arc::clone(known));
         }
@@ -149,14 +147,10 @@ impl Stack {
     /// The tracks of the device that the hosts see.
     ///
     /// # Errors
-    /// Why they are none, or not known, in words.
-    pub(crate) fn tracks(&self, wanted: Wanted) -> Result<Arc<Boundaries>, String> {
+    /// Why they are none, or not known.
+    pub(crate) fn tracks(&self, wanted: Wanted) -> Result<Arc<Boundaries>, UnknownTracks> {
         if self.controller.is_some() && !self.volume.tables_are_given() {
-            return Err(
-                "nobody sees the tracks behind a controller; give the drives' table, tracks = \"FILE\" in \
-                        [volume]"
-                    .into(),
-            );
+            return Err(UnknownTracks::BehindController);
         }
         match wanted {
             Wanted::Tracks => self.volume.tracks(),
@@ -178,8 +172,8 @@ impl VolumeSpec {
     /// copies, if all have the same.
     ///
     /// # Errors
-    /// Why there are none, in words.
-    pub(crate) fn tracks(&self) -> Result<Arc<Boundaries>, String> {
+    /// Why there are none.
+    pub(crate) fn tracks(&self) -> Result<Arc<Boundaries>, UnknownTracks> {
         match self {
             VolumeSpec::Drive(model, tracks) => tracks.table(model),
             VolumeSpec::Volume { members, .. } if self.is_only_its_member() => members[0].tracks(),
@@ -197,8 +191,8 @@ impl VolumeSpec {
     /// else in the rows of chunks in which members' tracks do.
     ///
     /// # Errors
-    /// Why there are none, in words.
-    pub(crate) fn windows(&self) -> Result<Arc<Boundaries>, String> {
+    /// Why there are none.
+    pub(crate) fn windows(&self) -> Result<Arc<Boundaries>, UnknownTracks> {
         let VolumeSpec::Volume { members, .. } = self else {
             return self.tracks();
         };
@@ -228,28 +222,28 @@ impl VolumeSpec {
             .collect::<Result<Vec<_>, _>>()?;
         let tables: Vec<&Boundaries> = tables.iter().map(|table| &**table).collect();
         let source = format!("tracks below {}", self.describe());
-        Boundaries::of_rows(&tables, rows, source)
-            .map(Arc::new)
-            .map_err(|error| error.to_string())
+        Ok(Arc::new(Boundaries::of_rows(&tables, rows, source)?))
     }
 
-    fn layout_of_tracks(&self) -> Result<Box<dyn Layout>, String> {
+    fn layout_of_tracks(&self) -> Result<Box<dyn Layout>, UnknownTracks> {
         if self.is_xor() {
             return Err(self.has_none());
         }
-        self.layout().map_err(|error| error.to_string())
+        Ok(self.layout()?)
     }
 
-    fn has_none(&self) -> String {
-        format!(
-            "the addresses of {} change drives, and no track of one is a track of it",
-            self.describe()
-        )
+    fn has_none(&self) -> UnknownTracks {
+        UnknownTracks::ChangeDrives {
+            volume: self.describe(),
+        }
     }
 }
 
 /// Tracks of members that are passed at one go each.
-fn contiguous(layout: &dyn Layout, members: &[VolumeSpec]) -> Result<Arc<Boundaries>, String> {
+fn contiguous(
+    layout: &dyn Layout,
+    members: &[VolumeSpec],
+) -> Result<Arc<Boundaries>, UnknownTracks> {
     let tables = members
         .iter()
         .map(VolumeSpec::tracks)
@@ -259,14 +253,17 @@ fn contiguous(layout: &dyn Layout, members: &[VolumeSpec]) -> Result<Arc<Boundar
     while at.0 < capacity.0 {
         let member = layout.locate(at).member;
         let sectors = layout.member_used(member);
+        assert!(
+            sectors > Sectors::ZERO,
+            "member {member} has the address {at} and no sectors"
+        );
         parts.push(Part {
             table: &tables[member],
             sectors,
         });
         at += sectors;
     }
-    let table =
-        Boundaries::behind_each_other(&parts, "the drives below").map_err(|e| e.to_string())?;
+    let table = Boundaries::behind_each_other(&parts, "the drives below")?;
     if parts.len() < members.len() {
         check_copies(&table, &tables)?;
     }
@@ -274,16 +271,15 @@ fn contiguous(layout: &dyn Layout, members: &[VolumeSpec]) -> Result<Arc<Boundar
 }
 
 /// Copies can be read from any member, and so all have to have the same tracks.
-fn check_copies(table: &Boundaries, copies: &[Arc<Boundaries>]) -> Result<(), String> {
+fn check_copies(table: &Boundaries, copies: &[Arc<Boundaries>]) -> Result<(), UnknownTracks> {
     for (member, copy) in copies.iter().enumerate() {
         let part = copy.part(fullstroke_contract::Extent {
             start: Lbn(0),
             sectors: table.capacity(),
         });
-        let part = part.map_err(|error| error.to_string())?;
-        table.check_equal(&part).map_err(|error| {
-            format!("the copies on members 0 and {member} have different tracks: {error}")
-        })?;
+        table
+            .check_equal(&part?)
+            .map_err(|difference| UnknownTracks::Copies { member, difference })?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use crate::workloads::{Numbers, Place, Workloads};
 use fullstroke_contract::ConfigError;
 use fullstroke_files::{REGISTRY, Site};
 use fullstroke_host::HostConfig;
-use fullstroke_tracks::Boundaries;
+use fullstroke_tracks::{Boundaries, UnknownTracks};
 use fullstroke_units::{Duration, Sectors, Seed, Time};
 use fullstroke_vfs::{Equipment, FilesConfig, Vfs};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) struct Ground<'a> {
     /// How they are striped, if the host can know it.
     pub stripe: Option<fullstroke_files::Stripe>,
     /// Finds its tracks, or says why there are none.
-    pub tracks: &'a dyn Fn(Wanted) -> Result<Arc<Boundaries>, String>,
+    pub tracks: &'a dyn Fn(Wanted) -> Result<Arc<Boundaries>, UnknownTracks>,
     pub seed: Seed,
     /// When its programs begin, at the earliest.
     pub start: Duration,
@@ -129,7 +129,7 @@ impl UpperConfig {
 fn aligned(
     files: &FilesConfig,
     site: Site,
-    tracks: &dyn Fn(Wanted) -> Result<Arc<Boundaries>, String>,
+    tracks: &dyn Fn(Wanted) -> Result<Arc<Boundaries>, UnknownTracks>,
 ) -> Result<(Site, Option<Arc<Boundaries>>), ConfigError> {
     let find = |key: &'static str, wanted, advice| {
         tracks(wanted)

@@ -23,6 +23,50 @@ pub(crate) struct Inherited {
 }
 
 impl Inherited {
+    /// These keys with those that a volume itself gives, which are taken out of `own`.
+    fn below(&self, own: &mut Keys, site: Site<'_>) -> Result<Inherited, StackError> {
+        let mut inherited = self.clone();
+        let refused = |key, found: Value, expected| {
+            site.fail(key, format!("found {found}; expected {expected}"))
+        };
+        match own.remove("drive") {
+            None => {}
+            Some(Value::String(name)) => inherited.drive = Some(name),
+            Some(other) => return Err(refused("drive", other, "the name of a drive")),
+        }
+        match own.remove("drive_settings") {
+            None => {}
+            Some(Value::Object(settings)) => inherited.settings.extend(settings),
+            Some(other) => return Err(refused("drive_settings", other, "a table of drive keys")),
+        }
+        match own.remove("write_cache") {
+            None => {}
+            Some(Value::Bool(wanted)) => inherited.write_cache = Some(wanted),
+            Some(other) => return Err(refused("write_cache", other, "true or false")),
+        }
+        if let Some(value) = own.remove("tracks") {
+            let key = format!("{}.tracks", site.path);
+            inherited.tracks = Some(Given::read(value, key, site.document, site.folder)?);
+        }
+        Ok(inherited)
+    }
+
+    /// One drive as a member, with its tracks.
+    fn drive(&self, site: Site<'_>) -> Result<VolumeSpec, StackError> {
+        let Some(name) = &self.drive else {
+            let message = "the volume has no drives; give drive = \"...\", or [[volume.members]]";
+            return Err(site.fail("drive", message));
+        };
+        let model = self
+            .load(name, site.folder)
+            .map_err(|error| named_here(error, &site.fail("drive", "")))?;
+        let tracks = match &self.tracks {
+            Some(given) => given.of(&model, site.document)?,
+            None => Tracks::default(),
+        };
+        Ok(VolumeSpec::Drive(model, tracks))
+    }
+
     /// The drive of this name with the settings of its volume.
     fn load(&self, name: &str, folder: &Path) -> Result<Model, StackError> {
         let described = drives::load_with(name, folder, &self.settings)?;
@@ -90,6 +134,26 @@ const VOLUME_KEYS: &[&str] = &[
     "count",
 ];
 
+/// The place of a volume in its file.
+#[derive(Clone, Copy)]
+struct Site<'a> {
+    document: &'a Document,
+    folder: &'a Path,
+    /// The dotted path of the volume's table.
+    path: &'a str,
+}
+
+impl Site<'_> {
+    /// An error at a key of the volume, with file and line.
+    fn error(&self, error: ConfigError) -> StackError {
+        self.document.error(error.below(self.path))
+    }
+
+    fn fail(&self, key: &str, message: impl Into<String>) -> StackError {
+        self.error(ConfigError::new(key, message))
+    }
+}
+
 /// Reads a volume and, below it, its members.
 pub(crate) fn read_volume(
     document: &Document,
@@ -98,21 +162,14 @@ pub(crate) fn read_volume(
     path: &str,
     inherited: &Inherited,
 ) -> Result<VolumeSpec, StackError> {
-    let fail =
-        |key: &str, message: String| document.error(ConfigError::new(key, message).below(path));
-    let mut own = keys.clone();
-    let layout = match own.remove("layout") {
-        None => "jbod".to_owned(),
-        Some(Value::String(name)) => name,
-        Some(other) => {
-            return Err(fail(
-                "layout",
-                format!("found {other}; expected the name of a layout"),
-            ));
-        }
+    let site = Site {
+        document,
+        folder,
+        path,
     };
-    let entry = find("layout", LAYOUTS, "layout", &layout)
-        .map_err(|error| document.error(error.below(path)))?;
+    let mut own = keys.clone();
+    let layout = take_layout(&mut own).map_err(|error| site.error(error))?;
+    let entry = find("layout", LAYOUTS, "layout", &layout).map_err(|error| site.error(error))?;
     let known: Vec<String> = registry::known_keys(&(entry.schema)())
         .into_iter()
         .chain(
@@ -122,94 +179,17 @@ pub(crate) fn read_volume(
                 .map(|&key| key.to_owned()),
         )
         .collect();
-    check_known(&own, &known).map_err(|error| document.error(error.below(path)))?;
+    check_known(&own, &known).map_err(|error| site.error(error))?;
 
-    let rebuild = RebuildKeys::take(&mut own).map_err(|error| document.error(error.below(path)))?;
-    let mut inherited = inherited.clone();
-    match own.remove("drive") {
-        None => {}
-        Some(Value::String(name)) => inherited.drive = Some(name),
-        Some(other) => {
-            return Err(fail(
-                "drive",
-                format!("found {other}; expected the name of a drive"),
-            ));
-        }
-    }
-    match own.remove("drive_settings") {
-        None => {}
-        Some(Value::Object(settings)) => inherited.settings.extend(settings),
-        Some(other) => {
-            return Err(fail(
-                "drive_settings",
-                format!("found {other}; expected a table of drive keys"),
-            ));
-        }
-    }
-    match own.remove("write_cache") {
-        None => {}
-        Some(Value::Bool(wanted)) => inherited.write_cache = Some(wanted),
-        Some(other) => {
-            return Err(fail(
-                "write_cache",
-                format!("found {other}; expected true or false"),
-            ));
-        }
-    }
-    if let Some(value) = own.remove("tracks") {
-        inherited.tracks = Some(Given::read(
-            value,
-            format!("{path}.tracks"),
-            document,
-            folder,
-        )?);
-    }
-    let coordination = match own.remove("coordinate") {
-        None => None,
-        Some(value) => {
-            Some(coordination(value).map_err(|error| document.error(error.below(path)))?)
-        }
-    };
-    let drives = count(own.remove("drives"), "drives", 1)
-        .map_err(|error| document.error(error.below(path)))?;
-    own.remove("count");
-    let members = match own.remove("members") {
-        None => {
-            let Some(name) = &inherited.drive else {
-                return Err(fail(
-                    "drive",
-                    "the volume has no drives; give drive = \"...\", or [[volume.members]]".into(),
-                ));
-            };
-            let model = inherited
-                .load(name, folder)
-                .map_err(|error| named_here(error, &fail("drive", String::new())))?;
-            let tracks = match &inherited.tracks {
-                Some(given) => given.of(&model, document)?,
-                None => Tracks::default(),
-            };
-            vec![VolumeSpec::Drive(model, tracks); drives]
-        }
-        Some(Value::Array(items)) => {
-            if keys.contains_key("drives") {
-                return Err(fail(
-                    "drives",
-                    "give either drives or members, not both".into(),
-                ));
-            }
-            read_members(document, folder, &items, path, &inherited)?
-        }
-        Some(other) => {
-            return Err(fail(
-                "members",
-                format!("found {other}; expected [[volume.members]]"),
-            ));
-        }
-    };
+    let rebuild = RebuildKeys::take(&mut own).map_err(|error| site.error(error))?;
+    let inherited = inherited.below(&mut own, site)?;
+    let coordination = own.remove("coordinate").map(coordination).transpose();
+    let coordination = coordination.map_err(|error| site.error(error))?;
+    let members = read_below(&mut own, keys, site, &inherited)?;
     if coordination.is_some() && (members.len() == 1 || entry.name == fullstroke_smart::LAYOUT.name)
     {
         let message = "its members have no queues of their own to be told of; leave it out";
-        return Err(fail("coordinate", message.into()));
+        return Err(site.fail("coordinate", message));
     }
     if known.iter().any(|key| key == MEMBER_ZONES) && !own.contains_key(MEMBER_ZONES) {
         own.extend(member_zones(&members).map(|zones| (MEMBER_ZONES.to_owned(), zones)));
@@ -222,6 +202,42 @@ pub(crate) fn read_volume(
         coordination,
         path: path.to_owned(),
     })
+}
+
+/// The name of the layout; "jbod" where the volume names none.
+fn take_layout(own: &mut Keys) -> Result<String, ConfigError> {
+    match own.remove("layout") {
+        None => Ok("jbod".to_owned()),
+        Some(Value::String(name)) => Ok(name),
+        Some(other) => {
+            let message = format!("found {other}; expected the name of a layout");
+            Err(ConfigError::new("layout", message))
+        }
+    }
+}
+
+/// What lies below a volume: `drives` drives of one kind, or the described members.
+fn read_below(
+    own: &mut Keys,
+    keys: &Keys,
+    site: Site<'_>,
+    inherited: &Inherited,
+) -> Result<Vec<VolumeSpec>, StackError> {
+    let drives = count(own.remove("drives"), "drives", 1).map_err(|error| site.error(error))?;
+    own.remove("count");
+    match own.remove("members") {
+        None => Ok(vec![inherited.drive(site)?; drives]),
+        Some(Value::Array(_)) if keys.contains_key("drives") => {
+            Err(site.fail("drives", "give either drives or members, not both"))
+        }
+        Some(Value::Array(items)) => {
+            read_members(site.document, site.folder, &items, site.path, inherited)
+        }
+        Some(other) => Err(site.fail(
+            "members",
+            format!("found {other}; expected [[volume.members]]"),
+        )),
+    }
 }
 
 fn coordination(value: Value) -> Result<Coordination, ConfigError> {

@@ -176,6 +176,12 @@ impl Matcher {
     /// What is missing of requests, in sentences.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
+        assert!(
+            self.unknown <= self.given,
+            "{} completions are unknown of {} requests",
+            self.unknown,
+            self.given
+        );
         let share = self.unknown as f64 / self.given.max(1) as f64;
         if self.given >= GIVEN_MIN && share >= UNKNOWN_SHARE_TOLD {
             notes.push(format!(
@@ -200,6 +206,10 @@ impl Matcher {
             .into_iter()
             .find(|&action| seen(action));
         self.arrival = self.arrival.or(first_of).or(Some(Action::Issue));
+        assert!(
+            self.early.len() <= DECISION_EVENTS,
+            "the arrival is decided once, by the first events"
+        );
         for event in std::mem::take(&mut self.early) {
             self.event(&event, rows);
         }
@@ -294,7 +304,9 @@ impl Matcher {
             .get_mut(number)
             .and_then(|waiting| waiting.vouches_for.take());
         if let Some(other) = vouched.and_then(|other| self.pool.get_mut(other)) {
-            other.at_mut(Stage::Complete).doubts -= 1;
+            let doubts = &mut other.at_mut(Stage::Complete).doubts;
+            assert!(*doubts > 0, "a doubt is taken back that nobody had");
+            *doubts -= 1;
         }
     }
 
@@ -368,7 +380,9 @@ impl Matcher {
             if passer.doubted
                 && let Some(waiting) = self.pool.get_mut(passer.number)
             {
-                waiting.at_mut(stage).doubts -= 1;
+                let doubts = &mut waiting.at_mut(stage).doubts;
+                assert!(*doubts > 0, "a doubt is taken back that nobody had");
+                *doubts -= 1;
             }
             if whole {
                 self.swap(stage, older, passer.number);

@@ -4,6 +4,7 @@
 use crate::input::BUFFER_BYTES;
 use crate::{TraceError, source};
 use comfy_table::{CellAlignment, Table, presets};
+use fullstroke_contract::{Reason, reason};
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
@@ -92,14 +93,14 @@ impl FioReport {
         })
     }
 
-    fn of(file: &str, text: &[u8]) -> Result<FioReport, String> {
+    fn of(file: &str, text: &[u8]) -> Result<FioReport, Reason> {
         // Notices of fio may stand before and behind it.
         let begin = memchr::memchr(b'{', text).ok_or("found no `{`")?;
         let value = serde_json::Deserializer::from_slice(&text[begin..])
             .into_iter::<Value>()
             .next()
             .ok_or("found nothing")?
-            .map_err(|error| format!("found JSON that cannot be read: {error}"))?;
+            .map_err(|error| reason!("found JSON that cannot be read: {error}"))?;
         let version = value
             .get("fio version")
             .and_then(Value::as_str)

@@ -73,6 +73,10 @@ impl Footprint {
             self.used += 1;
         }
         self.slots[slot].1 |= blocks;
+        assert!(
+            self.used < self.slots.len(),
+            "an empty slot ends each search"
+        );
         if self.used > REGIONS_MAX {
             self.halve();
         } else if self.used * 2 > self.slots.len() {
@@ -104,6 +108,12 @@ impl Footprint {
 
     /// Puts the regions that are in the sample into `slots`.
     fn refill(&mut self, slots: Vec<(u64, u64)>) {
+        assert!(
+            slots.len().is_power_of_two() && slots.len() >= self.slots.len(),
+            "{} slots for what {} hold",
+            slots.len(),
+            self.slots.len()
+        );
         let old = std::mem::replace(&mut self.slots, slots);
         self.used = 0;
         for (hash, blocks) in old.into_iter().filter(|&(_, blocks)| blocks != 0) {

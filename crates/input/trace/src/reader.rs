@@ -533,6 +533,10 @@ fn moved_back(start: u64, sectors: u64, capacity: u64) -> u64 {
 
 /// Where [`Beyond::Scale`] moves `start`, of a trace that spans `span` sectors.
 fn scaled_start(start: u64, span: u64, capacity: u64) -> u64 {
+    assert!(
+        start <= span && capacity > 0,
+        "sector {start} of {span} is moved into {capacity}"
+    );
     let regions = u128::from(span.div_ceil(REGION_SECTORS));
     let room = u128::from(capacity / REGION_SECTORS);
     let region = u128::from(start / REGION_SECTORS) * room / regions;

@@ -45,6 +45,12 @@ impl SortWindow {
         let place = self
             .rows
             .partition_point(|other| other.arrival <= row.arrival);
+        assert!(
+            self.rows
+                .get(place)
+                .is_none_or(|next| next.arrival > row.arrival),
+            "the window is not in order of arrival"
+        );
         self.rows.insert(place, row);
         Ok(())
     }
@@ -68,6 +74,12 @@ impl SortWindow {
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Row> {
         let row = self.rows.pop_front()?;
+        assert!(
+            row.arrival >= self.released,
+            "a row at {} ns is released after one at {} ns",
+            row.arrival,
+            self.released
+        );
         self.released = row.arrival;
         Some(row)
     }

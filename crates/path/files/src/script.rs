@@ -25,6 +25,7 @@ mod player;
 
 pub use player::{Failed, Player, Tally};
 
+use fullstroke_contract::{Reason, reason};
 use fullstroke_units::{Duration, parse_bytes, parse_duration};
 use std::fmt;
 
@@ -117,9 +118,9 @@ impl Script {
     fn read(&mut self, lines: &[Line<'_>], counters: &mut Vec<u64>) -> Result<(), ScriptError> {
         let mut at = 0;
         while let Some((line, words)) = lines.get(at) {
-            let error = |message| ScriptError {
+            let error = |reason: Reason| ScriptError {
                 line: *line,
-                message,
+                message: reason.into(),
             };
             at += 1;
             match words[0] {
@@ -128,7 +129,7 @@ impl Script {
                     let end = matching_end(&lines[at..])
                         .ok_or_else(|| error("`repeat` has no `end`".into()))?;
                     if counters.len() == DEPTH_MAX {
-                        return Err(error(format!("loops lie more than {DEPTH_MAX} deep")));
+                        return Err(error(reason!("loops lie more than {DEPTH_MAX} deep")));
                     }
                     let body = &lines[at..at + end];
                     // An empty loop does nothing, however often.
@@ -146,7 +147,7 @@ impl Script {
                 "end" => return Err(error("`end` without a `repeat`".into())),
                 _ => {
                     if self.steps.len() == STEPS_MAX {
-                        return Err(error(format!(
+                        return Err(error(reason!(
                             "the script comes to more than {STEPS_MAX} operations"
                         )));
                     }
@@ -160,16 +161,16 @@ impl Script {
 }
 
 /// How often a loop runs.
-fn count(words: &[&str]) -> Result<u64, String> {
+fn count(words: &[&str]) -> Result<u64, Reason> {
     let [_, times] = words else {
-        return Err(format!(
+        return Err(reason!(
             "expected `repeat TIMES`, found `{}`",
             words.join(" ")
         ));
     };
     times
         .parse()
-        .map_err(|_| format!("`{times}` is no number of times; expected a whole number"))
+        .map_err(|_| reason!("`{times}` is no number of times; expected a whole number"))
 }
 
 /// Where the `end` of the loop is whose body begins here.
@@ -186,12 +187,12 @@ fn matching_end(lines: &[Line<'_>]) -> Option<usize> {
     })
 }
 
-fn operation(words: &[&str], counters: &[u64]) -> Result<Step, String> {
+fn operation(words: &[&str], counters: &[u64]) -> Result<Step, Reason> {
     let path = |text: &str| match counters.last() {
         Some(n) => text.replace("{n}", &n.to_string()),
         None => text.to_owned(),
     };
-    let bytes = |text: &str| parse_bytes(text).map_err(|error| error.to_string());
+    let bytes = |text: &str| parse_bytes(text).map_err(|error| Reason::new(error.to_string()));
     Ok(match *words {
         ["mkdir", at] => Step::MakeDirectory(path(at)),
         ["create", at] => Step::Create(path(at), 0),
@@ -207,12 +208,14 @@ fn operation(words: &[&str], counters: &[u64]) -> Result<Step, String> {
         ["rename", from, to] => Step::Rename(path(from), path(to)),
         ["fsync", at] => Step::Fsync(path(at)),
         ["sync"] => Step::Sync,
-        ["sleep", time] => Step::Sleep(parse_duration(time).map_err(|error| error.to_string())?),
+        ["sleep", time] => {
+            Step::Sleep(parse_duration(time).map_err(|error| Reason::new(error.to_string()))?)
+        }
         _ => return Err(unknown(words)),
     })
 }
 
-fn unknown(words: &[&str]) -> String {
+fn unknown(words: &[&str]) -> Reason {
     let usage = match words[0] {
         "mkdir" => "mkdir PATH",
         "create" => "create PATH [SIZE]",
@@ -229,13 +232,13 @@ fn unknown(words: &[&str]) -> String {
         "sleep" => "sleep TIME",
         other => {
             let near = fullstroke_contract::registry::nearest(other, KNOWN);
-            return format!(
+            return reason!(
                 "there is no operation `{other}`{near}; known: {}",
                 KNOWN.join(", ")
             );
         }
     };
-    format!("found `{}`; expected `{usage}`", words.join(" "))
+    reason!("found `{}`; expected `{usage}`", words.join(" "))
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //!
 //! `^` binds closest and to the right, then `* / %`, then `+ -`.
 
+use fullstroke_contract::{Reason, reason};
+
 /// Parentheses within each other; more would be no job file.
 const DEPTH_MAX: usize = 32;
 
@@ -9,7 +11,7 @@ const DEPTH_MAX: usize = 32;
 ///
 /// # Errors
 /// What is missing or does not fit, in a few words.
-pub(crate) fn evaluate(text: &str, factor: &dyn Fn(&str) -> Option<u64>) -> Result<u64, String> {
+pub(crate) fn evaluate(text: &str, factor: &dyn Fn(&str) -> Option<u64>) -> Result<u64, Reason> {
     let mut reader = Reader {
         rest: text,
         factor,
@@ -17,10 +19,10 @@ pub(crate) fn evaluate(text: &str, factor: &dyn Fn(&str) -> Option<u64>) -> Resu
     };
     let value = reader.sum()?;
     if !reader.rest.trim_start().is_empty() {
-        return Err(format!("there is more behind it: `{}`", reader.rest));
+        return Err(reason!("there is more behind it: `{}`", reader.rest));
     }
     u64::try_from(value)
-        .map_err(|_| format!("the value {value} is negative or does not fit into 64 bits"))
+        .map_err(|_| reason!("the value {value} is negative or does not fit into 64 bits"))
 }
 
 struct Reader<'a> {
@@ -29,7 +31,7 @@ struct Reader<'a> {
     depth: usize,
 }
 
-type Number = Result<i128, String>;
+type Number = Result<i128, Reason>;
 
 impl Reader<'_> {
     fn operator(&mut self, known: &str) -> Option<char> {
@@ -65,10 +67,10 @@ impl Reader<'_> {
                 '*' => value.checked_mul(other).ok_or_else(too_large),
                 '/' => value
                     .checked_div(other)
-                    .ok_or_else(|| "it divides by 0".to_owned()),
+                    .ok_or_else(|| Reason::new("it divides by 0")),
                 _ => value
                     .checked_rem(other)
-                    .ok_or_else(|| "it divides by 0".to_owned()),
+                    .ok_or_else(|| Reason::new("it divides by 0")),
             };
             value = result?;
         }
@@ -78,7 +80,7 @@ impl Reader<'_> {
     fn signed(&mut self) -> Number {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(format!(
+            return Err(reason!(
                 "more than {DEPTH_MAX} signs and parentheses within each other"
             ));
         }
@@ -96,7 +98,7 @@ impl Reader<'_> {
             return Ok(base);
         }
         let exponent = u32::try_from(self.signed()?)
-            .map_err(|_| "an exponent is negative or too large".to_owned())?;
+            .map_err(|_| Reason::new("an exponent is negative or too large"))?;
         base.checked_pow(exponent).ok_or_else(too_large)
     }
 
@@ -105,7 +107,7 @@ impl Reader<'_> {
             let value = self.sum()?;
             return match self.operator(")") {
                 Some(_) => Ok(value),
-                None => Err("a `)` is missing".to_owned()),
+                None => Err("a `)` is missing".into()),
             };
         }
         let end = self
@@ -114,15 +116,15 @@ impl Reader<'_> {
             .unwrap_or(self.rest.len());
         let word = &self.rest[..end];
         let (number, suffix) = split_number(word)
-            .ok_or_else(|| format!("a number is expected where `{}` stands", self.rest))?;
-        let factor = (self.factor)(suffix).ok_or_else(|| format!("`{suffix}` is no unit here"))?;
+            .ok_or_else(|| reason!("a number is expected where `{}` stands", self.rest))?;
+        let factor = (self.factor)(suffix).ok_or_else(|| reason!("`{suffix}` is no unit here"))?;
         self.rest = &self.rest[end..];
         Ok(i128::from(number) * i128::from(factor))
     }
 }
 
-fn too_large() -> String {
-    "a value is too large".to_owned()
+fn too_large() -> Reason {
+    Reason::new("a value is too large")
 }
 
 /// Splits `12k` into its digits' value and its suffix.

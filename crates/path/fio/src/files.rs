@@ -12,6 +12,7 @@ use crate::region::{Misfit, Region, amounts, bytes, region};
 use crate::table::OPTIONS;
 use crate::units::Amount;
 use crate::{FioError, FioResults, FioSource, JobSet};
+use fullstroke_contract::SourceError;
 use fullstroke_contract::{Operation, Out, Request, Status};
 use fullstroke_programs::{Answer, Call, Fd, How, Laid, Next, Program, Report, Turn};
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
@@ -19,84 +20,99 @@ use std::collections::VecDeque;
 
 /// Whether a job can work on files.
 pub(crate) fn check(set: &JobSet, job: &Job, section: &Section) -> Result<(), FioError> {
-    let said = |names: &[&str]| {
-        let settings = section
-            .own
-            .iter()
-            .rev()
-            .chain(section.inherited.iter().rev());
-        settings
-            .clone()
-            .find(|setting| names.contains(&setting.option.as_str()))
-    };
-    let error = |setting: Option<&Setting>, option: &str, message: String| {
-        let line = setting.map_or(section.line, |setting| setting.line);
-        let option = setting.map_or(option, |setting| setting.option.as_str());
-        Err(set.error(Some(line), option, message))
-    };
-    for entry in OPTIONS {
-        let Some(files) = entry.files else { continue };
-        for found in entry.names.iter().filter_map(|&name| said(&[name])) {
-            let value = found.value.as_deref().unwrap_or("1");
-            if !files.taken.contains(&value) {
-                let message = format!("found `{value}`; in jobs on files {}", files.expected());
-                return error(Some(found), "", message);
+    let given = Given { set, section };
+    given.check_options()?;
+    given.check_work(job)?;
+    given.check_sizes(job)
+}
+
+/// The settings of a job's section, and where each stands.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    set: &'a JobSet,
+    section: &'a Section,
+}
+
+impl Given<'_> {
+    /// The setting that counts: the last one of these names; those of `[global]` come first.
+    fn find(&self, names: &[&str]) -> Option<&Setting> {
+        let own = self.section.own.iter().rev();
+        let mut all = own.chain(self.section.inherited.iter().rev());
+        all.find(|setting| names.contains(&setting.option.as_str()))
+    }
+
+    /// An error at the setting of these names; where there is none, at the section and the first
+    /// of the names.
+    fn error(&self, names: &[&str], message: impl Into<String>) -> FioError {
+        let setting = self.find(names);
+        let line = setting.map_or(self.section.line, |setting| setting.line);
+        let option = setting.map_or(names[0], |setting| setting.option.as_str());
+        self.set.error(Some(line), option, message)
+    }
+
+    /// Options that mean nothing on files have the value at which they do nothing.
+    fn check_options(&self) -> Result<(), FioError> {
+        for entry in OPTIONS {
+            let Some(files) = entry.files else { continue };
+            for name in entry.names {
+                let Some(found) = self.find(&[name]) else {
+                    continue;
+                };
+                let value = found.value.as_deref().unwrap_or("1");
+                if !files.taken.contains(&value) {
+                    let expected = files.expected();
+                    let message = format!("found `{value}`; in jobs on files {expected}");
+                    return Err(self.error(&[name], message));
+                }
             }
         }
+        Ok(())
     }
-    if job.engine != Engine::Synchronous && job.depth > 1 {
-        let engine = said(&["ioengine"])
-            .and_then(|setting| setting.value.as_deref())
-            .unwrap_or("psync");
-        let message = format!(
-            "found {} with ioengine={engine}; on files one call at a time is simulated: expected 1, or ioengine=psync, \
-             with which fio makes it 1",
-            job.depth
-        );
-        return error(said(&["iodepth"]), "iodepth", message);
+
+    fn check_work(&self, job: &Job) -> Result<(), FioError> {
+        if job.engine != Engine::Synchronous && job.depth > 1 {
+            let engine = self
+                .find(&["ioengine"])
+                .and_then(|setting| setting.value.as_deref())
+                .unwrap_or("psync");
+            let message = format!(
+                "found {} with ioengine={engine}; on files one call at a time is simulated: expected 1, or ioengine=psync, \
+                 with which fio makes it 1",
+                job.depth
+            );
+            return Err(self.error(&["iodepth"], message));
+        }
+        if job.work.goes(Direction::Trim) {
+            let message = "files are not trimmed; expected reads and writes";
+            return Err(self.error(&["rw", "readwrite"], message));
+        }
+        if job.files.create_on_open && job.work.goes(Direction::Read) {
+            let message = "there would be nothing to read; expected 0, or a job that only writes";
+            return Err(self.error(&["create_on_open"], message));
+        }
+        let mut names = job.files.names.iter();
+        if let Some(device) = names.find(|name| name.starts_with("/dev/")) {
+            let message = format!("found `{device}`; expected a file");
+            return Err(self.error(&["filename"], message));
+        }
+        Ok(())
     }
-    if job.work.goes(Direction::Trim) {
-        return error(
-            said(&["rw", "readwrite"]),
-            "rw",
-            "files are not trimmed; expected reads and writes".to_owned(),
-        );
-    }
-    if job.files.create_on_open && job.work.goes(Direction::Read) {
-        let message = "there would be nothing to read; expected 0, or a job that only writes";
-        return error(
-            said(&["create_on_open"]),
-            "create_on_open",
-            message.to_owned(),
-        );
-    }
-    if let Some(device) = job
-        .files
-        .names
-        .iter()
-        .find(|name| name.starts_with("/dev/"))
-    {
-        return error(
-            said(&["filename"]),
-            "filename",
-            format!("found `{device}`; expected a file"),
-        );
-    }
-    match (job.size, job.file_size) {
-        (Some(Amount::Percent(_)), _) => error(
-            said(&["size"]),
-            "size",
-            "found a percentage; on files expected bytes".to_owned(),
-        ),
-        (None, None) => error(
-            None,
-            "size",
-            format!(
-                "[{}] does not say how large its files are; give size= or filesize=",
-                job.name
-            ),
-        ),
-        _ => Ok(()),
+
+    /// fio takes the size of files from `size` or `filesize`; a percentage is of a device.
+    fn check_sizes(&self, job: &Job) -> Result<(), FioError> {
+        match (job.size, job.file_size) {
+            (Some(Amount::Percent(_)), _) => {
+                Err(self.error(&["size"], "found a percentage; on files expected bytes"))
+            }
+            (None, None) => {
+                let message = format!(
+                    "[{}] does not say how large its files are; give size= or filesize=",
+                    job.name
+                );
+                Err(self.set.error(Some(self.section.line), "size", message))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -303,16 +319,16 @@ impl FioProgram {
     }
 
     /// The call under way has ended.
-    fn heed(&mut self, now: Time, number: usize, answer: &Answer) -> Result<(), String> {
+    fn heed(&mut self, now: Time, number: usize, answer: &Answer) -> Result<(), SourceError> {
         let process = &mut self.processes[number];
         let bytes = answer.result.as_ref().map_err(|error| {
             let job = &self.source.worker(number).job;
-            format!(
+            SourceError(format!(
                 "job [{}], line {}: {}: {error}",
                 job.name,
                 job.line,
                 answer.kind.name()
-            )
+            ))
         })?;
         let asked = process.asked.take();
         if !process.steps.is_empty() {

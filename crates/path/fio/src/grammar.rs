@@ -2,24 +2,25 @@
 
 use crate::job::Distribution;
 use crate::units::{Amount, amount, each_direction, integer};
+use fullstroke_contract::{Reason, reason};
 
 /// 1000 or 1024.
-pub(crate) fn kb_base(text: &str) -> Result<u64, String> {
+pub(crate) fn kb_base(text: &str) -> Result<u64, Reason> {
     match text {
         "1000" => Ok(1000),
         "1024" => Ok(1024),
-        _ => Err(format!("found `{text}`; expected 1000 or 1024")),
+        _ => Err(reason!("found `{text}`; expected 1000 or 1024")),
     }
 }
 
 /// A whole number that may be negative.
-pub(crate) fn signed(text: &str, kb_base: u64) -> Result<i64, String> {
+pub(crate) fn signed(text: &str, kb_base: u64) -> Result<i64, Reason> {
     let (digits, negative) = text
         .strip_prefix('-')
         .map_or((text, false), |digits| (digits, true));
     let number = integer(digits, kb_base)?;
     let number = i64::try_from(number)
-        .map_err(|_| format!("found `{text}`; it does not fit into 63 bits"))?;
+        .map_err(|_| reason!("found `{text}`; it does not fit into 63 bits"))?;
     Ok(if negative { -number } else { number })
 }
 
@@ -29,13 +30,13 @@ const PARTS_MAX: usize = 64;
 const ZONES_MAX: usize = 256;
 
 /// `4k/10:64k/90`: sizes with percentages. Those without one share the rest.
-pub(crate) fn split(text: &str, kb_base: u64) -> Result<Vec<(u64, u8)>, String> {
+pub(crate) fn split(text: &str, kb_base: u64) -> Result<Vec<(u64, u8)>, Reason> {
     let mut parts: Vec<(u64, Option<u64>)> = Vec::new();
     for part in text.split(':') {
         let (size, percent) = part.split_once('/').unwrap_or((part, ""));
         let size = integer(size.trim(), kb_base)?;
         if size == 0 {
-            return Err(format!("found `{part}`; expected a size of at least 1"));
+            return Err(reason!("found `{part}`; expected a size of at least 1"));
         }
         let percent = match percent.trim() {
             "" => None,
@@ -44,7 +45,7 @@ pub(crate) fn split(text: &str, kb_base: u64) -> Result<Vec<(u64, u8)>, String> 
         parts.push((size, percent));
     }
     if parts.len() > PARTS_MAX {
-        return Err(format!(
+        return Err(reason!(
             "found {} sizes; expected at most {PARTS_MAX}",
             parts.len()
         ));
@@ -58,7 +59,7 @@ pub(crate) fn split(text: &str, kb_base: u64) -> Result<Vec<(u64, u8)>, String> 
         .filter(|(_, percent)| percent.is_none())
         .count() as u64;
     if said > 100 {
-        return Err(format!(
+        return Err(reason!(
             "the percentages add up to {said}; expected at most 100"
         ));
     }
@@ -82,7 +83,7 @@ pub(crate) fn split(text: &str, kb_base: u64) -> Result<Vec<(u64, u8)>, String> 
 }
 
 /// `random`, `zipf:1.2:0.25`, `zoned:60/10:40/90` and the others.
-pub(crate) fn distribution(text: &str, kb_base: u64) -> Result<Distribution, String> {
+pub(crate) fn distribution(text: &str, kb_base: u64) -> Result<Distribution, Reason> {
     // HOWTO writes `zoned_abs=`, the program takes `:`.
     let (name, rest) = text
         .split_once([':', '='])
@@ -92,7 +93,7 @@ pub(crate) fn distribution(text: &str, kb_base: u64) -> Result<Distribution, Str
         "zipf" => {
             let (theta, center) = shape(rest, 1.1)?;
             if !(theta > 0.0 && theta.is_finite()) || theta == 1.0 {
-                return Err(format!(
+                return Err(reason!(
                     "found theta {theta}; expected a positive number other than 1"
                 ));
             }
@@ -101,14 +102,14 @@ pub(crate) fn distribution(text: &str, kb_base: u64) -> Result<Distribution, Str
         "pareto" => {
             let (h, center) = shape(rest, 0.2)?;
             if !(h > 0.0 && h < 1.0) {
-                return Err(format!("found h {h}; expected more than 0 and less than 1"));
+                return Err(reason!("found h {h}; expected more than 0 and less than 1"));
             }
             Ok(Distribution::Pareto { h, center })
         }
         "normal" | "gauss" => {
             let (percent, center) = shape(rest, 0.0)?;
             if !(0.0..100.0).contains(&percent) {
-                return Err(format!(
+                return Err(reason!(
                     "found a deviation of {percent} %; expected 0 to less than 100"
                 ));
             }
@@ -116,18 +117,18 @@ pub(crate) fn distribution(text: &str, kb_base: u64) -> Result<Distribution, Str
         }
         "zoned" | "zoned_abs" => match rest.filter(|rest| !rest.is_empty()) {
             Some(rest) => zones(rest, name == "zoned_abs", kb_base),
-            None => Err(format!(
+            None => Err(reason!(
                 "found `{text}`; expected its zones, as in {name}:60/10:40/90"
             )),
         },
-        _ => Err(format!(
+        _ => Err(reason!(
             "found `{name}`; expected random, zipf, pareto, normal, zoned or zoned_abs"
         )),
     }
 }
 
 /// `shape[:center]`.
-fn shape(rest: Option<&str>, unless_said: f64) -> Result<(f64, Option<f64>), String> {
+fn shape(rest: Option<&str>, unless_said: f64) -> Result<(f64, Option<f64>), Reason> {
     let Some(rest) = rest else {
         return Ok((unless_said, None));
     };
@@ -136,11 +137,11 @@ fn shape(rest: Option<&str>, unless_said: f64) -> Result<(f64, Option<f64>), Str
         .map_or((rest, None), |(shape, center)| (shape, Some(center)));
     let number = |text: &str| {
         text.parse::<f64>()
-            .map_err(|_| format!("found `{text}`; expected a number"))
+            .map_err(|_| reason!("found `{text}`; expected a number"))
     };
     let center = center.map(number).transpose()?;
     if center.is_some_and(|center| !(0.0..=1.0).contains(&center)) {
-        return Err(format!(
+        return Err(reason!(
             "found a centre of {}; expected 0 to 1",
             center.unwrap_or_default()
         ));
@@ -149,9 +150,9 @@ fn shape(rest: Option<&str>, unless_said: f64) -> Result<(f64, Option<f64>), Str
 }
 
 /// `60/10:40/90`: percent of the accesses, and percent or size of the zone.
-fn zones(text: &str, absolute: bool, kb_base: u64) -> Result<Distribution, String> {
+fn zones(text: &str, absolute: bool, kb_base: u64) -> Result<Distribution, Reason> {
     let zone = |part: &str| {
-        let wrong = || format!("found `{part}`; expected percent/zone, as in 60/10");
+        let wrong = || reason!("found `{part}`; expected percent/zone, as in 60/10");
         let (access, zone) = part.split_once('/').ok_or_else(wrong)?;
         let access: u8 = access
             .trim()
@@ -170,7 +171,7 @@ fn zones(text: &str, absolute: bool, kb_base: u64) -> Result<Distribution, Strin
         let zones = text
             .split(':')
             .map(zone)
-            .collect::<Result<Vec<(u8, Amount)>, String>>()?;
+            .collect::<Result<Vec<(u8, Amount)>, Reason>>()?;
         let access: u64 = zones.iter().map(|(access, _)| u64::from(*access)).sum();
         let share: u64 = zones
             .iter()
@@ -180,16 +181,16 @@ fn zones(text: &str, absolute: bool, kb_base: u64) -> Result<Distribution, Strin
             })
             .sum();
         if zones.len() > ZONES_MAX {
-            return Err(format!(
+            return Err(reason!(
                 "found {} zones; expected at most {ZONES_MAX}",
                 zones.len()
             ));
         }
         if access != 100 {
-            return Err(format!("the accesses add up to {access} %; expected 100 %"));
+            return Err(reason!("the accesses add up to {access} %; expected 100 %"));
         }
         if share > 100 {
-            return Err(format!(
+            return Err(reason!(
                 "the zones add up to {share} %; expected at most 100 %"
             ));
         }
@@ -206,19 +207,19 @@ fn zones(text: &str, absolute: bool, kb_base: u64) -> Result<Distribution, Strin
 const PERCENTILES_MAX: usize = 20;
 
 /// `50:99:99.9`.
-pub(crate) fn percentiles(text: &str) -> Result<Vec<f64>, String> {
+pub(crate) fn percentiles(text: &str) -> Result<Vec<f64>, Reason> {
     let number = |part: &str| match part.trim().parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent),
-        _ => Err(format!(
+        _ => Err(reason!(
             "found `{part}`; expected more than 0 and at most 100"
         )),
     };
     let mut list = text
         .split(':')
         .map(number)
-        .collect::<Result<Vec<f64>, String>>()?;
+        .collect::<Result<Vec<f64>, Reason>>()?;
     if list.len() > PERCENTILES_MAX {
-        return Err(format!(
+        return Err(reason!(
             "found {} percentiles; expected at most {PERCENTILES_MAX}",
             list.len()
         ));

@@ -54,9 +54,7 @@ pub(crate) fn sections(
             ),
         ));
     }
-    let mut global: Vec<Setting> = Vec::new();
-    let mut jobs: Vec<Section> = Vec::new();
-    let mut current: Option<bool> = None;
+    let mut sections = Sections::default();
     for (index, raw) in text.lines().enumerate() {
         let line = index + 1;
         let content = raw.split([';', '#']).next().unwrap_or_default().trim();
@@ -64,64 +62,75 @@ pub(crate) fn sections(
             continue;
         }
         if let Some(rest) = content.strip_prefix('[') {
-            let name = rest
-                .split(']')
-                .next()
-                .filter(|_| rest.contains(']'))
-                .map(str::trim);
+            let name = rest.split_once(']').map(|(name, _)| name.trim());
             let Some(name) = name.filter(|name| !name.is_empty()) else {
-                return Err(fail(
-                    Some(line),
-                    "",
-                    format!("found `{content}`; expected a section, [name]"),
-                ));
+                let message = format!("found `{content}`; expected a section, [name]");
+                return Err(fail(Some(line), "", message));
             };
-            current = Some(name == GLOBAL);
-            if name != GLOBAL {
-                let inherited = global.clone();
-                jobs.push(Section {
-                    name: name.to_owned(),
-                    line,
-                    inherited,
-                    own: Vec::new(),
-                });
-            }
+            sections.begin(name, line);
             continue;
         }
-        let (option, value) = match content.split_once('=') {
-            Some((option, value)) => (option.trim(), Some(expand(value.trim(), environment))),
-            None => (content, None),
-        };
-        if option == "include" || option.starts_with("include ") {
+        let setting = setting(content, line, environment);
+        if setting.option == "include" || setting.option.starts_with("include ") {
             let message = "other files are not read; put their lines here".to_owned();
             return Err(fail(Some(line), "include", message));
         }
-        let setting = Setting {
-            option: option.to_owned(),
-            value,
-            line,
-        };
-        match (current, jobs.last_mut()) {
-            (Some(true), _) => global.push(setting),
-            (Some(false), Some(job)) => job.own.push(setting),
-            _ => {
-                return Err(fail(
-                    Some(line),
-                    option,
-                    "stands before the first section; begin with [global] or [name of a job]"
-                        .into(),
-                ));
-            }
+        sections.add(setting).map_err(|setting| {
+            let message = "stands before the first section; begin with [global] or [name of a job]";
+            fail(Some(line), &setting.option, message.to_owned())
+        })?;
+    }
+    if sections.jobs.is_empty() {
+        let message = "there is no job; write a section [name] with rw=, bs= and size=";
+        return Err(fail(None, "", message.to_owned()));
+    }
+    Ok(sections.jobs)
+}
+
+/// The sections of a file so far.
+#[derive(Default)]
+struct Sections {
+    global: Vec<Setting>,
+    jobs: Vec<Section>,
+    /// Whether the newest section is `[global]`; `None` before the first.
+    in_global: Option<bool>,
+}
+
+impl Sections {
+    fn begin(&mut self, name: &str, line: usize) {
+        self.in_global = Some(name == GLOBAL);
+        if name != GLOBAL {
+            self.jobs.push(Section {
+                name: name.to_owned(),
+                line,
+                inherited: self.global.clone(),
+                own: Vec::new(),
+            });
         }
     }
-    if jobs.is_empty() {
-        return Err(fail(
-            None,
-            "",
-            "there is no job; write a section [name] with rw=, bs= and size=".into(),
-        ));
+
+    /// Adds a setting to the newest section; gives it back where there is none.
+    fn add(&mut self, setting: Setting) -> Result<(), Setting> {
+        match (self.in_global, self.jobs.last_mut()) {
+            (Some(true), _) => self.global.push(setting),
+            (Some(false), Some(job)) => job.own.push(setting),
+            _ => return Err(setting),
+        }
+        Ok(())
     }
-    Ok(jobs)
+}
+
+/// A line that is a setting; variables in its value are replaced.
+fn setting(content: &str, line: usize, environment: &BTreeMap<String, String>) -> Setting {
+    let (option, value) = match content.split_once('=') {
+        Some((option, value)) => (option.trim(), Some(expand(value.trim(), environment))),
+        None => (content, None),
+    };
+    Setting {
+        option: option.to_owned(),
+        value,
+        line,
+    }
 }
 
 /// `value` with every `${NAME}` replaced. What a variable holds is not expanded

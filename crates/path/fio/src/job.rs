@@ -234,6 +234,7 @@ pub(crate) struct Job {
 
 impl Job {
     /// fio's defaults.
+    #[expect(clippy::too_many_lines, reason = "a table: a default for each option")]
     pub(crate) fn new(name: &str, line: usize) -> Job {
         Job {
             name: name.to_owned(),

@@ -1,6 +1,7 @@
 //! One option of a job file: how its value is read, and what becomes of the option.
 
 use crate::job::Job;
+use fullstroke_contract::Reason;
 
 /// The value of a setting, and what is needed to read it.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +12,7 @@ pub(crate) struct Value<'a> {
 }
 
 /// Writes a value into the job; the error says what was found and expected.
-pub(crate) type Read = fn(&mut Job, Value<'_>) -> Result<(), String>;
+pub(crate) type Read = fn(&mut Job, Value<'_>) -> Result<(), Reason>;
 
 /// What becomes of an option.
 #[derive(Clone, Copy, Debug)]

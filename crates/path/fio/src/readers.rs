@@ -6,39 +6,40 @@ use crate::job::{Blocks, Direction, Engine, ExitWhat, Job, Sequencer, Service, T
 use crate::option::Value;
 use crate::units::{TimeUnit, amount, each_direction, integer, range, time};
 use fullstroke_contract::PriorityClass;
+use fullstroke_contract::{Reason, reason};
 
-type Done = Result<(), String>;
+type Done = Result<(), Reason>;
 
 impl<'a> Value<'a> {
-    pub(crate) fn required(&self) -> Result<&'a str, String> {
+    pub(crate) fn required(&self) -> Result<&'a str, Reason> {
         self.text
             .filter(|text| !text.is_empty())
-            .ok_or_else(|| "there is no value; write option=value".to_owned())
+            .ok_or_else(|| Reason::new("there is no value; write option=value"))
     }
 
-    fn integer(&self) -> Result<u64, String> {
+    fn integer(&self) -> Result<u64, Reason> {
         integer(self.required()?, self.kb_base)
     }
 
-    fn within(&self, low: u64, high: u64) -> Result<u64, String> {
+    fn within(&self, low: u64, high: u64) -> Result<u64, Reason> {
         let number = self.integer()?;
         if (low..=high).contains(&number) {
             Ok(number)
         } else {
-            Err(format!("found {number}; expected {low} to {high}"))
+            Err(reason!("found {number}; expected {low} to {high}"))
         }
     }
 
     /// A switch: alone it is on.
-    fn switch(&self) -> Result<bool, String> {
+    fn switch(&self) -> Result<bool, Reason> {
         match self.text {
             None | Some("1") => Ok(true),
             Some("0") => Ok(false),
-            Some(other) => Err(format!("found `{other}`; expected 0 or 1")),
+            Some(other) => Err(reason!("found `{other}`; expected 0 or 1")),
         }
     }
 
-    fn choice<T: Copy>(&self, known: &[(&str, T)]) -> Result<T, String> {
+    fn choice<T: Copy>(&self, known: &[(&str, T)]) -> Result<T, Reason> {
         let text = self.required()?;
         known
             .iter()
@@ -46,14 +47,14 @@ impl<'a> Value<'a> {
             .map(|(_, value)| *value)
             .ok_or_else(|| {
                 let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-                format!("found `{text}`; expected one of {}", names.join(", "))
+                reason!("found `{text}`; expected one of {}", names.join(", "))
             })
     }
 
-    fn sizes(&self) -> Result<[Option<u64>; 3], String> {
+    fn sizes(&self) -> Result<[Option<u64>; 3], Reason> {
         each_direction(self.required()?, |part| {
             match integer(part, self.kb_base)? {
-                0 => Err("found 0; expected at least 1".to_owned()),
+                0 => Err("found 0; expected at least 1".into()),
                 number => Ok(number),
             }
         })
@@ -93,7 +94,7 @@ pub(crate) fn rw(job: &mut Job, value: Value<'_>) -> Done {
     // Not every name has a random form: it is `randrw`, not `randreadwrite`.
     let known = |(name, _): &&(&str, Work)| *name == plain && !(random && *name == "readwrite");
     let Some((_, work)) = kinds.iter().find(known) else {
-        return Err(format!(
+        return Err(reason!(
             "found `{kind}`; expected read, write, trim, rw, readwrite, trimwrite, or randread, randwrite, randtrim, \
              randrw, randtrimwrite"
         ));
@@ -101,7 +102,7 @@ pub(crate) fn rw(job: &mut Job, value: Value<'_>) -> Done {
     (job.work, job.random) = (*work, random);
     job.modifier = modifier.map_or(Ok(0), |text| grammar::signed(text, value.kb_base))?;
     if random && job.modifier < 0 {
-        return Err(format!(
+        return Err(reason!(
             "found `{text}`; with random I/O the number behind the colon is a count"
         ));
     }
@@ -137,9 +138,9 @@ pub(crate) fn bs(job: &mut Job, value: Value<'_>) -> Done {
 
 pub(crate) fn bsrange(job: &mut Job, value: Value<'_>) -> Done {
     let read = |part: &str| match range(part, |end| integer(end, value.kb_base))? {
-        (0, _) => Err("found 0; expected at least 1".to_owned()),
+        (0, _) => Err("found 0; expected at least 1".into()),
         (low, high) if part.contains(['-', ':']) => Ok(Blocks::Range(low, high)),
-        _ => Err(format!("found `{part}`; expected a range such as 4k-64k")),
+        _ => Err(reason!("found `{part}`; expected a range such as 4k-64k")),
     };
     // fio takes both `,` and `/` between directions.
     let ranges = each_direction(&value.required()?.replace('/', ","), read)?;
@@ -178,7 +179,7 @@ pub(crate) fn io_size(job: &mut Job, value: Value<'_>) -> Done {
 pub(crate) fn filesize(job: &mut Job, value: Value<'_>) -> Done {
     let (low, high) = range(value.required()?, |end| integer(end, value.kb_base))?;
     if low != high {
-        return Err("found a range; the volume has one size, give one".to_owned());
+        return Err("found a range; the volume has one size, give one".into());
     }
     job.file_size = Some(low);
     Ok(())
@@ -217,7 +218,7 @@ pub(crate) fn random_distribution(job: &mut Job, value: Value<'_>) -> Done {
 pub(crate) fn percentage_random(job: &mut Job, value: Value<'_>) -> Done {
     let read = |part: &str| match integer(part, value.kb_base)? {
         percent @ 0..=100 => Ok(percent),
-        percent => Err(format!("found {percent}; expected 0 to 100")),
+        percent => Err(reason!("found {percent}; expected 0 to 100")),
     };
     replace(
         &mut job.percentage_random,
@@ -266,7 +267,7 @@ pub(crate) fn ioengine(job: &mut Job, value: Value<'_>) -> Done {
         }
         "io_uring" | "io_uring_cmd" => Engine::QueuedFlush,
         _ => {
-            return Err(format!(
+            return Err(reason!(
                 "found `{text}`, which does not work on a block device here; expected psync (one I/O at a time), or \
                  libaio or io_uring (iodepth at a time)"
             ));
@@ -486,7 +487,7 @@ pub(crate) fn file_service_type(job: &mut Job, value: Value<'_>) -> Done {
         "sequential" => Service::Sequential,
         "random" => Service::Random,
         _ => {
-            return Err(format!(
+            return Err(reason!(
                 "found `{kind}`; expected roundrobin, sequential or random"
             ));
         }

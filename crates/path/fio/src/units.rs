@@ -6,6 +6,7 @@
 //! silently (`4kx`, `1.5m`, `0x10k`) is an error here.
 
 use crate::expression::{self, split_number};
+use fullstroke_contract::{Reason, reason};
 use fullstroke_units::Duration;
 
 /// What a number without a unit counts in.
@@ -64,38 +65,38 @@ pub(crate) fn time_factor(suffix: &str) -> Option<u64> {
 }
 
 /// A whole number of bytes, or of things: `4k`, `0x1000`, `(4*1024)`.
-pub(crate) fn integer(text: &str, kb_base: u64) -> Result<u64, String> {
+pub(crate) fn integer(text: &str, kb_base: u64) -> Result<u64, Reason> {
     let wrong = || {
-        format!(
+        reason!(
             "found `{text}`; expected a whole number such as 8, 4k, 1m or 0x1000, or an expression in parentheses"
         )
     };
     if text.starts_with('(') {
         return expression::evaluate(text, &|suffix| size_factor(suffix, kb_base))
-            .map_err(|problem| format!("found `{text}`: {problem}"));
+            .map_err(|problem| reason!("found `{text}`: {problem}"));
     }
     let (number, suffix) = split_number(text).ok_or_else(wrong)?;
     let factor = size_factor(suffix, kb_base).ok_or_else(wrong)?;
     number
         .checked_mul(factor)
-        .ok_or_else(|| format!("found `{text}`; it does not fit into 64 bits"))
+        .ok_or_else(|| reason!("found `{text}`; it does not fit into 64 bits"))
 }
 
 /// A size, or a percentage of the volume: `1g`, `20%`.
-pub(crate) fn amount(text: &str, kb_base: u64) -> Result<Amount, String> {
+pub(crate) fn amount(text: &str, kb_base: u64) -> Result<Amount, Reason> {
     match text.strip_suffix('%') {
         None => integer(text, kb_base).map(Amount::Bytes),
         Some(percent) => match percent.parse() {
             Ok(percent @ 0..=100) => Ok(Amount::Percent(percent)),
-            _ => Err(format!("found `{text}`; expected a size, or 0% to 100%")),
+            _ => Err(reason!("found `{text}`; expected a size, or 0% to 100%")),
         },
     }
 }
 
 /// A span of time: `10`, `500ms`, `2m`, `(2*500ms)`. An expression counts
 /// microseconds.
-pub(crate) fn time(text: &str, bare: TimeUnit) -> Result<Duration, String> {
-    let wrong = || format!("found `{text}`; expected a whole number with d, h, m, s, ms or us");
+pub(crate) fn time(text: &str, bare: TimeUnit) -> Result<Duration, Reason> {
+    let wrong = || reason!("found `{text}`; expected a whole number with d, h, m, s, ms or us");
     if text.starts_with('(') {
         let microseconds = |suffix: &str| match suffix {
             "" => Some(1),
@@ -104,10 +105,10 @@ pub(crate) fn time(text: &str, bare: TimeUnit) -> Result<Duration, String> {
         let value = expression::evaluate(text, &microseconds).and_then(|value| {
             value
                 .checked_mul(1_000)
-                .ok_or_else(|| "longer than 584 years".to_owned())
+                .ok_or_else(|| Reason::new("longer than 584 years"))
         });
         return value
-            .map_err(|problem| format!("found `{text}`: {problem}"))
+            .map_err(|problem| reason!("found `{text}`: {problem}"))
             .and_then(|nanoseconds| short_enough(text, nanoseconds));
     }
     let (number, suffix) = split_number(text).ok_or_else(wrong)?;
@@ -120,10 +121,10 @@ pub(crate) fn time(text: &str, bare: TimeUnit) -> Result<Duration, String> {
 }
 
 /// A span that can be added to any instant of a run.
-fn short_enough(text: &str, nanoseconds: u64) -> Result<Duration, String> {
+fn short_enough(text: &str, nanoseconds: u64) -> Result<Duration, Reason> {
     let span = Duration::from_nanos(nanoseconds);
     if span > Duration::LONGEST {
-        return Err(format!(
+        return Err(reason!(
             "found `{text}`; expected at most 100 years (36500d)"
         ));
     }
@@ -134,11 +135,11 @@ fn short_enough(text: &str, nanoseconds: u64) -> Result<Duration, String> {
 /// and the last one counts for those behind it.
 pub(crate) fn each_direction<T: Clone>(
     text: &str,
-    read: impl Fn(&str) -> Result<T, String>,
-) -> Result<[Option<T>; 3], String> {
+    read: impl Fn(&str) -> Result<T, Reason>,
+) -> Result<[Option<T>; 3], Reason> {
     let parts: Vec<&str> = text.split(',').map(str::trim).collect();
     if parts.len() > 3 {
-        return Err(format!(
+        return Err(reason!(
             "found `{text}`; expected at most three values: read,write,trim"
         ));
     }
@@ -152,7 +153,7 @@ pub(crate) fn each_direction<T: Clone>(
     let values = parts
         .iter()
         .map(read)
-        .collect::<Result<Vec<Option<T>>, String>>()?;
+        .collect::<Result<Vec<Option<T>>, Reason>>()?;
     let at = |direction: usize| values.get(direction).or(values.last()).cloned().flatten();
     Ok([at(0), at(1), at(2)])
 }
@@ -160,8 +161,8 @@ pub(crate) fn each_direction<T: Clone>(
 /// `low-high`, with `:` or `-` between; one value is both.
 pub(crate) fn range<T: PartialOrd + Copy>(
     text: &str,
-    read: impl Fn(&str) -> Result<T, String>,
-) -> Result<(T, T), String> {
+    read: impl Fn(&str) -> Result<T, Reason>,
+) -> Result<(T, T), Reason> {
     let (low, high) = text.split_once(['-', ':']).unwrap_or((text, text));
     let (low, high) = (read(low.trim())?, read(high.trim())?);
     Ok(if low <= high {
@@ -252,7 +253,7 @@ mod tests {
         assert_eq!(time("36500d", TimeUnit::Seconds), Ok(Duration::LONGEST));
         for text in ["36501d", "18446744073709551615", "(36501*1d)"] {
             let refused = time(text, TimeUnit::Seconds).unwrap_err();
-            assert!(refused.contains(text), "{refused}");
+            assert!(refused.to_string().contains(text), "{refused}");
         }
         assert_eq!(
             time("250", TimeUnit::Microseconds),

@@ -1,5 +1,10 @@
 //! A link above members that answer on command.
 
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells one story from its beginning to its end"
+)]
+
 use super::*;
 use crate::REGISTRY;
 use fullstroke_contract::registry::Keys;

@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(key(json!({ "tracks": 0 })), "tracks");
         assert_eq!(key(json!({ "most_inside": 0 })), "most_inside");
         let unknown = Site {
-            tracks: Err("nobody knows".into()),
+            tracks: Err(fullstroke_tracks::UnknownTracks::BehindController),
             ..site()
         };
         assert!(

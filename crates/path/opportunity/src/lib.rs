@@ -23,9 +23,10 @@ use fullstroke_contract::registry::{Entry, Keys, find, schema_of};
 use fullstroke_contract::{
     ConfigError, Extent, Gauge, Operation, Request, Signal, Status, TrackTable,
 };
-use fullstroke_tracks::Boundaries;
+use fullstroke_tracks::{Boundaries, UnknownTracks};
 use fullstroke_units::{Bytes, Duration, Sectors, Time};
 use std::sync::Arc;
+use thiserror::Error;
 
 /// What an opportunity may know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,11 +97,22 @@ pub struct Own {
     pub members: bool,
 }
 
+/// Why nobody above an array can know where the arm of its drive stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum UnknownArm {
+    /// A controller answers from its memory, and moves data by itself.
+    #[error("a controller with memory of its own stands before it")]
+    BehindController,
+    /// There are several arms.
+    #[error("the array has several drives or arms")]
+    Several,
+}
+
 /// What an opportunity is built for.
 #[derive(Clone)]
 pub struct Site {
     /// The tracks of the array's addresses, or why they are not known.
-    pub tracks: Result<Arc<Boundaries>, String>,
+    pub tracks: Result<Arc<Boundaries>, UnknownTracks>,
     /// The largest page cache above; nothing, if there is none.
     pub page_cache: Bytes,
     /// Hosts above.
@@ -115,7 +127,7 @@ pub struct Site {
     /// through it.
     pub members: Result<Sectors, &'static str>,
     /// How the array's addresses lie on the one drive that it is, or why it is none.
-    pub drive: Result<Arc<dyn TrackTable>, String>,
+    pub drive: Result<Arc<dyn TrackTable>, UnknownArm>,
 }
 
 /// An opportunity that is in no registry.

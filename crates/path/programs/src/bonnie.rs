@@ -9,6 +9,7 @@ mod seekers;
 use crate::call::{Call, Fd, How};
 use crate::program::{Kind, Laid, Next, Program, ProgramError, Recipe, Report, Turn};
 use fullstroke_contract::ConfigError;
+use fullstroke_contract::SourceError;
 use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
 use fullstroke_units::{Bytes, Duration, Seed, Time};
 use schemars::JsonSchema;
@@ -309,10 +310,10 @@ impl Program for Bonnie {
 
     fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
         if let Some(Err(error)) = turn.answer.map(|answer| &answer.result) {
-            return Next::Fail(format!(
+            return Next::Fail(SourceError(format!(
                 "process {}, at `{}`: {error}",
                 turn.process, self.plan.path
-            ));
+            )));
         }
         if turn.process > 0 {
             return self.seekers.next(&self.plan, turn);
@@ -377,14 +378,8 @@ impl Bonnie {
             }
             Stage::Work => {
                 let next = self.work(given);
-                (
-                    if next.is_some() {
-                        Stage::Work
-                    } else {
-                        Stage::Fsync
-                    },
-                    next,
-                )
+                let over = next.is_none();
+                (if over { Stage::Fsync } else { Stage::Work }, next)
             }
             Stage::Fsync => {
                 let fsync = self.plan.flavour == Flavour::PlusPlus;
@@ -395,32 +390,12 @@ impl Bonnie {
             }
             Stage::Close => (Stage::Closed, Some(Move::Call(Call::Close { fd: FD }))),
             Stage::Closed => {
-                let took = now.saturating_since(self.began);
-                let (phase, computed) = (self.plan.phases[self.phase], self.computed);
-                assert!(
-                    self.began <= now && self.results.len() < self.plan.phases.len(),
-                    "a phase that began at {:?} ends at {now:?}; {} have ended",
-                    self.began,
-                    self.results.len()
-                );
-                self.results.push(Outcome {
-                    phase,
-                    done: self.done,
-                    took,
-                    computed,
-                });
-                self.phase += 1;
+                self.end_phase(now);
                 (Stage::Remove, None)
             }
             Stage::Pause => {
                 self.seekers.open();
-                // Both sleep before they send the tickets, 5 s and 3 s.
-                let seconds = if self.plan.flavour == Flavour::Bonnie {
-                    5
-                } else {
-                    3
-                };
-                (Stage::Go, Some(Move::Compute(Duration::from_secs(seconds))))
+                (Stage::Go, Some(Move::Compute(self.pause())))
             }
             Stage::Go => {
                 self.seekers.go();
@@ -445,6 +420,31 @@ impl Bonnie {
         };
         self.stage = stage;
         next
+    }
+
+    /// Books the phase that has ended now.
+    fn end_phase(&mut self, now: Time) {
+        assert!(
+            self.began <= now && self.results.len() < self.plan.phases.len(),
+            "a phase that began at {:?} ends at {now:?}; {} have ended",
+            self.began,
+            self.results.len()
+        );
+        self.results.push(Outcome {
+            phase: self.plan.phases[self.phase],
+            done: self.done,
+            took: now.saturating_since(self.began),
+            computed: self.computed,
+        });
+        self.phase += 1;
+    }
+
+    /// Both flavours sleep before they send the tickets, 5 s and 3 s.
+    fn pause(&self) -> Duration {
+        Duration::from_secs(match self.plan.flavour {
+            Flavour::Bonnie => 5,
+            Flavour::PlusPlus => 3,
+        })
     }
 
     /// The next move within a phase, or `None` at its end.

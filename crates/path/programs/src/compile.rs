@@ -9,6 +9,7 @@
 use crate::call::{Call, CallKind, Fd, How};
 use crate::program::{Kind, Laid, Next, Program, ProgramError, Recipe, Report, Turn};
 use fullstroke_contract::ConfigError;
+use fullstroke_contract::SourceError;
 use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
 use fullstroke_units::{Bytes, Duration, Random, Seed, Time};
 use schemars::JsonSchema;
@@ -445,15 +446,17 @@ impl Compilation {
 }
 
 /// A lookup that finds nothing does what it is made for; what else fails is the end.
-fn heed(turn: &Turn<'_>, path: &str) -> Result<(), String> {
+fn heed(turn: &Turn<'_>, path: &str) -> Result<(), SourceError> {
     let Some(answer) = turn.answer else {
         return Ok(());
     };
     match &answer.result {
-        Err(error) if answer.kind != CallKind::Open || !path.contains("/include-") => Err(format!(
-            "{path}: {} did not succeed: {error}",
-            answer.kind.name()
-        )),
+        Err(error) if answer.kind != CallKind::Open || !path.contains("/include-") => {
+            Err(SourceError(format!(
+                "{path}: {} did not succeed: {error}",
+                answer.kind.name()
+            )))
+        }
         _ => Ok(()),
     }
 }

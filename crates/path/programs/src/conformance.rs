@@ -1,5 +1,10 @@
 //! What every program is held to, and a host for tests on which calls cost nothing.
 
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells one story from its beginning to its end"
+)]
+
 use crate::{Answer, Call, CallError, CallKind, Events, Fd, Kind, Next, REGISTRY, Report, Turn};
 use fullstroke_contract::registry::Keys;
 use fullstroke_files::FileError;
@@ -110,7 +115,7 @@ impl Plain {
                 }
                 Next::Wait => processes[index].waits = true,
                 Next::End => processes[index].over = true,
-                Next::Fail(message) => return Err(message),
+                Next::Fail(error) => return Err(error.to_string()),
             }
             for (other, waiting) in processes.iter_mut().enumerate() {
                 if goes_on && other != index && waiting.waits {

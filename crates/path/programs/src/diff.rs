@@ -7,6 +7,7 @@
 use crate::call::{Call, Fd, How};
 use crate::program::{Kind, Laid, Next, Program, ProgramError, Recipe, Report, Turn};
 use fullstroke_contract::ConfigError;
+use fullstroke_contract::SourceError;
 use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
 use fullstroke_units::{Bytes, Duration, Seed, Time};
 use schemars::JsonSchema;
@@ -129,6 +130,24 @@ struct Diff {
     now: Time,
 }
 
+impl Diff {
+    /// Compares so many bytes of both files; how long that takes.
+    fn compare(&mut self, bytes: u64) -> Duration {
+        assert!(
+            self.compared + bytes <= self.config.size.0,
+            "{bytes} bytes are compared at {} of {}",
+            self.compared,
+            self.config.size.0
+        );
+        self.compared += bytes;
+        // A buffer that was not filled was the last; a whole file is known to be.
+        let over = bytes < self.block || self.config.reads == Reads::Whole;
+        self.step = if over { Step::Close(0) } else { Step::Read(0) };
+        let nanoseconds = u128::from(self.config.cpu_kib.as_nanos()) * u128::from(bytes) / 1024;
+        Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
+    }
+}
+
 impl Program for Diff {
     fn laid_out(&self) -> Vec<Laid> {
         let laid = |path: &String| Laid {
@@ -140,10 +159,10 @@ impl Program for Diff {
 
     fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
         if let Some(Err(error)) = turn.answer.map(|answer| &answer.result) {
-            return Next::Fail(format!(
+            return Next::Fail(SourceError(format!(
                 "comparing `{}` with `{}`: {error}",
                 self.config.files[0], self.config.files[1]
-            ));
+            )));
         }
         self.now = turn.now;
         let fd = |file: usize| Fd(file as u32);
@@ -189,21 +208,10 @@ impl Program for Diff {
                     (behind(file), Next::Call(read))
                 }
                 Step::Compare => {
-                    assert!(
-                        self.compared + bytes <= self.config.size.0,
-                        "{bytes} bytes are compared at {} of {}",
-                        self.compared,
-                        self.config.size.0
-                    );
-                    self.compared += bytes;
-                    // A buffer that was not filled was the last; a whole file is known to be.
-                    let over = bytes < self.block || self.config.reads == Reads::Whole;
-                    self.step = if over { Step::Close(0) } else { Step::Read(0) };
-                    let nanoseconds =
-                        u128::from(self.config.cpu_kib.as_nanos()) * u128::from(bytes) / 1024;
-                    match u64::try_from(nanoseconds).unwrap_or(u64::MAX) {
-                        0 => continue,
-                        time => (self.step, Next::Compute(Duration::from_nanos(time))),
+                    let took = self.compare(bytes);
+                    match took {
+                        Duration::ZERO => continue,
+                        time => (self.step, Next::Compute(time)),
                     }
                 }
                 Step::Close(file) => {

@@ -9,6 +9,7 @@ use crate::program::{
     Kind as ProgramKind, Laid, Next, Program, ProgramError, Recipe, Report, Turn,
 };
 use fullstroke_contract::ConfigError;
+use fullstroke_contract::SourceError;
 use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
 use fullstroke_units::{Bytes, Random, Seed, Time};
 use schemars::JsonSchema;
@@ -313,10 +314,10 @@ impl Program for Iozone {
         let worker = &mut self.workers[turn.process as usize];
         if let Some(Err(error)) = turn.answer.map(|answer| &answer.result) {
             let kind = self.config.kinds.get(worker.kind);
-            return Next::Fail(format!(
+            return Next::Fail(SourceError(format!(
                 "process {}, {kind:?} of `{}`: {error}",
                 turn.process, worker.path
-            ));
+            )));
         }
         let next = loop {
             if let Some(next) = worker.go_on(&self.config, &mut self.met, turn.now) {

@@ -8,6 +8,7 @@
 use crate::call::{Answer, Call, CallKind, Fd, How};
 use crate::program::{Events, Kind, Laid, Next, Program, ProgramError, Recipe, Report, Turn};
 use fullstroke_contract::ConfigError;
+use fullstroke_contract::SourceError;
 use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
 use fullstroke_units::{BitRate, Bytes, Duration, Seed, Time};
 use fullstroke_workload::{
@@ -267,8 +268,11 @@ impl Playback {
         number: usize,
         answer: &Answer,
         events: &mut Events,
-    ) -> Result<(), String> {
-        let failed = |why: String| format!("stream {}: {}: {why}", number + 1, answer.kind.name());
+    ) -> Result<(), SourceError> {
+        let failed = |why: String| {
+            let call = answer.kind.name();
+            SourceError(format!("stream {}: {call}: {why}", number + 1))
+        };
         let bytes = *answer
             .result
             .as_ref()

@@ -2,6 +2,7 @@
 
 use crate::call::{Answer, Call};
 use fullstroke_contract::ConfigError;
+use fullstroke_contract::SourceError;
 use fullstroke_contract::registry::{Entry, Keys, check_known, known_keys};
 use fullstroke_units::{Bytes, Duration, Seed, Time};
 use std::any::Any;
@@ -21,7 +22,7 @@ pub enum Next<'a> {
     End,
     /// The program cannot go on, and with it the run: a sentence that names the file
     /// and the line of what it was told, what was found and what was expected.
-    Fail(String),
+    Fail(SourceError),
 }
 
 /// What a process is told when it is asked what it does next.

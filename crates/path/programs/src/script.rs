@@ -3,6 +3,7 @@
 use crate::call::{Call, CallKind, Fd, How};
 use crate::program::{Kind, Next, Program, ProgramError, Recipe, Turn};
 use fullstroke_contract::ConfigError;
+use fullstroke_contract::SourceError;
 use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
 use fullstroke_files::script::{Script, Step};
 use fullstroke_units::{Bytes, Duration, Seed, Time};
@@ -185,7 +186,7 @@ impl Player {
     }
 
     /// A read of less than was asked for has come to the end.
-    fn heed(&mut self, turn: &Turn<'_>) -> Result<(), String> {
+    fn heed(&mut self, turn: &Turn<'_>) -> Result<(), SourceError> {
         let Some(answer) = turn.answer else {
             return Ok(());
         };
@@ -201,7 +202,7 @@ impl Player {
             }
             Err(error) => {
                 let (line, step) = &self.script.steps()[self.at - 1];
-                Err(format!("line {line}: {step:?}: {error}"))
+                Err(SourceError(format!("line {line}: {step:?}: {error}")))
             }
         }
     }

@@ -108,15 +108,7 @@ impl Kernel {
                 Answer::Done
             }
             Task::Release(page, transaction) => {
-                // What has changed again since goes with a later one.
-                if self
-                    .held
-                    .get(&page)
-                    .is_some_and(|&held| held <= transaction)
-                {
-                    self.held.remove(&page);
-                    self.threads[thread].tasks.push_front(Task::DirtyPage(page));
-                }
+                self.release(thread, page, transaction);
                 Answer::Done
             }
             Task::Issue(operation, extent, force) => {
@@ -153,6 +145,16 @@ impl Kernel {
         }
         self.threads[thread].waits = Waits::Cache;
         Answer::Waits
+    }
+
+    /// Lets a page be written that was held back until `transaction`. A page that has changed again
+    /// since goes with a later transaction.
+    fn release(&mut self, thread: u32, page: u64, transaction: u64) {
+        let held = self.held.get(&page);
+        if held.is_some_and(|&held| held <= transaction) {
+            self.held.remove(&page);
+            self.threads[thread].tasks.push_front(Task::DirtyPage(page));
+        }
     }
 
     /// A file whose write-back has failed is durable for nobody who has not heard of it.

@@ -291,12 +291,12 @@ impl Vfs {
                 running.ended = now;
                 self.kernel.close_all(now, number);
             }
-            Next::Fail(message) => {
+            Next::Fail(error) => {
                 let Started { name, file, .. } = &running.started;
                 let file = file
                     .as_ref()
                     .map_or(String::new(), |file| format!("{file}: "));
-                out.stop(SourceError(format!("{name}: {file}{message}")));
+                out.stop(SourceError(format!("{name}: {file}{error}")));
             }
         }
         self.alarms.set(number as usize, alarm);

@@ -64,7 +64,9 @@ pub use lzvs::LzvsConfig;
 pub use lzvs_geo::LzvsGeoConfig;
 pub use lzvs_naive::LzvsNaiveConfig;
 pub use mirror::ReadPolicy;
-pub use paired::{Floor, Fraction, MemberZone, Part, Ratio, ZONES_MAX, ZonePair, Zoning};
+pub use paired::{
+    Floor, Fraction, MemberZone, Part, Ratio, RatioError, ZONES_MAX, ZonePair, Zoning,
+};
 pub use parity::Rotation;
 pub use plan::{Band, Content, Detail, MemberIo, Method, Piece, Place, Plan, Rows, Step, Strand};
 pub use registry::REGISTRY;

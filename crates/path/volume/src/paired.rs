@@ -29,7 +29,7 @@ mod walk;
 mod zoning;
 
 pub use floors::{Floor, Part};
-pub use ratio::Ratio;
+pub use ratio::{Ratio, RatioError};
 pub use timeline::MemberZone;
 pub use zoning::{Fraction, ZONES_MAX, ZonePair, Zoning};
 

@@ -9,7 +9,7 @@ use crate::status::{
 };
 use crate::totals::DriveTotals;
 use crate::world::{Geared, World};
-use fullstroke_contract::RebuildSpeed;
+use fullstroke_contract::{RebuildSpeed, Refusal};
 use fullstroke_nbd::Features;
 use fullstroke_store::bytes::MemberStatus;
 use fullstroke_units::{Bytes, Duration};
@@ -47,7 +47,7 @@ impl Server {
             ControlRequest::Scrub { export, repair } => {
                 match self.scrubbed(export.as_deref(), repair) {
                     Ok(index) => return self.worlds[index].begin_scrub(repair, asker),
-                    Err(message) => ControlResponse::Refused { message },
+                    Err(Refusal(message)) => ControlResponse::Refused { message },
                 }
             }
             ControlRequest::Signals {
@@ -63,7 +63,7 @@ impl Server {
                         asker,
                     );
                 }
-                Err(message) => ControlResponse::Refused { message },
+                Err(Refusal(message)) => ControlResponse::Refused { message },
             },
         };
         // Whoever asked may have lost patience.
@@ -84,7 +84,7 @@ impl Server {
     }
 
     /// The export of that name, or the only one.
-    pub(crate) fn export(&self, name: Option<&str>) -> Result<usize, String> {
+    pub(crate) fn export(&self, name: Option<&str>) -> Result<usize, Refusal> {
         let names = || {
             self.worlds
                 .iter()
@@ -94,31 +94,32 @@ impl Server {
         };
         match name {
             None if self.worlds.len() == 1 => Ok(0),
-            None => Err(format!("say which export: {}", names())),
+            None => Err(Refusal(format!("say which export: {}", names()))),
             Some(name) => {
                 let found = self.worlds.iter().position(|world| world.name == name);
-                found.ok_or_else(|| format!("there is no export `{name}`; there are: {}", names()))
+                found.ok_or_else(|| {
+                    Refusal(format!(
+                        "there is no export `{name}`; there are: {}",
+                        names()
+                    ))
+                })
             }
         }
     }
 
-    fn fail(&mut self, export: Option<&str>, drive: &str) -> Result<String, String> {
+    fn fail(&mut self, export: Option<&str>, drive: &str) -> Result<String, Refusal> {
         let (index, path) = self.drive(export, drive)?;
         self.changes(index)?;
         let now = self.now(index);
-        self.worlds[index]
-            .fail(now, &path)
-            .map_err(|refusal| refusal.0)?;
+        self.worlds[index].fail(now, &path)?;
         Ok(format!("drive {drive} has failed"))
     }
 
-    fn re_add(&mut self, export: Option<&str>, drive: &str) -> Result<String, String> {
+    fn re_add(&mut self, export: Option<&str>, drive: &str) -> Result<String, Refusal> {
         let (index, path) = self.drive(export, drive)?;
         self.changes(index)?;
         let now = self.now(index);
-        self.worlds[index]
-            .re_add(now, &path)
-            .map_err(|refusal| refusal.0)?;
+        self.worlds[index].re_add(now, &path)?;
         Ok(format!("drive {drive} is back with its bytes"))
     }
 
@@ -128,25 +129,21 @@ impl Server {
         drive: &str,
         rate: Option<Bytes>,
         accept_data_loss: bool,
-    ) -> Result<String, String> {
+    ) -> Result<String, Refusal> {
         let (index, path) = self.drive(export, drive)?;
         self.changes(index)?;
         let now = self.now(index);
-        self.worlds[index]
-            .restore(now, &path, rate, accept_data_loss)
-            .map_err(|refusal| refusal.0)?;
+        self.worlds[index].restore(now, &path, rate, accept_data_loss)?;
         Ok(format!(
             "drive {drive} is empty and being rebuilt, {}",
             speed_in_words(rate)
         ))
     }
 
-    fn speed(&mut self, export: Option<&str>, speed: RebuildSpeed) -> Result<String, String> {
+    fn speed(&mut self, export: Option<&str>, speed: RebuildSpeed) -> Result<String, Refusal> {
         let index = self.export(export)?;
         let now = self.now(index);
-        self.worlds[index]
-            .set_speed(now, speed)
-            .map_err(|refusal| refusal.0)?;
+        self.worlds[index].set_speed(now, speed)?;
         let RebuildSpeed { least, most } = speed;
         Ok(format!(
             "drives are rebuilt {}; below {least} a second they do not make way",
@@ -155,7 +152,7 @@ impl Server {
     }
 
     /// The export that may be scrubbed, and mended if that is wanted.
-    fn scrubbed(&self, export: Option<&str>, repair: bool) -> Result<usize, String> {
+    fn scrubbed(&self, export: Option<&str>, repair: bool) -> Result<usize, Refusal> {
         let index = self.export(export)?;
         if repair {
             self.changes(index)?;
@@ -165,32 +162,31 @@ impl Server {
 
     /// Whether the bytes of an export may change, and with them the states of its
     /// members.
-    pub(crate) fn changes(&self, index: usize) -> Result<(), String> {
+    pub(crate) fn changes(&self, index: usize) -> Result<(), Refusal> {
         if self.exports.all()[index]
             .features
             .contains(Features::READ_ONLY)
         {
-            return Err(
-                "it is served --read-only: nothing of it changes, the states of its drives \
-                        neither; serve it without --read-only"
-                    .into(),
-            );
+            let message = "it is served --read-only: nothing of it changes, the states of its drives \
+                        neither; serve it without --read-only";
+            return Err(Refusal(message.into()));
         }
         Ok(())
     }
 
     /// The export, and where in it the drive of that name is.
-    fn drive(&self, export: Option<&str>, drive: &str) -> Result<(usize, Vec<usize>), String> {
+    fn drive(&self, export: Option<&str>, drive: &str) -> Result<(usize, Vec<usize>), Refusal> {
         let index = self.export(export)?;
         let tree = self.worlds[index].machine.graph();
         match tree.drive_path(drive) {
             Some(path) => Ok((index, path.to_vec())),
-            None if tree.drive_names().any(|name| name == drive) => Err(format!(
+            None if tree.drive_names().any(|name| name == drive) => Err(Refusal(format!(
                 "drive `{drive}` is part of an array that is modelled whole: its drives neither fail nor are restored"
-            )),
+            ))),
             None => {
                 let names = tree.drive_names().collect::<Vec<_>>().join(", ");
-                Err(format!("there is no drive `{drive}`; there are: {names}"))
+                let message = format!("there is no drive `{drive}`; there are: {names}");
+                Err(Refusal(message))
             }
         }
     }
@@ -202,10 +198,10 @@ fn speed_in_words(most: Option<Bytes>) -> String {
     })
 }
 
-fn answered(result: Result<String, String>) -> ControlResponse {
+fn answered(result: Result<String, Refusal>) -> ControlResponse {
     match result {
         Ok(message) => ControlResponse::Done { message },
-        Err(message) => ControlResponse::Refused { message },
+        Err(Refusal(message)) => ControlResponse::Refused { message },
     }
 }
 

@@ -275,7 +275,7 @@ impl Record {
                     ));
                     break;
                 }
-                Err(name) => {
+                Err(NoOperation(name)) => {
                     fault = Some((
                         index,
                         format!("operation `{name}`"),
@@ -298,10 +298,14 @@ impl Record {
     }
 }
 
-/// One row, or the operation's name if there is no such.
-fn row(batch: &Batch, index: usize) -> Result<(Time, Request, Recorded), String> {
+/// A name that is that of no operation, with escapes in place of what is not printed.
+struct NoOperation(String);
+
+/// One row.
+fn row(batch: &Batch, index: usize) -> Result<(Time, Request, Recorded), NoOperation> {
     let name = batch.text(column::OPERATION, index);
-    let operation = Operation::named(name).ok_or_else(|| name.escape_debug().to_string())?;
+    let operation =
+        Operation::named(name).ok_or_else(|| NoOperation(name.escape_debug().to_string()))?;
     let hints = Hints {
         process: batch.u32(column::PROCESS, index),
         force_unit_access: batch.bool(column::FORCE_UNIT_ACCESS, index),

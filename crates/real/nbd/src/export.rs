@@ -228,6 +228,10 @@ impl Exports {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::too_many_lines,
+    reason = "a test tells one story from its beginning to its end"
+)]
 mod tests {
     use super::*;
 

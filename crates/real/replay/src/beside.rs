@@ -8,14 +8,16 @@ use crate::prepared::Commands;
 use crate::report::Spread;
 use crate::tally::Tally;
 use crate::target::Target;
-use crate::{ReplayOptions, Writes};
+use crate::{ReplayError, ReplayOptions, Writes};
 use fullstroke_contract::Extent;
-use fullstroke_trace::{OUTPUTS, Record, TraceWriter};
+use fullstroke_trace::{OUTPUTS, Record, TraceError, TraceWriter};
 use fullstroke_units::{Duration, SECTOR_BYTES, Time};
 use serde::Serialize;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use thiserror::Error;
 
 /// What fio may have outstanding. It reaps when that is reached, or when it would wait for long: so its
 /// latencies are no measure of the device's, but its times of issue are its own.
@@ -38,6 +40,48 @@ pub struct FioReport {
     pub drift_us_per_s: f64,
 }
 
+/// Why nothing of fio stands beside a replay.
+#[derive(Debug, Error)]
+pub enum BesideError {
+    /// There is no fio.
+    #[error("fio is not installed")]
+    NotInstalled,
+    /// The trace or the device cannot be used.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// The trace cannot be handed to fio.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// There is no folder for fio's files.
+    #[error("`{}`: {source}", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// fio cannot be started.
+    #[error("{0}")]
+    Host(io::Error),
+    /// fio failed.
+    #[error("fio ended with {status}: {said}")]
+    Failed {
+        /// How it ended.
+        status: ExitStatus,
+        /// The first line that it said.
+        said: String,
+    },
+    /// fio's log cannot be read.
+    #[error("fio's log: {0}")]
+    Log(io::Error),
+    /// fio's log has other lines than latencies.
+    #[error("fio's log has a line that is no latency")]
+    NoLatency,
+    /// fio has done nothing.
+    #[error("fio's log is empty")]
+    EmptyLog,
+}
+
 /// A folder that goes when it is dropped.
 struct Folder(PathBuf);
 
@@ -51,16 +95,18 @@ impl Drop for Folder {
 ///
 /// # Errors
 /// fio is not there or fails, in its own words; the trace cannot be handed to it.
-pub fn fio_beside(options: &ReplayOptions, requests: u64) -> Result<FioReport, String> {
+pub fn fio_beside(options: &ReplayOptions, requests: u64) -> Result<FioReport, BesideError> {
     let version = Command::new("fio")
         .arg("--version")
         .output()
-        .map_err(|_| "fio is not installed".to_owned())?;
-    let target = Target::open(&options.target, options.writes, options.buffered)
-        .map_err(|error| error.to_string())?;
+        .map_err(|_| BesideError::NotInstalled)?;
+    let target = Target::open(&options.target, options.writes, options.buffered)?;
     let name = format!("fullstroke-replay-{}", std::process::id());
     let folder = Folder(std::env::temp_dir().join(name));
-    fs::create_dir(&folder.0).map_err(|error| format!("`{}`: {error}", folder.0.display()))?;
+    fs::create_dir(&folder.0).map_err(|source| BesideError::Folder {
+        folder: folder.0.clone(),
+        source,
+    })?;
     let schedule = write_iolog(options, &target, requests, &folder.0.join("trace.iolog"))?;
     // It opens the device itself.
     drop(target);
@@ -83,15 +129,15 @@ fn write_iolog(
     target: &Target,
     requests: u64,
     path: &Path,
-) -> Result<Vec<Time>, String> {
+) -> Result<Vec<Time>, BesideError> {
     let Some(iolog) = OUTPUTS.iter().find(|output| output.name == "fio") else {
         unreachable!("fio's format can be written")
     };
-    let mut writer = TraceWriter::create(iolog, path).map_err(|error| error.to_string())?;
-    let mut commands = Commands::open(options, target).map_err(|error| error.to_string())?;
+    let mut writer = TraceWriter::create(iolog, path)?;
+    let mut commands = Commands::open(options, target)?;
     let mut schedule = Vec::new();
     while schedule.len() < requests as usize
-        && let Some(command) = commands.next().map_err(|error| error.to_string())?
+        && let Some(command) = commands.next()?
     {
         let arrival = options.rules.scaled(command.record.arrival);
         let extent = Extent::new(command.start / SECTOR_BYTES, command.bytes / SECTOR_BYTES);
@@ -103,14 +149,14 @@ fn write_iolog(
             device: 0,
             ..command.record
         };
-        writer.write(&record).map_err(|error| error.to_string())?;
+        writer.write(&record)?;
         schedule.push(arrival);
     }
-    writer.finish().map_err(|error| error.to_string())?;
+    writer.finish()?;
     Ok(schedule)
 }
 
-fn run(options: &ReplayOptions, folder: &Path) -> Result<(), String> {
+fn run(options: &ReplayOptions, folder: &Path) -> Result<(), BesideError> {
     let mut fio = Command::new("fio");
     fio.args([
         "--name=beside",
@@ -122,7 +168,7 @@ fn run(options: &ReplayOptions, folder: &Path) -> Result<(), String> {
         .arg(format!("--iodepth={IODEPTH}"));
     fio.arg(format!("--direct={}", u8::from(!options.buffered)));
     // A colon separates files for fio, unless it is escaped.
-    let target = fs::canonicalize(&options.target).map_err(|error| error.to_string())?;
+    let target = fs::canonicalize(&options.target).map_err(BesideError::Host)?;
     fio.arg(format!(
         "--replay_redirect={}",
         target.display().to_string().replace(':', "\\:")
@@ -134,21 +180,21 @@ fn run(options: &ReplayOptions, folder: &Path) -> Result<(), String> {
         .current_dir(folder)
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| error.to_string())?;
+        .map_err(BesideError::Host)?;
     if ended.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&ended.stderr);
-    Err(format!(
-        "fio ended with {}: {}",
-        ended.status,
-        said.lines().next().unwrap_or("it did not say why")
-    ))
+    let said = said.lines().next().unwrap_or("it did not say why");
+    Err(BesideError::Failed {
+        status: ended.status,
+        said: said.to_owned(),
+    })
 }
 
 /// When requests were issued, in us, in order.
-fn issues(log: &Path) -> Result<Vec<u64>, String> {
-    let text = fs::read_to_string(log).map_err(|error| format!("fio's log: {error}"))?;
+fn issues(log: &Path) -> Result<Vec<u64>, BesideError> {
+    let text = fs::read_to_string(log).map_err(BesideError::Log)?;
     let issue = |line: &str| {
         // Milliseconds of the completion, latency in ns, direction, bytes, offset.
         let mut fields = line.split(',').map(str::trim);
@@ -156,10 +202,10 @@ fn issues(log: &Path) -> Result<Vec<u64>, String> {
         Some(completed_us.saturating_sub(fields.next()?.parse::<u64>().ok()? / 1000))
     };
     let issues: Option<Vec<u64>> = text.lines().map(issue).collect();
-    let mut issues = issues.ok_or("fio's log has a line that is no latency")?;
+    let mut issues = issues.ok_or(BesideError::NoLatency)?;
     issues.sort_unstable();
     if issues.is_empty() {
-        Err("fio's log is empty".to_owned())
+        Err(BesideError::EmptyLog)
     } else {
         Ok(issues)
     }
@@ -201,6 +247,6 @@ mod tests {
         );
         assert_eq!(tally.span(), Duration::from_millis(10));
         fs::write(&log, "rubbish\n").unwrap();
-        assert!(issues(&log).unwrap_err().contains("no latency"));
+        assert!(matches!(issues(&log), Err(BesideError::NoLatency)));
     }
 }

@@ -40,6 +40,7 @@ pub(crate) fn replay(
     target: &Target,
     stop: &AtomicBool,
 ) -> Result<Report, ReplayError> {
+    assert!(threads > 0, "a thread takes the requests");
     assert!(
         options.rules.pace.heeds_times(),
         "threads that wait keep a trace's times or nothing"

@@ -63,7 +63,7 @@ mod tally;
 mod target;
 mod threads;
 
-pub use beside::{FioReport, fio_beside};
+pub use beside::{BesideError, FioReport, fio_beside};
 pub use calibration::Calibration;
 pub use error::ReplayError;
 pub use options::{Io, ReplayOptions, Writes};

@@ -310,6 +310,11 @@ impl Player<'_, '_> {
     fn piece_completed(&mut self, now: Time, user: u64, result: i32) {
         let slot = user as u32;
         let flying = &mut self.flying[slot];
+        assert!(
+            flying.pieces > 0,
+            "request {} has an answer for each piece",
+            flying.number
+        );
         flying.pieces -= 1;
         if flying.error == 0 {
             flying.error = flying.command.error_of(user >> 32, result);

@@ -16,10 +16,12 @@ use pipe::Pipe;
 use serde::Serialize;
 use std::fmt;
 use std::fs;
+use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
+use thiserror::Error;
 
 /// A recording.
 #[derive(Clone, Debug)]
@@ -55,6 +57,35 @@ pub struct Recording {
     pub notes: Vec<String>,
 }
 
+/// Why requests of a device cannot be recorded.
+#[derive(Debug, Error)]
+enum RecordError {
+    #[error("{0}")]
+    Device(io::Error),
+    #[error("found something else; expected a block device, or a partition")]
+    NoDevice,
+    #[error(
+        "the kernel's tracer cannot be reached; expected tracefs, which root mounts: `mount -t tracefs tracefs \
+         /sys/kernel/tracing`"
+    )]
+    NoTracer,
+    #[error(
+        "the kernel's tracer gives no instance in `{}`: {source}; recording takes root",
+        tracefs.display()
+    )]
+    NoInstance { tracefs: PathBuf, source: io::Error },
+    #[error("`{}` cannot be set to {value}: {source}", path.display())]
+    Set {
+        path: PathBuf,
+        value: String,
+        source: io::Error,
+    },
+    #[error("`{}`: {source}", path.display())]
+    Pipe { path: PathBuf, source: io::Error },
+    #[error("no request reached it while it was recorded")]
+    Nothing,
+}
+
 /// What is counted while events are read.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
@@ -71,9 +102,9 @@ struct Counts {
 /// device.
 pub fn record(options: &RecordOptions, stop: &Arc<AtomicBool>) -> Result<Recording, ReplayError> {
     let device = options.device.display().to_string();
-    let refuse = |reason: String| ReplayError::Target {
+    let refuse = |error: RecordError| ReplayError::Target {
         device: device.clone(),
-        reason,
+        reason: error.to_string(),
     };
     let number = device_number(&options.device).map_err(&refuse)?;
     let written = output_for(&options.file, None)?;
@@ -89,9 +120,7 @@ pub fn record(options: &RecordOptions, stop: &Arc<AtomicBool>) -> Result<Recordi
     let source = TraceReader::open_read(&device, Box::new(pipe), &Options::for_format("blkparse"));
     let mut reader = match source {
         Err(fullstroke_trace::TraceError::Empty { .. }) => {
-            return Err(refuse(
-                "no request reached it while it was recorded".to_owned(),
-            ));
+            return Err(refuse(RecordError::Nothing));
         }
         other => other?,
     };
@@ -116,10 +145,10 @@ pub fn record(options: &RecordOptions, stop: &Arc<AtomicBool>) -> Result<Recordi
 }
 
 /// The device's major and minor number.
-fn device_number(device: &Path) -> Result<(u32, u32), String> {
-    let found = fs::metadata(device).map_err(|error| error.to_string())?;
+fn device_number(device: &Path) -> Result<(u32, u32), RecordError> {
+    let found = fs::metadata(device).map_err(RecordError::Device)?;
     if !found.file_type().is_block_device() {
-        return Err("found something else; expected a block device, or a partition".to_owned());
+        return Err(RecordError::NoDevice);
     }
     Ok((
         rustix::fs::major(found.rdev()),

@@ -392,25 +392,9 @@ impl Report {
         row(f, "   up to (us), the trace", |point| point.trace_us, 1)?;
         row(f, "   as issued", |point| point.here_us, 1)
     }
-}
 
-/// The points of the distributions of gaps that are shown; JSON has more of them.
-const SHOWN_SHARES: [f64; 8] = [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99];
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report {
-            trace,
-            target,
-            pace,
-            requests,
-            ..
-        } = self;
-        writeln!(
-            f,
-            "{trace} on {target} ({:.1} GB), by {pace}: {requests} requests\n",
-            self.target_gb
-        )?;
+    /// How long it took beside the trace, and what was not replayed as it stands there.
+    fn show_duration(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stretch = (self.duration_s / self.scheduled_s - 1.0) * 100.0;
         write!(
             f,
@@ -436,22 +420,11 @@ impl fmt::Display for Report {
                 writeln!(f, "              {count} {what}")?;
             }
         }
-        writeln!(f, " drift        {:+.3} us a second", self.drift_us_per_s)?;
-        writeln!(
-            f,
-            " rate         off by {:.2} % in each second; gaps by {:.1} us, {:.2} %",
-            self.rate_error_share * 100.0,
-            self.gap_error_us,
-            self.gap_error_share * 100.0
-        )?;
-        match &self.outstanding {
-            None => writeln!(
-                f,
-                " outstanding  not known of the trace, which has no completions"
-            )?,
-            Some(found) => writeln!(f, " outstanding  {found}")?,
-        }
-        self.show_gaps(f)?;
+        Ok(())
+    }
+
+    /// Times of issue and of response, a line each.
+    fn show_times(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
             "\n{:27}      mean       p50       p99     p99.9       max",
@@ -481,6 +454,45 @@ impl fmt::Display for Report {
                 &operation.response_ms,
             )?;
         }
+        Ok(())
+    }
+}
+
+/// The points of the distributions of gaps that are shown; JSON has more of them.
+const SHOWN_SHARES: [f64; 8] = [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99];
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report {
+            trace,
+            target,
+            pace,
+            requests,
+            ..
+        } = self;
+        writeln!(
+            f,
+            "{trace} on {target} ({:.1} GB), by {pace}: {requests} requests\n",
+            self.target_gb
+        )?;
+        self.show_duration(f)?;
+        writeln!(f, " drift        {:+.3} us a second", self.drift_us_per_s)?;
+        writeln!(
+            f,
+            " rate         off by {:.2} % in each second; gaps by {:.1} us, {:.2} %",
+            self.rate_error_share * 100.0,
+            self.gap_error_us,
+            self.gap_error_share * 100.0
+        )?;
+        match &self.outstanding {
+            None => writeln!(
+                f,
+                " outstanding  not known of the trace, which has no completions"
+            )?,
+            Some(found) => writeln!(f, " outstanding  {found}")?,
+        }
+        self.show_gaps(f)?;
+        self.show_times(f)?;
         writeln!(f)?;
         for condition in &self.conditions {
             writeln!(f, " {condition}")?;

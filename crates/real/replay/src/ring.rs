@@ -154,7 +154,13 @@ impl Ring {
             result: entry.result(),
         };
         answers.extend(self.ring.completion().map(done));
-        self.outstanding -= (answers.len() - before) as u64;
+        let reaped = (answers.len() - before) as u64;
+        assert!(
+            reaped <= self.outstanding,
+            "the kernel answers {reaped} of {} requests",
+            self.outstanding
+        );
+        self.outstanding -= reaped;
     }
 }
 

@@ -53,6 +53,7 @@ fn cut(curve: &[f64], variance: f64) -> Vec<usize> {
     let sums = running(curve.iter().copied());
     let squares = running(curve.iter().map(|value| value * value));
     let distance = |from: usize, to: usize| {
+        assert!(from < to, "a piece from {from} to {to}");
         let sum = sums[to] - sums[from];
         (squares[to] - squares[from] - sum * sum / (to - from) as f64).max(0.0) / variance
     };

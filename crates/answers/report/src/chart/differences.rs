@@ -36,12 +36,25 @@ fn sign(significance: Significance) -> &'static str {
         .map_or("?", |(_, sign, _)| sign)
 }
 
+/// The difference of a candidate to the best, if it has one.
+fn difference(candidate: &Candidate<'_>) -> Option<f64> {
+    let value = candidate.difference()?.value;
+    Some(value).filter(|value| value.is_finite())
+}
+
+/// Half the width of its interval, if it has one.
+fn half_width(candidate: &Candidate<'_>) -> Option<f64> {
+    let width = candidate.difference()?.half_width?;
+    Some(width).filter(|width| width.is_finite())
+}
+
+fn significance(candidate: &Candidate<'_>) -> Significance {
+    let difference = candidate.difference();
+    difference.map_or(Significance::Unknown, |difference| difference.significance)
+}
+
 /// Those of a ranking that have a difference; nothing if none has.
 pub(crate) fn differences(markup: &mut Markup, by: &str, candidates: &[Candidate<'_>]) {
-    let difference = |candidate: &Candidate<'_>| {
-        let value = candidate.difference()?.value;
-        Some(value).filter(|value| value.is_finite())
-    };
     let shown: Vec<&Candidate<'_>> = candidates
         .iter()
         .filter(|candidate| difference(candidate).is_some())
@@ -49,15 +62,6 @@ pub(crate) fn differences(markup: &mut Markup, by: &str, candidates: &[Candidate
     if shown.is_empty() {
         return;
     }
-    let half_width = |candidate: &Candidate<'_>| {
-        let width = candidate.difference()?.half_width?;
-        Some(width).filter(|width| width.is_finite())
-    };
-    let significance = |candidate: &Candidate<'_>| {
-        candidate
-            .difference()
-            .map_or(Significance::Unknown, |difference| difference.significance)
-    };
     let ends = |candidate: &&Candidate<'_>| {
         let (value, half_width) = (
             difference(candidate).unwrap_or(0.0),

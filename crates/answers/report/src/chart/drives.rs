@@ -95,19 +95,7 @@ impl Series<'_> {
                 mark: Mark::Line,
             },
         ];
-        let each = shown.iter().map(|drive| {
-            let most = numbers(drive, self.band[1]).fold(0.0, f64::max);
-            format!(
-                "drive {}: at most {} {}",
-                drive.name,
-                plain((most * 1e3).round() / 1e3),
-                self.unit
-            )
-        });
-        let description = format!(
-            "A strip for each drive over time. {}.",
-            each.collect::<Vec<_>>().join("; ")
-        );
+        let description = self.in_words(shown);
         let frame = Figure {
             id: &self.id,
             title: &self.title,
@@ -135,6 +123,23 @@ impl Series<'_> {
             let note = format!("{} drives more are in --json.", drives.len() - DRIVES);
             markup.element("p", &[("class", "note")], &note);
         }
+    }
+
+    /// The most of each drive, for whoever does not see the figure.
+    fn in_words(&self, shown: &[DriveTimeline]) -> String {
+        let each = shown.iter().map(|drive| {
+            let most = numbers(drive, self.band[1]).fold(0.0, f64::max);
+            format!(
+                "drive {}: at most {} {}",
+                drive.name,
+                plain((most * 1e3).round() / 1e3),
+                self.unit
+            )
+        });
+        format!(
+            "A strip for each drive over time. {}.",
+            each.collect::<Vec<_>>().join("; ")
+        )
     }
 
     fn strip(

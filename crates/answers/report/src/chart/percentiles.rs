@@ -23,17 +23,6 @@ const NAMED: [(f64, &str); 6] = [
 
 /// All candidates that have a curve, the first ones if they are many.
 pub(crate) fn percentiles(markup: &mut Markup, candidates: &[Candidate<'_>]) {
-    let curve = |candidate: &Candidate<'_>| -> Vec<(f64, f64)> {
-        let timeline = candidate
-            .report()
-            .and_then(|report| report.over_time.timeline.as_ref());
-        timeline
-            .map_or(&[][..], |timeline| &timeline.percentiles)
-            .iter()
-            .map(|point| (point.share, point.response_ms))
-            .filter(|(share, ms)| share.is_finite() && ms.is_finite() && *ms > 0.0)
-            .collect()
-    };
     let curves: Vec<(&str, Vec<(f64, f64)>)> = candidates
         .iter()
         .map(|candidate| (candidate.label.as_str(), curve(candidate)))
@@ -63,21 +52,7 @@ pub(crate) fn percentiles(markup: &mut Markup, candidates: &[Candidate<'_>]) {
             mark: Mark::Line,
         })
         .collect();
-    let at = |points: &[(f64, f64)], share: f64| {
-        let found = points.iter().find(|(own, _)| (own - share).abs() < 1e-9);
-        found.map_or_else(|| "-".to_owned(), |(_, ms)| number(*ms))
-    };
-    let each = curves.iter().map(|(name, points)| {
-        format!(
-            "{name}: half within {} ms, 99 % within {} ms",
-            at(points, 0.5),
-            at(points, 0.99)
-        )
-    });
-    let description = format!(
-        "A curve for each candidate. {}.",
-        each.collect::<Vec<_>>().join("; ")
-    );
+    let description = in_words(&curves);
     let frame = Figure {
         id: "percentiles",
         title: "How many requests are done within which time",
@@ -105,6 +80,39 @@ pub(crate) fn percentiles(markup: &mut Markup, candidates: &[Candidate<'_>]) {
             polyline(svg, way, &format!("series-{order}"));
         }
     });
+}
+
+/// The share of requests that are done within each time, in milliseconds; none where no time was
+/// measured.
+fn curve(candidate: &Candidate<'_>) -> Vec<(f64, f64)> {
+    let timeline = candidate
+        .report()
+        .and_then(|report| report.over_time.timeline.as_ref());
+    timeline
+        .map_or(&[][..], |timeline| &timeline.percentiles)
+        .iter()
+        .map(|point| (point.share, point.response_ms))
+        .filter(|(share, ms)| share.is_finite() && ms.is_finite() && *ms > 0.0)
+        .collect()
+}
+
+/// The median and the 99th percentile of each curve, for whoever does not see the figure.
+fn in_words(curves: &[(&str, Vec<(f64, f64)>)]) -> String {
+    let at = |points: &[(f64, f64)], share: f64| {
+        let found = points.iter().find(|(own, _)| (own - share).abs() < 1e-9);
+        found.map_or_else(|| "-".to_owned(), |(_, ms)| number(*ms))
+    };
+    let each = curves.iter().map(|(name, points)| {
+        format!(
+            "{name}: half within {} ms, 99 % within {} ms",
+            at(points, 0.5),
+            at(points, 0.99)
+        )
+    });
+    format!(
+        "A curve for each candidate. {}.",
+        each.collect::<Vec<_>>().join("; ")
+    )
 }
 
 /// How many nines a share begins with: 0.99 has two.

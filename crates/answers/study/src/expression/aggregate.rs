@@ -1,7 +1,7 @@
 //! What is made of many values.
 
 use super::{Estimate, Value};
-use fullstroke_contract::registry::nearest;
+use crate::unknown::UnknownName;
 
 /// What is made of many values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,19 +61,15 @@ pub(crate) const AGGREGATES: &[(&str, Aggregate, &str)] = &[
 pub(super) type Item = (Value, Value);
 
 impl Aggregate {
-    /// The aggregate called `name`, or what is wrong.
-    pub(super) fn find(name: &str) -> Result<Aggregate, String> {
+    /// The aggregate called `name`.
+    pub(super) fn find(name: &str) -> Result<Aggregate, UnknownName> {
         AGGREGATES
             .iter()
             .find(|entry| entry.0 == name)
             .map(|entry| entry.1)
             .ok_or_else(|| {
                 let names: Vec<&str> = AGGREGATES.iter().map(|entry| entry.0).collect();
-                format!(
-                    "there is no aggregate `{name}`{}; known: {}",
-                    nearest(name, &names),
-                    names.join(", ")
-                )
+                UnknownName::of("aggregate", name, &names)
             })
     }
 

@@ -38,6 +38,10 @@ impl Estimate {
     /// A number of several runs, which differ in their seeds; its interval is of this
     /// `confidence`, from 0 to 1.
     pub fn of_seeds(values: Vec<f64>, confidence: f64) -> Estimate {
+        assert!(
+            confidence > 0.0 && confidence < 1.0,
+            "a confidence of {confidence}"
+        );
         Estimate {
             values,
             within: None,

@@ -155,7 +155,11 @@ impl Tree {
                 ));
             }
         }
-        path.pop();
+        assert_eq!(
+            path.pop(),
+            Some(node),
+            "a path is left in the order in which it was taken"
+        );
         let length = self.lbns(node);
         lengths[node] = Some(length);
         Ok(length)

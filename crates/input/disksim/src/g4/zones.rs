@@ -429,6 +429,11 @@ impl Zone {
                 .map(|filler| u64::from(filler.2) * u64::from(self.longest))
                 .sum();
             if filled > 0 {
+                assert!(
+                    filled <= self.group.0,
+                    "fillers of {filled} sectors are part of {}",
+                    self.group.0
+                );
                 push(base + self.group.0 - filled, filled)?;
             }
         }
@@ -440,6 +445,7 @@ impl Zone {
             let (mut at, to) = (start.max(self.section.lbn), (start + sectors).min(end));
             while at < to {
                 let (sector, on_track) = self.sector(at);
+                assert!(on_track > 0, "address {at} is on a track");
                 let run = on_track.min(to - at);
                 push(sector, run)?;
                 at += run;
@@ -453,6 +459,14 @@ impl Zone {
         let section = &self.section;
         let total = self.group.0 * section.instances;
         let spares: u64 = slips.iter().map(|slip| slip.1).sum();
+        assert!(
+            spares <= total,
+            "{spares} sectors without an address on {total} of the zone"
+        );
+        assert!(
+            section.end() > section.cylinder,
+            "a section has a cylinder at least"
+        );
         let mut config = ZoneConfig::plain(
             section.cylinder as u32,
             section.end() as u32 - 1,

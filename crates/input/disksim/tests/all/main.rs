@@ -1,5 +1,10 @@
 //! DiskSim's files, good and bad: one program, so that what is in common is compiled once.
 
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells one story from its beginning to its end"
+)]
+
 mod bad_input;
 #[path = "../common/mod.rs"]
 mod common;

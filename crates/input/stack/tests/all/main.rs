@@ -1,5 +1,10 @@
 //! Stack files, run: one program, so that what is in common is compiled once.
 
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells one story from its beginning to its end"
+)]
+
 mod carroll;
 mod extremes;
 mod host;

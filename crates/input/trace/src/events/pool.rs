@@ -183,6 +183,10 @@ impl Pool {
             passed = if next { last } else { passed };
             next
         });
+        assert!(
+            found.iter().all(|&(start, _, last)| start < last),
+            "an event covers sectors of each request"
+        );
         found
             .into_iter()
             .map(|(start, number, last)| (number, last - start))

@@ -4,6 +4,7 @@ use super::{AVERAGE_SEEK_MS, DataSheet, FULL_STROKE, INNER_SHARE};
 use std::collections::BTreeMap;
 
 /// The `[sources]` of the description of `sheet`.
+#[expect(clippy::too_many_lines, reason = "a table: a source for each number")]
 pub(super) fn of(sheet: &DataSheet) -> BTreeMap<String, String> {
     let inner = match sheet.inner_mb_per_s {
         Some(inner) => format!("{inner} MB/s inside (given)"),

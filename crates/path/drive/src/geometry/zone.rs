@@ -53,25 +53,7 @@ impl Zone {
         first_lbn: u64,
         free_cylinder: u32,
     ) -> Result<Zone, ConfigError> {
-        if config.first_cylinder < free_cylinder {
-            return Err(ConfigError::new(
-                "first_cylinder",
-                format!(
-                    "found {}, but the zone before reaches to {}",
-                    config.first_cylinder,
-                    free_cylinder - 1
-                ),
-            ));
-        }
-        if config.last_cylinder < config.first_cylinder {
-            return Err(ConfigError::new(
-                "last_cylinder",
-                format!(
-                    "found {}, before the first, {}",
-                    config.last_cylinder, config.first_cylinder
-                ),
-            ));
-        }
+        check_cylinders(config, free_cylinder)?;
         let lengths = config.sectors_per_track.by_surface(drive.surfaces)?;
         let reference = lengths[0];
         let cylinders = config.last_cylinder - config.first_cylinder + 1;
@@ -88,37 +70,7 @@ impl Zone {
         let total = tracks.sectors();
         let range = Range::new(config, &lengths)?;
         let (slips, excepted) = Zone::slips(config, &tracks, range)?;
-        let in_ranges = range.map_or(0, |range| {
-            total / range.sectors * (range.sectors - range.lbns)
-        });
-        if range.is_some_and(|range| !total.is_multiple_of(range.sectors)) {
-            return Err(ConfigError::new(
-                "spares_per_cylinder",
-                "the zone is no whole number of such ranges",
-            ));
-        }
-        let unused = [config.dead, config.spares, in_ranges, excepted]
-            .into_iter()
-            .fold(0, u64::saturating_add);
-        let lbns = total
-            .checked_sub(unused)
-            .filter(|&lbns| lbns > 0)
-            .ok_or_else(|| {
-                ConfigError::new(
-                    "spares",
-                    format!("spares and dead space ({unused}) leave nothing of {total} sectors"),
-                )
-            })?;
-        let slipped = slips.sectors() - excepted;
-        if config.spares.saturating_add(in_ranges) < slipped {
-            return Err(ConfigError::new(
-                "slips",
-                format!(
-                    "{slipped} slipped sectors need as many spares; found {}",
-                    config.spares + in_ranges
-                ),
-            ));
-        }
+        let lbns = lbns_of(config, total, range, slips.sectors(), excepted)?;
         let zone = Zone {
             first_lbn,
             lbns,
@@ -413,4 +365,71 @@ impl SectorsPerTrack {
         }
         Ok(lengths)
     }
+}
+
+/// The cylinders of a zone lie behind those of the zone before.
+fn check_cylinders(config: &ZoneConfig, free_cylinder: u32) -> Result<(), ConfigError> {
+    if config.first_cylinder < free_cylinder {
+        return Err(ConfigError::new(
+            "first_cylinder",
+            format!(
+                "found {}, but the zone before reaches to {}",
+                config.first_cylinder,
+                free_cylinder - 1
+            ),
+        ));
+    }
+    if config.last_cylinder < config.first_cylinder {
+        return Err(ConfigError::new(
+            "last_cylinder",
+            format!(
+                "found {}, before the first, {}",
+                config.last_cylinder, config.first_cylinder
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// The addresses of a zone: of its `total` sectors those that are neither dead, nor spare, nor
+/// `excepted`. Spares suffice for the slips.
+fn lbns_of(
+    config: &ZoneConfig,
+    total: u64,
+    range: Option<Range>,
+    slips: u64,
+    excepted: u64,
+) -> Result<u64, ConfigError> {
+    let in_ranges = range.map_or(0, |range| {
+        total / range.sectors * (range.sectors - range.lbns)
+    });
+    if range.is_some_and(|range| !total.is_multiple_of(range.sectors)) {
+        return Err(ConfigError::new(
+            "spares_per_cylinder",
+            "the zone is no whole number of such ranges",
+        ));
+    }
+    let unused = [config.dead, config.spares, in_ranges, excepted]
+        .into_iter()
+        .fold(0, u64::saturating_add);
+    let lbns = total
+        .checked_sub(unused)
+        .filter(|&lbns| lbns > 0)
+        .ok_or_else(|| {
+            ConfigError::new(
+                "spares",
+                format!("spares and dead space ({unused}) leave nothing of {total} sectors"),
+            )
+        })?;
+    let slipped = slips - excepted;
+    if config.spares.saturating_add(in_ranges) < slipped {
+        return Err(ConfigError::new(
+            "slips",
+            format!(
+                "{slipped} slipped sectors need as many spares; found {}",
+                config.spares + in_ranges
+            ),
+        ));
+    }
+    Ok(lbns)
 }

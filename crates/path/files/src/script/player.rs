@@ -133,20 +133,7 @@ impl<'a> Player<'a> {
                 self.write(file, *offset, *bytes)?;
                 self.close_unless_open(file)
             }
-            Step::Read(path, offset, bytes) => {
-                let file = self.find(path)?;
-                let length = self.system.attributes(file)?.bytes.0;
-                let end = offset.saturating_add(*bytes).min(length);
-                let pages = offset / PAGE_BYTES..end.div_ceil(PAGE_BYTES);
-                self.extents.clear();
-                self.system.read_map(
-                    self.caller,
-                    file,
-                    pages,
-                    &mut self.extents,
-                    &mut self.touches,
-                )
-            }
+            Step::Read(path, offset, bytes) => self.read(path, *offset, *bytes),
             Step::Truncate(path, bytes) => {
                 let file = self.find(path)?;
                 self.system
@@ -183,6 +170,22 @@ impl<'a> Player<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// Asks where the pages lie that a read finds; nothing behind the end of the file is read.
+    fn read(&mut self, path: &str, offset: u64, bytes: u64) -> Result<(), FileError> {
+        let file = self.find(path)?;
+        let length = self.system.attributes(file)?.bytes.0;
+        let end = offset.saturating_add(bytes).min(length);
+        let pages = offset / PAGE_BYTES..end.div_ceil(PAGE_BYTES);
+        self.extents.clear();
+        self.system.read_map(
+            self.caller,
+            file,
+            pages,
+            &mut self.extents,
+            &mut self.touches,
+        )
     }
 
     fn open(&mut self, path: &str) -> Result<(), FileError> {

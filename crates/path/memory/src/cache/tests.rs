@@ -1,6 +1,11 @@
 //! Every policy with every other, under random operations and a device that answers
 //! in any order: the books are kept after each call.
 
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells one story from its beginning to its end"
+)]
+
 use super::*;
 use crate::config::Policy;
 use crate::out::{Answer, Io, Ticket};

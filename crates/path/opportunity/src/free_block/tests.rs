@@ -22,7 +22,7 @@ fn what_cannot_be_is_refused_at_its_key() {
     assert!(refused(json!({ "overhead": "1s" }), &site()).contains("overhead"));
     assert!(refused(json!({ "margn": "1ms" }), &site()).contains("margn"));
     let volume = Site {
-        drive: Err("several drives".into()),
+        drive: Err(crate::UnknownArm::Several),
         ..site()
     };
     assert!(refused(json!({}), &volume).contains("several drives"));

@@ -229,7 +229,7 @@ fn thresholds_that_never_hold_are_refused() {
         assert_eq!(error.key, key, "{keys}");
     }
     let nowhere = Site {
-        tracks: Err("they change drives".into()),
+        tracks: Err(fullstroke_tracks::UnknownTracks::BehindController),
         ..site()
     };
     let error = build(&Keys::new(), &nowhere).err().unwrap();

@@ -100,13 +100,7 @@ impl Seekers {
             Step::Ticket => {
                 seeker.began.get_or_insert(turn.now);
                 if self.tickets == 0 {
-                    let fsync = plan.flavour == Flavour::PlusPlus;
-                    seeker.step = Step::Close;
-                    return if fsync {
-                        Next::Call(Call::Fsync { fd: FD })
-                    } else {
-                        seeker.close()
-                    };
+                    return seeker.last(plan);
                 }
                 debug_assert!(
                     self.tickets <= self.seeks,
@@ -175,6 +169,15 @@ impl Seekers {
 }
 
 impl Seeker {
+    /// What comes when no ticket is left: bonnie++ makes the file durable before it closes it.
+    fn last(&mut self, plan: &Plan) -> Next<'static> {
+        self.step = Step::Close;
+        match plan.flavour {
+            Flavour::PlusPlus => Next::Call(Call::Fsync { fd: FD }),
+            Flavour::Bonnie => self.close(),
+        }
+    }
+
     fn close(&mut self) -> Next<'static> {
         self.step = Step::End;
         Next::Call(Call::Close { fd: FD })

@@ -6,6 +6,7 @@ use crate::call::{Call, Fd, How};
 use crate::mersenne::Mersenne;
 use crate::program::{Laid, Next, Turn};
 use crate::stdio::Blocks;
+use fullstroke_contract::SourceError;
 use fullstroke_units::{Seed, Time};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -155,10 +156,10 @@ impl Instance {
     pub fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
         if let Some(Err(error)) = turn.answer.map(|answer| &answer.result) {
             let (number, run) = (self.site.number, self.run + 1);
-            return Next::Fail(format!(
+            return Next::Fail(SourceError(format!(
                 "instance {number}, run {run}, at `{}`: {error}",
                 self.path
-            ));
+            )));
         }
         if let Some(outcome) = self.outcomes.last_mut() {
             outcome.now = turn.now;

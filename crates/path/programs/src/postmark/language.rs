@@ -6,6 +6,7 @@ use super::settings::{
 };
 use crate::program::ProgramError;
 use fullstroke_contract::registry::nearest;
+use fullstroke_contract::{Reason, reason};
 
 const RUNS_MAX: usize = 1000;
 
@@ -76,7 +77,7 @@ pub(super) fn parse(text: &str) -> Result<Configuration, ProgramError> {
     let mut quit = false;
     for (number, line) in (1u64..).zip(text.lines()) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let at = |message: String| ProgramError::Line(number, message);
+        let at = |reason: Reason| ProgramError::Line(number, reason.into());
         match words[..] {
             [] => {}
             _ if words[0].starts_with('#') => {}
@@ -87,7 +88,7 @@ pub(super) fn parse(text: &str) -> Result<Configuration, ProgramError> {
             ["run", ..] => {
                 passed.outputs += u64::from(words.len() > 1);
                 if configuration.runs.len() == RUNS_MAX {
-                    return Err(at(format!(
+                    return Err(at(reason!(
                         "found one `run` more; expected at most {RUNS_MAX}"
                     )));
                 }
@@ -102,7 +103,7 @@ pub(super) fn parse(text: &str) -> Result<Configuration, ProgramError> {
             _ => {
                 let near = nearest(words[0], COMMANDS);
                 let known = COMMANDS.join(", ");
-                return Err(at(format!(
+                return Err(at(reason!(
                     "found `{}`{near}; expected one of {known}",
                     words[0]
                 )));
@@ -117,7 +118,7 @@ pub(super) fn parse(text: &str) -> Result<Configuration, ProgramError> {
 }
 
 /// One `set`.
-fn set(settings: &mut Settings, words: &[&str]) -> Result<(), String> {
+fn set(settings: &mut Settings, words: &[&str]) -> Result<(), Reason> {
     match *words {
         ["size", low] => size(settings, low, low)?,
         ["size", low, high] => size(settings, low, high)?,
@@ -148,13 +149,13 @@ fn set(settings: &mut Settings, words: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-fn size(settings: &mut Settings, low: &str, high: &str) -> Result<(), String> {
+fn size(settings: &mut Settings, low: &str, high: &str) -> Result<(), Reason> {
     let (low, high) = (
         within(whole(low)?, 1, SIZE_MAX)?,
         within(whole(high)?, 1, SIZE_MAX)?,
     );
     if high < low {
-        return Err(format!(
+        return Err(reason!(
             "found sizes from {low} to {high}; expected the lower bound first"
         ));
     }
@@ -162,31 +163,31 @@ fn size(settings: &mut Settings, low: &str, high: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn tenths(word: &str) -> Result<Option<u32>, String> {
+fn tenths(word: &str) -> Result<Option<u32>, Reason> {
     let number = word
         .parse()
-        .map_err(|_| format!("found `{word}`; expected 0 to 10, or -1 for neither"))?;
+        .map_err(|_| reason!("found `{word}`; expected 0 to 10, or -1 for neither"))?;
     bias(number)
 }
 
-fn one_of<T: Copy>(word: &str, known: &[(&str, T)]) -> Result<T, String> {
+fn one_of<T: Copy>(word: &str, known: &[(&str, T)]) -> Result<T, Reason> {
     known
         .iter()
         .find(|(name, _)| *name == word)
         .map(|(_, value)| *value)
         .ok_or_else(|| {
             let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-            format!("found `{word}`; expected {}", names.join(" or "))
+            reason!("found `{word}`; expected {}", names.join(" or "))
         })
 }
 
 /// `PATH` alone, `+PATH` besides the others, `-PATH` no longer.
-fn place(locations: &mut Vec<Location>, words: &[&str]) -> Result<(), String> {
+fn place(locations: &mut Vec<Location>, words: &[&str]) -> Result<(), Reason> {
     let (first, rest) = words.split_first().expect("there is a word");
     let with = |path: &str| location(&[&[path], rest].concat());
     if let Some(path) = first.strip_prefix('+') {
         if locations.len() == LOCATIONS_MAX {
-            return Err(format!(
+            return Err(reason!(
                 "found one location more; expected at most {LOCATIONS_MAX}"
             ));
         }
@@ -195,26 +196,26 @@ fn place(locations: &mut Vec<Location>, words: &[&str]) -> Result<(), String> {
         let gone = location(&[path])?.path;
         let at = locations.iter().position(|one| one.path == gone);
         locations
-            .remove(at.ok_or_else(|| format!("found `-{path}`; expected one of the locations"))?);
+            .remove(at.ok_or_else(|| reason!("found `-{path}`; expected one of the locations"))?);
     } else {
         *locations = vec![with(first)?];
     }
     Ok(())
 }
 
-fn unknown(words: &[&str]) -> String {
+fn unknown(words: &[&str]) -> Reason {
     let found = match *words {
         ["bias", second, ..] => format!("bias {second}"),
         [first, ..] => first.to_owned(),
         [] => String::new(),
     };
     if SETTINGS.contains(&found.as_str()) {
-        return format!(
+        return reason!(
             "found `set {}`; expected `set {found}` and its value",
             words.join(" ")
         );
     }
-    format!(
+    reason!(
         "found `set {found}`{}; expected one of {}",
         nearest(&found, SETTINGS),
         SETTINGS.join(", ")

@@ -1,5 +1,6 @@
 //! What one run of PostMark does.
 
+use fullstroke_contract::{Reason, reason};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -74,31 +75,31 @@ impl Default for Settings {
 }
 
 /// A whole number from `low` to `high`, or what was found and expected.
-pub(super) fn within(found: u64, low: u64, high: u64) -> Result<u32, String> {
+pub(super) fn within(found: u64, low: u64, high: u64) -> Result<u32, Reason> {
     u32::try_from(found)
         .ok()
         .filter(|_| (low..=high).contains(&found))
-        .ok_or_else(|| format!("found {found}; expected {low} to {high}"))
+        .ok_or_else(|| reason!("found {found}; expected {low} to {high}"))
 }
 
 /// A bias: tenths, or -1 for none.
-pub(super) fn bias(found: i64) -> Result<Option<u32>, String> {
+pub(super) fn bias(found: i64) -> Result<Option<u32>, Reason> {
     match found {
         -1 => Ok(None),
         0..=10 => Ok(Some(found as u32)),
-        _ => Err(format!(
+        _ => Err(reason!(
             "found {found}; expected 0 to 10, or -1 for neither"
         )),
     }
 }
 
 /// `PATH` or `PATH WEIGHT`.
-pub(super) fn location(words: &[&str]) -> Result<Location, String> {
+pub(super) fn location(words: &[&str]) -> Result<Location, Reason> {
     let (path, weight) = match *words {
         [path] => (path, 1),
         [path, weight] => (path, within(whole(weight)?, 1, WEIGHT_MAX)?),
         _ => {
-            return Err(format!(
+            return Err(reason!(
                 "found {} words; expected a directory, and its weight",
                 words.len()
             ));
@@ -109,7 +110,7 @@ pub(super) fn location(words: &[&str]) -> Result<Location, String> {
         .filter(|part| !matches!(*part, "" | "."))
         .collect();
     if parts.contains(&"..") {
-        return Err(format!(
+        return Err(reason!(
             "found `{path}`; expected a directory from the root on, without `..`"
         ));
     }
@@ -120,7 +121,7 @@ pub(super) fn location(words: &[&str]) -> Result<Location, String> {
 }
 
 /// A whole number.
-pub(super) fn whole(word: &str) -> Result<u64, String> {
+pub(super) fn whole(word: &str) -> Result<u64, Reason> {
     word.parse()
-        .map_err(|_| format!("found `{word}`; expected a whole number"))
+        .map_err(|_| reason!("found `{word}`; expected a whole number"))
 }

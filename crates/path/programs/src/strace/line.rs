@@ -1,6 +1,7 @@
 //! One line of a recording.
 
 use super::argument::next_mark;
+use fullstroke_contract::{Reason, reason};
 
 /// A line that says something of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +59,7 @@ const SECONDS_MAX: u64 = 3_800_000_000;
 ///
 /// # Errors
 /// What was found and what was expected.
-pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, String> {
+pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Reason> {
     let text = text.trim();
     if text.is_empty() || text.starts_with("strace: ") {
         return Ok(None);
@@ -74,13 +75,13 @@ pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, String> {
 }
 
 /// `[pid  8028] ` or `8028  ` before the time.
-fn process(text: &str) -> Result<(Option<u32>, &str), String> {
+fn process(text: &str) -> Result<(Option<u32>, &str), Reason> {
     let number = |digits: &str| {
         digits
             .trim()
             .parse()
             .map(Some)
-            .map_err(|_| format!("found `{}`; expected a pid", excerpt(digits)))
+            .map_err(|_| reason!("found `{}`; expected a pid", excerpt(digits)))
     };
     if let Some(rest) = text.strip_prefix("[pid ") {
         let (digits, rest) = rest.split_once(']').ok_or("found `[pid` without `]`")?;
@@ -95,10 +96,10 @@ fn process(text: &str) -> Result<(Option<u32>, &str), String> {
     }
 }
 
-fn time(text: &str) -> Result<(u64, bool, &str), String> {
+fn time(text: &str) -> Result<(u64, bool, &str), Reason> {
     let (word, rest) = text.split_once([' ', '\t']).unwrap_or((text, ""));
     let wanted = || {
-        format!(
+        reason!(
             "found `{}`; expected a time with fractions of a second, as `strace -f -ttt -T` writes it",
             excerpt(word)
         )
@@ -123,7 +124,7 @@ fn time(text: &str) -> Result<(u64, bool, &str), String> {
     }
     let seconds: u64 = whole.parse().map_err(|_| wanted())?;
     if !(RELATIVE_SECONDS..SECONDS_MAX).contains(&seconds) {
-        return Err(format!(
+        return Err(reason!(
             "found `{}`; expected seconds since 1970, as `-ttt` writes them (`-r` writes the time since the \
              line before)",
             excerpt(word)
@@ -141,7 +142,7 @@ fn nanoseconds(digits: &str) -> Option<u64> {
     Some(digits.parse::<u64>().ok()? * unit)
 }
 
-fn event(text: &str) -> Result<Event<'_>, String> {
+fn event(text: &str) -> Result<Event<'_>, Reason> {
     // An instruction pointer (`-i`) or a number (`-n`) before the name.
     let text = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((_, rest)) => rest.trim_start(),
@@ -161,7 +162,7 @@ fn event(text: &str) -> Result<Event<'_>, String> {
     if let Some(rest) = text.strip_prefix("<... ") {
         let (name, rest) = rest
             .split_once(" resumed>")
-            .ok_or_else(|| format!("found `{}`; expected `<... NAME resumed>`", excerpt(text)))?;
+            .ok_or_else(|| reason!("found `{}`; expected `<... NAME resumed>`", excerpt(text)))?;
         if rest.trim_end().ends_with("...>") {
             return Ok(Event::Nothing);
         }
@@ -172,7 +173,7 @@ fn event(text: &str) -> Result<Event<'_>, String> {
         .take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
         .count();
     if name == 0 || text.as_bytes().get(name) != Some(&b'(') {
-        return Err(format!(
+        return Err(reason!(
             "found `{}`; expected a call, `NAME(...) = ...`",
             excerpt(text)
         ));
@@ -199,14 +200,14 @@ fn child(text: &str) -> Event<'_> {
 ///
 /// # Errors
 /// What was found and what was expected.
-pub(super) fn ended<'t>(name: &'t str, text: &'t str) -> Result<Ended<'t>, String> {
+pub(super) fn ended<'t>(name: &'t str, text: &'t str) -> Result<Ended<'t>, Reason> {
     let mut at = 0;
     let close = loop {
         match next_mark(text, at) {
             Some((index, b')')) => break index,
             Some((index, _)) => at = index + 1,
             None => {
-                return Err(format!(
+                return Err(reason!(
                     "found no `)` behind `{name}(`; the line is cut off"
                 ));
             }
@@ -215,14 +216,14 @@ pub(super) fn ended<'t>(name: &'t str, text: &'t str) -> Result<Ended<'t>, Strin
     let arguments = &text[..close];
     let result = text[close + 1..].trim();
     let result = result.strip_prefix('=').map(str::trim).ok_or_else(|| {
-        format!(
+        reason!(
             "found `{}` behind `{name}(...)`; expected `= RESULT`",
             excerpt(result)
         )
     })?;
     let (result, took) = duration(result);
     let (value, rest) = value(result).ok_or_else(|| {
-        format!(
+        reason!(
             "found `{}` as what `{name}` returned; expected a number",
             excerpt(result)
         )
@@ -233,7 +234,7 @@ pub(super) fn ended<'t>(name: &'t str, text: &'t str) -> Result<Ended<'t>, Strin
         .next()
         .filter(|word| word.starts_with('E'));
     if took.is_none() && value.is_some() {
-        return Err(format!(
+        return Err(reason!(
             "found no duration at the end of `{name}(...) = {}`; expected `<0.000123>`: record with \
              `strace -f -ttt -T`",
             excerpt(result)
@@ -395,7 +396,7 @@ mod tests {
             ("7 1795364131.1 close(3) gives 0 <0.1>", "= RESULT"),
             ("7 1795364131.1 hello", "expected a call"),
         ] {
-            let error = line(text).unwrap_err();
+            let error = line(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
     }

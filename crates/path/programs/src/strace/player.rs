@@ -3,6 +3,7 @@
 use super::recording::{FAILED, Place, Record, Recording, Step};
 use crate::call::{Answer, Call, CallError, CallKind, Fd};
 use crate::program::{Laid, Next, Program, Report, Turn};
+use fullstroke_contract::SourceError;
 use fullstroke_files::FileError;
 use fullstroke_units::{Duration, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,7 +56,7 @@ impl Player {
     }
 
     /// Takes note of how the call of a record ended.
-    fn heed(&mut self, lane: usize, answer: &Answer) -> Result<(), String> {
+    fn heed(&mut self, lane: usize, answer: &Answer) -> Result<(), SourceError> {
         let one = &mut self.lanes[lane];
         if std::mem::take(&mut one.closes) {
             return Ok(());
@@ -73,11 +74,11 @@ impl Player {
         self.took = self.took.saturating_add(answer.took());
         match (&answer.result, record.fails) {
             (Err(error), _) if is_the_end(error) => {
-                return Err(format!(
+                return Err(SourceError(format!(
                     "line {}: {} did not succeed: {error}",
                     record.line,
                     answer.kind.name()
-                ));
+                )));
             }
             (Err(error), false) => {
                 let first = || (0, format!("line {}: {error}", record.line));

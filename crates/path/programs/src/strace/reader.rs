@@ -4,6 +4,7 @@ use super::line::{Ended, Event, Line, ended, line};
 use super::recorder::{Begin, Outcome, ProcessId, Recorder, forks};
 use super::recording::Recording;
 use crate::program::ProgramError;
+use fullstroke_contract::{Reason, reason};
 use std::borrow::Cow;
 
 /// Half a day: a time of day that lies further back is of the next day.
@@ -38,7 +39,7 @@ pub(super) fn read(text: &str, options: Options) -> Result<Recording, ProgramErr
         match line(&whole).and_then(|line| line.map_or(Ok(()), |line| reader.line(&line))) {
             Ok(()) => {}
             Err(_) if options.skip_unknown_lines => reader.recorder.counts.unread_lines += 1,
-            Err(message) => return Err(ProgramError::Line(u64::from(number), message)),
+            Err(reason) => return Err(ProgramError::Line(u64::from(number), reason.into())),
         }
     }
     Ok(reader.recorder.finish())
@@ -69,7 +70,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn line(&mut self, line: &Line<'_>) -> Result<(), String> {
+    fn line(&mut self, line: &Line<'_>) -> Result<(), Reason> {
         let at = self.time(line);
         let process = self.process(line.pid, at);
         let begin = Begin {
@@ -131,25 +132,25 @@ impl Reader {
         recorder.born(parent, Some(pid), at)
     }
 
-    fn resumed(&mut self, process: ProcessId, name: &str, rest: &str) -> Result<(), String> {
+    fn resumed(&mut self, process: ProcessId, name: &str, rest: &str) -> Result<(), Reason> {
         // A recording may begin within a call.
         let Some(pending) = self.recorder.pending(process) else {
             return Ok(());
         };
         if pending.name != name {
-            let message = format!(
+            let reason = reason!(
                 "found that `{name}` goes on; expected `{}`, which had begun",
                 pending.name
             );
             self.recorder.settled(process);
-            return Err(message);
+            return Err(reason);
         }
         let (begin, whole) = (pending.begin, format!("{}{rest}", pending.arguments));
         match ended(name, &whole) {
             Ok(call) => self.finish_call(process, begin, &call),
-            Err(message) => {
+            Err(reason) => {
                 self.recorder.settled(process);
-                return Err(message);
+                return Err(reason);
             }
         }
         Ok(())

@@ -16,17 +16,33 @@ pub struct Ratio {
     inner: u32,
 }
 
-/// What a ratio can be, for messages.
-const EXPECTED: &str = "expected outer over inner rate, above 1, such as \"800/370\" or 2.16";
+/// What is no ratio.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RatioError {
+    found: String,
+}
+
+impl fmt::Display for RatioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "found {}; expected outer over inner rate, above 1, such as \"800/370\" or 2.16",
+            self.found
+        )
+    }
+}
+
+impl std::error::Error for RatioError {}
 
 impl Ratio {
     /// `outer / inner`.
     ///
     /// # Errors
     /// It is not above 1, or no number.
-    pub fn new(outer: u32, inner: u32) -> Result<Ratio, String> {
+    pub fn new(outer: u32, inner: u32) -> Result<Ratio, RatioError> {
         if inner == 0 || outer <= inner {
-            return Err(format!("found {outer}/{inner}; {EXPECTED}"));
+            let found = format!("{outer}/{inner}");
+            return Err(RatioError { found });
         }
         Ok(Ratio { outer, inner })
     }
@@ -66,15 +82,19 @@ fn decimal(text: &str) -> Option<(u32, u32)> {
 }
 
 impl FromStr for Ratio {
-    type Err = String;
+    type Err = RatioError;
 
-    fn from_str(text: &str) -> Result<Ratio, String> {
+    fn from_str(text: &str) -> Result<Ratio, RatioError> {
         let fraction = match text.split_once('/') {
             None => decimal(text.trim()),
             Some((outer, inner)) => outer.trim().parse().ok().zip(inner.trim().parse().ok()),
         };
-        let (outer, inner) = fraction.ok_or_else(|| format!("found `{text}`; {EXPECTED}"))?;
-        Ratio::new(outer, inner).map_err(|_| format!("found {text}; {EXPECTED}"))
+        let (outer, inner) = fraction.ok_or_else(|| RatioError {
+            found: format!("`{text}`"),
+        })?;
+        Ratio::new(outer, inner).map_err(|_| RatioError {
+            found: text.to_owned(),
+        })
     }
 }
 

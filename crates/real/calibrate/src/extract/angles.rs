@@ -117,6 +117,11 @@ pub struct Rotation {
 impl Rotation {
     /// Revolutions a minute.
     pub fn rpm(&self) -> f64 {
+        assert!(
+            self.revolution_ns > 0.0,
+            "a revolution of {} ns was not measured",
+            self.revolution_ns
+        );
         60e9 / self.revolution_ns
     }
 
@@ -163,6 +168,11 @@ impl Recent {
         {
             self.angles.remove(&oldest);
         }
+        assert_eq!(
+            self.order.len(),
+            self.angles.len(),
+            "each remembered angle has its place in the order"
+        );
     }
 }
 

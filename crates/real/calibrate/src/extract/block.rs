@@ -190,6 +190,7 @@ impl Device for BlockDevice {
 mod tests {
     use super::*;
     use crate::extract::{Extraction, run, translate};
+    use fullstroke_device::scsi::CommandError;
     use std::io::Write as _;
     use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -198,7 +199,7 @@ mod tests {
     struct Recorded(u64);
 
     impl Transport for Recorded {
-        fn send_diagnostic(&mut self, parameters: &[u8]) -> Result<(), String> {
+        fn send_diagnostic(&mut self, parameters: &[u8]) -> Result<(), CommandError> {
             self.0 = u64::from(u32::from_be_bytes([
                 parameters[6],
                 parameters[7],
@@ -207,7 +208,7 @@ mod tests {
             ]));
             Ok(())
         }
-        fn receive_diagnostic(&mut self, _: u16) -> Result<Vec<u8>, String> {
+        fn receive_diagnostic(&mut self, _: u16) -> Result<Vec<u8>, CommandError> {
             let (cylinder, within) = (self.0 / 12, self.0 % 12);
             let (head, sector) = if within < 7 {
                 (0, within)

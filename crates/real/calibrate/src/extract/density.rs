@@ -137,6 +137,7 @@ async fn halve(angles: &mut Angles, sketches: &mut [Sketch]) -> Result<(), Extra
             angles.forget().await?;
         }
         let seen = look_at(angles, &cells, 1).await?;
+        assert_eq!(seen.len(), open.len(), "each gap is looked into once");
         open.into_iter()
             .zip(seen)
             .for_each(|(bracket, seen)| bracket.tell(seen));

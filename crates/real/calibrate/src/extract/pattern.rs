@@ -65,6 +65,7 @@ impl History {
 
     /// The last `period` tracks so many times more.
     pub fn repeat(&mut self, period: &[FoundTrack], times: u64) {
+        assert!(!period.is_empty(), "a period has a track at least");
         // Beyond what any period reaches it makes no difference.
         let times = times.min((2 * PERIOD_MAX / period.len()) as u64 + 1);
         for _ in 0..times {
@@ -142,6 +143,11 @@ impl History {
 
     /// The tracks of the last `period`.
     pub fn last(&self, period: usize) -> &[FoundTrack] {
+        assert!(
+            period <= self.tracks.len(),
+            "a period of {period} tracks of {} that are remembered",
+            self.tracks.len()
+        );
         &self.tracks[self.tracks.len() - period..]
     }
 

@@ -12,6 +12,7 @@ mod generic;
 
 pub use self::generic::ScsiGeneric;
 use crate::extract::machine::Place;
+use fullstroke_device::scsi::CommandError;
 use fullstroke_units::{Cylinder, Lbn};
 use thiserror::Error;
 
@@ -48,8 +49,8 @@ pub enum PageError {
         found: u8,
     },
     /// The device could not be asked.
-    #[error("{0}")]
-    Transport(String),
+    #[error(transparent)]
+    Transport(#[from] CommandError),
 }
 
 /// Carries the two commands to a device.
@@ -58,13 +59,13 @@ pub trait Transport {
     ///
     /// # Errors
     /// If the device refuses.
-    fn send_diagnostic(&mut self, parameters: &[u8]) -> Result<(), String>;
+    fn send_diagnostic(&mut self, parameters: &[u8]) -> Result<(), CommandError>;
 
     /// RECEIVE DIAGNOSTIC RESULTS of at most so many bytes.
     ///
     /// # Errors
     /// If the device refuses.
-    fn receive_diagnostic(&mut self, bytes_max: u16) -> Result<Vec<u8>, String>;
+    fn receive_diagnostic(&mut self, bytes_max: u16) -> Result<Vec<u8>, CommandError>;
 }
 
 /// Where `lbn` lies, as the device says.
@@ -72,12 +73,8 @@ pub trait Transport {
 /// # Errors
 /// If it refuses, or answers something else.
 pub fn ask(transport: &mut dyn Transport, lbn: Lbn) -> Result<Place, PageError> {
-    transport
-        .send_diagnostic(&request(lbn))
-        .map_err(PageError::Transport)?;
-    let answer = transport
-        .receive_diagnostic(64)
-        .map_err(PageError::Transport)?;
+    transport.send_diagnostic(&request(lbn))?;
+    let answer = transport.receive_diagnostic(64)?;
     answered(&answer)
 }
 

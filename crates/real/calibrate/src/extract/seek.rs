@@ -87,6 +87,10 @@ pub async fn seeks(
         angles
             .probe()
             .progress("seeks", index as u64, distances.len() as u64);
+        assert!(
+            distance < tracks,
+            "a seek over {distance} of {tracks} tracks"
+        );
         let mut times = Vec::new();
         for pair in 0..PAIRS {
             let low = angles.random().below(tracks - distance);
@@ -155,6 +159,10 @@ async fn least(
     distance: u64,
 ) -> Result<Option<Seek>, ExtractError> {
     let rotation = angles.rotation();
+    assert!(
+        distance < tracks,
+        "a seek over {distance} of {tracks} tracks"
+    );
     let mut shortest: Option<(f64, u64)> = None;
     let mut pairs = 0.0;
     let tries = if distance == 0 {

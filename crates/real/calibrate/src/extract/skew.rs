@@ -74,6 +74,7 @@ fn alike(mut tracks: Vec<(f64, u64)>, revolution_ns: f64) -> Vec<Skew> {
         let times: u64 = group.iter().map(|(_, times)| times).sum();
         let sum: f64 = group.iter().map(|(skew, times)| skew * *times as f64).sum();
         let revolutions = sum / times.max(1) as f64;
+        assert!(times <= all, "a group of {times} tracks of {all}");
         let part = times as f64 / all.max(1) as f64;
         Skew {
             revolutions,

@@ -234,7 +234,14 @@ impl Walk {
     /// Whether the track in hand, for which reads were counted from `reads` on, is one
     /// of too many that seem to be none.
     fn judge(&mut self, end: End, reads: u64, predicted: bool) -> Result<(), ExtractError> {
-        let reads = self.hand.angles.probe().effort().reads - reads;
+        let all = self.hand.angles.probe().effort().reads;
+        assert!(
+            reads <= all && end.lbn > self.hand.first,
+            "a track from {} to {} in reads {reads} to {all}",
+            self.hand.first,
+            end.lbn
+        );
+        let reads = all - reads;
         self.doubt.track(
             end.lbn - self.hand.first,
             reads,

@@ -156,6 +156,10 @@ pub(crate) fn sketch(places: &[Place]) -> Vec<Sketch> {
     let mut before: HashSet<u64> = HashSet::new();
     while first < places.len() {
         let end = end_of_zone(&places, first);
+        assert!(
+            end > first && end <= places.len(),
+            "a zone has the place with which it begins: {first} to {end}"
+        );
         if end - first < ZONE_PLACES_MIN && !sketches.is_empty() {
             first = end;
             continue;
@@ -191,6 +195,7 @@ pub(crate) fn sketch(places: &[Place]) -> Vec<Sketch> {
         };
         let mut lengths: Vec<u64> = own.iter().copied().collect();
         lengths.sort_unstable();
+        assert!(!lengths.is_empty(), "a zone has a length of tracks");
         sketches.push(Sketch { begins, lengths });
         (first, before) = (end, own);
     }
@@ -280,6 +285,10 @@ fn in_common(lately: &[Place], ahead: &[Place]) -> f64 {
 fn most_likely(lately: &[Place], ahead: &[Place]) -> usize {
     let parts = frequencies(lately, ahead);
     let (mut best, mut most, mut sum) = (0, 0.0, 0.0);
+    assert!(
+        !lately.is_empty() && !ahead.is_empty(),
+        "zones are told apart by places of both"
+    );
     for (index, place) in ahead.iter().enumerate() {
         let [here, there] = parts[&place.sectors];
         sum += ((here + RARE) / (there + RARE)).ln();
@@ -307,6 +316,7 @@ fn zones_of(table: &Boundaries) -> Vec<FoundZone> {
             sectors: track.sectors.0,
         })
     };
+    assert!(table.len() > 0, "a table has a track at least");
     let count = table.len().min(PLACES);
     // Not evenly: tracks may differ in step.
     let spread = |index: u64| {

@@ -6,6 +6,7 @@ use fullstroke_stack::{StackError, drives};
 use fullstroke_trace::{Options, TraceReader};
 use std::fs;
 use std::path::{Path, PathBuf};
+use thiserror::Error;
 
 /// The format of validation traces.
 const FORMAT: &str = "disksim-validate";
@@ -107,7 +108,7 @@ pub fn find_traces(path: &Path, drive: Option<&str>) -> Result<Traces, ValidateE
             Ok(Ok(drive)) => traces.found.push((trace, drive)),
             Ok(Err(reason)) => traces.skipped.push(SkippedTrace {
                 path: trace.path,
-                reason,
+                reason: reason.to_string(),
             }),
             Err(error) => traces.failed.push(FailedTrace { trace, error }),
         }
@@ -144,26 +145,37 @@ fn traces_in(folder: &Path) -> Result<Vec<TraceFile>, ValidateError> {
     Ok(traces.into_iter().map(|(trace, _)| trace).collect())
 }
 
+/// Why a trace of a folder is left out.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+enum LeftOut {
+    #[error("it is in the format {format}, not a validation trace ({FORMAT})")]
+    Format { format: &'static str },
+    #[error(
+        "no drive is known for it: no {beside}, and none of the library has `{name}` in its name"
+    )]
+    NoDrive { beside: String, name: String },
+    #[error("it could belong to more than one drive of the library; say --drive {candidates}")]
+    Ambiguous { candidates: String },
+}
+
 /// The drive of a trace that was found in a folder, or why it is left out.
 fn drive_in_folder(
     trace: &TraceFile,
     drive: Option<&str>,
-) -> Result<Result<FoundDrive, String>, ValidateError> {
+) -> Result<Result<FoundDrive, LeftOut>, ValidateError> {
     let reader =
         TraceReader::open(&trace.path, &Options::default()).map_err(ValidateError::Trace)?;
     let format = reader.format().name;
     if format != FORMAT {
-        return Ok(Err(format!(
-            "it is in the format {format}, not a validation trace ({FORMAT})"
-        )));
+        return Ok(Err(LeftOut::Format { format }));
     }
     match find_drive(trace, drive) {
-        Err(ValidateError::NoDrive { beside, name, .. }) => Ok(Err(format!(
-            "no drive is known for it: no {beside}, and none of the library has `{name}` in its name"
-        ))),
-        Err(ValidateError::AmbiguousDrive { candidates, .. }) => Ok(Err(format!(
-            "it could belong to more than one drive of the library; say --drive {candidates}"
-        ))),
+        Err(ValidateError::NoDrive { beside, name, .. }) => {
+            Ok(Err(LeftOut::NoDrive { beside, name }))
+        }
+        Err(ValidateError::AmbiguousDrive { candidates, .. }) => {
+            Ok(Err(LeftOut::Ambiguous { candidates }))
+        }
         found => found.map(Ok),
     }
 }

@@ -45,6 +45,14 @@ struct Pacer {
 
 impl Pacer {
     fn new(requests: Arc<[Paced]>) -> Pacer {
+        // A request that awaited itself, or a later one, would never go.
+        assert!(
+            requests
+                .iter()
+                .enumerate()
+                .all(|(place, request)| request.awaited <= place),
+            "a request awaits completions of requests before it"
+        );
         let completions = Vec::with_capacity(requests.len());
         let mut pacer = Pacer {
             requests,
@@ -95,6 +103,12 @@ impl Node for Pacer {
 
     fn completed(&mut self, now: Time, _: Port, _: Completion, _: &mut Cx<'_>) {
         self.completions.push(now);
+        assert!(
+            self.completions.len() <= self.next,
+            "{} of {} requests have completed",
+            self.completions.len(),
+            self.next
+        );
         if self.due == Time::NEVER {
             self.schedule(now);
         }

@@ -75,6 +75,10 @@ impl Sample {
             i += usize::from(end == end_i);
             j += usize::from(end == end_j);
         }
+        assert!(
+            ours.is_empty() || theirs.is_empty() || (i, j) == (ours.len(), theirs.len()),
+            "both distributions end where the other does"
+        );
         (sum / p as f64).sqrt()
     }
 

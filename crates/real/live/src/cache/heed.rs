@@ -56,6 +56,34 @@ pub struct Heeded {
     pub missed_signals: u64,
 }
 
+impl Heeded {
+    /// Has the kernel do what `signals` say, and counts it. The sectors written for PULLs of any
+    /// address, where the kernel says how much it writes.
+    fn carry_out(&mut self, kept: &Kept, signals: Vec<Said>) -> std::io::Result<Option<u64>> {
+        let mut of_any = kept.is_counted().then_some(0);
+        for said in signals {
+            let done = kept.heed(said)?;
+            match said {
+                Said::Pull { sectors, .. } => {
+                    self.pulls += 1;
+                    self.pulled_mb += sectors as f64 * SECTOR_BYTES as f64 / 1e6;
+                }
+                Said::Push { .. } => self.pushes += 1,
+            }
+            self.fetched_mb += done.fetched as f64 / 1e6;
+            if let (Some(sum), Some(written)) = (&mut self.written_mb, done.written) {
+                *sum += written as f64 / 1e6;
+            }
+            if said.of_any() > 0 {
+                of_any = of_any
+                    .zip(done.written)
+                    .map(|(sum, written)| sum + written / SECTOR_BYTES);
+            }
+        }
+        Ok(of_any)
+    }
+}
+
 enum Message {
     /// What was said, and whom to tell what has been written for it, if that is known.
     Heard {
@@ -143,26 +171,7 @@ pub fn heed(
         };
         silence.ends(&options.control, warn);
         heeded.missed_signals += missed;
-        let mut of_any = kept.is_counted().then_some(0);
-        for said in signals {
-            let done = kept.heed(said).map_err(host(on.clone()))?;
-            match said {
-                Said::Pull { sectors, .. } => {
-                    heeded.pulls += 1;
-                    heeded.pulled_mb += sectors as f64 * SECTOR_BYTES as f64 / 1e6;
-                }
-                Said::Push { .. } => heeded.pushes += 1,
-            }
-            heeded.fetched_mb += done.fetched as f64 / 1e6;
-            if let (Some(sum), Some(written)) = (&mut heeded.written_mb, done.written) {
-                *sum += written as f64 / 1e6;
-            }
-            if said.of_any() > 0 {
-                of_any = of_any
-                    .zip(done.written)
-                    .map(|(sum, written)| sum + written / SECTOR_BYTES);
-            }
-        }
+        let of_any = heeded.carry_out(&kept, signals).map_err(host(on.clone()))?;
         // Whoever listens may have gone.
         let _ = wrote.send(of_any);
     }

@@ -1,5 +1,10 @@
 //! The page against a strict reader, and over real connections.
 
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells one story from its beginning to its end"
+)]
+
 use super::parser::{Families, parse};
 use super::*;
 use crate::answering::{Answering, status};

@@ -1,5 +1,6 @@
 //! An instance of the kernel's tracer (Documentation/trace/ftrace.rst, "Instances").
 
+use super::RecordError;
 use fullstroke_units::Bytes;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,18 +34,13 @@ pub(super) struct Fill {
 
 impl Instance {
     /// An instance that takes the events of one device, and has begun.
-    pub(super) fn create((major, minor): (u32, u32), buffer: Bytes) -> Result<Instance, String> {
-        let tracefs = tracefs().ok_or(
-            "the kernel's tracer cannot be reached; expected tracefs, which root mounts: `mount -t tracefs tracefs \
-             /sys/kernel/tracing`",
-        )?;
+    pub(super) fn create(
+        (major, minor): (u32, u32),
+        buffer: Bytes,
+    ) -> Result<Instance, RecordError> {
+        let tracefs = tracefs().ok_or(RecordError::NoTracer)?;
         let folder = tracefs.join(format!("instances/fullstroke-{}", std::process::id()));
-        fs::create_dir(&folder).map_err(|error| {
-            format!(
-                "the kernel's tracer gives no instance in `{}`: {error}; recording takes root",
-                tracefs.display()
-            )
-        })?;
+        fs::create_dir(&folder).map_err(|source| RecordError::NoInstance { tracefs, source })?;
         let instance = Instance { folder };
         instance.set("buffer_size_kb", &buffer.0.div_ceil(1024).to_string())?;
         // One clock for all processors.
@@ -61,7 +57,7 @@ impl Instance {
     }
 
     /// Takes no further events; those that it has can still be read.
-    pub(super) fn end(&self) -> Result<(), String> {
+    pub(super) fn end(&self) -> Result<(), RecordError> {
         self.set("tracing_on", "0")
     }
 
@@ -85,10 +81,13 @@ impl Instance {
             })
     }
 
-    fn set(&self, name: &str, value: &str) -> Result<(), String> {
+    fn set(&self, name: &str, value: &str) -> Result<(), RecordError> {
         let path = self.folder.join(name);
-        fs::write(&path, value)
-            .map_err(|error| format!("`{}` cannot be set to {value}: {error}", path.display()))
+        fs::write(&path, value).map_err(|source| RecordError::Set {
+            path,
+            value: value.to_owned(),
+            source,
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The events as they come, in the words of the kernel's block tracer.
 
-use super::Counts;
 use super::instance::Instance;
+use super::{Counts, RecordError};
 use crate::clock::outside;
 use fullstroke_units::Duration;
 use rustix::fs::OFlags;
@@ -52,13 +52,13 @@ impl Pipe {
         duration: Option<Duration>,
         stop: Arc<AtomicBool>,
         counts: Arc<Mutex<Counts>>,
-    ) -> Result<Pipe, String> {
+    ) -> Result<Pipe, RecordError> {
         let path = instance.pipe();
         let opened = OpenOptions::new()
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits() as i32)
             .open(&path);
-        let file = opened.map_err(|error| format!("`{}`: {error}", path.display()))?;
+        let file = opened.map_err(|source| RecordError::Pipe { path, source })?;
         let now = Instant::now();
         Ok(Pipe {
             file,

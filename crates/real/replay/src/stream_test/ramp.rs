@@ -9,8 +9,10 @@ use fullstroke_units::{Duration, Seed, Time};
 use fullstroke_workload::{
     Limit, Rules, StartTimes, Stream, StreamTally, StreamsConfig, StreamsResults, dealt_out,
 };
+use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::Scope;
 use std::time::Instant;
 
 /// Each stream is two threads.
@@ -111,15 +113,15 @@ pub fn run(
     let began = Instant::now();
     let now = || time_since(began);
     let read_bytes = config.read_size.0 as usize;
-    let ended = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let mut ramp = Ramp::new(config, seed, streams);
-        let ended = loop {
-            if stop.load(Ordering::SeqCst)
+        let over = || {
+            stop.load(Ordering::SeqCst)
                 || shared.broken.load(Ordering::SeqCst)
                 || now() >= shared.end()
-            {
-                break Ok(());
-            }
+        };
+        let mut begun = Ok(());
+        while begun.is_ok() && !over() {
             if let Some((index, stream)) = ramp.due(now(), &shared) {
                 let client = Client {
                     index,
@@ -128,35 +130,18 @@ pub fn run(
                     shared: &shared,
                     read_bytes,
                 };
-                let begun = Client::connect(address).and_then(|socket| {
-                    server.accept(scope)?;
-                    let thread = std::thread::Builder::new().name("client".into());
-                    thread
-                        .spawn_scoped(scope, move || client.play(socket, began))
-                        .map(drop)
-                });
-                if let Err(source) = begun {
-                    break Err(StreamTestError::Host {
-                        what: "another stream",
-                        source,
-                    });
-                }
+                begun = begin(scope, &server, address, client, began);
                 continue;
             }
             tell(progress(&shared, now()));
             std::thread::sleep(LOOK);
-        };
+        }
         // Those that play still end with their next byte.
         shared.end_at(now().min(shared.end()));
-        ended
-    });
-    ended?;
-    if let Some(failed) = server
-        .failed
-        .lock()
-        .ok()
-        .and_then(|mut failed| failed.take())
-    {
+        begun.map_err(host("another stream"))
+    })?;
+    let failed = server.failed.lock().ok();
+    if let Some(failed) = failed.and_then(|mut failed| failed.take()) {
         let crate::stream_test::server::Failed { file, read, source } = failed;
         return Err(StreamTestError::Read {
             target: medium.name.clone(),
@@ -171,6 +156,27 @@ pub fn run(
         stopped: stop.load(Ordering::SeqCst),
         host_late_max: Duration::from_nanos(shared.late_ns_max.load(Ordering::Relaxed)),
     })
+}
+
+/// Connects a client, and has it play on a thread of its own.
+fn begin<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    server: &'scope Server<'_>,
+    address: SocketAddr,
+    client: Client<'scope>,
+    began: Instant,
+) -> std::io::Result<()> {
+    assert!(
+        client.index < client.shared.tallies.len(),
+        "client {} has no tally",
+        client.index
+    );
+    let socket = Client::connect(address)?;
+    server.accept(scope)?;
+    let thread = std::thread::Builder::new().name("client".into());
+    thread
+        .spawn_scoped(scope, move || client.play(socket, began))
+        .map(drop)
 }
 
 /// The time of the streams' clock.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
+use thiserror::Error;
 
 /// A network, such as `192.168.0.0/16` or `fd00::/8`, or one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +35,32 @@ fn same(ours: u128, theirs: u128, prefix: u8) -> bool {
     (ours ^ theirs).leading_zeros() >= u32::from(prefix)
 }
 
-impl FromStr for Network {
-    type Err = String;
+/// A text that is no network.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NetworkError {
+    /// The address, or the number behind the slash, cannot be read.
+    #[error("found `{found}`; expected an address or a network, such as 192.168.0.0/16")]
+    Address {
+        /// The text.
+        found: String,
+    },
+    /// An address has fewer bits.
+    #[error("found `{found}`; expected at most {longest} bits behind the slash")]
+    Prefix {
+        /// The text.
+        found: String,
+        /// The bits of such an address.
+        longest: u8,
+    },
+}
 
-    fn from_str(text: &str) -> Result<Network, String> {
-        let wrong =
-            || format!("found `{text}`; expected an address or a network, such as 192.168.0.0/16");
+impl FromStr for Network {
+    type Err = NetworkError;
+
+    fn from_str(text: &str) -> Result<Network, NetworkError> {
+        let wrong = || NetworkError::Address {
+            found: text.to_owned(),
+        };
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
@@ -48,9 +69,10 @@ impl FromStr for Network {
         let longest = if address.is_ipv4() { 32 } else { 128 };
         let prefix = prefix.map_or(Ok(longest), |prefix| prefix.parse().map_err(|_| wrong()))?;
         if prefix > longest {
-            return Err(format!(
-                "found `{text}`; expected at most {longest} bits behind the slash"
-            ));
+            return Err(NetworkError::Prefix {
+                found: text.to_owned(),
+                longest,
+            });
         }
         Ok(Network { address, prefix })
     }
@@ -90,7 +112,12 @@ mod tests {
     #[test]
     fn what_is_no_network_is_refused_with_what_was_found() {
         for text in ["here", "10.0.0.0/33", "::/129", "10.0.0.0/", "10.0.0/8"] {
-            assert!(text.parse::<Network>().unwrap_err().contains(text));
+            assert!(
+                text.parse::<Network>()
+                    .unwrap_err()
+                    .to_string()
+                    .contains(text)
+            );
         }
     }
 }

@@ -104,6 +104,12 @@ impl Request {
     /// # Errors
     /// The kernel's: the request is none any more.
     pub fn take(&self, into: &mut [u8]) -> io::Result<()> {
+        assert!(
+            into.len() as u64 <= self.length_bytes,
+            "{} bytes of a request of {}",
+            into.len(),
+            self.length_bytes
+        );
         self.shared
             .file
             .read_exact_at(into, wire::data_at(self.tag))
@@ -114,6 +120,12 @@ impl Request {
     /// # Errors
     /// The kernel's: the request is none any more.
     pub fn give(&self, from: &[u8]) -> io::Result<()> {
+        assert!(
+            from.len() as u64 <= self.length_bytes,
+            "{} bytes for a request of {}",
+            from.len(),
+            self.length_bytes
+        );
         self.shared.file.write_all_at(from, wire::data_at(self.tag))
     }
 
@@ -129,6 +141,7 @@ impl Request {
             (Ok(()), _) => 0,
             (Err(number), _) => -number.abs(),
         };
+        assert!(!self.is_answered, "a request is answered once");
         self.is_answered = true;
         self.shared.answers().push(Answer {
             tag: self.tag,

@@ -1,5 +1,10 @@
 //! All of it together, in virtual time.
 
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells one story from its beginning to its end"
+)]
+
 use super::super::REGISTRY;
 use super::super::testing::{
     Bench, Load, Process, Ran, SITE, Sent, Tunable, build, run_entry, settings,

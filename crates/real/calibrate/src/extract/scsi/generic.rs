@@ -6,7 +6,7 @@
 //! refused.
 
 use super::Transport;
-use fullstroke_device::scsi::{Direction, carry_out};
+use fullstroke_device::scsi::{CommandError, Direction, carry_out};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
@@ -37,14 +37,14 @@ impl ScsiGeneric {
 }
 
 impl Transport for ScsiGeneric {
-    fn send_diagnostic(&mut self, parameters: &[u8]) -> Result<(), String> {
+    fn send_diagnostic(&mut self, parameters: &[u8]) -> Result<(), CommandError> {
         let mut bytes = parameters.to_vec();
         let mut command = send_command(parameters.len() as u16);
         let carried = carry_out(&self.file, &mut command, Direction::ToDevice, &mut bytes);
-        carried.map(|_| ()).map_err(|error| error.to_string())
+        carried.map(|_| ())
     }
 
-    fn receive_diagnostic(&mut self, bytes_max: u16) -> Result<Vec<u8>, String> {
+    fn receive_diagnostic(&mut self, bytes_max: u16) -> Result<Vec<u8>, CommandError> {
         let mut bytes = vec![0; bytes_max.into()];
         let carried = carry_out(
             &self.file,
@@ -52,7 +52,7 @@ impl Transport for ScsiGeneric {
             Direction::FromDevice,
             &mut bytes,
         );
-        let left = carried.map_err(|error| error.to_string())?;
+        let left = carried?;
         bytes.truncate(bytes.len().saturating_sub(left));
         Ok(bytes)
     }
@@ -87,7 +87,10 @@ mod tests {
         let mut none = ScsiGeneric {
             file: File::open(file).unwrap(),
         };
-        let said = none.send_diagnostic(&[0x40, 0, 0, 0]).unwrap_err();
+        let said = none
+            .send_diagnostic(&[0x40, 0, 0, 0])
+            .unwrap_err()
+            .to_string();
         assert!(said.contains("expected a SCSI disk"), "{said}");
     }
 }

@@ -3,6 +3,7 @@
 use crate::validate::paced::Paced;
 use crate::validate::{FoundDrive, Sample, ValidateError};
 use fullstroke_contract::{Extent, Operation};
+use fullstroke_contract::{Reason, reason};
 use fullstroke_trace::{Options, Record, TraceReader};
 use fullstroke_units::{Duration, Lbn, Sectors, Time, greatest_common_divisor};
 use serde::Serialize;
@@ -121,9 +122,9 @@ impl OwnLog {
         format: &'static str,
         records: &[Record],
     ) -> Result<OwnLog, ValidateError> {
-        let refuse = |reason: String| ValidateError::CannotTell {
+        let refuse = |reason: Reason| ValidateError::CannotTell {
             file: file.clone(),
-            reason,
+            reason: reason.into(),
         };
         one_device(records).map_err(refuse)?;
         let transfers =
@@ -133,7 +134,7 @@ impl OwnLog {
         let (times, spans, without_completion) = spans(records.iter().filter(replayed));
         let unknown = without_completion as f64 / (records.len() - other_operations).max(1) as f64;
         if spans.is_empty() || unknown > UNKNOWN_SHARE_MAX {
-            return Err(refuse(format!(
+            return Err(refuse(reason!(
                 "it has no latency of {} of {} requests; expected one of at least nine in ten: a blktrace or \
                  blkparse with completions (C), a fio log of latencies with log_offset=1, or what `fullstroke \
                  record` writes",
@@ -147,7 +148,7 @@ impl OwnLog {
             .filter_map(|request| request.measured_ms)
             .collect();
         if measured.len() < LOGGED_MIN {
-            return Err(refuse(format!(
+            return Err(refuse(reason!(
                 "found {} reads and writes with latencies; expected {LOGGED_MIN} or more, of which one half \
                  chooses the model and the other judges it",
                 measured.len()
@@ -175,7 +176,7 @@ impl OwnLog {
     }
 
     /// Refuses a log whose first half was answered by caches.
-    fn seen_by_the_arm(&self) -> Result<(), String> {
+    fn seen_by_the_arm(&self) -> Result<(), Reason> {
         let first = self.logged[..self.half()]
             .iter()
             .filter_map(|request| request.measured_ms);
@@ -185,7 +186,7 @@ impl OwnLog {
         if slow >= SERVED_BY_THE_ARM_MIN {
             return Ok(());
         }
-        Err(format!(
+        Err(reason!(
             "of the {all} requests of its first half {slow} took longer than {FROM_A_CACHE_MS_MAX} ms: caches \
              answered, or the disk does not turn; expected {SERVED_BY_THE_ARM_MIN} or more that the arm served, \
              as of random reads past all caches (fio --direct=1 --rw=randread)"
@@ -232,13 +233,13 @@ impl OwnLog {
     }
 }
 
-fn one_device(records: &[Record]) -> Result<(), String> {
+fn one_device(records: &[Record]) -> Result<(), Reason> {
     let devices: BTreeSet<u32> = records.iter().map(|record| record.device).collect();
     if devices.len() < 2 {
         return Ok(());
     }
     let names: Vec<String> = devices.iter().map(u32::to_string).collect();
-    Err(format!(
+    Err(reason!(
         "it has several devices; say which is the disk with --device {}",
         names.join(" or --device ")
     ))
