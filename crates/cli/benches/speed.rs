@@ -258,7 +258,7 @@ fn drive_with_slips(slips: u64) -> Result<tempfile::NamedTempFile> {
             .map(|slip| SlipConfig::One(slip * apart))
             .collect();
         zone.spares += each;
-        config.capacity_sectors = config.capacity_sectors - Sectors(each);
+        config.capacity_sectors -= Sectors(each);
     }
     let mut file = tempfile::NamedTempFile::with_suffix(".toml")?;
     file.write_all(drives::to_toml(&config, &[])?.as_bytes())?;

@@ -146,11 +146,11 @@ fn sections(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>]
     if !found.is_empty() {
         section(page, "winner", "What is borne", |page| {
             verdict(page, answer);
-            borne(page, &found);
+            borne(page, found);
         });
         on_the_whole_load(page, answer, room);
         section(page, "tried", "How it was found", |page| {
-            tried(page, &found, room.tables)
+            tried(page, found, room.tables)
         });
     } else if let Found::Studies { checked, .. } = answer.found {
         section(

@@ -1,6 +1,11 @@
 //! What holds of every page: it says nothing that the answer does not, files cannot write tags
 //! into it, it is short, and its only script is its own.
 
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells one story from its beginning to its end"
+)]
+
 use fullstroke_advise::{Advice, Finalist, Outcome, Wishes};
 use fullstroke_contract::{MemberStatistics, PowerState, Reading};
 use fullstroke_lab::{

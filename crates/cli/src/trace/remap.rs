@@ -89,22 +89,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let formats = formats
         .collect::<Result<Vec<_>, _>>()
         .map_err(Failure::input)?;
-    std::fs::create_dir_all(folder).map_err(|error| {
-        Failure::Input(format!(
-            "cannot make the folder `{}`: {error}",
-            folder.display()
-        ))
-    })?;
-    let mut read = read_for(
-        std::slice::from_ref(&arguments.stack),
-        &Overrides::default(),
-        &[],
-    );
-    read.push(arguments.trace.clone());
-    let targets = files
-        .iter()
-        .map(|file| Some(Target::to("--output", file, Kind::Trace)));
-    outputs::check(targets, &read)?;
+    prepare(arguments, &files)?;
     let (mut drives, mut writers) = (Vec::new(), Vec::new());
     for ((name, file), format) in service.graph.drive_names().zip(files).zip(formats) {
         writers.push(TraceWriter::create(format, &file).map_err(Failure::input)?);
@@ -143,6 +128,27 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         drives,
     };
     output.show(&remapped, remapped.text())
+}
+
+/// Makes the folder, and checks that no output replaces a file that is read.
+fn prepare(arguments: &Arguments, files: &[PathBuf]) -> Result<(), Failure> {
+    let folder = &arguments.output;
+    std::fs::create_dir_all(folder).map_err(|error| {
+        Failure::Input(format!(
+            "cannot make the folder `{}`: {error}",
+            folder.display()
+        ))
+    })?;
+    let mut read = read_for(
+        std::slice::from_ref(&arguments.stack),
+        &Overrides::default(),
+        &[],
+    );
+    read.push(arguments.trace.clone());
+    let targets = files
+        .iter()
+        .map(|file| Some(Target::to("--output", file, Kind::Trace)));
+    outputs::check(targets, &read)
 }
 
 /// The requests that were mapped, and the sectors that were verified.

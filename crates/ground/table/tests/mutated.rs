@@ -49,7 +49,7 @@ fn mutated_files_give_rows_or_an_error() {
                 match random.below(5) {
                     0 => bytes[at] ^= 1 << random.below(8),
                     1 => bytes[at] = 0xff,
-                    2 => bytes[at] = 0x80 | bytes[at],
+                    2 => bytes[at] |= 0x80,
                     3 => bytes[at] = random.below(256) as u8,
                     _ => bytes.truncate(original.len().max(at + 1) - random.below(9)),
                 }

@@ -624,7 +624,7 @@ mod tests {
         config.zones[0].spares = 2;
         // The zone has 800 sectors; the last two are spare.
         config.zones[0].remaps = vec![(5, 799)];
-        config.capacity_sectors = config.capacity_sectors - Sectors(2);
+        config.capacity_sectors -= Sectors(2);
         let geometry = Geometry::new(&config).unwrap();
         let position = geometry.locate(Lbn(5));
         assert_eq!(
@@ -649,7 +649,7 @@ mod tests {
         ] {
             let mut config = small_drive();
             config.zones[0].spares = 2;
-            config.capacity_sectors = config.capacity_sectors - Sectors(2);
+            config.capacity_sectors -= Sectors(2);
             config.zones[0].remaps = remaps.clone();
             assert_eq!(
                 Geometry::new(&config).unwrap_err().key,

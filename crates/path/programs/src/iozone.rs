@@ -353,6 +353,20 @@ enum Move {
     End,
 }
 
+impl Config {
+    /// The mode in which a kind opens its file.
+    fn how(&self, kind: Option<Kind>) -> How {
+        let write = kind.is_some_and(Kind::writes);
+        How {
+            write,
+            create: kind == Some(Kind::Write),
+            direct: self.direct,
+            durable: self.sync && write,
+            ..How::READ
+        }
+    }
+}
+
 impl Worker {
     /// Its next move, or `None` between stages.
     fn go_on(&mut self, config: &Config, met: &mut [u32], now: Time) -> Option<Move> {
@@ -375,20 +389,7 @@ impl Worker {
                 let removes = kind == Some(Kind::Write) && std::mem::take(&mut self.there);
                 (Stage::Open, removes.then_some(Move::Remove))
             }
-            Stage::Open => {
-                let create = kind == Some(Kind::Write);
-                let (direct, durable) = (config.direct, config.sync && writes);
-                (
-                    Stage::Begin,
-                    Some(Move::Open(How {
-                        write: writes,
-                        create,
-                        direct,
-                        durable,
-                        ..How::READ
-                    })),
-                )
-            }
+            Stage::Open => (Stage::Begin, Some(Move::Open(config.how(kind)))),
             Stage::Begin => {
                 self.prepare(kind, config.records());
                 (self.there, self.began, self.ended) = (true, now, None);

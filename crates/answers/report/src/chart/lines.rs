@@ -238,7 +238,8 @@ fn description(drawn: &Graph, lines: &[GraphLine]) -> String {
 
 /// A row for each value of the abscissa.
 fn numbers(markup: &mut Markup, drawn: &Graph) {
-    const PARTS: [(fn(&GraphPoint) -> &Cell, &str); 3] = [
+    type Part = (fn(&GraphPoint) -> &Cell, &'static str);
+    const PARTS: [Part; 3] = [
         (|point| &point.value, ""),
         (|point| &point.ci_half_width, " ±"),
         (|point| &point.published, ", published"),

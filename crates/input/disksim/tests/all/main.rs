@@ -4,6 +4,10 @@
     clippy::too_many_lines,
     reason = "a test tells one story from its beginning to its end"
 )]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the oracle and the parameter files are read from files"
+)]
 
 mod bad_input;
 #[path = "../common/mod.rs"]

@@ -84,6 +84,34 @@ impl Seekers {
         })
     }
 
+    /// A seeker takes the next ticket, and seeks to a random chunk.
+    fn take_ticket<'a>(&'a mut self, plan: &'a Plan, turn: Turn<'_>) -> Next<'a> {
+        let seeker = &mut self.all[turn.process as usize - 1];
+        seeker.began.get_or_insert(turn.now);
+        if self.tickets == 0 {
+            return seeker.last(plan);
+        }
+        debug_assert!(
+            self.tickets <= self.seeks,
+            "{} tickets are left, of {}",
+            self.tickets,
+            self.seeks
+        );
+        self.tickets -= 1;
+        seeker.to = seeker.draws.below(plan.size / plan.chunk) * plan.chunk;
+        assert!(
+            seeker.to + plan.chunk <= plan.size,
+            "a seek to {} of {} bytes",
+            seeker.to,
+            plan.size
+        );
+        seeker.step = Step::Read;
+        Next::Call(Call::Seek {
+            fd: FD,
+            to: seeker.to,
+        })
+    }
+
     pub fn next<'a>(&'a mut self, plan: &'a Plan, turn: Turn<'_>) -> Next<'a> {
         let seeker = &mut self.all[turn.process as usize - 1];
         match seeker.step {
@@ -97,31 +125,7 @@ impl Seekers {
                 })
             }
             Step::Ticket if !self.going => Next::Wait,
-            Step::Ticket => {
-                seeker.began.get_or_insert(turn.now);
-                if self.tickets == 0 {
-                    return seeker.last(plan);
-                }
-                debug_assert!(
-                    self.tickets <= self.seeks,
-                    "{} tickets are left, of {}",
-                    self.tickets,
-                    self.seeks
-                );
-                self.tickets -= 1;
-                seeker.to = seeker.draws.below(plan.size / plan.chunk) * plan.chunk;
-                assert!(
-                    seeker.to + plan.chunk <= plan.size,
-                    "a seek to {} of {} bytes",
-                    seeker.to,
-                    plan.size
-                );
-                seeker.step = Step::Read;
-                Next::Call(Call::Seek {
-                    fd: FD,
-                    to: seeker.to,
-                })
-            }
+            Step::Ticket => self.take_ticket(plan, turn),
             Step::Read => {
                 seeker.step = Step::Compute;
                 Next::Call(Call::Read {
