@@ -263,8 +263,11 @@ fn member(place: &Place, number: usize) -> std::path::PathBuf {
     let mut files: Vec<_> = fs::read_dir(place.path("store"))
         .unwrap()
         .map(|entry| entry.unwrap())
-        .filter(|entry| entry.metadata().unwrap().len() >= 8 << 20)
         .map(|entry| entry.path())
+        .filter(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            name.starts_with("member-")
+        })
         .collect();
     files.sort();
     files[number].clone()

@@ -25,12 +25,7 @@ fn array_of(
     let disks = FaultyDisk::several(count, DISK_MIB, power)?;
     let place = Place::over(disks.iter().map(FaultyDisk::device).collect());
     let all: Vec<usize> = (0..count).collect();
-    let mut create = place.create(&all, options);
-    if options.contains(&"raid1") {
-        // It has no chunks.
-        create.retain(|one| one != "--chunk" && one != "16KiB");
-    }
-    success(&strings(&create));
+    success(&strings(&place.create(&all, options)));
     Some((disks, place))
 }
 

@@ -6,7 +6,7 @@
 //! layers are built on the contract, and a changed word would build them all anew. No layer depends on this crate.
 
 use fullstroke_contract::MemberStatistics;
-use fullstroke_units::{Duration, SECTOR_BYTES};
+use fullstroke_units::{Duration, SECTOR_BYTES, Sectors};
 use serde::{Serialize, Serializer};
 
 /// What a drive counts, with how it is named and shown wherever that is done:
@@ -188,7 +188,11 @@ impl Counter {
             family: "bytes",
             help: "Bytes read and written.",
             column: "MB",
-            total: |drive| Total::Bytes((drive.sectors_read + drive.sectors_written).bytes().0),
+            // Saturating: `top` shows the numbers of a server that it does not know.
+            total: |drive| {
+                let sectors = drive.sectors_read.0.saturating_add(drive.sectors_written.0);
+                Total::Bytes(Sectors(sectors).saturating_bytes().0)
+            },
         }),
         reported: Some(Reported {
             key: "mb_per_s",

@@ -252,7 +252,7 @@ mod tests {
                 .err()
                 .unwrap()
                 .message
-                .contains("nobody knows")
+                .contains("nobody sees")
         );
     }
 }

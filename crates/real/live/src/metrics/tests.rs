@@ -302,7 +302,7 @@ fn events(address: SocketAddr, count: usize) -> String {
         .set_read_timeout(Some(Duration::from_secs(20)))
         .unwrap();
     stream
-        .write_all(b"GET /events HTTP/1.1\r\nHost: here\r\n\r\n")
+        .write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .unwrap();
     let (mut text, mut some) = (String::new(), [0; 4096]);
     while text.matches("\n\ndata: ").count() + text.matches("\r\n\r\ndata: ").count() < count {

@@ -52,6 +52,15 @@ fn look_at(path: &Path, lengths: Lengths) -> Result<Arc<dyn Device>, StoreError>
     ))
 }
 
+/// A store that is only read is not made.
+fn no_store_in(folder: &Path) -> StoreError {
+    StoreError::Refused(format!(
+        "`{}` holds no store that was made to its end, and none is made read-only; open it once for \
+         writing, or give another folder",
+        folder.display()
+    ))
+}
+
 impl Store {
     /// Opens the store of a folder and changes nothing there.
     pub(crate) fn open_read_only(
@@ -60,6 +69,9 @@ impl Store {
         digest: &str,
         opening: &Opening<'_>,
     ) -> Result<(Store, OpenReport), StoreError> {
+        if !folder.exists() {
+            return Err(no_store_in(folder));
+        }
         let lock = Lock::share(folder)?;
         old::refuse(folder)?;
         let mut root = Node::new(shape, &mut Vec::new());
@@ -76,11 +88,7 @@ impl Store {
             .filter(|description| description.complete)
             .zip(device)
         else {
-            return Err(StoreError::Refused(format!(
-                "`{}` holds no store that was made to its end, and none is made read-only; open it once for \
-                 writing, or give another folder",
-                folder.display()
-            )));
+            return Err(no_store_in(folder));
         };
         description.check(folder, digest, &states::records(&root))?;
         let mut report = OpenReport {
