@@ -312,7 +312,7 @@ mod tests {
         );
         assert_eq!(
             refused(json!([zone(u64::MAX, 1), zone(1000, 1)])).key,
-            "member_zones[0]"
+            "member_zones[0][0].sectors"
         );
     }
 }

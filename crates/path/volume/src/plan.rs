@@ -409,18 +409,17 @@ impl<'a> PlanWriter<'a> {
         self.row = Some(row);
     }
 
-    /// The strand needs `row`, which is not below those that it needs already,
-    /// for itself.
+    /// The strand needs `row` for itself, and the rows between `row` and those that it holds. Rows come in
+    /// any order: where two members are rebuilt together, both are copied from the same rows.
     pub(crate) fn hold_row(&mut self, row: u64) {
-        debug_assert!(
-            self.strand().rows.is_none_or(|rows| rows.last <= row),
-            "row {row} is held behind {:?}",
-            self.strand().rows
-        );
         let rows = &mut self.strand().rows;
-        *rows = Some(Rows {
-            first: rows.map_or(row, |rows| rows.first),
+        let Rows { first, last } = rows.unwrap_or(Rows {
+            first: row,
             last: row,
+        });
+        *rows = Some(Rows {
+            first: first.min(row),
+            last: last.max(row),
         });
     }
 
@@ -588,6 +587,19 @@ mod tests {
         assert_eq!(plan.ios().len(), 3);
         assert_eq!(plan.ios()[0].extent, Extent::new(10, 10));
         assert_eq!(plan.pieces().len(), 4);
+    }
+
+    #[test]
+    fn rows_are_held_in_whatever_order_they_come() {
+        let (mut plan, mut open) = (Plan::new(Detail::Timing), OpenIos::new(1));
+        let mut writer = PlanWriter::new(&mut plan, &mut open);
+        writer.begin_strand();
+        for row in [4, 7, 4, 5, 2] {
+            writer.hold_row(row);
+        }
+        write(&mut writer, 0, 0, 5);
+        let rows = plan.strands()[0].exclusive_rows();
+        assert_eq!(rows, Some(Rows { first: 2, last: 7 }));
     }
 
     #[test]
