@@ -42,7 +42,7 @@ impl PyStorage {
             .0
             .tracks
             .as_ref()
-            .map_err(|why| PyValueError::new_err(why.clone()))?;
+            .map_err(|why| PyValueError::new_err(why.to_string()))?;
         let track = tracks.track_at(Lbn(sector)).ok_or_else(|| {
             PyValueError::new_err(format!(
                 "found sector {sector}; expected less than {}",
@@ -60,7 +60,7 @@ impl PyStorage {
             .0
             .drive
             .as_ref()
-            .map_err(|why| PyValueError::new_err(why.clone()))?;
+            .map_err(|why| PyValueError::new_err(why.to_string()))?;
         Ok(drive
             .positioning(Time::from_nanos(seen.now), &seen.arm, Lbn(sector), write)
             .as_nanos())

@@ -117,7 +117,7 @@ fn nested_counts_are_bounded_by_their_product() {
     );
     let error = caches(&nested, &[]).unwrap_err();
     assert!(
-        error.contains("count: found 1024 times 1024, which is 1048576")
+        error.contains("count`: found 1024 times 1024, which is 1048576")
             && error.contains("16384 drives"),
         "{error}"
     );
