@@ -83,7 +83,7 @@ impl Observer for () {}
 pub struct Outcome {
     /// Requests that arrived.
     pub requests: u64,
-    /// Requests that finished as [`Status::Done`].
+    /// Requests that finished as [`Status::Done`](fullstroke_contract::Status::Done).
     pub completed: u64,
     /// Requests that touched data lost with failed members.
     pub lost: u64,

@@ -1,6 +1,6 @@
 //! Where the bytes of a served volume live.
 //!
-//! A [`Store`] keeps the bytes of a volume on one [`Medium`] a drive: in memory
+//! A [`Store`] keeps the bytes of a volume on one [`Device`](crate::Device) a drive: in memory
 //! or in sparse files of a folder. It asks the layouts of `fullstroke-volume`
 //! for the same plans that a simulation times, and carries them out: pieces are
 //! read, parity is computed, pieces are written. A request is carried out as a

@@ -1,7 +1,7 @@
 //! Bytes that must survive: arrays on real devices, and served volumes in a folder or in memory.
 //!
-//! Both stand on one trait, [`Device`], and on the same records: a [journal](journal), a
-//! [map of regions](bitmap) and two [sealed copies](copies) of a description, written in the same
+//! Both stand on one trait, [`Device`], and on the same records: a journal, a
+//! map of regions and two sealed copies of a description, written in the same
 //! order. [`Array`] serves many threads at the speed of its devices; its members carry the records.
 //! [`Store`](bytes::Store) carries out requests for volumes of volumes one at a time, when a model
 //! says so; a file beside the members carries the records.

@@ -3,8 +3,8 @@
 use super::{Confidence, Counted, Format, Head};
 use crate::events::processors::Processors;
 use crate::events::{Action, Event, Matcher, device_number, operation_of_flags};
-use crate::fields::{Fields, Parsed};
 use crate::fault::Fault;
+use crate::fields::{Fields, Parsed};
 use crate::input::Input;
 use crate::row::{Parser, Row};
 

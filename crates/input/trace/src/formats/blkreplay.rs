@@ -8,8 +8,8 @@
 
 use super::{Confidence, Counted, Format, Head};
 use crate::events::operation_of_flags;
-use crate::fields::{Fields, Parsed};
 use crate::fault::Fault;
+use crate::fields::{Fields, Parsed};
 use crate::input::Input;
 use crate::row::{LineParser, Parser, Row};
 

@@ -12,8 +12,8 @@
 use super::{Confidence, Counted, Format, Head};
 use crate::events::processors::Processors;
 use crate::events::{Action, Event, Matcher};
-use crate::fields::excerpt;
 use crate::fault::Fault;
+use crate::fields::excerpt;
 use crate::input::{BUFFER_BYTES, Input};
 use crate::row::{Parser, Row};
 use crate::{Place, TraceError, processor_files, source};

@@ -2,8 +2,8 @@
 //! at a time.
 
 use super::{Confidence, Counted, Format, Head};
-use crate::fields::{Fields, Parsed};
 use crate::fault::Fault;
+use crate::fields::{Fields, Parsed};
 use crate::input::{BUFFER_BYTES, Input};
 use crate::row::{LineParser, Lines, Row};
 use crate::{TraceError, source};

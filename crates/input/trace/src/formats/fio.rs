@@ -7,8 +7,8 @@
 //! contents: those logs are read with the format `fio-ms`.
 
 use super::{Confidence, Counted, Format, Head, bad_header};
-use crate::fields::{Fields, Parsed, excerpt};
 use crate::fault::Fault;
+use crate::fields::{Fields, Parsed, excerpt};
 use crate::input::Input;
 use crate::row::{LineParser, Lines, Parser, Row, byte_range};
 use fullstroke_contract::Operation;

@@ -7,8 +7,8 @@
 
 use super::{Confidence, Counted, Format, Head};
 use crate::Place;
-use crate::fields::{Fields, Parsed, excerpt};
 use crate::fault::Fault;
+use crate::fields::{Fields, Parsed, excerpt};
 use crate::input::Input;
 use crate::row::{LineParser, Lines, Parser, Row, byte_range};
 use fullstroke_contract::Operation;

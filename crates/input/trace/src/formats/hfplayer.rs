@@ -5,8 +5,8 @@
 //! needed; the order does not matter and further columns are ignored.
 
 use super::{Confidence, Counted, Format, Head, bad_header};
-use crate::fields::{Fields, Mismatch, Parsed};
 use crate::fault::Fault;
+use crate::fields::{Fields, Mismatch, Parsed};
 use crate::input::Input;
 use crate::row::{LineParser, Lines, Parser, Row};
 use fullstroke_contract::Operation;

@@ -7,8 +7,8 @@
 
 use super::{Confidence, Counted, Format, Head};
 use crate::Place;
-use crate::fields::excerpt;
 use crate::fault::Fault;
+use crate::fields::excerpt;
 use crate::input::Input;
 use crate::row::{Parser, Row, sectors_of_bytes};
 use fullstroke_contract::Operation;
