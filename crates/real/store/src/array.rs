@@ -800,14 +800,19 @@ impl Array {
                 let message = format!("a change takes {room} bytes, more than a journal has");
                 return Err(ArrayError::Refused(message).into());
             }
+            // Counted before the record is there: a flush by another thread may give the record
+            // up, and must find it counted.
+            *self.journalled().entry(row).or_default() += 1;
             let written = loop {
                 match self.logs[slot].append(&**device, row, &change, record) {
                     Ok(written) => break written,
                     Err(crate::journal::Full) => self.give_up_records()?,
                 }
             };
+            if written.is_err() {
+                self.forget_journalled(vec![row]);
+            }
             let durable = written.and_then(|number| {
-                *self.journalled().entry(row).or_default() += 1;
                 numbers.push((slot, number));
                 if self.sabotage != Sabotage::JournalUnflushed {
                     // A failure is everybody's who waited for it.
@@ -878,14 +883,14 @@ impl Array {
                 self.forget_journalled(log.abandon());
                 continue;
             };
-            match log.after_flush(&**device, before) {
-                Ok(rows) => self.forget_journalled(rows),
-                Err(error) => {
-                    let why = format!("its journal could not be written: {error}");
-                    if self.drop_member(slot, &why, error).is_err() {
-                        return false;
-                    }
+            let (rows, marked) = log.after_flush(&**device, before);
+            self.forget_journalled(rows);
+            if let Err(error) = marked {
+                let why = format!("its journal could not be written: {error}");
+                if self.drop_member(slot, &why, error).is_err() {
+                    return false;
                 }
+                self.forget_journalled(log.abandon());
             }
         }
         true

@@ -219,14 +219,14 @@ impl Log {
         )
     }
 
-    /// A flush of all members has passed since it was asked
-    /// [`before_flush`](Log::before_flush). Answers the rows of which records
-    /// are given up for good.
+    /// A flush of all members has passed since [`before_flush`](Log::before_flush) answered
+    /// `before`. Answers the rows of the records that are given up for good, and whether the
+    /// next marker could be written. The rows are given up even if the marker fails.
     pub(crate) fn after_flush(
         &self,
         device: &dyn Device,
         before: (u64, u64),
-    ) -> io::Result<Vec<u64>> {
+    ) -> (Vec<u64>, io::Result<()>) {
         let mut state = self.lock();
         state.durable = state.durable.max(before.1);
         let mut rows = Vec::new();
@@ -243,10 +243,11 @@ impl Log {
         for live in state.live.iter().take_while(|live| live.number <= before.0) {
             next = Some((live.number, live.end));
         }
-        if let Some((number, end)) = next.filter(|&(number, _)| number > state.marked) {
-            self.mark(&mut state, device, number, end)?;
-        }
-        Ok(rows)
+        let marked = match next.filter(|&(number, _)| number > state.marked) {
+            Some((number, end)) => self.mark(&mut state, device, number, end),
+            None => Ok(()),
+        };
+        (rows, marked)
     }
 
     /// Whether no record is there, but for those that were given up for good.
@@ -565,7 +566,9 @@ mod tests {
                 "the second is not made, so that the third is not given up either"
             );
             device.flush().unwrap();
-            assert_eq!(log.after_flush(&*device, before).unwrap(), expected);
+            let (rows, marked) = log.after_flush(&*device, before);
+            marked.unwrap();
+            assert_eq!(rows, expected);
         }
         assert_eq!(ids(&log, &*device), [2, 3]);
     }
@@ -586,7 +589,7 @@ mod tests {
                     let before = log.before_flush();
                     device.flush().unwrap();
                     given_up = before.0;
-                    log.after_flush(&*device, before).unwrap();
+                    log.after_flush(&*device, before).1.unwrap();
                     durable = last;
                 }
                 last = id;

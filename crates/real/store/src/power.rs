@@ -75,6 +75,8 @@ pub(crate) struct Simulated {
     state: Mutex<Media>,
     /// Nothing works any more.
     pub(crate) dead: AtomicBool,
+    /// Every write fails; reads and flushes work.
+    read_only: AtomicBool,
     /// Reads, writes and flushes.
     touched: AtomicU64,
 }
@@ -185,6 +187,9 @@ impl Device for Simulated {
     fn write(&self, at: u64, from: &[u8]) -> io::Result<()> {
         assert!(at.is_multiple_of(512) && from.len().is_multiple_of(512));
         self.check()?;
+        if self.read_only.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         self.take_time(10);
         let superblock = at < 64 << 10 || at + (16 << 10) >= self.bytes();
         while superblock && self.stuck.load(Ordering::SeqCst) {
@@ -327,6 +332,7 @@ pub(crate) fn simulated(count: usize, bytes: usize) -> (Vec<Arc<Simulated>>, Arc
             power,
             state: Mutex::new(media),
             dead: AtomicBool::new(false),
+            read_only: AtomicBool::new(false),
             touched: AtomicU64::new(0),
         })
     };
@@ -1032,6 +1038,27 @@ fn a_member_that_dies_is_done_without_and_a_spare_takes_its_place() {
 /// Found when several writers first lived in hundreds of arrays: who came while somebody else had a failure
 /// written down was answered before that was durable. Power failed, the member was there
 /// again, and nobody knew that it had missed something.
+/// A flush gives up the records of earlier changes and then writes a marker. If the marker
+/// fails, the given-up records no longer count, nor do the other records of the failed member.
+#[test]
+fn a_member_that_fails_while_a_flush_marks_its_journal_leaves_no_record_counted() {
+    let (array, devices, mut worker) = made("raid5", 4, 0);
+    let row = array.facts.rows.unwrap().data.bytes().0;
+    for at in [0, 4 * row] {
+        // Rows 0 and 4 of a RAID 5 of four members have their parity on the same member.
+        array.write(&mut worker, at, &[7; SECTOR]).unwrap();
+        assert!(array.has_any_journalled());
+        if at == 0 {
+            array.flush().unwrap();
+        }
+    }
+    let holder = (0..4).find(|&slot| !array.logs[slot].is_empty()).unwrap();
+    devices[holder].read_only.store(true, Ordering::SeqCst);
+    array.flush().unwrap();
+    assert!(array.planner().is_impaired());
+    assert!(!array.has_any_journalled());
+}
+
 #[test]
 fn a_write_that_a_member_missed_waits_for_whoever_is_writing_that_down() {
     let (array, devices, mut worker) = made("raid1", 2, 0);

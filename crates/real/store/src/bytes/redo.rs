@@ -138,8 +138,8 @@ impl Redo {
     /// All that was changed `before` is durable: records of it are given up.
     pub(crate) fn given_up(&mut self, before: (u64, u64), epoch: u64) -> Result<(), StoreError> {
         let marked = self.log.before_flush().1;
-        let given_up = self.log.after_flush(&*self.device, before);
-        given_up.map_err(|error| self.error("write to", error))?;
+        let (_, written) = self.log.after_flush(&*self.device, before);
+        written.map_err(|error| self.error("write to", error))?;
         if self.log.before_flush().1 != marked {
             self.changed = epoch;
         }
