@@ -1,4 +1,4 @@
-//! Aged SATF: what has waited long counts as nearer.
+//! Aged SATF: a request that has waited long counts as nearer.
 
 use super::search::{Positioning, key, take_cheapest};
 use super::sorted::Sorted;
@@ -14,7 +14,7 @@ pub(super) const SUMMARY: &str = "aged shortest access time first: access time l
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// Milliseconds of access time that a second of waiting outweighs.
+    /// Access time in ms that one second of waiting outweighs.
     #[serde(default = "usual")]
     weight_ms_per_s: f64,
 }
@@ -24,10 +24,10 @@ fn usual() -> f64 {
 }
 
 struct AgedSatf {
-    /// Nanoseconds of access for a nanosecond of waiting.
+    /// Nanoseconds of access time per nanosecond of waiting.
     weight: f64,
     waiting: Sorted,
-    /// No request came earlier than this.
+    /// Lower bound of the arrival times of all waiting requests.
     oldest: Time,
 }
 
