@@ -299,7 +299,7 @@ impl Counter {
         metric: less("mean transfer time"),
     });
 
-    /// I/Os whose first track was already under the arm.
+    /// I/Os that started on the track under the arm.
     pub const ZERO_SEEKS: Counter = reported(Reported {
         key: "zero_seek_share",
         number: |drive, _| mean(drive, drive.zero_seeks as f64),
