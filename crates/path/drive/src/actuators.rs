@@ -30,7 +30,7 @@ pub struct MultiActuator {
 struct Slot {
     id: RequestId,
     parts_left: u32,
-    /// Completion of the part that finished last so far.
+    /// Completion of the part with the latest end so far.
     last: Completion,
 }
 
@@ -46,7 +46,7 @@ impl MultiActuator {
         }
     }
 
-    /// Returns the first and the last arm that a request concerns.
+    /// Returns the first and the last arm of a request.
     fn concerned(&self, request: &Request) -> (usize, usize) {
         if request.operation.is_of_all() {
             return (0, self.arms - 1);

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(crate) struct Arm {
     mechanics: Arc<Mechanics>,
     head: Head,
-    /// Time until which the arm is with the medium.
+    /// End of the arm's current work on the medium.
     free: Time,
     work: Work,
     /// Time up to which `work.busy` counts.
@@ -34,7 +34,7 @@ pub(crate) struct Arm {
     back: Option<Time>,
     /// Energy meter. `None` if the watts are not known.
     meter: Option<Box<Meter>>,
-    /// Time since which the platters turn again, until a notice of the start goes out.
+    /// Time of the last start, until a notice of the start goes out.
     turned: Option<Time>,
     /// Time when the platters last began to start.
     wanted: Time,
@@ -59,7 +59,7 @@ pub(crate) struct Work {
     pub(crate) seek: Duration,
     /// Rotational latency.
     pub(crate) rotation: Duration,
-    /// Time in which sectors pass.
+    /// Time of the passing sectors.
     pub(crate) transfer: Duration,
 }
 
@@ -309,7 +309,7 @@ impl Arm {
         Some(meter.reading(now, stand))
     }
 
-    /// Drops planned intervals that have ended by `now`.
+    /// Drops planned intervals ending by `now`.
     #[inline]
     pub(crate) fn passed(&mut self, now: Time) {
         while self.planned.front().is_some_and(|&(_, end)| end <= now) {
@@ -385,7 +385,7 @@ impl Arm {
         }
     }
 
-    /// Books sectors that pass under the heads from `start` to `end`. The heads have waited for
+    /// Books the pass of sectors under the heads from `start` to `end`. The heads have waited for
     /// these sectors since `since`.
     pub(crate) fn passes(&mut self, since: Time, start: Time, end: Time) {
         self.work.rotation += start.since(since);

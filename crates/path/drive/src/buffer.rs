@@ -25,7 +25,7 @@ use fullstroke_units::{Angle, Duration, Lbn, Sectors, Time};
 /// Largest number of segments. More segments are a mistake in the drive file.
 const SEGMENTS_MAX: u32 = 1 << 16;
 
-/// Part of a read that the buffer holds.
+/// Part of a read in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
     /// The segment with this index holds the whole read.
@@ -52,13 +52,13 @@ pub(crate) enum Lookup {
 pub(crate) struct Buffer {
     config: BufferConfig,
     segment_sectors: u64,
-    /// Number of segments that may hold written data, and the number of sectors in these segments.
+    /// Largest number of segments with written data, and the number of sectors in these segments.
     write_segments: usize,
     write_sectors: u64,
     segments: Segments,
-    /// Index of the segment that the drive is filling.
+    /// Index of the segment in filling.
     filling: Option<usize>,
-    /// Index of the segment that the drive filled last.
+    /// Index of the last filled segment.
     filled_last: usize,
     /// Dirty data in order of age. Empty if `pool` holds the dirty data.
     dirty: Fifo,
@@ -154,7 +154,7 @@ impl Buffer {
         self.hits
     }
 
-    /// Number of segments that a request could take, because the segments are not dirty.
+    /// Number of clean segments, free for a request.
     #[cfg(test)]
     pub(crate) fn free_segments(&self) -> u32 {
         self.segments.may_go() as u32
@@ -170,7 +170,7 @@ impl Buffer {
         self.pool.as_ref().map_or(self.dirty.len(), Pool::len)
     }
 
-    /// Time since which the arm may move for dirty data. `None` if nothing is dirty.
+    /// Earliest time of an arm movement for dirty data. `None` if nothing is dirty.
     fn dirty_since(&self) -> Option<Time> {
         match &self.pool {
             Some(pool) => pool.since(),
@@ -191,7 +191,7 @@ impl Buffer {
         self.config.write_back
     }
 
-    /// True if requests that the buffer answers overtake requests that wait for the arm.
+    /// True if buffer hits overtake requests waiting for the arm.
     pub(crate) fn hits_pass(&self) -> bool {
         self.config.hits_pass_queue
     }
@@ -225,7 +225,7 @@ impl Buffer {
         (since + self.delay()).max(self.passed_over)
     }
 
-    /// Shortest time for which dirty data stay in the buffer.
+    /// Shortest stay of dirty data in the buffer.
     fn delay(&self) -> Duration {
         if self.above_watermark() {
             Duration::ZERO
@@ -313,7 +313,7 @@ impl Buffer {
         access
     }
 
-    /// Takes out the dirty extent that an arm free at `begin` writes next.
+    /// Takes out the next dirty extent for an arm free at `begin`.
     fn next_dirty(&mut self, begin: Time, arm: &Arm) -> Option<Dirty> {
         let Some(pool) = &mut self.pool else {
             return self.dirty.pop();
@@ -382,7 +382,7 @@ impl Buffer {
             .update_overlapping(start, end, |_, segment| segment.cut(start, end));
     }
 
-    /// Looks up the part of a read that the buffer holds at `now`.
+    /// Looks up the buffered part of a read at `now`.
     pub(crate) fn look_up(&self, now: Time, extent: Extent, arm: &Arm) -> Lookup {
         let (start, end) = (extent.start.0, extent.end().0);
         let is_there = |segment: &Segment| match segment.fill {
@@ -421,7 +421,7 @@ impl Buffer {
         }
     }
 
-    /// Begin and end of the data in the segment that read-ahead is filling.
+    /// Begin and end of the data in the segment under read-ahead.
     pub(crate) fn being_read(&self) -> Option<(u64, u64)> {
         let segment = self.segments.get(self.filling?);
         matches!(segment.fill, Fill::Ahead { .. }).then_some((segment.start, segment.end))
@@ -468,7 +468,7 @@ impl Buffer {
         );
     }
 
-    /// Begin and end of the data in the segment that was filled last.
+    /// Begin and end of the data in the last filled segment.
     pub(crate) fn read_last(&self) -> (u64, u64) {
         let segment = self.segments.get(self.filled_last);
         (segment.start, segment.end)
@@ -481,7 +481,7 @@ impl Buffer {
             .is_some()
     }
 
-    /// Time until which the arm stays with the current stream.
+    /// End of the arm's stay with the current stream.
     pub(crate) fn stream_until(&self, arm: &Arm) -> Time {
         let Some(segment) = self.filling.map(|index| self.segments.get(index)) else {
             return Time::ZERO;
@@ -550,7 +550,7 @@ impl Buffer {
         }
     }
 
-    /// Records a read that waited for sectors of the running read-ahead. The arm is at the end of
+    /// Records the end of a read with sectors from the running read-ahead. The arm is at the end of
     /// the read since `now`.
     pub(crate) fn filled(&mut self, now: Time, extent: Extent, arm: &mut Arm) {
         arm.keep_until(now);
@@ -794,8 +794,8 @@ impl Buffer {
         true
     }
 
-    /// Records a write that went to the medium. The arm left its place at `left`, and the data were
-    /// on the medium at `now`.
+    /// Records a write to the medium. The arm left its place at `left`, and the data were on the
+    /// medium at `now`.
     pub(crate) fn wrote_through(&mut self, left: Time, now: Time, extent: Extent, arm: &mut Arm) {
         arm.keep_until(now);
         self.tick += 1;
@@ -804,8 +804,8 @@ impl Buffer {
         self.insert(Segment::new(extent, Kind::Written, now, self.tick));
     }
 
-    /// Marks the buffer's copy of `extent` as stale from `now` on. Dirty data that are overwritten
-    /// as a whole need not go to the medium.
+    /// Marks the buffer's copy of `extent` as stale from `now` on. Completely overwritten dirty
+    /// data need not go to the medium.
     fn overwrite(&mut self, now: Time, extent: Extent) {
         let (start, end) = (extent.start.0, extent.end().0);
         if self.pool.is_none()
@@ -1090,7 +1090,7 @@ impl Buffer {
     }
 }
 
-/// The sectors of one track that read-ahead reads.
+/// The sectors of one track for read-ahead.
 struct Passing {
     position: Position,
     sectors: Sectors,
@@ -1129,8 +1129,8 @@ impl Passing {
         self.start + spindle.time_to_turn(behind - spindle.angle_at(self.start))
     }
 
-    /// Returns the number of sectors that have passed by `now`, and the time when the last of these
-    /// sectors had passed.
+    /// Returns the number of sectors passed by `now`, and the time when the last of these sectors
+    /// had passed.
     fn passed_by(&self, now: Time, mechanics: &Mechanics) -> (Sectors, Time) {
         let end = self.end_of(self.sectors, mechanics);
         if end <= now {

@@ -14,9 +14,9 @@ const TOLERANCE: f64 = 0.03;
 pub struct Check {
     /// Subject of the check.
     pub name: &'static str,
-    /// Key that the check concerns.
+    /// Key under check.
     pub key: String,
-    /// Value that the description states or implies.
+    /// Value stated or implied by the description.
     pub found: String,
     /// Expected value.
     pub expected: String,
@@ -24,7 +24,7 @@ pub struct Check {
     pub passed: bool,
 }
 
-/// Returns all checks of a description that loads.
+/// Returns all checks of a loaded description.
 pub fn checks(model: &Model) -> Vec<Check> {
     let config = model.config();
     let geometry = model.mechanics().geometry();
@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// Returns the key of the first check that fails.
+    /// Returns the key of the first failed check.
     fn failing(config: DriveConfig) -> Option<String> {
         let failed = checks(&Model::new(config).unwrap())
             .into_iter()

@@ -33,11 +33,11 @@ pub struct DriveConfig {
     pub rpm: f64,
     /// Recording surfaces, one head each.
     pub surfaces: u32,
-    /// Arms that move independently. With more than one arm, surfaces and zones describe one arm.
-    /// Each arm has an equal share of the addresses, in order.
+    /// Independent arms. With more than one arm, surfaces and zones describe one arm. Each arm has
+    /// an equal share of the addresses, in order.
     #[serde(default = "one_actuator", skip_serializing_if = "is_one")]
     pub actuators: u32,
-    /// Order in which LBNs pass through the tracks.
+    /// Order of LBNs through the tracks.
     #[serde(default, skip_serializing_if = "is_default")]
     pub order: TrackOrder,
     /// Tracks of a band, for the banded orders.
@@ -60,16 +60,16 @@ pub struct DriveConfig {
     /// Time in ms before a read of the last written track.
     #[serde(default, skip_serializing_if = "is_default")]
     pub turn_round_ms: f64,
-    /// True if a transfer begins at any sector of the request under which the head lands. A whole
-    /// track then costs one revolution.
+    /// True if a transfer begins at any requested sector under the landing head. A whole track then
+    /// costs one revolution.
     #[serde(default, skip_serializing_if = "is_default")]
     pub zero_latency: ZeroLatency,
     /// Time in ms from the arrival of a command to the start of the arm's movement.
     #[serde(default, skip_serializing_if = "is_default")]
     pub command_overhead_ms: f64,
-    /// Part of the command overhead in ms that remains if the drive prepared the command early,
-    /// while the previous command was on the medium. Default 0. If the value is the overhead or
-    /// more, the drive prepares no command early.
+    /// Remaining command overhead in ms if the drive prepared the command early, while the previous
+    /// command was on the medium. Default 0. If the value is the overhead or more, the drive
+    /// prepares no command early.
     #[serde(default, skip_serializing_if = "is_default")]
     pub queued_overhead_ms: f64,
     /// Command overheads in detail, and the bus.
@@ -85,16 +85,16 @@ pub struct DriveConfig {
     /// platters always turn, commands to stop or start cost nothing, and no energy is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power: Option<PowerConfig>,
-    /// Policy by which the idle drive stops the platters. Default: the drive never stops by itself.
+    /// Spin-down policy of the idle drive. Default: the drive never stops by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spin_down: Option<SpinDownConfig>,
     /// Writes that go wrong although the drive reports success. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultsConfig>,
-    /// A background scan that reads in the rotational latency of requests. Default: none.
+    /// A background scan in the rotational latency of requests. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freeblock: Option<FreeblockConfig>,
-    /// Numbers that the vendor publishes, for a check of the description.
+    /// Published numbers, for a check of the description.
     #[serde(default, skip_serializing_if = "is_default")]
     pub published: Published,
     /// Sources of the numbers: maps a key (`rpm`, `zones`, `seek.points`) to a source. A key covers
@@ -102,7 +102,7 @@ pub struct DriveConfig {
     pub sources: BTreeMap<String, String>,
 }
 
-/// Transfers that begin at any sector under which the head lands.
+/// Transfers beginning at the sector under the landing head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ZeroLatency {
@@ -157,7 +157,7 @@ pub(crate) fn milliseconds(key: &str, value: f64) -> Result<Duration, ConfigErro
     }
 }
 
-/// Order in which LBNs pass through the tracks.
+/// Order of LBNs through the tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrackOrder {
@@ -255,7 +255,7 @@ pub struct ZoneConfig {
     /// LBNs then slip within the range only.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spares_per_cylinder: u32,
-    /// Number of cylinders that share `spares_per_cylinder`.
+    /// Number of cylinders sharing `spares_per_cylinder`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spare_range_cylinders: u32,
     /// Slipped sectors, ascending, counted in LBN order from the first sector of the zone. An entry
@@ -272,7 +272,7 @@ pub struct ZoneConfig {
     /// Order of LBNs in this zone, if the order differs from the drive's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<TrackOrder>,
-    /// Runs of tracks that replace the order: one group of cylinders, repeated inward.
+    /// Runs of tracks in place of the order: one group of cylinders, repeated inward.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<RunConfig>,
 }
@@ -336,7 +336,7 @@ pub struct ExceptionConfig {
     pub skip_first: u32,
 }
 
-/// Neighbouring tracks of one surface over which LBNs pass.
+/// Neighbouring tracks of one surface with consecutive LBNs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunConfig {
@@ -346,7 +346,7 @@ pub struct RunConfig {
     pub first_cylinder: u32,
     /// Number of tracks.
     pub tracks: u32,
-    /// Direction in which LBNs pass; `inward` begins at the outermost track.
+    /// Direction of LBNs; `inward` begins at the outermost track.
     #[serde(default, skip_serializing_if = "is_default")]
     pub direction: Direction,
     /// Number of sectors on each track. Default: the zone's number.
@@ -407,8 +407,8 @@ pub enum SeekConfig {
     },
 }
 
-/// Numbers that the vendor publishes about the whole drive. Each given number is checked against
-/// the model when the file is loaded.
+/// Published numbers of the whole drive. Each given number is checked against the model when the
+/// file is loaded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Published {

@@ -140,7 +140,7 @@ impl DataSheet {
         held(config)
     }
 
-    /// Refuses numbers that no drive has.
+    /// Refuses impossible numbers.
     fn checked(&self) -> Result<(), ConfigError> {
         let fail = |key: &str, message: String| Err(ConfigError::new(key, message));
         if self.capacity.0 < 1 << 20 {

@@ -41,7 +41,7 @@ pub struct Model {
     /// Spin-up and spin-down times and the watts of each power state. `None` if the drive file has
     /// no `[power]`.
     power: Option<Arc<Power>>,
-    /// Angle by which the platters are ahead at time 0.
+    /// Lead of the platters at time 0.
     phase: Angle,
     /// True if the drive has neither buffer nor bus times. A request then costs the overhead and
     /// the access alone.
@@ -59,13 +59,13 @@ pub struct Model {
 pub struct Drive {
     arm: Arm,
     command_overhead: Duration,
-    /// Part of the command overhead that remains when the drive prepared the command early.
+    /// Remaining command overhead when the drive prepared the command early.
     queued_overhead: Duration,
-    /// Time when the drive finished preparing the last command that the arm took up.
+    /// Time when the drive finished preparing the arm's last command.
     prepared: Time,
     depth: u32,
     queue: CommandQueue,
-    /// Background requests, which wait for free rotational latency. `None` unless configured.
+    /// Background requests, waiting for free rotational latency. `None` unless configured.
     background: Option<Background>,
     outside: VecDeque<u32>,
     flush_command: FlushCommand,
@@ -76,7 +76,7 @@ pub struct Drive {
     /// Time of an earlier stop whose notice has not gone out either. The platters started again in
     /// between.
     stopped_before: Option<Time>,
-    /// Policy that stops the platters of an idle drive.
+    /// Spin-down policy of an idle drive.
     timer: Option<Box<dyn SpinDown>>,
     /// Time when the policy last began to stop the platters.
     stopping: Option<Time>,
@@ -89,11 +89,10 @@ pub struct Drive {
     plain: bool,
     buffer: Option<Buffer>,
     last: Last,
-    /// State of a drive that answers requests beside the arm (`buffered_first`).
+    /// State for answers beside the arm (`buffered_first`).
     beside: Option<Beside>,
     service: Option<Service>,
-    /// Requests that the buffer answers while the arm serves another request, in order of
-    /// completion.
+    /// Buffer hits, answered while the arm serves another request, in order of completion.
     passing: VecDeque<Service>,
     /// Time when the bus is free of the requests in `passing`.
     bus_free: Time,
@@ -101,7 +100,7 @@ pub struct Drive {
     own: Own,
     /// Faulty writes of the medium. `None` unless configured.
     faults: Option<Faults>,
-    /// Scan that reads in the rotational latency of requests. `None` unless configured.
+    /// Background scan in the rotational latency of requests. `None` unless configured.
     freeblock: Option<Freeblock>,
     statistics: Statistics,
 }
@@ -112,7 +111,7 @@ struct Slot {
     submitted: Time,
 }
 
-/// Time of the next event that the buffer causes by itself, without a request.
+/// Time of the buffer's next event of its own, without a request.
 #[derive(Clone, Copy, Debug)]
 enum Own {
     /// The drive has requests, and the requests determine the next event.
@@ -188,13 +187,13 @@ impl Model {
         Ok(model)
     }
 
-    /// Returns the same model with platters that are ahead by `phase` at time 0.
+    /// Returns the same model with a lead of the platters of `phase` at time 0.
     #[must_use]
     pub fn turned(self, phase: Angle) -> Model {
         Model { phase, ..self }
     }
 
-    /// Angle by which the platters are ahead at time 0.
+    /// Lead of the platters at time 0.
     pub fn phase(&self) -> Angle {
         self.phase
     }
@@ -479,7 +478,7 @@ impl Drive {
         Status::Done
     }
 
-    /// Number of commands that the drive has accepted, including commands in service.
+    /// Number of accepted commands, including commands in service.
     fn inside(&self) -> usize {
         let served = usize::from(self.service.is_some()) + self.passing.len();
         let writers = self.beside.as_ref().map_or(0, Beside::writers);
@@ -495,7 +494,7 @@ impl Drive {
     }
 
     /// Lets requests into the queue while there is room, and begins one request if the arm is free.
-    /// No request overtakes a request that waits outside.
+    /// No request overtakes a waiting request outside.
     fn admit(&mut self, now: Time) {
         while let Some(&slot) = self.outside.front() {
             if self.inside() >= self.depth as usize || self.waits_alone(slot) || self.serves_alone()
@@ -517,7 +516,7 @@ impl Drive {
         }
     }
 
-    /// Earliest time at which waiting work may go on although no request ends then.
+    /// Earliest time for waiting work to go on although no request ends then.
     fn look_again(&self) -> Time {
         let beside = self
             .beside
@@ -780,7 +779,7 @@ impl Drive {
         }
     }
 
-    /// Number of sectors that the medium must deliver before the bus transfer begins.
+    /// Number of sectors required from the medium before the bus transfer begins.
     fn watermark(&self, sectors: Sectors) -> u64 {
         self.marked(self.electronics.read_watermark, sectors)
     }
@@ -904,7 +903,7 @@ impl Drive {
         bus
     }
 
-    /// Serves a write that completes on the medium.
+    /// Serves a write to the medium.
     fn write_through(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
         let Slot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
@@ -984,8 +983,7 @@ impl Drive {
         Some(Choice::direct(ride))
     }
 
-    /// Earliest time at which the arm can move for the next request, as far as is known before the
-    /// choice.
+    /// Earliest movement of the arm for the next request, as far as is known before the choice.
     fn next_moves(&self, now: Time) -> Time {
         let left = self.command_overhead.min(self.queued_overhead);
         (self.prepared + self.command_overhead).max(self.arm.free_from(now) + left)
@@ -1150,7 +1148,7 @@ impl Bus {
 }
 
 impl Node for Drive {
-    /// Requests that cost the drive nothing are completed at once.
+    /// Requests without cost for the drive are completed at once.
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
         let out = &mut *cx.out;
         self.catch_up(now, out);
@@ -1264,8 +1262,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// Returns the completions of requests that come at the given instants. Each wake-up comes
-    /// `late` ns after the due time.
+    /// Returns the completions of requests at the given instants. Each wake-up comes `late` ns
+    /// after the due time.
     pub(crate) fn serve(
         drive: &mut Drive,
         requests: impl IntoIterator<Item = (Time, Request)>,

@@ -128,7 +128,7 @@ impl Electronics {
         })
     }
 
-    /// Returns the overhead before a read that the buffer answers.
+    /// Returns the overhead before a read from the buffer.
     pub(crate) fn read_hit(&self, before: Before) -> Duration {
         self.read_hit.after(before)
     }

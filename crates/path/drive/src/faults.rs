@@ -21,9 +21,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultsConfig {
-    /// Share of writes that go wrong by chance, 0 to 1. Default 0.
+    /// Share of writes with a random fault, 0 to 1. Default 0.
     pub rate: f64,
-    /// Weight of lost writes among the writes that go wrong by chance. Default 1.
+    /// Weight of lost writes among the random faults. Default 1.
     pub lost: f64,
     /// Weight of torn writes. Default 1.
     pub torn: f64,

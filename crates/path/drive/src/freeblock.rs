@@ -22,7 +22,7 @@ use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Time};
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// Largest number of places that the scan may try for each request.
+/// Largest number of places to try for each request.
 const MOST_ON_THE_WAY: u32 = 1024;
 
 /// The scan of one arm.
@@ -30,7 +30,7 @@ const MOST_ON_THE_WAY: u32 = 1024;
 pub(crate) struct Freeblock {
     margin: Duration,
     on_the_way: u32,
-    /// Sectors that the scan has read.
+    /// Sectors read so far.
     covered: SectorSet,
     /// Time when the scan read the last sector.
     ended: Option<Time>,
@@ -54,7 +54,7 @@ struct Way<'a> {
 }
 
 impl Freeblock {
-    /// Creates a scan that has read nothing.
+    /// Creates a scan at its beginning.
     ///
     /// # Errors
     /// Fails if the margin is no valid time or a revolution or longer, because then no latency is

@@ -2,7 +2,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `tracks.rs` | the order in which addresses pass through the tracks of a zone |
+//! | `tracks.rs` | the order of addresses through the tracks of a zone |
 //! | `slips.rs` | sectors without an LBN, and LBNs on replacement sectors |
 //! | `zone.rs` | the map between the sectors of a zone and LBNs |
 //!
@@ -23,9 +23,9 @@ use zone::{Placed, Zone};
 pub struct Position {
     /// Cylinder, counted from the outer edge.
     pub cylinder: Cylinder,
-    /// Surface, and number of the head that reads the sector.
+    /// Surface, and number of the head.
     pub surface: u32,
-    /// Angle at which the sector begins.
+    /// Angle of the beginning of the sector.
     pub angle: Angle,
     /// Angle of one sector of this track.
     pub sector_angle: Angle,
@@ -153,8 +153,8 @@ impl Geometry {
         (next.0 < self.capacity.0).then(|| (next, self.locate(next)))
     }
 
-    /// Returns the number of sectors that pass under the head during a transfer of `sectors` LBNs
-    /// from `position` on. The number exceeds `sectors` if slips lie between the LBNs.
+    /// Returns the number of sectors under the head during a transfer of `sectors` LBNs from
+    /// `position` on. The number exceeds `sectors` if slips lie between the LBNs.
     ///
     /// `sectors` must be at least 1 and stay on the track.
     #[inline]
@@ -268,7 +268,7 @@ pub struct ZoneView {
     pub last_cylinder: Cylinder,
     /// Mean number of sectors per track, including spares and slips.
     pub sectors_per_track: f64,
-    /// Number of sectors that a sequential transfer passes in one revolution, including skews.
+    /// Number of sectors per revolution of a sequential transfer, including skews.
     pub sectors_per_revolution: f64,
 }
 

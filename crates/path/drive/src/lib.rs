@@ -18,7 +18,7 @@
 //! | `mechanics.rs` | seek, rotation and transfer of one access |
 //! | `freeblock.rs` | a background scan in the rotational latency of requests |
 //! | `power.rs` | time of the arm in each power state |
-//! | `spin_down/` | policies that stop the platters of an idle drive, one file each, and their registry |
+//! | `spin_down/` | spin-down policies for an idle drive, one file each, and their registry |
 //! | `check.rs` | conditions on a drive description |
 //! | `data_sheet.rs`, `data_sheet/` | a first description from a data sheet |
 //! | `statistics.rs` | counters of the drive |

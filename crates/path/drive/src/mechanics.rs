@@ -57,7 +57,7 @@ pub struct Feed {
     pub first: Time,
     /// Bus time of a sector.
     pub each: Duration,
-    /// Number of sectors that must be in the buffer before the first sector is written.
+    /// Number of sectors required in the buffer before the first sector is written.
     pub marked: u64,
 }
 
@@ -82,7 +82,7 @@ pub struct Access {
     pub seek: Duration,
     /// Rotational latency.
     pub rotation: Duration,
-    /// Time in which sectors pass.
+    /// Time of the passing sectors.
     pub transfer: Duration,
     /// Cylinders crossed to the first track.
     pub seek_cylinders: u32,
@@ -110,7 +110,7 @@ pub struct Mechanics {
     write_lead: Duration,
     turn_round: Duration,
     zero_latency: ZeroLatency,
-    /// Lower bound of the time in which one sector passes.
+    /// Lower bound of the passing time of one sector.
     least_sector: Duration,
 }
 
@@ -153,7 +153,7 @@ impl Mechanics {
         self.spindle
     }
 
-    /// Returns a lower bound of the time in which `sectors` pass, anywhere on the drive.
+    /// Returns a lower bound of the passing time of `sectors`, anywhere on the drive.
     #[inline]
     pub fn passes_at_least(&self, sectors: Sectors) -> Duration {
         self.least_sector * sectors.0

@@ -266,7 +266,7 @@ impl Meter {
         }
     }
 
-    /// Moves spans that have ended by `now` from the plan to the totals.
+    /// Moves spans ending by `now` from the plan to the totals.
     #[inline(never)]
     pub fn passed(&mut self, now: Time) {
         while let Some(span) = self.planned.front().filter(|span| span.end <= now) {

@@ -35,7 +35,7 @@ use fullstroke_units::{Angle, Cylinder, Lbn, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A request that waits for the arm.
+/// A request waiting for the arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// Slot of the request in the drive.
@@ -70,7 +70,7 @@ pub struct ArmView<'a> {
 pub struct Choice {
     /// The request.
     pub waiting: Waiting,
-    /// Cylinder that the arm visits on the way to the request.
+    /// Cylinder to visit on the way to the request.
     pub via: Option<Cylinder>,
 }
 
@@ -81,7 +81,7 @@ impl Choice {
     }
 }
 
-/// A rule of choice, together with the requests that wait under the rule.
+/// A rule of choice, together with the requests waiting under the rule.
 ///
 /// - **In**: [`insert`](Discipline::insert).
 /// - **Out**: [`take`](Discipline::take) or [`remove`](Discipline::remove), exactly once for each
@@ -103,7 +103,7 @@ pub trait Discipline: Send {
     }
 }
 
-/// Function that builds a discipline from its keys.
+/// Function to build a discipline from its keys.
 pub type BuildDiscipline = fn(&Keys) -> Result<Box<dyn Discipline>, ConfigError>;
 
 /// Every discipline.

@@ -1,4 +1,4 @@
-//! Policies that stop the platters of an idle drive.
+//! Spin-down policies for an idle drive.
 //!
 //! The timer belongs to the drive, like the timer of ATA's STANDBY command. The timer sees all
 //! requests of all layers above. Commands of the layers to stop and start the platters work
@@ -29,7 +29,7 @@ pub trait SpinDown: Send {
     fn woken(&mut self, _away: Duration) {}
 }
 
-/// Costs of the drive that a policy may use.
+/// Costs of the drive, for a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
     /// Time from full speed to standing platters and back.
@@ -39,7 +39,7 @@ pub struct Costs {
     pub break_even: Option<Duration>,
 }
 
-/// Function that builds a policy from its keys.
+/// Function to build a policy from its keys.
 pub type BuildSpinDown = fn(&Keys, &Costs) -> Result<Box<dyn SpinDown>, ConfigError>;
 
 /// Every policy.

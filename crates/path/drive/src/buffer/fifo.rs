@@ -1,15 +1,15 @@
-//! Dirty data that go to the medium in order of age.
+//! Dirty data, written to the medium in order of age.
 
 use super::oldest::Oldest;
 use super::order::Order;
 use fullstroke_contract::{Extent, Slots};
 use fullstroke_units::Time;
 
-/// Acknowledged data that are not on the medium.
+/// Acknowledged data, not yet on the medium.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dirty {
     pub(super) extent: Extent,
-    /// Time since which the arm may move for the data.
+    /// Earliest time of an arm movement for the data.
     pub(super) since: Time,
     /// Time when all data are in the buffer.
     pub(super) arrived: Time,
@@ -21,9 +21,9 @@ pub(super) struct Fifo {
     entries: Slots<Entry>,
     ends: Option<Ends>,
     places: Order,
-    /// Time since which the arm may move, for each entry.
+    /// Earliest time of an arm movement, for each entry.
     since: Oldest,
-    /// Buffer for the entries that one write overwrites.
+    /// Scratch space for the overwritten entries of one write.
     found: Vec<u32>,
 }
 
@@ -115,7 +115,7 @@ impl Fifo {
             .change(newest as usize, extent.start.0, extent.end().0);
     }
 
-    /// Removes the entries that lie completely in `extent`.
+    /// Removes the entries completely inside `extent`.
     pub(super) fn remove_within(&mut self, extent: Extent) {
         let mut found = std::mem::take(&mut self.found);
         let (start, end) = (extent.start.0, extent.end().0);

@@ -1,4 +1,4 @@
-//! A tournament tree of ticks that finds the least recently used entry.
+//! A tournament tree of ticks to find the least recently used entry.
 
 /// Ticks by index, with the least tick of each half, quarter and so on above. An index with
 /// [`Oldest::NEVER`] takes no part.
@@ -9,7 +9,7 @@ pub(super) struct Oldest {
 }
 
 impl Oldest {
-    /// Tick of an index that the search must not find.
+    /// Tick of an index hidden from the search.
     pub(super) const NEVER: u64 = u64::MAX;
 
     /// Creates `count` entries with `tick`.

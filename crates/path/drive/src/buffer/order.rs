@@ -34,7 +34,7 @@ pub(super) struct Order {
     groups: Vec<u64>,
     /// The first sector of each segment. The sector is the key for finding the segment again.
     starts: Vec<u64>,
-    /// Number of entries of all levels that searches have visited.
+    /// Number of visited entries of all levels.
     #[cfg(test)]
     pub(super) looks: std::cell::Cell<u64>,
 }
@@ -255,7 +255,7 @@ impl Order {
         None
     }
 
-    /// Returns the block that holds a key, or into which the key belongs.
+    /// Returns the block of a present or new key.
     fn place_of(&self, start: u64, segment: u32) -> usize {
         let before = |summary: &Summary| (summary.start, summary.segment) <= (start, segment);
         self.directory.partition_point(before).saturating_sub(1)

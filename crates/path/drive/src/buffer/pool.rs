@@ -1,4 +1,4 @@
-//! Dirty data that go to the medium in the order of a queue discipline.
+//! Dirty data, written to the medium in the order of a queue discipline.
 
 use super::segments::Segment;
 use crate::arm::Arm;
@@ -11,7 +11,7 @@ use fullstroke_units::{Lbn, Time};
 pub(super) struct Pool {
     discipline: Box<dyn Discipline>,
     sectors: u64,
-    /// Time since which the pool has not been empty.
+    /// Start of the time in which the pool has not been empty.
     since: Time,
 }
 
@@ -32,7 +32,7 @@ impl Pool {
         self.sectors
     }
 
-    /// Time since which the pool has not been empty; `None` if the pool is empty.
+    /// Start of the time in which the pool has not been empty; `None` if the pool is empty.
     pub(super) fn since(&self) -> Option<Time> {
         (self.len() > 0).then_some(self.since)
     }
@@ -66,7 +66,7 @@ impl Pool {
         self.sectors += sectors;
     }
 
-    /// Removes a segment that was overwritten as a whole.
+    /// Removes a completely overwritten segment.
     pub(super) fn remove(&mut self, index: usize, segment: &Segment) {
         if self.discipline.remove(index as u32).is_some() {
             assert!(

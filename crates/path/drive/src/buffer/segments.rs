@@ -16,7 +16,7 @@ pub(super) enum Kind {
     Free,
     Read,
     Written,
-    /// Written data that are not on the medium yet.
+    /// Written data, not yet on the medium.
     Dirty,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Segments {
     sectors: u64,
     may_go: usize,
     written: usize,
-    /// Buffer for the segments that one request concerns.
+    /// Scratch space for the segments of one request.
     found: Vec<usize>,
 }
 
@@ -90,7 +90,7 @@ impl Segments {
         &self.all[index]
     }
 
-    /// Number of segments that may be replaced.
+    /// Number of replaceable segments.
     pub(super) fn may_go(&self) -> usize {
         self.may_go
     }
@@ -116,7 +116,7 @@ impl Segments {
         self.put(index, Segment::default());
     }
 
-    /// Changes all segments that overlap `start..end`, in order of index.
+    /// Changes all segments overlapping `start..end`, in order of index.
     pub(super) fn update_overlapping(
         &mut self,
         start: u64,

@@ -17,7 +17,7 @@ pub struct BufferConfig {
     /// largest size of one segment. By default each segment has a fixed size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sectors: Option<u32>,
-    /// Number of segments that may hold written data.
+    /// Largest number of segments with written data.
     #[serde(default = "one_segment")]
     pub write_segments: u32,
     /// End of read-ahead after a read.
@@ -33,8 +33,8 @@ pub struct BufferConfig {
     /// joins read-ahead without a pause.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_ahead_misses_at_end: bool,
-    /// True if read-ahead begins only after a read that continues the last read. Read-ahead then
-    /// ends when the segment is full.
+    /// True if read-ahead begins only after a continuation of the last read. Read-ahead then ends
+    /// when the segment is full.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_ahead_waits_for_stream: bool,
     /// True if a hit on a full segment resumes read-ahead.
@@ -52,27 +52,28 @@ pub struct BufferConfig {
     /// True if a write drops all read segments instead of the overwritten sectors only.
     #[serde(default, skip_serializing_if = "is_default")]
     pub writes_drop_reads: bool,
-    /// Age from which acknowledged data are written in idle time.
+    /// Smallest age of acknowledged data for a write in idle time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub destage_delay: Duration,
-    /// Share of the write segments above which destaging goes before reads. Default 1.
+    /// Largest dirty share of the write segments. Above this share, destaging goes before reads.
+    /// Default 1.
     #[serde(default = "whole")]
     pub destage_watermark: f64,
     /// Queue discipline that orders the writes of dirty data to the medium. Sequential writes then
     /// join any dirty segment that they continue. By default the oldest data go first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destage_discipline: Option<String>,
-    /// True if requests that the buffer answers overtake requests that wait for the arm. The buffer
-    /// must be able to answer at the arrival of the request.
+    /// True if buffer hits overtake requests waiting for the arm. The buffer must be able to answer
+    /// at the arrival of the request.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hits_pass_queue: bool,
     /// True if the drive answers requests beside the arm. A read is answered when the buffer has
-    /// the data, and a write when the buffer has room. A read that continues the current read-ahead
+    /// the data, and a write when the buffer has room. A continuation of the current read-ahead
     /// goes first. Includes `hits_pass_queue`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub buffered_first: bool,
-    /// Number of sectors for which the arm stays with a read that continues an earlier read,
-    /// although other requests wait. Needs `buffered_first`.
+    /// Number of sectors of the arm's stay with a read continuing an earlier read, although other
+    /// requests wait. Needs `buffered_first`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stream_sectors: u32,
 }

@@ -14,11 +14,11 @@ pub struct ElectronicsConfig {
     /// Bus time of one sector written.
     #[serde(default, skip_serializing_if = "is_default")]
     pub bus_write_ms_per_sector: f64,
-    /// Overhead in ms of reads that the buffer answers and of writes that the buffer takes.
-    /// Replaces `command_overhead_ms` for these requests.
+    /// Overhead in ms of reads from the buffer and of writes into the buffer. Replaces
+    /// `command_overhead_ms` for these requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hit_overhead_ms: Option<f64>,
-    /// Overhead before a read that the buffer answers.
+    /// Overhead before a read from the buffer.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_hit: OverheadConfig,
     /// Overhead before a read from the medium.
@@ -28,7 +28,7 @@ pub struct ElectronicsConfig {
     /// extracted seek curve can contain an overhead that a read without a seek has, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_in_place: Option<OverheadConfig>,
-    /// Overhead before a write that the buffer takes.
+    /// Overhead before a write into the buffer.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_hit: OverheadConfig,
     /// Overhead before a write to the medium.
@@ -80,7 +80,7 @@ pub struct ElectronicsConfig {
     pub write_underruns: bool,
 }
 
-/// An overhead that depends on the kind of the last request.
+/// An overhead depending on the kind of the last request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OverheadConfig {

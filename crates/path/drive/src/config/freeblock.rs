@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FreeblockConfig {
-    /// Time in ms by which the arm is back before the first sector of the request. Default 0.
+    /// Smallest time in ms between the return of the arm and the first sector of the request.
+    /// Default 0.
     pub margin_ms: f64,
     /// Number of places between the arm and the request at which the scan looks for a track to
     /// read. With 0, the scan reads on the tracks of the arm and of the request only. Default 8.

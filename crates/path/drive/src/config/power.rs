@@ -73,7 +73,7 @@ pub struct PowerConfig {
 pub struct IdleConfig {
     /// Power in watts in this state.
     pub w: f64,
-    /// Idle time in ms after which the drive enters the state (timer of the power condition).
+    /// Idle time in ms before the drive enters the state (timer of the power condition).
     pub after_ms: f64,
     /// Time in ms from the state to the first access. The drive draws `seek_w` meanwhile.
     pub wake_ms: f64,
@@ -85,7 +85,7 @@ impl PowerConfig {
         self.missing().is_empty()
     }
 
-    /// Returns the missing keys that counting energy needs.
+    /// Returns the missing keys for counting energy.
     pub fn missing(&self) -> Vec<&'static str> {
         let missing = |(key, value): (&'static str, Option<f64>)| value.is_none().then_some(key);
         self.amounts().into_iter().filter_map(missing).collect()
@@ -105,7 +105,7 @@ impl PowerConfig {
         ]
     }
 
-    /// Refuses values that no drive has.
+    /// Refuses impossible values.
     ///
     /// # Errors
     /// Names the invalid key.
@@ -131,7 +131,7 @@ impl PowerConfig {
         self.check_depth()
     }
 
-    /// Checks that either all amounts or none are given.
+    /// Checks the presence of either all amounts or none.
     fn check_all_there(&self) -> Result<(), ConfigError> {
         let missing = self.missing();
         let more = self.write_seek_w.is_some() || self.idle_b.is_some() || self.idle_c.is_some();

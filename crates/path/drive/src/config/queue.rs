@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The queue inside the drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueConfig {
-    /// Number of commands that the drive accepts at once, including the command in service.
+    /// Largest number of commands inside the drive, including the command in service.
     #[serde(default = "default_depth")]
     pub depth: u32,
     /// Name of the queue discipline.
@@ -18,8 +18,8 @@ pub struct QueueConfig {
     /// Longest wait before a request goes before all others, the oldest first. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age_limit: Option<Duration>,
-    /// True if a request is served next that continues the last request in the same direction of
-    /// transfer.
+    /// True if a continuation of the last request, in the same direction of transfer, is served
+    /// next.
     #[serde(default)]
     pub concatenate: bool,
     /// Handling of background requests, for which no caller waits (put-off writes and the layers'
@@ -42,12 +42,13 @@ pub struct BackgroundConfig {
     /// Largest number of waiting background requests. Beyond the limit, the oldest is served as a
     /// normal request. Default 16.
     pub most: u32,
-    /// Age after which a background request is served as a normal request. Default 30s.
+    /// Largest age of a background request. An older one is served as a normal request. Default
+    /// 30s.
     pub age: Duration,
-    /// Idle time after which background requests are served as normal requests, one by one. Default
+    /// Idle time before background requests are served as normal requests, one by one. Default
     /// 10ms.
     pub idle: Duration,
-    /// Time in ms by which the arm must be ready before the next foreground request needs the arm.
+    /// Smallest time in ms between the end of a background request and the next need of the arm.
     /// Default 0.
     pub margin_ms: f64,
 }

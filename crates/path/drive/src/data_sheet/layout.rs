@@ -16,7 +16,7 @@ const BANDS_OF_ZONE: u32 = 8;
 /// differ as much. Measured: 500 and 460 sectors on neighbouring bands of a Toshiba X300 (Wong),
 /// 1025 and 1196 on a Maxtor Atlas 10K V (Qian & Wang, table 4.1.1).
 const SPREAD: f64 = 0.04;
-/// Track length from which tracks hold whole sectors of 4 KiB.
+/// Shortest track length in whole sectors of 4 KiB.
 const ADVANCED_FORMAT_FROM: f64 = 1600.0;
 /// Plausible numbers of cylinders.
 const CYLINDERS: std::ops::RangeInclusive<f64> = 1000.0..=4e6;

@@ -44,7 +44,7 @@ struct Ahead {
     last: Before,
 }
 
-/// Largest rounding error between two instants that are computed from each other.
+/// Largest rounding error between two instants computed from each other.
 const ROUNDING: Duration = Duration::from_nanos(4);
 
 /// True for a background request: a put-off write, or a read of a layer's own.
@@ -180,8 +180,7 @@ impl Drive {
         }
     }
 
-    /// Time at which a background request is due because no foreground request has come for the
-    /// idle time.
+    /// Due time of a background request, because no foreground request has come for the idle time.
     pub(super) fn background_due(&self) -> Time {
         let waits = |background: &&Background| {
             !background.waiting.is_empty() && self.service.is_none() && self.queue.is_empty()

@@ -15,17 +15,17 @@ use std::collections::VecDeque;
 
 /// Waiting requests of such a drive, besides the requests under the discipline.
 pub(super) struct Beside {
-    /// Reads that wait for the arm, by first sector.
+    /// Reads waiting for the arm, by first sector.
     reads: Vec<Wanted>,
     /// Writes without room in the buffer, in order of arrival.
     writers: VecDeque<u32>,
-    /// Time until which the arm stays with a stream.
+    /// End of the arm's stay with a stream.
     held: Time,
     /// Time when a waiting request may go on although no request ends then.
     pub(super) look_again: Time,
 }
 
-/// A read that waits for the arm.
+/// A read waiting for the arm.
 #[derive(Clone, Copy)]
 struct Wanted {
     start: u64,
@@ -44,7 +44,7 @@ impl Beside {
         }
     }
 
-    /// Number of writes that wait for room.
+    /// Number of writes waiting for room.
     pub(super) fn writers(&self) -> usize {
         self.writers.len()
     }
@@ -281,8 +281,8 @@ impl Drive {
         Some(service)
     }
 
-    /// Reads from the medium. After a read that continues an earlier read, the arm stays to read
-    /// ahead. Otherwise the arm would spend the time between streams on seeks.
+    /// Reads from the medium. After a read continuing an earlier read, the arm stays to read ahead.
+    /// Otherwise the arm would spend the time between streams on seeks.
     fn read_stream(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
         let goes_on = self
             .buffer

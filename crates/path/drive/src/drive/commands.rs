@@ -54,7 +54,7 @@ impl Drive {
         self.is_alone(slot)
     }
 
-    /// Begins a command for the whole drive. Such a command goes before the requests that wait for
+    /// Begins a command for the whole drive. Such a command goes before the requests waiting for
     /// the arm.
     pub(super) fn begin_of_all(&mut self, now: Time) -> bool {
         let Some((slot, entered)) = self.of_all.pop_front() else {

@@ -143,7 +143,7 @@ impl Slips {
         (base + offset + slipped, (first + passed) as u32)
     }
 
-    /// Returns the number of the first run that begins at or behind `sector`.
+    /// Returns the number of the first run beginning at or behind `sector`.
     pub(super) fn first_from(&self, sector: u64) -> usize {
         self.runs.partition_point(|run| run.start < sector)
     }

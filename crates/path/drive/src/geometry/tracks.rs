@@ -1,4 +1,4 @@
-//! The order in which addresses pass through the tracks of a zone.
+//! The order of addresses through the tracks of a zone.
 //!
 //! Every order is a **group** of neighbouring cylinders that repeats inward. Within a group,
 //! addresses pass over **runs**: neighbouring tracks of one surface, inward or outward. A
@@ -9,7 +9,7 @@ use crate::config::{Direction, RunConfig, TrackOrder};
 use fullstroke_contract::ConfigError;
 use fullstroke_units::Angle;
 
-/// Neighbouring tracks of one surface over which addresses pass.
+/// Neighbouring tracks of one surface with consecutive addresses.
 #[derive(Clone, Debug, PartialEq)]
 struct Run {
     surface: u32,
@@ -27,7 +27,7 @@ struct Run {
     step: Angle,
 }
 
-/// Neighbouring cylinders over which the order repeats.
+/// Neighbouring cylinders with one period of the order.
 #[derive(Clone, Debug)]
 struct Group {
     runs: Vec<Run>,
@@ -69,7 +69,7 @@ pub(super) struct TracksConfig<'a> {
     pub(super) order: TrackOrder,
     pub(super) band_tracks: u32,
     pub(super) band_start: Direction,
-    /// Runs of one group that replace the order; empty if `order` holds.
+    /// Runs of one group in place of the order; empty if `order` holds.
     pub(super) runs: &'a [RunConfig],
     pub(super) cylinders: u32,
     /// Track length in sectors by surface.
@@ -401,7 +401,7 @@ impl Run {
         }
     }
 
-    /// Angle at which the last track begins.
+    /// Angle of the beginning of the last track.
     fn last_angle(&self) -> Angle {
         Angle(
             self.angle

@@ -270,14 +270,13 @@ impl Zone {
         }
     }
 
-    /// Returns the number of sectors that pass during a transfer of `sectors` LBNs from `sector`
-    /// on.
+    /// Returns the number of passing sectors during a transfer of `sectors` LBNs from `sector` on.
     #[inline]
     pub(super) fn passed(&self, sector: u64, next_slip: u32, sectors: u64) -> u64 {
         self.slips.last_of(next_slip, sector, sectors) + 1 - sector
     }
 
-    /// Returns the angle at which `sector` begins.
+    /// Returns the angle of the beginning of `sector`.
     #[inline]
     pub(super) fn angle(&self, sector: u64, track: &FoundTrack) -> Angle {
         let within = track.sector_angle.0.wrapping_mul(sector - track.start);

@@ -4,12 +4,12 @@ use super::{ArmView, Choice, Discipline, Waiting};
 use fullstroke_units::{Duration, Lbn, Time};
 use std::collections::VecDeque;
 
-/// The requests that wait inside the drive.
+/// The waiting requests inside the drive.
 ///
 /// Requests are taken in this order of precedence:
 ///
 /// 1. a request that has waited longer than the age limit, the oldest first;
-/// 2. a request that continues the last transfer, if `concatenate` is set;
+/// 2. a continuation of the last transfer, if `concatenate` is set;
 /// 3. the discipline's choice.
 pub struct CommandQueue {
     discipline: Box<dyn Discipline>,

@@ -13,7 +13,7 @@ pub(super) const SUMMARY: &str = "stops behind an idle time that never changes";
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Idle time after which the platters stop.
+    /// Idle time before the platters stop.
     pub after: Duration,
 }
 

@@ -17,7 +17,7 @@ const HOUR_NS: f64 = 3600e9;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Idle time after which the platters stop.
+    /// Idle time before the platters stop.
     pub after: Duration,
     /// First hour of the day at which the platters may stop, such as 22 or 22.5.
     pub from_hour: f64,
