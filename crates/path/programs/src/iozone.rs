@@ -38,8 +38,8 @@ pub struct Config {
     /// `-r`: length of a record. Default 4KiB.
     #[serde(default = "record")]
     pub record: Bytes,
-    /// `-i`: kinds of access, in the order of execution. Default: all kinds. If the first kind does
-    /// not write a file, the file exists before the run.
+    /// `-i`: kinds of access, in the order of execution. Default: all kinds. If the first kind is
+    /// not `write`, the file exists before the run.
     #[serde(default = "kinds")]
     pub kinds: Vec<Kind>,
     /// `-j`: distance between two records of a strided read, in records. Default 17.
