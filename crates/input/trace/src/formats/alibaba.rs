@@ -1,7 +1,7 @@
-//! The block traces of Alibaba Cloud (2020): the virtual disks of a cloud block
-//! storage service.
+//! Block traces of Alibaba Cloud (2020): virtual disks of a cloud block storage service.
 //!
-//! Recognised by rows of five fields separated by commas, the second one `R` or `W`.
+//! The format is recognised by rows of five comma-separated fields, of which the second is `R` or
+//! `W`.
 
 use super::spc1::letter;
 use super::{Confidence, Counted, Format, Head};
