@@ -1,5 +1,5 @@
 //! Cost of planning and bookkeeping: an eight-member RAID-5, 66 % reads of 4 KiB at random, 32
-//! requests in flight, members that complete at once.
+//! requests in flight, members with immediate completions.
 //!
 //! `cargo run --release -p fullstroke-volume --example volume_speed`
 

@@ -1,5 +1,5 @@
-//! Carries out plans on bytes, so that tests can prove the plans. A sector has two bytes here,
-//! which is enough to tell sectors and bytes apart.
+//! Carries out plans on bytes, to let tests prove the plans. A sector has two bytes here, enough to
+//! tell sectors and bytes apart.
 
 use crate::gf256::multiply;
 use crate::plan::{Band, Detail, MemberIo, Place, Plan, Step};
@@ -11,7 +11,7 @@ use std::ops::Range;
 
 pub(crate) const SECTOR: usize = 2;
 
-/// A device that stores bytes.
+/// A device for bytes.
 pub(crate) trait Device {
     fn perform(&mut self, operation: Operation, extent: Extent, bytes: &mut [u8]);
 
@@ -21,7 +21,7 @@ pub(crate) trait Device {
     }
 }
 
-/// A member that is not an array.
+/// A member without members of its own.
 pub(crate) struct Memory(pub(crate) Vec<u8>);
 
 /// A layout and its members.
@@ -166,8 +166,7 @@ impl Array {
         true
     }
 
-    /// Carries out all plans that restore the redundancy. Returns the number of member sectors that
-    /// change.
+    /// Restores the redundancy everywhere. Returns the number of changed member sectors.
     pub(crate) fn make_redundant(&mut self, most: u64) -> usize {
         let before = self.all_members();
         let mut next = Some(0);
@@ -186,8 +185,8 @@ impl Array {
         pairs.filter(|(before, after)| before != after).count()
     }
 
-    /// Computes a run of a member from the other members and writes the run there. Returns true if
-    /// that was possible.
+    /// Computes a run of a member from the other members and writes the run there. Returns false if
+    /// a source is missing.
     pub(crate) fn mend(&mut self, member: usize, extent: Extent) -> bool {
         let Some(gears) = self.layout.gears() else {
             return false;
@@ -361,7 +360,7 @@ fn check_step(band: &Band, step: &Step) {
     assert_ne!(step.from, step.into);
 }
 
-/// Checks the properties that every plan must have.
+/// Checks the properties common to all plans.
 fn check_form(layout: &dyn Layout, plan: &Plan) {
     let mut next = 0;
     for (index, strand) in plan.strands().iter().enumerate() {

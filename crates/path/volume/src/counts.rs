@@ -12,16 +12,15 @@ pub(crate) struct Counts {
     writes: Requests,
     /// Sectors that reads of data read only to close gaps.
     read_for_nothing: Sectors,
-    /// Number of member reads that writes waited for.
+    /// Number of member reads in the first phase of writes.
     pre_reads: u64,
-    /// Number of bands of rows that were planned, by [`Method`].
+    /// Number of planned bands of rows, by [`Method`].
     methods: [u64; Method::ALL.len()],
-    /// Member writes that overwrite sectors which the same request has just read.
+    /// Member writes over sectors read by the same request just before.
     rewrites: Writes,
-    /// Other writes that waited for reads.
+    /// Other member writes after reads.
     others: Writes,
-    /// Number of writes' first I/Os that needed their row exclusively, and the total time that
-    /// these I/Os waited for the row.
+    /// Number of writes' first I/Os with an exclusive row, and their total wait for the row.
     held: u64,
     row_wait: Duration,
 }
@@ -39,7 +38,7 @@ struct Writes {
 }
 
 impl Counts {
-    /// Counts a request from above that was planned.
+    /// Counts a planned request from above.
     #[inline]
     pub(crate) fn planned(&mut self, operation: Operation, plan: &Plan) {
         let requests = match operation {
@@ -73,7 +72,7 @@ impl Counts {
         self.row_wait = self.row_wait.saturating_add(wait);
     }
 
-    /// Counts the completion of a member write that had waited for reads. `was_read` is true if the
+    /// Counts the completion of a member write of the second phase. `was_read` is true if the
     /// request had read the same sectors.
     #[inline]
     pub(crate) fn written(&mut self, was_read: bool, completion: &Completion) {

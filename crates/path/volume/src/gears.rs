@@ -2,10 +2,9 @@
 //!
 //! The layer above sees an array of all members, RAID 0 or RAID 5. The native data of the array
 //! lies in the front of each member. The members that stop in the low gear are the *transient*
-//! members. Their data is stored a second time on the active members, in space that the native data
-//! leaves free. This second copy is the **soft state**. The soft state is striped by the same RAID
-//! level, so that the low gear survives the same failures as the high gear. Native data never
-//! moves.
+//! members. Their data is stored a second time on the active members, in space outside the native
+//! data. This second copy is the **soft state**. The soft state is striped by the same RAID level.
+//! The low gear therefore survives the same failures as the high gear. Native data never moves.
 //!
 //! The layout keeps a set of **stale** soft rows. In the high gear, a write of a transient member
 //! makes the soft state stale. In the low gear, such a write makes the transient member stale. A
@@ -53,8 +52,7 @@ pub struct ShiftRules {
     pub window: Duration,
     /// Minimum time in a gear.
     pub stay: Duration,
-    /// Maximum number of bytes of the transient members that are copied per second; `None` means no
-    /// limit.
+    /// Maximum copy rate in bytes of the transient members per second; `None` means no limit.
     pub rate: Option<Bytes>,
     /// Maximum number of stops of the transient members in 24 hours; `None` means no limit.
     pub stops_a_day: Option<u32>,
@@ -93,7 +91,7 @@ impl ShiftRules {
     }
 }
 
-/// The gears of a layout. The layer that carries out plans shifts as follows:
+/// The gears of a layout. The caller shifts as follows:
 ///
 /// ```text
 /// shift(Falling)                      or shift(Rising)
@@ -103,13 +101,13 @@ impl ShiftRules {
 /// ```
 ///
 /// Requests may be planned between any two of these steps. Plans must then get their exclusive rows
-/// in the order in which the plans were made.
+/// in the order of planning.
 pub trait Gears {
     /// Returns the conditions of a shift.
     fn rules(&self) -> ShiftRules;
     /// Returns the present gear.
     fn gear(&self) -> Gear;
-    /// Returns the members that stop in the low gear.
+    /// Returns the members in standby in the low gear.
     fn transient(&self) -> Range<usize>;
     /// Begins a shift: `Falling` from the high gear, `Rising` from the low gear. Returns true if
     /// the shift has begun. `Falling` needs all members alive.
@@ -126,34 +124,36 @@ pub trait Gears {
     fn stale(&self) -> u64;
     /// Marks all rows as stale, because the stale rows are not known.
     fn distrust(&mut self);
-    /// Sets the low gear for an array that was left in the low gear. All data of the transient
-    /// members counts as stale.
+    /// Sets the low gear of an array after a restart, if the array was in the low gear before. All
+    /// data of the transient members counts as stale.
     fn found_low(&mut self);
-    /// Keeps only those stale rows for which `is_stale` returns true. The argument of `is_stale` is
-    /// a run of members' addresses that holds native rows.
+    /// Keeps a soft row stale only if `is_stale` returns true for one of its native rows. The
+    /// argument of `is_stale` is a run of members' addresses with native rows.
     fn narrow_stale(&mut self, is_stale: &dyn Fn(Extent) -> bool);
-    /// Returns the groups of rows that must be changed together; `None` if no parity is shared.
+    /// Returns the groups of rows for common changes; `None` if no parity is shared.
     fn rows(&self) -> Option<GearedRows>;
-    /// Returns keys with the values that the user left to defaults. Without these keys, a later
-    /// version of the program with other defaults would compute a different map.
+    /// Returns keys with the values of the present defaults, where the user gave none. Without
+    /// these keys, a later version of the program with other defaults would compute a different
+    /// map.
     fn settled_keys(&self) -> Keys;
     /// Writes into `plan` a check of the redundancy of about `most` sectors of rows, in the present
-    /// gear. The plan reads the data from which the redundancy follows, and its writes contain the
-    /// correct redundancy for the places that they name. All members must be alive. Rows are
-    /// counted from 0. Returns the next row, or `None` at the end. A plan may be empty.
+    /// gear. The plan reads the data behind the redundancy. Its writes contain the correct
+    /// redundancy for their places. All members must be alive. Rows are counted from 0. Returns the
+    /// next row, or `None` at the end. A plan may be empty.
     fn plan_check(&mut self, from: u64, most: Sectors, plan: &mut Plan) -> Option<u64>;
     /// Writes into `plan` the I/O that computes a run of a member's sectors from the other members,
-    /// in the present gear, and writes the run to the member. Returns false if that is impossible.
+    /// in the present gear, and writes the run to the member. Returns false if the run cannot be
+    /// computed.
     fn plan_mend(&mut self, member: usize, extent: Extent, plan: &mut Plan) -> bool;
 }
 
-/// Soft rows that one plan copies.
+/// The soft rows in one copy plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct CopiedRows {
     /// First row.
     pub first: u64,
     /// Number of rows.
     pub count: u64,
-    /// Number of sectors that are copied.
+    /// Number of copied sectors.
     pub sectors: Sectors,
 }

@@ -11,7 +11,7 @@ pub enum Geometry {
     Contiguous,
     /// Units of equal size.
     Striped(Stripe),
-    /// Units whose size depends on the address.
+    /// Units of different sizes, by address.
     Varying,
 }
 
@@ -36,7 +36,7 @@ impl Geometry {
         }
     }
 
-    /// Returns the rows over which parity is computed, if the layout has parity.
+    /// Returns the rows of parity, if the layout has parity.
     pub fn parity_rows(self) -> Option<ParityRows> {
         let stripe = self.stripe().filter(|stripe| stripe.parities > 0)?;
         stripe.row.map(|data| ParityRows { data })
@@ -59,7 +59,7 @@ impl ParityRows {
         Extent::new(first, end.saturating_sub(first))
     }
 
-    /// Returns the whole rows that `extent` touches.
+    /// Returns the whole rows around `extent`.
     pub fn around(self, extent: Extent) -> Extent {
         let row = self.data.0;
         let first = extent.start.0 / row * row;
@@ -93,7 +93,7 @@ mod tests {
         runs
     }
 
-    /// Returns the number of parity units in the row that contains the sector `lbn` of a member.
+    /// Returns the number of parity units in the row of the sector `lbn` of a member.
     fn parities_beside(layout: &dyn Layout, lbn: Lbn) -> u32 {
         let is_parity = |role| matches!(role, Role::Parity { .. } | Role::SecondParity { .. });
         (0..layout.members())

@@ -51,7 +51,7 @@ impl Jbod {
     }
 }
 
-/// Returns the member that holds the volume's sector `lbn`.
+/// Returns the member with the volume's sector `lbn`.
 fn member_at(starts: &[u64], lbn: u64) -> usize {
     starts.partition_point(|&start| start <= lbn) - 1
 }

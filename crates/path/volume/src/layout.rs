@@ -17,7 +17,7 @@ pub type BuildLayout = fn(&Keys, &[Sectors]) -> Result<Box<dyn Layout>, ConfigEr
 pub struct Location {
     /// Index among the members.
     pub member: usize,
-    /// Address on that member.
+    /// Address on the member.
     pub lbn: Lbn,
 }
 
@@ -67,7 +67,7 @@ pub enum Role {
 /// A plan made after a change of state uses the new state at once. To fill a new member, the caller
 /// sets its state to `Rebuilding` from 0. Then the caller repeats two steps: carry out the next
 /// plan of [`plan_rebuild`](Layout::plan_rebuild), and report the progress with `set_member_state`.
-/// At the end the caller reports that the member is alive:
+/// At the end the caller reports the member alive:
 ///
 /// ```text
 /// done = 0
@@ -78,17 +78,17 @@ pub enum Role {
 /// set_member_state(member, Alive)
 /// ```
 ///
-/// Members whose rebuilds have reached the same sector can be filled together, as long as the
-/// layout answers.
+/// Members at the same sector of their rebuilds can be filled together, as long as the layout
+/// answers.
 ///
 /// Requests may be planned between any two of these steps. Plans of the rebuild and plans of
-/// requests stay apart by the rows that each plan reserves. Plans must get their rows in the order
-/// in which the plans were made. A caller that carries out one plan at a time needs no rows.
+/// requests stay apart by their reserved rows. Plans must get their rows in the order of planning.
+/// With one plan at a time, a caller needs no rows.
 pub trait Layout: Send {
     /// Returns the layout's name in a stack file.
     fn name(&self) -> &'static str;
 
-    /// Returns the number of sectors that the volume offers: addresses `0..capacity`.
+    /// Returns the number of sectors of the volume: addresses `0..capacity`.
     fn capacity(&self) -> Sectors;
 
     /// Returns the number of members, failed members included.
@@ -102,7 +102,7 @@ pub trait Layout: Send {
     /// If there is no such member.
     fn member_capacity(&self, member: usize) -> Sectors;
 
-    /// Returns the number of sectors of `member` that hold data, copies or parity.
+    /// Returns the number of sectors of `member` with data, copies or parity.
     ///
     /// # Panics
     /// If there is no such member.
@@ -119,24 +119,23 @@ pub trait Layout: Send {
             .fold(Sectors::ZERO, |sum, rest| sum + rest)
     }
 
-    /// Returns the number of members that a whole array may lose without loss of data, whichever
-    /// members they are. Members that have already failed do not reduce the number.
+    /// Returns the number of arbitrary members that a whole array may lose without loss of data.
+    /// Earlier failures do not reduce the number.
     fn failures_survived(&self) -> u32;
 
     /// Returns the states of all members.
     fn member_states(&self) -> &MemberStates;
 
     /// Returns the states of all members for a change. A layout derives everything else from these
-    /// states, so that no other field has to change with them.
+    /// states; no other field has to change.
     fn member_states_mut(&mut self) -> &mut MemberStates;
 
-    /// Returns the members that have failed, ascending. Members that are being filled do not count
-    /// as failed.
+    /// Returns the failed members, ascending. Members under rebuild do not count as failed.
     fn failed(&self) -> &[u32] {
         self.member_states().failed()
     }
 
-    /// Returns the members, ascending, that get no operation of whole members. These are the failed
+    /// Returns the members, ascending, without operations of whole members. These are the failed
     /// members and the members that [gears](Layout::gears) have stopped: a flush would spin up a
     /// stopped member.
     fn left_out(&self) -> &[u32] {
@@ -189,9 +188,8 @@ pub trait Layout: Send {
     fn role_of(&self, member: usize, lbn: Lbn) -> Role;
 
     /// Maps addresses of `member` to addresses of the volume. Calls `owner` with each run of volume
-    /// addresses of which the extent holds a copy, in the order of the member's addresses. Parity,
-    /// unused sectors and sectors beyond the end belong to no volume address. The cost is a
-    /// logarithm for each run.
+    /// addresses in the extent, in the order of the member's addresses. Parity, unused sectors and
+    /// sectors beyond the end belong to no volume address. The cost is a logarithm for each run.
     ///
     /// # Panics
     /// If there is no such member.
@@ -230,18 +228,17 @@ pub trait Layout: Send {
     /// Writes the member I/O of a read, write or discard into the empty `plan`. The extent is
     /// within the capacity and not empty. Returns [`Status::Lost`] if an addressed sector has no
     /// copy left; the contents of the plan are then undefined. A layout without redundancy need not
-    /// check: [`plan`](Layout::plan) refuses a plan that uses a failed member.
+    /// check: [`plan`](Layout::plan) refuses every use of a failed member.
     fn plan_transfer(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status;
 
-    /// Fills `plan` with the member I/O that serves `request`. The previous contents are discarded;
-    /// the allocated memory is reused.
+    /// Fills `plan` with the member I/O of `request`. The previous contents are discarded; the
+    /// allocated memory is reused.
     ///
     /// An operation [of whole members](fullstroke_contract::Operation::is_of_all) goes to every
-    /// member that is not [left out](Layout::left_out). A read, write or discard whose extent is
-    /// empty or not within the capacity returns [`Status::OutOfRange`]. A request that needs lost
+    /// member that is not [left out](Layout::left_out). A read, write or discard with an empty
+    /// extent, or an extent beyond the capacity, returns [`Status::OutOfRange`]. A request for lost
     /// data returns [`Status::Lost`]. The plan is empty unless the result is [`Status::Done`]. The
-    /// plan may also be empty with `Done`: a parity layout carries out only the part of a discard
-    /// that covers whole rows.
+    /// plan may also be empty with `Done`: a parity layout discards only whole rows.
     fn plan(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {
         plan.clear();
         if request.operation.is_of_all() {
@@ -266,8 +263,8 @@ pub trait Layout: Send {
 
     /// Adds to `plan` a read of the same addresses of each member, as far as the layout uses the
     /// addresses and the member holds valid data there. Serves requests with the hint
-    /// [members](fullstroke_contract::Hints::members). Returns [`Status::Lost`] if no member that
-    /// uses the addresses holds valid data, and [`Status::OutOfRange`] if no member uses them.
+    /// [members](fullstroke_contract::Hints::members). Returns [`Status::Lost`] if only members
+    /// without valid data use the addresses, and [`Status::OutOfRange`] if no member uses them.
     fn plan_members(&self, extent: Extent, plan: &mut Plan) -> Status {
         let mut status = Status::OutOfRange;
         let read = |member: usize| {
@@ -290,17 +287,17 @@ pub trait Layout: Send {
         }
     }
 
-    /// Writes into `plan` the I/O that fills the sectors of `members` from the sector `from` on.
-    /// Each of the members must be `Rebuilding { done: from }`. The plan fills at most `most`
-    /// sectors, in whole chunks, but at least one chunk. Sources that several members need are read
-    /// once. The previous contents of the plan are discarded. All bytes pass through the plan's
-    /// scratch buffer.
+    /// Writes into `plan` the I/O for the rebuild of `members` from the sector `from` on. Each of
+    /// the members must be `Rebuilding { done: from }`. The plan fills at most `most` sectors, in
+    /// whole chunks, but at least one chunk. Common sources of several members are read once. The
+    /// previous contents of the plan are discarded. All bytes pass through the plan's scratch
+    /// buffer.
     ///
-    /// Returns the sector after the last sector that is filled when the plan has been carried out.
-    /// At the end of the longest member this is its `member_used`. Without a source, as in a layout
-    /// without redundancy, the sectors are skipped and the plan may be empty. The old contents of
-    /// the new member then count as data. The caller decides with [`answers`](Layout::answers) if
-    /// that is wanted.
+    /// Returns the end of the filled part after the plan: the sector after its last. At the end of
+    /// the longest member this is its `member_used`. Without a source, as in a layout without
+    /// redundancy, the sectors are skipped and the plan may be empty. The old contents of the new
+    /// member then count as data. The caller checks with [`answers`](Layout::answers) if the data
+    /// is complete.
     ///
     /// Later plans for writes rely on the execution of this plan. If the plan is not carried out,
     /// set the member's state again.
@@ -328,9 +325,9 @@ pub(crate) fn longest<L: Layout + ?Sized>(layout: &L, members: &[usize]) -> Sect
         .unwrap_or(Sectors::ZERO)
 }
 
-/// Returns the number of sectors from `first` on, and before `end`, that have one purpose. The
-/// search doubles its step. A step cannot skip over a run of another purpose, because such a run is
-/// no shorter than the run before it.
+/// Returns the number of sectors with one purpose from `first` on, and before `end`. The search
+/// doubles its step. A step cannot skip over a run of another purpose, because such a run is no
+/// shorter than the run before it.
 fn run_of(role_of: impl Fn(u64) -> Role, first: u64, end: u64) -> u64 {
     let role = role_of(first);
     let together = |offset: u64| role_of(first + offset) == role.after(Sectors(offset));
@@ -387,9 +384,9 @@ impl Role {
     }
 }
 
-/// True if `plan` has I/O for failed members, or reads sectors that are not filled yet. Layouts
-/// with redundancy make no such plans. With this check, the other layouts need not look at the
-/// states of their members.
+/// True if `plan` has I/O for failed members, or reads unfilled sectors. Layouts with redundancy
+/// make no such plans. With this check, the other layouts need not look at the states of their
+/// members.
 fn asks_the_impossible(states: &MemberStates, plan: &Plan) -> bool {
     let impossible = || {
         plan.ios()

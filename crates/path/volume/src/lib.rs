@@ -2,8 +2,8 @@
 //!
 //! A [`Layout`] maps the sectors of a volume to sectors of its members. A layout turns each request
 //! into a [`Plan`]: member I/O in phases, and the parity arithmetic between the phases. The
-//! [`Volume`] is the layer that issues the member I/O in order, keeps writes of one stripe apart,
-//! and accounts for the time. Layouts nest as layers do: a member may be a volume.
+//! [`Volume`] is a layer: it issues the member I/O in order, keeps writes of one stripe apart, and
+//! accounts for the time. Layouts nest as layers do: a member may be a volume.
 //!
 //! Members fail, are replaced by empty members and are filled again while the volume is in use.
 //! [`MemberStates`] holds the states of the members, [`Layout::plan_rebuild`] plans the rebuild,

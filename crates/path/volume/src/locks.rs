@@ -2,13 +2,13 @@
 //!
 //! Two writes that share a row must not interleave, because the second would read parity that the
 //! first is about to change. Each taker names one run of rows. The taker waits for all earlier
-//! takers that asked for any of these rows. A taker that holds rows waits for nothing more, so that
-//! a deadlock is impossible.
+//! takers of any of these rows. A taker with its rows waits for nothing more. A deadlock is
+//! therefore impossible.
 //!
 //! The central structure maps runs of rows to the latest taker of each run. A new taker waits only
 //! for the latest takers of its rows, because those wait for the takers before them. Each request
 //! therefore costs a few look-ups, however long the queue on a row is. A run of a million rows
-//! costs no more than one row. In the long run, only the nodes of that map are allocated.
+//! costs no more than one row. In the long run, only the nodes of the map are allocated.
 
 use crate::plan::Rows;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ struct Taker {
     token: u64,
     /// Number of waits for earlier takers; 0 if the taker holds its rows.
     waits: u32,
-    /// List of the takers that wait for this one, in order of arrival.
+    /// List of waiting takers, in order of arrival.
     first_follower: Option<u32>,
     last_follower: Option<u32>,
 }
@@ -90,8 +90,8 @@ impl RowLocks {
         (LockId(taker), self.takers[taker as usize].waits == 0)
     }
 
-    /// Releases the rows of `lock`. Appends to `granted` the tokens whose rows are free now, in the
-    /// order in which they asked.
+    /// Releases the rows of `lock`. Appends to `granted` the tokens with free rows now, in order of
+    /// arrival.
     pub(crate) fn release(&mut self, lock: LockId, granted: &mut Vec<u64>) {
         let Taker {
             rows,
@@ -126,7 +126,7 @@ impl RowLocks {
         }
     }
 
-    /// Returns the last run that touches `first..=last`.
+    /// Returns the last run in or across `first..=last`.
     fn latest_in(&self, first: u64, last: u64) -> Option<(u64, Asked)> {
         let (&start, &asked) = self.latest.range(..=last).next_back()?;
         (asked.last >= first).then_some((start, asked))

@@ -11,9 +11,9 @@
 //!
 //! The address of a chunk on a member is the start of the zone *on that member* plus the place
 //! among the zone's chunks. The kernel code of Lloyd's appendix B differs in two points. The code
-//! adds the start of the zone in the array. That start counts the zones of both members, so that
+//! adds the start of the zone in the array. This sum counts the zones of both members, and
 //! addresses run past the end of the member. The code also finds the zone by a division by a mean
-//! size, which is slightly wrong for block-exact zones.
+//! size. The result is slightly wrong for block-exact zones.
 //!
 //! If the members differ in size, the size of the smallest counts.
 
@@ -63,7 +63,7 @@ const NAME: &str = "lzvs";
 /// Returns the logical zones of each member.
 ///
 /// # Errors
-/// Names the key whose value is impossible.
+/// Names the key with the impossible value.
 pub fn zoning(config: &LzvsConfig, members: &[Sectors]) -> Result<Zoning, ConfigError> {
     pairs_of(NAME, members)?;
     let blocking = blocking_sectors(config.blocking)?;

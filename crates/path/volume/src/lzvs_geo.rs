@@ -2,9 +2,9 @@
 //!
 //! Same as `lzvs`, with two differences. Pairs of zones end where real zones end, and the chunks
 //! follow the transfer rates of the paired zones. The forward and the backward member therefore
-//! each pass once through all of their zones in the same time. If the disks differ, the disk that
-//! needs longer leaves out its innermost part. (Lloyd, "Constant transfer rate RAID striping for
-//! QoS", 2002, section 2.7.8, could not do this, because his disks differed.)
+//! each pass once through all of their zones in the same time. If the disks differ, the slower disk
+//! leaves out its innermost part. (Lloyd, "Constant transfer rate RAID striping for QoS", 2002,
+//! section 2.7.8, could not do this, because his disks differed.)
 //!
 //! With `zones`, the volume consists of parts with floors of their own (Lloyd, section 5.1.1), in
 //! the given order. The remaining space follows the parts.
@@ -62,8 +62,8 @@ pub(crate) fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>,
 /// Returns the parts of a volume: the parts of `zones` and the remaining space, or one part.
 ///
 /// # Errors
-/// Names the key whose value is impossible. For a floor that cannot be met, the error also names
-/// the best possible floor.
+/// Names the key with the impossible value. If a floor is too high, the error also names the best
+/// possible floor.
 pub fn parts(config: &LzvsGeoConfig, members: &[Sectors]) -> Result<Vec<Part>, ConfigError> {
     let (parts, pairs) = plan(config, members)?;
     Ok(Part::of(&parts, pairs))
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Returns zones of equal size whose rates fall by equal steps. Rates are in MB/s.
+    /// Returns zones of equal size with rates in equal steps. Rates are in MB/s.
     fn disk(zones: u64, sectors: u64, outer: u64, inner: u64) -> Vec<MemberZone> {
         let rate = |zone: u64| (outer - (outer - inner) * zone / (zones - 1)) * 1_000_000;
         let zone = |zone| MemberZone {

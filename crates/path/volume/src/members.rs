@@ -1,4 +1,4 @@
-//! Checks that the layouts share: checks of keys and of the members' sizes.
+//! Common checks of the layouts: keys and members' sizes.
 
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors};
@@ -32,8 +32,7 @@ pub(crate) fn at_least(layout: &str, members: &[Sectors], least: usize) -> Resul
     Err(ConfigError::new("members", message))
 }
 
-/// Returns the number of whole chunks that every member holds. Returns an error if that number is
-/// 0.
+/// Returns the number of whole chunks on every member, or an error if there are none.
 pub(crate) fn common_rows(members: &[Sectors], chunk: u64) -> Result<u64, ConfigError> {
     let (smallest, capacity) = smallest(members);
     let rows = capacity.0 / chunk;
@@ -64,7 +63,7 @@ pub(crate) fn capacity_of(factors: [u64; 3]) -> Result<Sectors, ConfigError> {
     product.map(Sectors).ok_or_else(too_large)
 }
 
-/// Returns the error for a volume whose number of sectors overflows.
+/// Returns the error for an overflow of the number of sectors.
 pub(crate) fn too_large() -> ConfigError {
     ConfigError::new(
         "members",

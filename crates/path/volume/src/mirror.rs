@@ -7,7 +7,7 @@ use fullstroke_units::Lbn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Policy by which a mirrored layout chooses the copy to read.
+/// Policy of a mirrored layout for the choice of the copy to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadPolicy {
@@ -16,18 +16,18 @@ pub enum ReadPolicy {
     RoundRobin,
     /// The member with the fewest requests in its queue; among equals, the first.
     ShortestQueue,
-    /// The member whose arm is nearest to the cylinder of the data. The gauges and the track tables
+    /// The member with its arm nearest to the cylinder of the data. The gauges and the track tables
     /// of the members give the distance. Among equals, the member with the shortest queue wins,
     /// then the first. A member without a track table counts as farthest.
     NearestHead,
 }
 
-/// A copy that could be read.
+/// A readable copy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     pub(crate) member: usize,
     pub(crate) lbn: Lbn,
-    /// Number of requests that are planned for the member and that its gauge does not show yet.
+    /// Number of planned requests for the member beyond those in its gauge.
     pub(crate) planned: u32,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Candidate {
 #[derive(Clone, Debug)]
 pub(crate) struct CopyChooser {
     policy: ReadPolicy,
-    /// For each member, the next turn for the data whose first copy is on the member.
+    /// For each member, the next turn for data with its first copy on the member.
     turns: Vec<u32>,
 }
 

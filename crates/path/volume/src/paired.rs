@@ -1,4 +1,5 @@
-//! The common part of the layouts that pair the outside of one disk with the inside of another.
+//! The common part of the layouts of paired disks: the outside of one disk with the inside of
+//! another.
 //!
 //! | file | content |
 //! |---|---|
@@ -10,11 +11,10 @@
 //! | `walk.rs` | pairs of real zones |
 //! | `floors.rs` | parts of a volume with floors of their own |
 //!
-//! Members come in pairs. Of members 2j and 2j+1, the first is the **forward** member, which is
-//! passed from its outer edge to its inner. The second is the **backward** member, which is passed
-//! from its inner edge to its outer. The volume is a sequence of sections. In each section, a
-//! **row** is one chunk on the forward and one on the backward member of a pair. Rows are dealt to
-//! the pairs in turn.
+//! Members come in pairs. Of members 2j and 2j+1, the first is the **forward** member, passed from
+//! its outer edge to its inner. The second is the **backward** member, passed from its inner edge
+//! to its outer. The volume is a sequence of sections. In each section, a **row** is one chunk on
+//! the forward and one on the backward member of a pair. Rows are dealt to the pairs in turn.
 
 #[cfg(test)]
 mod cases;

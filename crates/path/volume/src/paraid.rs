@@ -4,7 +4,7 @@
 //! the front of each member. In the low gear, the last members are in standby. The soft state on
 //! the other members serves the data of the members in standby. `paraid` keeps the soft state in
 //! one reserve after the data (Weddle et al. 2007). `e-paraid` keeps the soft state in buckets
-//! between clusters of the data, next to the data of the same rows, so that arms move less (the
+//! between clusters of the data, next to the data of the same rows, to make arms move less (the
 //! thesis of 2012 on proactive storage, section 7.4). The file `gears.rs` describes gears and
 //! copies.
 
@@ -39,14 +39,13 @@ pub struct ParaidConfig {
     /// Bytes on one member before the next member has its turn: a positive multiple of 512. Default
     /// 64KiB.
     pub chunk: Bytes,
-    /// The member that has failed, counted from 0; at most one, and none with `raid0`. Default
-    /// none.
+    /// The failed member, counted from 0; at most one, and none with `raid0`. Default none.
     pub failed: Vec<u32>,
-    /// Number of members that work in the low gear; these are the first members. Default: three
+    /// Number of active members in the low gear; these are the first members. Default: three
     /// quarters of all members, rounded up.
     pub active: Option<u32>,
-    /// Share of each member that holds native data, in per cent. Default 50. The reserve of
-    /// `paraid` lies in the second half of each member.
+    /// Share of native data on each member, in per cent. Default 50. The reserve of `paraid` lies
+    /// in the second half of each member.
     pub native_percent: u32,
     /// Only for `e-paraid`: number of chunks of a member between two buckets. Default 32.
     pub cluster: Option<u32>,
@@ -61,11 +60,11 @@ pub struct ParaidConfig {
     pub window_s: f64,
     /// Minimum time in a gear, in seconds. Default 60.
     pub stay_s: f64,
-    /// Maximum rate at which a shift copies data, in bytes per second. Default: no limit; the
-    /// copies have the priority class `idle`.
+    /// Maximum copy rate of a shift, in bytes per second. Default: no limit; the copies have the
+    /// priority class `idle`.
     pub copy_rate: Option<Bytes>,
-    /// Maximum number of stops of the members in 24 hours; after that the array stays in the high
-    /// gear. Default: no limit.
+    /// Maximum number of stops of the members in 24 hours; then the array stays in the high gear.
+    /// Default: no limit.
     pub stops_a_day: Option<u32>,
 }
 
@@ -174,7 +173,7 @@ fn thresholds(rules: &ShiftRules, active: u64, members: u64) -> Result<(), Confi
     Err(ConfigError::new("shift_down", message))
 }
 
-/// Returns the number of members that work in the low gear and the number that stop.
+/// Returns the numbers of active and of stopping members in the low gear.
 fn gears(config: &ParaidConfig, members: u64, parities: u64) -> Result<(u64, u64), ConfigError> {
     let active = config.active.map_or((members * 3).div_ceil(4), u64::from);
     let least = if parities > 0 { 3 } else { 1 };

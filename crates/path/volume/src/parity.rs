@@ -5,10 +5,10 @@
 //! concerns the same chunks from end to end (see [`bands`]). Each cut gets the method with the
 //! lowest cost (see [`choice`]).
 //!
-//! Members fail and are filled again from row 0 upwards ([`refill`]). A member that is being filled
-//! counts as alive in the filled rows and as failed in the other rows. A row is broken if it has
-//! lost more chunks than its parities can restore. The remaining data of a broken row can be read,
-//! but the row cannot be written.
+//! Members fail and are filled again from row 0 upwards ([`refill`]). A member under rebuild counts
+//! as alive in the filled rows and as failed in the other rows. A row is broken if it has lost more
+//! chunks than its parities can restore. The remaining data of a broken row can be read, but the
+//! row cannot be written.
 
 mod bands;
 mod choice;
@@ -94,9 +94,8 @@ impl ParityLayout {
 }
 
 impl ParityLayout {
-    /// Records in the stripe cache the sectors that a plan reads and writes. Plans are made in the
-    /// order in which their rows are locked. A later plan that relies on the record therefore runs
-    /// later.
+    /// Records in the stripe cache the sectors of a plan. Plans are made in the order of their
+    /// locks. A later plan may rely on the record, because the later plan also runs later.
     fn went_through_stripes(&mut self, operation: Operation, plan: &Plan) {
         let Some(cache) = self
             .rows

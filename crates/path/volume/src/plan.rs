@@ -19,13 +19,13 @@ use std::ops::Range;
 pub enum Detail {
     /// Strands and I/O only.
     Timing,
-    /// Also the pieces, bands and steps, with which the plan can be carried out on bytes.
+    /// Also the pieces, bands and steps, for execution on bytes.
     #[default]
     Bytes,
 }
 
-/// The member I/O of one request. A plan is created once and filled again for each request, so that
-/// planning allocates nothing in the long run.
+/// The member I/O of one request. A plan is created once and filled again for each request.
+/// Planning therefore allocates nothing in the long run.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     detail: Detail,
@@ -40,7 +40,7 @@ pub struct Plan {
     methods: [u32; Method::ALL.len()],
 }
 
-/// A part of a request that does not wait for the other parts.
+/// An independent part of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strand {
     /// Index of the first I/O.
@@ -74,7 +74,7 @@ pub struct MemberIo {
     pub second_phase: bool,
     /// Run of the member's sectors; empty for a flush.
     pub extent: Extent,
-    /// Row of chunks in which the extent begins, if the rows have parity.
+    /// Row of chunks at the beginning of the extent, if the rows have parity.
     pub row: Option<u64>,
 }
 
@@ -106,10 +106,10 @@ pub struct Piece {
 /// Meaning of the sectors of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Data that a read returns or a write brings.
+    /// The request's own data.
     Data,
     /// Other data for the arithmetic of the row: old data before an overwrite, or the data of other
-    /// chunks. Also the data that fills a new member.
+    /// chunks. Also the data for a new member.
     Peer,
     /// The parity P.
     Parity,
@@ -117,7 +117,7 @@ pub enum Content {
     SecondParity,
 }
 
-/// Method by which a band gets its parity or its lost data.
+/// Method for the parity or the lost data of a band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Method {
     /// The request writes every data chunk: parity is the sum of the new data.
@@ -135,7 +135,7 @@ pub enum Method {
     Unprotected,
 }
 
-/// A run of offsets within one row's chunks to which one method applies.
+/// A run of offsets within one row's chunks, with one method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Band {
     /// Index of the strand.
@@ -216,11 +216,11 @@ impl Plan {
     pub fn steps(&self, band: &Band) -> &[Step] {
         &self.steps[band.first_step as usize..band.end_step as usize]
     }
-    /// Returns the size of the scratch memory that pieces and steps refer to.
+    /// Returns the size of the scratch memory for pieces and steps.
     pub fn scratch(&self) -> Sectors {
         self.scratch
     }
-    /// Returns the number of sectors that are read only to close gaps; the data is discarded.
+    /// Returns the number of sectors read only to close gaps; the data is discarded.
     pub fn read_for_nothing(&self) -> Sectors {
         self.read_for_nothing
     }
@@ -236,8 +236,7 @@ impl Plan {
         self.methods = Default::default();
     }
 
-    /// Adds `operation` at every member that is not in `failed` (ascending). It
-    /// is lost if none is left.
+    /// Adds `operation` for all members except `failed` (ascending). It is lost if none is left.
     pub(crate) fn of_all(
         &mut self,
         operation: Operation,
@@ -335,17 +334,17 @@ impl Strand {
     pub fn second_phase(&self) -> Range<usize> {
         self.middle as usize..self.end as usize
     }
-    /// Returns the rows that no other write or rebuild may use while the strand runs.
+    /// Returns the exclusive rows: no other write or rebuild may use them while the strand runs.
     pub fn exclusive_rows(&self) -> Option<Rows> {
         self.rows
     }
 }
 
 /// For each member, the I/O that may still grow, and other working memory of a planner. The layout
-/// owns this memory, so that plans stay small.
+/// owns this memory, to keep plans small.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpenIos {
-    /// For each member, the phase of its latest I/O and the index of that I/O.
+    /// For each member, the phase and the index of its latest I/O.
     latest: Vec<(u64, u32)>,
     /// Number of phases over all plans.
     phase: u64,
@@ -425,7 +424,7 @@ impl<'a> PlanWriter<'a> {
     }
 
     /// Adds `extent` of `member`. If the extent continues the member's latest I/O of this phase,
-    /// that I/O grows; otherwise a new I/O begins.
+    /// the I/O grows; otherwise a new I/O begins.
     #[inline]
     pub(crate) fn io(
         &mut self,
@@ -463,14 +462,14 @@ impl<'a> PlanWriter<'a> {
         }
     }
 
-    /// Returns the I/O of `member` in this phase that ends at `lbn`.
+    /// Returns the I/O of `member` in this phase with its end at `lbn`.
     #[inline]
     pub(crate) fn continued_by(&self, member: usize, lbn: Lbn) -> Option<u32> {
         let (phase, io) = self.open.latest[member];
         (phase == self.open.phase && self.plan.ios[io as usize].extent.end() == lbn).then_some(io)
     }
 
-    /// Returns the number of I/Os that the plan has for `member` so far.
+    /// Returns the number of I/Os for `member` so far.
     pub(crate) fn ios_of(&self, member: usize) -> u32 {
         self.plan
             .ios
@@ -508,7 +507,7 @@ impl<'a> PlanWriter<'a> {
         Place::Scratch(at)
     }
 
-    /// Adds a read whose data is discarded. The read closes a gap between two reads of the member.
+    /// Adds a read and discards its data. The read closes a gap between two reads of the member.
     pub(crate) fn io_for_nothing(&mut self, member: usize, extent: Extent, content: Content) {
         let place = self.scratch(extent.sectors.0);
         self.io(member, Operation::Read, extent, place, content);
@@ -555,7 +554,7 @@ impl<'a> PlanWriter<'a> {
     /// Returns the latest strand.
     ///
     /// # Panics
-    /// If no strand was begun, which is an error of the layout.
+    /// If no strand was begun: an error of the layout.
     fn strand(&mut self) -> &mut Strand {
         self.plan
             .strands

@@ -437,10 +437,10 @@ fn a_few_hundred_members_are_addressed_one_to_one() {
     }
 }
 
-/// The property tests use few members, so that a plan stays small. Coefficients and positions of
-/// parity depend on the width. This test therefore covers each width, with rows of one sector. The
-/// whole array is written at once, and again in single sectors. Then two members fail; the pair
-/// changes from width to width.
+/// The property tests use few members, to keep plans small. Coefficients and positions of parity
+/// depend on the width. This test therefore covers each width, with rows of one sector. The whole
+/// array is written at once, and again in single sectors. Then two members fail; the pair changes
+/// from width to width.
 #[test]
 fn parity_is_right_and_failures_are_survived_at_every_width() {
     for (name, least) in [("raid4", 3), ("raid5", 3), ("raid6", 4)] {

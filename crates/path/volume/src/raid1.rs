@@ -3,8 +3,7 @@
 //! A write goes to all members and is complete when the last member has completed. A read goes to
 //! one member; the read policy chooses the member. The smallest member sets the capacity.
 //!
-//! A member that is being filled gets all writes. Reads use only the part of the member that is
-//! already filled.
+//! A member under rebuild gets all writes. Reads use only its filled part.
 
 use crate::geometry::Geometry;
 use crate::layout::{Layout, Location, Role};
@@ -22,9 +21,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid1Config {
-    /// Policy that chooses the copy to read. Default `round-robin`.
+    /// Policy for the choice of the copy to read. Default `round-robin`.
     pub read_policy: ReadPolicy,
-    /// Members that have failed, counted from 0; at least one member must be left. Default none.
+    /// Failed members, counted from 0; at least one member must be left. Default none.
     pub failed: Vec<u32>,
 }
 

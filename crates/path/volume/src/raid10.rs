@@ -3,11 +3,9 @@
 //! The "near" arrangement of the Linux md driver: with n copies, copy c of chunk k takes place k·n
 //! + c, and place p lies on member p mod m, in row p div m. The number of members m need not be a
 //! multiple of n. A write goes to all copies. A read of a chunk goes to one copy. If a copy
-//! continues an I/O of the same request, the read uses that copy; otherwise the read policy
-//! chooses.
+//! continues an I/O of the same request, the read uses the copy; otherwise the read policy chooses.
 //!
-//! A member that is being filled gets all writes. Reads use only the part of the member that is
-//! already filled.
+//! A member under rebuild gets all writes. Reads use only its filled part.
 
 use crate::geometry::{Geometry, Stripe};
 use crate::layout::{Layout, Location, Role, longest};
@@ -30,9 +28,9 @@ pub struct Raid10Config {
     pub chunk: Bytes,
     /// Number of copies of each chunk: at least 2, at most the number of members. Default 2.
     pub copies: u32,
-    /// Policy that chooses the copy to read. Default `round-robin`.
+    /// Policy for the choice of the copy to read. Default `round-robin`.
     pub read_policy: ReadPolicy,
-    /// Members that have failed, counted from 0; a copy of every chunk must be left. Default none.
+    /// Failed members, counted from 0; a copy of every chunk must be left. Default none.
     pub failed: Vec<u32>,
 }
 
@@ -81,14 +79,14 @@ impl NearMap {
         ((place % self.members) as usize, place / self.members)
     }
 
-    /// Returns the chunk and the copy in `row` of `member`, if the volume uses that row.
+    /// Returns the chunk and the copy in `row` of `member`, if the volume uses the row.
     fn held(&self, member: usize, row: u64) -> Option<(u64, u64)> {
         let place = row * self.members + member as u64;
         let (chunk, copy) = (place / self.copies, place % self.copies);
         (chunk < self.chunks).then_some((chunk, copy))
     }
 
-    /// Returns the members that hold `chunk`, each with the extent of the chunk there.
+    /// Returns the members with `chunk`, each with the extent of the chunk there.
     fn copies(&self, chunk: u64) -> impl Iterator<Item = (usize, Extent)> + Clone + use<> {
         let map = *self;
         (0..map.copies).map(move |copy| {
@@ -116,7 +114,7 @@ impl NearMap {
         })
     }
 
-    /// Returns the number of chunks of `member` that the volume uses.
+    /// Returns the number of used chunks of `member`.
     fn used_rows(&self, member: usize) -> u64 {
         (self.chunks * self.copies)
             .saturating_sub(member as u64)
@@ -168,9 +166,9 @@ fn check_copies(copies: u32, members: usize) -> Result<(), ConfigError> {
     Err(ConfigError::new("copies", message))
 }
 
-/// Returns a chunk of which no copy is left, if there is one. The copies of a chunk lie on
-/// consecutive members. The arrangement repeats after at most `members` chunks, and members are
-/// filled from front to back. A look at the last cycle is therefore enough.
+/// Returns a chunk without any copy left, if there is one. The copies of a chunk lie on consecutive
+/// members. The arrangement repeats after at most `members` chunks, and members are filled from
+/// front to back. A look at the last cycle is therefore enough.
 fn lost_chunk(map: &NearMap, states: &MemberStates) -> Option<u64> {
     let is_lost = |(member, extent): (usize, Extent)| extent.end().0 > states.readable(member);
     (map.chunks.saturating_sub(map.members)..map.chunks)
@@ -192,8 +190,7 @@ fn check_copy_left(map: &NearMap, states: &MemberStates) -> Result<(), ConfigErr
     Err(ConfigError::new("failed", message))
 }
 
-/// Returns the source that fills `row` of `member`: the chunk, and the place of another copy that
-/// can be read.
+/// Returns the source for `row` of `member`: the chunk, and the place of another readable copy.
 fn source(
     map: &NearMap,
     states: &MemberStates,
@@ -337,8 +334,8 @@ impl Layout for Raid10 {
     }
 }
 
-/// Returns the copy to read. A copy that continues an I/O of the same request comes first, because
-/// a second arm would gain nothing there. Otherwise the policy chooses.
+/// Returns the copy to read. A continuation of an I/O of the same request comes first, because a
+/// second arm would gain nothing there. Otherwise the policy chooses.
 fn read_copy(
     chooser: &mut CopyChooser,
     writer: &PlanWriter<'_>,

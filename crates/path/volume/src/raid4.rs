@@ -19,11 +19,11 @@ pub struct Raid4Config {
     /// Bytes on one member before the next member has its turn: a positive multiple of 512. Default
     /// 64KiB.
     pub chunk: Bytes,
-    /// The member that has failed, counted from 0; at most one. Default none.
+    /// The failed member, counted from 0; at most one. Default none.
     pub failed: Vec<u32>,
-    /// Number of stripes whose data and parity are held in memory. A write of part of a row need
-    /// not read data or parity that is held. Corresponds to md's `stripe_cache_size`, in pages of 4
-    /// KiB of each member; the default of md is 256. Default 0: no stripe is held.
+    /// Number of stripes with their data and parity in memory. A write of part of a row need not
+    /// read data or parity from there. Corresponds to md's `stripe_cache_size`, in pages of 4 KiB
+    /// of each member; the default of md is 256. Default 0: no stripe is held.
     pub stripe_cache: u32,
 }
 

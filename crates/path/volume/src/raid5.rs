@@ -1,4 +1,4 @@
-//! `raid5`: rows of chunks, each row with one parity chunk that rotates.
+//! `raid5`: rows of chunks, each row with one rotating parity chunk.
 //!
 //! Any one member may fail. A write of part of a row needs reads first. A read-modify-write reads
 //! the old data and the old parity; a reconstruct-write reads the other data of the row. The layout
@@ -23,14 +23,14 @@ pub struct Raid5Config {
     pub chunk: Bytes,
     /// Pattern in which parity moves from row to row. Default `left-symmetric`.
     pub rotation: Rotation,
-    /// The member that has failed, counted from 0; at most one. Default none.
+    /// The failed member, counted from 0; at most one. Default none.
     pub failed: Vec<u32>,
-    /// Number of stripes whose data and parity are held in memory. A write of part of a row need
-    /// not read data or parity that is held. Corresponds to md's `stripe_cache_size`, in pages of 4
-    /// KiB of each member; the default of md is 256. Default 0: no stripe is held.
+    /// Number of stripes with their data and parity in memory. A write of part of a row need not
+    /// read data or parity from there. Corresponds to md's `stripe_cache_size`, in pages of 4 KiB
+    /// of each member; the default of md is 256. Default 0: no stripe is held.
     pub stripe_cache: u32,
-    /// True to read the parity together with all data of a row and to discard the parity, so that
-    /// each member reads without gaps (Qian & Wang, section 5.1). Default false.
+    /// True to read the parity together with all data of a row and to discard the parity. Each
+    /// member then reads without gaps (Qian & Wang, section 5.1). Default false.
     pub dummy_parity_reads: bool,
 }
 

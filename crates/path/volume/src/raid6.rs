@@ -1,4 +1,4 @@
-//! `raid6`: rows of chunks, each row with two parity chunks that rotate.
+//! `raid6`: rows of chunks, each row with two rotating parity chunks.
 //!
 //! Any two members may fail. P is the exclusive or of the row's data. Q is a Reed-Solomon sum over
 //! GF(2^8). The places of P and Q and the coefficients of the data are those of the Linux md
@@ -22,14 +22,14 @@ pub struct Raid6Config {
     pub chunk: Bytes,
     /// Pattern in which parity moves from row to row. Default `left-symmetric`.
     pub rotation: Rotation,
-    /// The members that have failed, counted from 0; at most two. Default none.
+    /// The failed members, counted from 0; at most two. Default none.
     pub failed: Vec<u32>,
-    /// Number of stripes whose data and parity are held in memory. A write of part of a row need
-    /// not read data or parity that is held. Corresponds to md's `stripe_cache_size`, in pages of 4
-    /// KiB of each member; the default of md is 256. Default 0: no stripe is held.
+    /// Number of stripes with their data and parity in memory. A write of part of a row need not
+    /// read data or parity from there. Corresponds to md's `stripe_cache_size`, in pages of 4 KiB
+    /// of each member; the default of md is 256. Default 0: no stripe is held.
     pub stripe_cache: u32,
-    /// True to read both parities together with all data of a row and to discard the parities, so
-    /// that each member reads without gaps (Qian & Wang, section 5.1, for RAID-5). Default false.
+    /// True to read both parities together with all data of a row and to discard the parities. Each
+    /// member then reads without gaps (Qian & Wang, section 5.1, for RAID-5). Default false.
     pub dummy_parity_reads: bool,
 }
 

@@ -38,7 +38,7 @@ struct Story {
     plain: Vec<u8>,
     /// For each sector: true if the sector was not lost since its last write.
     known: Vec<bool>,
-    /// True to skip failures that would lose data.
+    /// True to skip failures with a loss of data.
     careful: bool,
 }
 
@@ -176,7 +176,7 @@ fn replace(array: &mut Array, member: usize) {
     );
 }
 
-/// Replaces and fills every member that is not alive, `most` sectors at a time.
+/// Replaces and fills all members not alive, `most` sectors at a time.
 fn mend(array: &mut Array, most: u64) {
     for &member in &array.layout.failed().to_vec() {
         replace(array, member as usize);
@@ -186,7 +186,7 @@ fn mend(array: &mut Array, most: u64) {
     }
 }
 
-/// Returns layouts that survive at least one failure.
+/// Returns layouts with redundancy for at least one failure.
 pub(crate) fn redundant_cases() -> impl Strategy<Value = Case> {
     // For some zones of random members, a paired layout has no space. Such cases have no redundancy
     // either.
@@ -213,8 +213,8 @@ proptest! {
         story.check_everything();
     }
 
-    /// Every answer that is `Done` is right, even after a loss of data. The array is consistent
-    /// when all members are filled.
+    /// Every `Done` answer is right, even after a loss of data. The array is consistent when all
+    /// members are filled.
     #[test]
     fn whatever_fails_what_is_done_is_right(
         case in cases(), events in events(60), most in 0u64..50,

@@ -1,10 +1,9 @@
-//! The nesting of a volume, for code that stores its bytes.
+//! The nesting of a volume, for code that stores bytes.
 
 use crate::Layout;
 use fullstroke_units::Sectors;
 
-/// A drive, or a volume of members. A shape describes a stack without the layers that simulate
-/// time.
+/// A drive, or a volume of members. A shape describes a stack without simulated time.
 pub enum Shape {
     /// A drive with addresses `0..capacity`.
     Drive(Sectors),

@@ -12,9 +12,9 @@ pub struct MemberStates {
     readable: Vec<u64>,
     /// See [`writable`](MemberStates::writable).
     writable: Vec<u64>,
-    /// The members that have failed, ascending.
+    /// The failed members, ascending.
     failed: Vec<u32>,
-    /// The members that are not alive, ascending.
+    /// The members not alive, ascending.
     impaired: Vec<u32>,
 }
 
@@ -30,8 +30,8 @@ impl MemberStates {
         }
     }
 
-    /// Returns states in which the members of `list` have failed. Each entry must be one of
-    /// `members` and must appear once.
+    /// Returns states with the members of `list` failed. Each entry must be one of `members` and
+    /// must appear once.
     pub(crate) fn with_failed(list: &[u32], members: usize) -> Result<MemberStates, ConfigError> {
         let mut states = MemberStates::alive(members);
         for &member in list {
@@ -94,13 +94,12 @@ impl MemberStates {
         put(&mut self.impaired, member, state != MemberState::Alive);
     }
 
-    /// Returns the members that have failed, ascending.
+    /// Returns the failed members, ascending.
     pub fn failed(&self) -> &[u32] {
         &self.failed
     }
 
-    /// Returns the members that are not alive, ascending: failed members and members that are being
-    /// filled.
+    /// Returns the members not alive, ascending: failed members and members under rebuild.
     pub fn impaired(&self) -> &[u32] {
         &self.impaired
     }
@@ -118,9 +117,9 @@ impl MemberStates {
         self.readable[member]
     }
 
-    /// Returns the end of the addresses of `member` that a new request with reserved rows can rely
-    /// on. The addresses that a running plan fills count as well: by the time the new request gets
-    /// its rows, the running plan has filled them.
+    /// Returns the end of the valid addresses of `member` for a new request with reserved rows.
+    /// Addresses in a running rebuild plan count as well: by the time the new request gets its
+    /// rows, the running plan has filled them.
     #[inline]
     pub(crate) fn writable(&self, member: usize) -> u64 {
         self.writable[member]
@@ -133,7 +132,7 @@ impl MemberStates {
     }
 
     /// Marks the addresses of `member` below `end` as about to be filled. `member` is being
-    /// rebuilt, and the plan that fills it has reserved the rows.
+    /// rebuilt, and its rebuild plan has reserved the rows.
     pub(crate) fn fill(&mut self, member: usize, end: u64) {
         debug_assert!(
             !self.has_failed(member) && self.readable[member] <= self.writable[member],

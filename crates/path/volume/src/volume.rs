@@ -1,4 +1,4 @@
-//! The layer that carries out a layout's plans.
+//! The layer for the execution of a layout's plans.
 
 use crate::counts::Counts;
 use crate::layout::Layout;
@@ -42,48 +42,48 @@ mod tests;
 ///
 /// - The second phase of a strand is issued when the last I/O of the first phase has completed. If
 ///   an I/O of the first phase has failed, the second phase is not issued and nothing is written.
-/// - A strand that needs exclusive rows is issued when no earlier strand still holds or awaits any
-///   of these rows.
+/// - A strand with exclusive rows is issued when no earlier strand still holds or awaits any of
+///   these rows.
 /// - A request completes when its last member I/O completes, with the worst status of all. The
-///   breakdown of the request is that of its last I/O. The time before that I/O was submitted
-///   counts as `parity`, so that the parts add up.
-/// - A request that cannot be planned completes at once.
+///   breakdown of the request is the breakdown of its last I/O. The time before the submission of
+///   the last I/O counts as `parity`; the parts then add up.
+/// - A request without a possible plan completes at once.
 ///
 /// Member I/O carries the hints of the request. In layouts with parity, `stripe` is the row of
-/// chunks. Reads that a write waits for are synchronous.
+/// chunks. Reads of the first phase of a write are synchronous.
 ///
-/// Members fail and are restored by [`Order`]s. A member that is a volume can also report its own
+/// Members fail and are restored by [`Order`]s. A nested volume as a member can also report its own
 /// failure or replacement. Such reports, and reports of the member's own rebuilds, reach this
 /// volume and no layer above.
 ///
-/// - A failure affects all later plans. I/O that is in flight ends normally. If a member refuses
-///   such I/O, the request is planned again. If data is lost with the member, the volume has
-///   **failed**: the volume sends [`Signal::Failed`], and rebuilds stop. Requests that do not need
-///   the lost data are still served.
+/// - A failure affects all later plans. I/O in flight ends normally. If a member refuses such I/O,
+///   the request is planned again. If data is lost with the member, the volume has **failed**: the
+///   volume sends [`Signal::Failed`], and rebuilds stop. Requests without need of the lost data are
+///   still served.
 /// - A failed volume stays failed. A restore is refused with the reason, unless the order accepts
-///   data loss. In that case, sectors without a source are skipped, and the new member's own
-///   sectors count as data. As soon as all addresses are available again, the volume sends
-///   [`Signal::Replaced`]. Members may also come back with their bytes ([`Order::ReAdd`]). The
-///   volume then sends [`Signal::Returned`].
+///   data loss. Sectors without a source are then skipped, and the new member's own sectors count
+///   as data. As soon as all addresses are available again, the volume sends [`Signal::Replaced`].
+///   Members may also come back with their bytes ([`Order::ReAdd`]). The volume then sends
+///   [`Signal::Returned`].
 /// - A restored member is empty and is filled from the others, in units. Members whose rebuilds
 ///   have reached about the same place are filled together: common sources are read once, and work
 ///   on different drives runs in parallel. Otherwise one member is filled after the other. The
-///   first unit begins after all requests that were planned before the restore have completed. No
-///   unit begins before the rate allows it; the volume asks for a wake-up at that time. A unit
-///   takes its rows in the same queues as writes, so that the filled sectors are up to date.
-///   Rebuild I/O has the class [`Idle`] and the origin [`Request::BACKGROUND`].
+///   first unit begins after the completion of all requests from before the restore. No unit begins
+///   before the rate allows it; the volume asks for a wake-up. A unit takes its rows in the same
+///   queues as writes; the filled sectors are therefore up to date. Rebuild I/O has the class
+///   [`Idle`] and the origin [`Request::BACKGROUND`].
 /// - Without requests, units are long and several are in flight: one unit is written while the next
 ///   units are read. With requests, and for a second after the last request, units are short. A
 ///   unit then begins after the end of the previous unit, unless the rebuild is slower than
 ///   [`RebuildSpeed::least`]. Requests of the class [`Idle`] do not slow the rebuild.
 /// - When a unit and all units before it have ended, the volume sends [`Signal::Rebuilt`]. A unit
-///   fills nothing if its I/O is lost or if it has read from a member that has failed since. If a
-///   member has failed meanwhile, this unit and all later units are planned again. Otherwise
-///   rebuilds stop until the next order.
+///   fills nothing if its I/O is lost or if one of its sources has failed since. If a member has
+///   failed meanwhile, this unit and all later units are planned again. Otherwise rebuilds stop
+///   until the next order.
 /// - The utilisation of the members decides when a layout with [gears](crate::Gears) shifts; see
 ///   the module `shifts`.
-/// - Members that are replaced without an order are filled at the rate of the latest restore, or
-///   else at the rate of [`Order::Speed`].
+/// - Members replaced without an order are filled at the rate of the latest restore, or else at the
+///   rate of [`Order::Speed`].
 ///
 /// [`RebuildSpeed::least`]: fullstroke_contract::RebuildSpeed
 /// [`Signal::Failed`]: fullstroke_contract::Signal::Failed
@@ -94,7 +94,7 @@ mod tests;
 pub struct Volume {
     layout: Box<dyn Layout>,
     detail: Detail,
-    /// Queue length that member I/O carries as a hint; `None` for no hint.
+    /// Queue length in the hints of member I/O; `None` for no hint.
     coordination: Option<Coordination>,
     /// Requests and units in flight, by slot. A free slot keeps its allocated memory.
     flights: Vec<Flight>,
@@ -102,7 +102,7 @@ pub struct Volume {
     locks: RowLocks,
     /// Strands that may begin; empty between events.
     granted: Vec<u64>,
-    /// Member whose arm position the volume reports as its own.
+    /// Member for the reported arm position of the volume.
     first_alive: usize,
     /// Number of requests from above in flight.
     in_flight: u32,
@@ -111,11 +111,11 @@ pub struct Volume {
     /// True if the data of every address is available.
     answering: bool,
     rebuilds: Rebuilds,
-    /// Members that the next unit fills; kept to reuse the allocated memory.
+    /// Members of the next unit; kept to reuse the allocated memory.
     filled: Vec<usize>,
-    /// Requests that slow rebuilds.
+    /// Requests with precedence over rebuilds.
     pressure: Pressure,
-    /// Members that have failed and have missed writes since.
+    /// Failed members with missed writes since.
     missed: Vec<u32>,
     /// True while a member comes back with its old bytes.
     returning: bool,
@@ -263,7 +263,7 @@ impl Volume {
         flight.issue_first_phase(slot, strand, out);
     }
 
-    /// Releases the strand's rows and issues the strands that now hold all their rows.
+    /// Releases the strand's rows and issues the next strands on these rows.
     fn end_strand(&mut self, slot: usize, strand: usize, out: &mut Out) {
         let Some(lock) = self.flights[slot].strands[strand].lock else {
             return;
@@ -276,8 +276,8 @@ impl Volume {
     }
 
     /// Plans a failed request again if a member has failed or come back since the previous plan. A
-    /// member that is a volume refuses requests after its own failure, for example the second phase
-    /// of a write. Parts that are already written are written again.
+    /// nested volume refuses requests after its own failure, for example the second phase of a
+    /// write. Written parts are written again.
     fn plan_anew(&mut self, slot: usize, below: Below<'_>, out: &mut Out) -> bool {
         let flight = &mut self.flights[slot];
         if flight.status() == Status::Done || flight.changes == self.changes {

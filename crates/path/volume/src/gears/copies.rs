@@ -9,7 +9,7 @@ use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::Sectors;
 
 impl Geared {
-    /// Plans the copy of whole rows, so that parity is computed without reading the old parity.
+    /// Plans the copy of whole rows. Parity is then computed without the old parity.
     pub(super) fn copy(&mut self, rows: CopiedRows, plan: &mut Plan) {
         let (map, chunk, gear) = (self.map, self.chunk, self.gear);
         let mut notes = Notes::default();
@@ -88,7 +88,7 @@ impl Copy<'_> {
         Extent::new(unit * self.chunk, self.chunk)
     }
 
-    /// Adds the I/O of the transient members that are alive, each from front to back.
+    /// Adds the I/O of the transient members alive, each from front to back.
     fn home(&mut self, operation: Operation) {
         for transient in 0..self.map.transient {
             let member = (self.map.active + transient) as usize;

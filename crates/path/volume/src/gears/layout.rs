@@ -75,8 +75,8 @@ impl Geared {
         member as u64 >= self.map.active
     }
 
-    /// Sets the states of the members of `base` to the states of the places that serve them. In the
-    /// low gear, the soft state serves a transient member.
+    /// Sets the states of the members of `base` to the states of the places in service. In the low
+    /// gear, the soft state serves a transient member.
     fn follow(&mut self) {
         self.left_out.clear();
         for member in 0..self.capacities.len() {

@@ -11,9 +11,9 @@
 /// The map; see the module. All units have the size of one chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GearMap {
-    /// Number of members that work in the low gear; the first members.
+    /// Number of active members in the low gear; the first members.
     pub(crate) active: u64,
-    /// Number of members that stop in the low gear; the last members.
+    /// Number of members in standby in the low gear; the last members.
     pub(crate) transient: u64,
     /// Number of parities: 0 for RAID 0, 1 for RAID 5.
     pub(crate) parities: u64,
@@ -58,7 +58,7 @@ impl GearMap {
         self.bucket_for(self.rows - (self.clusters() - 1) * self.cluster)
     }
 
-    /// Returns the number of soft rows that hold data.
+    /// Returns the number of soft rows with data.
     pub(crate) fn soft_rows(&self) -> u64 {
         (self.clusters() - 1) * self.bucket + self.last_bucket()
     }
@@ -68,29 +68,29 @@ impl GearMap {
         (self.clusters() - 1) * self.pitch + self.offset + self.last_bucket()
     }
 
-    /// Returns the number of native rows whose units lie before this unit of a member.
+    /// Returns the number of native rows with units before this unit of a member.
     pub(crate) fn rows_below(&self, unit: u64) -> u64 {
         (unit / self.pitch * self.cluster + (unit % self.pitch).min(self.cluster)).min(self.rows)
     }
 
-    /// Returns the unit of a member that holds `row`.
+    /// Returns the unit of `row` on a member.
     pub(crate) fn native(&self, row: u64) -> u64 {
         row / self.cluster * self.pitch + row % self.cluster
     }
 
-    /// Returns the row that a unit of a member holds.
+    /// Returns the native row at a unit of a member.
     pub(crate) fn row_at(&self, unit: u64) -> Option<u64> {
         let (cluster, within) = (unit / self.pitch, unit % self.pitch);
         let row = cluster * self.cluster + within;
         (within < self.cluster && row < self.rows).then_some(row)
     }
 
-    /// Returns the unit of each active member that holds the soft row.
+    /// Returns the unit of the soft row on each active member.
     pub(crate) fn slot(&self, soft: u64) -> u64 {
         soft / self.bucket * self.pitch + self.offset + soft % self.bucket
     }
 
-    /// Returns the number of soft rows whose units lie before this unit of an active member.
+    /// Returns the number of soft rows with units before this unit of an active member.
     pub(crate) fn soft_below(&self, unit: u64) -> u64 {
         let within = (unit % self.pitch)
             .saturating_sub(self.offset)
@@ -124,12 +124,12 @@ impl GearMap {
         (within < self.cluster && row < self.rows).then_some((row, transient))
     }
 
-    /// Returns the member that holds the soft row's parity. The parity rotates backwards.
+    /// Returns the member with the soft row's parity. The parity rotates backwards.
     pub(crate) fn parity(&self, soft: u64) -> Option<u64> {
         (self.parities > 0).then(|| self.active - 1 - soft % self.active)
     }
 
-    /// Returns the member that holds this unit of the soft row.
+    /// Returns the member with this unit of the soft row.
     pub(crate) fn member(&self, soft: u64, index: u64) -> u64 {
         self.parity(soft)
             .map_or(index, |parity| (parity + 1 + index) % self.active)
@@ -149,7 +149,7 @@ impl GearMap {
         (self.soft(first, 0).0, self.soft(last, self.transient - 1).0)
     }
 
-    /// Returns the native rows whose data lies in the soft rows `first..=last`.
+    /// Returns the native rows with data in the soft rows `first..=last`.
     pub(crate) fn rows_of(&self, first: u64, last: u64) -> std::ops::Range<u64> {
         let begin = self.home(first, 0).map_or(self.rows, |(row, _)| row);
         let end = (0..self.width())
@@ -158,7 +158,7 @@ impl GearMap {
         begin..end.map_or(self.cluster_end(last), |(row, _)| row + 1)
     }
 
-    /// Returns the end of the cluster to which a soft row belongs: the native row after its last.
+    /// Returns the end of a soft row's cluster: the native row after its last.
     fn cluster_end(&self, soft: u64) -> u64 {
         ((soft / self.bucket + 1) * self.cluster).min(self.rows)
     }

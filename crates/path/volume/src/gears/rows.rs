@@ -1,4 +1,4 @@
-//! Groups of native rows that must be changed together.
+//! Groups of native rows for common changes.
 
 use super::map::GearMap;
 use fullstroke_contract::Extent;
@@ -58,19 +58,19 @@ impl GearedRows {
         (extent.start.0 / self.row, last / self.row)
     }
 
-    /// Returns the whole groups that an extent of the volume touches.
+    /// Returns the whole groups around an extent of the volume.
     pub fn around(&self, extent: Extent) -> Extent {
         let (first, last) = self.rows(extent);
         let (first, end) = (self.first(first), self.end(last));
         Extent::new(first * self.row, (end - first) * self.row)
     }
 
-    /// Returns the number of the group in which an extent begins.
+    /// Returns the number of the group at the beginning of an extent.
     pub fn group(&self, extent: Extent) -> u64 {
         self.first(self.rows(extent).0) / self.group_rows()
     }
 
-    /// Returns the run of each member's addresses that holds the native rows of the extent.
+    /// Returns the run of each member's addresses with the native rows of the extent.
     pub fn on_members(&self, extent: Extent) -> Extent {
         let (first, last) = self.rows(extent);
         let (first, last) = (self.map.native(first), self.map.native(last));

@@ -1,6 +1,6 @@
 //! A set of rows, one bit per row.
 
-/// The soft rows that are to be copied.
+/// The soft rows still to be copied.
 #[derive(Clone, Debug)]
 pub(super) struct StaleRows {
     words: Vec<u64>,

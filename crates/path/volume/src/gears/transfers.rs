@@ -28,7 +28,7 @@ struct Write {
     old: Option<Place>,
 }
 
-/// The parity of a soft row that is to be written.
+/// A soft row's parity before its write.
 #[derive(Clone, Copy, Debug)]
 struct SoftParity {
     soft: u64,
@@ -40,7 +40,7 @@ struct SoftParity {
 /// Working memory for the translation of a strand.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notes {
-    /// Parts of the soft state that were read: row, index, part.
+    /// Parts of the soft state in the read phase: row, index, part.
     reads: Vec<(u64, u64, Part)>,
     writes: Vec<Write>,
     parities: Vec<SoftParity>,
@@ -77,8 +77,8 @@ impl<'a> Transfers<'a> {
         }
     }
 
-    /// Translates all strands of the array's plan. The scratch buffer of that plan comes first in
-    /// the new scratch buffer.
+    /// Translates all strands of the array's plan. Its scratch buffer comes first in the new
+    /// scratch buffer.
     pub(super) fn translate(&mut self, plan: &Plan) {
         self.writer.scratch(plan.scratch().0);
         let mut pieces = plan.pieces();
@@ -128,8 +128,8 @@ impl<'a> Transfers<'a> {
         self.write_soft();
     }
 
-    /// Reserves the soft rows of a strand that writes. Two strands that share a native row also
-    /// share its soft rows, so that the reservation keeps them apart.
+    /// Reserves the soft rows of a writing strand. Two strands that share a native row also share
+    /// its soft rows; the reservation keeps them apart.
     fn hold_rows(&mut self, plan: &Plan, pieces: &[Piece]) {
         let writes = |piece: &Piece| plan.ios()[piece.io as usize].operation != Operation::Read;
         let first = pieces.iter().map(|piece| piece.lbn.0 / self.chunk).min();
@@ -282,7 +282,7 @@ impl<'a> Transfers<'a> {
         }
     }
 
-    /// Reads old soft data and old parity of the soft rows whose parity member is whole.
+    /// Reads old soft data and old parity, for soft rows with a whole parity member.
     fn read_what_parity_needs(&mut self) {
         for at in 0..self.notes.writes.len() {
             let Write {
@@ -404,7 +404,7 @@ impl<'a> Transfers<'a> {
         }
     }
 
-    /// Writes a whole unit of parity to the place that serves the unit in this gear.
+    /// Writes a whole unit of parity to its place in this gear.
     pub(super) fn write_where_it_serves(&mut self, member: u64, row: u64, place: Place) {
         let part = Part {
             offset: 0,

@@ -1,4 +1,4 @@
-//! Checks of redundancy, and repair of sectors that a member could not read.
+//! Checks of redundancy, and repair of unreadable sectors.
 
 use super::CopiedRows;
 use super::layout::Geared;
@@ -171,8 +171,8 @@ impl Geared {
 }
 
 impl Transfers<'_> {
-    /// Returns the sum of a native row's units on all members but one. Each unit is read from the
-    /// place that serves it.
+    /// Returns the sum of a native row's units on all members but one. Each unit is read from its
+    /// place in this gear.
     fn sum_of_others(
         &mut self,
         row: u64,

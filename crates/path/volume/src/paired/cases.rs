@@ -5,7 +5,7 @@ use crate::proofs::Case;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Layouts by name, with keys that suit members of 60 sectors or more.
+/// Layouts by name, with keys for members of 60 sectors or more.
 pub(crate) fn paired_cases() -> impl Strategy<Value = Case> {
     let members = (1usize..4).prop_flat_map(|pairs| prop::collection::vec(60u64..200, 2 * pairs));
     members

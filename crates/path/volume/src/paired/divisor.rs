@@ -1,7 +1,7 @@
-//! Division by a divisor that is known in advance.
+//! Division by a constant divisor.
 
-/// A divisor with its reciprocal. A quotient then costs a few multiplications, which are several
-/// times faster than a division.
+/// A divisor with its reciprocal. A quotient then costs a few multiplications, several times faster
+/// than a division.
 ///
 /// With the reciprocal rounded up to 128 bits, the quotient of every 64-bit number is exact
 /// (Lemire, Kaser & Kurz, "Faster remainder by direct computation", 2019, theorem 1).

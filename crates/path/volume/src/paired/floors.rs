@@ -2,11 +2,11 @@
 //! minimum rate.
 //!
 //! Each part is a layout of pairs. A part takes the same window of time on both members. One member
-//! is passed inwards and the other outwards, so that the sum of the rates is about constant. The
-//! part with the highest floor is placed first, as far inside as its floor allows. The next part is
-//! placed in the remaining space, as if the space of the first did not exist. A window at exactly
-//! the floor leaves the most time to the other parts, because a window there takes the least time
-//! for its data.
+//! is passed inwards and the other outwards; the sum of the rates is about constant. The part with
+//! the highest floor is placed first, as far inside as its floor allows. The next part is placed in
+//! the remaining space, as if the space of the first did not exist. A window at exactly the floor
+//! leaves the most time to the other parts, because a window there takes the least time for its
+//! data.
 
 use super::Timeline;
 use super::walk::{Rows, walk};
@@ -15,7 +15,7 @@ use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A part of a volume, with the rate below which no sequential transfer in the part may fall.
+/// A part of a volume, with the minimum rate of every sequential transfer in the part.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Floor {
@@ -36,7 +36,7 @@ pub struct Part {
     pub floor_bytes_per_s: u64,
 }
 
-/// The remaining space of both members, which no part has taken yet.
+/// The remaining free space of both members.
 struct Free<'a> {
     forward: Timeline,
     backward: Timeline,
@@ -57,7 +57,7 @@ struct Window {
 /// if any space remains.
 ///
 /// # Errors
-/// Names the floor or the size that cannot be met, and the best possible value.
+/// Names the impossible floor or size, and the best possible value.
 pub(crate) fn with_floors(
     forward: Timeline,
     backward: Timeline,
@@ -221,7 +221,7 @@ impl Free<'_> {
         .0
     }
 
-    /// Returns the shortest window from `from` on that holds `sectors` sectors, with no more rows
+    /// Returns the shortest window from `from` on with room for `sectors` sectors, and no more rows
     /// than necessary.
     fn window(&self, from: u128, sectors: u64) -> Option<Window> {
         let room = self.ticks().checked_sub(from)? >> STEP_BITS;
@@ -248,8 +248,7 @@ impl Free<'_> {
         Some(Window { from, to, rows })
     }
 
-    /// Returns the maximum number of sectors that one part can have at a floor of `floor` bytes per
-    /// second.
+    /// Returns the maximum size of one part in sectors, at a floor of `floor` bytes per second.
     fn most_at(&self, floor: u64) -> u64 {
         let holds = |steps: u128| {
             let rows = self.rows(0, steps << STEP_BITS);
@@ -260,8 +259,8 @@ impl Free<'_> {
     }
 }
 
-/// Windows begin and end at multiples of 2^`STEP_BITS` ticks. A step is about 1 ms, which is less
-/// than the time of a row.
+/// Windows begin and end at multiples of 2^`STEP_BITS` ticks. A step is about 1 ms, less than the
+/// time of a row.
 const STEP_BITS: u32 = 36;
 
 fn in_gb(sectors: u64) -> String {

@@ -42,7 +42,7 @@ pub(super) struct Map {
     /// Direction in which the backward member passes the rows of a section.
     saw: Saw,
     sections: Vec<Placed>,
-    /// Entry k is the section that holds the address k 2^`shift`. Usually no section or one section
+    /// Entry k is the section with the address k 2^`shift`. Usually no section or one section
     /// begins before the next entry; more sections begin there only if some sections are very
     /// short.
     first_section: Vec<u32>,
@@ -128,7 +128,7 @@ impl Map {
         })
     }
 
-    /// Returns the section that holds the volume's sector `lbn`.
+    /// Returns the section with the volume's sector `lbn`.
     #[inline]
     pub(super) fn section_at(&self, lbn: u64) -> &Placed {
         let mut index = self.first_section[(lbn >> self.shift) as usize] as usize;
@@ -200,8 +200,8 @@ impl Map {
     }
 }
 
-/// Returns a table with one entry for every 2^shift addresses: the section that holds the first of
-/// these addresses.
+/// Returns a table with one entry for every 2^shift addresses: the section with the first of the
+/// addresses.
 fn table(sections: &[Placed], capacity: u64) -> (Vec<u32>, u32) {
     let shortest = sections
         .iter()

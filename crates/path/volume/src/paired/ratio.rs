@@ -15,7 +15,7 @@ pub struct Ratio {
     inner: u32,
 }
 
-/// Error for a text that is no ratio above 1.
+/// Error for a text without a ratio above 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RatioError {
     found: String,

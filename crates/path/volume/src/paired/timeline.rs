@@ -30,7 +30,7 @@ pub(crate) struct Timeline {
     spans: Vec<Span>,
 }
 
-/// A tick is 2^-`TICK_BITS` ns, so that short spans have different times.
+/// A tick is 2^-`TICK_BITS` ns, short enough to distinguish short spans.
 const TICK_BITS: u32 = 16;
 
 impl Span {
@@ -40,7 +40,7 @@ impl Span {
         ((bytes * 1_000_000_000) << TICK_BITS) / u128::from(self.rate)
     }
 
-    /// Returns the number of sectors that are passed in `ticks`, rounded down.
+    /// Returns the number of sectors passed in `ticks`, rounded down.
     fn sectors_in(&self, ticks: u128) -> u64 {
         let sectors = ticks * u128::from(self.rate)
             / ((u128::from(SECTOR_BYTES) * 1_000_000_000) << TICK_BITS);
@@ -100,7 +100,7 @@ impl Timeline {
         self.spans.iter().map(|span| span.ticks(span.sectors)).sum()
     }
 
-    /// Returns the distance that is passed in `ticks`.
+    /// Returns the distance passed in `ticks`.
     pub(crate) fn distance_in(&self, mut ticks: u128) -> u64 {
         let mut distance = 0;
         for span in &self.spans {
@@ -135,7 +135,7 @@ impl Timeline {
         }
     }
 
-    /// Returns the part of a span that ends at `distance`, which must be above 0.
+    /// Returns the part of a span before `distance`. `distance` must be above 0.
     pub(super) fn span_before(&self, distance: u64) -> Span {
         let mut before = 0;
         for span in &self.spans {

@@ -2,7 +2,7 @@
 //! own rate.
 //!
 //! Lloyd gives r(i) of `qmap_geo` as the sectors of the outer zone divided by the sectors of the
-//! inner zone (2.5). That quotient is the ratio of the rates only if all zones have the same number
+//! inner zone (2.5). The quotient is the ratio of the rates only if all zones have the same number
 //! of tracks. The numbers of tracks differ: on the Deskstar 40GV (figure 2.2) the innermost zone
 //! holds more sectors than the outermost. Here the chunks follow the rates, and a pair of zones
 //! ends where either zone ends.
@@ -12,8 +12,7 @@ use super::{Section, Timeline};
 /// A section before its final place is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rows {
-    /// Section whose starts are the starts of its zones. The gaps between sections are still
-    /// included.
+    /// Section with the starts of its zones. The gaps between sections are still included.
     pub(crate) section: Section,
     /// Rate at which both members of a pair together pass the section, in bytes per second.
     pub(crate) rate: u64,
@@ -25,7 +24,7 @@ const SHARE_MIN: u64 = 1024;
 
 /// Passes both timelines, one from its front and one from its back, in rows of chunks. The sizes of
 /// the chunks follow the rates; the smaller chunk has about `blocking` sectors. Returns the rows,
-/// and the number of sectors at the front of the second timeline that remain.
+/// and the number of remaining sectors at the front of the second timeline.
 pub(crate) fn walk(forward: &Timeline, backward: &Timeline, blocking: u64) -> (Vec<Rows>, u64) {
     let least = (forward.sectors() + backward.sectors()) / SHARE_MIN;
     let (end, mut passed, mut left) = (forward.sectors(), 0, backward.sectors());
@@ -72,9 +71,9 @@ pub(crate) fn walk(forward: &Timeline, backward: &Timeline, blocking: u64) -> (V
     (all, left)
 }
 
-/// Returns chunks whose ratio is near the ratio of the rates. The candidates for the slower chunk
-/// are a few whole numbers of sectors from `blocking` on. The nearest candidate counts, or the
-/// first one that is near enough.
+/// Returns chunks with a ratio near the ratio of the rates. The candidates for the slower chunk are
+/// a few whole numbers of sectors from `blocking` on. The nearest candidate counts, or the first
+/// one near enough.
 fn chunks(blocking: u64, faster: u64, slower: u64) -> [u64; 2] {
     const CANDIDATES: u64 = 16;
     const NEAR_ENOUGH: u128 = 512;
@@ -98,15 +97,15 @@ fn chunks(blocking: u64, faster: u64, slower: u64) -> [u64; 2] {
     best
 }
 
-/// Returns the rate in bytes per second of two members that each transfer a chunk at their own rate
-/// and wait for each other.
+/// Returns the common rate of two members in bytes per second. Each transfers a chunk at its own
+/// rate, and they wait for each other.
 fn together(chunks: [u64; 2], rates: [u64; 2]) -> u64 {
     let row = u128::from(chunks[0]) + u128::from(chunks[1]);
     let alone = |side: usize| row * u128::from(rates[side]) / u128::from(chunks[side]);
     u64::try_from(alone(0).min(alone(1))).unwrap_or(u64::MAX)
 }
 
-/// Passes whole disks. The disk that takes longer leaves out its innermost part.
+/// Passes whole disks. The slower disk leaves out its innermost part.
 pub(crate) fn balanced(forward: &Timeline, backward: &Timeline, blocking: u64) -> Vec<Rows> {
     let ticks = forward.ticks().min(backward.ticks());
     let within = |timeline: &Timeline| match timeline.ticks() == ticks {

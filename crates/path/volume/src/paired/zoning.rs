@@ -14,13 +14,13 @@
 //! ```
 //!
 //! Deviations from the text of the paper:
-//! - (2.4) is printed as `r(i) / r(i+1)`. That formula does not give figure 2.4, but `r(i) / (r(i)
-//!   + 1)` does.
+//! - (2.4) is printed as `r(i) / r(i+1)`. The printed formula does not give figure 2.4, but `r(i) /
+//!   (r(i) + 1)` does.
 //! - The text calls zone 0 innermost, but in (2.4) and in figure 2.4 zone 0 is the larger of its
 //!   pair. Here zone 0 is the outermost, with the lowest addresses.
 //! - The text says that block-exact sizes are multiples of `blocking r(i)`. The code of appendix C
 //!   rounds to `blocking` times as much. Figure 2.4 rounds to whole rows of one chunk on each disk.
-//!   This module does the same, because that leaves out less.
+//!   This module does the same, because whole rows leave out less.
 //! - For z = 2, (2.1) divides by 0. This value is refused.
 
 use super::Ratio;
@@ -73,7 +73,7 @@ impl Zoning {
     /// Divides disks of `total` blocks into `zones` logical zones.
     ///
     /// # Errors
-    /// Names the key whose value is impossible: `zones`, `blocking` or `members`.
+    /// Names the key with the impossible value: `zones`, `blocking` or `members`.
     pub fn new(zones: u32, total: u64, blocking: u64, ratio: Ratio) -> Result<Zoning, ConfigError> {
         if zones < 4 || !zones.is_multiple_of(2) || zones > ZONES_MAX {
             let reason = match zones {
@@ -168,12 +168,12 @@ impl Zoning {
         starts.collect()
     }
 
-    /// Returns the number of blocks of each disk that the zones cover.
+    /// Returns the number of blocks of each disk inside the zones.
     pub fn used(&self) -> u64 {
         self.zone_sizes().sum()
     }
 
-    /// Returns the number of blocks of each disk that are lost because rows are whole.
+    /// Returns the number of blocks of each disk left over by whole rows.
     pub fn lost(&self) -> u64 {
         self.total - self.used()
     }

@@ -1,5 +1,5 @@
-//! The part of one row that a request covers, cut so that each cut concerns the same chunks from
-//! end to end.
+//! The part of one row inside a request, in cuts. Each cut concerns the same chunks from end to
+//! end.
 
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ impl Cut {
     pub(crate) fn covers(&self, index: u64) -> bool {
         (self.first..self.end).contains(&index)
     }
-    /// Returns the number of chunks that the request covers in this cut.
+    /// Returns the number of chunks inside the request in this cut.
     pub(crate) fn covered(&self) -> u64 {
         self.end - self.first
     }

@@ -18,17 +18,17 @@ const CANDIDATES: [Method; 3] = [
     Method::Recover,
 ];
 
-/// Data chunks of a row that are all read or all not read.
+/// Data chunks of a row with the same reads.
 #[derive(Clone, Copy, Debug)]
 struct Class {
     /// Index of one chunk of the class.
     index: u64,
-    /// Number of chunks of the class that are left.
+    /// Number of remaining chunks of the class.
     alive: u64,
 }
 
-/// Returns the methods for all cuts that together cost the fewest member I/Os. Among equals, the
-/// fewest sectors read decide; then read-modify-write is preferred.
+/// Returns the cheapest methods for all cuts together, by member I/Os. Among equals, the fewest
+/// sectors read decide; then read-modify-write is preferred.
 pub(crate) fn choose(row: &Row, cuts: &[Cut]) -> Methods {
     let mut best = ([Method::Unprotected; Cuts::MOST], None);
     if row.parities().next().is_none() {
@@ -54,7 +54,7 @@ pub(crate) fn choose(row: &Row, cuts: &[Cut]) -> Methods {
 }
 
 /// Same as [`choose`], but some sectors need not be read. `missing` returns the number of sectors
-/// of a member's cut that must be read.
+/// of a member's cut to read.
 pub(crate) fn choose_beside(
     row: &Row,
     cuts: &[Cut],
@@ -181,7 +181,7 @@ fn cost(row: &Row, cuts: &[Cut], methods: &Methods, classes: &[Class]) -> Cost {
     total
 }
 
-/// True if a method reads the data chunk `index`, provided that the chunk is left.
+/// True if a method reads the data chunk `index`, unless the chunk is lost.
 fn reads_data(method: Method, cut: &Cut, index: u64) -> bool {
     match method {
         Method::ReadModifyWrite => cut.covers(index),
@@ -199,7 +199,7 @@ fn reads_parity(method: Method, row: &Row, rank: usize) -> bool {
     }
 }
 
-/// Adds the cost of `count` members. Each of the members reads the cuts for which `reads` is true;
+/// Adds the cost of `count` members. Each of the members reads the cuts with a true `reads`;
 /// adjacent cuts are one I/O.
 fn add(total: &mut Cost, count: u64, cuts: &[Cut], reads: impl Fn(usize) -> bool) {
     let mut read_up_to = None;

@@ -65,10 +65,10 @@ pub(crate) enum Cell {
 pub(crate) struct RowShape {
     members: u64,
     parities: u64,
-    /// The member that holds P.
+    /// The member with P.
     p: u64,
-    /// Member that holds data chunk 0, if data follows from there cyclically; `None` if data
-    /// ascends from member 0.
+    /// Member with data chunk 0, if data follows from there cyclically; `None` if data ascends from
+    /// member 0.
     first: Option<u64>,
 }
 
@@ -120,16 +120,16 @@ fn wrap(sum: u64, modulus: u64) -> u64 {
 }
 
 impl RowShape {
-    /// Returns the member that holds P.
+    /// Returns the member with P.
     pub(crate) fn p(&self) -> u64 {
         self.p
     }
-    /// Returns the member that holds Q, if there is a Q.
+    /// Returns the member with Q, if there is a Q.
     pub(crate) fn q(&self) -> Option<u64> {
         (self.parities == 2).then(|| wrap(self.p + 1, self.members))
     }
 
-    /// Returns the member that holds the row's data chunk `index`.
+    /// Returns the member with the row's data chunk `index`.
     pub(crate) fn data_member(&self, index: u64) -> u64 {
         debug_assert!(
             index + self.parities < self.members,
@@ -167,8 +167,8 @@ impl RowShape {
         Cell::Data(index)
     }
 
-    /// Returns the power of the generator that multiplies the data chunk `index` in Q. The power is
-    /// the place in the cycle of members that begins after Q.
+    /// Returns the exponent of the generator for the data chunk `index` in Q. The exponent is the
+    /// place in the cycle of members from the member after Q on.
     pub(crate) fn exponent(&self, index: u64) -> u32 {
         let behind = wrap(self.p + self.parities, self.members);
         wrap(

@@ -1,10 +1,10 @@
-//! The sums that restore lost data.
+//! The sums for the recovery of lost data.
 
 use super::map::Cell;
 use super::row::Row;
 use crate::gf256::{divide, multiply, power};
 
-/// Coefficients of the sum that gives a lost data chunk: each surviving chunk of the row times a
+/// Coefficients of the sum for a lost data chunk: each surviving chunk of the row times a
 /// coefficient.
 ///
 /// Let P = Σ Dᵢ and Q = Σ gⁱ Dᵢ, with i the exponent of the chunk. If only Dₓ is lost, P restores

@@ -9,9 +9,9 @@ pub(crate) struct Row {
     pub(crate) shape: RowShape,
     /// Number of data chunks.
     pub(crate) data: u64,
-    /// Member that holds P, if that member is alive.
+    /// Member with P, if alive.
     pub(crate) p: Option<u64>,
-    /// Member that holds Q, if there is a Q and that member is alive.
+    /// Member with Q, if there is a Q and the member is alive.
     pub(crate) q: Option<u64>,
     /// Indices of the lost data chunks; incomplete for a broken row.
     lost: [u64; 2],
@@ -81,7 +81,8 @@ impl Row {
         let p = self.p.map(|member| (Cell::P, member));
         p.into_iter().chain(self.q.map(|member| (Cell::Q, member)))
     }
-    /// Returns the parities that restore lost data: one for each lost data chunk, P before Q.
+    /// Returns the parities for the recovery of lost data: one for each lost data chunk, P before
+    /// Q.
     pub(crate) fn recovering_parities(&self) -> impl Iterator<Item = (Cell, u64)> + use<> {
         self.parities().take(usize::from(self.lost_count))
     }

@@ -1,5 +1,5 @@
 //! The common planning of requests on rows, and the planning of reads: the member I/O in each row,
-//! and the sums that restore lost data.
+//! and the sums for the recovery of lost data.
 
 use super::bands::{Cut, Cuts, Span};
 use super::map::{Cell, RowMap};
@@ -56,14 +56,13 @@ impl Wanted {
 }
 
 impl RowPlanner {
-    /// Returns a row in the state for reads. Reads may run at any time, so that only filled chunks
-    /// count.
+    /// Returns a row in the state for reads. Reads may run at any time; only filled chunks count.
     pub(super) fn row_to_read(&self, number: u64) -> Row {
         self.row(number, MemberStates::readable)
     }
 
-    /// Returns a row in the state for writes. Writes reserve the row and run after a rebuild of the
-    /// row that was planned earlier.
+    /// Returns a row in the state for writes. Writes reserve the row and run after an earlier
+    /// rebuild of the row.
     pub(super) fn row_to_write(&self, number: u64) -> Row {
         self.row(number, MemberStates::writable)
     }
@@ -78,7 +77,7 @@ impl RowPlanner {
         Row::new(&self.map, number, lost)
     }
 
-    /// Returns the part of the request from `at` on that lies in one row.
+    /// Returns the part of the request from `at` on in one row.
     pub(super) fn span(&self, wanted: Wanted, at: u64) -> Span {
         debug_assert!(
             wanted.begin <= at && at < wanted.end,
@@ -161,7 +160,7 @@ impl RowPlanner {
         Status::Done
     }
 
-    /// True if the data that the cut of a broken row covers can be read.
+    /// True if the data inside the cut of a broken row can be read.
     fn is_left(&self, row: &Row, cut: &Cut) -> bool {
         let end = self.extent(row, cut).end().0;
         let mut members = (cut.first..cut.end).map(|index| row.shape.data_member(index) as usize);
@@ -179,7 +178,7 @@ impl RowPlanner {
         }
     }
 
-    /// Reads the parities of a row whose data is read completely. The member of each parity then
+    /// Reads the parities of a row together with all its data. The member of each parity then
     /// continues into the next row without a gap. Plans for bytes do not need these reads.
     fn read_for_nothing(&self, row: &Row, cut: &Cut, writer: &mut PlanWriter<'_>) {
         let extent = self.extent(row, cut);
@@ -189,7 +188,7 @@ impl RowPlanner {
     }
 
     /// Reads the remaining chunks of the row. Requested data goes into the request's own buffer;
-    /// the sum for the lost chunks uses that buffer too.
+    /// the sum for the lost chunks uses this buffer too.
     fn read_and_rebuild(
         &self,
         wanted: Wanted,
@@ -270,7 +269,7 @@ impl RowPlanner {
         self.fetch(member, self.extent(row, cut), place, Content::Peer, writer);
     }
 
-    /// Reads sectors for the arithmetic, except the sectors that the stripe cache holds.
+    /// Reads sectors for the arithmetic, except sectors in the stripe cache.
     fn fetch(
         &self,
         member: usize,
@@ -297,7 +296,7 @@ impl RowPlanner {
             .filter(|_| writer.detail() == Detail::Timing)
     }
 
-    /// Reads the remaining data of the row, and the parities that restore the lost data.
+    /// Reads the remaining data of the row, and the parities for the recovery.
     pub(super) fn read_what_is_left(
         &self,
         row: &Row,
@@ -348,7 +347,7 @@ pub(super) fn content_of(cell: Cell) -> Content {
     }
 }
 
-/// Computes the lost data chunks for which `wanted` is true from all `terms`, and appends them to
+/// Computes the lost data chunks with a true `wanted` from all `terms`, and appends them to
 /// `terms`.
 pub(super) fn rebuild_into_scratch(
     row: &Row,

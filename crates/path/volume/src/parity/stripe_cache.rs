@@ -1,10 +1,10 @@
-//! The stripe cache of Linux's md (`raid5.c`). The cache holds data and parity that passed through
-//! the array's memory, so that the next write of the same stripe need not read them.
+//! The stripe cache of Linux's md (`raid5.c`). The cache holds data and parity from earlier
+//! transfers. The next write of the same stripe need not read them.
 //!
 //! As in md, a stripe is a page of 4 KiB at the same offset of every member. The number of stripes
 //! is limited, and the least recently used stripe is replaced. The cache records the data and
-//! parity that writes read and write. The cache also records the sources of lost data. Other reads
-//! bypass the cache (`chunk_aligned_read`).
+//! parity of writes. The cache also records the sources of lost data. Other reads bypass the cache
+//! (`chunk_aligned_read`).
 //!
 //! Here the cache only tells which reads a plan may leave out. When plans are carried out on bytes,
 //! they are made again without the cache, from the members (see `ARCHITECTURE.md`, "Bytes"). Two
@@ -21,7 +21,7 @@ const PAGE: u64 = 8;
 /// Maximum number of stripes: md's own limit (`raid5_set_cache_size`).
 const STRIPES_MAX: u32 = 32_768;
 
-/// Index that stands for no stripe.
+/// Index for no stripe.
 const NONE: u32 = u32::MAX;
 
 /// One stripe in the list by age.
@@ -40,7 +40,7 @@ pub(crate) struct StripeCache {
     /// Place of each stripe, by its number.
     places: BTreeMap<u64, u32>,
     stripes: Vec<Stripe>,
-    /// For each place and member, one bit for each sector of the page that is held.
+    /// For each place and member, one bit for each held sector of the page.
     held: Vec<u8>,
     oldest: u32,
     newest: u32,
@@ -68,7 +68,7 @@ impl StripeCache {
         }))
     }
 
-    /// Returns the parts of `extent` of a member that are not held and must be read.
+    /// Returns the missing parts of `extent` of a member. They must be read.
     pub(crate) fn missing(&self, member: usize, extent: Extent) -> impl Iterator<Item = Extent> {
         pages(extent).filter_map(move |(number, part, bits)| {
             let place = self.places.get(&number);
@@ -79,14 +79,14 @@ impl StripeCache {
         })
     }
 
-    /// Returns the number of sectors of `extent` that must be read.
+    /// Returns the number of missing sectors of `extent`.
     pub(crate) fn missing_sectors(&self, member: usize, extent: Extent) -> u64 {
         self.missing(member, extent)
             .map(|part| part.sectors.0)
             .sum()
     }
 
-    /// Records that `extent` of a member has been read or written.
+    /// Records a read or write of `extent` of a member.
     pub(crate) fn hold(&mut self, member: usize, extent: Extent) {
         // If the extent exceeds the cache, only the end of the extent would stay.
         let room = self.capacity as u64 * PAGE;
@@ -101,7 +101,7 @@ impl StripeCache {
         }
     }
 
-    /// Drops everything that is held in the pages that the extent touches, for all members.
+    /// Drops all pages around the extent, for all members.
     pub(crate) fn forget(&mut self, members_extent: Extent) {
         let (first, end) = (
             members_extent.start.0 / PAGE,

@@ -315,7 +315,7 @@ fn a_failure_and_a_discard_empty_the_stripe_cache() {
 }
 
 /// True if the parity of each sector that `plan` writes can be computed from memory. Memory must
-/// contain either all old data and old parity of the overwritten sectors, or all data that stays.
+/// contain either all old data and old parity of the overwritten sectors, or all unchanged data.
 fn can_be_carried_out(layout: &dyn Layout, plan: &Plan, known: &BTreeSet<(usize, u64)>) -> bool {
     let written: BTreeSet<(usize, u64)> = sectors(plan, Operation::Write).collect();
     let offsets: BTreeSet<u64> = written.iter().map(|&(_, lbn)| lbn).collect();

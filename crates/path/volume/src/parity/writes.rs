@@ -133,7 +133,7 @@ impl RowPlanner {
         parity
     }
 
-    /// Full-stripe write and reconstruct-write: reads the data that stays, if any. Unprotected:
+    /// Full-stripe write and reconstruct-write: reads the unchanged data, if any. Unprotected:
     /// reads nothing and sums nothing.
     fn sum_new_and_rest(
         &self,
@@ -161,7 +161,7 @@ impl RowPlanner {
         parity
     }
 
-    /// Reads all remaining chunks, computes the lost data that stays, and sums up.
+    /// Reads all remaining chunks, computes the unchanged lost data, and sums up.
     fn recover_and_sum(
         &self,
         wanted: Wanted,
@@ -260,8 +260,8 @@ fn new_parities(cut: &Cut, writer: &mut PlanWriter<'_>) -> NewParity {
     [writer.scratch(cut.sectors()), writer.scratch(cut.sectors())]
 }
 
-/// Adds the data chunk `index`, whose bytes are at `from`, to the remaining parities, in the order
-/// of [`Row::parities`].
+/// Adds the data chunk `index` at `from` to the remaining parities, in the order of
+/// [`Row::parities`].
 fn add_to_parities(
     row: &Row,
     cut: &Cut,

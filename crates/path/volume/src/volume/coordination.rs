@@ -1,11 +1,11 @@
-//! The queue length that all parts of a request carry as a hint (Qian & Wang, section 6).
+//! The queue length in the hints of all parts of a request (Qian & Wang, section 6).
 
 use fullstroke_contract::Below;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Rule that selects one queue length for all parts of a request. All members count, not only the
-/// members of the request: "the maximum of all disk queue lengths" (section 6.1).
+/// Rule for the selection of one queue length for all parts of a request. All members count, not
+/// only the members of the request: "the maximum of all disk queue lengths" (section 6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coordination {

@@ -22,9 +22,9 @@ pub(super) struct Flight {
     pub(super) settled: u64,
     pub(super) plan: Plan,
     pub(super) strands: Vec<Progress>,
-    /// Queue length that the member I/O carries as a hint.
+    /// Queue length in the hints of member I/O.
     pub(super) stripe_queue: u32,
-    /// Number of strands that have not finished.
+    /// Number of unfinished strands.
     pub(super) unfinished: u32,
     status: Status,
     /// Completion of the latest member I/O so far.
@@ -54,7 +54,7 @@ pub(super) fn decode(id: u64) -> (usize, usize) {
 /// Purpose of a flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// A request of the layer above, which waits for the completion.
+    /// A request of the layer above.
     Above,
     /// The rebuild of a member.
     Rebuild,

@@ -119,7 +119,7 @@ impl Volume {
         )))
     }
 
-    /// Returns a list in words of the members that are not alive.
+    /// Returns a list in words of the members not alive.
     fn lost_members(&self) -> String {
         let states = self.layout.member_states();
         let impaired = states
@@ -157,8 +157,8 @@ impl Volume {
         self.rebuilds.halted = !self.answering;
     }
 
-    /// Resets the states of members that are being filled to the progress so far. Planned units are
-    /// cancelled or late, so that requests must not rely on them.
+    /// Resets the states of members under rebuild to the progress so far. Planned units are
+    /// cancelled or late; requests must not rely on them.
     fn count_on_what_is_filled(&mut self) {
         for filling in self.rebuilds.all() {
             let state = MemberState::Rebuilding { done: filling.done };
@@ -237,7 +237,7 @@ impl Volume {
         }
     }
 
-    /// Begins the rebuild units and the shifts that are due by `now`.
+    /// Begins the rebuild units and the shifts due by `now`.
     #[inline]
     pub(super) fn catch_up(&mut self, now: Time, out: &mut Out) {
         if self.next_unit() <= now {
@@ -282,8 +282,8 @@ impl Volume {
         }
     }
 
-    /// Handles the end of the unit in `slot` at `at`. Data from a member that has failed since may
-    /// be wrong, so that such a unit fills nothing.
+    /// Handles the end of the unit in `slot` at `at`. If a source has failed since, its data may be
+    /// wrong, and the unit fills nothing.
     pub(super) fn unit_ended(&mut self, slot: usize, at: Time, status: Status, out: &mut Out) {
         debug_assert!(
             self.flights[slot]
@@ -361,8 +361,7 @@ fn check_rate(rate: Option<Bytes>) -> Result<(), Refusal> {
     )))
 }
 
-/// Returns the member whose arm position the volume reports as its own: the first that has not
-/// failed.
+/// Returns the member for the reported arm position of the volume: the first member not failed.
 pub(super) fn first_alive(layout: &dyn crate::Layout) -> usize {
     let failed = layout.failed();
     let alive =

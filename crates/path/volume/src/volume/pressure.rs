@@ -6,7 +6,7 @@ use fullstroke_units::{Duration, Time};
 /// load.
 const PEACE: Duration = Duration::from_nanos(1_000_000_000);
 
-/// Requests from above for which a rebuild makes way.
+/// Requests from above with precedence over a rebuild.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pressure {
     in_flight: u32,

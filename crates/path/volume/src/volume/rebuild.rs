@@ -13,13 +13,13 @@ pub(super) struct Units {
     /// they seek, and short enough that requests do not wait long.
     pub(super) short: Sectors,
     /// Length of a unit without requests. A drive without a buffer loses up to a revolution between
-    /// two commands; with long units, that loss is small.
+    /// two commands; with long units, the loss is small.
     pub(super) long: Sectors,
     /// Number of units in flight without requests: one is written while the next is read. When a
     /// unit ends, the next unit already waits in the drive's queue. Each drive then has one command
-    /// in service and at most one in its queue. With two in the queue, a drive that schedules by
-    /// access time takes the further command first, because the head has just passed the beginning
-    /// of the nearer one. The drive then loses time on the way back.
+    /// in service and at most one in its queue. With two in the queue, a scheduler by access time
+    /// takes the further command first, because the head has just passed the beginning of the
+    /// nearer one. The drive then loses time on the way back.
     pub(super) window: usize,
 }
 
@@ -33,19 +33,18 @@ impl Default for Units {
     }
 }
 
-/// The rebuilds of a volume. Members whose rebuilds have reached about the same place are filled
-/// together. The others follow one after the other, in the order of their restores. Units run from
-/// front to back, several at a time while there is no other I/O.
+/// The rebuilds of a volume. Members at about the same place of their rebuilds are filled together.
+/// The others follow one after the other, in the order of their restores. Units run from front to
+/// back, several at a time while there is no other I/O.
 #[derive(Debug, Default)]
 pub(super) struct Rebuilds {
     queue: VecDeque<Job>,
-    /// Units in flight, in the order of their plans. The units that count belong to the first job.
+    /// Units in flight, in the order of their plans. All valid units belong to the first job.
     units: VecDeque<Unit>,
     /// Time since which only the rate and the requests delay the next unit.
     ready: Time,
-    /// Number of requests in flight that were planned before the latest restore. Their writes
-    /// ignore the new member and the rows of its rebuild. A unit therefore waits for these
-    /// requests.
+    /// Number of requests in flight from before the latest restore. Their writes ignore the new
+    /// member and the rows of its rebuild. A unit therefore waits for these requests.
     older: u32,
     /// True if units wait for an operator because data was lost.
     pub(super) halted: bool,
@@ -53,7 +52,7 @@ pub(super) struct Rebuilds {
     pub(super) sizes: Units,
 }
 
-/// Members that are filled together.
+/// Members for a common rebuild.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     /// Members, ascending; at least one.
@@ -66,7 +65,7 @@ pub(super) struct Job {
     marks: Marks,
 }
 
-/// A member that is to be filled.
+/// A member to be filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Filling {
     pub(super) member: usize,
@@ -80,8 +79,8 @@ pub(super) struct Filling {
 /// sectors. The others catch up first, and the member ahead waits meanwhile. With a larger lead,
 /// the member ahead is complete sooner if it continues alone; the array then survives more
 /// failures. md's rule is stricter: both members must be present at the start
-/// (`remove_and_add_spares` in md.c, 6.1, runs only between two recoveries). Two drives that are
-/// replaced one after the other are as good as drives replaced at the same time.
+/// (`remove_and_add_spares` in md.c, 6.1, runs only between two recoveries). Two drives replaced
+/// one after the other are as good as two drives replaced at the same time.
 const TOGETHER: u64 = 100;
 
 /// A unit in flight.
@@ -117,7 +116,7 @@ pub(super) enum Step {
 }
 
 impl Job {
-    /// Returns a job that fills `member` from `done` up to `used`, at most at `rate`.
+    /// Returns a job for the rebuild of `member` from `done` up to `used`, at most at `rate`.
     pub(super) fn new(
         now: Time,
         member: usize,
@@ -142,7 +141,7 @@ impl Job {
         }
     }
 
-    /// Returns the sector below which all members of the job are filled.
+    /// Returns the end of the common filled part of all members.
     fn done(&self) -> Sectors {
         self.members
             .iter()
@@ -160,8 +159,8 @@ impl Job {
             .unwrap_or(self.planned)
     }
 
-    /// Sets `members` to the members that the next unit fills. Returns the maximum length of the
-    /// unit: up to the place at which a member ahead joins.
+    /// Sets `members` to the members of the next unit. Returns the maximum length of the unit: up
+    /// to the place of a member ahead.
     pub(super) fn next_of(&self, members: &mut Vec<usize>) -> Sectors {
         members.clear();
         let mut most = Sectors(u64::MAX);
@@ -231,7 +230,7 @@ impl Rebuilds {
         again
     }
 
-    /// Splits all jobs, so that members are filled one after the other. If several members are lost
+    /// Splits all jobs, to fill the members one after the other. If several members are lost
     /// together, the first filled member becomes a source for the next. Returns true if units in
     /// flight no longer count.
     #[must_use]
@@ -277,7 +276,7 @@ impl Rebuilds {
         }
     }
 
-    /// Returns the time at which the next unit begins; `NEVER` if another event must happen first.
+    /// Returns the time of the next unit; `NEVER` if another event must happen first.
     #[inline]
     pub(super) fn next_unit(&self, pressure: &Pressure) -> Time {
         match self.queue.front() {
@@ -301,7 +300,7 @@ impl Rebuilds {
         }
     }
 
-    /// Returns all members that are to be filled.
+    /// Returns all members to be filled.
     pub(super) fn all(&self) -> impl Iterator<Item = &Filling> {
         self.queue.iter().flat_map(|job| &job.members)
     }
@@ -311,7 +310,7 @@ impl Rebuilds {
         self.queue.front()
     }
 
-    /// Returns the length of a unit that begins at `now`.
+    /// Returns the length of a unit at `now`.
     pub(super) fn unit_size(&self, now: Time, pressure: &Pressure) -> Sectors {
         if now < pressure.gone() {
             return self.sizes.short;
@@ -383,7 +382,7 @@ impl Rebuilds {
         }
     }
 
-    /// Returns the next consequence of the units that are over, in order.
+    /// Returns the next consequence of finished units, in order.
     pub(super) fn step(&mut self) -> Option<Step> {
         let first = *self.units.front()?;
         let under_way = self
@@ -420,9 +419,9 @@ impl Rebuilds {
         self.units.iter()
     }
 
-    /// Records the end of a unit of the first job for the job's members that were behind `end`.
-    /// Each call returns the next such member, lowest first, and at last `None`. A complete member
-    /// leaves the job. A job without members is removed.
+    /// Records the end of a unit of the first job for the job's members below `end`. Each call
+    /// returns the next such member, lowest first, and at last `None`. A complete member leaves the
+    /// job. A job without members is removed.
     pub(super) fn advance(&mut self, end: Sectors) -> Option<Filling> {
         let job = self.queue.front_mut()?;
         let behind = |filling: &Filling| filling.done < end || filling.done >= filling.used;
@@ -447,7 +446,7 @@ impl Rebuilds {
         Some(filling)
     }
 
-    /// Records the completion of a request that was planned before the latest restore.
+    /// Records the completion of a request from before the latest restore.
     pub(super) fn older_ended(&mut self, now: Time) {
         assert!(
             self.older > 0,
@@ -488,8 +487,8 @@ impl Marks {
         }
     }
 
-    /// Returns the speed since the oldest mark. md adds a second to the time, so that a new rebuild
-    /// does not seem fast.
+    /// Returns the speed since the oldest mark. md adds a second to the time; otherwise a new
+    /// rebuild would seem fast.
     fn bytes_per_s(&self, now: Time, done: Sectors) -> u64 {
         let (since, before) = self.all[(self.latest + 1) % Marks::COUNT];
         let elapsed_ns = u128::from(now.saturating_since(since).as_nanos()) + 1_000_000_000;

@@ -51,7 +51,7 @@ struct Transfer {
     plan: Plan,
     buffers: Buffers,
     stepped: Vec<bool>,
-    /// Number of I/Os that have not ended.
+    /// Number of I/Os in flight.
     left: usize,
     /// For a read: the expected bytes.
     expected: Option<Vec<u8>>,
@@ -126,7 +126,7 @@ impl Rig {
         }
     }
 
-    /// Submits a request that overlaps with no request in flight. A mirror promises no order for
+    /// Submits a request without overlap with a request in flight. A mirror promises no order for
     /// overlapping requests.
     fn ask(&mut self, ask: &Ask) {
         let extent = ask.extent(self.volume.layout().capacity().0);

@@ -64,9 +64,9 @@ struct Storm {
     ids: BTreeSet<(usize, u64)>,
     submitted: u64,
     done: BTreeSet<u64>,
-    /// Latest state that the volume has reported.
+    /// Latest reported state of the volume.
     answers: bool,
-    /// Share of member I/Os that are lost, in per cent.
+    /// Share of lost member I/Os, in per cent.
     lost_percent: u64,
 }
 
@@ -258,7 +258,7 @@ impl Storm {
         true
     }
 
-    /// Ends the random events and replaces all members that are not alive.
+    /// Ends the random events and replaces all members not alive.
     fn mend(&mut self) {
         self.lost_percent = 0;
         while self.step() {}

@@ -11,7 +11,7 @@ use fullstroke_contract::{
 use fullstroke_units::{Bytes, Lbn, Sectors, Time};
 use serde_json::json;
 
-/// A volume whose member completions the test supplies.
+/// A volume with member completions from the test.
 struct Bench {
     volume: Volume,
     now: Time,
@@ -111,8 +111,8 @@ impl Bench {
         self.call(|volume, now, out| volume.wake(now, &mut Cx::alone(out)))
     }
 
-    /// Completes everything, and everything that follows, until only the passage of time can cause
-    /// events. Returns all effects, in order.
+    /// Completes all I/O, also resulting I/O, until only the passage of time can cause events.
+    /// Returns all effects, in order.
     fn run(&mut self, effects: Vec<Effect>) -> Vec<Effect> {
         let mut all = effects;
         let mut next = 0;
@@ -673,7 +673,7 @@ fn two_copies_of_a_third_are_written_from_one_read() {
     );
 }
 
-/// Returns a raid6 whose member 0 is filled for some units when member 1 is restored.
+/// Returns a raid6: member 0 is filled for some units when member 1 is restored.
 fn one_ahead_by(units: u64, of: u64) -> (Bench, Vec<Effect>) {
     let mut bench = Bench::new("raid6", 5, of * UNIT);
     bench.fail(0);

@@ -9,7 +9,7 @@ use fullstroke_contract::{
 use fullstroke_units::{Duration, Time};
 use serde_json::{Value, json};
 
-/// Six members, four of which work in the low gear. Each member I/O has half a second of service.
+/// Six members, four active in the low gear. Each member I/O has half a second of service.
 struct Bench {
     volume: Volume,
     now: Time,
@@ -100,7 +100,7 @@ impl Bench {
     }
 }
 
-/// Returns the members that got this operation.
+/// Returns the members with this operation.
 fn members(effects: &[Effect], operation: Operation) -> Vec<usize> {
     let of = |effect: &Effect| match effect {
         Effect::Issue { port, request } if request.operation == operation => Some(port.index()),

@@ -33,7 +33,7 @@ const DAY: Duration = Duration::from_nanos(86_400_000_000_000);
 pub(super) struct Shifts {
     rules: ShiftRules,
     gear: Gear,
-    /// Number of members that stop.
+    /// Number of transient members.
     transient: u32,
     members: u32,
     /// Time when the array entered its gear.
@@ -49,8 +49,8 @@ pub(super) struct Shifts {
     must_rise: bool,
     /// Number of completed shifts.
     pub(super) settled: u64,
-    /// Number of requests in flight that were planned before the low gear. Members stop when this
-    /// number is 0; otherwise a request would spin them up again.
+    /// Number of requests in flight from before the low gear. Members stop when this number is 0;
+    /// otherwise a request would spin them up again.
     older: u32,
     counted: Counted,
     /// Start times of the first [`SHIFTS_KEPT`] shifts.
@@ -119,7 +119,7 @@ impl Shifts {
         }
     }
 
-    /// Takes the samples that are due. Returns the mean if there are samples for a whole window.
+    /// Takes the due samples. Returns the mean if there are samples for a whole window.
     fn sample(&mut self, now: Time) -> Option<f64> {
         let step = step(self.rules);
         while self.next_sample <= now {
@@ -227,7 +227,7 @@ fn step(rules: ShiftRules) -> Duration {
 }
 
 impl Volume {
-    /// Carries out the work that is due by `now`.
+    /// Carries out the work due by `now`.
     #[cold]
     pub(super) fn shift_on(&mut self, now: Time, out: &mut Out) {
         let Some(shifts) = &mut self.shifts else {
@@ -257,7 +257,7 @@ impl Volume {
     }
 
     /// Handles the end of a stop or start of members. The layout stays in the low gear until the
-    /// members are ready, so that no write waits for a start.
+    /// members are ready. No write has to wait for a start.
     pub(super) fn platters_ended(&mut self, at: Time, out: &mut Out) {
         let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else {
             return;
@@ -343,8 +343,8 @@ impl Volume {
         shifts.copy = Copying::From(at.max(begun + Duration::from_nanos(least as u64)));
     }
 
-    /// Stops or starts the transient members that have not failed. Returns false if all of them
-    /// have failed.
+    /// Stops or starts the transient members, except failed ones. Returns false if all of them have
+    /// failed.
     fn platters(&mut self, now: Time, operation: Operation, out: &mut Out) -> bool {
         let Some(gears) = self.layout.gears() else {
             return false;

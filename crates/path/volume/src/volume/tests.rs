@@ -1,4 +1,4 @@
-//! Tests of the volume with members that complete after arbitrary times.
+//! Tests of the volume with members of arbitrary service times.
 
 use super::Volume;
 use crate::bytes::{Array, Buffers, Device, SECTOR, build, range, run_io};
@@ -30,7 +30,7 @@ struct Transfer {
     bytes: Vec<u8>,
     /// Buffers; known with the first member I/O.
     buffers: Option<Buffers>,
-    /// Strands whose arithmetic is done.
+    /// Strands with completed arithmetic.
     stepped: Vec<bool>,
     /// For a read: its start, and the expected bytes if all earlier requests and no later request
     /// had been carried out.
@@ -43,7 +43,7 @@ struct Rig {
     members: Vec<Box<dyn Device>>,
     pending: Vec<Pending>,
     random: Random,
-    /// Number of data sectors in a row, if reads that rebuild data are to be checked.
+    /// Number of data sectors in a row, if reads with a rebuild of data are to be checked.
     row_sectors: Option<u64>,
     /// Transfers by origin.
     transfers: BTreeMap<u64, Transfer>,
@@ -103,8 +103,8 @@ impl Rig {
         }
     }
 
-    /// Checks a read that rebuilds lost data. Such a read has exclusive rows. It must find all data
-    /// that was written before its submission, and nothing newer.
+    /// Checks a read of lost data. Such a read has exclusive rows. It must find all data written
+    /// before its submission, and nothing newer.
     fn check_rebuilt_rows(&mut self, last: &Pending) {
         let (plan, _) = self.volume.plan_of(last.request.id).unwrap();
         let Some(transfer) = self.transfers.remove(&last.request.origin) else {
@@ -180,7 +180,7 @@ impl Rig {
         });
     }
 
-    /// Returns the rows that are being written, each with its request.
+    /// Returns the rows of running writes, each with its request.
     fn rows_in_use(&self) -> Vec<(Rows, u64)> {
         let mut rows: Vec<(Rows, u64)> = Vec::new();
         for pending in &self.pending {
@@ -238,8 +238,8 @@ fn replay_plainly(plain: &mut [u8], ask: &Ask, extent: Extent, discarded: Extent
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Writes that overlap in time and space give the same result as serial writes in order of
-    /// submission. The same holds for the parity.
+    /// Overlapping writes give the same result as serial writes in order of submission. The same
+    /// holds for the parity.
     #[test]
     fn concurrent_requests_keep_rows_consistent_and_their_parts_add_up(
         case in cases().prop_filter("rows with parity", |case| case.parity_rows().is_some()),
@@ -309,7 +309,7 @@ proptest! {
     }
 }
 
-/// A raid5 of four members with chunks of 128 sectors, whose completions the test supplies.
+/// A raid5 of four members with chunks of 128 sectors, and completions from the test.
 struct Bench {
     volume: Volume,
     out: Out,
@@ -517,7 +517,7 @@ proptest! {
 
     /// A scrub through addresses of members reads each used sector of each member exactly once,
     /// copies and parity included. Exceptions are the sectors of a failed member and the unfilled
-    /// sectors of a member that is being filled.
+    /// sectors of a member under rebuild.
     #[test]
     fn reads_of_members_meet_each_used_sector_of_each_member_once(
         case in cases(),
