@@ -25,7 +25,7 @@ const PARTS: usize = 16;
 const FIRST_PARTS: usize = 4;
 /// Probability that the best candidate does not drop out of a race.
 const CONFIDENCE: f64 = 0.95;
-/// Multiples of the load at which the answer is also determined.
+/// Further multiples of the load for the answer.
 const LOADS: [f64; 2] = [1.5, 2.0];
 /// Number of runs, each with a seed, if streams are wished.
 const STREAM_SEEDS: usize = 5;
@@ -93,7 +93,7 @@ pub struct Advice {
     pub wishes: Wishes,
     /// The best of each layout, the recommended one first.
     pub finalists: Vec<Finalist>,
-    /// Layouts that were excluded before any run.
+    /// Layouts excluded before any run.
     pub left_out: Vec<LeftOut>,
     /// Number of runs on parts of the load and on the whole load.
     pub runs: usize,
@@ -113,7 +113,7 @@ pub struct Finalist {
     pub layout: String,
     /// Best chunk, elevator and caches, each as `key=value`.
     pub settings: Vec<String>,
-    /// Number of other settings that were equally good on parts of the load. `settings` is the best
+    /// Number of other settings equally good on parts of the load. `settings` is the best
     /// of them on the whole load.
     pub settings_alike: usize,
     /// Memory of the controller, if there is one.
@@ -128,9 +128,9 @@ pub struct Finalist {
     pub degraded: Option<Outcome>,
     /// Outcome during a rebuild; `None` without redundancy.
     pub rebuilding: Option<Outcome>,
-    /// Wishes that are not met with all drives.
+    /// Wishes missed with all drives.
     pub misses: Vec<Miss>,
-    /// Wishes that are met with all drives, but not with a failed drive or during a rebuild.
+    /// Wishes met with all drives, but not with a failed drive or during a rebuild.
     pub misses_without_a_drive: Vec<Miss>,
     /// Parameters of the chance of data loss.
     pub redundancy: Redundancy,

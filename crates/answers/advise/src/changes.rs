@@ -8,7 +8,7 @@ use fullstroke_measure::number;
 use fullstroke_units::{Bytes, Duration};
 use serde::Serialize;
 
-/// Largest number of sentences about layouts that were excluded before any run.
+/// Largest number of sentences about layouts excluded before any run.
 const LEFT_OUT_MAX: usize = 3;
 
 /// Largest number of digits beyond those of [`number`] that may distinguish a wish from others.

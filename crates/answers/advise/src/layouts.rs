@@ -1,4 +1,4 @@
-//! Arrangements of the drives in layouts, and arrangements that are impossible.
+//! Possible and impossible arrangements of the drives in layouts.
 
 use crate::{AdviseError, Redundancy, Request, Wishes};
 use fullstroke_lab::{Condition, LabError, Recipe, Varied, capacity};
@@ -166,7 +166,7 @@ pub(crate) struct Arrangement {
     pub(crate) recipe: Recipe,
 }
 
-/// A layout that was excluded before any run.
+/// A layout excluded before any run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LeftOut {
     /// Name of the layout.

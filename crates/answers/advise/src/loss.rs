@@ -56,11 +56,11 @@ impl Default for Assumptions {
 pub struct Redundancy {
     /// Number of drives.
     pub drives: u32,
-    /// Number of drives that may fail in the worst case.
+    /// Number of drive failures without loss in the worst case.
     pub survived: u32,
-    /// Number of drives with data that have no copy left after so many failures.
+    /// Number of drives with data without a copy after so many failures.
     pub partners: u32,
-    /// Bytes that have no copy left after so many failures.
+    /// Bytes without a copy after so many failures.
     pub bare_bytes: u64,
 }
 
@@ -111,8 +111,8 @@ impl Terms {
                 .map(|gone| another(drives.saturating_sub(gone)))
                 .collect(),
             another: another(partners),
+            // The logarithm form keeps the digits of 1/B, which `1 - 1/B` would lose to rounding.
             unreadable: -(bits * (-1.0 / assumed.unreadable_bits).ln_1p()).exp_m1(),
-        // The logarithm form keeps the digits of 1/B, which `1 - 1/B` would lose to rounding.
         }
     }
 

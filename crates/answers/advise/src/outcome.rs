@@ -16,7 +16,7 @@ pub struct Outcome {
     pub mb_per_s: f64,
     /// Mean power of all drives, in watts; `None` without power figures.
     pub mean_w: Option<f64>,
-    /// Share of the load that is carried, 0 to 1.
+    /// Carried share of the load, 0 to 1.
     pub carried_share: f64,
     /// True if every request was served.
     pub complete: bool,
@@ -131,7 +131,7 @@ impl Outcome {
         p99 + mb_per_s + watts + streams + over(1.0, self.carried_share)
     }
 
-    /// Returns the wishes about work that are missed in a condition.
+    /// Returns the missed wishes about work in a condition.
     pub(crate) fn misses(&self, wishes: &Wishes, condition: Condition) -> Vec<Miss> {
         let mut misses = Vec::new();
         let when = match condition {

@@ -20,7 +20,7 @@ pub struct Wishes {
     pub streams: Option<u32>,
     /// Least throughput of reads and writes, in 10^6 bytes per second.
     pub mb_per_s: Option<f64>,
-    /// Number of drives that may fail in the worst case.
+    /// Number of drive failures without loss in the worst case.
     pub failures: Option<u32>,
     /// Largest mean power of all drives, in watts.
     pub watts: Option<f64>,

@@ -7,7 +7,7 @@ use fullstroke_counters::Counter;
 use fullstroke_lab::{Ranking, Reason, capacity};
 use fullstroke_measure::{Significance, number, parity_in_words};
 
-/// Number of parts of the response time that a sentence names.
+/// Number of parts of the response time in a sentence.
 const PARTS_NAMED: usize = 2;
 
 /// With random arrivals, the share of queues in the response time equals the utilisation of the

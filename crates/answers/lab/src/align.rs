@@ -42,7 +42,7 @@ pub enum AlignError {
     Lost(u64),
 }
 
-/// Files of a stack and the plan of moves that aligns the files.
+/// Files of a stack and the plan to align them.
 pub struct Alignable<'a> {
     stack: &'a Stack,
     system: Box<dyn FileSystem>,
@@ -50,12 +50,12 @@ pub struct Alignable<'a> {
     moves: Moves,
 }
 
-/// Reads that measure the gain: each file is read completely, from the beginning.
+/// Reads to measure the gain: each file is read completely, from the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Programme {
-    /// Number of files that are read at the same time.
+    /// Number of files read at the same time.
     pub readers: u32,
-    /// Number of files that are read in a round. Each read chooses a file at random, with equal
+    /// Number of files read in a round. Each read chooses a file at random, with equal
     /// probability.
     pub files: u32,
     /// Number of rounds. Each round chooses other files.
@@ -67,11 +67,11 @@ pub struct Programme {
 /// Cost of the moves.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cost {
-    /// Number of files that move.
+    /// Number of moved files.
     pub files: u64,
-    /// Bytes that are read and written again.
+    /// Bytes read and written again.
     pub bytes: Bytes,
-    /// Number of metadata pages that are rewritten: mappings, inodes, and maps of free space.
+    /// Number of rewritten metadata pages: mappings, inodes, and maps of free space.
     pub metadata_pages: u64,
     /// Simulated seconds of all moves, without other load.
     pub seconds: f64,
@@ -100,7 +100,7 @@ impl<'a> Alignable<'a> {
     /// files, and plans the moves.
     ///
     /// # Errors
-    /// A stack without files or tracks, and operations of the script that fail.
+    /// A stack without files or tracks, and failed operations of the script.
     pub fn new(stack: &'a Stack, script: Option<&Script>) -> Result<Alignable<'a>, AlignError> {
         let mut found = stack.files()?;
         if let Some(script) = script {

@@ -5,7 +5,7 @@ use fullstroke_contract::{Cx, Operation, Out, Request};
 use fullstroke_stack::Stack;
 use fullstroke_units::Time;
 
-/// Operations that transfer data.
+/// Operations with data transfer.
 const MOVING: [Operation; 2] = [Operation::Read, Operation::Write];
 
 /// Calls `each` with the reads and writes of the stack's workload and their times of arrival.

@@ -12,7 +12,7 @@ pub struct Candidate {
     pub name: String,
     /// Values of the varied keys.
     pub varied: Varied,
-    /// The stack that is run.
+    /// Stack of the run.
     pub stack: Stack,
     /// Factor by which requests arrive faster than in the stack file. Default 1. Other values need
     /// open arrivals.
@@ -24,9 +24,9 @@ pub struct Candidate {
     pub windows: Option<Duration>,
     /// True if the run keeps the power of the drives over time.
     pub watts: bool,
-    /// Part of the run that is kept as a trace for Perfetto; `None` (default) keeps none.
+    /// Part of the run for a trace for Perfetto; `None` (default) keeps none.
     pub perfetto: Option<PerfettoWindow>,
-    /// Signal that ends the run early. A run that ends early is an error.
+    /// Signal to end the run early, which is an error.
     pub stop: Stop,
 }
 
@@ -61,7 +61,7 @@ impl Condition {
         format!("{name} {}", self.label())
     }
 
-    /// Returns the word that follows a candidate's name.
+    /// Returns the word after a candidate's name.
     fn label(self) -> &'static str {
         match self {
             Condition::Degraded => "degraded",
@@ -69,7 +69,7 @@ impl Condition {
         }
     }
 
-    /// Returns the assignment that puts a redundant volume into this condition.
+    /// Returns the assignment to put a redundant volume into this condition.
     fn assignment(self) -> &'static str {
         match self {
             Condition::Degraded => "failed=[0]",
@@ -79,7 +79,7 @@ impl Condition {
 }
 
 impl Candidate {
-    /// Returns a candidate at its own load that keeps no optional records.
+    /// Returns a candidate at its own load without optional records.
     pub fn new(name: String, varied: Varied, stack: Stack) -> Candidate {
         Candidate {
             name,
@@ -193,7 +193,7 @@ pub fn recipes(files: &[PathBuf], overrides: &Overrides, varied: &[Vary]) -> Vec
 /// Returns the candidates of [`recipes`].
 ///
 /// # Errors
-/// The error of the first stack that cannot be used.
+/// The error of the first invalid stack.
 pub fn candidates(
     files: &[PathBuf],
     overrides: &Overrides,

@@ -22,7 +22,7 @@ const AFTER: [Duration; 6] = [
 
 const YEAR_S: f64 = 365.25 * 86_400.0;
 
-/// A load and the spin-down policies that are tried on the load.
+/// A load and the spin-down policies to try.
 ///
 /// The load is run once with platters that always turn. If the stack stops platters, the load is
 /// also run with the policy of the stack. Then follow one run for each idle time, and the policies
@@ -39,7 +39,7 @@ pub struct EnergyQuestion {
     pub assume_power: bool,
 }
 
-/// Checked candidates that answer an [`EnergyQuestion`].
+/// Checked candidates for an [`EnergyQuestion`].
 pub struct EnergyRuns {
     candidates: Vec<Candidate>,
     refused: Vec<RefusedPolicy>,
@@ -50,7 +50,7 @@ pub struct EnergyRuns {
 /// Result of each policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EnergyAnswer {
-    /// Source of the power figures that are assumed for the class of the drives.
+    /// Source of the power figures assumed for the class of the drives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assumed: Option<&'static str>,
     /// Break-even time of the first drive, in seconds.
@@ -59,12 +59,12 @@ pub struct EnergyAnswer {
     pub rated_cycles: Option<u64>,
     /// Result of each policy. Platters that always turn stand first.
     pub policies: Vec<StopPolicy>,
-    /// Policies that were requested but cannot be tried on these drives.
+    /// Requested policies, refused for these drives.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RefusedPolicy>,
 }
 
-/// An idle time that was requested but cannot be tried.
+/// A requested idle time, refused.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RefusedPolicy {
     /// Name of the requested policy.
@@ -84,7 +84,7 @@ pub struct StopPolicy {
     pub total_j: f64,
     /// Mean power of all drives, in watts.
     pub mean_w: f64,
-    /// Share of the mean power that the policy saves, compared with platters that always turn.
+    /// Share of the mean power saved by the policy, compared with platters that always turn.
     /// Power is compared instead of energy because a run ends with its last completion, and stopped
     /// platters delay that completion.
     pub saved_share: f64,
@@ -96,12 +96,12 @@ pub struct StopPolicy {
     pub response_ms_max: f64,
     /// Stops per year of the drive with the most stops.
     pub stops_a_year: f64,
-    /// Years until that drive has used up its rated start-stop cycles.
+    /// Years until this drive has used up its rated start-stop cycles.
     pub years: Option<f64>,
 }
 
 impl EnergyQuestion {
-    /// Builds the runs that answer the question.
+    /// Builds the runs for the question.
     ///
     /// # Errors
     /// Errors of the stack, or missing power figures of a drive.
@@ -339,6 +339,7 @@ fn stops_a_year(statistics: &MemberStatistics) -> f64 {
     let Some(power) = &statistics.power else {
         return 0.0;
     };
+    // The residency adds up the times of all arms.
     let seconds = power.residency().total().as_secs_f64() / f64::from(power.arms().max(1));
     if seconds > 0.0 {
         power.spin_downs() as f64 * YEAR_S / seconds
@@ -348,7 +349,7 @@ fn stops_a_year(statistics: &MemberStatistics) -> f64 {
 }
 
 impl EnergyAnswer {
-    /// Returns the policy that saves most; `None` if no policy saves energy.
+    /// Returns the policy with the largest saving; `None` if no policy saves energy.
     fn best(&self) -> Option<&StopPolicy> {
         let saves = self
             .policies

@@ -67,7 +67,7 @@ impl From<&VolumeSummary> for VolumeReport {
 pub struct Event {
     /// Index of the candidate.
     pub candidate: usize,
-    /// Number of requests that have finished so far.
+    /// Number of finished requests so far.
     pub finished: u64,
     /// Total number of requests, if known.
     pub expected: Option<u64>,

@@ -44,7 +44,7 @@ pub struct Found {
     pub replications: u32,
     /// Seed of the first run; the other runs have consecutive seeds.
     pub first_seed: u64,
-    /// Numbers of streams that were tried, in the order of the search.
+    /// Tried numbers of streams, in the order of the search.
     pub tried: Vec<Tried>,
 }
 
@@ -53,7 +53,7 @@ pub struct Found {
 pub struct Tried {
     /// Number of streams.
     pub streams: u32,
-    /// Number of runs in which all streams played without an underrun.
+    /// Number of runs without an underrun and with all streams playing.
     pub runs_that_held: usize,
     /// Error of the stack if the stack does not allow this number of streams. Then nothing was run.
     pub refused: Option<String>,

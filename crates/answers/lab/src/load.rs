@@ -10,10 +10,10 @@ use serde::Serialize;
 use std::cell::Cell;
 use std::fmt;
 
-/// Largest relative difference between the bounds of the load that is found.
+/// Largest relative difference between the final bounds of the load.
 pub const PRECISION: f64 = 0.02;
 
-/// Bounds of the loads that are tried, as multiples of the workload's load.
+/// Bounds of the tried loads, as multiples of the workload's load.
 const LOAD_MAX: f64 = 1024.0;
 const LOAD_MIN: f64 = 1.0 / 1024.0;
 
@@ -31,13 +31,13 @@ pub struct FoundLoad {
     pub load: f64,
     /// Smallest load that fails; `null` if all tried loads hold.
     pub too_much: Option<f64>,
-    /// Reads and writes per second at the load that holds.
+    /// Reads and writes per second at `load`.
     pub iops: f64,
-    /// 99th percentile of response times at that load, in ms.
+    /// 99th percentile of response times at `load`, in ms.
     pub p99_ms: f64,
     /// Limit of the 99th percentile of response times, in ms; `None` if there is no limit.
     pub p99_ms_max: Option<f64>,
-    /// Loads that were tried, in the order of the search.
+    /// Tried loads, in the order of the search.
     pub tried: Vec<TriedLoad>,
 }
 
@@ -48,7 +48,7 @@ pub struct TriedLoad {
     pub load: f64,
     /// True if the load holds.
     pub held: bool,
-    /// Share of the load that was carried, 0 to 1.
+    /// Carried share of the load, 0 to 1.
     pub carried_share: f64,
     /// Reads and writes per second.
     pub iops: f64,

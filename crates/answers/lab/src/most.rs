@@ -1,4 +1,4 @@
-//! Ranks candidates by the largest number of streams or the largest load that each one sustains.
+//! Ranks candidates by their largest sustained number of streams or load.
 
 use crate::{Found, FoundLoad, LabError, Recipe, Search, most_load, most_streams};
 use fullstroke_measure::{number, table};

@@ -45,7 +45,7 @@ pub fn lacking_power(stack: &Stack) -> Option<String> {
 /// the assumed figures.
 ///
 /// # Errors
-/// Errors of the stack; missing keys, with values that could be added; drives of different classes.
+/// Errors of the stack; missing keys, with possible values; drives of different classes.
 pub fn require_power(
     stacks: &[&Path],
     overrides: &mut Overrides,
@@ -80,7 +80,7 @@ fn silent<'a>(configs: &[&'a DriveConfig]) -> Option<&'a DriveConfig> {
         .find(|config| !config.power.is_some_and(|power| power.counts_energy()))
 }
 
-/// Returns a message with the missing keys and values that could be added.
+/// Returns a message with the missing keys and possible values.
 fn lacks(config: &DriveConfig) -> String {
     let (class, source) = PowerConfig::assumed_for(config);
     let missing = config.power.unwrap_or_default().missing().join(", ");

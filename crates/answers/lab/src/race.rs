@@ -40,7 +40,7 @@ pub struct RaceRules {
     pub confidence: f64,
     /// True if a larger value is better.
     pub more_is_better: bool,
-    /// Largest number of candidates that may join.
+    /// Largest number of candidates.
     pub candidates: usize,
 }
 
@@ -48,7 +48,7 @@ pub struct RaceRules {
 #[derive(Clone, Debug)]
 pub struct Race {
     rules: RaceRules,
-    /// Number of batches that a running candidate has seen at the end of each rung.
+    /// Number of batches of a running candidate at the end of each rung.
     rungs: Vec<usize>,
     rung: usize,
     runners: Vec<Runner>,
@@ -69,7 +69,7 @@ struct Runner {
 pub struct Standing {
     /// Index of the candidate, in the order of joining.
     pub candidate: usize,
-    /// Number of batches that the candidate has seen.
+    /// Number of batches of the candidate so far.
     pub batches: usize,
     /// True if the candidate dropped out.
     pub dropped: bool,
@@ -144,7 +144,7 @@ impl Race {
         due.filter(|(_, batches)| !batches.is_empty()).collect()
     }
 
-    /// Adds a candidate's values in the batches after those that the candidate has seen.
+    /// Adds a candidate's values in its next batches.
     pub fn tell(&mut self, candidate: usize, values: &[f64]) {
         let sign = if self.rules.more_is_better { -1.0 } else { 1.0 };
         self.told += values.len();
@@ -197,7 +197,7 @@ impl Race {
         true
     }
 
-    /// Returns the candidate with the best mean among those that have seen most batches.
+    /// Returns the candidate with the best mean among the candidates with most batches.
     pub fn leader(&self) -> Option<usize> {
         let running = || {
             self.runners
@@ -217,7 +217,7 @@ impl Race {
             .map(|one| one.0)
     }
 
-    /// Returns the number of values that all candidates have received.
+    /// Returns the number of values of all candidates so far.
     pub fn told(&self) -> usize {
         self.told
     }
@@ -250,7 +250,7 @@ impl Race {
         standings
     }
 
-    /// Returns a lower bound of the chance that the leader, or a candidate that is equal to the
+    /// Returns a lower bound of the chance that the leader, or a candidate equal to the
     /// leader, is the best.
     pub fn probability_correct(&self) -> f64 {
         let others: f64 = self
@@ -304,7 +304,7 @@ impl Race {
             .collect()
     }
 
-    /// Returns the error probability that is allowed for one rival at one rung. The divisor counts
+    /// Returns the permitted error probability for one rival at one rung. The divisor counts
     /// one look more than there are rungs, because candidates of the last rung are judged at
     /// different numbers of batches.
     fn error_of_one(&self) -> f64 {

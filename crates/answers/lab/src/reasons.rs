@@ -22,7 +22,7 @@ const WORTH_WORDS: f64 = 0.3;
 /// Why `better` ranks before `worse`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reason {
-    /// Name of the candidate that answers sooner.
+    /// Name of the faster candidate.
     pub better: String,
     /// Name of the other candidate.
     pub worse: String,

@@ -15,11 +15,11 @@ use std::ops::Range;
 /// Number of runs in a group. The stacks of a group are built at once, so the group size bounds the
 /// memory.
 const AT_A_TIME: usize = 64;
-/// Number of candidates that the text shows.
+/// Number of candidates in the text.
 const SHOWN: usize = 12;
-/// Largest number of candidates that a sentence names.
+/// Largest number of candidates in a sentence.
 const NAMED_MAX: usize = 4;
-/// Largest number of points that are checked to find a possible one.
+/// Largest number of points checked to find a possible one.
 const LOOKED_AT_MAX: usize = 4096;
 /// The best candidate is not run on the whole load if that takes more than this multiple of the
 /// race.
@@ -69,7 +69,7 @@ pub struct Tuned {
     pub seed: u64,
     /// Number of combinations.
     pub points: usize,
-    /// Number of combinations that were tried.
+    /// Number of tried combinations.
     pub tried: usize,
     /// Number of parts of the workload.
     pub batches: usize,
@@ -81,7 +81,7 @@ pub struct Tuned {
     /// over parts. `null` if the candidate did not serve every request, or if that run takes more
     /// than 16 times the runs of the race.
     pub whole_load_value: Option<f64>,
-    /// Combinations that cannot be run. The search leaves them out.
+    /// Impossible combinations. The search leaves them out.
     pub impossible: Vec<Impossible>,
     /// Number of runs, each of one candidate on one part.
     pub runs: usize,
@@ -92,7 +92,7 @@ pub struct Tuned {
     /// Lower bound of the chance that the first candidate, or one that is equal to the first, is
     /// the best of those tried.
     pub probability_correct: f64,
-    /// Number of candidates that may be the best. The best and the candidates equal to the best are
+    /// Number of possibly best candidates. The best and the candidates equal to the best are
     /// included.
     pub not_told_apart: usize,
     /// Number of candidates with the value of the best in every part, without the best.
@@ -101,11 +101,11 @@ pub struct Tuned {
     pub verdict: String,
     /// The varied keys and their values.
     pub varied: Values,
-    /// Candidates that were tried, the best first.
+    /// Tried candidates, the best first.
     pub candidates: Vec<TunedCandidate>,
 }
 
-/// A combination that cannot be run.
+/// An impossible combination.
 #[derive(Clone, Debug, Serialize)]
 pub struct Impossible {
     /// The values, by key.
@@ -114,7 +114,7 @@ pub struct Impossible {
     pub why: String,
 }
 
-/// A combination that was tried.
+/// A tried combination.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TunedCandidate {
     /// Rank, from 1.
@@ -123,13 +123,13 @@ pub struct TunedCandidate {
     pub name: String,
     /// The values, by key.
     pub varied: Varied,
-    /// Mean over the parts that the candidate saw.
+    /// Mean over the parts of this candidate.
     pub value: f64,
     /// Mean of the best candidate over the same parts.
     pub best_value: f64,
     /// `value` less `best_value`; `None` for the best.
     pub difference_to_best: Option<Difference>,
-    /// Number of parts that the candidate saw.
+    /// Number of parts of this candidate.
     pub batches: usize,
     /// True if the candidate dropped out.
     pub dropped: bool,

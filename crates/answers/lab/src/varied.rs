@@ -1,4 +1,4 @@
-//! Labels that distinguish the candidates of one stack.
+//! Labels to distinguish the candidates of one stack.
 
 use crate::{LabError, Vary};
 use fullstroke_stack::StackError;

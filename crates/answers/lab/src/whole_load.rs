@@ -5,7 +5,7 @@ use crate::{Borne, Candidate, LabError, Ran, Recipe, Tuned, Varied, run_all};
 use fullstroke_measure::Report;
 use serde::Serialize;
 
-/// Number of candidates that are run. Rivals of lower rank are no longer near.
+/// Number of candidates for the run. Rivals of lower rank are no longer near.
 const RUN: usize = 3;
 
 /// A result of a search on the whole load.

@@ -6,13 +6,13 @@ use fullstroke_measure::{Difference, Report};
 
 /// Largest number of candidates in a chart.
 pub(crate) const IN_A_CHART: usize = 40;
-/// Largest number of letters of a name. A longer name keeps its begin and its end, because names
+/// Largest number of letters of a name. A longer name keeps begin and end, because names
 /// differ there.
 const LABEL_MAX: usize = 160;
 /// Largest number of lines of a chart that a reader can distinguish.
 pub(crate) const LINES: usize = 8;
 
-/// One candidate: its place, and the report of its run.
+/// One candidate: place, and report of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate<'a> {
     /// Name with the values of the varied keys.
@@ -220,7 +220,7 @@ impl Naming {
         }
     }
 
-    /// Returns the label of a candidate. A label that is too long keeps its begin and its end.
+    /// Returns the label of a candidate. A label that is too long keeps begin and end.
     fn label(&self, place: Place<'_>) -> String {
         let name = Some(place.name().to_owned()).filter(|_| self.by_name);
         let values = place.varied().into_iter().map(|(key, value)| {

@@ -386,7 +386,7 @@ impl Claim {
                 }
             },
         };
-        // NaN proves nothing, because `!=` would be true for it.
+        // A value that is not finite proves nothing, even if the comparison is true.
         let measured = !matches!(&value, Value::Number(number) if !number.mean().is_finite());
         Ok((value, shown, holds && measured))
     }

@@ -72,7 +72,7 @@ pub struct StudyConfig {
     /// Published claims and the rules by which they are reproduced.
     #[serde(default)]
     pub claims: Vec<ClaimConfig>,
-    /// Sentences of the source that cannot be tested here.
+    /// Untestable sentences of the source.
     #[serde(default)]
     pub untestable: Vec<UntestableConfig>,
     /// Variants of the study with one change each. Every claim that a variant affects is judged in
@@ -95,9 +95,9 @@ pub struct StudyConfig {
 pub struct AxisConfig {
     /// Name in expressions.
     pub name: String,
-    /// Key of the stack file that takes the values in turn.
+    /// Key of the stack file for the values.
     pub key: Option<String>,
-    /// Further keys that take the same values.
+    /// Further keys with the same values.
     #[serde(default)]
     pub keys: Vec<String>,
     /// Unit appended to each number: `us`, `KiB`.
@@ -222,7 +222,7 @@ pub struct ExplainedConfig {
     pub why: String,
 }
 
-/// A sentence of the source that cannot be tested here.
+/// An untestable sentence of the source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UntestableConfig {
@@ -260,9 +260,9 @@ pub struct FreeConfig {
     pub why: String,
     /// Time of the choice: before or after which results were known.
     pub chosen: String,
-    /// Key of the stack file that takes the other values in turn.
+    /// Key of the stack file for the alternatives.
     pub key: Option<String>,
-    /// Further keys that take the same values.
+    /// Further keys with the same values.
     #[serde(default)]
     pub keys: Vec<String>,
     /// Unit appended to each number: `us`, `KiB`.
@@ -285,7 +285,7 @@ pub struct FreeValueConfig {
     pub settings: Vec<SettingConfig>,
 }
 
-/// Choices that several studies share.
+/// Choices of several studies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChoicesConfig {
@@ -326,7 +326,7 @@ pub struct FigureConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedConfig {
-    /// Value of the series' axis that the points belong to.
+    /// Value of the series' axis for these points.
     pub series: Option<Value>,
     /// Pairs of a value of the abscissa's axis and a number.
     pub points: Vec<(Value, f64)>,

@@ -19,7 +19,7 @@ impl Digests {
     /// Returns the key of a stack's results: the digest of the stack and that of its trace.
     ///
     /// # Errors
-    /// A trace that cannot be read.
+    /// An unreadable trace.
     pub fn of(&self, stack: &Stack) -> Result<String, StackError> {
         let Some(trace) = stack.trace_file() else {
             return Ok(stack.digest().to_owned());

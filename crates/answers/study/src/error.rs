@@ -81,7 +81,7 @@ pub enum StudyError {
     Metric {
         /// Id of the study.
         study: String,
-        /// Part of the path that does not exist.
+        /// Missing part of the path.
         source: PathError,
     },
     /// Another process is writing.

@@ -31,16 +31,16 @@ pub struct HeldOut {
 pub struct Record {
     /// Digest of the study without its prose at the time of the record.
     substance: String,
-    /// Build that made the runs.
+    /// Build of the runs.
     version: String,
-    /// Settings that were tested.
+    /// Tested settings.
     pub tried: Vec<String>,
-    /// Settings that reverse the verdicts of claims, by the claim's id. Claims without an entry
+    /// Settings with another verdict on claims, by the claim's id. Claims without an entry
     /// kept their verdict.
     pub flips: BTreeMap<String, Vec<Flip>>,
 }
 
-/// A setting that reverses the verdict of a claim.
+/// A setting with another verdict on a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Flip {
     /// The setting.
@@ -55,7 +55,7 @@ impl HeldOut {
     /// Reads the records of a folder; empty if there is no file.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// An unreadable file.
     pub fn read(folder: &Path) -> Result<HeldOut, StudyError> {
         let path = folder.join(NAME);
         let text = match fs::read_to_string(&path) {

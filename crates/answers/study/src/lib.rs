@@ -11,7 +11,7 @@
 //! | `study.rs` | a checked study file |
 //! | `variation.rs` | ways to run a study: unchanged, with one change, with other seeds or choices |
 //! | `expression/` | the language of claims |
-//! | `metrics.rs` | numbers that are kept of a run |
+//! | `metrics.rs` | numbers kept of a run |
 //! | `predicted.rs` | predictions of the equations for a run's load |
 //! | `run_list.rs` | the list of runs |
 //! | `digests.rs` | keys of results |

@@ -1,4 +1,4 @@
-//! Numbers that are kept of a run: every metric, and numbers by their path in the report.
+//! Numbers kept of a run: every metric, and numbers by their path in the report.
 
 use crate::predicted::{Equations, NoEquations, PredictedReport};
 use fullstroke_contract::registry::nearest;
@@ -102,7 +102,7 @@ pub enum PathError {
         /// The path.
         path: String,
     },
-    /// The path leads to a value that is no number.
+    /// The path leads to a value of another type.
     #[error("`{path}` is no number but {found}")]
     NoNumber {
         /// The path.
@@ -118,12 +118,12 @@ pub enum PathError {
     NoEquations(#[from] NoEquations),
 }
 
-/// Returns the names of all metrics that need no path.
+/// Returns the names of all metrics without a path.
 pub(crate) fn standard() -> Vec<String> {
     Metric::all().iter().map(Metric::name).collect()
 }
 
-/// Returns all numbers that are kept of a run.
+/// Returns all numbers kept of a run.
 ///
 /// # Errors
 /// A path without a value.
@@ -131,7 +131,7 @@ pub fn keep(ran: &Ran, paths: &[String]) -> Result<Vec<Kept>, PathError> {
     keep_beside(ran, None, paths)
 }
 
-/// Returns all numbers that are kept of a run, including predictions for the run's load.
+/// Returns all numbers kept of a run, including predictions for the run's load.
 pub(crate) fn keep_beside(
     ran: &Ran,
     predicted: Option<&PredictedReport>,

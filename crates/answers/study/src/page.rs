@@ -38,7 +38,7 @@ struct Page {
 }
 
 /// Writes the pages of the folders of `studies`. A study without results keeps its existing section
-/// if the study file is unchanged. Returns the files that changed.
+/// if the study file is unchanged. Returns the changed files.
 ///
 /// # Errors
 /// A file that cannot be read or written.
@@ -82,7 +82,7 @@ pub fn write_pages(
 /// study that has changed since, or a section that differs from its results.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// An unreadable file.
 pub fn drifted(
     studies: &[Study],
     run_list: &RunList,
@@ -182,7 +182,7 @@ impl Page {
     }
 }
 
-/// Returns all studies of a folder, including those that were not chosen.
+/// Returns all studies of a folder, also unchosen ones.
 fn all_of(folder: &Path) -> Result<Vec<Study>, StudyError> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let mut all = find(
@@ -193,7 +193,7 @@ fn all_of(folder: &Path) -> Result<Vec<Study>, StudyError> {
     Ok(all)
 }
 
-/// Returns a line of a table. Characters that would end a cell are escaped.
+/// Returns a line of a table. Ends of a cell in the text are escaped.
 fn row<const CELLS: usize>(cells: [&str; CELLS]) -> String {
     let cells = cells.map(|cell| cell.replace('|', "\\|").replace('\n', " "));
     format!("| {} |\n", cells.join(" | "))

@@ -1,4 +1,4 @@
-//! The list of runs that studies need, each once.
+//! The list of runs of studies, each once.
 
 use crate::StudyError;
 use crate::claims::Claim;
@@ -19,13 +19,13 @@ use std::path::PathBuf;
 pub struct Task {
     /// Key of the results.
     pub key: Key,
-    /// First study and point that need the run, as text.
+    /// First study and point of the run, as text.
     pub name: String,
     /// The stack file.
     pub stack: PathBuf,
-    /// Keys that are set in the stack file.
+    /// Keys set in the stack file.
     pub set: Vec<String>,
-    /// Paths of the numbers that are kept besides the metrics.
+    /// Paths of the numbers kept besides the metrics.
     pub paths: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ struct Runs {
     digests: Vec<Option<String>>,
 }
 
-/// A stack file and the keys that are set in it.
+/// A stack file and the keys set in the file.
 type Setup = (PathBuf, Vec<String>);
 
 /// Variations of a study, each with its seeds.

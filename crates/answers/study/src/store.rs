@@ -30,7 +30,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Number of single-point files at which they are merged into one.
 const FILES_MAX: usize = 256;
 
-/// Number of rows that are read at a time.
+/// Number of rows read at a time.
 const BATCH: usize = 8192;
 
 /// Number of times that a reader starts again because another process merged the files during the
@@ -111,7 +111,7 @@ impl Store {
     /// Reads the existing results of these runs.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// An unreadable file.
     pub fn read(&self, wanted: &BTreeSet<Key>) -> Result<Results, StudyError> {
         let mut attempt = 1;
         loop {
@@ -177,6 +177,7 @@ impl Store {
             }
             Err(TryLockError::Error(error)) => return Err(StudyError::host("lock", &path, error)),
         }
+        // Only after the lock was taken: before, a partial file might belong to a running writer.
         for file in entries(&self.folder)?
             .iter()
             .filter(|file| ends(file, "partial"))
@@ -186,8 +187,6 @@ impl Store {
         let single = files(&self.folder)?
             .into_iter()
             .filter(|file| is_single(file))
-            // Safe only after the lock was taken: before, a partial file might belong to a running
-            // writer.
             .collect();
         let began = SystemTime::now()
             .duration_since(UNIX_EPOCH)

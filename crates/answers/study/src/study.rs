@@ -32,9 +32,9 @@ pub struct Study {
     pub config: StudyConfig,
     /// Axes and points.
     pub matrix: Matrix,
-    /// Names that expressions may use: all metrics, and the paths of the file.
+    /// Names for expressions: all metrics, and the paths of the file.
     pub metrics: Vec<String>,
-    /// Index of the metric that `mean(...)` uses.
+    /// Index of the metric of `mean(...)`.
     pub first_metric: usize,
     /// Names for expressions.
     pub definitions: Vec<Definition>,
@@ -418,7 +418,7 @@ impl Study {
         }
     }
 
-    /// Returns the points that a claim may read.
+    /// Returns the points of a claim's expressions.
     fn touched_by(&self, claim: &Claim) -> BTreeSet<usize> {
         let touched = Touched::default();
         let evaluator = Evaluator {
@@ -456,7 +456,7 @@ impl Study {
         axes.flat_map(|axis| axis.values.iter().map(|value| value.name.as_str()))
     }
 
-    /// Returns the stack file of a point and the keys that are set in it.
+    /// Returns the stack file of a point and the keys set in the file.
     pub(crate) fn stack(
         &self,
         point: usize,
@@ -563,7 +563,7 @@ impl Study {
         self.file.parent().unwrap_or(Path::new(""))
     }
 
-    /// Returns the metrics that need a path.
+    /// Returns the metrics with a path.
     pub fn paths(&self) -> Vec<String> {
         self.metrics[standard().len()..].to_vec()
     }
@@ -637,7 +637,7 @@ impl Data for AsIf {
     }
 }
 
-/// Records the points that an evaluation reads.
+/// Records the points of an evaluation.
 #[derive(Default)]
 struct Touched(RefCell<BTreeSet<usize>>);
 

@@ -3,7 +3,7 @@
 use fullstroke_units::Seed;
 use std::ops::Range;
 
-/// Number of batches in which a search may sample each function.
+/// Number of batches of each function for a search.
 pub const BATCHES: usize = 128;
 /// Number of values of each key of the valley.
 pub const VALLEY: [usize; 3] = [5, 5, 8];

@@ -46,7 +46,7 @@ pub struct ZoneLine {
     pub counterpart_sectors: Sectors,
 }
 
-/// Length of the transfers that sample the rates, 8 MiB, and number of their addresses.
+/// Length of the sampling transfers, 8 MiB, and number of their addresses.
 const TRANSFER: Sectors = Sectors((8 << 20) / SECTOR_BYTES);
 const POINTS: u32 = 2000;
 

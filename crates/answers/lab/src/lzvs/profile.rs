@@ -33,7 +33,8 @@ const LONG_ENOUGH: Duration = Duration::from_millis(200);
 const SPOTS: u64 = 16;
 const EDGE: u64 = 200;
 
-/// Length in sectors of the short read that moves the arm into place.
+/// Length in sectors of the short read before each long read. The short read moves the arm into
+/// place.
 const LEAD: u64 = 128;
 
 /// Bounds of the length of the long reads, in sectors.
@@ -56,7 +57,7 @@ const RATIO_UNSURE: f64 = 0.002;
 /// and too few zones lower the guaranteed rate more than too many.
 const ZONES_LEAST: usize = 24;
 
-/// Smallest ratio that a layout can use.
+/// Smallest usable ratio of a layout.
 const RATIO_MIN: f64 = 1.05;
 
 /// Result of the measurement.
@@ -68,7 +69,7 @@ pub struct Profile {
     pub ratio_mean: f64,
     /// 95 % interval of the mean, by Student's t.
     pub ratio_interval: (f64, f64),
-    /// Ranges of constant rate, which cover all addresses.
+    /// Ranges of constant rate. All ranges together cover all addresses.
     pub zones: Vec<MemberZone>,
     /// Relative scatter of neighbouring rates within one zone.
     pub scatter: f64,
@@ -168,7 +169,7 @@ fn median(values: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Reads that measure rates.
+/// Reads for rates.
 struct Reads<'a> {
     target: &'a mut dyn TimedReads,
     watch: &'a mut dyn FnMut(u32, u32),
@@ -186,7 +187,7 @@ impl Reads<'_> {
         self.target.capacity().0
     }
 
-    /// Returns the duration, in seconds, of a read of `sectors` that continues after a short read.
+    /// Returns the duration, in seconds, of a read of `sectors` right after a short read.
     fn timed(&mut self, start: u64, sectors: u64) -> Result<f64, LzvsError> {
         let lead = self.target.read(Extent::new(start, LEAD))?.as_secs_f64();
         let took = self

@@ -6,7 +6,7 @@ use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Detail, Plan, Shape};
 use serde::Serialize;
 
-/// Rate of a transfer that begins at an address.
+/// Rate of a transfer from an address on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RateAt {
     /// First address of the transfer.
@@ -100,7 +100,7 @@ fn drives_of(volume: &Shape) -> usize {
     }
 }
 
-/// Returns the time that a drive needs for `extent` without moving the arm, in seconds.
+/// Returns the time of a drive for `extent` without arm movement, in seconds.
 fn seconds(zones: &[ZoneRate], extent: Extent) -> f64 {
     let first = zones.partition_point(|zone| zone.first + zone.sectors <= extent.start);
     let mut seconds = 0.0;

@@ -38,7 +38,7 @@ impl Remapper {
         }
     }
 
-    /// Returns the number of sectors that were followed to their members and back.
+    /// Returns the number of verified sectors.
     pub fn sectors_verified(&self) -> u64 {
         self.sectors_verified
     }

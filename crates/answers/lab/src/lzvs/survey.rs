@@ -25,7 +25,7 @@ pub const POINTS: u32 = 512;
 /// Least time by which the long read exceeds the short read at the outer edge: tens of revolutions.
 const LONG_ENOUGH: Duration = Duration::from_millis(400);
 
-/// Number of groups of trials. Zones are counted in each group separately, which gives their range.
+/// Number of groups of trials. The zones of each group are counted separately for their range.
 const GROUPS: u32 = 5;
 
 /// Result of the measurement.

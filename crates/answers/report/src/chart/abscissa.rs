@@ -67,7 +67,7 @@ fn half(name: &str) -> f64 {
     LETTER * name.chars().count() as f64 / 2.0
 }
 
-/// Returns the middle of a name at `at`, moved so that its ends are within the figure.
+/// Returns the middle of a name at `at`, moved so that both ends are within the figure.
 fn within(name: &str, at: f64) -> f64 {
     let half = half(name).min(WIDTH / 2.0);
     at.clamp(half, WIDTH - half)

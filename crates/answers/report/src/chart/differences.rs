@@ -13,7 +13,7 @@ const RIGHT: f64 = WIDTH - 30.0;
 const TOP: f64 = 8.0;
 const ROW: f64 = 28.0;
 
-/// Significance of a difference, its sign, and its meaning.
+/// Significance of a difference, sign, and meaning.
 const SIGNS: [(Significance, &str, &str); 4] = [
     (Significance::Significant, "●", "significant"),
     (

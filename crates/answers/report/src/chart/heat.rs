@@ -17,7 +17,8 @@ const ROW: f64 = 9.0;
 /// Least number of rows. The name of the axis needs this height.
 const ROWS_MIN: usize = 10;
 
-/// Cells with fewer requests than this are fainter; cells with more have full opacity.
+/// Limits of opacity: cells with fewer requests than `FEW` are faint; cells with `MANY` or more are
+/// opaque.
 const FEW: u64 = 10;
 const MANY: u64 = 100;
 

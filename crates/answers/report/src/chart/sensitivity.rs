@@ -15,7 +15,7 @@ const RIGHT: f64 = WIDTH - 20.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 240.0;
 
-/// The drawn number: its label with the unit, its name without the unit, and its getter.
+/// The drawn number: label with the unit, name without the unit, and getter.
 struct Number {
     axis: String,
     words: String,

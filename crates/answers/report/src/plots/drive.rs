@@ -1,4 +1,4 @@
-//! A drive: its zone rates, its seek curve, and the order of LBNs on its first tracks.
+//! A drive: zone rates, seek curve, and order of LBNs on the first tracks.
 
 use super::curves::{Area, Drawn, picture, plain};
 use crate::plot::PlotError;

@@ -223,7 +223,7 @@ fn changed(
     }
 }
 
-/// Writes the sentences that cannot be tested.
+/// Writes the untestable sentences.
 fn untestable(study: &Study, section: &mut String) {
     if study.config.untestable.is_empty() {
         return;

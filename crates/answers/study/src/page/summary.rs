@@ -19,7 +19,7 @@ pub(super) struct Summary {
     claims: Vec<Line>,
     /// Claims of this project.
     ours: Vec<Line>,
-    /// Number of sentences that cannot be tested.
+    /// Number of untestable sentences.
     untestable: usize,
 }
 
