@@ -1,6 +1,6 @@
-//! Measures the cost of an elevator alone. 256 processes read and write 4 KiB at random or
-//! sequentially, with 512 requests in all. 32 of these are in flight at a device that completes in
-//! order.
+//! Measures the cost of an elevator alone. The load has 256 processes and 512 requests. Each
+//! process reads or writes 4 KiB, at random or sequentially. The device completes in order, with 32
+//! requests in flight.
 //!
 //! `cargo run --release -p fullstroke-host --example elevator_speed [NAME..]`
 

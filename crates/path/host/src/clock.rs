@@ -7,10 +7,10 @@
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Duration, Time};
 
-/// The frequencies that a kernel build offers (`kernel/Kconfig.hz`).
+/// The frequencies of kernel builds (`kernel/Kconfig.hz`).
 const FREQUENCIES: [u32; 4] = [100, 250, 300, 1000];
 
-/// A clock: exact, or with ticks that count from the beginning of the run.
+/// A clock: exact, or in ticks from the beginning of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
     tick: Option<Duration>,
@@ -39,7 +39,7 @@ impl Clock {
         })
     }
 
-    /// Checks that the clock is exact. Elevators whose kernels read a clock of nanoseconds, and set
+    /// Refuses a clock with ticks. Elevators whose kernels read a clock of nanoseconds, and set
     /// their timers in nanoseconds, call this function.
     ///
     /// # Errors

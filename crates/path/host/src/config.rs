@@ -1,4 +1,4 @@
-//! The keys of the host, and the layers that these keys build.
+//! The keys of the host, and the layers of a configuration.
 
 use crate::block::{BlockLayer, Flushing, Plugging, Settings};
 use crate::elevator::{Maker, REGISTRY, Site, Trial};
@@ -21,18 +21,18 @@ pub struct HostKeys {
     /// Largest number of requests in flight at the volume. Default 32 with an elevator; no limit
     /// without an elevator.
     pub queue_depth: Option<u32>,
-    /// The I/O scheduler, which merges and orders waiting requests. Default: no scheduler.
+    /// The I/O scheduler. Merges and orders waiting requests. Default: no scheduler.
     pub elevator: Option<String>,
-    /// Largest number of requests that wait or are in flight, for each direction. Submitters of
-    /// further requests wait. Default 128.
+    /// Largest number of requests, waiting and in flight, for each direction. Submitters of further
+    /// requests wait. Default 128.
     pub nr_requests: Option<u32>,
     /// Longest request in KiB. Merges stop at this length, and longer requests are split. Default
     /// 512.
     pub max_sectors_kb: Option<u32>,
     /// How requests are held back until neighbours have arrived. Default task.
     pub plug: Option<Plugging>,
-    /// Number of held requests that pulls the plug. Default 4 with plug = "queue", 32 with plug =
-    /// "task".
+    /// Limit of held requests; the plug is pulled there. Default 4 with plug = "queue", 32 with
+    /// plug = "task".
     pub unplug_threshold: Option<u32>,
     /// Time for which plug = "queue" holds back requests without a waiting submitter. Default 3ms.
     pub unplug_delay: Option<Duration>,
@@ -49,9 +49,9 @@ pub struct HostKeys {
     /// True if two requests stay separate where they meet on the boundary of a stripe unit. Default
     /// false.
     pub stripe_aware_merging: Option<bool>,
-    /// True to split requests at the end of each track of the drive below, to merge no requests
-    /// across tracks, and to pull the plug when a run of requests reaches the end of a track. The
-    /// tracks are those of `tracks` in `[volume]`, or the drive's own. Default false.
+    /// True to align requests to the tracks of the drive below. Then requests are split at track
+    /// ends and never merged across tracks. A run of requests up to the end of a track pulls the
+    /// plug. The tracks are those of `tracks` in `[volume]`, or the drive's own. Default false.
     pub track_aligned: Option<bool>,
     /// True if the other members work on while an elevator waits for the next request of one
     /// member. Default false.
@@ -75,7 +75,7 @@ pub struct HostConfig {
     keys: HostKeys,
     /// Keys of the elevator.
     tunables: Keys,
-    /// Elevator that takes the place of the configured elevator.
+    /// Elevator in place of the configured one.
     trial: Option<Trial>,
     members: Option<Box<HostConfig>>,
     /// Name of the host, if there are several.
@@ -282,7 +282,7 @@ impl HostConfig {
             .map_err(|error| error.below("memory"))
     }
 
-    /// Refuses keys that contradict each other or have no effect.
+    /// Refuses contradictions, and keys without effect.
     fn check(&self, elevator: Option<&Entry<Maker>>) -> Result<(), ConfigError> {
         let HostKeys {
             queue_depth,
@@ -343,7 +343,7 @@ impl HostConfig {
         Ok(())
     }
 
-    /// Refuses keys that have no effect without an elevator.
+    /// Refuses keys without effect if there is no elevator.
     fn check_plain(&self) -> Result<(), ConfigError> {
         let given = serde_json::to_value(&self.keys).unwrap_or_default();
         let without_effect = given
@@ -436,6 +436,7 @@ impl HostConfig {
     fn site(&self) -> Result<Site, ConfigError> {
         Ok(Site {
             queue_depth: self.keys.queue_depth.unwrap_or(32),
+            // `BLKDEV_MAX_RQ` of `include/linux/blkdev.h`.
             nr_requests: self.keys.nr_requests.unwrap_or(128),
             capacity: Sectors::ZERO,
             drive: false,
@@ -458,6 +459,8 @@ impl HostConfig {
         Settings {
             queue_depth,
             nr_requests,
+            // `BLK_DEF_MAX_SECTORS` of `include/linux/blkdev.h` in 2.6.24: 1024 sectors of 512
+            // bytes.
             sectors_max: Sectors(u64::from(self.keys.max_sectors_kb.unwrap_or(512)) * 2),
             plug,
             unplug_threshold: self.keys.unplug_threshold.unwrap_or(usual_threshold),

@@ -23,7 +23,7 @@ struct Slot {
 }
 
 impl DispatchQueue {
-    /// Returns an empty queue that keeps at most `depth` requests in flight.
+    /// Returns an empty queue with the queue depth `depth`.
     pub fn new(depth: u32) -> DispatchQueue {
         DispatchQueue {
             depth,

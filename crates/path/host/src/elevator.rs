@@ -24,7 +24,7 @@
 //! | `throttle.rs` | a limit on the asynchronous requests that an elevator sees at once |
 //! | `habits.rs` | think times and seek distances of a process |
 //! | `testing.rs` | a device and closed loops for tests of an elevator |
-//! | `conformance.rs` | tests that every elevator must pass |
+//! | `conformance.rs` | tests of every elevator |
 //! | `extremes.rs` | conformance tests for keys at the ends of their ranges |
 
 mod anticipatory;
@@ -54,7 +54,7 @@ mod conformance;
 mod extremes;
 #[cfg(test)]
 pub(crate) mod testing;
-/// The example of CONTRIBUTING.md. It is compiled, and must pass the conformance tests.
+/// The example of CONTRIBUTING.md, compiled and held to the conformance tests.
 #[cfg(test)]
 #[path = "../../../../docs/examples/elevator.rs"]
 mod worked_example;
@@ -67,11 +67,11 @@ use fullstroke_units::{Lbn, Sectors, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// An I/O scheduler: a rule of choice, together with the requests that wait under the rule.
+/// An I/O scheduler: a rule of choice, together with its waiting requests.
 ///
 /// - **Events in**: [`add`](Elevator::add), [`grown`](Elevator::grown),
 ///   [`coalesced`](Elevator::coalesced), [`completed`](Elevator::completed).
-/// - **Out**: [`dispatch`](Elevator::dispatch), exactly once for each slot that was added and not
+/// - **Out**: [`dispatch`](Elevator::dispatch), exactly once for each added slot, except for slots
 ///   coalesced into another.
 /// - **Getters**: [`may_join`](Elevator::may_join), [`next_wake`](Elevator::next_wake),
 ///   [`anticipates`](Elevator::anticipates), [`starves`](Elevator::starves).
@@ -79,8 +79,8 @@ use serde::Deserialize;
 /// The block layer guarantees:
 ///
 /// - A slot names one request from `add` until `completed`, or until `coalesced` if the request is
-///   merged into another. Then the slot is used again. Slot numbers are small: they stay below the
-///   largest number of requests that existed at once.
+///   merged into another. Then the slot is used again. Slot numbers stay below the largest number
+///   of simultaneous requests.
 /// - Only reads, writes and discards arrive here. A flush bypasses the elevator. If flushes are
 ///   barriers ([`Flushing::Drain`]), a flush is issued after all earlier requests have completed,
 ///   and later requests are added after the flush has completed. Otherwise a flush counts among the
@@ -92,9 +92,9 @@ use serde::Deserialize;
 ///   queue is not plugged. Calls repeat until the elevator declines or no request is left. Calls
 ///   follow each add, join and completion, and happen at `next_wake`.
 pub trait Elevator: Send {
-    /// True if `other` may become part of `kept`. The layer has checked already that the two are
-    /// neighbours of one operation, class and level, that neither forces unit access, and that
-    /// together they are not too long. If both wait (`Join::Coalesce`), `kept` has the lower
+    /// True if `other` may become part of `kept`. The layer has checked three conditions already.
+    /// The two are neighbours of one operation, class and level. Neither forces unit access.
+    /// Together they are not too long. If both wait (`Join::Coalesce`), `kept` has the lower
     /// address.
     fn may_join(&self, _kept: &Queued, _other: &Queued, _join: Join) -> bool {
         true
@@ -103,8 +103,8 @@ pub trait Elevator: Send {
     /// Adds the new request in `slot`.
     fn add(&mut self, now: Time, slot: u32, requests: &Requests);
 
-    /// Notes that `arrival` has become part of the request in `slot`, which was `before` and is now
-    /// `requests[slot]`. A front join has moved the start.
+    /// Notes a merge: `arrival` has become part of the request in `slot`. The request was `before`
+    /// and is now `requests[slot]`. A front join has moved the start.
     fn grown(
         &mut self,
         now: Time,
@@ -115,8 +115,8 @@ pub trait Elevator: Send {
         requests: &Requests,
     );
 
-    /// Notes that two waiting requests have become one: `requests[kept]`, with an unchanged start.
-    /// The elevator must forget the other request, which is still readable as `requests[gone]`.
+    /// Notes the merge of two waiting requests into `requests[kept]`, with an unchanged start. The
+    /// elevator must forget the other request, still readable as `requests[gone]`.
     fn coalesced(&mut self, now: Time, kept: u32, gone: u32, requests: &Requests);
 
     /// Removes and returns the request that goes to the device now. `None` declines, because
@@ -124,7 +124,7 @@ pub trait Elevator: Send {
     /// flight must name a later time in `next_wake`.
     fn dispatch(&mut self, now: Time, context: &Context<'_>) -> Option<u32>;
 
-    /// Notes that the request in `slot`, dispatched at `requests[slot].dispatched`, has completed.
+    /// Notes the completion of the request in `slot`, dispatched at `requests[slot].dispatched`.
     fn completed(&mut self, _now: Time, _slot: u32, _requests: &Requests) {}
 
     /// Returns the time at which `dispatch` should be called again even if nothing else happens, or
@@ -144,7 +144,7 @@ pub trait Elevator: Send {
     fn starves(&self) -> bool;
 }
 
-/// State of the layer and the device that an elevator may read when it chooses a request.
+/// State of the layer and the device, for the choice of an elevator.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// The requests, by slot.
@@ -175,12 +175,12 @@ impl Context<'_> {
 /// An elevator outside the registry.
 pub type Trial = fullstroke_contract::Trial<Site, dyn Elevator>;
 
-/// Properties of the host and device for which an elevator is built.
+/// Host and device of an elevator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Largest number of requests in flight.
     pub queue_depth: u32,
-    /// Largest number of requests that wait or are in flight, for each direction.
+    /// Largest number of requests, waiting and in flight, for each direction.
     pub nr_requests: u32,
     /// Number of addresses of the device, in sectors.
     pub capacity: Sectors,

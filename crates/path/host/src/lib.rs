@@ -3,10 +3,10 @@
 //! | file | content |
 //! |---|---|
 //! | `clock.rs` | exact time, or the ticks of a kernel |
-//! | `config.rs` | the keys of `[host]`, and the layers that these keys build |
+//! | `config.rs` | the keys of `[host]`, and the layers of a configuration |
 //! | `direction.rs` | reads from the device, and writes to the device |
-//! | `paged.rs` | a device that programs read and write through the page cache |
-//! | `pushed.rs` | blocks that storage has pushed, below the page cache |
+//! | `paged.rs` | a device behind the page cache of programs |
+//! | `pushed.rs` | pushed blocks, below the page cache |
 //! | `dispatch.rs` | a host without an elevator: limits the requests in flight |
 //! | `block/` | the block layer: plugging, merging, waiting for a free request |
 //! | `elevator/` | the I/O schedulers: choice of the next request and its time |

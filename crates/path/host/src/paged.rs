@@ -1,20 +1,19 @@
-//! The page cache of a host whose programs read and write a device through it. The device is one
-//! object, and its pages are those of the kernel's buffer cache.
+//! The page cache of a host, for programs on a device. The device is one object. Its pages
+//! correspond to the kernel's buffer cache.
 //!
 //! - Cached pages cost no time.
 //! - A flush is an fsync of the device: the dirty pages are written, then a flush follows.
 //! - A request with O_DIRECT bypasses the cache, after dirty pages within its extent have been
 //!   written.
 //! - A forced write (O_SYNC) completes when the data are on the device.
-//! - A failed write-back is reported once to each process that flushes, by its next flush that
-//!   completes. Until then the forced writes of that process report the failure too (`errseq_t` of
-//!   Linux).
+//! - A failed write-back is reported once to each flushing process, by its next completed flush.
+//!   Until then the forced writes of the process report the failure too (`errseq_t` of Linux).
 //! - Read-ahead has a state for each process, or for each stream if the workload has streams. Each
 //!   process or stream has opened the device separately.
 //!
-//! Other hosts may stand above, as above memory that guests share. Then this layer writes its own
-//! dirty pages for a PULL and passes the PULL on to the hosts above. Pages that these hosts write
-//! for the PULL go on down (*Pro-active storage systems*, 2012, section 5.4).
+//! Other hosts may stand above, for example guests with shared memory. Then this layer writes its
+//! own dirty pages for a PULL and passes the PULL on to the hosts above. Writes of these hosts for
+//! the PULL go on down (*Pro-active storage systems*, 2012, section 5.4).
 
 use fullstroke_contract::{
     Completion, Counters, Cx, Extent, Gauge, Hints, Node, Notice, Object, Operation, Out, Port,
@@ -50,12 +49,12 @@ pub struct PagedDevice {
     slots: Slots<Slot>,
     /// I/Os of the cache in flight, by number.
     flights: Vec<(Operation, Run)>,
-    /// Work that the cache leaves to this layer. Kept between calls so that its memory is reused.
+    /// Work from the cache for this layer. Kept between calls to reuse the memory.
     todo: CacheOut,
-    /// Pages that hosts above wrote for a PULL and whose write-back has not begun: an earlier write
-    /// of some of these pages is still in flight.
+    /// Pages from hosts above for a PULL, before their write-back. An earlier write of some of the
+    /// pages is still in flight.
     passing: Vec<Run>,
-    /// Number of failed write-backs that each process or stream has been told of by a flush.
+    /// Number of failed write-backs reported to each process or stream by a flush.
     told: BTreeMap<(bool, u32), u64>,
     idle_since: Time,
     /// Name of the host, if there are several.
@@ -172,8 +171,8 @@ impl PagedDevice {
         );
     }
 
-    /// Returns the status that a flush or forced write completes with: `status`, or a failed
-    /// write-back that the process has not been told of.
+    /// Returns the status of a flush or forced write at completion: `status`, or a failed
+    /// write-back not yet reported to the process.
     fn told(&mut self, request: &Request, status: Status) -> Status {
         let flushes = matches!(request.operation, Operation::Flush | Operation::Standby);
         let forced = request.operation == Operation::Write && request.hints.force_unit_access;
@@ -214,8 +213,8 @@ impl PagedDevice {
         }
     }
 
-    /// Answers an ASK: tells the storage below if `extent` is cached and clean. The lookup does not
-    /// count as a use of the pages, so it does not delay their eviction.
+    /// Answers an ASK: tells the storage below if `extent` is cached and clean. The look-up does
+    /// not count as a use of the pages, and so does not delay an eviction.
     fn answer_whether_held(&mut self, now: Time, extent: Extent, out: &mut Out) {
         let held = extent.within(self.capacity) && self.cache.holds_clean(pages_of(extent));
         let extent = if held {
@@ -245,7 +244,7 @@ impl PagedDevice {
         );
     }
 
-    /// Begins the write-back of pages that hosts above wrote for a PULL, as far as possible.
+    /// Begins the write-back of pages from hosts above for a PULL, as far as possible.
     fn pass(&mut self, now: Time) {
         for run in &self.passing {
             self.cache.pull(now, *run, &mut self.todo);
@@ -253,8 +252,8 @@ impl PagedDevice {
         self.passing.retain(|run| self.cache.is_dirty(*run));
     }
 
-    /// Carries out the work that the cache has left. `last` is the completion from below that
-    /// caused the work, if there was one.
+    /// Carries out the work from the cache. `last` is the completion from below that caused the
+    /// work, if there was one.
     fn carry_out(&mut self, now: Time, last: Option<&Completion>, out: &mut Out) {
         self.carry_out_once(now, last, out);
         // A pass may wake a writer that adds more pages.
@@ -333,7 +332,7 @@ fn opener(hints: &Hints) -> (bool, u32) {
     }
 }
 
-/// Returns the pages that share at least one sector with the extent.
+/// Returns the pages with at least one sector of the extent.
 fn pages_of(extent: Extent) -> Run {
     let first = extent.start.0 / PAGE_SECTORS;
     Run::new(
@@ -410,8 +409,9 @@ impl Node for PagedDevice {
     }
 
     /// Handles notices from below. ASK is answered here. PULL starts write-back here and then goes
-    /// on to the layers above: a PULL of addresses, because newer data may be there; a PULL of any
-    /// data, for the amount that is not dirty here. All other notices go on to the layers above.
+    /// on to the layers above. A PULL of addresses goes on because newer data may be there. A PULL
+    /// of any data goes on for the amount not dirty here. All other notices go on to the layers
+    /// above.
     fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
         let signal = match notice.signal {
             Signal::Pull {
@@ -449,7 +449,7 @@ impl Node for PagedDevice {
         }
     }
 
-    /// Write-back repeats for ever, so it is a chore. A waiting request is work.
+    /// Write-back repeats for ever, and so is a chore. A waiting request is work.
     fn next_wake(&self) -> Wake {
         let at = self.cache.next_wake();
         if self.slots.is_empty() {

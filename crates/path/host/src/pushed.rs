@@ -1,10 +1,10 @@
-//! A cache of the blocks that storage has pushed to a host, below the page cache (*Pro-active
-//! storage systems*, 2012, sections 2.3 and 5.3).
+//! A cache of pushed blocks in a host, below the page cache (*Pro-active storage systems*, 2012,
+//! sections 2.3 and 5.3).
 //!
-//! Pushed blocks cannot enter the page cache, because the host does not know to which file a block
-//! belongs. This layer keeps the blocks by address. A read that misses in the page cache looks here
-//! before it goes to the device. Blocks in the cache cost no time. The fetch of a block is an
-//! ordinary read, through the block layer, the link and the drive.
+//! Pushed blocks cannot enter the page cache, because the host does not know the file of a block.
+//! This layer keeps the blocks by address. A read miss of the page cache looks here before the
+//! device. Blocks in the cache cost no time. The fetch of a block is an ordinary read, through the
+//! block layer, the link and the drive.
 
 use fullstroke_contract::{
     Completion, ConfigError, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Notice,
@@ -46,20 +46,20 @@ fn lru() -> Policy {
 /// - **Events in**: `submit`, `completed`, `noticed`.
 /// - **Effects out**: `issue` to the one member, `complete`.
 ///
-/// The layer never answers a read with data older than a write that the layer has seen. Three rules
-/// keep this promise. A write drops the cached copies of its blocks when the write arrives. The
-/// same write invalidates fetches in flight. While the write is in flight, the layer fetches none
-/// of these blocks.
+/// The layer never answers a read with data older than a write seen by the layer. Three rules keep
+/// this promise. A write drops the cached copies of its blocks when the write arrives. The same
+/// write invalidates fetches in flight. While the write is in flight, the layer fetches none of its
+/// blocks.
 pub struct PushedBlocks {
     cache: Cache,
     capacity: Sectors,
     /// Blocks of each fetch in flight, by the number of the I/O.
     fetches: Vec<Run>,
-    /// Requests from above that are in flight at the device.
+    /// Requests from above in flight at the device.
     slots: Slots<Request>,
-    /// Blocks under a write or discard that is in flight.
+    /// Blocks under a write or discard in flight.
     changing: Vec<Run>,
-    /// Work that the cache leaves to this layer. Kept between calls so that its memory is reused.
+    /// Work from the cache for this layer. Kept between calls to reuse the memory.
     todo: CacheOut,
     counts: Counts,
     idle_since: Time,
@@ -216,14 +216,14 @@ impl PushedBlocks {
     }
 }
 
-/// Returns the blocks that lie completely within the extent and on the device.
+/// Returns the blocks completely within the extent and on the device.
 fn blocks_within(extent: Extent, capacity: Sectors) -> Run {
     let end = extent.end().0.min(capacity.0) / PAGE_SECTORS;
     let first = extent.start.0.div_ceil(PAGE_SECTORS).min(end);
     Run::new(Object::DEVICE, first, end - first)
 }
 
-/// Returns the blocks that share at least one sector with the extent.
+/// Returns the blocks with at least one sector of the extent.
 fn blocks_touched(extent: Extent) -> Run {
     let first = extent.start.0 / PAGE_SECTORS;
     Run::new(

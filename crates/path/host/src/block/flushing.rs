@@ -1,5 +1,5 @@
-//! Flushes as in the block layer of Linux since 2.6.37 (`blk-flush.c`): a sequence of its own, for
-//! which no other request waits.
+//! Flushes as in the block layer of Linux since 2.6.37 (`blk-flush.c`): a separate sequence that
+//! delays no other request.
 
 use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
@@ -14,13 +14,14 @@ pub enum Flushing {
     /// after all earlier requests have completed. Later requests are issued after the flush has
     /// completed.
     Drain,
-    /// A flush goes to the device at once, as in Linux since 2.6.37. It makes completed writes
-    /// durable. One flush is in flight at a time. Flushes that arrive meanwhile share the next one.
+    /// A flush goes to the device at once, as in Linux since 2.6.37. The flush makes completed
+    /// writes durable. One flush is in flight at a time. Flushes that arrive meanwhile share the
+    /// next one.
     #[default]
     Sequence,
 }
 
-/// Longest time for which a pending flush waits for forced writes that could share the flush:
+/// Longest time for which a pending flush waits to share itself with forced writes:
 /// `FLUSH_PENDING_TIMEOUT` of `blk-flush.c`.
 const PENDING_TIMEOUT: Duration = Duration::from_millis(5000);
 
@@ -28,14 +29,13 @@ const PENDING_TIMEOUT: Duration = Duration::from_millis(5000);
 /// blk_flush_queue`, and are swapped like these.
 #[derive(Debug, Default)]
 pub(super) struct Flushes {
-    /// Requests that the next flush completes.
+    /// Requests of the next flush.
     pending: VecDeque<u32>,
-    /// Time since which the first pending request waits.
+    /// Time when the first pending request began to wait.
     pending_since: Time,
-    /// Requests that the flush in flight completes.
+    /// Requests of the flush in flight.
     running: VecDeque<u32>,
-    /// Number of forced writes that have not completed on a device without FUA. Each will need a
-    /// flush.
+    /// Number of unfinished forced writes above a device without FUA. Each will need a flush.
     forced_writes: u32,
 }
 
@@ -48,12 +48,12 @@ impl Flushes {
         self.pending.push_back(original);
     }
 
-    /// Counts a submitted write that will need a flush.
+    /// Counts a submitted forced write. The write will need a flush.
     pub(super) fn begin_forced_write(&mut self) {
         self.forced_writes += 1;
     }
 
-    /// Records that a forced write is in the device and needs its flush now.
+    /// Records a forced write after its completion below. The write needs a flush now.
     pub(super) fn end_forced_write(&mut self, now: Time, original: u32) {
         assert!(
             self.forced_writes > 0,
@@ -70,15 +70,14 @@ impl Flushes {
         self.running.is_empty() && !self.pending.is_empty() && shared
     }
 
-    /// Moves the pending requests to the flush that is sent now. Returns the first of these
-    /// requests.
+    /// Moves the pending requests to the flush in flight. Returns the first of the requests.
     pub(super) fn send(&mut self) -> Option<u32> {
         debug_assert!(self.running.is_empty(), "one flush is under way at a time");
         std::mem::swap(&mut self.pending, &mut self.running);
         self.running.front().copied()
     }
 
-    /// Takes the next request that the completed flush completes.
+    /// Takes the next request of the completed flush.
     pub(super) fn completed(&mut self) -> Option<u32> {
         self.running.pop_front()
     }

@@ -4,7 +4,7 @@ use crate::direction::{ByDirection, Direction};
 use fullstroke_contract::Extent;
 use std::collections::VecDeque;
 
-/// A piece of a submitted request that is not in the elevator yet.
+/// A piece of a submitted request before its entry into the elevator.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     /// The submitted request to which the piece belongs.
@@ -60,7 +60,7 @@ impl Gate {
         }
     }
 
-    /// True if a piece that arrives now need not wait for earlier pieces.
+    /// True if a new piece need not wait for earlier pieces.
     pub(super) fn is_open(&self, direction: Direction) -> bool {
         self.barriers.is_empty() && self.pieces[direction].is_empty()
     }
@@ -76,7 +76,7 @@ impl Gate {
         self.pieces[direction].push_back(piece);
     }
 
-    /// Closes the gate behind a flush that arrives.
+    /// Closes the gate behind a new flush.
     pub(super) fn close(&mut self, original: u32) {
         self.sequence += 1;
         self.barriers.push_back(Barrier {
@@ -85,8 +85,8 @@ impl Gate {
         });
     }
 
-    /// Returns the first waiting piece that is not behind a barrier, among the directions in
-    /// `which`. If both directions have one, returns the earlier piece.
+    /// Returns the first waiting piece before the first barrier, among the directions in `which`.
+    /// If both directions have one, returns the earlier piece.
     pub(super) fn first(&self, which: ByDirection<bool>) -> Option<(Direction, Piece)> {
         let barrier = self
             .barriers
@@ -102,7 +102,7 @@ impl Gate {
         }
     }
 
-    /// Removes the first piece of `direction`, which has been let in.
+    /// Removes the first piece of `direction` after its entry.
     pub(super) fn pass(&mut self, direction: Direction) {
         let passed = self.pieces[direction].pop_front();
         assert!(
@@ -111,7 +111,8 @@ impl Gate {
         );
     }
 
-    /// Takes a request of the direction. Returns false if none is free.
+    /// Takes a free request of the direction (the kernel's `struct request`). Returns false if none
+    /// is free.
     pub(super) fn take(&mut self, direction: Direction) -> bool {
         let free = self.used[direction] < self.most;
         self.used[direction] += u32::from(free);
@@ -127,12 +128,14 @@ impl Gate {
         self.used[direction] -= 1;
     }
 
-    /// Issues the first flush and returns it, if every earlier request has completed.
+    /// Issues and returns the first flush, if every earlier request has completed.
     pub(super) fn flush(&mut self) -> Option<u32> {
         let all = ByDirection {
             read: true,
             write: true,
         };
+        // Each piece in the elevator or in flight holds a request. So if none is used, all earlier
+        // pieces have completed.
         let unused = self.used == ByDirection::default();
         let idle = unused && !self.flushing && self.first(all).is_none();
         let barrier = self.barriers.front().filter(|_| idle)?;

@@ -29,13 +29,13 @@ const PASSED: u64 = 1 << 32;
 pub struct Settings {
     /// Largest number of requests in flight.
     pub queue_depth: u32,
-    /// Largest number of requests that wait or are in flight, for each direction.
+    /// Largest number of requests, waiting and in flight, for each direction.
     pub nr_requests: u32,
     /// Longest request.
     pub sectors_max: Sectors,
     /// How requests are held back.
     pub plug: Plugging,
-    /// Number of held requests that pulls the plug.
+    /// Limit of held requests; the plug is pulled there.
     pub unplug_threshold: u32,
     /// Longest time for which the plug holds.
     pub unplug_delay: Duration,
@@ -58,12 +58,12 @@ pub struct Settings {
 /// - **Events in**: `submit`, `completed`, `wake`.
 /// - **Effects out**: `issue` to the one member, `complete`.
 ///
-/// Every submitted request completes once. Its response time begins at its own submission.
-/// Submitted requests that were merged complete together, with the same status.
+/// Every submitted request completes once. Its response time begins at its own submission. Merged
+/// requests complete together, with the same status.
 ///
 /// A flush counts as one of the requests in flight, but bypasses the elevator. A flush is either a
-/// barrier (`gate.rs`) or a sequence of its own (`flushing.rs`), which goes before all requests in
-/// the elevator.
+/// barrier (`gate.rs`) or a sequence of its own (`flushing.rs`). A sequence goes before all
+/// requests in the elevator.
 pub struct BlockLayer {
     elevator: Box<dyn Elevator>,
     clock: Clock,
@@ -87,7 +87,7 @@ pub struct BlockLayer {
 
 impl BlockLayer {
     /// Returns an empty layer. `stripes` maps the addresses of the device to its members. Without
-    /// `stripes` the two settings that depend on members have no effect.
+    /// `stripes` the two settings for members have no effect.
     pub fn new(
         elevator: Box<dyn Elevator>,
         settings: &Settings,
@@ -122,9 +122,8 @@ impl BlockLayer {
         }
     }
 
-    /// Aligns the layer to tracks. The layer then splits requests at the end of a track, merges no
-    /// requests across tracks, and unplugs when a run reaches the end of a track (Qian & Wang,
-    /// section 5.1).
+    /// Aligns the layer to tracks. The layer then splits requests at track ends and merges none
+    /// across tracks. It unplugs when a run reaches the end of a track (Qian & Wang, section 5.1).
     #[must_use]
     pub fn aligned_to(mut self, tracks: Option<Arc<Boundaries>>) -> BlockLayer {
         self.limits.tracks = tracks;
@@ -179,12 +178,12 @@ impl BlockLayer {
         let piece = self.gate.piece(original, extent);
         if !self.gate.is_open(direction) || !self.admit(now, piece) {
             self.gate.wait(direction, piece);
-            // A submitter that waits needs the requests before it to be served.
+            // A waiting submitter needs the requests before its own to be served.
             self.plug.pull();
         }
     }
 
-    /// Lets in the waiting pieces that need not wait any more.
+    /// Lets in the waiting pieces as far as possible.
     fn admit_waiting(&mut self, now: Time) {
         let mut which = ByDirection {
             read: true,
@@ -496,7 +495,7 @@ impl BlockLayer {
             // A forced write has one part, because it joins no other request.
             let original = self.originals.of(request.parts);
             self.originals.finish(request.parts, completion, out);
-            // The one piece that is left is the flush, which `arrive` has counted as a piece.
+            // The last piece is the flush: `arrive` has counted the flush as a piece.
             if self.originals.pieces_left(original) == 1 {
                 self.flushes
                     .end_forced_write(self.clock.read(now), original);
@@ -506,7 +505,7 @@ impl BlockLayer {
         }
     }
 
-    /// Finishes the requests that a completed flush was for.
+    /// Finishes the requests of a completed flush.
     fn flushed(&mut self, completion: &Completion, out: &mut Out) {
         if self.flushing == Flushing::Drain {
             let original = self.gate.flushed();

@@ -1,4 +1,4 @@
-//! Finds the waiting requests that a new request could join, by their ends and by their starts.
+//! Finds waiting requests next to a new request, by end and by start.
 
 use super::request::Queued;
 use fullstroke_contract::{Extent, Operation};
@@ -10,8 +10,8 @@ use std::sync::Arc;
 const NONE: u32 = u32::MAX;
 
 /// The waiting requests by end and by start. The kernel keeps one table for back merges
-/// (`elv_rqhash_find` of `block/elevator.c`). For front merges it asks the elevator, which has
-/// sorted its requests (`elv_rb_find`).
+/// (`elv_rqhash_find` of `block/elevator.c`). For front merges the kernel asks the elevator for its
+/// sorted requests (`elv_rb_find`).
 #[derive(Debug, Default)]
 pub(super) struct Neighbours {
     ends: Chains,
@@ -55,7 +55,7 @@ fn key(lbn: Lbn, operation: Operation) -> u64 {
     lbn.0 << 1 | u64::from(operation == Operation::Write)
 }
 
-/// Limits on merges that hold under every elevator.
+/// Limits on merges under every elevator.
 pub(super) struct MergeLimits {
     /// Longest request.
     pub(super) sectors_max: Sectors,
@@ -85,8 +85,8 @@ impl MergeLimits {
             && second.extent.within(self.capacity)
     }
 
-    /// Splits `extent`, which lies within the capacity. Returns the longest first piece that can be
-    /// one request, and the rest.
+    /// Splits `extent` (within the capacity). Returns the longest piece for one request, and the
+    /// rest.
     pub(super) fn split(&self, extent: Extent) -> (Extent, Extent) {
         let track = self
             .tracks

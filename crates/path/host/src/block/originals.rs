@@ -24,7 +24,7 @@ struct Part {
     next: u32,
 }
 
-/// All submitted requests that have not completed.
+/// All submitted requests before their completion.
 #[derive(Debug, Default)]
 pub(super) struct Originals {
     originals: Slots<Original>,
@@ -40,7 +40,7 @@ impl Originals {
         self.originals.len()
     }
 
-    /// Records a request that was submitted at `now` and consists of `pieces`. Returns its number.
+    /// Records a request of `pieces` pieces, submitted at `now`. Returns the number of the request.
     pub(super) fn open(&mut self, now: Time, request: Request, pieces: u32) -> u32 {
         let last = Completion {
             submitted: now,
@@ -119,6 +119,7 @@ impl Originals {
     /// Finishes one piece of `original`.
     pub(super) fn piece_finished(&mut self, original: u32, completion: &Completion, out: &mut Out) {
         let open = &mut self.originals[original];
+        // The worst status of a piece becomes the status of the whole request.
         let status: Status = completion.status.max(open.last.status);
         if completion.finished >= open.last.finished {
             open.last = *completion;

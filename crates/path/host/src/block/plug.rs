@@ -38,7 +38,7 @@ impl Plugging {
 #[derive(Debug)]
 pub(super) struct Plug {
     kind: Plugging,
-    /// Number of held requests that pulls the plug.
+    /// Limit of held requests; the plug is pulled there.
     threshold: u32,
     /// Longest time for which the plug holds.
     delay: Duration,
@@ -69,7 +69,7 @@ impl Plug {
         }
     }
 
-    /// Records a new request that found `waiting` others in the elevator.
+    /// Records a new request and the number of others in the elevator, `waiting`.
     pub(super) fn added(&mut self, now: Time, waiting: u32, synchronous: bool) {
         match (self.kind, self.due) {
             (Plugging::Queue, None) if waiting == 0 => self.plug(self.clock.read(now) + self.delay),
@@ -84,15 +84,15 @@ impl Plug {
     }
 
     /// Records a request that joined another. A synchronous request pulls the plug at the end of
-    /// the present instant: its submitter will wait as soon as everything is submitted (`sync_page`
-    /// in Linux 2.6, `blk_finish_plug` and `io_schedule` today).
+    /// the present instant. The reason: its submitter waits as soon as everything is submitted
+    /// (`sync_page` in Linux 2.6, `blk_finish_plug` and `io_schedule` today).
     pub(super) fn joined(&mut self, now: Time, synchronous: bool) {
         if synchronous && let Some(due) = &mut self.due {
             *due = now.min(*due);
         }
     }
 
-    /// Records that two held requests have become one.
+    /// Records the merge of two held requests.
     pub(super) fn coalesced(&mut self) {
         self.held = self.held.saturating_sub(1);
     }

@@ -4,8 +4,8 @@ use crate::direction::Direction;
 use fullstroke_contract::{Extent, Operation, PriorityClass, Slots};
 use fullstroke_units::Time;
 
-/// A request that waits in the elevator or is in flight. Consists of one submitted request, or of
-/// several that were merged.
+/// A request in the elevator or in flight. Consists of one submitted request, or of several merged
+/// ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queued {
     /// Addresses of the request.
@@ -22,7 +22,7 @@ pub struct Queued {
     pub synchronous: bool,
     /// True if the data must be on the medium at completion (FUA).
     pub force_unit_access: bool,
-    /// Length of the queue that bounds the request of which the first part is a piece; 0 if unknown
+    /// Queue length of the array member that bounds the request of the first part; 0 if unknown
     /// ([`Hints::stripe_queue`](fullstroke_contract::Hints)).
     pub stripe_queue: u32,
     /// Time when the first part entered the elevator.
@@ -67,7 +67,7 @@ impl Default for Queued {
 }
 
 impl Queued {
-    /// Returns the direction in which the request counts.
+    /// Returns the direction of the request.
     pub fn direction(&self) -> Direction {
         Direction::of_writes(self.writes())
     }

@@ -1,4 +1,4 @@
-//! Tests of the layer that hold under every elevator.
+//! Tests of the layer under every elevator.
 
 use super::{BlockLayer, Flushing, Plugging, Settings};
 use crate::Clock;
@@ -96,7 +96,7 @@ impl Trial {
         self
     }
 
-    /// Completes the request that was dispatched as number `index`.
+    /// Completes the request with the dispatch number `index`.
     fn complete(&mut self, index: usize, submitted: Time, status: Status) -> &mut Trial {
         let breakdown = Breakdown {
             transfer: self.now.since(submitted),
@@ -417,8 +417,8 @@ fn a_waiting_submitter_is_let_in_by_a_merge_that_it_fits() {
         .submit(2, Read, 9000, 8)
         .submit(3, Read, 9008, 8);
     trial.at(ms(1)).complete(0, ms(0), Status::Done);
-    // Request 2 has taken the request that 0 freed. Request 3 follows it on the device and was
-    // merged into it.
+    // Request 2 has taken the freed request of 0. Request 3 begins where request 2 ends, and was
+    // merged into 2.
     trial.at(ms(2)).complete(1, ms(1), Status::Done);
     assert_eq!(trial.extents(), [(5000, 8), (100, 8), (9000, 16)]);
 }

@@ -61,8 +61,8 @@ pub(super) struct Config {
     /// The longest pause; default 6.7ms. 0s = no anticipation.
     #[serde(default = "antic_expire")]
     antic_expire: Duration,
-    /// Longest seek back, which counts as twice its length; default 1MiB. (The thesis says 1 MiB;
-    /// the kernel's own limit, 1 048 576, is in sectors of 512 bytes: "512MiB".)
+    /// Longest seek back; default 1MiB. A seek back counts as twice its length. (The thesis says 1
+    /// MiB; the kernel's own limit, 1 048 576, is in sectors of 512 bytes: "512MiB".)
     #[serde(default = "back_seek_max")]
     back_seek_max: Bytes,
     /// True if an asynchronous batch has its full time even if synchronous requests were in flight
@@ -91,8 +91,7 @@ fn write_batch_expire() -> Duration {
     Duration::from_millis(125)
 }
 
-/// `HZ / 150`, about the time of an access: a longer pause would cost more than the seek that it
-/// saves.
+/// `HZ / 150`, about the time of an access: a longer pause would cost more than the saved seek.
 fn antic_expire() -> Duration {
     Duration::from_micros(6_700)
 }
@@ -174,7 +173,7 @@ impl<T> IndexMut<Kind> for ByKind<T> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     process: u32,
-    /// Arm to which the request was dispatched.
+    /// Arm of the dispatch.
     arm: u32,
 }
 
@@ -236,7 +235,7 @@ impl Anticipatory {
         }
     }
 
-    /// Returns the arm that serves a request. Without `per_member_anticipation` there is one arm.
+    /// Returns the arm of a request. Without `per_member_anticipation` there is one arm.
     fn arm_of(&mut self, slot: u32, context: &Context<'_>) -> u32 {
         let arm = context
             .member_of(context.requests[slot].extent.start)
@@ -318,8 +317,8 @@ impl Anticipatory {
             .map_or(Choice::Nothing, Choice::Send)
     }
 
-    /// Begins a batch, of the other kind if both kinds wait. Returns its oldest request (end of
-    /// `as_dispatch_request`), which has the earliest deadline.
+    /// Begins a batch, of the other kind if both kinds wait. Returns its oldest request, with the
+    /// earliest deadline (end of `as_dispatch_request`).
     fn begin(&mut self, now: Time) -> Option<u32> {
         let ByKind {
             asynchronous,
@@ -360,7 +359,7 @@ impl Anticipatory {
         slot
     }
 
-    /// Ends the waits that `request` fulfils or makes useless: `as_update_rq`.
+    /// Ends waits fulfilled or made useless by `request`: `as_update_rq`.
     fn interrupt(&mut self, now: Time, request: &Queued) {
         for arm in &mut self.arms {
             if arm.waits()

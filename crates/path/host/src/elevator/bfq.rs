@@ -1,16 +1,16 @@
 //! `bfq`, as in Linux 6: budget fair queueing. Each process has a queue. Each queue has a weight by
 //! its I/O priority, and at its turn a budget of sectors. Over time, queues get sectors in
 //! proportion to their weights; slow queues get time in proportion. The device stays idle for a
-//! process if its next request is worth the wait. Processes that start a program or pace themselves
-//! are favoured (Valente & Avanzini, "Evolution of the BFQ storage I/O scheduler", 2015;
+//! process if its next request is worth the wait. Starting programs and self-paced processes are
+//! favoured (Valente & Avanzini, "Evolution of the BFQ storage I/O scheduler", 2015;
 //! Documentation/block/bfq-iosched.rst, which has the same names and defaults).
 //!
 //! The comments below `bfq/` name functions and constants of `block/bfq-iosched.c`, unless they
 //! name another file.
 //!
 //! The device is assumed to rotate. Three parts of the kernel's BFQ are missing: groups, shared
-//! queues of processes that work together, and waker detection. If anticipation works by member,
-//! requests of other processes for other members do not wait.
+//! queues of cooperating processes, and waker detection. If anticipation works by member, requests
+//! of other processes for other members do not wait.
 //!
 //! | file | content |
 //! |---|---|
@@ -20,7 +20,7 @@
 //! | `bfq/raising.rs` | favoured queues, and the time of the favour |
 //! | `bfq/rate.rs` | the speed of the device |
 //! | `bfq/arrivals.rs` | arrival of a request |
-//! | `bfq/turns.rs` | begin, end and charge of a turn |
+//! | `bfq/turns.rs` | start, end and charge of a turn |
 //! | `bfq/idling.rs` | the decision to wait for the next request |
 //! | `bfq/injection.rs` | requests of other queues during a wait |
 //! | `bfq/tests.rs` | tests of the whole elevator, in virtual time |
@@ -85,8 +85,7 @@ struct Bfq {
     position: u64,
     last_completion: Time,
     turn_began: Time,
-    /// Begin and end of the time in which the device is left idle. The end is NEVER if the device
-    /// is not idle.
+    /// Start and end of the idle time of the device. The end is NEVER if the device is not idle.
     idle_since: Time,
     idle_until: Time,
 }
@@ -197,7 +196,7 @@ impl Bfq {
         }
     }
 
-    /// Dispatches the next request of a queue, which may not have the turn.
+    /// Dispatches the next request of a queue, with or without the turn.
     fn send_from(&mut self, now: Time, queue: u32, requests: &Requests) -> Option<u32> {
         let slot = self.queue(queue).next?;
         let extent = requests[slot].extent;

@@ -69,14 +69,14 @@ impl ByPosition {
         })
     }
 
-    /// Returns the nearest request that begins here or ahead.
+    /// Returns the nearest request with a start here or ahead.
     pub(super) fn ahead(&self) -> Option<Neighbour> {
         self.forest
             .at_or_after(&self.tree, self.here)
             .map(|slot| self.with_distance(slot))
     }
 
-    /// Returns the nearest request that begins before here.
+    /// Returns the nearest request with a start before here.
     pub(super) fn behind(&self) -> Option<Neighbour> {
         self.forest
             .before(&self.tree, self.here)
@@ -88,20 +88,20 @@ impl ByPosition {
     }
 }
 
-/// The rule of a discipline that uses addresses only.
+/// The rule of a discipline for addresses only.
 pub(super) trait Choice: Default + Send {
     /// As [`Elevator::starves`].
     const STARVES: bool;
 
-    /// Returns the waiting request that goes next.
+    /// Chooses the next request.
     fn choose(&mut self, waiting: &ByPosition) -> Option<u32>;
 
     /// Returns the distance from `here` to an address under the rule. [`choose`](Choice::choose)
     /// takes the request of least distance.
     fn distance(&self, here: u64, address: u64) -> u64;
 
-    /// Notes that a request was taken which the rule alone might not have chosen. `back` is true if
-    /// the request lies before here.
+    /// Notes a request taken against or without the rule. `back` is true if the request lies before
+    /// here.
     fn went(&mut self, _back: bool) {}
 }
 

@@ -10,8 +10,8 @@
 //! | `cfq/dispatch_list.rs` | the requests of a round, on their way to the device |
 //! | `cfq/tests.rs` | |
 //!
-//! Differences from the kernel: the nearest request of a queue is searched when it is needed, not
-//! kept from the arrival on; metadata have no priority; processes do not exit.
+//! There are three differences from the kernel. The nearest request of a queue is searched when
+//! needed, not kept from the arrival on. Metadata have no priority. Processes do not exit.
 
 mod dispatch_list;
 mod queues;
@@ -81,8 +81,9 @@ pub(super) struct Config {
     /// Then more than one request may never be in flight (thesis, section 6.4).
     #[serde(default)]
     queueing_detection_bug: bool,
-    /// With `coordinate` of the volume above: distance for each request that waits at the other
-    /// member, as 2^queue_weight sectors. Default: no distance.
+    /// With `coordinate` of the volume above, a request names the queue of the array member that
+    /// bounds it. Each request there counts as 2^queue_weight sectors of distance. Default: no
+    /// distance.
     queue_weight: Option<u32>,
 }
 
@@ -281,7 +282,7 @@ impl Cfq {
             .saturating_mul(2 * (8 - u32::from(level)))
     }
 
-    /// Chooses up to `most` requests of one queue. Returns their number.
+    /// Chooses up to `most` requests of one queue. Returns the number.
     fn round(&mut self, now: Time, queue: u32, most: u32, requests: &Requests) -> u32 {
         self.slices.stop_idling();
         let mut sent = 0;
@@ -479,7 +480,7 @@ impl Elevator for Cfq {
     }
 
     /// True: asynchronous requests may wait for ever. They go only while no synchronous request is
-    /// in flight, and a synchronous request that arrives takes their slice away.
+    /// in flight. A new synchronous request takes the slice away.
     fn starves(&self) -> bool {
         true
     }

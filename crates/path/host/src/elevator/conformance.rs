@@ -1,6 +1,6 @@
-//! Tests that every elevator must pass: each request is dispatched once, no request is lost or
-//! invented, flushes keep their order, no request starves if the elevator promises so, and every
-//! key has an effect.
+//! Tests of every elevator: each request is dispatched once, no request is lost or invented,
+//! flushes keep their order, no request starves if the elevator promises so, and every key has an
+//! effect.
 
 use super::testing::{Bench, Load, Process, Ran, SITE, build, run_entry, run_flushing, settings};
 use super::{Maker, REGISTRY, TUNABLES, worked_example};
@@ -95,8 +95,8 @@ fn without_zeros(mut coverage: Coverage) -> Coverage {
     coverage
 }
 
-/// Checks that each submitted request has completed once, and that the dispatched requests cover
-/// the same sectors as often.
+/// Checks two things. Each submitted request has completed once. The dispatched requests cover the
+/// same sectors as often.
 fn nothing_is_lost_or_invented(load: &Load, ran: &Ran) -> Result<(), TestCaseError> {
     let mut done: Vec<(u32, u32)> = ran
         .done

@@ -18,7 +18,7 @@ pub(super) const FURTHER: u64 = 1 << 48;
 /// Largest weight. With this weight a queue of one request is longer than any address.
 const MOST: u32 = 48;
 
-/// Weight of a request that waits at another member: the exponent of its distance in sectors.
+/// Weight of a request at another member: the exponent of its distance in sectors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueWeight(u32);
 
@@ -58,8 +58,9 @@ impl QueueWeight {
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Coordinated {
-    /// With `coordinate` of the volume above: distance for each request that waits at the other
-    /// member, as 2^queue_weight sectors. Default: no distance.
+    /// With `coordinate` of the volume above, a request names the queue of the array member that
+    /// bounds it. Each request there counts as 2^queue_weight sectors of distance. Default: no
+    /// distance.
     queue_weight: Option<u32>,
 }
 
@@ -69,8 +70,7 @@ impl Coordinated {
     }
 }
 
-/// Returns a test of `queue_weight`: a process with requests that wait at another member, and one
-/// without.
+/// Returns a test of `queue_weight`: a process with requests at another member, and one without.
 #[cfg(test)]
 pub(super) fn tunable() -> super::testing::Tunable {
     use super::testing::{Load, Process, Tunable};
@@ -136,7 +136,7 @@ mod tests {
         for name in ["sstf", "scan", "c-scan"] {
             assert_eq!(order(name, 10, &requests), [200, 1000, 90, 120], "{name}");
         }
-        // V(R) turns for 90 only if ten times that distance is less than the distance to 120.
+        // V(R) turns for 90 only if ten times the distance to 90 is less than the distance to 120.
         assert_eq!(order("v-r", 0, &requests), [120, 200, 1000, 90]);
         assert_eq!(order("v-r", 10, &requests), [200, 1000, 90, 120]);
     }

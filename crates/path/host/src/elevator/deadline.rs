@@ -49,9 +49,9 @@ pub(super) struct Config {
     /// request.
     #[serde(default = "yes")]
     batch_count_fix: bool,
-    /// True if a direction that takes over, or has reached its highest address, begins with its
-    /// oldest request; default true. With false, as in Linux 2.6.23, the direction begins with its
-    /// lowest address.
+    /// True if a direction begins with its oldest request after a change of direction, and after
+    /// its highest address; default true. With false, as in Linux 2.6.23, the direction begins with
+    /// its lowest address.
     #[serde(default = "yes")]
     start_sector_fix: bool,
     /// True if expiries are multiplied by the mean latency over `scale_reference`; default false.
@@ -112,7 +112,7 @@ struct Waiting {
     next: Option<u32>,
 }
 
-/// Running mean of the latencies, which scales expiries.
+/// Running mean of the latencies, for the scale of expiries.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     reference: Duration,

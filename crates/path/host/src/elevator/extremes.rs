@@ -1,5 +1,5 @@
-//! Elevators that wait, with keys at the ends of their ranges. The tests check that no request is
-//! lost and that no missing wake-up leaves a request behind.
+//! Elevators with waits, with keys at the ends of their ranges. No request may be lost, or left
+//! behind by a missing wake-up.
 
 use super::REGISTRY;
 use super::testing::{Bench, Load, Process, build_at, settings};

@@ -36,12 +36,12 @@ impl Default for Fifo {
 }
 
 impl Fifo {
-    /// Returns the slot that arrived first.
+    /// Returns the oldest slot.
     pub fn front(&self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
     }
 
-    /// Returns the slot that arrived last.
+    /// Returns the newest slot.
     pub fn back(&self) -> Option<u32> {
         (self.last != NONE).then_some(self.last)
     }
@@ -58,7 +58,7 @@ impl Fifo {
 }
 
 impl Fifos {
-    /// Adds `slot`, which is in no list of this arena, at the end.
+    /// Adds `slot` at the end. The slot must be in no list of this arena.
     pub fn push_back(&mut self, fifo: &mut Fifo, slot: u32) {
         let before = fifo.last;
         self.put(
@@ -71,7 +71,7 @@ impl Fifos {
         );
     }
 
-    /// Adds `slot`, which is in no list of this arena, at the beginning.
+    /// Adds `slot` at the beginning. The slot must be in no list of this arena.
     pub fn push_front(&mut self, fifo: &mut Fifo, slot: u32) {
         let behind = fifo.first;
         self.put(
@@ -84,14 +84,14 @@ impl Fifos {
         );
     }
 
-    /// Removes and returns the slot that arrived first.
+    /// Removes and returns the oldest slot.
     pub fn pop_front(&mut self, fifo: &mut Fifo) -> Option<u32> {
         let slot = fifo.front()?;
         self.remove(fifo, slot);
         Some(slot)
     }
 
-    /// Removes `slot`, which is in this list.
+    /// Removes `slot` from its list, `fifo`.
     pub fn remove(&mut self, fifo: &mut Fifo, slot: u32) {
         let Link { before, behind } = self.links[slot as usize];
         assert!(
@@ -104,15 +104,15 @@ impl Fifos {
         fifo.length -= 1;
     }
 
-    /// Replaces `other` by `slot`, which is in no list of this arena. After a merge the request
-    /// that is kept so takes the place of an earlier arrival.
+    /// Replaces `other` by `slot`. The slot must be in no list of this arena. After a merge the
+    /// kept request so takes the place of an earlier arrival.
     pub fn replace(&mut self, fifo: &mut Fifo, other: u32, slot: u32) {
         let link = self.links[other as usize];
         self.remove(fifo, other);
         self.put(fifo, slot, link);
     }
 
-    /// Returns the slot after `slot`, which is in a list.
+    /// Returns the slot after `slot` in its list.
     pub fn behind(&self, slot: u32) -> Option<u32> {
         let behind = self.links[slot as usize].behind;
         (behind != NONE).then_some(behind)

@@ -93,7 +93,7 @@ impl Tree {
 }
 
 impl Forest {
-    /// Adds `slot`, which is in no tree of this forest, after the slots of equal key.
+    /// Adds `slot` after the slots of equal key. The slot must be in no tree of this forest.
     pub fn insert(&mut self, tree: &mut Tree, key: u64, slot: u32) {
         if self.nodes.len() <= slot as usize {
             let unused = Node {
@@ -128,7 +128,7 @@ impl Forest {
         tree.length += 1;
     }
 
-    /// Removes `slot`, which is in this tree.
+    /// Removes `slot` from its tree, `tree`.
     pub fn remove(&mut self, tree: &mut Tree, slot: u32) {
         let single = loop {
             match self.node(slot).children.0 {
@@ -148,7 +148,7 @@ impl Forest {
         tree.length -= 1;
     }
 
-    /// Returns the key of `slot`, which is in a tree.
+    /// Returns the key of `slot`. The slot must be in a tree.
     pub fn key(&self, slot: u32) -> u64 {
         self.node(slot).key
     }
@@ -163,12 +163,12 @@ impl Forest {
         self.outermost(tree.root, Side::Larger)
     }
 
-    /// Returns the slot after `slot`, which is in a tree.
+    /// Returns the slot after `slot` in its tree.
     pub fn next(&self, slot: u32) -> Option<u32> {
         self.neighbour(slot, Side::Larger)
     }
 
-    /// Returns the slot before `slot`, which is in a tree.
+    /// Returns the slot before `slot` in its tree.
     pub fn previous(&self, slot: u32) -> Option<u32> {
         self.neighbour(slot, Side::Smaller)
     }
@@ -248,7 +248,7 @@ impl Forest {
         Side::Smaller
     }
 
-    /// Rotates `slot` into the place of its parent, which becomes its child.
+    /// Rotates `slot` above its parent.
     fn raise(&mut self, tree: &mut Tree, slot: u32) {
         let parent = self.node(slot).parent;
         let side = self.side_of(parent, slot);

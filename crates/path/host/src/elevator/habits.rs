@@ -1,5 +1,5 @@
-//! Habits of a process: its think time between requests, and the distance between its requests. The
-//! means are those of the anticipatory and the CFQ scheduler of Linux 2.6.24.
+//! Habits of a process: the think time and the distance between requests. The means are computed as
+//! in the anticipatory and the CFQ scheduler of Linux 2.6.24.
 
 use crate::Clock;
 use fullstroke_contract::Extent;

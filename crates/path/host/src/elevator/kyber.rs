@@ -4,8 +4,8 @@
 //! The requests of one kind form a domain. Within a domain requests go in order of arrival. The
 //! domains take turns in batches. At most ten times a second, the elevator checks the latencies
 //! since the last check. The device is congested if a tenth of the latencies of any domain, counted
-//! from dispatch, miss the target. Then the domains that meet their target give tokens away. A
-//! domain that misses its target gets tokens back.
+//! from dispatch, miss the target. Then the domains on target give tokens away. A domain off its
+//! target gets tokens back.
 //!
 //! Names, defaults and fixed numbers are the kernel's (Documentation/block/kyber-iosched.rst and
 //! the scheduler itself). The kernel's fourth domain, for flushes and the like, has no use here,
@@ -59,7 +59,7 @@ struct Kyber {
     /// Reads, writes, discards.
     domains: [Domain; 3],
     links: Fifos,
-    /// Domain that has its turn, and the number of requests in its batch.
+    /// Domain with the turn, and the number of requests in its batch.
     current: usize,
     batched: u32,
     throttle: Throttle,
@@ -139,7 +139,7 @@ impl Kyber {
     }
 
     /// Returns the domain of the next request: the present one until its batch is complete, then
-    /// the next domain that is ready (`kyber_dispatch_request`).
+    /// the next ready domain (`kyber_dispatch_request`).
     fn turn(&mut self) -> Option<usize> {
         let present = &self.domains[self.current];
         if self.batched < present.batch && present.is_ready() {

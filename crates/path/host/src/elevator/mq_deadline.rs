@@ -132,7 +132,7 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
 }
 
 impl MqDeadline {
-    /// Takes a request that the limit does not keep out.
+    /// Takes a request in, within the limit.
     fn take_in(&mut self, now: Time, slot: u32, requests: &Requests) {
         let request = &requests[slot];
         let direction = request.direction();
@@ -201,7 +201,7 @@ impl MqDeadline {
         Some(onwards.unwrap_or(oldest))
     }
 
-    /// Returns the next request of a class if it is older than `age`. As in the kernel, a batch may
+    /// Returns the next request of a class, if older than `age`. As in the kernel, a batch may
     /// begin here although its first request is too young.
     fn choose(&mut self, now: Time, class: PriorityClass, age: Duration) -> Option<u32> {
         let going_on = self.onwards(class, self.direction);
@@ -212,7 +212,7 @@ impl MqDeadline {
         (self.since[slot as usize] + age <= now).then_some(slot)
     }
 
-    /// Returns a request that higher classes have kept waiting for too long
+    /// Returns a request after too long a wait for higher classes
     /// (`dd_dispatch_prio_aged_requests`).
     fn aged(&mut self, now: Time) -> Option<u32> {
         if self.classes.iter().filter(|class| class.held > 0).count() < 2 {

@@ -1,9 +1,9 @@
 //! `satf`: shortest access time first, seek and rotation together. The times follow from the track
 //! table of a single drive and from the future position of its arm.
 //!
-//! The host sees the arm as it is at the time of the dispatch, and does not see requests that wait
-//! in the drive. With a queue depth of 1 the times are therefore exact, except for the command
-//! overhead of the drive.
+//! The host knows the arm at the time of the dispatch, but not the requests waiting in the drive.
+//! With a queue depth of 1 the times are therefore exact, except for the command overhead of the
+//! drive.
 
 use super::fifos::{Fifo, Fifos};
 use super::forest::{Forest, Tree};
@@ -20,9 +20,10 @@ pub(super) const SUMMARY: &str = "the shortest access, if a single drive is belo
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// With `coordinate` of the volume above: access time added for each request that waits at the
-    /// other member. Default: no time. Qian and Wang (section 6.2) let 128 requests count as much
-    /// as the longest distance; this is 100us if no access takes longer than 13 ms.
+    /// With `coordinate` of the volume above, a request names the queue of the array member that
+    /// bounds it. Each request there adds this time to the access time. Default: no time. Qian and
+    /// Wang (section 6.2) let 128 requests count as much as the longest distance; this is 100us if
+    /// no access takes longer than 13 ms.
     #[serde(default)]
     queue_weight: Option<Duration>,
 }
@@ -31,8 +32,8 @@ pub(super) struct Config {
 struct Satf {
     /// Time added for each request at another member.
     weight: Duration,
-    /// Requests that arrived since the last dispatch. Only a dispatch sees the track table, so
-    /// these have no cylinder yet.
+    /// Requests that arrived since the last dispatch. Only a dispatch sees the track table, so the
+    /// cylinders are not known yet.
     fresh: Fifo,
     links: Fifos,
     /// The other requests, by cylinder.
@@ -69,7 +70,7 @@ impl Satf {
         }
     }
 
-    /// Returns the time that the queue at another member counts as.
+    /// Returns the cost of the queue at another member, as a time.
     fn elsewhere(&self, request: &Queued) -> Duration {
         let each_ns = self.weight.as_nanos();
         Duration::from_nanos(

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Number of addresses of the model device.
 pub(crate) const CAPACITY: Sectors = Sectors(100_000_000);
 
-/// Site for tests that build an elevator without running it.
+/// Site for tests without a run of the elevator.
 pub(crate) const SITE: Site = Site {
     queue_depth: 1,
     nr_requests: 128,
@@ -31,13 +31,13 @@ pub(crate) struct Tunable {
     pub(crate) key: &'static str,
     /// The two values, as JSON.
     pub(crate) values: [&'static str; 2],
-    /// Other keys of the elevator that the test needs, as a JSON object.
+    /// Other keys of the elevator, as a JSON object.
     pub(crate) others: &'static str,
     /// The load.
     pub(crate) load: Load,
 }
 
-/// Processes, and the queue depth of the device that they share.
+/// Processes, and the queue depth of their common device.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
     /// Largest number of requests in flight.
@@ -159,7 +159,7 @@ pub(crate) struct Ran {
     pub(crate) submitted: usize,
 }
 
-/// Returns the requests that `name` with these keys (a JSON object) dispatches under a load.
+/// Returns the dispatches of `name` with these keys (a JSON object) under a load.
 pub(crate) fn run(name: &str, keys: &str, load: &Load) -> Vec<Sent> {
     run_entry(
         find("elevator", REGISTRY, "elevator", name).unwrap(),
@@ -169,8 +169,8 @@ pub(crate) fn run(name: &str, keys: &str, load: &Load) -> Vec<Sent> {
     .sent
 }
 
-/// Returns the starts of the requests that `name` dispatches, in order. A first request ends at
-/// `here`. The others arrive while it is in flight.
+/// Returns the starts of the dispatches of `name`, in order. A first request ends at `here`. The
+/// others arrive while it is in flight.
 pub(crate) fn order(name: &str, keys: &str, starts: &[u64], here: u64) -> Vec<u64> {
     let one = |start: u64, begins: u64| Process {
         start,
@@ -257,7 +257,7 @@ pub(crate) struct ModelTracks;
 const TRACK: u64 = 1000;
 const REVOLUTION_NS: u64 = 6_000_000;
 
-/// Returns a seek time of up to 8 ms that grows with the square root of the distance.
+/// Returns the seek time: up to 8 ms, in proportion to the square root of the distance.
 fn seek(sectors: u64) -> Duration {
     Duration::from_millis_f64((sectors as f64 / CAPACITY.0 as f64).sqrt() * 8.0)
 }
@@ -292,7 +292,7 @@ impl TrackTable for ModelTracks {
 /// A layer, the device below and the processes above.
 ///
 /// The device has one arm and serves its requests in order of arrival. The time of a request is 0.2
-/// ms, a seek of up to 8 ms that grows with the square root of the distance, and 5 us a sector.
+/// ms, a seek of up to 8 ms in proportion to the square root of the distance, and 5 us a sector.
 pub(crate) struct Bench {
     layer: BlockLayer,
     processes: Vec<Process>,
@@ -303,7 +303,7 @@ pub(crate) struct Bench {
     /// By id: the index of the process, and the number of its request.
     open: BTreeMap<u64, (usize, u32)>,
     device: VecDeque<(Request, Time)>,
-    /// The request in service, with the begin and the end of its service.
+    /// The request in service, with the start and the end of its service.
     serving: Option<(Request, Time, Time)>,
     head: u64,
     tables: [Option<Arc<dyn TrackTable>>; 1],

@@ -21,7 +21,7 @@ enum Standing {
     Outside,
 }
 
-/// The limit, and the requests that wait because of it.
+/// The limit, and the requests waiting because of the limit.
 #[derive(Debug)]
 pub(super) struct Throttle {
     limit: u32,
@@ -70,8 +70,8 @@ impl Throttle {
         self.standings[slot as usize] == Standing::Outside
     }
 
-    /// Records that `slot` has completed or was merged away. Returns the waiting request that takes
-    /// its place, if there is one.
+    /// Records the completion of `slot`, or its merge into another. Returns the waiting request to
+    /// let in, if there is one.
     pub(super) fn leaves(&mut self, slot: u32) -> Option<u32> {
         match std::mem::take(&mut self.standings[slot as usize]) {
             Standing::Free => return None,

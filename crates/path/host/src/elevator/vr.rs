@@ -37,9 +37,9 @@ pub(super) struct Config {
     /// lies ahead, and so is SCAN. Default 10.
     #[serde(default = "rev_penalty")]
     rev_penalty: u32,
-    /// With `coordinate` of the volume above: distance for each request that waits at the other
-    /// member, as 2^queue_weight sectors. A reversal does not multiply this distance. Default: no
-    /// distance.
+    /// With `coordinate` of the volume above, a request names the queue of the array member that
+    /// bounds it. Each request there counts as 2^queue_weight sectors of distance. A reversal does
+    /// not multiply this distance. Default: no distance.
     #[serde(default)]
     queue_weight: Option<u32>,
 }
@@ -61,8 +61,8 @@ fn rev_penalty() -> u32 {
 }
 
 impl Config {
-    /// Converts the expiries to `clock`. The comparison is that of `deadline`, from which Carroll's
-    /// patch was copied. An expiry of 0 stays 0.
+    /// Converts the expiries to `clock`. The comparison is as in `deadline`, the source of
+    /// Carroll's patch. An expiry of 0 stays 0.
     fn at(self, clock: Clock) -> Config {
         let past = |expire| {
             if expire == Duration::ZERO {
@@ -210,7 +210,7 @@ impl Elevator for Vr {
         self.waiting.grown(slot, join, requests);
     }
 
-    /// The kept request takes the earlier deadline of the two and the place of that deadline.
+    /// The kept request takes the earlier deadline of the two, and its place in the order.
     fn coalesced(&mut self, _: Time, kept: u32, gone: u32, requests: &Requests) {
         self.waiting.forget(gone);
         let alike = requests[kept].synchronous == requests[gone].synchronous;

@@ -1,9 +1,9 @@
 //! Promises to hosts above a device that fails requests at random, in any order of PUSH, PULL,
 //! eviction, flush and failure.
 //!
-//! The device fails a request as a whole: it keeps no data of a failed write, and the cache no
-//! longer holds them. The data are lost. The loss is not silent if the next flush of the writer
-//! fails.
+//! The device fails a request as a whole: the device keeps no data of a failed write, and the cache
+//! no longer holds the data. The data are lost. The loss is not silent if the next flush of the
+//! writer fails.
 
 use super::*;
 use crate::{PushedBlocks, PushedKeys};
@@ -18,8 +18,7 @@ use std::collections::VecDeque;
 const PAGES: u64 = 200;
 const SECTORS: u64 = PAGES * PAGE_SECTORS;
 
-/// A layer, with the origin of each request that it has passed down: the layer above and the id
-/// there.
+/// A layer, with the origin of each request passed down: the layer above and the id there.
 struct Layer {
     node: Box<dyn Node>,
     issued: Slots<(usize, RequestId)>,
@@ -36,8 +35,8 @@ struct Stack {
     count: u64,
     service_us: Vec<u64>,
     fails: Vec<bool>,
-    /// Versions by page of the device: the newest that a program has written, that was
-    /// acknowledged, that is on the device, that failed, and that the guest was told of as failed.
+    /// Newest versions by page of the device: written by a program, acknowledged, on the device,
+    /// failed, and reported to the guest as failed.
     written: Vec<u32>,
     acknowledged: Vec<u32>,
     durable: Vec<u32>,
@@ -109,7 +108,7 @@ impl Stack {
         }
     }
 
-    /// Handles an event and everything that follows at once.
+    /// Handles an event and its immediate consequences.
     fn happen(&mut self, event: Event) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {

@@ -26,10 +26,10 @@ struct Trial {
     /// fetch. Then the same for the pages that have arrived.
     fetches: BTreeMap<u64, Vec<(usize, u32)>>,
     kept: Vec<u32>,
-    /// Number of reads that the pushed blocks have answered.
+    /// Number of reads answered from the pushed blocks.
     answered: u64,
     issued: Vec<Request>,
-    /// Notices that the layer passes up.
+    /// Notices passed up by the layer.
     noticed: Vec<Signal>,
     done: Vec<Completion>,
     /// Versions by page: written by a program, acknowledged, and on the device.
@@ -75,7 +75,7 @@ impl Trial {
         }
     }
 
-    /// Carries out the effects of the layer, and their effects on the pushed blocks.
+    /// Carries out the effects of the layer, and the effects on the pushed blocks.
     fn collect(&mut self) {
         for effect in self.out.drain() {
             match effect {
@@ -99,8 +99,8 @@ impl Trial {
         }
     }
 
-    /// Passes an event to the pushed blocks below the layer. If the blocks complete a read at once,
-    /// they must hold its data.
+    /// Passes an event to the pushed blocks below the layer. If a read completes at once, the
+    /// blocks must hold its data.
     fn below(
         &mut self,
         event: impl FnOnce(&mut PushedBlocks, Time, &mut Cx<'_>),

@@ -14,7 +14,7 @@ pub(super) enum Wait {
     No,
     /// Waits for the completion of the last request, and then for the request after it.
     Completion,
-    /// Waits for the request after the last one, which has completed.
+    /// The last request has completed. Waits for the next one.
     Next,
     /// The wait has ended: the next request goes, wherever it lies.
     Over,
@@ -24,11 +24,11 @@ pub(super) enum Wait {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Arm {
     pub(super) wait: Wait,
-    /// Process of the last dispatched request; none if that request was asynchronous.
+    /// Process of the last dispatched request; none after an asynchronous request.
     pub(super) process: Option<u32>,
-    /// True if a request of that process has completed since.
+    /// True if a request of this process has completed since then.
     pub(super) completed: bool,
-    /// Time of that completion.
+    /// Time of this completion.
     pub(super) since: Time,
     /// End of the last request.
     pub(super) here: u64,

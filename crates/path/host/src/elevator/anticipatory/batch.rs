@@ -14,9 +14,9 @@ pub(super) struct Batch {
     pub(super) draining: bool,
     /// True for a synchronous batch whose time begins with its first completion.
     unstarted: bool,
-    /// Number of requests that an asynchronous batch may still send.
+    /// Number of requests left in an asynchronous batch.
     left: u32,
-    /// Size of an asynchronous batch in requests, adapted to the time that the batch should take.
+    /// Size of an asynchronous batch in requests, adapted to its intended time.
     size: u32,
     /// True if no other requests waited at the end of the batch. Then the length of the batch says
     /// nothing about the time of its requests.
@@ -52,7 +52,7 @@ impl Batch {
         !self.unstarted && (self.expires < now || self.kind == Kind::Asynchronous && self.left == 0)
     }
 
-    /// Notes that only asynchronous requests wait. Then the batch goes on without limit, and its
+    /// Notes the absence of synchronous requests. Then the batch goes on without limit, and its
     /// length says nothing (`write_batch_idled`).
     pub(super) fn alone(&mut self) {
         self.uncontended |= self.kind == Kind::Asynchronous && self.left == 0;
@@ -109,7 +109,7 @@ impl Batch {
 
     /// Adapts the size of asynchronous batches to the time of the last one, from its beginning to
     /// the first completion after it (`update_write_batch`). A batch of writes has a size in
-    /// requests, because a drive takes writes into its cache faster than it writes them.
+    /// requests, because the cache of a drive takes writes faster than the medium.
     fn resize(&mut self, now: Time) {
         let wanted = self.lengths.asynchronous;
         let taken = (now + wanted).saturating_since(self.expires);

@@ -37,8 +37,8 @@ pub(super) struct Processes {
     /// Mean distance from the first request to the second, in sectors.
     new_seek: RecentMean,
     /// Probability that the first request of a process is its last. (The kernel sees processes
-    /// exit, and keeps a second probability: that no other process continues where the exited
-    /// process stopped. Here that probability is 1.)
+    /// exit, and keeps a second probability for the case of no successor at the same place. Here
+    /// this probability is 1.)
     exit_probability: u32,
 }
 
@@ -75,8 +75,7 @@ impl Processes {
         })
     }
 
-    /// Records a synchronous request of `process`, or of another process that works together with
-    /// it: `as_update_iohist`.
+    /// Records a synchronous request of `process`, or of a cooperating process: `as_update_iohist`.
     pub(super) fn asks(&mut self, now: Time, process: u32, extent: Extent) {
         let clock = self.clock;
         let Process {
@@ -115,7 +114,7 @@ impl Processes {
         process.was_served = true;
     }
 
-    /// Records that a pause for `process` has ended without a useful request: `as_antic_timeout`.
+    /// Records a pause in vain for `process`: `as_antic_timeout`.
     pub(super) fn waited_in_vain(&mut self, process: Option<u32>) {
         if process.is_some_and(|process| self[process].habits.thinking().is_empty()) {
             self.exit_probability = (7 * self.exit_probability + ONE) / 8;

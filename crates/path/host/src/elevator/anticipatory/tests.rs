@@ -210,7 +210,7 @@ fn it_stops_waiting_for_new_processes_if_they_never_return() {
     );
 }
 
-/// Returns the lengths of the batches of one kind, from begin to begin.
+/// Returns the lengths of the batches of one kind, from start to start.
 fn batches(sent: &[Sent], operation: Operation) -> Vec<Duration> {
     let mut begins: Vec<(Operation, Time)> = Vec::new();
     for piece in sent {

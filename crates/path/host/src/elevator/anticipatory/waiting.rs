@@ -5,7 +5,7 @@ use super::super::forest::{Forest, Tree};
 use crate::block::Queued;
 use fullstroke_units::{Duration, Time};
 
-/// The requests of one kind. The caller passes the forest and the links, which both kinds share.
+/// The requests of one kind. The caller passes the forest and the links. Both kinds share them.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) sorted: Tree,
@@ -67,8 +67,8 @@ impl Waiting {
         );
     }
 
-    /// Removes `gone`, which has become part of `kept`. `kept` takes the earlier deadline of the
-    /// two and the place of that deadline.
+    /// Removes `gone` after its merge into `kept`. `kept` takes the earlier deadline of the two,
+    /// and its place in the order.
     pub(super) fn inherit(&mut self, kept: u32, gone: u32, forest: &mut Forest, links: &mut Fifos) {
         debug_assert!(
             kept != gone && self.sorted.len() >= 2,

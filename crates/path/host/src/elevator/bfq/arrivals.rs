@@ -1,5 +1,5 @@
-//! Arrival of a request: finds its queue, updates the habits of the queue, and preempts the queue
-//! that has the turn if necessary.
+//! Arrival of a request: finds its queue, updates the habits of the queue, and preempts the serving
+//! queue if necessary.
 
 use super::owner::Owner;
 use super::queue::{Queue, weight};
@@ -116,7 +116,7 @@ impl Bfq {
         }
     }
 
-    /// Adds a request to a queue that has requests or the turn.
+    /// Adds a request to a busy queue: one with requests or with the turn.
     fn one_more(&mut self, now: Time, queue: u32, slot: u32, requests: &Requests) {
         if self.config.low_latency && !requests[slot].synchronous {
             let longest = self.raising_time();
@@ -126,7 +126,7 @@ impl Bfq {
         self.consider_next(queue, slot, requests);
     }
 
-    /// Considers `slot`, which is new or has moved, as the next request of its queue.
+    /// Considers `slot` (new or moved) as the next request of its queue.
     pub(super) fn consider_next(&mut self, queue: u32, slot: u32, requests: &Requests) {
         let before = self.queue(queue).next;
         let next = self.cheaper(before, Some(slot), self.position);
@@ -198,8 +198,8 @@ impl Bfq {
             && held.dispatched == 0
     }
 
-    /// Sets the budget of a queue that had no requests. Returns true if the queue continues with
-    /// its old budget: it came so early that idling would have kept its turn
+    /// Sets the budget of a queue after a time without requests. Returns true if the queue
+    /// continues with its old budget, because idling would have kept its turn
     /// (`bfq_bfqq_update_budg_for_activation`).
     fn renew_budget(&mut self, queue: u32, in_time: bool, requests: &Requests) -> bool {
         let held = self.queue(queue);
@@ -272,7 +272,7 @@ impl Bfq {
         (self.known_budget_max() / 32).max(1)
     }
 
-    /// Returns the time for which an interactive queue is favoured.
+    /// Returns the duration of an interactive favour.
     pub(super) fn raising_time(&self) -> Duration {
         match self.config.wr_max_time {
             Duration::ZERO => self.rate.raising(),

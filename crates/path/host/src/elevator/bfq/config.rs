@@ -18,11 +18,10 @@ pub(in crate::elevator) struct Config {
     /// are exact. Default false.
     #[serde(default)]
     pub(super) strict_guarantees: bool,
-    /// Largest budget in sectors; default 0 = the sectors that the device moves in `timeout_sync`,
-    /// as measured.
+    /// Largest budget in sectors; default 0 = the measured throughput over `timeout_sync`.
     #[serde(default)]
     pub(super) max_budget: u64,
-    /// Longest turn of a queue that is not favoured; default 125ms.
+    /// Longest turn of a queue without favour; default 125ms.
     #[serde(default = "timeout_sync")]
     pub(super) timeout_sync: Duration,
     /// Age at which a synchronous request goes before others of its queue, once a turn; default
@@ -33,7 +32,7 @@ pub(in crate::elevator) struct Config {
     /// 250ms.
     #[serde(default = "fifo_expire_async")]
     pub(super) fifo_expire_async: Duration,
-    /// Longest seek back that is made before all requests ahead are done; default "16 MiB".
+    /// Longest seek back before all requests ahead are done; default "16 MiB".
     #[serde(default = "back_seek_max")]
     pub(super) back_seek_max: Bytes,
     /// Factor on the distance of a seek back; default 2.
@@ -47,14 +46,13 @@ pub(in crate::elevator) struct Config {
     /// that begin with `wr_`; these values are the defaults.
     #[serde(default = "wr_coeff")]
     pub(super) wr_coeff: u32,
-    /// Time for which an interactive process is favoured; default 0s = 3 to 25 seconds, longer on a
-    /// slower device.
+    /// Duration of an interactive favour; default 0s = 3 to 25 seconds, longer on a slower device.
     #[serde(default)]
     pub(super) wr_max_time: Duration,
-    /// Idle time after which a process counts as interactive; default 2s.
+    /// Smallest idle time before a process counts as interactive; default 2s.
     #[serde(default = "wr_min_idle_time")]
     pub(super) wr_min_idle_time: Duration,
-    /// Time for which a soft real-time process is favoured; default 300ms.
+    /// Duration of a soft real-time favour; default 300ms.
     #[serde(default = "wr_rt_max_time")]
     pub(super) wr_rt_max_time: Duration,
     /// Largest need of a soft real-time process, in sectors a second; default 7000; 0 = no process
@@ -108,7 +106,7 @@ fn wr_max_softrt_rate() -> u64 {
 }
 
 impl Config {
-    /// Refuses values without meaning and values that contradict each other.
+    /// Refuses contradictions, and values without meaning.
     pub(super) fn check(&self, keys: &Keys) -> Result<(), ConfigError> {
         let refuse = |key: &str, message: &str| Err(ConfigError::new(key, message));
         if self.timeout_sync == Duration::ZERO {

@@ -1,6 +1,5 @@
-//! The decision to leave the device idle until the process that has the turn sends its next
-//! request. Idling either raises the throughput, or keeps others from getting more than their
-//! shares.
+//! The decision to leave the device idle until the serving process sends its next request. Idling
+//! either raises the throughput, or keeps others from getting more than their shares.
 
 use super::Bfq;
 use super::queue::{Standing, weight};
@@ -14,17 +13,17 @@ pub(super) struct Population {
     /// By class.
     busy: [u32; 3],
     raised: u32,
-    /// Queues that are not favoured, by level.
+    /// Queues without favour, by level.
     plain: [u32; 8],
 }
 
 impl Population {
-    /// Returns the number of queues that have requests or the turn.
+    /// Returns the number of busy queues: with requests or with the turn.
     pub(super) fn busy(&self) -> u32 {
         self.busy.iter().sum()
     }
 
-    /// Returns the number of these queues that are favoured.
+    /// Returns the number of favoured queues among the busy ones.
     pub(super) fn raised(&self) -> u32 {
         self.raised
     }
@@ -120,8 +119,8 @@ impl Bfq {
     }
 
     /// Returns the cost of a request for its queue, in sectors. If shares are equal, asynchronous
-    /// requests count threefold, because they would otherwise crowd out the synchronous requests
-    /// (`bfq_serv_to_charge`, `bfq_async_charge_factor`).
+    /// requests count threefold, to protect the synchronous requests (`bfq_serv_to_charge`,
+    /// `bfq_async_charge_factor`).
     pub(super) fn charge(&self, queue: u32, slot: u32, requests: &Requests) -> u64 {
         const ASYNC_FACTOR: u64 = 3;
         let held = self.queue(queue);
@@ -175,7 +174,7 @@ impl Bfq {
         self.queue(queue).sorted.is_empty() && self.better_to_idle(queue)
     }
 
-    /// Begins to leave the device idle for the queue that has the turn.
+    /// Begins to leave the device idle for the serving queue.
     pub(super) fn begin_to_idle(&mut self, now: Time, queue: u32) {
         let asymmetric = self.is_asymmetric_for(queue);
         self.idle_since = now;

@@ -1,7 +1,7 @@
-//! Injection: requests of other queues that are sent while the device is kept for a queue without
-//! requests. The number is limited so that the requests of that queue do not become slower. To find
-//! the limit, the first request after a pause is timed from arrival to completion, with and without
-//! injection.
+//! Injection: the device is kept for a queue without requests, and meanwhile serves requests of
+//! other queues. Their number is limited, because the requests of the serving queue must not become
+//! slower. To find the limit, the first request after a pause is timed from arrival to completion,
+//! with and without injection.
 
 use super::Bfq;
 use super::Context;
@@ -19,7 +19,7 @@ const SETTLE: Duration = Duration::from_millis(10);
 /// Time for which a change to short think times is not believed (`bfq_update_has_short_ttime`).
 const DOUBT: Duration = Duration::from_millis(100);
 
-/// The injection that a queue tolerates.
+/// Tolerance of a queue for injection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tolerance {
     /// Largest number of requests in flight at which another may be injected.
@@ -32,7 +32,7 @@ pub(super) struct Tolerance {
 
 impl Tolerance {
     /// Returns the initial tolerance. A queue whose next request will probably come soon starts
-    /// with none, because a request of another queue usually takes longer than that wait
+    /// with none, because a request of another queue usually takes longer
     /// (`bfq_reset_inject_limit`).
     pub(super) fn new(now: Time, thinks_shortly: bool) -> Tolerance {
         Tolerance {
@@ -101,7 +101,7 @@ impl Bfq {
         }
     }
 
-    /// Notes that the think time of the process has become short or long.
+    /// Notes a change between short and long think times.
     pub(super) fn thinking_changed(&mut self, now: Time, queue: u32) {
         let held = &mut self.queues[queue as usize];
         let shortly = held.habits.thinks_shortly;
@@ -113,14 +113,14 @@ impl Bfq {
         }
     }
 
-    /// Follows `slot` to the device. `slot` belongs to the queue that has the turn.
+    /// Follows `slot` of the serving queue to the device.
     pub(super) fn follow(&mut self, slot: u32) {
         if let Some(arrived) = self.injection.arrived.take() {
             self.injection.measured = Some((slot, arrived));
         }
     }
 
-    /// Ends the measurement at the completion of `slot`, which still counts as in flight.
+    /// Ends the measurement at the completion of `slot`. The slot still counts as in flight.
     pub(super) fn conclude(&mut self, now: Time, queue: u32, slot: u32) {
         let Some((_, arrived)) = self
             .injection
@@ -138,8 +138,7 @@ impl Bfq {
         self.injection.injected = false;
     }
 
-    /// Returns another queue that may send a request while the device is kept for the serving
-    /// queue.
+    /// Returns a queue for injection while the device is kept for the serving queue.
     pub(super) fn inject(&mut self, now: Time, context: &Context<'_>) -> Option<u32> {
         let serving = self.service.serving()?;
         self.own_async(serving, context.requests)

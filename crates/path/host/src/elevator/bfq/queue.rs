@@ -71,7 +71,7 @@ impl Habits {
         self.seeks == u32::MAX
     }
 
-    /// Records the think time before a request that arrives at an empty queue.
+    /// Records the think time before a request at an empty queue.
     pub(super) fn thought(&mut self, now: Time, slice_idle: Duration) {
         let time = self
             .completed
@@ -103,7 +103,7 @@ impl Habits {
         }
     }
 
-    /// True if a request at `now` follows the last completion so soon that a wait would have met it
+    /// True if a request at `now` comes early enough to meet a wait since the last completion
     /// (`arrived_in_time` in `bfq_bfqq_handle_idle_busy_switch`).
     pub(super) fn comes_in_time(&self, now: Time, slice_idle: Duration) -> bool {
         self.completed
@@ -145,13 +145,13 @@ pub(super) struct Queue {
     pub(super) left_service: Time,
     /// Time since which no request waits or is in flight; none if there was never a request.
     pub(super) idle_since: Option<Time>,
-    /// True if the queue lost its turn because it had no requests. It may then continue with the
-    /// rest of its budget.
+    /// True if the queue lost its turn because it had no requests. The queue may then continue with
+    /// the rest of its budget.
     pub(super) may_resume: bool,
     /// True if the age of the oldest request was checked in this turn.
     pub(super) looked_at_age: bool,
     pub(super) habits: Habits,
-    /// Number of requests of other queues that the queue tolerates.
+    /// Tolerance for requests of other queues.
     pub(super) tolerance: Tolerance,
     pub(super) raising: Raising,
     /// True until the first request.

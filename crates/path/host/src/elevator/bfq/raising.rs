@@ -3,9 +3,9 @@
 //! - *Interactive*: the queue was idle for a long time, and now has requests. The favour lasts
 //!   about as long as the start of a large application. The favour ends earlier if the queue has
 //!   had more sectors than such a start needs.
-//! - *Soft real-time*: the queue pauses after each batch of requests, so that it stays below a
-//!   rate, as a film player does. The favour is short and recurs.
-//! - No favour: many queues appeared at once. They are parts of one large task, for which only
+//! - *Soft real-time*: the queue pauses after each batch of requests, and so stays below a rate, as
+//!   a film player does. The favour is short and recurs.
+//! - No favour: many queues appeared at once. The queues are parts of one large task. Only its
 //!   throughput counts.
 
 use super::Config;
@@ -35,7 +35,7 @@ pub(super) enum Favour {
     SoftRealTime,
 }
 
-/// Findings about a queue that has requests again.
+/// Findings about a queue with new requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) interactive: bool,
@@ -49,14 +49,13 @@ pub(super) struct Found {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raising {
     pub(super) favour: Option<Favour>,
-    /// Begin of the favour. Without favour: time of the last request or of the end of the last
+    /// Start of the favour. Without favour: time of the last request or of the end of the last
     /// turn.
     since: Time,
     duration: Duration,
-    /// Begin of the interactive favour, if the queue was found to be soft real-time during that
-    /// favour.
+    /// Start of the interactive favour, if the queue became soft real-time during the favour.
     interactive_since: Option<Time>,
-    /// Sectors since the begin of the favour.
+    /// Sectors since the start of the favour.
     sectors: u64,
     /// If the next requests come later than this, the queue is soft real-time.
     next_start: Time,
@@ -95,13 +94,14 @@ impl Raising {
         }
     }
 
-    /// True if requests at `now` come from a process that paces itself.
+    /// True if requests at `now` come from a self-paced process.
     pub(super) fn is_paced(&self, now: Time) -> bool {
         self.next_start < now
     }
 
-    /// Notes that the queue has requests again. `longest` is the duration of an interactive favour.
-    /// Returns true if a favour begins now (`bfq_update_bfqq_wr_on_rq_arrival`).
+    /// Notes the first request after a time without requests. `longest` is the duration of an
+    /// interactive favour. Returns true if a favour begins now
+    /// (`bfq_update_bfqq_wr_on_rq_arrival`).
     pub(super) fn awoken(
         &mut self,
         now: Time,
@@ -145,8 +145,7 @@ impl Raising {
         self.duration = duration;
     }
 
-    /// Notes an asynchronous request that came while others wait. The first after a pause is
-    /// favoured.
+    /// Notes an asynchronous request at a busy queue. The first after a pause is favoured.
     pub(super) fn async_arrived(&mut self, now: Time, longest: Duration) {
         if self.favour.is_none() && self.since + ASYNC_PAUSE < now {
             self.favour_as(Favour::Interactive, longest);
@@ -160,7 +159,7 @@ impl Raising {
         }
     }
 
-    /// Notes the begin of a turn after the last turn ended at `left`. The favour of a soft
+    /// Notes the start of a turn after the last turn ended at `left`. The favour of a soft
     /// real-time queue is prolonged by the time between.
     pub(super) fn turn_begins(&mut self, now: Time, left: Time) {
         if self.favour == Some(Favour::SoftRealTime) && self.since < now && left < now {
@@ -186,7 +185,7 @@ impl Raising {
         }
     }
 
-    /// Notes that the queue has no request left, waiting or in flight.
+    /// Notes the end of the last request, waiting or in flight.
     pub(super) fn drained(&mut self, now: Time, config: &Config) {
         if self.next_start_pending {
             self.set_next_start(now, config);
@@ -207,14 +206,14 @@ impl Raising {
         }
     }
 
-    /// Notes that the queue has requests again.
+    /// Notes the first request after a time without requests.
     pub(super) fn backlogged(&mut self, now: Time) {
         self.backlogged_since = now;
         self.backlogged_sectors = 0;
         self.next_start_pending = false;
     }
 
-    /// Counts the sectors that the queue has had.
+    /// Counts sectors of service.
     pub(super) fn served(&mut self, sectors: u64) {
         self.backlogged_sectors += sectors;
         if self.is_raised() {
@@ -287,7 +286,7 @@ impl Burst {
         std::mem::take(&mut self.queues)
     }
 
-    /// Removes a queue that has been idle for so long that it no longer belongs to the burst.
+    /// Removes a queue after a long idle time. The queue no longer belongs to the burst.
     pub(super) fn leave(&mut self, queue: u32) {
         self.queues.retain(|&other| other != queue);
     }

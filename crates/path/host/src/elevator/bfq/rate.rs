@@ -74,12 +74,12 @@ impl Default for PeakRate {
 }
 
 impl PeakRate {
-    /// Returns the sectors that the device moves in `time` at its peak rate.
+    /// Returns the sectors of `time` at the peak rate.
     pub(super) fn sectors_in(&self, time: Duration) -> u64 {
         (self.rate * (time.as_nanos() / 1000)) >> SHIFT
     }
 
-    /// Returns the time for which an interactive process is favoured.
+    /// Returns the duration of an interactive favour.
     pub(super) fn raising(&self) -> Duration {
         let duration = REFERENCE_RAISING * REFERENCE / self.rate;
         duration.clamp(RAISING_MIN, RAISING_MAX)

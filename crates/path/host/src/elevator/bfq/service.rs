@@ -3,9 +3,9 @@
 //! "Hierarchical packet fair queueing algorithms", 1997).
 //!
 //! Virtual time passes with the sectors served, and passes more slowly with a larger sum of
-//! weights. A queue that wants service has a virtual start and a virtual finish. At the finish the
-//! queue should have used its budget. Among the queues whose start has come, the queue with the
-//! earliest finish goes next.
+//! weights. An active queue has a virtual start and a virtual finish. At the finish the queue
+//! should have used its budget. Among the queues whose start has come, the queue with the earliest
+//! finish goes next.
 
 use super::super::forest::{Forest, Tree};
 use fullstroke_contract::PriorityClass;
@@ -29,7 +29,7 @@ enum Place {
     /// The queue is forgotten, because its finish has passed.
     #[default]
     Away,
-    /// The queue wants no service, but its finish is still to come. Its weight counts.
+    /// The queue wants no service, but its finish is still to come. The weight counts.
     Idle,
     /// The start of the queue is still to come.
     Early,
@@ -47,14 +47,14 @@ pub(super) struct Entity {
     start: u64,
     finish: u64,
     place: Place,
-    /// Sectors that the queue may have in its turn.
+    /// Budget of a turn in sectors.
     pub(super) budget: u64,
-    /// Sectors that the queue has had.
+    /// Sectors of service in the turn.
     pub(super) service: u64,
 }
 
 impl Entity {
-    /// Returns the sectors that the queue may still have.
+    /// Returns the rest of the budget in sectors.
     pub(super) fn left(&self) -> u64 {
         self.budget.saturating_sub(self.service)
     }
@@ -64,7 +64,7 @@ impl Entity {
 #[derive(Clone, Copy, Debug, Default)]
 struct Class {
     now: u64,
-    /// Sum of the weights of all queues that are not away.
+    /// Sum of the weights of all queues, except for those away.
     weights: u64,
     /// Sorted by finish.
     eligible: Tree,
@@ -106,7 +106,7 @@ impl Service {
         });
     }
 
-    /// Returns the queue that has the turn.
+    /// Returns the serving queue.
     pub(super) fn serving(&self) -> Option<u32> {
         self.serving
     }
@@ -119,7 +119,7 @@ impl Service {
         &mut self.entities[queue as usize]
     }
 
-    /// Sets the weight from now on. Virtual times that are already set stay.
+    /// Sets the weight from now on. Existing virtual times stay.
     pub(super) fn set_weight(&mut self, queue: u32, weight: u32) {
         let entity = &mut self.entities[queue as usize];
         if entity.place != Place::Away {
@@ -129,10 +129,9 @@ impl Service {
         entity.weight = weight;
     }
 
-    /// Starts service for a queue that wanted none. With `recovers`, the queue is treated as if it
-    /// had wanted service since its last turn (`bfq_update_fin_time_enqueue` of
-    /// `block/bfq-wf2q.c`). The value of `recovers` is the factor of the favour: a larger factor
-    /// means an earlier start.
+    /// Starts service for an idle queue. With `recovers`, the queue is treated as if it had wanted
+    /// service since its last turn (`bfq_update_fin_time_enqueue` of `block/bfq-wf2q.c`). The value
+    /// of `recovers` is the factor of the favour: a larger factor means an earlier start.
     pub(super) fn activate(&mut self, queue: u32, recovers: Option<u32>) {
         let Entity {
             class: index,
@@ -159,7 +158,7 @@ impl Service {
         self.enqueue(queue, recovers);
     }
 
-    /// Ends the turn of the queue that is served. The queue wants more service.
+    /// Ends the turn of the serving queue. The queue wants more service.
     pub(super) fn requeue(&mut self, queue: u32) {
         self.end_turn(queue);
         let entity = &mut self.entities[queue as usize];
@@ -173,7 +172,7 @@ impl Service {
         self.enqueue(queue, None);
     }
 
-    /// Ends the service of a queue, served or waiting, that wants no more.
+    /// Ends the service of a queue, serving or waiting.
     pub(super) fn deactivate(&mut self, queue: u32) {
         match self.serving == Some(queue) {
             true => self.end_turn(queue),
@@ -190,7 +189,7 @@ impl Service {
         }
     }
 
-    /// Counts the sectors that the queue has had.
+    /// Counts sectors of service.
     pub(super) fn serve(&mut self, queue: u32, sectors: u64) {
         let entity = &mut self.entities[queue as usize];
         entity.service += sectors;
@@ -221,7 +220,7 @@ impl Service {
         Some(queue)
     }
 
-    /// Iterates over the queues that want service, class by class, in the order of entitlement.
+    /// Iterates over the active queues, class by class, in the order of entitlement.
     pub(super) fn candidates(&self) -> impl Iterator<Item = u32> + '_ {
         self.classes.iter().flat_map(|class| {
             self.by_finish
@@ -335,7 +334,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Returns best-effort queues of these weights, all of which want service.
+    /// Returns active best-effort queues of these weights.
     fn backlogged(weights: &[u32], budget: u64) -> Service {
         let mut service = Service::default();
         for (queue, &weight) in (0..).zip(weights) {

@@ -47,8 +47,7 @@ fn writing(process: Process) -> Process {
     }
 }
 
-/// Delays a process by four seconds. By then the other processes, which are favoured at first, have
-/// lost their favour.
+/// Delays a process by four seconds. By then the other processes have lost their initial favour.
 fn latecomer(process: Process) -> Process {
     Process {
         process: 9,
@@ -87,7 +86,7 @@ fn run_until(end: Time, keys: &str, queue_depth: u32, processes: &[Process]) -> 
     .run(end)
 }
 
-/// Returns the requests that are dispatched in ten seconds, one at a time.
+/// Returns the dispatches of ten seconds, one at a time.
 fn sent(keys: &str, processes: &[Process]) -> Vec<Sent> {
     run_until(Time::from_nanos(10_000_000_000), keys, 1, processes).sent
 }

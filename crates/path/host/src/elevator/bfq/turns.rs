@@ -1,4 +1,4 @@
-//! Turns: their begin, their end, their charge, and the next budget.
+//! Turns: start, end, charge, and the next budget.
 
 use super::Bfq;
 use super::injection::Injection;
@@ -31,7 +31,7 @@ const SEEK: Duration = Duration::from_millis(8);
 const TELLING: Duration = Duration::from_millis(20);
 
 impl Bfq {
-    /// Ends the turn of a queue if the wait for it was in vain.
+    /// Ends the turn of a queue whose wait was in vain.
     pub(super) fn tick(&mut self, now: Time, requests: &Requests) {
         let Some(queue) = self.service.serving().filter(|_| self.idle_until <= now) else {
             return;
@@ -174,8 +174,8 @@ impl Bfq {
     }
 
     /// Charges a slow queue for its time, as if the device had worked at its peak rate. So slow
-    /// queues share time, and fast queues share sectors. (The kernel does not charge a queue that
-    /// took the whole `timeout_sync`, and so not the slowest queues.)
+    /// queues share time, and fast queues share sectors. (The kernel does not charge a queue for a
+    /// whole `timeout_sync`, and so not the slowest queues.)
     fn charge_time(&mut self, worked_until: Time, queue: u32, end: End) {
         let (held, entity) = (self.queue(queue), self.service.entity(queue));
         let (slow, time) = self.speed(worked_until, queue);
@@ -258,6 +258,8 @@ impl Bfq {
     /// Finishes the completed request in `slot`.
     pub(super) fn finish(&mut self, now: Time, slot: u32, requests: &Requests) {
         let queue = self.holders[slot as usize];
+        // The next two calls come before the decrement of `in_driver`: both count the completed
+        // request as in flight.
         self.conclude(now, queue, slot);
         self.sample_queueing();
         assert!(
@@ -288,7 +290,7 @@ impl Bfq {
         }
     }
 
-    /// Continues or ends the turn after a completion of the queue that has the turn.
+    /// Continues or ends the turn after a completion of the serving queue.
     fn go_on_or_end(&mut self, now: Time, queue: u32, requests: &Requests) {
         let held = self.queue(queue);
         let (empty, drained) = (held.sorted.is_empty(), held.dispatched == 0);

@@ -1,18 +1,18 @@
 //! The requests of a round on their way to the device. The list is sorted upwards from the position
-//! of the device. Merges and slices do not change it (`elv_dispatch_sort` of `block/elevator.c`,
-//! Linux 2.6.24, which does not sort a read past a write).
+//! of the device. Merges and slices do not change the list. Reads and writes keep their order, as
+//! in `elv_dispatch_sort` of `block/elevator.c`, Linux 2.6.24.
 
 use super::super::forest::{Forest, Tree};
 use std::collections::VecDeque;
 
-/// Requests of one direction that were chosen in succession.
+/// Requests of one direction, chosen in succession.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     writes: bool,
     sorted: Tree,
 }
 
-/// A list that is filled when empty, and then dispatched completely.
+/// A list: filled when empty, and then dispatched completely.
 #[derive(Debug, Default)]
 pub(super) struct DispatchList {
     runs: VecDeque<Run>,
@@ -26,7 +26,7 @@ impl DispatchList {
         self.runs.is_empty()
     }
 
-    /// Begins to fill the list, which is empty. The device is at `origin`.
+    /// Begins to fill the empty list. The device is at `origin`.
     pub(super) fn begin(&mut self, origin: u64) {
         assert!(
             self.runs.is_empty(),
@@ -61,7 +61,7 @@ impl DispatchList {
         Some(slot)
     }
 
-    /// True if a request that begins at `start` is in the list.
+    /// True if the list has a request with this start.
     pub(super) fn holds(&self, start: u64) -> bool {
         let key = self.key(start);
         let found = |run: &Run| self.forest.at_or_after(&run.sorted, key);

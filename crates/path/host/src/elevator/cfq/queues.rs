@@ -132,7 +132,7 @@ impl Queues {
         queue
     }
 
-    /// Adds a waiting request. Returns true if it is the only one in its queue.
+    /// Adds a waiting request. Returns true if the queue was empty.
     pub(super) fn insert(&mut self, slot: u32, queue: u32, request: &Queued) -> bool {
         let Queue {
             sorted, arrived, ..
@@ -209,7 +209,7 @@ impl Queues {
         self.turns.iter().find_map(|tree| self.order.first(tree))
     }
 
-    /// Iterates over the queues that are not of the idle class, in the order of their turns.
+    /// Iterates over the queues above the idle class, in the order of turns.
     pub(super) fn in_order(&self) -> impl Iterator<Item = u32> + '_ {
         self.turns[..2]
             .iter()

@@ -13,7 +13,7 @@ const GRACE: Duration = Duration::from_millis(100);
 /// once, and so gets its share of time (`CFQ_MIN_TT` in `cfq_arm_slice_timer`).
 const SEEKY_IDLE_MAX: Duration = Duration::from_millis(2);
 
-/// The slice of the queue that is served.
+/// The slice of the serving queue.
 #[derive(Clone, Copy, Debug)]
 struct Slice {
     queue: u32,
@@ -25,7 +25,7 @@ struct Slice {
     begun: bool,
     /// True if the slice waits, or has waited in vain, for the next request.
     awaits: bool,
-    /// End of that wait; never without a wait.
+    /// End of this wait; never without a wait.
     idles_until: Time,
 }
 
@@ -80,8 +80,7 @@ impl Slices {
 
     /// Gives a queue its next turn. The shorter its slices and the more queues there are, the later
     /// the turn (`cfq_slice_offset`). The delay counts from now. If the last slice was taken away,
-    /// the delay counts from the regular end of that slice (`slice_resid` in
-    /// `cfq_service_tree_add`).
+    /// the delay counts from its regular end (`slice_resid` in `cfq_service_tree_add`).
     pub(super) fn enqueue(&mut self, now: Time, queue: u32, queues: &mut Queues) {
         let longest = self.length(true, 0).as_nanos() as i64;
         let shorter = longest.saturating_sub(self.length_of(queue, queues).as_nanos() as i64);
@@ -92,8 +91,7 @@ impl Slices {
         queues.enqueue(queue, now.as_nanos().saturating_add_signed(delay).max(1));
     }
 
-    /// Performs the timers that were due before `now`: `cfq_idle_slice_timer`,
-    /// `cfq_idle_class_timer`.
+    /// Performs the timers due at `now`: `cfq_idle_slice_timer`, `cfq_idle_class_timer`.
     pub(super) fn ring(&mut self, now: Time, queues: &mut Queues) {
         if self.grace_ends <= now {
             self.grace_ends = Time::NEVER;
@@ -115,7 +113,7 @@ impl Slices {
             .min(self.grace_ends)
     }
 
-    /// Returns the queue that may send requests now; none during a wait (`cfq_select_queue`).
+    /// Returns the queue to serve now; none during a wait (`cfq_select_queue`).
     pub(super) fn select(&mut self, now: Time, queues: &mut Queues) -> Option<u32> {
         if let Some(slice) = self.slice.filter(|slice| !slice.is_used(now)) {
             let queue = &queues[slice.queue];
@@ -182,7 +180,7 @@ impl Slices {
         }
     }
 
-    /// Records the process of a request that the slice sends.
+    /// Records the process of a request of the slice.
     pub(super) fn sent_for(&mut self, process: u32) {
         if let Some(slice) = &mut self.slice {
             slice.process.get_or_insert(process);
@@ -209,7 +207,7 @@ impl Slices {
     }
 
     /// Notes the completion of a request of `queue`: `cfq_completed_request`. The slice counts from
-    /// the first completion, so that no queue pays for the seek to its data.
+    /// the first completion, because no queue should pay for the seek to its data.
     pub(super) fn completed(&mut self, now: Time, queue: u32, queues: &mut Queues) {
         if queues[queue].class != PriorityClass::Idle {
             self.busy_until = now;
@@ -245,8 +243,7 @@ impl Slice {
         self.idles_until = now + span;
     }
 
-    /// True if the slice ends for a request that has arrived in another queue:
-    /// `cfq_should_preempt`.
+    /// True if the slice ends for a new request in another queue: `cfq_should_preempt`.
     fn gives_way(&self, now: Time, queue: u32, sectors: u64, queues: &Queues) -> bool {
         let (own, other) = (&queues[self.queue], &queues[queue]);
         if self.is_used(now) {

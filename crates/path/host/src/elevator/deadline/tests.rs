@@ -135,7 +135,8 @@ fn the_batch_count_of_2_6_23_takes_from_reads_what_writes_starved_gives() {
     assert!((0.8..1.15).contains(&unfixed), "{unfixed}");
 }
 
-/// Returns the order of two writes that arrive during a read at `here`, the higher address first.
+/// Returns the order of two writes after a read at `here`. Both arrive during the read, the higher
+/// address first.
 fn writes_after_a_read(keys: &str) -> Vec<u64> {
     let read = Process {
         start: 40_000,

@@ -28,7 +28,7 @@ impl Histogram {
         self.buckets.iter().sum()
     }
 
-    /// Returns the bucket that contains this percentile of the latencies.
+    /// Returns the bucket of this percentile of the latencies.
     fn percentile(&self, percent: u32) -> usize {
         let mut rank = (self.samples() * percent).div_ceil(100);
         let good = self.buckets[..BUCKETS - 1].iter().take_while(|&&bucket| {
@@ -57,12 +57,12 @@ pub(super) struct Domain {
     /// Time at which percentiles are taken even from few latencies. As in the kernel, both
     /// histograms share this time.
     impatient: Option<Time>,
-    /// Last percentile of the total latency, until it has been used.
+    /// Last percentile of the total latency; none after its use.
     remembered: Option<usize>,
 }
 
 impl Domain {
-    /// Returns a domain that has all of its `depth` tokens.
+    /// Returns a domain with all of its `depth` tokens.
     pub(super) fn new(depth: u32, batch: u32, target_ns: u64) -> Domain {
         Domain {
             waiting: Fifo::default(),
