@@ -65,7 +65,7 @@ impl Bench {
         self.out.clear();
     }
 
-    /// Fills half of memory with single pages that are not adjacent.
+    /// Fills half of memory with single pages, none adjacent.
     fn scatter(&mut self) {
         for page in 0..LIMIT / 2 {
             let place = (page * 7919) % (LIMIT / 2);

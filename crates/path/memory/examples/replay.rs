@@ -181,12 +181,12 @@ impl Replay {
         self.device.take(self.now, &mut self.out);
     }
 
-    /// Returns the seconds since the begin of the calls.
+    /// Returns the seconds since the first call.
     fn seconds(&self, at: Time) -> f64 {
         at.since(self.begin).as_nanos() as f64 / 1e9
     }
 
-    /// Takes the samples that are due, before the events of the same time.
+    /// Takes the samples due now, before the events of the same time.
     fn sample(&mut self) {
         while self.next_sample <= self.now {
             let gauges = self.cache.gauges();

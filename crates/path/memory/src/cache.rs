@@ -41,7 +41,7 @@ pub struct Access {
     /// Length of the file in bytes. Data beyond the end are not on the device. A write passes the
     /// length before the write.
     pub size: u64,
-    /// Pages at which read-ahead windows end early; unused by writes.
+    /// Early ends of read-ahead windows; unused by writes.
     pub cuts: Cuts,
 }
 
@@ -103,7 +103,7 @@ pub struct Cache {
     operations: Slots<Operation>,
     /// Waiting operations, in order of arrival.
     waiting: Vec<u32>,
-    /// Conditions under which a waiting operation may continue.
+    /// Conditions for the waiting operations to continue.
     alarm: Alarm,
     /// Runs whose I/O has ended since the waiting operations were checked.
     ended: Vec<Run>,
@@ -207,7 +207,7 @@ impl Cache {
     /// Returns the counters.
     pub fn counters(&self) -> Counters {
         let counters = self.counters;
-        // A hit is a page that was held when the read came: neither read for it nor in flight.
+        // A hit is a page held at the time of the read: neither read for the request nor in flight.
         let hits = counters
             .read
             .saturating_sub(counters.misses + counters.late);
@@ -236,7 +236,7 @@ impl Cache {
         self.settle(now, out);
     }
 
-    /// Returns the time at which [`Cache::wake`] must be called. An earlier call is harmless.
+    /// Returns the time of the next call of [`Cache::wake`]. An earlier call is harmless.
     pub fn next_wake(&self) -> Time {
         let background = self
             .write_back
@@ -290,6 +290,8 @@ impl Cache {
 
     /// Continues after the end of the I/O of a run.
     fn ended(&mut self, now: Time, run: Run, out: &mut Out) {
+        // Clean pages set aside move to the old end of their list before `settle` continues the
+        // operations that wait for memory.
         self.turn_aside(now, run, out);
         self.ended.push(run);
         self.freed = true;
@@ -320,7 +322,7 @@ impl Cache {
         }
     }
 
-    /// Removes pages that their object does not want any more.
+    /// Removes pages no longer wanted by their object.
     fn drop_stretch(&mut self, slot: u32) {
         debug_assert!(
             !self.pages.get(slot).is(flag::WRITING),

@@ -1,4 +1,4 @@
-//! The keys of a cache, and the policies of these keys.
+//! The keys of a cache, and its policies.
 
 use crate::read_ahead::{self, ReadAhead};
 use crate::replacement::{self, Replacement, Site};
@@ -24,9 +24,9 @@ pub struct MemoryKeys {
     pub size: Bytes,
     /// Policy of replacement: choice of the page to evict. Default "lru2".
     pub replacement: Option<Policy>,
-    /// Policy of read-ahead: pages that are read beside the requested pages. Default "today".
+    /// Policy of read-ahead: pages read beside the requested pages. Default "today".
     pub read_ahead: Option<Policy>,
-    /// Policy of write-back: time at which dirty pages are written. Default "today".
+    /// Policy of write-back: time of the write-back of dirty pages. Default "today".
     pub write_back: Option<Policy>,
 }
 

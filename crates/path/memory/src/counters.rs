@@ -11,17 +11,17 @@ pub struct Counters {
     pub hits: u64,
     /// Requested pages not held, and read for the request.
     pub misses: u64,
-    /// Requested pages in flight already, for which the read waited.
+    /// Requested pages already in flight; the read waited.
     pub late: u64,
     /// Pages read ahead.
     pub ahead: u64,
-    /// Read-ahead pages that were used.
+    /// Used pages of read-ahead.
     pub ahead_used: u64,
-    /// Read-ahead pages that left without a use.
+    /// Evicted pages of read-ahead without a use.
     pub ahead_wasted: u64,
     /// Pages written to the cache.
     pub written: u64,
-    /// Written pages that became dirty: clean or new before.
+    /// Written pages, clean or new before the write.
     pub dirtied: u64,
     /// Pages read because a write covered a part of the page only.
     pub filled: u64,
@@ -46,15 +46,15 @@ pub struct Counters {
     pub evicted_clean: u64,
     /// Pages evicted after a write-back or a wait.
     pub evicted_dirty: u64,
-    /// Pages dropped because their object no longer wanted them, dirty pages included.
+    /// Pages dropped by discards, dirty pages included.
     pub dropped: u64,
     /// Dirty pages whose write-back failed. Their data are lost.
     pub lost: u64,
     /// Pages brought by PUSH.
     pub pushed: u64,
-    /// Pushed pages that were used.
+    /// Used pages of PUSH.
     pub pushed_used: u64,
-    /// Pushed pages that left without a use.
+    /// Evicted pages of PUSH without a use.
     pub pushed_wasted: u64,
     /// Number of pauses of writers (not pages).
     pub throttles: u64,
@@ -75,7 +75,7 @@ pub struct Gauges {
     pub writing: u64,
     /// Pages being read.
     pub reading: u64,
-    /// Pages that operations wait for memory for.
+    /// Pages wanted by operations waiting for memory.
     pub wanted: u64,
     /// Number of stretches of the pages held: the cost of the simulation.
     pub stretches: u64,

@@ -44,13 +44,13 @@ pub struct Wrote {
     pub stopped: bool,
 }
 
-/// Place of an object that still has dirty pages after its turn.
+/// Place of an object with dirty pages left after its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     /// The object goes next again: `wb_kupdate`.
     First,
-    /// The object counts as dirtied now, so that the others have their turn: `background_writeout`
-    /// and throttled writers.
+    /// The object counts as dirtied now, because the others must have their turn:
+    /// `background_writeout` and throttled writers.
     AsNew,
 }
 
@@ -118,7 +118,7 @@ impl Desk<'_> {
         wrote
     }
 
-    /// Extends a run over the dirty pages that follow it and are not under write-back, up to `end`.
+    /// Extends a run over the next dirty pages outside write-back, up to `end`.
     pub(crate) fn extended(&self, run: Run, end: u64) -> Run {
         let to = self.next_piece(
             Run::new(run.object, run.first, end - run.first),
@@ -252,7 +252,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Removes the object from the dirty lists if it has no dirty pages.
+    /// Removes an object without dirty pages from the dirty lists.
     pub(crate) fn settle(&mut self, object: Object) {
         if !self.is_dirty(object) {
             self.dirty.leave(object);

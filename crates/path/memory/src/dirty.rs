@@ -22,7 +22,7 @@ pub(crate) enum Queue {
 #[derive(Clone, Copy, Debug)]
 struct Entered {
     object: Object,
-    /// Time since which the object is dirty (`dirtied_when`).
+    /// Time when the object became dirty (`dirtied_when`).
     dirtied: Time,
     queue: Queue,
     older: u32,
@@ -43,8 +43,8 @@ pub(crate) struct DirtyObjects {
     slots: HashMap<u32, u32>,
     entered: Slots<Entered>,
     queues: [Ends; 3],
-    /// Page at which write-back of an object continues (`writeback_index`). Like the kernel's
-    /// inode, the entry stays while the object is clean.
+    /// Next page of an object's write-back (`writeback_index`). Like the kernel's inode, the entry
+    /// stays while the object is clean.
     cursors: HashMap<u32, u64>,
 }
 
@@ -64,7 +64,7 @@ impl Default for DirtyObjects {
 }
 
 impl DirtyObjects {
-    /// Enters an object with dirty pages. If it had none before, it is dirty since `now`.
+    /// Enters an object with dirty pages. A new object is dirty since `now`.
     pub fn enter(&mut self, object: Object, now: Time) {
         let Entry::Vacant(place) = self.slots.entry(object.0) else {
             return;
@@ -88,13 +88,13 @@ impl DirtyObjects {
         }
     }
 
-    /// Removes an object that does not exist any more.
+    /// Removes a deleted object.
     pub fn forget(&mut self, object: Object) {
         self.leave(object);
         self.cursors.remove(&object.0);
     }
 
-    /// Returns the page at which write-back of an object continues.
+    /// Returns the next page of an object's write-back.
     pub fn cursor(&self, object: Object) -> u64 {
         self.cursors.get(&object.0).copied().unwrap_or(0)
     }
@@ -103,7 +103,7 @@ impl DirtyObjects {
         self.cursors.insert(object.0, page);
     }
 
-    /// Returns the oldest object of a list, and the time since which it is dirty.
+    /// Returns the oldest object of a list, and the start of its dirty time.
     pub fn oldest(&self, queue: Queue) -> Option<(Object, Time)> {
         match self.queues[queue as usize].oldest {
             NONE => None,

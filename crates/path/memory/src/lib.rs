@@ -1,12 +1,12 @@
 //! A page cache as a library without I/O. The cache knows objects and runs of their pages, but not
-//! the place of an object on the device. It returns the pages to read and to write back, and the
-//! operations to wake.
+//! the place of an object on the device. The results are the pages to read and to write back, and
+//! the operations to wake.
 //!
 //! | module | content |
 //! |---|---|
 //! | [`cache`](Cache) | the state machine: reads, writes, fsync, PUSH and PULL |
 //! | [`replacement`] | choice of the page to evict |
-//! | [`read_ahead`] | pages that are read beside the requested pages |
+//! | [`read_ahead`] | pages read beside the requested pages |
 //! | [`write_back`] | time of write-back, and throttling of writers |
 //! | [`pages`] | the pages in memory, as runs |
 //! | [`desk`] | the interface of write-back policies to the cache |

@@ -4,7 +4,7 @@ use crate::device::IoId;
 use crate::run::Run;
 use fullstroke_contract::Status;
 
-/// The caller's name of an operation, from its begin until its wake-up.
+/// The caller's name of an operation, from its start until its wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Ticket(pub u64);
 
@@ -33,20 +33,20 @@ pub enum Why {
     Pull,
 }
 
-/// A read or write of pages that the cache asks for. The caller may complete it in pieces.
+/// A read or write of pages for the caller. The caller may complete the I/O in pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
-    /// Number that the caller returns at completion.
+    /// Number to return at completion.
     pub id: IoId,
     /// The pages.
     pub run: Run,
     /// Reason.
     pub why: Why,
-    /// Operation that caused the I/O, if there was one.
+    /// Operation behind the I/O, if there is one.
     pub ticket: Option<Ticket>,
 }
 
-/// A waiting operation that has ended.
+/// An operation at the end of its wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Woken {
     /// Name of the operation.
@@ -55,14 +55,14 @@ pub struct Woken {
     pub status: Status,
 }
 
-/// Work that a method leaves to the caller. The caller empties the lists.
+/// Work for the caller. The caller empties the lists.
 #[derive(Clone, Debug, Default)]
 pub struct Out {
     /// Reads to issue.
     pub reads: Vec<Io>,
     /// Writes to issue.
     pub writes: Vec<Io>,
-    /// Waiting operations that have ended.
+    /// Operations at the end of their waits.
     pub woken: Vec<Woken>,
 }
 

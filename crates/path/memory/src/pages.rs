@@ -18,20 +18,20 @@ use std::cell::Cell;
 
 /// No stretch, or no page.
 pub const NONE: u32 = u32::MAX;
-/// Number of lists that a policy may have, [`ASIDE`] included.
+/// Largest number of lists of a policy, [`ASIDE`] included.
 pub const LISTS: usize = 6;
-/// The list of victims that cannot leave yet.
+/// The list of victims not yet evictable.
 pub const ASIDE: u8 = LISTS as u8 - 1;
 /// The stretch is in no list.
 pub const NOWHERE: u8 = u8::MAX;
 
 /// The flags. A flag holds for each page of a stretch.
 pub mod flag {
-    /// The page holds data that are not written back yet.
+    /// The page holds data newer than the device.
     pub const DIRTY: u16 = 1 << 0;
     /// The page is under write-back.
     pub const WRITING: u16 = 1 << 1;
-    /// The page is being read, and does not have its data yet.
+    /// The page is being read, and has no data yet.
     pub const READING: u16 = 1 << 2;
     /// The page was read ahead and has not been used yet.
     pub const AHEAD: u16 = 1 << 3;
@@ -123,7 +123,7 @@ struct List {
 pub struct Held {
     /// All pages.
     pub pages: u64,
-    /// Dirty pages. A page under write-back counts only if it was dirtied again.
+    /// Dirty pages. A page under write-back counts only if dirtied again.
     pub dirty: u64,
     /// Pages under write-back.
     pub writing: u64,
@@ -146,11 +146,11 @@ pub struct Pages {
     held: Held,
     /// Result of the last look-up, because the next look-up often has the same result.
     last: u32,
-    /// Gap that the last look-up without a result has found.
+    /// Gap of the last look-up without a result.
     gap: Cell<Gap>,
 }
 
-/// A gap: pages of an object that are not held, and the stretch after them, or [`NONE`].
+/// A gap: missing pages of an object, and the stretch after the gap, or [`NONE`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Gap {
     object: Object,
@@ -206,7 +206,7 @@ impl Pages {
         self.held
     }
 
-    /// Returns the number of stretches, on which memory and time of the simulation depend.
+    /// Returns the number of stretches. Memory and time of the simulation depend on this number.
     pub fn stretches(&self) -> usize {
         self.stretches.len() - self.free.len()
     }
@@ -268,14 +268,14 @@ impl Pages {
         None
     }
 
-    /// True if `slot` is a stretch that contains the page. The slot may be free.
+    /// True if the stretch in `slot` contains the page. The slot may be free.
     #[inline]
     fn is_at(&self, slot: u32, object: Object, page: u64) -> bool {
         let stretch = self.stretches.get(slot as usize);
         stretch.is_some_and(|stretch| stretch.list != NOWHERE && stretch.run().holds(object, page))
     }
 
-    /// Returns the first stretch of an object that contains `page` or lies after it.
+    /// Returns the first stretch of an object with its end after `page`.
     pub fn from(&self, object: Object, page: u64) -> Option<u32> {
         if let Some(slot) = self.look(object, page) {
             return Some(slot);
@@ -288,12 +288,12 @@ impl Pages {
         }
     }
 
-    /// Returns the first dirty stretch of an object that ends after `page`.
+    /// Returns the first dirty stretch of an object with its end after `page`.
     pub fn dirty_from(&self, object: Object, page: u64) -> Option<u32> {
         self.tagged_from(&self.dirty, object, page)
     }
 
-    /// Returns the first stretch of an object that is under write-back and ends after `page`.
+    /// Returns the first stretch of an object under write-back with its end after `page`.
     pub fn writing_from(&self, object: Object, page: u64) -> Option<u32> {
         self.tagged_from(&self.writing, object, page)
     }
@@ -324,7 +324,7 @@ impl Pages {
         (self.get(slot).object == object).then_some(slot)
     }
 
-    /// Returns the number of pages of a run that are not held.
+    /// Returns the number of missing pages of a run.
     pub fn absent(&self, run: Run) -> u64 {
         let (mut at, mut absent) = (run.first, 0);
         while at < run.end() {
@@ -339,8 +339,8 @@ impl Pages {
         absent
     }
 
-    /// Returns the first page from `page` on that is not held, among `most` pages; `page + most` if
-    /// all are held (Linux's `page_cache_next_miss`).
+    /// Returns the first missing page from `page` on, among `most` pages; `page + most` if all are
+    /// held (Linux's `page_cache_next_miss`).
     pub fn next_hole(&self, object: Object, page: u64, most: u64) -> u64 {
         let mut at = page;
         while at < page + most {
@@ -396,7 +396,7 @@ impl Pages {
 
 /// Changes.
 impl Pages {
-    /// Adds pages that are not held. They are in no list.
+    /// Adds missing pages, in no list.
     pub fn add(&mut self, run: Run, flags: u16) -> u32 {
         debug_assert_eq!(self.absent(run), run.pages, "a page is held twice");
         let stretch = Stretch {
@@ -420,7 +420,7 @@ impl Pages {
         slot
     }
 
-    /// Removes pages that are in no list.
+    /// Removes a stretch. The stretch must be in no list.
     pub fn remove(&mut self, slot: u32) -> Stretch {
         let stretch = *self.get(slot);
         debug_assert_eq!(stretch.list, NOWHERE, "still in a list");
@@ -517,13 +517,13 @@ impl Pages {
         stretch.mark = page.map_or(NONE, |page| (page - stretch.first) as u32);
     }
 
-    /// Sets the list from which a stretch came.
+    /// Sets the list of origin of a stretch.
     pub fn set_origin(&mut self, slot: u32, origin: u8) {
         self.stretches[slot as usize].origin = origin;
     }
 
     /// Cuts the pages `from..to` out of the stretch in `slot`, as a stretch of their own. Returns
-    /// its slot. The pages may reach to the ends of the stretch.
+    /// the slot of the new stretch. The pages may reach to the ends of the stretch.
     pub fn cut(&mut self, slot: u32, from: u64, to: u64) -> u32 {
         debug_assert!(
             self.get(slot).first <= from && from < to && to <= self.get(slot).end(),
@@ -595,8 +595,8 @@ impl Pages {
         }
     }
 
-    /// Joins a stretch with its neighbours in the list, if they are consecutive and in the same
-    /// state. Returns the slot of the joined stretch.
+    /// Joins a stretch with its neighbours in the list, if consecutive and in the same state.
+    /// Returns the slot of the joined stretch.
     pub fn join(&mut self, slot: u32) -> u32 {
         let newer = self.get(slot).newer;
         if newer != NONE {
@@ -643,10 +643,10 @@ impl Pages {
         true
     }
 
-    /// Moves the first `pages` pages of a stretch to the end of another, which ends where the first
-    /// begins. The effect is that of three steps: cut the pages off, give them the state of the
-    /// other, and put them behind it in its list. Some pages must be left. Neither stretch may be
-    /// dirty or under I/O.
+    /// Moves the first `pages` pages of a stretch to the end of another, directly before the first.
+    /// The effect equals three steps: cut the pages off, give the pages the state of the other, and
+    /// put them behind the other in its list. Some pages must be left. Neither stretch may be dirty
+    /// or under I/O.
     pub fn give(&mut self, from: u32, to: u32, pages: u32) {
         let (giver, taker) = (*self.get(from), *self.get(to));
         debug_assert!(
@@ -682,13 +682,13 @@ impl Pages {
         stretch.newer == NONE || stretch.newer == next
     }
 
-    /// Puts a stretch that is in no list at the newest end of a list.
+    /// Puts a stretch at the newest end of a list. The stretch must be in no list.
     pub fn push_newest(&mut self, list: u8, slot: u32) {
         let newest = self.lists[list as usize].newest;
         self.link(list, slot, newest, NONE);
     }
 
-    /// Puts a stretch that is in no list at the oldest end of a list.
+    /// Puts a stretch at the oldest end of a list. The stretch must be in no list.
     pub fn push_oldest(&mut self, list: u8, slot: u32) {
         let oldest = self.lists[list as usize].oldest;
         self.link(list, slot, NONE, oldest);

@@ -1,7 +1,7 @@
-//! Read-ahead: the pages that are read beside the requested pages.
+//! Read-ahead: the pages read beside the requested pages.
 //!
-//! A generation of kernels is one file: a type that implements [`ReadAhead`] and keeps a state for
-//! each open file, its keys, its table of expected windows, and one line in [`REGISTRY`].
+//! A generation of kernels is one file: a type that implements [`ReadAhead`], its keys, its table
+//! of expected windows, and one line in [`REGISTRY`]. The type keeps a state for each open file.
 //!
 //! | file | content |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | `on_demand.rs` | 2.6.23 to 2.6.30: on a miss, and at a marked page |
 //! | `today.rs` | 6.16 and later: the same, with context and aligned ends |
 //! | `none.rs` | only the missing pages |
-//! | `tables.rs` | a reader that checks the tables of expected windows |
+//! | `tables.rs` | a reader for the tables of expected windows |
 
 mod none;
 mod on_demand;
@@ -25,9 +25,9 @@ use crate::pages::Pages;
 use fullstroke_contract::registry::{Entry, Keys, schema_of};
 use fullstroke_contract::{ConfigError, Object};
 
-/// Pages of a file at which windows end early, such as the first pages of tracks. The list has the
-/// next few pages from the position of a read, in ascending order. A layer that knows the layout of
-/// a file passes the list with each read.
+/// Early ends of windows in a file, such as the first pages of tracks. The list has the next few
+/// pages from the position of a read, in ascending order. The layer with the layout of the file
+/// passes the list with each read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cuts([u64; Cuts::MOST]);
 
@@ -38,7 +38,7 @@ impl Cuts {
     /// No cuts: windows keep their length.
     pub const NONE: Cuts = Cuts([u64::MAX; Cuts::MOST]);
 
-    /// Returns the first of these pages as cuts.
+    /// Returns the first few of the pages as cuts.
     pub fn of(pages: impl Iterator<Item = u64>) -> Cuts {
         let mut cuts = Cuts::NONE;
         cuts.0
@@ -48,8 +48,8 @@ impl Cuts {
         cuts
     }
 
-    /// Returns the number of pages of a window that are read, from its first page on. The first
-    /// `wanted` pages were requested, so no cut shortens them.
+    /// Returns the number of pages to read of a window, from its first page on. The first `wanted`
+    /// pages were requested, so no cut shortens them.
     fn clip(&self, first: u64, pages: u64, wanted: u64) -> u64 {
         let next = self.0.iter().find(|&&cut| cut > first);
         next.map_or(pages, |cut| (cut - first).max(wanted).min(pages))
@@ -83,12 +83,12 @@ pub struct Ask<'a> {
     pub object: Object,
     /// Page at the reader's position.
     pub index: u64,
-    /// Number of pages that the reader still wants, this page included.
+    /// Number of pages still wanted by the reader, this page included.
     pub wanted: u64,
     /// State of this page.
     pub found: Found,
-    /// True if the reader is at the page that the last answer named in [`Plan::again`], or at its
-    /// first page.
+    /// True if the reader is at the page of [`Plan::again`] of the last answer, or at its first
+    /// page.
     pub due: bool,
     /// Size of the object in pages.
     pub size: u64,
@@ -113,7 +113,7 @@ pub struct Window {
     pub first: u64,
     /// Number of pages.
     pub pages: u64,
-    /// Page that gets the mark if it is not held already.
+    /// Page for the mark, unless held already.
     pub mark: Option<u64>,
 }
 
@@ -122,7 +122,7 @@ pub struct Window {
 pub struct Plan {
     windows: [Window; 2],
     count: usize,
-    /// Page from which the policy must be asked again even if the page is held.
+    /// First page for another question, even if the page is held.
     pub again: u64,
 }
 
@@ -150,7 +150,7 @@ impl Plan {
 
 /// A generation of read-ahead, with a state for each open file.
 pub trait ReadAhead: Send {
-    /// Resets the state of a file that has been opened. The number may be that of a closed file.
+    /// Resets the state of a newly opened file. The number may be that of a closed file.
     fn opened(&mut self, file: u32);
 
     /// True if the policy is asked at the first page of each read, even if the page is held.
@@ -158,14 +158,14 @@ pub trait ReadAhead: Send {
         false
     }
 
-    /// Notes the begin of a read of `bytes` bytes at `offset`.
+    /// Notes the start of a read of `bytes` bytes at `offset`.
     fn begins(&mut self, _file: u32, _offset: u64, _bytes: u64) {}
 
     /// Answers a question. The reader is at a page that is absent, marked or being read, or at the
     /// page of [`Plan::again`].
     fn ask(&mut self, ask: &Ask<'_>, plan: &mut Plan);
 
-    /// Notes that the read at `offset` has all its bytes.
+    /// Notes the end of the read at `offset`.
     fn ended(&mut self, _file: u32, _offset: u64, _bytes: u64) {}
 }
 

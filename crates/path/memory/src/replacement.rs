@@ -11,7 +11,7 @@
 //! | `arc.rs` | ARC |
 //! | `s3fifo.rs` | S3-FIFO |
 //! | `ghosts.rs` | memory of evicted pages |
-//! | `conformance.rs` | tests that every policy must pass, and the comparison with models |
+//! | `conformance.rs` | tests of every policy, and the comparison with models |
 
 mod arc;
 mod ghosts;
@@ -39,7 +39,7 @@ pub enum Place {
     Usual,
     /// Place of pages at their first write.
     Written,
-    /// Place of the pages that the policy would keep longest.
+    /// Place of the pages to keep longest.
     Hot,
     /// Place of the next victim.
     Cold,
@@ -58,10 +58,10 @@ pub enum Place {
 /// - Each new page is first `wanted`. Then the cache takes victims until there is room. Then the
 ///   page is `admitted`. If there was no room, `wanted` may come again for the same pages.
 /// - A victim that cannot leave yet moves to the list [`ASIDE`](crate::pages::ASIDE), with its old
-///   list as origin, and leaves first when it can. If the page is used before, the cache calls
-///   `used` while the page is in that list.
-/// - The cache reports the first use after admission. A page that a read brings is used at once by
-///   that read. A page of read-ahead is used later or never.
+///   list as origin, and leaves first when it can. A use before the eviction calls `used` with the
+///   page in this list.
+/// - The cache reports the first use after admission. A read uses its own pages at once. A page of
+///   read-ahead is used later or never.
 pub trait Replacement: Send {
     /// Sets the time, before room is made.
     fn at(&mut self, _now: Time, _pages: &Pages) {}
@@ -73,7 +73,7 @@ pub trait Replacement: Send {
         run.pages
     }
 
-    /// Puts the new pages of `slot`, which are in no list, into a list.
+    /// Puts the new pages of `slot` into a list. So far the pages are in no list.
     fn admitted(&mut self, pages: &mut Pages, slot: u32, place: Place);
 
     /// Notes that the pages of `slot` are used, one after the other. `first` is true for the first
@@ -81,8 +81,8 @@ pub trait Replacement: Send {
     fn used(&mut self, pages: &mut Pages, slot: u32, first: bool);
 
     /// Notes the use of `pages` more pages, in the same way as in the last call of
-    /// [`used`](Replacement::used). They have the same list and note, and already stand behind
-    /// those pages.
+    /// [`used`](Replacement::used). The new pages have the same list and note, and already stand
+    /// behind the others.
     fn used_more(&mut self, _pages: u64) {}
 
     /// True if a further use of a stretch changes nothing.
@@ -94,14 +94,14 @@ pub trait Replacement: Send {
     /// origin. `None` if the lists are empty.
     fn victim(&mut self, pages: &mut Pages, most: u64) -> Option<u32>;
 
-    /// Notes that a victim has left memory.
+    /// Notes the eviction of a victim.
     fn evicted(&mut self, _pages: &Pages, _gone: &Stretch) {}
 
     /// Forgets these pages, because their object has changed its identity.
     fn forgotten(&mut self, _run: Run) {}
 }
 
-/// Size of the cache for which a policy is built.
+/// Size of the cache of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Largest number of pages.

@@ -1,4 +1,4 @@
-//! Write-back: the time at which dirty pages are written, and the throttling of writers.
+//! Write-back: the time of the write-back of dirty pages, and the throttling of writers.
 //!
 //! A generation of kernels is one file: a type that implements [`WriteBack`], its keys, its tests,
 //! and one line in [`REGISTRY`].
@@ -25,7 +25,7 @@ use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Entry, Keys, schema_of};
 use fullstroke_units::Time;
 
-/// Next action of a process that has dirtied pages.
+/// Next action of a process after it dirtied pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Continue.
@@ -45,7 +45,7 @@ pub enum Verdict {
 pub struct Dirtier {
     /// Open file, which stands for the process.
     pub file: u32,
-    /// Number of pages that the writer has written back in this throttling.
+    /// Number of pages written back by the writer in this throttling.
     pub written: u64,
 }
 
@@ -55,12 +55,12 @@ pub struct Dirtier {
 ///   at the time of [`next_wake`](WriteBack::next_wake)), [`pressed`](WriteBack::pressed).
 /// - **Out**: writes through the [`Desk`], and [`Verdict`]s.
 pub trait WriteBack: Send {
-    /// Returns the number of pages that a file may write before it asks
+    /// Returns the number of pages of writes to a file before the next question to
     /// [`balance`](WriteBack::balance); at least 1.
     fn allowance(&self, file: u32) -> u64;
 
-    /// Notes that `pages` were written, of which `newly` have become dirty. Returns true if the
-    /// writer must ask [`balance`](WriteBack::balance) now.
+    /// Notes writes to `pages` pages; `newly` of them have become dirty. Returns true if the writer
+    /// must ask [`balance`](WriteBack::balance) now.
     fn dirtied(&mut self, file: u32, pages: u64, newly: u64) -> bool;
 
     /// Returns the next action of the writer.
@@ -74,13 +74,13 @@ pub trait WriteBack: Send {
     fn next_wake(&self, held: Held, full: bool) -> Time;
 
     /// True if an fsync takes a cleaned object off the dirty lists. Otherwise the object stays
-    /// there until background write-back finds it. If it becomes dirty before, it keeps its age.
+    /// there until background write-back finds it. An object dirtied before then keeps its age.
     fn fsync_cleans(&self) -> bool {
         true
     }
 
-    /// Notes that memory is short and that the search for clean pages has found dirty ones. Returns
-    /// true if the searching process writes these pages itself.
+    /// Notes a shortage of memory: the search for clean pages has found dirty ones. Returns true if
+    /// the searching process writes the dirty pages itself.
     fn pressed(&mut self, desk: &mut Desk<'_>) -> bool;
 }
 

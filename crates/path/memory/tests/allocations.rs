@@ -1,5 +1,5 @@
-//! A cache that has reached its size allocates nothing. There is a single test, because the
-//! allocator counts for the whole process.
+//! A cache at its full size allocates nothing. There is a single test, because the allocator counts
+//! for the whole process.
 
 use cap::Cap;
 use fullstroke_contract::{Object, Status};

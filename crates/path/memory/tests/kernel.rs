@@ -53,7 +53,7 @@ fn patterns() -> Vec<(&'static str, Reads)> {
     ]
 }
 
-/// Returns the requirement that is missing, if one is.
+/// Returns the missing requirement, if there is one.
 fn missing() -> Option<String> {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
     let mut numbers = release
@@ -128,7 +128,7 @@ fn by_kernel(path: &Path, reads: &Reads, expected: &[u64]) -> Vec<u64> {
         .collect()
 }
 
-/// Returns a setting of the queue of the device on which a file lies.
+/// Returns a queue setting of a file's device.
 fn queue_key(path: &Path, key: &str) -> u64 {
     let device = std::fs::metadata(path).expect("the file is there").dev();
     let (major, minor) = (

@@ -46,8 +46,8 @@ impl Cache {
         self.settle(now, out);
     }
 
-    /// Drops the pages of a run that are clean and not under I/O (`invalidate_mapping_pages`).
-    /// Returns their number.
+    /// Drops the clean pages of a run outside I/O (`invalidate_mapping_pages`). Returns the number
+    /// of pages.
     pub fn invalidate(&mut self, run: Run) -> u64 {
         let before = self.pages.held().pages;
         self.each(run, !0, |cache, slot| {
@@ -58,8 +58,8 @@ impl Cache {
         before - self.pages.held().pages
     }
 
-    /// Handles a PUSH: storage recommends pages. Pages that are not held come to `place`, as far as
-    /// there is room. Returns their number.
+    /// Handles a PUSH: storage recommends pages. Missing pages come to `place`, as far as there is
+    /// room. Returns the number of new pages.
     pub fn push(
         &mut self,
         now: Time,
@@ -118,7 +118,7 @@ impl Cache {
         runs
     }
 
-    /// Handles a PULL of addresses: writes the dirty pages of a run. Returns their number.
+    /// Handles a PULL of addresses: writes the dirty pages of a run. Returns the number of pages.
     pub fn pull(&mut self, now: Time, run: Run, out: &mut Out) -> u64 {
         let (mut desk, _) = self.desk(now, out);
         let wrote = desk.write_run(
@@ -139,6 +139,8 @@ impl Cache {
     pub fn pull_any(&mut self, now: Time, pages: u64, out: &mut Out) -> u64 {
         let mut left = pages;
         let (mut desk, _) = self.desk(now, out);
+        // Objects move from `Dirty` to `Io` and then to `More`, so the oldest are in the first two
+        // lists.
         for queue in [Queue::Io, Queue::More, Queue::Dirty] {
             while left > 0
                 && let Some((object, _)) = desk.oldest(queue)

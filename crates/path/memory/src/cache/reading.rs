@@ -179,7 +179,7 @@ impl Cache {
         }
     }
 
-    /// Reads pages that are not held, as far as there is room. Returns their number.
+    /// Reads missing pages, as far as there is room. Returns the number of pages.
     fn fetch(&mut self, now: Time, read: &Operation, run: Run, out: &mut Out) -> u64 {
         // The run has pages that the read has requested, and then pages of read-ahead.
         let asked = Run {
@@ -291,9 +291,9 @@ impl Cache {
         }
     }
 
-    /// Uses pages without cutting them off first. Sequential reads use stretches piece by piece. If
-    /// these pages are in the state of the last used ones before their use, they become part of the
-    /// same stretch.
+    /// Uses pages without a cut of their stretch. Sequential reads use stretches piece by piece. If
+    /// the pages have the state of the previous piece before its use, they join the stretch of that
+    /// piece.
     fn use_more(&mut self, slot: u32, from: u64, to: u64) -> bool {
         let Some(streak) = self.streak else {
             return false;

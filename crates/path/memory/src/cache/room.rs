@@ -1,4 +1,4 @@
-//! Room for pages: eviction, and the case in which no page can leave.
+//! Room for pages: eviction, and the case without evictable pages.
 
 use super::Cache;
 use crate::out::{Out, Why};
@@ -7,14 +7,15 @@ use crate::replacement::Place;
 use crate::run::Run;
 use fullstroke_units::{Duration, Time};
 
-/// `SWAP_CLUSTER_MAX`: smallest number of pages that are set aside before the operation waits.
+/// `SWAP_CLUSTER_MAX`: smallest number of pages set aside before the operation waits.
 const CLUSTER: u64 = 32;
 /// Longest wait for memory: `congestion_wait(WRITE, HZ/10)`, `reclaim_throttle`.
 pub(super) const SHORTAGE_WAIT: Duration = Duration::from_millis(100);
 
 impl Cache {
-    /// Makes room for `wanted` pages. Returns the number of pages for which there is room.
+    /// Makes room for `wanted` pages. Returns the number of pages with room.
     pub(super) fn make_room(&mut self, now: Time, wanted: u64, out: &mut Out) -> u64 {
+        // The time comes first, because `lru2` chooses its victims from statistics of this time.
         self.replacement.at(now, &self.pages);
         let mut aside = 0;
         loop {
@@ -52,8 +53,8 @@ impl Cache {
         }
     }
 
-    /// Evicts pages that were set aside and can leave now. `turn_aside` has moved these to the old
-    /// end of the list. Returns false if there are none.
+    /// Evicts pages from the list of pages set aside. `turn_aside` has moved the evictable ones to
+    /// the old end of the list. Returns false if there are none.
     fn evict_aside(&mut self, most: u64) -> bool {
         let Some(slot) = self.pages.oldest(ASIDE) else {
             return false;
@@ -73,7 +74,7 @@ impl Cache {
         true
     }
 
-    /// Evicts a victim, which is in no list.
+    /// Evicts a victim. The victim must be in no list.
     fn evict(&mut self, slot: u32) {
         debug_assert!(
             !self.pages.get(slot).is(flag::DIRTY | flag::BUSY),
@@ -94,8 +95,8 @@ impl Cache {
         }
     }
 
-    /// Sets aside a victim that is dirty or under I/O. The page leaves when it can (`PG_reclaim`,
-    /// `rotate_reclaimable_page`), and may be written for this purpose.
+    /// Sets aside a dirty victim, or one under I/O. The page leaves as soon as possible
+    /// (`PG_reclaim`, `rotate_reclaimable_page`), and may be written for this purpose.
     fn set_aside(&mut self, now: Time, slot: u32, out: &mut Out) {
         self.pages.push_newest(ASIDE, slot);
         let victim = *self.pages.get(slot);
@@ -116,9 +117,8 @@ impl Cache {
         }
     }
 
-    /// Moves pages that were set aside and are clean to the old end of their list, so that they
-    /// leave first. Then writes pages for which the device's queue had no place. Called at the end
-    /// of their I/O.
+    /// Moves clean pages among those set aside to the old end of their list, to be evicted first.
+    /// Then writes dirty ones left over from a full queue. Called at the end of an I/O.
     pub(super) fn turn_aside(&mut self, now: Time, run: Run, out: &mut Out) {
         let mut at = run.first;
         while at < run.end()
@@ -137,8 +137,8 @@ impl Cache {
         self.write_aside(now, out);
     }
 
-    /// Writes the dirty pages that were set aside, as far as the device's queue has places. Does so
-    /// only while an operation waits for memory.
+    /// Writes the dirty pages set aside, as far as the device's queue has places. Does so only
+    /// while an operation waits for memory.
     pub(super) fn write_aside(&mut self, now: Time, out: &mut Out) {
         if self.wanted() == 0 {
             return;
@@ -166,8 +166,8 @@ impl Cache {
         }
     }
 
-    /// Brings pages that are not held into memory, with these flags, as far as there is room.
-    /// Returns their number.
+    /// Brings missing pages into memory, with these flags, as far as there is room. Returns the
+    /// number of pages.
     pub(super) fn admit(
         &mut self,
         now: Time,

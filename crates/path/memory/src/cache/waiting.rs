@@ -1,4 +1,4 @@
-//! Operations that wait, and the conditions under which they continue.
+//! Waiting operations, and the conditions of their waits.
 
 use super::Cache;
 use crate::out::{Answer, Out, Ticket, Woken};
@@ -25,7 +25,7 @@ pub(super) enum Kind {
     Direct { drop: bool },
 }
 
-/// Condition for which an operation waits.
+/// Condition of a waiting operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
     /// No condition: the operation continues.
@@ -53,7 +53,7 @@ impl Wait {
     }
 }
 
-/// Events that operations may have waited for.
+/// Events for waiting operations.
 struct News {
     now: Time,
     /// Congestion has ended.
@@ -86,7 +86,7 @@ impl News {
 /// events concern no operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Alarm {
-    /// Earliest time for which an operation waits.
+    /// Earliest time among the waits.
     pub(super) until: Time,
     /// True if an operation waits for a place in the queue.
     room: bool,
@@ -138,13 +138,13 @@ pub(super) struct Operation {
     pub asked: u64,
     /// Pages at which windows end early.
     pub cuts: Cuts,
-    /// True if the operation waits for the pages that it wrote back.
+    /// True if the operation waits for its own write-back.
     pub settling: bool,
     /// True if the writer must ask for permission to continue, and the state of the writer.
     pub balancing: bool,
     pub dirtier: Dirtier,
     pub wait: Wait,
-    /// Begin of the present throttling.
+    /// Start of the present throttling.
     pub throttled: Option<Time>,
     pub status: Status,
 }
@@ -271,7 +271,7 @@ impl Cache {
         any
     }
 
-    /// Checks that no condition of a waiting operation holds already.
+    /// Checks that every waiting operation waits with reason.
     #[cfg(test)]
     fn assert_nobody_waits_in_vain(&self, now: Time) {
         for &slot in &self.waiting {
@@ -291,7 +291,7 @@ impl Cache {
         }
     }
 
-    /// Reports a failed read or write to the operations that wait for its pages.
+    /// Reports a failed read or write to the waiting operations.
     pub(super) fn fail(&mut self, run: Run, status: Status, out: &mut Out) {
         let mut at = 0;
         while at < self.waiting.len() {
@@ -313,7 +313,7 @@ impl Cache {
         }
     }
 
-    /// Returns the number of pages that operations wait for memory for.
+    /// Returns the number of pages wanted by operations waiting for memory.
     pub(super) fn wanted(&self) -> u64 {
         let waits = |operation: &Operation| matches!(operation.wait, Wait::Memory(_));
         let operations = self.waiting.iter().map(|&slot| &self.operations[slot]);

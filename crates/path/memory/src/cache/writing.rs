@@ -48,7 +48,7 @@ impl Cache {
         self.begin(now, operation, out)
     }
 
-    /// Makes whole pages dirty, such as blocks of metadata. The write is not throttled; it waits
+    /// Makes whole pages dirty, such as blocks of metadata. The write is not throttled, and waits
     /// only for memory.
     pub fn write_run(&mut self, now: Time, run: Run, ticket: Ticket, out: &mut Out) -> Answer {
         let write = Operation::new(ticket, Kind::Write { durable: false }, run);
@@ -176,7 +176,7 @@ impl Cache {
         self.keep_aside_in_order(object, first);
     }
 
-    /// Moves a page that was set aside, and is dirty again, behind the pages that can leave.
+    /// Moves a newly dirty page among those set aside behind the evictable ones.
     fn keep_aside_in_order(&mut self, object: Object, page: u64) {
         if let Some(slot) = self
             .pages
@@ -188,8 +188,8 @@ impl Cache {
         }
     }
 
-    /// Adds pages that are not held: dirty pages, or one page that must be read first. Returns the
-    /// number of pages written; 0 if the operation must wait.
+    /// Adds missing pages: dirty pages, or one page to read first. Returns the number of pages
+    /// written; 0 if the operation must wait.
     fn write_new(&mut self, now: Time, write: &mut Operation, most: u64, out: &mut Out) -> u64 {
         if self.needs_filling(write, write.next) {
             return self.fill(now, write, out);
@@ -228,7 +228,7 @@ impl Cache {
         before || behind
     }
 
-    /// Reads the page that a write covers in part.
+    /// Reads a page for a partial write.
     fn fill(&mut self, now: Time, write: &mut Operation, out: &mut Out) -> u64 {
         let run = Run::new(write.object, write.next, 1);
         if self.admit(now, run, flag::READING | flag::FRESH, Place::Written, out) == 0 {

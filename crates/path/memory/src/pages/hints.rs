@@ -1,5 +1,5 @@
-//! Results of earlier look-ups: a table that is read before the tree. An entry is a guess, and the
-//! caller checks it. So no entry need ever be removed.
+//! Results of earlier look-ups: a table read before the tree. An entry is a guess for the caller to
+//! check. So no entry need ever be removed.
 
 use super::NONE;
 use fullstroke_contract::Object;
@@ -41,7 +41,7 @@ impl Hints {
         self.slots[place + 1] = std::mem::replace(&mut self.slots[place], slot);
     }
 
-    /// Grows the table for this number of stretches if it is too small. The new table is empty.
+    /// Grows a table too small for this number of stretches. The new table is empty.
     pub fn fit(&mut self, stretches: usize) {
         if 2 * stretches > self.slots.len() {
             self.bits += 1;

@@ -1,5 +1,5 @@
-//! Slots by (object, page), sorted: a B+ tree with recycled nodes. After the tree has reached its
-//! largest size, it allocates no memory.
+//! Slots by (object, page), sorted: a B+ tree with recycled nodes. At its largest size the tree
+//! allocates no further memory.
 
 use fullstroke_contract::Object;
 

@@ -1,7 +1,7 @@
 //! `on-demand`: Linux 2.6.23 to 2.6.30, `ondemand_readahead` of `mm/readahead.c` (Wu Fengguang). A
 //! file has one window with `start` and `size`. The first of the last `async_size` pages of the
-//! window has a mark (`PG_readahead`). A reader that reaches the mark opens the next window. A
-//! reader that misses a page opens a new window if it reads in sequence.
+//! window has a mark (`PG_readahead`). A reader at the mark opens the next window. A sequential
+//! reader at a missing page opens a new window.
 //!
 //! Left out: congestion of the device's queue, which delays windows.
 
@@ -58,7 +58,7 @@ impl State {
         }
     }
 
-    /// Opens the window that the fields describe (`ra_submit`).
+    /// Opens the window of the fields (`ra_submit`).
     fn submit(&mut self, ask: &Ask<'_>, plan: &mut Plan) {
         self.size = ask.clipped(self.start, self.size);
         self.async_size = self.async_size.min(self.size);

@@ -1,5 +1,5 @@
-//! A reader that checks tables of expected windows. Each page that the reader asks for is there at
-//! once. The reader records the answers of a read-ahead policy in the form of the tables.
+//! A reader for tables of expected windows. Each requested page is there at once. The reader
+//! records the answers of a read-ahead policy in the form of the tables.
 
 use super::{Ask, Cuts, Found, Plan, REGISTRY, ReadAhead};
 use crate::pages::Pages;
@@ -8,8 +8,8 @@ use fullstroke_contract::Object;
 use fullstroke_contract::registry::{Keys, find};
 use serde_json::Value;
 
-/// An opened window: the page of the read that opened it, its first page, its number of pages, and
-/// the marked page (0: none).
+/// An opened window: page of the read at the opening, first page, number of pages, and marked page
+/// (0: none).
 pub type Opened = (u64, u64, u64, u64);
 
 /// A file and its reader.

@@ -26,7 +26,7 @@ pub(super) struct Config {
 
 /// `VM_MIN_READAHEAD`, 16 KiB: the smallest window after pages were lost before their use.
 const LEAST: u64 = 4;
-/// `VM_MAX_CACHE_HIT`: number of held pages in a row that turns read-ahead off.
+/// `VM_MAX_CACHE_HIT`: limit of held pages in a row; read-ahead is turned off there.
 const HITS_MOST: u64 = 256;
 
 /// `struct file_ra_state`.
@@ -36,8 +36,8 @@ struct State {
     size: u64,
     ahead_start: u64,
     ahead_size: u64,
-    /// Last page that read-ahead has handled (`prev_page`); none before the first read, as if that
-    /// page were just before the file.
+    /// Last page handled by read-ahead (`prev_page`); none before the first read, as for a page
+    /// just before the file.
     previous: Option<u64>,
     /// `RA_FLAG_MISS`: a page was lost before its use.
     miss: bool,
@@ -107,8 +107,7 @@ impl State {
         on
     }
 
-    /// Handles a read: `page_cache_readahead`. Returns the page from which read-ahead must be asked
-    /// again.
+    /// Handles a read: `page_cache_readahead`. Returns the next page for a question.
     fn advance(&mut self, ask: &Ask<'_>, plan: &mut Plan, most: u64) -> u64 {
         let (mut index, mut wanted) = (ask.index, ask.wanted);
         // A read that begins in the last page of the previous read counts from the next page.

@@ -2,12 +2,12 @@
 //! has four fields:
 //!
 //! - `f_raend`: the page after the last page read ahead
-//! - `f_ralen`: the number of pages of that piece
+//! - `f_ralen`: the number of pages of the last piece
 //! - `f_rawin`: the number of pages of the whole window
 //! - `f_ramax`: the largest number of pages of the next piece
 //!
-//! A page outside the window for which the reader must wait is read together with the pages after
-//! it. At a held page in the last piece, the next piece is read while the reader continues.
+//! At a missing page outside the window, the reader waits, and the next pages are read too. At a
+//! held page in the last piece, the next piece is read while the reader continues.
 //!
 //! The end of a file is assumed at the end of a page. Left out: `f_reada`, the unplugging of the
 //! device.
@@ -77,8 +77,8 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn ReadAhead>, ConfigError> {
 }
 
 impl State {
-    /// Handles a page that is not there yet. Inside the window only this page is read. Outside, it
-    /// is the first page of a new window.
+    /// Handles a missing page, or one being read. Inside the window only this page is read.
+    /// Outside, the page is the first of a new window.
     fn must_wait(&mut self, ask: &Ask<'_>, plan: &mut Plan, most: u64) {
         let index = ask.index;
         let absent = ask.found == Found::Absent;

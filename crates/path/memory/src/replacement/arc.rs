@@ -23,7 +23,7 @@ struct Arc {
     /// The paper's p.
     target: u64,
     ghosts: Ghosts,
-    /// Page that is about to come, and its ghost list.
+    /// Page about to come, and its ghost list.
     coming: Option<(Object, u64, u8)>,
 }
 

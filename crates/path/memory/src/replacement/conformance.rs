@@ -1,5 +1,5 @@
-//! Tests that every policy must pass: the policy agrees with its plain model, page by page, and no
-//! page is lost or held twice.
+//! Tests of every policy: the policy agrees with its plain model, page by page, and no page is lost
+//! or held twice.
 
 use super::{Place, REGISTRY, Replacement, Site, arc, lru, lru2, s3fifo, two_q};
 use crate::pages::{Pages, flag};
@@ -14,9 +14,9 @@ use serde_json::json;
 pub trait Plain {
     /// Sets the time in seconds.
     fn at(&mut self, _second: u64) {}
-    /// Adds a page that is not held. Returns the evicted page if memory is full.
+    /// Adds a missing page. Returns the evicted page if memory is full.
     fn come(&mut self, page: u64, full: bool) -> Option<u64>;
-    /// Uses a page that is held. `first` is true for the first use since the page came.
+    /// Uses a held page. `first` is true for the first use since the page came.
     fn used(&mut self, page: u64, first: bool);
 }
 
@@ -181,7 +181,7 @@ proptest! {
         }
     }
 
-    /// A run that comes at once has the same effect as its pages one by one.
+    /// A run at once has the same effect as its pages one by one.
     #[test]
     fn runs_are_as_their_pages(accesses in accesses(), limit in 50u64..150) {
         for (name, keys, _) in cases() {

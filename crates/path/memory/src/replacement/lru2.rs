@@ -6,7 +6,7 @@
 //! flag spares mapped pages only, and there are no mapped pages here (`page_check_references`
 //! returns `PAGEREF_RECLAIM_CLEAN` for the others).
 //!
-//! An active page that becomes inactive keeps its flag. One more use makes the page active again
+//! An active page keeps its flag when it becomes inactive. One more use makes the page active again
 //! (`shrink_active_list` asks `page_referenced` of mapped pages only). The kernels differ in the
 //! time at which active pages become inactive:
 //!
@@ -17,18 +17,18 @@
 //! | `3.0` | the same, but only while there are more active than inactive pages | `inactive_file_is_low`, 2.6.31 to 4.6 |
 //! | `today` | the same, while active > inactive · √(10 · GiB), or after pages have come back too soon | `inactive_is_low`, `prepare_scan_control` |
 //!
-//! Today's kernel also remembers the age of a reclaimed page, counted in pages that were reclaimed
-//! or activated since (`mm/workingset.c`). If the page comes back at an age of at most the length
-//! of the active list, it becomes active at once. The exception is a page that comes for a write
+//! Today's kernel also remembers the age of a reclaimed page, counted in pages reclaimed or
+//! activated since (`mm/workingset.c`). If the page comes back at an age of at most the length of
+//! the active list, the page becomes active at once. The exception is a page for a write
 //! (`filemap_add_folio`: `__GFP_WRITE`).
 //!
 //! Today's reclaim and its memory of reclaimed pages use statistics: the lengths of the lists, and
-//! the fact that pages have come back. The kernel updates these statistics every two seconds
-//! (`lruvec_page_state`, `flush_memcg_stats_dwork`, with or without cgroups; since 6.12).
+//! the return of pages. The kernel updates these statistics every two seconds (`lruvec_page_state`,
+//! `flush_memcg_stats_dwork`, with or without cgroups; since 6.12).
 //!
 //! Left out: mapped and anonymous pages, zones and nodes, background reclaim by `kswapd` before
-//! memory is short, and multi-generational LRU. Large folios are left out too, which are used and
-//! evicted as one page.
+//! memory is short, and multi-generational LRU. Large folios, used and evicted as one page, are
+//! left out too.
 
 use super::{Place, Replacement, Site, home, put, renew, take_oldest};
 use crate::pages::{ASIDE, NOWHERE, Pages, Stretch};
@@ -72,13 +72,13 @@ enum Kernel {
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// Kernel that decides when active pages become inactive: "2.4", "2.6" (to 2.6.27), "3.0"
-    /// (2.6.31 to 4.6), "today" (remembers reclaimed pages); default "today".
+    /// Kernel whose rule makes active pages inactive: "2.4", "2.6" (to 2.6.27), "3.0" (2.6.31 to
+    /// 4.6), "today" (remembers reclaimed pages); default "today".
     #[serde(default)]
     kernel: Kernel,
 }
 
-/// Statistics of the lists that reclaim uses, with `today`.
+/// Statistics of the lists for reclaim, with `today`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Statistics {
     /// Time of the next update.
@@ -93,7 +93,7 @@ struct Statistics {
 struct Lru2 {
     kernel: Kernel,
     limit: u64,
-    /// Number of pages that may leave before the lists are balanced again.
+    /// Number of evictions before the next balance of the lists.
     round: u64,
     /// Number of active pages due for a scan.
     due: u64,
@@ -101,7 +101,7 @@ struct Lru2 {
     came_back: bool,
     statistics: Statistics,
     shadows: Shadows,
-    /// True if the pages that are about to come had left only a short while ago.
+    /// True if the pages about to come had left only a short while ago.
     soon: bool,
     /// True if the last used pages have become active.
     activated: bool,
@@ -317,7 +317,7 @@ struct Shadows {
     /// By slot of `gone`: the clock at which the first page left. Each following page left one tick
     /// later.
     ages: Vec<u64>,
-    /// Number of pages that left or became active (the kernel's nonresident_age).
+    /// Number of pages evicted or activated (the kernel's nonresident_age).
     clock: u64,
 }
 
@@ -341,8 +341,7 @@ impl Shadows {
         self.trim(most);
     }
 
-    /// Forgets pages that left too long ago to matter: there are never more than `most` active
-    /// pages.
+    /// Forgets pages evicted too long ago to matter: there are never more than `most` active pages.
     fn trim(&mut self, most: u64) {
         while let Some(slot) = self.gone.oldest(Self::LIST) {
             let stretch = *self.gone.get(slot);
@@ -362,7 +361,7 @@ impl Shadows {
         self.ages[slot as usize] = age;
     }
 
-    /// Returns the clock at which the first page of the run left, if it is remembered. Also returns
+    /// Returns the clock at the eviction of the first page of the run, if remembered. Also returns
     /// the number of pages of the run in the same state.
     fn of(&self, run: Run) -> (Option<u64>, u64) {
         let Some(slot) = self.gone.from(run.object, run.first) else {

@@ -1,6 +1,6 @@
 //! `2q`, the full version of Johnson and Shasha (VLDB 1994, section 3, figure "2Q"). New pages
-//! enter a FIFO (A1in). A page that has left the FIFO is remembered for a while (A1out). If it is
-//! requested during this time, it enters the LRU list (Am).
+//! enter a FIFO (A1in). After the FIFO a page is remembered for a while (A1out). A request during
+//! this time moves the page to the LRU list (Am).
 
 use super::ghosts::Ghosts;
 use super::{Place, Replacement, Site, home, put, renew, take_oldest};
@@ -24,7 +24,7 @@ pub(super) struct Config {
     /// Kin: largest share of A1in in memory while Am has pages, in per cent; default 25.
     #[serde(default = "in_percent")]
     in_percent: u64,
-    /// Kout: number of pages that A1out remembers, in per cent of the pages in memory; default 50.
+    /// Kout: number of pages in A1out, in per cent of the pages in memory; default 50.
     #[serde(default = "out_percent")]
     out_percent: u64,
 }
@@ -42,7 +42,7 @@ struct TwoQ {
     in_most: u64,
     out_most: u64,
     out: Ghosts,
-    /// True if the pages that are about to come are in A1out.
+    /// True if the pages about to come are in A1out.
     again: bool,
 }
 

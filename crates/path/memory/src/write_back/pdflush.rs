@@ -9,11 +9,11 @@
 //!   writes back one and a half times its allowance. The writer continues after that, or when the
 //!   dirty pages fall below the ratio.
 //!
-//! The jobs stop while the device's queue is congested. They continue after the congestion or after
+//! The jobs stop while the device's queue is congested, and continue after the congestion or after
 //! 100 ms (`blk_congestion_wait`). A throttled writer waits for a place in the queue instead.
 //!
 //! Assumed: memory has no mapped pages, and there is one processor. Left out: high memory, tasks
-//! that are throttled less (`PF_LESS_THROTTLE`), laptop mode, several devices, and several pdflush
+//! with less throttling (`PF_LESS_THROTTLE`), laptop mode, several devices, and several pdflush
 //! threads (a device never has more than one).
 
 use super::{Dirtier, Verdict, WriteBack, ratio};
@@ -53,7 +53,7 @@ impl Knobs {
     }
 }
 
-/// A job, and the end of its wait for congestion.
+/// A job, and the latest end of its wait for the end of congestion.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     until: Time,

@@ -21,7 +21,7 @@ struct World {
     queue: VecDeque<Io>,
     free: Time,
     ends: VecDeque<Time>,
-    /// Time at which each write was issued.
+    /// Time of the issue of each write.
     asked: Vec<(Time, Io)>,
     dirty_most: u64,
 }

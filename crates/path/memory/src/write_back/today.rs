@@ -1,20 +1,20 @@
 //! `today`: write-back since Linux 3.2 (`mm/page-writeback.c`, `fs/fs-writeback.c`). One flusher
-//! serves the device. Writers pause, so that they dirty no more pages than the device writes.
+//! serves the device. Writers pause, to dirty no more pages than the device writes.
 //!
 //! - The flusher (`wb_writeback`) writes while the dirty pages exceed the background ratio. Every
-//!   `dirty_writeback` it also writes objects that have been dirty for `dirty_expire`. In its turn
-//!   an object writes as much as the device writes in half a second, at least 4 MiB
+//!   `dirty_writeback` the flusher also writes objects dirty for `dirty_expire`. In its turn an
+//!   object writes as much as the device writes in half a second, at least 4 MiB
 //!   (`writeback_chunk_size`).
 //! - `balance_dirty_pages` lets a writer continue while the dirty pages stay below the middle of
-//!   the two ratios. Above the middle the writer pauses, so that its rate follows `dirty_ratelimit`
-//!   · `pos_ratio`. `dirty_ratelimit` is steered to the rate of the device, shared among the
-//!   writers. `pos_ratio` falls from 2 to 0 as the dirty pages grow towards the dirty ratio
+//!   the two ratios. Above the middle the writer pauses. Its rate then follows `dirty_ratelimit` ·
+//!   `pos_ratio`. `dirty_ratelimit` is steered to the rate of the device, shared among the writers.
+//!   `pos_ratio` falls from 2 to 0 as the dirty pages grow towards the dirty ratio
 //!   (`wb_position_ratio`).
 //!
 //! As in the kernel with HZ = 1000, times are counted in milliseconds. An open file stands for its
 //! process. Left out: cgroups, several devices and their shares, dirty limits in bytes, strict
-//! limits, `dirtytime`, the limit that follows slowly as memory shrinks, and the block layer's own
-//! throttling of write-back.
+//! limits, and `dirtytime`. Also left out: the slowly following limit of shrinking memory, and the
+//! block layer's own throttling of write-back.
 
 use super::{Dirtier, Verdict, WriteBack, ratio};
 use crate::desk::{Bounds, Desk};
@@ -32,17 +32,16 @@ pub(super) const SUMMARY: &str = "a flusher from 10 % on, and pauses for the wri
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// Share of memory above which dirty pages are written in the background, in per cent; default
-    /// 10.
+    /// Threshold of background write-back of dirty pages, in per cent of memory; default 10.
     #[serde(default = "dirty_background_ratio")]
     dirty_background_ratio: u64,
     /// Limit of dirty pages in per cent of memory, kept by pauses of the writers; default 20.
     #[serde(default = "dirty_ratio")]
     dirty_ratio: u64,
-    /// Age at which a dirty object is written; default 30s.
+    /// Age of a dirty object at its periodic write-back; default 30s.
     #[serde(default = "super::v2_6_17::dirty_expire")]
     dirty_expire: Duration,
-    /// Interval of the search for objects that have been dirty for too long; default 5s. 0s: never.
+    /// Interval of the search for objects dirty for too long; default 5s. 0s: never.
     #[serde(default = "super::v2_6_17::dirty_writeback")]
     dirty_writeback: Duration,
 }
@@ -127,11 +126,11 @@ struct Today {
     writers: Vec<Writer>,
     exceeded: bool,
     rates: Rates,
-    /// Number of pages that have become dirty, and the begin of the present work in milliseconds.
+    /// Number of pages dirtied so far, and the start of the present work in milliseconds.
     dirtied: u64,
     begun: u64,
     work: Option<Work>,
-    /// Object that has its turn, and the pages left in the turn.
+    /// Object with the turn, and the pages left in the turn.
     turn: Option<(Object, u64)>,
     next_periodic: Time,
 }
@@ -238,7 +237,7 @@ impl Today {
         (self.freerun() + self.dirty_limit) / 2
     }
 
-    /// Returns the number of dirty pages below which writers do not pause: `dirty_freerun_ceiling`.
+    /// Returns the limit of dirty pages for writers without pauses: `dirty_freerun_ceiling`.
     fn freerun(&self) -> u64 {
         (self.background_limit + self.dirty_limit) / 2
     }
@@ -317,8 +316,8 @@ impl Today {
         (dirty / (1 + self.rates.write_average / 128) + 1).min(LONGEST_PAUSE)
     }
 
-    /// Returns the shortest pause that is worth the effort in milliseconds, and the number of pages
-    /// after which the writer asks again: `wb_min_pause`.
+    /// Returns the shortest useful pause in milliseconds, and the number of pages before the
+    /// writer's next question: `wb_min_pause`.
     fn shortest_pause(&self, longest: u64, task: u64) -> (u64, u64) {
         let (high, low) = (self.rates.write_average.ilog2(), self.rates.limit.ilog2());
         let mut pause = HZ / 100 + u64::from(high.saturating_sub(low)) * (10 * HZ) / 1024;
