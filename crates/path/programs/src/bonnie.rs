@@ -42,7 +42,7 @@ pub struct Config {
     /// write the file, the file exists before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phases: Option<Vec<Phase>>,
-    /// Number of processes that seek. Default 3 with Bonnie, 5 with bonnie++.
+    /// Number of seeking processes. Default 3 with Bonnie, 5 with bonnie++.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seekers: Option<u32>,
     /// Number of seeks of all processes together. Default 4000 with Bonnie, 8192 with bonnie++.
@@ -282,7 +282,7 @@ enum Move {
     Remove,
     Call(Call<'static>),
     Compute(Duration),
-    /// Goes on, so that waiting seekers are asked again.
+    /// Goes on, to have waiting seekers asked again.
     Tickets,
     Wait,
     End,
@@ -420,7 +420,7 @@ impl Bonnie {
         next
     }
 
-    /// Records the result of the phase that ends now.
+    /// Records the result of the phase at its end.
     fn end_phase(&mut self, now: Time) {
         assert!(
             self.began <= now && self.results.len() < self.plan.phases.len(),

@@ -9,7 +9,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fd(pub u32);
 
-/// Flags of `open(2)` that have an effect here.
+/// Flags of `open(2)` with an effect here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct How {
     /// The file may be written (`O_WRONLY`, `O_RDWR`).
@@ -44,13 +44,13 @@ impl How {
         write: true,
         ..How::READ
     };
-    /// For writing to an empty file, which is created if necessary: `creat(2)`.
+    /// For writing to an empty file, created if necessary: `creat(2)`.
     pub const CREATE: How = How {
         create: true,
         truncate: true,
         ..How::WRITE
     };
-    /// For writing at the end of the file, which is created if necessary.
+    /// For writing at the end of the file, created if necessary.
     pub const APPEND: How = How {
         create: true,
         append: true,
@@ -157,7 +157,7 @@ pub enum Call<'a> {
 pub enum CallKind {
     /// An open of an existing file.
     Open,
-    /// An open that created the file.
+    /// An open with creation of the file.
     Create,
     /// A close.
     Close,

@@ -1,10 +1,9 @@
 //! Compilation of a program: bursts of processor time, many small reads, and a link.
 //!
 //! `jobs` processes, as in `make -j`, take sources from one list. Each process searches the headers
-//! of its source in directories that do not contain them, reads the headers and the source,
-//! computes, and writes an object. When all objects exist, one process reads them and writes the
-//! program. The headers of a source depend on the seed and on the number of the source, but not on
-//! the process.
+//! of its source in directories without the headers, reads the headers and the source, computes,
+//! and writes an object. When all objects exist, one process reads them and writes the program. The
+//! headers of a source depend on the seed and on the number of the source, but not on the process.
 
 use crate::call::{Call, CallKind, Fd, How};
 use crate::program::{Kind, Laid, Next, Program, ProgramError, Recipe, Report, Turn};
@@ -21,10 +20,10 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Number of processes that compile in parallel, up to 1024. Default 2.
+    /// Number of parallel compiling processes, up to 1024. Default 2.
     #[serde(default = "jobs")]
     pub jobs: u32,
-    /// Number of files that are compiled, up to 1,000,000. Default 200.
+    /// Number of compiled files, up to 1,000,000. Default 200.
     #[serde(default = "sources")]
     pub sources: u32,
     /// Median size of a source, with a log-normal distribution. Default 8KiB (assumed).
@@ -36,15 +35,15 @@ pub struct Config {
     /// Median size of a header. Default 4KiB (assumed).
     #[serde(default = "header_size")]
     pub header_size: Bytes,
-    /// Number of inclusions of a source, each drawn from all headers. A header that is drawn again
-    /// is not read again. Default 100 (assumed).
+    /// Number of inclusions of a source, each drawn from all headers. A repeated header is not read
+    /// again. Default 100 (assumed).
     #[serde(default = "includes")]
     pub includes: u32,
     /// Exponent of the popularity of headers, 0 to 4. The header of rank k is included with a
     /// probability proportional to k^-theta. Default 1 (Zipf's law, assumed).
     #[serde(default = "theta")]
     pub theta: f64,
-    /// Number of directories that are searched for a header before it is found, up to 64. Default 2
+    /// Number of directories in the search for a header before the right one, up to 64. Default 2
     /// (assumed).
     #[serde(default = "lookups")]
     pub lookups: u32,
@@ -220,7 +219,7 @@ impl Recipe for Project {
     }
 }
 
-/// Returns for each rank the probability that a header has this rank or a lower one.
+/// Returns for each rank the probability of this rank or a lower one.
 fn popularity(headers: u32, theta: f64) -> Vec<f64> {
     let mut sum = 0.0;
     let sums = (1..=headers).map(|rank| {

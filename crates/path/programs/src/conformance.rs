@@ -1,4 +1,4 @@
-//! Tests that every program must pass, and a host for tests in which calls cost nothing.
+//! Tests for every program, and a host for tests with calls of no cost.
 
 #![allow(
     clippy::too_many_lines,
@@ -285,7 +285,7 @@ impl Plain {
 const STRACE: &str = "7 1795363600.1 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3 <0.1>\n\
                       7 1795363600.3 read(3, \"\", 10) = 10 <0.1>\n7 1795363600.5 close(3) = 0 <0.1>\n";
 
-/// Returns the keys of a small example of each program, and the text that the keys name.
+/// Returns the keys of a small example of each program, and the text of their file.
 pub(crate) fn small(name: &str) -> (Keys, Option<&'static str>) {
     use serde_json::json;
     let (value, text) = match name {

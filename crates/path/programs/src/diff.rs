@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 const SIZE_MAX: u64 = 1 << 44;
 const BUFFER_MAX: u64 = 1 << 30;
 
-/// A comparison of two equal files, which exist before the run.
+/// A comparison of two equal files. The files exist before the run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -38,7 +38,7 @@ pub struct Config {
     pub cpu_kib: Duration,
 }
 
-/// Order in which two files are read.
+/// Order of reads of two files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reads {
@@ -132,7 +132,7 @@ struct Diff {
 }
 
 impl Diff {
-    /// Compares a number of bytes of both files and returns the time for that.
+    /// Compares a number of bytes of both files and returns the necessary time.
     fn compare(&mut self, bytes: u64) -> Duration {
         assert!(
             self.compared + bytes <= self.config.size.0,

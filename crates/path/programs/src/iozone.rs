@@ -58,7 +58,7 @@ pub struct Config {
     /// `-I`: `O_DIRECT`. Default false.
     #[serde(default)]
     pub direct: bool,
-    /// `-t`: number of processes, which begin each kind together. Default 1.
+    /// `-t`: number of processes. They begin each kind together. Default 1.
     #[serde(default = "one")]
     pub processes: u32,
 }
@@ -231,7 +231,7 @@ impl Recipe for Config {
 struct Iozone {
     config: Config,
     workers: Vec<Worker>,
-    /// Number of processes that have reached each kind.
+    /// Number of processes at each kind or beyond.
     met: Vec<u32>,
 }
 
@@ -355,7 +355,7 @@ enum Move {
 }
 
 impl Config {
-    /// Returns the mode in which a kind opens its file.
+    /// Returns the mode for the open of a kind's file.
     fn how(&self, kind: Option<Kind>) -> How {
         let write = kind.is_some_and(Kind::writes);
         How {

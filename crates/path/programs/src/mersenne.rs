@@ -1,6 +1,6 @@
 //! The random numbers of PostMark 1.5: the Mersenne Twister.
 
-/// Number of words of the state, and index of the middle word that each new word uses.
+/// Number of words of the state, and index of the middle word for each new word.
 const WORDS: usize = 624;
 const MIDDLE: usize = 397;
 

@@ -1,8 +1,8 @@
-//! Media streams, played from files: a server that reads, and clients that play.
+//! Media streams, played from files: a reading server, and playing clients.
 //!
 //! The clients, their buffers and their start times are the same as in the workload `streams`
-//! ([`fullstroke_workload`]), which reads a volume directly. Here each stream is a process of the
-//! server. The process opens its file, seeks to its start and makes one read after another.
+//! ([`fullstroke_workload`]). That workload reads a volume directly. Here each stream is a process
+//! of the server. The process opens its file, seeks to its start and makes one read after another.
 //! Read-ahead is left to the page cache.
 
 use crate::call::{Answer, Call, CallKind, Fd, How};
@@ -27,10 +27,9 @@ const SIZE_MAX: u64 = 1 << 44;
 /// Maximum number of rows in the table of start-up latencies.
 const ROWS: usize = 16;
 
-/// Keys of media streams that are played from files. For each stream, a server reads a file, one
-/// read after another, as soon as the client has room. The client begins to play when its start-up
-/// buffer is full, and plays at its bit rate. If a byte is late, the client waits for the byte: an
-/// underrun.
+/// Keys of media streams, played from files. For each stream, a server reads a file, one read after
+/// another, as soon as the client has room. The client begins to play when its start-up buffer is
+/// full, and plays at its bit rate. If a byte is late, the client waits for the byte: an underrun.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -38,14 +37,14 @@ pub struct Config {
     pub streams: u32,
     /// Bit rate of each stream; alternative to `bit_rates`.
     pub bit_rate: Option<BitRate>,
-    /// Bit rates from which each stream draws one, a list of `{ bit_rate, weight }`; alternative to
+    /// Bit rates for a draw by each stream, a list of `{ bit_rate, weight }`; alternative to
     /// `bit_rate`.
     #[serde(default)]
     pub bit_rates: Vec<WeightedBitRate>,
     /// Variation of the rate within a stream, `{ distribution, share, segment }`. Default: constant
     /// rate.
     pub variation: Option<VariationConfig>,
-    /// Time for which streams are played after the start of the last stream.
+    /// Playing time after the start of the last stream.
     pub duration: Duration,
     /// Time between the starts of two streams. Default 1s.
     #[serde(default = "one_second")]
@@ -77,7 +76,7 @@ pub struct Config {
     /// Size of each file, a multiple of the read size. The files are created before the run, one
     /// after another.
     pub file_size: Bytes,
-    /// Position in the file at which a stream starts. Default `beginning`.
+    /// Start position of a stream in its file. Default `beginning`.
     #[serde(default)]
     pub start_position: StartPosition,
     /// Continuation of a stream after the end of its file. Default `repeat`.
@@ -218,7 +217,7 @@ impl Recipe for Server {
     }
 }
 
-/// The process that reads for one stream.
+/// The reading process of one stream.
 struct Feed {
     stream: Stream,
     starts: Time,
@@ -248,7 +247,7 @@ struct Playback {
     limit: Limit,
     /// True if no further stream is started.
     closed: bool,
-    /// Time after which no read begins.
+    /// End of all reads.
     end: Time,
     /// Path of the latest open.
     path: String,
@@ -323,9 +322,8 @@ impl Playback {
         }
     }
 
-    /// Returns the time that a process sleeps before its stream starts. If starts may end early,
-    /// the sleep is at most the remaining duration of the load, so that the process notices the
-    /// end.
+    /// Returns the sleep of a process before its stream starts. If starts may end early, the sleep
+    /// is at most `duration`. The process then notices the end of the load in time.
     fn sleeps(&self, now: Time, number: usize) -> Duration {
         let whole = self.feeds[number].starts.since(now);
         let ends_early = self.config.until_start_up_latency.is_some() || self.config.until_underrun;
@@ -365,7 +363,7 @@ impl Playback {
         Some(Before::Nothing)
     }
 
-    /// Returns the next call towards the read that a process wants.
+    /// Returns the next call towards the wanted read of a process.
     fn towards(&mut self, number: usize) -> Call<'_> {
         let feed = &mut self.feeds[number];
         let bytes = self.config.read_size.0;
@@ -515,9 +513,8 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    /// Runs the program on a disk that serves one read after another. A read takes `takes`, and
-    /// everything else takes no time. Returns the report, the reads as stream, file and place, and
-    /// the events.
+    /// Runs the program on a disk with serial reads. A read takes `takes`, and everything else
+    /// takes no time. Returns the report, the reads as stream, file and place, and the events.
     fn on_disk(value: Value, takes: Duration) -> (Report, Vec<(u32, String, u64)>, Events) {
         let recipe = read_recipe(&keys(value), None).unwrap();
         let mut program = recipe.program(Seed(1));

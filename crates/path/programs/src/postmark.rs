@@ -51,8 +51,8 @@ pub struct Config {
     #[serde(default = "one")]
     pub instances: u32,
     /// Source of random numbers. With `run` (default), PostMark's seed and the seed of the run
-    /// count, so that instances and repetitions differ. With `file`, only PostMark's seed counts;
-    /// names, lengths and order are then the same as in PostMark 1.51, in each instance.
+    /// count; instances and repetitions differ. With `file`, only PostMark's seed counts; names,
+    /// lengths and order are then the same as in PostMark 1.51, in each instance.
     #[serde(default)]
     pub draws: Draws,
     /// Buffer of a stream of the C library, for `buffering`: `st_blksize` of the file system.
@@ -87,12 +87,12 @@ pub struct Config {
     /// `set buffering`: true to use streams of the C library. PostMark's default is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffering: Option<bool>,
-    /// `set bias read`: number of transactions out of 10 that read instead of append; -1 for
-    /// neither. PostMark's default is 5.
+    /// `set bias read`: number of reads out of 10 reads and appends; -1 for neither. PostMark's
+    /// default is 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bias_read: Option<i64>,
-    /// `set bias create`: number of transactions out of 10 that create instead of delete; -1 for
-    /// neither. PostMark's default is 5.
+    /// `set bias create`: number of creations out of 10 creations and deletions; -1 for neither.
+    /// PostMark's default is 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bias_create: Option<i64>,
     /// `set seed`: seed of the random numbers. PostMark's default is 42.

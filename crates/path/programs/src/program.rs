@@ -16,8 +16,7 @@ pub enum Next<'a> {
     /// The process computes or sleeps for this time.
     Compute(Duration),
     /// The process waits for other processes of its program. The program is asked again when
-    /// another process has gone on. A process that is only asked again and still waits has not gone
-    /// on.
+    /// another process has gone on. A further wait of the other process does not count.
     Wait,
     /// The process has ended.
     End,
@@ -28,31 +27,31 @@ pub enum Next<'a> {
 
 /// Input of a program when it is asked for the next action of a process.
 pub struct Turn<'a> {
-    /// Present time on the program's own timeline, which begins at 0.
+    /// Present time on the program's own timeline; the timeline begins at 0.
     pub now: Time,
     /// Index of the process, from 0.
     pub process: u32,
     /// Result of the process's call, if a call has just ended.
     pub answer: Option<&'a Answer>,
-    /// Collects the events that the program wants counted.
+    /// Collects the events for the program's own counts.
     pub events: &'a mut Events,
 }
 
-/// Events that a program wants counted in addition to its calls.
+/// Events for counts in addition to calls.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
-    /// Transactions that have just ended.
+    /// Transactions with their end at present.
     pub transactions: Vec<Transaction>,
 }
 
 impl Events {
-    /// Adds a transaction that has just ended and that began at `began`.
+    /// Adds a transaction from `began` until now.
     pub fn transaction(&mut self, kind: &'static str, began: Time) {
         self.transactions.push(Transaction { kind, began });
     }
 }
 
-/// A group of calls that counts as one operation for the user of the program.
+/// A group of calls: one operation for the user of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transaction {
     /// Name of the transaction in the program.
@@ -61,7 +60,7 @@ pub struct Transaction {
     pub began: Time,
 }
 
-/// A file that exists before the program begins and is not in memory.
+/// A file that exists before the program begins, but not in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Laid {
     /// Path of the file; missing directories on the path are created.
@@ -79,16 +78,16 @@ pub struct Laid {
 ///
 /// The caller guarantees: each process is asked for the first time at the beginning of the program,
 /// and again when its previous action has ended; time is monotonic. The program guarantees: the
-/// same seed repeats the program; every process ends, provided that calls end. The bound `Any` lets
-/// a caller ask for a program by its type, if the program has more results than a report.
+/// same seed repeats the program; every process ends if all calls end. The bound `Any` lets a
+/// caller ask for a program by its type, if the program has more results than a report.
 pub trait Program: Any + Send {
     /// Returns the number of processes. The processes run in parallel, each on its own processor.
     fn processes(&self) -> u32 {
         1
     }
 
-    /// Returns the files that must exist before, in the order of their creation. Several programs
-    /// may name the same path: the longer file counts.
+    /// Returns the files before the run, in the order of their creation. Several programs may name
+    /// the same path: the longer file counts.
     fn laid_out(&self) -> Vec<Laid> {
         Vec::new()
     }
@@ -109,7 +108,7 @@ pub struct Report {
     pub figures: Vec<(&'static str, f64)>,
     /// Text as the real program prints it.
     pub text: String,
-    /// Sentences about parts of the input that were left out or changed.
+    /// Sentences about missing or changed parts of the input.
     pub notes: Vec<String>,
 }
 
@@ -122,16 +121,16 @@ pub trait Recipe: Send + Sync {
 /// Description of how a recipe is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// Key that names a file with the text of the recipe, if the recipe has such a key.
+    /// Key that names a file with the text of the recipe, if there is one.
     pub file: Option<&'static str>,
-    /// Reads the recipe from its keys and from the text of the file that the keys name.
+    /// Reads the recipe from its keys and from the text of their file.
     pub read: ReadProgram,
     /// Keys of a small example in the form of a stack file, for the reference page. Paths of files
     /// begin at the root of the source tree.
     pub example: &'static str,
 }
 
-/// Reads a program's recipe from its keys and from the text of the file that the keys name.
+/// Reads a program's recipe from its keys and from the text of their file.
 pub type ReadProgram = fn(&Keys, Option<&str>) -> Result<Box<dyn Recipe>, ProgramError>;
 
 /// Reason why a program cannot be built.
@@ -162,8 +161,7 @@ impl From<ConfigError> for ProgramError {
 }
 
 impl Kind {
-    /// Reads a recipe of the kind that `entry` describes. `text` is the text of the file that the
-    /// keys name.
+    /// Reads a recipe of the kind `entry`. `text` is the text of the file in the keys.
     ///
     /// # Errors
     /// If a key is unknown, if its value is impossible, or if a line of the file is wrong.

@@ -71,7 +71,7 @@ impl Recipe for List {
     }
 }
 
-/// Number of a file that a step opens for itself.
+/// Number of a file opened by a step for itself.
 const TEMPORARY: Fd = Fd(0);
 
 /// Carries out the list. Each step consists of a few moves.
@@ -81,7 +81,7 @@ struct Player {
     /// Index of the step after the running step.
     at: usize,
     moves: VecDeque<Move>,
-    /// Files that `open` has opened, by path.
+    /// Files opened by `open`, by path.
     open: BTreeMap<String, Fd>,
     next_fd: u32,
     began: Time,
@@ -151,7 +151,7 @@ impl Player {
         }
     }
 
-    /// Queues a move on a file. A file that is not open is opened for this move only.
+    /// Queues a move on a file. A closed file is opened for this move only.
     fn within(&mut self, path: &str, how: How, part: Move) {
         if let Some(&fd) = self.open.get(path).filter(|_| !how.truncate) {
             return self.moves.push_back(match part {

@@ -4,10 +4,10 @@
 //! to today. A stream has a buffer of `st_blksize` bytes. The stream allocates the buffer at its
 //! first use. A longer transfer bypasses the buffer in multiples of the buffer size.
 
-/// Lengths of the calls that move a number of bytes, in order, if the program works in blocks.
+/// Lengths of the calls for a transfer in blocks, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks {
-    /// Bytes that the program has not yet requested.
+    /// Bytes not yet requested by the program.
     left: u64,
     block: u64,
     stream: Option<Stream>,
@@ -19,14 +19,14 @@ struct Stream {
     size: u64,
     writes: bool,
     made: bool,
-    /// For writes: bytes in the buffer that the kernel does not have yet. For reads: bytes in the
-    /// buffer that the program does not have yet.
+    /// For writes: bytes in the buffer not yet in the kernel. For reads: bytes in the buffer not
+    /// yet in the program.
     held: u64,
-    /// Bytes that the next call moves without the buffer.
+    /// Bytes of the next call without the buffer.
     around: u64,
     /// Remaining bytes of the present block.
     wanted: u64,
-    /// Bytes of the file after the part that was read.
+    /// Bytes of the file not yet read.
     ahead: u64,
 }
 
@@ -49,7 +49,7 @@ impl Blocks {
         }
     }
 
-    /// Returns the calls that read a whole file with `fread(3)`, through a buffer of `size` bytes.
+    /// Returns the calls for a whole file with `fread(3)`, through a buffer of `size` bytes.
     pub fn read(bytes: u64, block: u64, size: u64) -> Blocks {
         Blocks {
             left: bytes,

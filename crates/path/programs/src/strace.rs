@@ -3,21 +3,21 @@
 //! The player repeats the calls on files, each in the process of the recording, after the process's
 //! own time. The model decides the duration of a call.
 //!
-//! **Own time** is the time between the end of a call and the beginning of the next. Calls that do
-//! not concern files also count as own time: sleeps, futexes, polls, reads of pipes and sockets,
-//! `mmap`. Own time is multiplied by `think`.
+//! **Own time** is the time between the end of a call and the beginning of the next. Calls without
+//! files also count as own time: sleeps, futexes, polls, reads of pipes and sockets, `mmap`. Own
+//! time is multiplied by `think`.
 //!
 //! **Order.** A child begins after its parent's fork. `vfork` returns when the child has executed
-//! another program. A wait ends when the child has ended; a call that `SIGCHLD` interrupted ends
-//! then too. Between processes that share names or files, the order of the recording is kept
+//! another program. A wait ends when the child has ended; a call interrupted by `SIGCHLD` ends then
+//! too. Between processes with common names or files, the order of the recording is kept
 //! (`order.rs`). The time of such waits is not own time. A recording does not show wake-ups through
 //! futexes and pipes. The time of those waits passes as recorded.
 //!
-//! **Files.** Files that the recording finds exist before the run. Their length follows from reads,
-//! seeks to the end and `struct stat`. Files that the recording creates do not exist before. Calls
-//! that found nothing are repeated, and find nothing. The recording gives all positions: reads and
-//! writes name their place. Symbolic links are not followed: a file exists under each name by which
-//! the recording reached it.
+//! **Files.** Files found by the recording exist before the run. Their length follows from reads,
+//! seeks to the end and `struct stat`. Files created by the recording do not exist before. Calls
+//! with missing names are repeated, and fail again. The recording gives all positions: reads and
+//! writes name their place. Symbolic links are not followed: a file exists under each of its names
+//! in the recording.
 //!
 //! | part | content |
 //! |---|---|
@@ -65,15 +65,15 @@ pub struct Config {
     /// Factor for the processes' own time, 0 to 1000. Default 1, as recorded.
     #[serde(default = "as_recorded")]
     pub think: f64,
-    /// Directory in which the program began, for paths without a leading `/`. Default `/`.
+    /// Working directory of the program at its beginning, for paths without a leading `/`. Default
+    /// `/`.
     #[serde(default = "root")]
     pub directory: String,
     /// Only calls on files under this directory are carried out; other calls take their recorded
     /// time. Default: all files except under `/proc`, `/sys` and `/dev`.
     #[serde(default = "root")]
     pub under: String,
-    /// True to count lines that are not understood and leave them out; false to report an error
-    /// (default).
+    /// True to count unknown lines and leave them out; false to report an error (default).
     #[serde(default)]
     pub skip_unknown_lines: bool,
 }

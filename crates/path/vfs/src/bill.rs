@@ -1,9 +1,9 @@
 //! Cost of calls in requests to the device.
 //!
-//! A read is charged to the call that needs the data. A write-back of data is charged to writes. A
-//! request for metadata pages is charged in equal shares to the calls that first changed each page
-//! since its last write. A write to the log is charged to the calls with changes in the log, in
-//! proportion to their changes.
+//! A read is charged to its call. A write-back of data is charged to writes. A request for metadata
+//! pages is charged in equal shares: for each page, to the call of its first change since its last
+//! write. A write to the log is charged to the calls with changes in the log, in proportion to
+//! their changes.
 
 use fullstroke_programs::CallKind;
 use std::collections::BTreeMap;
@@ -20,11 +20,11 @@ pub(crate) struct Cost {
 pub(crate) struct Bill {
     costs: [Cost; CallKind::ALL.len()],
     calls: [u64; CallKind::ALL.len()],
-    /// For each dirty metadata page, the kind of the call that first changed it.
+    /// For each dirty metadata page, the kind of call of its first change.
     dirtied: BTreeMap<u64, CallKind>,
     /// Number of changes by kind since the last transaction was closed.
     changes: [u64; CallKind::ALL.len()],
-    /// Number of changes by kind in the transaction that is being written to the log.
+    /// Number of changes by kind in the transaction on its way to the log.
     logged: [u64; CallKind::ALL.len()],
 }
 
@@ -53,7 +53,7 @@ impl Bill {
         self.costs[kind as usize].writes += 1.0;
     }
 
-    /// Counts one request that writes metadata pages.
+    /// Counts one write request for metadata pages.
     pub fn write_metadata(&mut self, first: u64, pages: u64) {
         for page in first..first + pages {
             let kind = self.dirtied.remove(&page).unwrap_or(CallKind::Write);
@@ -61,13 +61,13 @@ impl Bill {
         }
     }
 
-    /// Records that a call changes a metadata page.
+    /// Records a change of a metadata page by a call.
     pub fn dirty(&mut self, page: u64, kind: CallKind) {
         self.dirtied.entry(page).or_insert(kind);
         self.changes[kind as usize] += 1;
     }
 
-    /// Records that a page need not be written any more.
+    /// Forgets a page without a write.
     pub fn forget(&mut self, page: u64) {
         self.dirtied.remove(&page);
     }

@@ -206,7 +206,7 @@ impl Kernel {
         Ok(0)
     }
 
-    /// Closes all open files of a process that ends.
+    /// Closes all open files of a process at its end.
     pub fn close_all(&mut self, now: Time, process: u32) {
         let caller = self.caller(now, process);
         while let Some(fd) = self.files.first_of(process) {
@@ -413,7 +413,7 @@ impl Kernel {
         Ok(0)
     }
 
-    /// Lists a directory, for which all its pages are read.
+    /// Lists a directory and reads all its pages.
     fn list(&mut self, caller: Caller, thread: u32, path: &str) -> Result<u64, CallError> {
         let object = self.find(caller, thread, path)?;
         let entries = self.fs.entries(object)?.len() as u64;
@@ -432,7 +432,7 @@ impl Kernel {
     }
 }
 
-/// Returns the pages that contain any of the bytes.
+/// Returns the pages around the bytes.
 fn pages_of(object: Object, offset: u64, bytes: u64) -> Run {
     let first = offset / PAGE_BYTES;
     Run::new(object, first, (offset + bytes).div_ceil(PAGE_BYTES) - first)

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The file system of a host's programs; the keys that all kinds of file systems share.
+/// The file system of a host's programs; the common keys of all kinds of file systems.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilesKeys {
@@ -21,20 +21,20 @@ pub struct FilesKeys {
     /// Profile of earlier use. Default: a new file system.
     #[serde(default)]
     pub age: Option<String>,
-    /// Avoids blocks that hold sectors of two tracks of the drive below, and ends reserved ranges
-    /// of a file with a track (Qian & Wang, section 4.2). Default: no alignment. Available for ext2
-    /// and ext4; only the pre-allocation of ext2 takes whole tracks. The tracks are those of
-    /// `tracks` in `[volume]`, or those of the drive. Drives one behind the other and copies have
-    /// tracks too; stripes have none.
+    /// Avoids blocks with sectors of two tracks of the drive below, and ends reserved ranges of a
+    /// file with a track (Qian & Wang, section 4.2). Default: no alignment. Available for ext2 and
+    /// ext4; only the pre-allocation of ext2 takes whole tracks. The tracks are those of `tracks`
+    /// in `[volume]`, or those of the drive. Drives one behind the other and copies have tracks
+    /// too; stripes have none.
     #[serde(default)]
     pub align: Option<Align>,
     /// True to end a window of read-ahead at the end of a track. Above stripes, the window ends in
-    /// the row of chunks in which the longest of the members' tracks ends. Default: true if `align`
+    /// the row of chunks at the end of the longest of the members' tracks. Default: true if `align`
     /// is set.
     #[serde(default)]
     pub align_read_ahead: Option<bool>,
-    /// True to flush the device's cache if the order of writes or an fsync needs that (mount option
-    /// `barrier`). Default true.
+    /// True to flush the device's cache where the order of writes or an fsync needs a flush (mount
+    /// option `barrier`). Default true.
     #[serde(default = "yes")]
     pub barrier: bool,
     /// Processor time of each call, in addition to waits. Default 1us (assumed).
@@ -46,7 +46,7 @@ pub struct FilesKeys {
     pub copy_mb_per_s: f64,
 }
 
-/// Boundaries to which files are aligned.
+/// Boundaries for the alignment of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Align {
@@ -75,13 +75,13 @@ pub struct DiskKeys {
     /// "writeback" uses the page cache, as a loop device does. Default "none".
     #[serde(default)]
     pub cache: DiskCache,
-    /// Time at which files get their pages: "full" for all pages at the beginning, "off" for each
-    /// page at its first write. Default "full".
+    /// Time of the allocation of pages: "full" for all pages at the beginning, "off" for each page
+    /// at its first write. Default "full".
     #[serde(default)]
     pub preallocation: Preallocation,
 }
 
-/// Path of requests to a file that is a disk.
+/// Path of requests to a disk's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DiskCache {
@@ -92,7 +92,7 @@ pub enum DiskCache {
     Writeback,
 }
 
-/// Time at which a file that is a disk gets its pages.
+/// Time of the allocation of pages of a disk's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Preallocation {
@@ -104,7 +104,7 @@ pub enum Preallocation {
 }
 
 impl DiskKeys {
-    /// Keys of `[host.files]` without meaning for disks that are files, each with the reason.
+    /// Keys of `[host.files]` without meaning for disks in files, each with the reason.
     pub const WITHOUT: [(&'static str, &'static str); 4] = [
         (
             "align",
@@ -210,7 +210,7 @@ impl FilesConfig {
     /// the keys.
     ///
     /// # Errors
-    /// A site that is too small, at the key `size` or at a key of the file system.
+    /// A site without enough space, at the key `size` or at a key of the file system.
     pub(crate) fn build(
         &self,
         site: &Site,

@@ -8,9 +8,9 @@ use fullstroke_memory::Answer;
 use fullstroke_units::Time;
 
 impl Kernel {
-    /// Makes a file or everything durable. The file system gives the plan, which becomes steps of
-    /// the thread. Only one thread at a time writes to the log. Other threads wait, and then find
-    /// most of the work done.
+    /// Makes a file or everything durable. The plan of the file system becomes steps of the thread.
+    /// Only one thread at a time writes to the log. Other threads wait, and then find most of the
+    /// work done.
     pub fn make_durable(&mut self, now: Time, thread: u32, object: Option<Object>) -> Answer {
         let journals = self.fs.holds_metadata();
         if journals && self.log.busy.is_some() {
@@ -111,7 +111,7 @@ impl Kernel {
         ]);
     }
 
-    /// Frees the log and wakes all threads that wait for it.
+    /// Frees the log and wakes all waiting threads.
     pub fn leave_log(&mut self) {
         let left = self.log.busy.take();
         assert!(left.is_some(), "the log is left, and nobody is in it");
@@ -126,7 +126,7 @@ impl Kernel {
         }
     }
 
-    /// Returns the time at which the journal wants to write its running transaction.
+    /// Returns the time of the journal's next write of its running transaction.
     pub fn next_commit(&self) -> Time {
         if self.log.committing || self.log.busy.is_some() {
             Time::NEVER

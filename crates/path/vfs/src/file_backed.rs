@@ -1,4 +1,4 @@
-//! The node of a host whose guests have files as disks (*Pro-active storage systems*, 2012, section
+//! The node of a host with files as disks of guests (*Pro-active storage systems*, 2012, section
 //! 4.2.3). A request of a guest to its disk becomes requests of the host to its file system, with
 //! reads and writes of the host's own metadata.
 
@@ -31,19 +31,19 @@ pub struct Disk {
 pub struct Backing<'a> {
     /// The file system.
     pub files: &'a FilesConfig,
-    /// Keys for disks that are files.
+    /// Keys for disks in files.
     pub keys: &'a DiskKeys,
     /// The page cache; must be empty.
     pub cache: Cache,
     /// Place of the file system.
     pub site: Site,
     /// True to age the file system by its keys and to allocate the pages of files. A file system
-    /// that is built only to check the configuration needs neither.
+    /// for a mere check of the configuration needs neither.
     pub aged: bool,
 }
 
-/// Disks that are files. The upper port has the addresses of all disks one after another; the lower
-/// port is the device of the file system.
+/// Disks in files. The upper port has the addresses of all disks one after another; the lower port
+/// is the device of the file system.
 ///
 /// - **Events in**: `submit`, `completed`, `noticed`, `wake`.
 /// - **Effects out**: `issue` to the only member, `complete`, and notices to the owner of an
@@ -51,7 +51,7 @@ pub struct Backing<'a> {
 ///
 /// A read or write bypasses the page cache or uses it, as the keys say. A write with FUA ends when
 /// the file is durable. A flush is an fsync of the file. Discarded sectors stay allocated. The next
-/// flush of a disk reports failed write-backs of that disk.
+/// flush of a disk reports its failed write-backs.
 pub struct FileBacked {
     kernel: Kernel,
     disks: Vec<OpenDisk>,
@@ -73,15 +73,16 @@ struct OpenDisk {
     sectors: Sectors,
     object: Object,
     file: FileId,
-    /// Number of write-back failures that the guest has been told.
+    /// Number of write-back failures reported to the guest.
     told: u64,
 }
 
 impl FileBacked {
-    /// Returns a new file system with a file for each of `disks`, which must be in ascending order.
+    /// Returns a new file system with a file for each of `disks`. `disks` must be in ascending
+    /// order.
     ///
     /// # Errors
-    /// A device that is too small for the file system, at the key; disks that do not fit, at ``.
+    /// A device without enough space for the file system, at the key, or for the disks, at ``.
     pub fn new(disks: Vec<Disk>, backing: Backing<'_>) -> Result<FileBacked, ConfigError> {
         let Backing {
             files,
@@ -154,8 +155,8 @@ impl FileBacked {
         })
     }
 
-    /// Returns the disk that contains an extent, and its number. A request for a whole disk begins
-    /// at the start of the disk.
+    /// Returns the disk around an extent, and its number. A request for a whole disk begins at the
+    /// start of the disk.
     fn disk_of(&self, extent: Extent) -> Option<(usize, OpenDisk)> {
         let behind = self
             .disks
@@ -210,7 +211,7 @@ impl FileBacked {
     }
 
     /// Returns the steps of a transfer. All transfers of a file take the same path, because mixed
-    /// paths could share pages. Data that storage has asked for is written down at once.
+    /// paths could share pages. Data for a PULL is written down at once.
     fn transfer(
         &self,
         disk: OpenDisk,
@@ -246,8 +247,7 @@ impl FileBacked {
         steps.into_iter().flatten()
     }
 
-    /// Carries out everything that is possible. `last` is the completion from below that caused the
-    /// call, if any.
+    /// Carries out all possible steps. `last` is the causing completion from below, if any.
     fn advance(&mut self, now: Time, last: Option<&Completion>, out: &mut Out) {
         loop {
             self.kernel.carry_out(now, out);
@@ -383,8 +383,8 @@ impl Node for FileBacked {
         self.places.above(extent, |above| owner(Port::FIRST, above));
     }
 
-    /// The regular work of write-back and the journal never ends, so that it does not keep a run
-    /// alive. A waiting guest does.
+    /// The regular work of write-back and the journal never ends, and must not keep a run alive. A
+    /// waiting guest does.
     fn next_wake(&self) -> Wake {
         let at = self.kernel.cache.next_wake().min(self.kernel.next_commit());
         if self.held == 0 {

@@ -10,7 +10,7 @@ use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors, Time};
 
 impl Kernel {
     /// Begins I/O for the cache. Metadata pages have a fixed place. The place of file pages is
-    /// looked up first, which may need metadata that is not in memory.
+    /// looked up first. The look-up may need metadata from the device.
     pub fn begin_io(&mut self, now: Time, io: Io, write: bool, out: &mut Out) {
         if io.run.object == Object::DEVICE {
             self.issue_io(&io, io.run, io.run.first * PAGE_SECTORS, write, out);
@@ -70,7 +70,7 @@ impl Kernel {
     /// Handles PULL: storage asks for dirty data. Without addresses, any dirty sectors are written,
     /// in the order of write-back. With addresses, the places of all dirty pages are looked up, and
     /// the pages with these addresses are written. Pages without a place count only for a PULL
-    /// without addresses. Returns the number of sectors whose write has begun.
+    /// without addresses. Returns the number of sectors on their way.
     pub fn pull(&mut self, now: Time, extent: Option<Extent>, sectors: Sectors) -> Sectors {
         let Some(wanted) = extent else {
             let pages = self
@@ -102,8 +102,8 @@ impl Kernel {
         Sectors(begun * PAGE_SECTORS)
     }
 
-    /// Returns the number of pages of a run that are consecutive on the device from `page` on, and
-    /// their place if they have one.
+    /// Returns the number of consecutive pages on the device in a run from `page` on, and their
+    /// place, if any.
     fn place_of(&self, run: Run, page: u64) -> (u64, Option<Lbn>) {
         let left = run.end() - page;
         if run.object == Object::DEVICE {
@@ -169,8 +169,8 @@ impl Kernel {
         }
     }
 
-    /// Issues the requests for pages that are consecutive on the device. A write is split into the
-    /// clusters of the file system.
+    /// Issues the requests for consecutive pages on the device. A write is split into the clusters
+    /// of the file system.
     fn issue_pieces(
         &mut self,
         io: &Io,
@@ -300,7 +300,7 @@ impl Kernel {
         );
     }
 
-    /// Adds the steps of a transfer that bypasses the cache.
+    /// Adds the steps of a transfer without the cache.
     pub fn transfer_directly(
         &mut self,
         now: Time,
@@ -352,7 +352,7 @@ impl Kernel {
     }
 }
 
-/// Returns the part of a piece that holds any of the sectors, if the piece has a place.
+/// Returns the part of a piece with any of the sectors, if the piece has a place.
 fn part_of(piece: &Mapped, sectors: &std::ops::Range<u64>) -> Option<Extent> {
     let Place::Device(start) = piece.place else {
         return None;

@@ -23,7 +23,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Returns the processor time of a call that copies `copied` bytes.
+    /// Returns the processor time of a call with `copied` bytes.
     pub fn cost(&self, copied: u64) -> Duration {
         self.call_cost + Duration::from_secs_f64(copied as f64 / (self.copy_mb_per_s * 1e6))
     }
@@ -83,13 +83,13 @@ pub(crate) struct Kernel {
     pub cache: Cache,
     pub capacity: Sectors,
     pub settings: Settings,
-    /// Tracks at whose ends windows of read-ahead end.
+    /// Tracks for the ends of read-ahead windows.
     pub tracks: Option<Arc<Boundaries>>,
     pub files: OpenFiles,
     pub threads: Threads,
-    /// Threads that can go on, in order.
+    /// Runnable threads, in order.
     pub ready: VecDeque<u32>,
-    /// Threads of processes whose calls have ended, and of guests whose requests have ended.
+    /// Threads with ended calls of processes or ended requests of guests.
     pub ended: VecDeque<u32>,
     /// Identities by process.
     pub identities: Vec<Identity>,
@@ -97,9 +97,9 @@ pub(crate) struct Kernel {
     pub log: Log,
     pub bill: Bill,
     pub traffic: Traffic,
-    /// Metadata pages that must not be written in place yet, with the transaction of each.
+    /// Metadata pages held back from their places, with the transaction of each.
     pub held: BTreeMap<u64, u64>,
-    /// For each object, the workload that wrote last.
+    /// For each object, the workload of the last write.
     pub writers: BTreeMap<Object, u16>,
     /// The only name in a file system without names.
     pub only_name: Option<String>,
@@ -159,8 +159,8 @@ impl Kernel {
         }
     }
 
-    /// Returns hints for requests that no process asked for. They have no process and the workload
-    /// of the first program.
+    /// Returns hints for requests without a process. They have no process and the workload of the
+    /// first program.
     pub fn own(&self) -> Hints {
         let workload = self.identities.first().map_or(0, |first| first.workload);
         Identity {

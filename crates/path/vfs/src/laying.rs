@@ -6,8 +6,7 @@ use fullstroke_programs::Laid;
 use fullstroke_units::Time;
 use std::collections::BTreeMap;
 
-/// Creates files in order, with the directories on their paths. An existing file that is long
-/// enough stays.
+/// Creates files in order, with the directories on their paths. A file of sufficient length stays.
 pub(crate) fn lay_out(fs: &mut dyn FileSystem, files: &[Laid]) -> Result<(), FileError> {
     if fs.entries(fs.root()).is_err() {
         return lay_on_device(fs, files);
@@ -19,7 +18,7 @@ pub(crate) fn lay_out(fs: &mut dyn FileSystem, files: &[Laid]) -> Result<(), Fil
     player.play(&Step::Sync)
 }
 
-/// Returns the steps for files that are missing or too short.
+/// Returns the steps for missing and for short files.
 fn steps(fs: &mut dyn FileSystem, files: &[Laid]) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut made: BTreeMap<String, u64> = BTreeMap::new();
@@ -50,7 +49,7 @@ fn steps(fs: &mut dyn FileSystem, files: &[Laid]) -> Vec<Step> {
     steps
 }
 
-/// Checks the files for a device that is the only file. Its length is fixed.
+/// Checks the files for a device as the only file. Its length is fixed.
 fn lay_on_device(fs: &dyn FileSystem, files: &[Laid]) -> Result<(), FileError> {
     let Some(first) = files.first() else {
         return Ok(());

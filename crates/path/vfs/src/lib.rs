@@ -2,9 +2,9 @@
 //! a journal turn calls of programs into requests to a device.
 //!
 //! [`Vfs`] is a node at the top of a machine. Programs make calls. The file system gives the places
-//! of data and the metadata that a call needs. The page cache decides which pages are read and
-//! written. Requests to the device result. [`FileBacked`] is a similar node without programs:
-//! guests whose disks are files send requests to its top.
+//! of data and the necessary metadata. The page cache chooses the pages to read and to write.
+//! Requests to the device result. [`FileBacked`] is a similar node without programs: guests with
+//! disks in files send requests to its top.
 //!
 //! | file | content |
 //! |---|---|

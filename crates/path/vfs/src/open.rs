@@ -14,7 +14,7 @@ pub(crate) struct OpenFile {
     /// Position of the next transfer without a place.
     pub position: u64,
     pub how: How,
-    /// Number of write-back failures that the opener has been told.
+    /// Number of write-back failures reported to the opener.
     pub told: u64,
 }
 
@@ -31,9 +31,9 @@ struct Held {
 #[derive(Clone, Debug)]
 pub(crate) struct Closed {
     pub file: OpenFile,
-    /// True if the closed file was the last that was open for writing.
+    /// True if the file is no longer open for writing.
     pub last_writer: bool,
-    /// Hidden name that must be removed now.
+    /// Hidden name to remove now.
     pub orphan: Option<(Object, String)>,
 }
 
@@ -114,13 +114,13 @@ impl OpenFiles {
         self.held.contains_key(&object)
     }
 
-    /// Returns a name for an open file that loses its own name.
+    /// Returns a hidden name for an open file in place of its own.
     pub fn hidden_name(&mut self) -> String {
         self.orphans += 1;
         format!(".orphan{}", self.orphans)
     }
 
-    /// Records that an open file has a hidden name in `directory` until its last close.
+    /// Records the hidden name of an open file in `directory` until its last close.
     pub fn orphaned(&mut self, object: Object, directory: Object, name: String) {
         if let Some(held) = self.held.get_mut(&object) {
             held.orphan = Some((directory, name));

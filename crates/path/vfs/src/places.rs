@@ -3,7 +3,7 @@
 use fullstroke_contract::Extent;
 use fullstroke_files::{Mapped, PAGE_SECTORS, Place};
 
-/// Runs of the device that belong to files.
+/// Runs of files on the device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     /// Runs by first sector, without overlap.

@@ -8,7 +8,7 @@ use fullstroke_programs::{CallError, Fd};
 use fullstroke_units::Time;
 
 impl Kernel {
-    /// Carries out everything that is possible at this time.
+    /// Carries out all possible steps at this time.
     pub fn carry_out(&mut self, now: Time, out: &mut Out) {
         loop {
             let mut todo = std::mem::replace(&mut self.todo, std::mem::take(&mut self.spare));
@@ -36,7 +36,7 @@ impl Kernel {
         }
     }
 
-    /// Handles the answer of the cache for which a thread has waited.
+    /// Handles the answer of the cache to a waiting thread.
     fn cache_answered(&mut self, thread: u32, status: Status) {
         let waiting = &mut self.threads[thread];
         assert_eq!(
@@ -147,7 +147,7 @@ impl Kernel {
         Answer::Waits
     }
 
-    /// Lets a page be written that was held back until `transaction`. If the page has changed again
+    /// Allows the write of a page held back until `transaction`. If the page has changed again
     /// since, it stays held back for the later transaction.
     fn release(&mut self, thread: u32, page: u64, transaction: u64) {
         let held = self.held.get(&page);

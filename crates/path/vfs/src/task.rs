@@ -14,7 +14,7 @@ pub(crate) enum Task {
     ReadPage(u64),
     /// Changes a metadata page; the cache may write the page at any later time.
     DirtyPage(u64),
-    /// Drops a page that is no longer metadata.
+    /// Drops a page of former metadata.
     ForgetPage(u64),
     /// Drops the pages of an object from one page on.
     Discard(Object, u64),
@@ -32,8 +32,8 @@ pub(crate) enum Task {
     Durable(Object),
     /// Makes everything durable by the plan of the file system.
     Commit,
-    /// Allows the write of a page that was held back until this transaction. The fields are page
-    /// and transaction.
+    /// Allows the write of a page held back until this transaction. The fields are page and
+    /// transaction.
     Release(u64, u64),
     /// Frees the log for other threads.
     LeaveLog,
@@ -47,7 +47,7 @@ pub(crate) enum Task {
         bytes: u64,
         write: bool,
     },
-    /// Invalidates pages of a run that were read meanwhile and may be old.
+    /// Invalidates pages of a run, because a read meanwhile may have brought old data.
     Invalidate(Run),
     /// Issues a request to the device. The last field is true for FUA.
     Issue(Operation, Extent, bool),
@@ -65,7 +65,7 @@ pub(crate) enum Task {
 pub(crate) enum Owner {
     /// A process, by its number in the node.
     Process(u32),
-    /// A guest whose disk is a file.
+    /// A guest with a disk in a file.
     Guest(Guest),
     /// The cache, for I/O of pages.
     Cache,
@@ -81,7 +81,7 @@ pub(crate) struct Guest {
     pub submitted: Time,
 }
 
-/// Reason for which a thread waits.
+/// Reason for the wait of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waits {
     /// The thread does not wait.
@@ -94,7 +94,7 @@ pub(crate) enum Waits {
     Log,
 }
 
-/// A thread that carries out steps one after another.
+/// A thread with steps in order.
 #[derive(Debug)]
 pub(crate) struct Thread {
     pub owner: Owner,
@@ -102,11 +102,11 @@ pub(crate) struct Thread {
     pub waits: Waits,
     /// Number of requests in flight.
     pub outstanding: u32,
-    /// Kind of call to which the work is charged.
+    /// Kind of call charged for the work.
     pub kind: CallKind,
     /// Result of the call.
     pub result: Result<u64, CallError>,
-    /// Number of bytes that are copied between memory and the program.
+    /// Number of bytes copied between memory and the program.
     pub copied: u64,
     /// Places of the pages of a transfer.
     pub mapped: Vec<Mapped>,
@@ -158,7 +158,7 @@ impl Threads {
         }
     }
 
-    /// Removes a thread that has ended.
+    /// Removes a thread at its end.
     pub fn remove(&mut self, slot: u32) {
         let thread = &mut self.all[slot as usize];
         assert!(

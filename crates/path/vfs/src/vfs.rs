@@ -32,7 +32,7 @@ pub struct Started {
     pub background: bool,
     /// Number among the stack's workloads.
     pub workload: u16,
-    /// Offset of the process numbers, which begin at 1.
+    /// Offset of the process numbers; the numbers begin at 1.
     pub first_process: u32,
 }
 
@@ -46,8 +46,8 @@ pub struct Equipment<'a> {
     pub site: Site,
     /// Boundaries of read-ahead windows.
     pub windows: Option<Arc<Boundaries>>,
-    /// True to age the file system by its keys. A file system that is built only to check the
-    /// configuration need not be aged.
+    /// True to age the file system by its keys. A file system for a mere check of the configuration
+    /// need not be aged.
     pub aged: bool,
     /// Calls that end before this time are not counted.
     pub counted_from: Time,
@@ -64,7 +64,7 @@ pub struct Equipment<'a> {
 pub struct Vfs {
     running: Vec<Running>,
     processes: Vec<Process>,
-    /// Time at which each process goes on.
+    /// Times of the next actions of processes.
     alarms: Alarms,
     kernel: Kernel,
     events: Events,
@@ -81,9 +81,9 @@ struct Running {
     started: Started,
     /// Index of the first process.
     first: u32,
-    /// Number of processes that have not ended.
+    /// Number of processes alive.
     alive: u32,
-    /// Processes that wait until another process has gone on.
+    /// Processes waiting for the progress of another process.
     waiting: Vec<u32>,
     tally: Tally,
     /// Time when the last process ended.
@@ -111,10 +111,10 @@ struct Process {
 }
 
 impl Vfs {
-    /// Returns programs on a new file system with the files that they need.
+    /// Returns programs on a new file system with their files.
     ///
     /// # Errors
-    /// A device that is too small for the file system, at the key; files that do not fit, at ``.
+    /// A device without enough space for the file system, at the key, or for the files, at ``.
     pub fn new(started: Vec<Started>, equipment: Equipment<'_>) -> Result<Vfs, ConfigError> {
         let Equipment {
             files,
@@ -207,7 +207,7 @@ impl Vfs {
             .all(|running| running.started.background || running.alive == 0)
     }
 
-    /// Carries out everything that is due.
+    /// Carries out all due work.
     fn advance(&mut self, now: Time, out: &mut Out) {
         loop {
             self.kernel.carry_out(now, out);
@@ -355,8 +355,8 @@ impl Node for Vfs {
         }
     }
 
-    /// The regular work of the cache and the journal never ends, so that it does not keep a run
-    /// alive. Work for a process does.
+    /// The regular work of the cache and the journal never ends, and must not keep a run alive.
+    /// Work for a process does.
     fn next_wake(&self) -> Wake {
         let own = self.kernel.cache.next_wake().min(self.kernel.next_commit());
         if self.is_over() {

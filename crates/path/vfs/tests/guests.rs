@@ -1,5 +1,5 @@
-//! Tests of guests' disks that are files: guarantees for every order of requests, with PULL and
-//! with failures.
+//! Tests of guests' disks in files: guarantees for every order of requests, with PULL and with
+//! failures.
 
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
@@ -42,7 +42,7 @@ fn disks(files: &Value, pages: u64) -> FileBacked {
     FileBacked::new(vec![disk("one", 0), disk("two", DISK)], backing).unwrap()
 }
 
-/// The guests' view: for each sector of all disks, the number of the write that it holds.
+/// The guests' view: for each sector of all disks, the number of its write.
 struct Bench {
     node: FileBacked,
     now: Time,
@@ -50,11 +50,11 @@ struct Bench {
     count: u64,
     service_us: Vec<u64>,
     fails: Vec<bool>,
-    /// Newest version that was written, that was completed, and that is on the device.
+    /// Newest version: written, completed, and on the device.
     written: Vec<u32>,
     answered: Vec<u32>,
     durable: Vec<u32>,
-    /// Newest version whose write failed, and newest version whose failure a flush has reported.
+    /// Newest version with a failed write, and newest version with a failure reported by a flush.
     failed: Vec<u32>,
     told: Vec<u32>,
     /// Content of requests to the device: guests' sectors and their versions.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A program whose processes each make a list of calls.
+/// A program with a list of calls for each process.
 struct Calls {
     each: Vec<Vec<Call<'static>>>,
     at: Vec<usize>,
@@ -62,7 +62,7 @@ impl Program for Calls {
     }
 }
 
-/// The same program on a device that is the only file.
+/// The same program on a device as the only file.
 struct OnDevice(Calls);
 
 impl Program for OnDevice {
@@ -97,12 +97,12 @@ fn create(path: &'static str, bytes: u64) -> [Call<'static>; 2] {
     ]
 }
 
-/// Runs on a device that sends no signals.
+/// Runs on a device without signals.
 fn quiet(vfs: Vfs, serve: impl FnMut(&Request) -> (Duration, Status)) -> (Counters, Vec<Served>) {
     run(vfs, serve, || None)
 }
 
-/// Runs on a device in which each request takes a millisecond.
+/// Runs on a device with one millisecond for each request.
 fn on(files: Value, each: Vec<Vec<Call<'static>>>) -> (Counters, Vec<Served>) {
     let vfs = host(files, 1000, 1, Box::new(Calls::new(each)));
     quiet(vfs, |_| (Duration::from_millis(1), Status::Done))
@@ -182,7 +182,7 @@ fn metadata_reach_their_place_only_behind_the_transaction_that_they_are_in() {
     }
 }
 
-/// Runs with a device that sends PULL for these addresses after each event.
+/// Runs with a PULL for these addresses after each event.
 fn pulling(files: Value, calls: Vec<Call<'static>>, extent: Extent) -> Vec<Served> {
     let vfs = host(files, 1000, 1, Box::new(Calls::new(vec![calls])));
     let pull = Signal::Pull {
@@ -519,8 +519,8 @@ fn a_descriptor_that_is_not_open_or_not_for_this_is_refused() {
     assert_eq!(failed, [true, false, false, false, true, true, true, true]);
 }
 
-/// A failed write-back of a sync is reported once by the next fsync of each opener. A file that is
-/// opened later reports nothing.
+/// A failed write-back of a sync is reported once by the next fsync of each opener. A later opener
+/// gets no report.
 #[test]
 fn write_back_that_failed_is_told_by_the_next_fsync_once() {
     for kind in ["ext2", "ext4", "xfs"] {

@@ -1,6 +1,6 @@
-//! Random calls on every file system with little memory, above a device that completes in any order
-//! and sends random PULL signals. Every call must end. No request may lie beyond the device. After
-//! a sync nothing may be dirty.
+//! Random calls on every file system with little memory, above a device with random order of
+//! completions and random PULL signals. Every call must end. No request may lie beyond the device.
+//! After a sync nothing may be dirty.
 
 mod common;
 
@@ -11,7 +11,7 @@ use fullstroke_units::{Bytes, Duration, Lbn, Random, Sectors, Seed};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// A program that makes random calls; the last call is a sync.
+/// A program with random calls; the last call is a sync.
 struct Chance {
     random: Random,
     left: u32,

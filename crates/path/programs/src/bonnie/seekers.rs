@@ -1,4 +1,4 @@
-//! Processes that read chunks at random places and write back every tenth.
+//! Processes for reads of chunks at random places; every tenth chunk is written back.
 
 use super::{FD, Flavour, Outcome, Phase, Plan};
 use crate::call::{Call, How};
@@ -11,7 +11,7 @@ const UPDATE: u64 = 10;
 /// All seekers.
 pub(super) struct Seekers {
     all: Vec<Seeker>,
-    /// Number of seeks that no process has begun.
+    /// Number of seeks not yet begun.
     tickets: u64,
     seeks: u64,
     opened: bool,

@@ -131,12 +131,12 @@ impl Instance {
         self.site.number
     }
 
-    /// Returns the results of each run that has begun.
+    /// Returns the results of each run so far.
     pub fn outcomes(&self) -> &[Outcome] {
         &self.outcomes
     }
 
-    /// Returns the directories that must exist before the run.
+    /// Returns the necessary directories before the run.
     pub fn laid_out(&self) -> Vec<Laid> {
         let places = self.site.runs.iter().flat_map(|run| &run.locations);
         let tops = std::iter::once(self.site.top.clone());

@@ -68,7 +68,7 @@ impl Passed {
     }
 }
 
-/// Reads a configuration. Skips empty lines and lines that begin with `#`. PostMark itself answers
+/// Reads a configuration. Skips empty lines and lines with a leading `#`. PostMark itself answers
 /// these lines with "Eh?".
 pub(super) fn parse(text: &str) -> Result<Configuration, ProgramError> {
     let mut settings = Settings::default();

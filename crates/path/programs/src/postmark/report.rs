@@ -61,8 +61,7 @@ pub(super) fn of(runs: &[Settings], notes: &[String], instances: &[Instance]) ->
     report
 }
 
-/// Returns the seconds from one time to another. A time that the run has not reached counts as the
-/// present.
+/// Returns the seconds from one time to another. A future time counts as the present.
 fn seconds(from: Option<Time>, to: Option<Time>, outcome: &Outcome) -> f64 {
     let from = from.unwrap_or(outcome.now);
     to.unwrap_or(outcome.now)
@@ -141,7 +140,7 @@ fn whole_seconds(from: Time, to: Time) -> u64 {
     (second(to) - second(from)).max(1)
 }
 
-/// Prints the report of a run that has ended.
+/// Prints the report of a finished run.
 fn print(text: &mut String, settings: &Settings, outcome: &Outcome) {
     let ended = outcome.ended.unwrap_or(outcome.now);
     let made = outcome.pool_made.unwrap_or(ended);

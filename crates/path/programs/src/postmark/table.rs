@@ -13,11 +13,11 @@ pub(super) struct File {
 }
 
 /// PostMark's table, with twice as many entries as the initial number of files. A new file takes
-/// the entry after the previous new file. If that entry is in use, the new file takes the first
-/// free entry. This rule determines the order of the final deletions.
+/// the entry after the previous new file. If the entry is in use, the new file takes the first free
+/// entry. This rule determines the order of the final deletions.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    /// Entries up to the last that has ever been used.
+    /// Entries up to the last ever used.
     files: Vec<File>,
     entries: u32,
     behind_last: u32,
@@ -92,7 +92,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    /// Compares with a table that is searched as in PostMark.
+    /// Compares with a table searched as in PostMark.
     #[test]
     fn new_files_take_the_entry_behind_the_last_or_the_first_that_is_free() {
         let mut table = Table::new(50);

@@ -25,7 +25,7 @@ pub(super) fn next_mark(text: &str, from: usize) -> Option<(usize, u8)> {
     None
 }
 
-/// Returns the position of the quote that ends the string at `at`.
+/// Returns the position of the closing quote of the string at `at`.
 fn end_of_string(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;
     loop {
@@ -43,7 +43,7 @@ fn names_descriptor(bytes: &[u8], at: usize) -> bool {
     matches!(before, Some(b'0'..=b'9' | b'D')) && bytes.get(at + 1) != Some(&b'<')
 }
 
-/// Returns the position of the `>` that ends a path. The `>` in `TCP:[a->b]` does not end it.
+/// Returns the position of the `>` at the end of a path. The `>` in `TCP:[a->b]` does not end it.
 fn end_of_path(bytes: &[u8], at: usize) -> Option<usize> {
     let ends = |index: &usize| {
         bytes[*index] == b'>'
@@ -119,7 +119,7 @@ pub(super) fn number(text: &str) -> Option<i64> {
     }
 }
 
-/// Returns a quoted string without its escapes. Bytes that are not UTF-8 become `U+FFFD`.
+/// Returns a quoted string without its escapes. Bytes outside UTF-8 become `U+FFFD`.
 pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
     let end = text
         .starts_with('"')

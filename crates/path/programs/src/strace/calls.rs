@@ -8,7 +8,7 @@ use super::recorder::{Begin, Outcome, ProcessId, Recorder};
 use super::recording::{FAILED, Flags, PathId, Step};
 use crate::call::How;
 
-/// Maximum number of bytes that the kernel reads or writes in one call (`MAX_RW_COUNT`).
+/// Maximum number of bytes in one read or write call of the kernel (`MAX_RW_COUNT`).
 const ONCE_MAX: u64 = 0x7fff_f000;
 
 /// Result of a call.
@@ -165,7 +165,7 @@ impl Recorder {
         self.opens[open as usize].file
     }
 
-    /// Repeats a call that found nothing; it finds nothing here either.
+    /// Repeats a call with a missing name. The name is missing here too.
     fn missed(&mut self, at: At<'_>, path: PathId, step: Step) -> Outcome {
         if at.end == End::Missing {
             self.files.missing(path);
@@ -240,8 +240,8 @@ impl Recorder {
         Some(outcome)
     }
 
-    /// Handles `O_TMPFILE`: a file in a directory that never had a name. The player creates the
-    /// file with a name and removes the name.
+    /// Handles `O_TMPFILE`: a file in a directory, without a name. The player creates the file with
+    /// a name and removes the name.
     fn open_nameless(&mut self, at: At<'_>, directory: PathId, number: i32, how: How) -> Outcome {
         let text = format!("{}/#tmpfile-{}", self.files.text(directory), at.begin.line);
         let path = self.files.path(text.trim_start_matches('/'));
@@ -268,8 +268,8 @@ impl Recorder {
         })
     }
 
-    /// Returns the place of a transfer of `done` bytes: the argument `offset`, or the position,
-    /// which then advances.
+    /// Returns the place of a transfer of `done` bytes: the argument `offset`, or the position. The
+    /// position then advances.
     fn transferred(&mut self, at: At<'_>, open: u32, offset: Option<usize>, done: u64) -> u64 {
         let said = offset
             .and_then(|place| at.arguments.number(place))
@@ -456,7 +456,7 @@ impl Recorder {
             .then(|| self.play(at.process, at.begin, step, false, &[Touch::Writes(file)]))
     }
 
-    /// Handles an allocation. An allocation that extends the file changes the length here.
+    /// Handles an allocation. An extension of the file changes the length here.
     fn allocate(&mut self, at: At<'_>) -> Option<Outcome> {
         let (End::Good(_), "0") = (at.end, at.arguments.get(1)) else {
             return None;
@@ -546,8 +546,8 @@ impl Recorder {
         }
     }
 
-    /// Records a second name. The player has no hard links, so that only the order of later calls
-    /// by this name matters.
+    /// Records a second name. The player has no hard links; only the order of later calls by this
+    /// name matters.
     fn link(
         &mut self,
         at: At<'_>,
@@ -641,7 +641,7 @@ impl Recorder {
             .for_each(|number| _ = self.close(process, number));
     }
 
-    /// Handles `fstat(2)`, which needs no disk access.
+    /// Handles `fstat(2)`. The call needs no disk access.
     fn known_length(&mut self, at: At<'_>) -> Option<Outcome> {
         let End::Good(_) = at.end else { return None };
         let (number, _) = at.arguments.descriptor(0)?;
@@ -768,7 +768,7 @@ impl Recorder {
     }
 }
 
-/// Returns the names that a step creates or removes.
+/// Returns the created and removed names of a step.
 fn changes(step: Step) -> Vec<Touch> {
     match step {
         Step::Rename { from, to } => vec![Touch::Changes(from), Touch::Changes(to)],

@@ -1,5 +1,4 @@
-//! Files behind the names in the course of a recording, and files that existed before the
-//! recording.
+//! Files behind the names in the course of a recording, and files from before the recording.
 
 use super::recording::{PathId, Step};
 use crate::program::Laid;
@@ -28,20 +27,19 @@ struct Name {
 
 #[derive(Debug)]
 struct File {
-    /// Names of the file. The player has no hard links, so that the file has only the first name
-    /// there. A file without names exists until its last close.
+    /// Names of the file. The player has no hard links; the file has only the first name there. A
+    /// file without names exists until its last close.
     names: Vec<PathId>,
     /// Name before the recording, if the file existed then.
     origin: Option<PathId>,
-    /// True if the file was opened with `O_CREAT` and its reads have not yet shown that it existed
-    /// before.
+    /// True if the file was opened with `O_CREAT` and no read has yet shown an earlier existence.
     perhaps_new: bool,
     directory: bool,
     /// Length before the recording, as far as known.
     initial: u64,
     /// Present length.
     length: u64,
-    /// True if the recording has set the length, so that the length shows nothing about the time
+    /// True if the recording has set the length. The length then shows nothing about the time
     /// before.
     fresh: bool,
 }
@@ -56,7 +54,7 @@ pub(super) struct Files {
     ids: HashMap<Arc<str>, PathId>,
     names: Vec<Name>,
     files: Vec<File>,
-    /// Number of opens of a missing name that no process was seen to create.
+    /// Number of opens of a missing name without a recorded creation.
     pub appeared: u64,
 }
 
@@ -175,7 +173,7 @@ impl Files {
         id
     }
 
-    /// Records that the directories on the path exist.
+    /// Records the existence of the directories on the path.
     fn needs_parents(&mut self, path: PathId) {
         let mut missing = Vec::new();
         let mut parent = self.parent(path);
@@ -208,7 +206,7 @@ impl Files {
         Some(self.path(&text))
     }
 
-    /// Records that a call on the path succeeded.
+    /// Records a successful call on the path.
     pub fn there(&mut self, path: PathId) -> FileId {
         if let State::There(file) = self.names[path as usize].state {
             return file;
@@ -219,7 +217,7 @@ impl Files {
         self.insert(path, origin, false)
     }
 
-    /// Records that a call on the path failed with ENOENT.
+    /// Records a failed call on the path (ENOENT).
     pub fn missing(&mut self, path: PathId) {
         let state = &mut self.names[path as usize].state;
         if *state == State::Unknown {
@@ -227,13 +225,13 @@ impl Files {
         }
     }
 
-    /// Records that the path was created.
+    /// Records the creation of the path.
     pub fn made(&mut self, path: PathId, directory: bool) -> FileId {
         self.needs_parents(path);
         self.insert(path, None, directory)
     }
 
-    /// Records that the path was opened. The second result is true if the open may have created the
+    /// Records an open of the path. The second result is true if the open may have created the
     /// file.
     pub fn opened(&mut self, path: PathId, creates: bool, empties: bool) -> (FileId, bool) {
         let (file, made) = match self.names[path as usize].state {
@@ -258,7 +256,7 @@ impl Files {
         (file, made)
     }
 
-    /// Records that a file lost this name. Returns the step for the player.
+    /// Records the loss of this name. Returns the step for the player.
     pub fn removed(&mut self, path: PathId) -> Option<Step> {
         let file = self.there(path);
         self.names[path as usize].state = State::Gone;
@@ -348,7 +346,7 @@ impl Files {
         self.files[file as usize].directory = true;
     }
 
-    /// Records that the file is at least `bytes` long.
+    /// Records a length of at least `bytes`.
     pub fn reaches(&mut self, file: FileId, bytes: u64) {
         let file = &mut self.files[file as usize];
         debug_assert!(
@@ -373,7 +371,7 @@ impl Files {
         (file.length, file.fresh) = (bytes, true);
     }
 
-    /// Returns the files that existed before the recording.
+    /// Returns the files from before the recording.
     pub fn laid(&self) -> Vec<Laid> {
         let mut parents = vec![false; self.names.len()];
         self.names

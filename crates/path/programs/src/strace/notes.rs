@@ -10,7 +10,7 @@ const NAMES_MAX: usize = 24;
 pub(super) struct Counts {
     /// Calls without a counterpart, by name.
     pub skipped: BTreeMap<String, u64>,
-    /// Calls on objects other than files, or on files that were opened before the recording.
+    /// Calls on objects other than files, or on files opened before the recording.
     pub elsewhere: u64,
     pub outside: u64,
     pub mapped: (u64, u64),
@@ -22,7 +22,7 @@ pub(super) struct Counts {
     pub unread_lines: u64,
 }
 
-/// Returns a sentence for each kind of call that was left out or changed.
+/// Returns a sentence for each kind of missing or changed call.
 pub(super) fn notes(counts: &Counts, appeared: u64) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(skipped) = skipped(counts) {

@@ -1,12 +1,12 @@
-//! Order between processes, by the names and files that they share. Follows the rules of Weiss,
-//! Harter, Arpaci-Dusseau and Arpaci-Dusseau ("ROOT: Replaying Multithreaded Traces with
-//! Resource-Oriented Ordering", SOSP 2013).
+//! Order between processes, by their shared names and files. Follows the rules of Weiss, Harter,
+//! Arpaci-Dusseau and Arpaci-Dusseau ("ROOT: Replaying Multithreaded Traces with Resource-Oriented
+//! Ordering", SOSP 2013).
 
 use super::files::{FileId, Files};
 use super::recording::{PathId, Place};
 use std::collections::BTreeMap;
 
-/// Effect of a call that other processes may notice.
+/// Effect of a call on other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Touch {
     /// The call uses a name.
@@ -19,7 +19,7 @@ pub(super) enum Touch {
     Writes(FileId),
 }
 
-/// Place of a call in its lane, and the line at which the call had ended.
+/// Place of a call in its lane, and the line of its end.
 #[derive(Clone, Copy, Debug)]
 struct Stamp {
     place: Place,
@@ -41,8 +41,8 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Returns the places that a call of `lane` must follow if it began at `line`. These are calls
-    /// of other lanes that had ended by then.
+    /// Returns the necessary predecessors of a call of `lane` with its begin at `line`. They are
+    /// calls of other lanes with an end before `line`.
     pub fn before(&self, files: &Files, touches: &[Touch], lane: u32, line: u32) -> Vec<Place> {
         let mut found: Vec<Stamp> = Vec::new();
         for touch in touches {
@@ -74,7 +74,7 @@ impl Order {
         }
     }
 
-    /// Records a call at `place` that had ended at `line`.
+    /// Records a call at `place` with its end at `line`.
     pub fn note(&mut self, files: &Files, touches: &[Touch], place: Place, line: u32) {
         let stamp = Stamp { place, line };
         for touch in touches {

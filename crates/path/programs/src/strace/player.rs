@@ -17,7 +17,7 @@ struct Lane {
     computed: bool,
     /// Progress when waiting lanes were last asked again.
     told: usize,
-    /// True if an open that failed in the recording has succeeded here and must be closed.
+    /// True if an open has succeeded here, but not in the recording. The file must be closed.
     closes: bool,
     open: BTreeSet<u32>,
 }
@@ -31,12 +31,12 @@ pub(super) struct Player {
     took: Duration,
     own: Duration,
     now: Time,
-    /// Calls that failed here but not in the recording, by kind: their number and the first
+    /// Calls with a failure here but not in the recording, by kind: their number and the first
     /// message.
     failed: BTreeMap<CallKind, (u64, String)>,
-    /// Number of calls that failed in the recording but not here.
+    /// Number of calls with a failure in the recording but not here.
     succeeded: u64,
-    /// Number of calls on files that could not be opened here.
+    /// Number of calls on files without a successful open here.
     lost: u64,
 }
 
@@ -95,7 +95,7 @@ impl Player {
         Ok(())
     }
 
-    /// True if another lane has reached the place that a record waits for.
+    /// True if another lane has reached `place`.
     fn has_come(&self, place: Place) -> bool {
         debug_assert!(
             place.records as usize <= self.recording.lanes[place.lane as usize].records.len(),
@@ -118,7 +118,7 @@ impl Player {
     }
 
     /// Waits. Other lanes may wait for the progress of this lane. A wait does not cause the caller
-    /// to ask them again, so that a lane with new progress first returns a computation of zero
+    /// to ask them again. A lane with new progress therefore first returns a computation of zero
     /// length.
     fn wait(&mut self, lane: usize) -> Next<'static> {
         let lane = &mut self.lanes[lane];
@@ -157,7 +157,7 @@ fn opened_or_closed(open: &mut BTreeSet<u32>, step: Step) {
     }
 }
 
-/// Returns the descriptor that must be open for a step.
+/// Returns the necessary open descriptor of a step.
 fn needs(step: Step) -> Option<u32> {
     match step {
         Step::Close { fd }

@@ -7,14 +7,13 @@ use crate::program::ProgramError;
 use fullstroke_contract::{Reason, reason};
 use std::borrow::Cow;
 
-/// Half a day. A time of day that is more than this behind the previous one belongs to the next
-/// day.
+/// Half a day. A time of day further back than this belongs to the next day.
 const HALF_DAY: u64 = 43_200_000_000_000;
 
 /// Options of the reader.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
-    /// Directory in which the program began.
+    /// Working directory of the program at its beginning.
     pub directory: String,
     /// Only files under this directory are carried out.
     pub under: String,
@@ -24,7 +23,7 @@ pub(super) struct Options {
 /// Reads a whole recording.
 ///
 /// # Errors
-/// Names the line that cannot be read.
+/// Names the unreadable line.
 pub(super) fn read(text: &str, options: Options) -> Result<Recording, ProgramError> {
     let mut reader = Reader {
         recorder: Recorder::new(&options.directory, &options.under),
@@ -113,7 +112,7 @@ impl Reader {
     }
 
     /// Returns the process of a line. A line without a pid belongs to the only process, or to the
-    /// process that was alone before strace began to write pids.
+    /// only process from before strace began to write pids.
     fn process(&mut self, pid: Option<u32>, at: u64) -> ProcessId {
         let recorder = &mut self.recorder;
         let Some(pid) = pid else {

@@ -25,13 +25,13 @@ pub(super) struct Process {
     pending: Option<Pending>,
     /// Duration of the latest call, if a signal interrupted it; otherwise 0.
     pub interrupted: u64,
-    /// Lanes of processes for which this process has waited. A new child may use such a lane.
+    /// Lanes of children after a wait for them. A new child may use such a lane.
     free: Vec<u32>,
     parent: Option<ProcessId>,
     born_line: u32,
 }
 
-/// A call that has begun.
+/// A call with its end still to come.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub name: String,
@@ -66,9 +66,9 @@ pub(super) struct Open {
     pub file: FileId,
     pub position: u64,
     pub how: How,
-    /// Number of table entries that refer to the open file.
+    /// Number of table entries for the open file.
     entries: u32,
-    /// Lanes in which the file is open.
+    /// Lanes with the open file.
     lanes: Vec<u32>,
 }
 
@@ -80,17 +80,17 @@ pub(super) struct Recorder {
     pub files: Files,
     order: Order,
     lanes: Vec<Lane>,
-    /// For each lane, the progress of other lanes that it has already waited for.
+    /// For each lane, the progress of other lanes in its earlier waits.
     known: Vec<BTreeMap<u32, u32>>,
     pub processes: Vec<Process>,
     pub by_pid: BTreeMap<u32, ProcessId>,
-    /// Ended processes that no process has waited for yet.
+    /// Ended processes before a wait for them.
     ended: BTreeMap<u32, ProcessId>,
-    /// Processes that have not ended.
+    /// Processes alive.
     alive: BTreeSet<ProcessId>,
-    /// Process whose pid is still unknown.
+    /// Process with a still unknown pid.
     pub unnamed: Option<ProcessId>,
-    /// Processes that have begun to fork and whose child has not been seen, by line.
+    /// Processes in a fork before a sign of the child, by line.
     forking: BTreeSet<(u32, ProcessId)>,
     pub tables: Vec<Table>,
     pub opens: Vec<Open>,
@@ -158,7 +158,7 @@ impl Recorder {
         }
     }
 
-    /// Returns the only process that has not ended.
+    /// Returns the process alive, if there is only one.
     pub fn alone(&self) -> Option<ProcessId> {
         self.alive
             .first()
@@ -166,12 +166,12 @@ impl Recorder {
             .filter(|_| self.alive.len() == 1)
     }
 
-    /// Returns the latest process that has begun to fork and whose child has not been seen.
+    /// Returns the latest process in a fork before a sign of the child.
     pub fn expecting(&self) -> Option<ProcessId> {
         self.forking.last().map(|&(_, process)| process)
     }
 
-    /// Records the beginning of a call whose end follows later.
+    /// Records the beginning of a call. Its end follows later.
     pub fn pends(&mut self, process: ProcessId, name: &str, arguments: &str, begin: Begin) {
         self.settled(process);
         if forks(name) {
@@ -186,7 +186,7 @@ impl Recorder {
         });
     }
 
-    /// Returns the call that a process has begun.
+    /// Returns the begun call of a process.
     pub fn pending(&self, process: ProcessId) -> Option<&Pending> {
         self.processes[process].pending.as_ref()
     }
@@ -197,7 +197,7 @@ impl Recorder {
         self.processes[process].pending = None;
     }
 
-    /// If the process forks, records that its child has been seen.
+    /// If the process forks, records the appearance of its child.
     fn settles_fork(&mut self, process: ProcessId) {
         if let Some(pending) = &self.processes[process].pending {
             self.forking.remove(&(pending.begin.line, process));
@@ -242,7 +242,7 @@ impl Recorder {
     }
 
     /// Returns a child's lane, its descriptor table, and the time of the fork. If the parent has
-    /// waited for an earlier child, the new child takes the lane of that child.
+    /// waited for an earlier child, the new child takes the lane of the earlier child.
     fn inherited(&mut self, parent: ProcessId) -> (u32, usize, u64) {
         let place = self.place(self.processes[parent].lane);
         let pending = self.processes[parent].pending.as_ref();
@@ -316,7 +316,7 @@ impl Recorder {
         process.interrupted = 0;
     }
 
-    /// Links a child that was seen before its parent was known. The child begins after the fork.
+    /// Links a child to its parent, if the child appeared first. The child begins after the fork.
     fn adopt(&mut self, parent: ProcessId, child: ProcessId, begin: Begin) {
         let place = self.place(self.processes[parent].lane);
         let one = &mut self.processes[child];
@@ -339,7 +339,7 @@ impl Recorder {
         *own = own.saturating_sub(waited);
     }
 
-    /// Records that a wait has reported the end of a child. Returns false if the child is unknown.
+    /// Records the end of a child, as reported by a wait. Returns false if the child is unknown.
     pub fn waited_for(&mut self, process: ProcessId, pid: u32) -> bool {
         if let Some(&child) = self.by_pid.get(&pid).filter(|&&child| child != process) {
             let place = self.place(self.processes[child].lane);
@@ -395,7 +395,7 @@ impl Recorder {
         );
     }
 
-    /// Appends a call after the waits that it depends on.
+    /// Appends a call after its necessary waits.
     pub fn play(
         &mut self,
         process: ProcessId,
@@ -458,8 +458,8 @@ impl Recorder {
         );
     }
 
-    /// Returns the open file behind `number`. With `-y`, a path also names files that were opened
-    /// before the recording.
+    /// Returns the open file behind `number`. With `-y`, a path also names files opened before the
+    /// recording.
     pub fn descriptor(
         &mut self,
         process: ProcessId,
@@ -483,7 +483,7 @@ impl Recorder {
         Some(open)
     }
 
-    /// Opens a file in the lane that is about to use it, if it was opened in another lane. Returns
+    /// Opens a file in the lane of its next use, if the file was opened in another lane. Returns
     /// false if the file has no name.
     pub fn at_hand(&mut self, process: ProcessId, begin: Begin, open: u32) -> bool {
         let lane = self.processes[process].lane;

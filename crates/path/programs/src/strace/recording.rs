@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Index of a path.
 pub(super) type PathId = u32;
 
-/// Descriptor of an open that failed in the recording. All other descriptors are greater.
+/// Descriptor of a failed open in the recording. All other descriptors are greater.
 pub(super) const FAILED: u32 = 0;
 
 /// A whole recording. A million calls need 40 bytes each.
@@ -18,19 +18,17 @@ pub(super) struct Recording {
     pub lanes: Vec<Lane>,
     pub laid: Vec<Laid>,
     pub notes: Vec<String>,
-    /// Number of processes and threads of the recording. Processes that follow each other share a
-    /// lane.
+    /// Number of processes and threads of the recording. Successive processes may share a lane.
     pub processes: u64,
     /// Time from the first line to the last, in nanoseconds.
     pub recorded: u64,
-    /// Number of calls that are carried out.
+    /// Number of executed calls.
     pub calls: u64,
     /// Total recorded duration of these calls, in nanoseconds.
     pub calls_took: u64,
 }
 
-/// The steps of one process, or of several processes of which each began after a wait for the
-/// previous one.
+/// The steps of one process, or of several processes with a wait between each two.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     /// The lane begins when another lane has reached this place.

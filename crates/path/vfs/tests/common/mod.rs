@@ -1,4 +1,4 @@
-//! The node above a device whose times the test sets.
+//! The node above a device with times from the test.
 
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
@@ -26,12 +26,12 @@ pub fn site(seed: u64) -> Site {
     }
 }
 
-/// Returns a node with a program that begins 3 ms after the host.
+/// Returns a node with a program. The program begins 3 ms after the host.
 pub fn host(files: Value, pages: u64, seed: u64, program: Box<dyn Program>) -> Vfs {
     host_on(files, pages, seed, program, None)
 }
 
-/// Same as `host`, with read-ahead windows that end with tracks.
+/// Same as `host`, with read-ahead windows up to the ends of tracks.
 pub fn host_on(
     files: Value,
     pages: u64,
