@@ -14,7 +14,7 @@ pub struct Conversion {
     pub requests: u64,
     /// Number of requests that the output format cannot express.
     pub left_out: u64,
-    /// Number of damaged rows of the trace that were skipped.
+    /// Number of damaged rows skipped.
     pub skipped_rows: u64,
     /// Number of requests whose completion is left out, because it may belong to another request.
     pub doubtful: u64,

@@ -108,7 +108,7 @@ pub enum TraceError {
     /// The trace has more damaged rows than the options tolerate.
     #[error("more than {tolerated} damaged rows; the last one: {last}")]
     TooManyDamaged {
-        /// Number of damaged rows that the options tolerate.
+        /// Number of damaged rows tolerated by the options.
         tolerated: u64,
         /// Error of the first row above this number.
         last: Box<TraceError>,

@@ -38,9 +38,9 @@ use crate::row::Row;
 use fullstroke_contract::Operation;
 use pool::{Passer, Pool, Waiting};
 
-/// Number of events that are examined before the arrival event is chosen.
+/// Number of events examined before the arrival event is chosen.
 pub(crate) const DECISION_EVENTS: usize = 4096;
-/// Largest number of requests that wait for their completion. Beyond that, the oldest is released
+/// Largest number of requests waiting for their completion. Beyond that, the oldest is released
 /// without a completion.
 const WAITING_MAX: usize = 32_768;
 /// Largest number of later requests that a device may serve before a request in its queue: more
@@ -49,7 +49,7 @@ const OVERTAKEN_MAX: u64 = 4096;
 /// Longest time that the kernel allows a command before it aborts the command: 30 s (`SD_TIMEOUT`
 /// in drivers/scsi/sd.h, `nvme_io_timeout`; Linux 6.6).
 const COMMAND_NS_MAX: u64 = 30_000_000_000;
-/// Number of younger requests that a passed request makes doubtful. Further younger requests were
+/// Number of younger requests made doubtful by a passed request. Further younger requests were
 /// answered one by one, so they are not doubtful.
 const DOUBTED_MAX: usize = 2;
 /// Number of younger requests for the same sectors that may pass a request before it is given up.
@@ -61,8 +61,8 @@ const PASSERS_MAX: usize = 64;
 const UNLIKELY_FACTOR: u64 = 8;
 /// Smallest number that counts as unlikely: half of a SATA drive's queue.
 const UNLIKELY_MIN: u64 = 16;
-/// Smallest share of requests without a completion that is reported. A few requests are always in
-/// flight when a trace ends.
+/// Smallest reported share of requests without a completion. A few requests are always in flight
+/// when a trace ends.
 const UNKNOWN_SHARE_TOLD: f64 = 0.01;
 /// Smallest number of requests in a trace for such a report.
 const GIVEN_MIN: u64 = 100;
@@ -90,7 +90,7 @@ pub(crate) struct Event {
     pub(crate) place: u64,
 }
 
-/// Event for which a request waits.
+/// Event awaited by a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Issue,
@@ -116,11 +116,11 @@ pub(crate) struct Matcher {
     issues: u64,
     /// True if events are known to be missing, because the file of a processor is missing.
     known_lossy: bool,
-    /// Number of issues, and of completions, that match no request in the trace.
+    /// Number of issues, and of completions, without a request in the trace.
     strays: [u64; 2],
     /// Number of requests given up because younger requests for their sectors were answered.
     closed: u64,
-    /// Histogram of the number of later issues that overtook a request, by [`bucket`].
+    /// Histogram of the number of issues overtaking a request, by [`bucket`].
     overtaken: Buckets,
     /// Number of released requests, and number of those without a known completion.
     given: u64,
@@ -145,7 +145,7 @@ impl Default for Matcher {
 }
 
 impl Matcher {
-    /// Takes an event. Appends to `rows` the requests that can be released now.
+    /// Takes an event. Appends the requests ready for release to `rows`.
     pub(crate) fn push(&mut self, event: Event, rows: &mut Vec<Row>) {
         // Flushes have no sectors, so the address of the event is ignored.
         let start = if event.sectors == 0 { 0 } else { event.start };

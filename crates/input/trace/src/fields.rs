@@ -1,6 +1,6 @@
 //! Parser for the fields of one line of text, as bytes.
 
-/// Error of a field that cannot be parsed.
+/// Error of an unreadable field.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// Byte in the line, from 0.
@@ -22,7 +22,7 @@ pub struct Fields<'l> {
     at: usize,
 }
 
-/// Largest number of digits that always fits into 64 bits.
+/// Largest number of digits certain to fit into 64 bits.
 const DIGITS_SAFE: usize = 19;
 
 impl<'l> Fields<'l> {

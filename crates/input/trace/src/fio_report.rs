@@ -63,9 +63,9 @@ pub struct FioDirection {
     pub percentiles_of: Option<&'static str>,
     /// Median latency.
     pub p50_ms: Option<f64>,
-    /// Latency that 90 % of the requests do not exceed.
+    /// 90th percentile of the latency.
     pub p90_ms: Option<f64>,
-    /// Latency that 99 % of the requests do not exceed.
+    /// 99th percentile of the latency.
     pub p99_ms: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! Number of different blocks that a trace touches, in bounded memory.
+//! Number of different blocks touched by a trace, in bounded memory.
 //!
 //! Blocks of 4 KiB are marked in regions of 64 blocks. Up to [`REGIONS_MAX`] touched regions, all
 //! regions are kept, and the count is exact. Beyond that, only regions whose hash is below a limit
@@ -31,7 +31,7 @@ pub(crate) struct Footprint {
     /// half of the slots are full.
     slots: Vec<(u64, u64)>,
     used: usize,
-    /// Number of leading zero bits that a region's hash needs to be in the sample.
+    /// Number of leading zero bits in the hash of a sampled region.
     level: u32,
 }
 
@@ -106,7 +106,7 @@ impl Footprint {
         }
     }
 
-    /// Inserts the regions that belong to the sample into `slots`.
+    /// Inserts the regions of the sample into `slots`.
     fn refill(&mut self, slots: Vec<(u64, u64)>) {
         assert!(
             slots.len().is_power_of_two() && slots.len() >= self.slots.len(),
@@ -138,8 +138,8 @@ impl Footprint {
             * (BLOCK_SECTORS * fullstroke_units::SECTOR_BYTES) as f64
     }
 
-    /// Returns the relative standard error of the count. The count is a sum over regions that were
-    /// drawn with a probability of 1 in 2^level each.
+    /// Returns the relative standard error of the count. The count is a sum over regions drawn with
+    /// a probability of 1 in 2^level each.
     pub(crate) fn error(&self) -> f64 {
         let chance = 0.5f64.powi(self.level.cast_signed());
         let squares: f64 = self.counts().map(|count| count * count).sum();

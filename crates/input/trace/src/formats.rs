@@ -101,7 +101,7 @@ const HEAD_BYTES: usize = 64 * 1024;
 const HEAD_LINES: usize = 32;
 
 impl<'h> Head<'h> {
-    /// Yields the first lines that are not empty. The last line may be cut off.
+    /// Yields the first non-empty lines. The last line may be cut off.
     pub fn lines(&self) -> impl Iterator<Item = &'h [u8]> {
         self.bytes
             .split(|&byte| byte == b'\n')

@@ -26,7 +26,7 @@ pub struct Input<'a> {
     ended: bool,
     /// True if the packed data ended early, so that the rest of the buffer is not a whole row.
     cut: bool,
-    /// Error about the early end that was not reported yet.
+    /// Error about the early end, not reported yet.
     cut_untold: Option<io::Error>,
 }
 
@@ -140,7 +140,7 @@ impl<'a> Input<'a> {
         Ok(&self.buffer[self.start..self.end.min(self.start + count)])
     }
 
-    /// Consumes `count` bytes that were peeked at.
+    /// Consumes `count` bytes after a peek.
     pub fn consume(&mut self, count: usize) {
         let count = count.min(self.end - self.start);
         self.start += count;
@@ -175,7 +175,7 @@ impl<'a> Input<'a> {
         Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
     }
 
-    /// Drops the rest of the trace, which is not a whole row.
+    /// Drops the rest of the trace, an incomplete row.
     fn drop_rest(&mut self) {
         self.offset += (self.end - self.start) as u64;
         self.start = self.end;
@@ -232,7 +232,7 @@ impl<'a> Input<'a> {
         Ok(Some(&self.buffer[begin..begin + count]))
     }
 
-    /// Skips `count` bytes, which must exist.
+    /// Skips `count` existing bytes; fewer bytes are an error.
     pub fn skip(&mut self, count: usize, what: &str) -> Result<(), Fault> {
         let mut left = count;
         while left > 0 {
@@ -263,7 +263,7 @@ impl Read for Input<'_> {
     }
 }
 
-/// Returns the first bytes, for messages about files that cannot be parsed.
+/// Returns the first bytes, for messages about unreadable files.
 pub(crate) fn beginning(bytes: &[u8]) -> String {
     excerpt(bytes).trim_matches('`').to_owned()
 }

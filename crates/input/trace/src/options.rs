@@ -4,11 +4,11 @@ use crate::TraceError;
 use fullstroke_contract::Operation;
 use fullstroke_units::{Duration, Sectors};
 
-/// Default number of rows that may be out of order. A row is sorted in if at most this many later
-/// rows were written before it.
+/// Default number of rows out of order. A row is sorted in if at most this many later rows were
+/// written before it.
 pub const SORT_WINDOW_ROWS: usize = 4096;
 
-/// Treatment of a request that reaches beyond the volume.
+/// Treatment of a request beyond the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Beyond {
     /// The request is an error.
@@ -20,9 +20,9 @@ pub enum Beyond {
     /// All addresses are scaled, if any request is beyond the volume. The volume and the span of
     /// the trace are divided into regions of 1 MiB. A region of the trace maps to the region of the
     /// volume at the same proportion. The offset within the region does not change, so that
-    /// sequential runs stay sequential. A request that would cross the end of the volume is moved
-    /// back. The reader finds the span by reading the whole trace once before, unless
-    /// [`Options::span`] gives it.
+    /// sequential runs stay sequential. A request across the end of the volume is moved back. The
+    /// reader finds the span by reading the whole trace once before, unless [`Options::span`] gives
+    /// it.
     Scale,
 }
 
@@ -53,7 +53,7 @@ pub struct Options {
     pub skip_bad: u64,
     /// True if a trace without addresses is an error. Otherwise all its addresses are 0.
     pub needs_addresses: bool,
-    /// Number of rows that may be out of order; see [`SORT_WINDOW_ROWS`].
+    /// Allowed number of rows out of order; see [`SORT_WINDOW_ROWS`].
     pub sort_window: usize,
 }
 

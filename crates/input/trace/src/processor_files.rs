@@ -43,8 +43,8 @@ fn stems(folder: &Path) -> io::Result<BTreeMap<String, BTreeMap<u32, PathBuf>>> 
     Ok(stems)
 }
 
-/// Returns all files of the trace to which the file at `path` belongs, by processor. The map is
-/// empty if the name has no processor number.
+/// Returns all files of the same trace as the file at `path`, by processor. The map is empty if the
+/// name has no processor number.
 pub(crate) fn beside(path: &Path) -> io::Result<BTreeMap<u32, PathBuf>> {
     let Some((stem, own)) = path
         .file_name()
@@ -65,7 +65,7 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// Returns the file to open for the trace at `path`: the file itself, or the first non-empty file
-/// of the blktrace that `path` names.
+/// of the blktrace named by `path`.
 pub(crate) fn locate(path: &Path) -> Result<PathBuf, TraceError> {
     let failed = |source| TraceError::Read {
         file: path.display().to_string(),
@@ -155,8 +155,8 @@ fn is_empty(path: &Path) -> bool {
     first == Some(0)
 }
 
-/// Returns all files that are read for the trace at `path`: one file, or the files of all
-/// processors of a blktrace.
+/// Returns all files read for the trace at `path`: one file, or the files of all processors of a
+/// blktrace.
 ///
 /// # Errors
 /// Fails if `path` is a folder without exactly one blktrace.

@@ -18,13 +18,13 @@ use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
-/// Number of rows that a parser is asked for at a time.
+/// Number of rows requested from a parser at a time.
 const ROWS_AT_ONCE: usize = 512;
 /// Unit in which [`Beyond::Scale`] moves addresses: 1 MiB.
 const REGION_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
 
-/// Shortest gap between requests that is reported: 7 days. No system that is worth tracing is idle
-/// for so long, so its clock was set, or a time is damaged.
+/// Shortest reported gap between requests: 7 days. No system worth tracing is idle for so long, so
+/// its clock was set, or a time is damaged.
 const JUMP_NS: u64 = 7 * 86_400 * 1_000_000_000;
 
 /// Reader of a trace as a stream of [`Record`]s in order of arrival.
@@ -36,7 +36,7 @@ const JUMP_NS: u64 = 7 * 86_400 * 1_000_000_000;
 ///   no more records.
 ///
 /// Memory does not grow with the trace. There is one buffer of bytes, one batch of rows, and up to
-/// [`Options::sort_window`] rows that are held back for sorting.
+/// [`Options::sort_window`] rows held back for sorting.
 pub struct TraceReader {
     file: String,
     format: &'static Format,
@@ -58,7 +58,7 @@ pub struct TraceReader {
     ended: bool,
     /// True if no more records follow: an error was reported, or the time window is over.
     closed: bool,
-    /// Requests that the selection left out; `None` as soon as a request was selected.
+    /// Requests left out by the selection; `None` as soon as a request was selected.
     unselected: Option<Unselected>,
 }
 
@@ -171,7 +171,7 @@ impl TraceReader {
         self.lacks_addresses
     }
 
-    /// Returns problems of the trace so far that the requests do not show: missing events, a clock
+    /// Returns problems of the trace so far, invisible in the requests: missing events, a clock
     /// that jumped. One sentence each.
     pub fn notes(&self) -> Vec<String> {
         let of_parser = self
@@ -446,7 +446,7 @@ impl fmt::Debug for TraceReader {
     }
 }
 
-/// Gaps between requests that are longer than [`JUMP_NS`].
+/// Gaps between requests longer than [`JUMP_NS`].
 #[derive(Default)]
 struct Jumps {
     count: u64,
@@ -491,7 +491,7 @@ fn needs_span(options: &Options) -> bool {
     options.beyond == Beyond::Scale && options.capacity.is_some() && options.span.is_none()
 }
 
-/// Returns the end of the address space that the selected devices use. The other selections are
+/// Returns the end of the address space used by the selected devices. The other selections are
 /// ignored, so that a sector maps to the same place whatever part of the trace is read.
 fn span_of(path: &Path, options: &Options) -> Result<Sectors, TraceError> {
     let whole = Options {

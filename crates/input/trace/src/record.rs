@@ -16,7 +16,7 @@ pub struct Record {
     pub extent: Extent,
     /// Device number of the format; 0 if the format has none.
     pub device: u32,
-    /// Process that issued the request; 0 means unknown.
+    /// Issuing process; 0 means unknown.
     pub process: u32,
     /// Time of issue to the device, if known.
     pub issued: Option<Time>,

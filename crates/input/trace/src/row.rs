@@ -63,7 +63,7 @@ pub trait Parser: Send {
         limit: usize,
     ) -> Result<bool, Fault>;
 
-    /// Returns problems of the trace so far that the rows do not show, one sentence each.
+    /// Returns problems of the trace so far, invisible in the rows, one sentence each.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
@@ -110,7 +110,7 @@ impl<P: LineParser> Parser for Lines<P> {
     }
 }
 
-/// Returns the first sector and the number of sectors that a byte range touches. Returns `None` if
+/// Returns the first sector and the number of sectors touched by a byte range. Returns `None` if
 /// the range ends beyond 2^64 bytes.
 #[inline]
 pub fn sectors_of_bytes(offset: u64, length: u64) -> Option<(u64, u64)> {

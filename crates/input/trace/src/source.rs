@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Size of the buffer for packed bytes.
 const PACKED_BYTES: usize = 64 * 1024;
-/// Largest memory that an xz file may require; `xz -9` needs 65 MiB.
+/// Largest memory for the decompression of an xz file; `xz -9` needs 65 MiB.
 #[cfg(feature = "compression")]
 const XZ_MEMORY_BYTES_MAX: u64 = 128 << 20;
 /// Largest window of zstd without `--ultra --long`: 128 MiB.

@@ -30,9 +30,9 @@ pub struct Distribution {
     pub min: f64,
     /// Median.
     pub p50: f64,
-    /// Value that 90 % of the values do not exceed.
+    /// 90th percentile.
     pub p90: f64,
-    /// Value that 99 % of the values do not exceed.
+    /// 99th percentile.
     pub p99: f64,
     /// Largest value.
     pub max: f64,
@@ -76,7 +76,7 @@ pub struct Addresses {
     pub end_sector: u64,
     /// Distance from the first sector to the end.
     pub span_gib: f64,
-    /// Number of different blocks of 4 KiB that were read or written; see `footprint_exact`.
+    /// Number of different blocks of 4 KiB read or written; see `footprint_exact`.
     pub footprint_gib: f64,
     /// True if the footprint is exact: at most 131,072 regions of 256 KiB are touched. Otherwise it
     /// is an estimate from a sample of the regions. Of a request above 64 MiB only the first 64 MiB
@@ -105,7 +105,7 @@ pub struct Summary {
     pub skipped_rows: u64,
     /// Number of requests with a known completion.
     pub completions: Completions,
-    /// Problems of the trace that the figures do not show, one sentence each.
+    /// Problems of the trace, invisible in the figures, one sentence each.
     pub notes: Vec<String>,
     /// Time from the first arrival to the last.
     pub duration_s: f64,

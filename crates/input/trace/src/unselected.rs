@@ -1,5 +1,5 @@
-//! Statistics of the requests that a selection has left out, for the error message of a selection
-//! without requests.
+//! Statistics of the requests left out by a selection, for the error message of a selection without
+//! requests.
 
 use crate::row::Row;
 use fullstroke_contract::Operation;
@@ -7,7 +7,7 @@ use fullstroke_units::Duration;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Largest number of devices that a message names.
+/// Largest number of devices named in a message.
 const DEVICES_NAMED: usize = 16;
 
 /// Requests left out before the first selected request.
@@ -26,7 +26,7 @@ impl Unselected {
         self.requests += 1;
         self.last = Duration::from_nanos(since);
         self.operations.insert(row.operation);
-        // One more device than a message names, to know that there are more.
+        // One more device than a message names, to detect further devices.
         if self.devices.len() <= DEVICES_NAMED {
             self.devices.insert(row.device);
         }

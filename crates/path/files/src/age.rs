@@ -14,7 +14,7 @@ use fullstroke_contract::{ConfigError, Object, registry};
 use fullstroke_units::{Bytes, Random, Seed};
 use serde::Serialize;
 
-/// Usage pattern of a file system that is to be aged.
+/// Usage pattern for the ageing of a file system.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
     /// Name as written after `age =`.
@@ -77,8 +77,8 @@ pub const PROFILES: &[Profile] = &[
     },
 ];
 
-/// Divisor of the device's size that gives the longest file of a profile. The limit is needed
-/// because one file from the tail of a lognormal distribution would fill a small device.
+/// Divisor of the device's size, for the longest file of a profile. The limit is needed because one
+/// file from the tail of a lognormal distribution would fill a small device.
 const LARGEST_PART: u64 = 50;
 /// Largest number of directory levels.
 const DEPTH_MAX: u64 = 12;
@@ -88,7 +88,7 @@ const DEPTH_MAX: u64 = 12;
 pub struct Aged {
     /// Number of files created.
     pub created: u64,
-    /// Number of created files that were deleted again.
+    /// Number of created files deleted again.
     pub deleted: u64,
     /// Number of bytes written.
     pub bytes_written: u64,

@@ -62,7 +62,7 @@ pub struct Move {
     pub to: Vec<Fragment>,
 }
 
-/// Pages that are contiguous in the file, at the old place and at the new place.
+/// Pages contiguous in the file, at the old place and at the new place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Piece {
     /// First page in the file.

@@ -179,7 +179,7 @@ impl Trial {
         self.files.keys().nth(at % self.files.len().max(1)).copied()
     }
 
-    /// Returns the runs of the device that hold metadata or directories, ascending.
+    /// Returns the runs of the device with metadata or directories, ascending.
     fn metadata(&self) -> Vec<Range<u64>> {
         let mut ranges = self.system.metadata();
         ranges.extend(
@@ -763,7 +763,7 @@ fn where_nothing_can_be_kept_off_alignment_is_refused() {
     }
 }
 
-/// Returns the tracks that the pages of a file touch, in order.
+/// Returns the tracks touched by the pages of a file, in order.
 fn tracks_of(trial: &Trial, file: usize) -> Vec<Extent> {
     let mut extents = Vec::new();
     trial

@@ -125,7 +125,7 @@ pub(crate) fn check_make(bytes_per_inode: Bytes, inode_size: Bytes) -> Result<()
     Ok(())
 }
 
-/// State of an inode that only ext2 needs.
+/// State of an inode, specific to ext2.
 #[derive(Debug)]
 pub(crate) struct Extra {
     /// The group of the inode (`i_block_group`).
@@ -153,7 +153,7 @@ impl Extra {
 #[derive(Debug)]
 struct Ext2 {
     groups: Groups,
-    /// Track boundaries. Blocks that are set aside for a file end at the end of a track.
+    /// Track boundaries. Blocks set aside for a file end at the end of a track.
     tracks: Option<Arc<Boundaries>>,
     config: Config,
     windows: Windows,
@@ -287,7 +287,7 @@ impl Ext2 {
         Ok(())
     }
 
-    /// Frees the blocks that are set aside for the file.
+    /// Frees the blocks set aside for the file.
     fn discard(&mut self, number: u32, inode: &mut Inode<Extra>, touches: &mut Touches) {
         self.multiblock.discard(&mut self.groups, number);
         inode.extra.pool.discard(&mut self.groups, touches);

@@ -124,7 +124,7 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
     Ok(Box::new(tree))
 }
 
-/// State of an inode that only ext4 needs.
+/// State of an inode, specific to ext4.
 #[derive(Debug)]
 pub(crate) struct Extra {
     /// The group of the inode (`i_block_group`).

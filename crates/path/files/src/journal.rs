@@ -71,7 +71,7 @@ impl Journal {
         }
     }
 
-    /// Adds the pages that an operation touched to the running transaction.
+    /// Adds the pages touched by an operation to the running transaction.
     pub(crate) fn join(&mut self, now: Time, touches: &[Touch]) {
         for touch in touches {
             match *touch {

@@ -20,7 +20,7 @@ use std::ops::Range;
 
 /// Longest file in blocks that is no stream (`s_mb_stream_request`, 64 KiB).
 const STREAM: u64 = 16;
-/// Number of blocks that the locality group sets aside at once (`MB_DEFAULT_GROUP_PREALLOC`).
+/// Number of blocks set aside at once by the locality group (`MB_DEFAULT_GROUP_PREALLOC`).
 const GROUP_PREALLOC: u64 = 512;
 /// Number of runs that the locality group keeps for each order of length. A further run replaces
 /// the oldest of its order (`ext4_mb_add_n_trim`).
@@ -114,8 +114,8 @@ impl Mballoc {
         touches: &mut Touches,
     ) -> Result<Range<u64>, FileError> {
         let found = self.find(groups, request).or_else(|| {
-            // No free run: all blocks that are set aside become free
-            // (`ext4_mb_discard_preallocations`), and the search is repeated.
+            // No free run: all blocks set aside become free (`ext4_mb_discard_preallocations`), and
+            // the search is repeated.
             (self.aside > 0).then(|| self.discard_all(groups))?;
             self.find(groups, request)
         });

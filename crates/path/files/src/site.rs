@@ -35,7 +35,7 @@ impl Site {
         self.capacity.0 / PAGE_SECTORS
     }
 
-    /// Yields the 4 KiB blocks that hold sectors of two tracks, ascending.
+    /// Yields the 4 KiB blocks with sectors of two tracks, ascending.
     pub(crate) fn straddling(&self) -> impl Iterator<Item = u64> {
         let tracks = self
             .tracks
@@ -62,7 +62,7 @@ impl Site {
         }
     }
 
-    /// Returns the error for a device that is too small for the metadata.
+    /// Returns the error for a device too small for the metadata.
     pub(crate) fn too_small(&self, error: &FileError) -> ConfigError {
         let message = format!(
             "a device of {} is too small for this file system: {error}",

@@ -82,7 +82,7 @@ pub struct Usage {
     pub inodes_free: u64,
 }
 
-/// Regions into which an allocator divides the device: block groups, allocation groups.
+/// Regions of an allocator on the device: block groups, allocation groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Regions {
     /// Number of 4 KiB pages in each region but the last.
@@ -104,7 +104,7 @@ pub struct SyncPlan {
     pub in_place: Vec<u64>,
     /// Writes to the log, in order.
     pub log: Vec<LogWrite>,
-    /// Metadata pages that were held back, and may be written in place from now on.
+    /// Metadata pages held back, and may be written in place from now on.
     pub released: Vec<u64>,
 }
 
@@ -158,7 +158,7 @@ pub trait FileSystem: Send {
     fn root(&self) -> Object;
     /// Returns the usage, as `statfs` does.
     fn usage(&self) -> Usage;
-    /// Returns the regions into which the allocator divides the device.
+    /// Returns the regions of the allocator on the device.
     fn regions(&self) -> Regions;
     /// Returns the attributes of an object.
     fn attributes(&self, object: Object) -> Result<Attributes, FileError>;
@@ -178,7 +178,7 @@ pub trait FileSystem: Send {
     /// Reports the metadata that change, besides the mapping, when data of an object move from or
     /// to these pages of the device: the inode, and the free-space metadata.
     fn change_places(&self, object: Object, pages: &[Range<u64>], touches: &mut Touches);
-    /// Returns the number of pages of the device that are set aside for a file and not used yet.
+    /// Returns the number of pages of the device set aside for a file and not used yet.
     fn set_aside(&self) -> u64;
 
     /// Returns the object called `name`.

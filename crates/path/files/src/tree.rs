@@ -57,7 +57,7 @@ impl<F: Format> Tree<F> {
         self.journal = Some(journal);
     }
 
-    /// Registers an inode that the format has allocated.
+    /// Registers an inode allocated by the format.
     fn adopt(&mut self, number: u32, kind: Kind, parent: u32, extra: F::Extra) {
         let directory =
             (kind == Kind::Directory).then(|| Box::new(Directory::new(self.format.style())));

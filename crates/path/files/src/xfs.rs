@@ -47,8 +47,8 @@ const AHEAD: u64 = 16;
 const EXTENT_MAX: u64 = (1 << 21) - 1;
 /// Largest file in pages: 8 EiB.
 const PAGES_MAX: u64 = 1 << 51;
-/// Largest number of pages that are written together with a dirty page: a whole delayed run is
-/// written, in requests of up to 1 MiB each.
+/// Largest number of pages written together with a dirty page: a whole delayed run is written, in
+/// requests of up to 1 MiB each.
 const CLUSTER: u64 = 256;
 
 /// The keys of XFS.
@@ -235,7 +235,7 @@ impl Config {
     }
 }
 
-/// State of an inode that only XFS needs.
+/// State of an inode, specific to XFS.
 #[derive(Debug)]
 pub(crate) struct Extra {
     /// Page that holds the inode.
@@ -486,8 +486,8 @@ impl Format for Xfs {
     }
 
     /// Frees the room behind the end (`xfs_free_eofblocks`). 2.6.24 frees it at each last close.
-    /// Today only the first close frees it, so that a file that is opened again and again for
-    /// appends keeps its room (`xfs_file_release` of 6.12).
+    /// Today only the first close frees it, so that a file opened again and again for appends keeps
+    /// its room (`xfs_file_release` of 6.12).
     fn close(&mut self, number: u32, inode: &mut Inode<Extra>, touches: &mut Touches) {
         inode.extra.trimmed = self.config.kernel == Kernel::Today;
         if inode.map.end() > inode.pages() {

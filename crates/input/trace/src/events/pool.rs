@@ -5,7 +5,7 @@ use crate::row::Row;
 use fullstroke_contract::Operation;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Largest number of requests to examine for those that an event covers.
+/// Largest number of requests examined for one event.
 const NEIGHBOURS_MAX: usize = 1024;
 
 /// Device, operation, first sector, and number in order of arrival.
@@ -23,7 +23,7 @@ pub(super) struct Passer {
 /// Progress of a request at one [`Stage`].
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Number of sectors that have not reached the stage yet.
+    /// Number of sectors not yet at the stage.
     pub(super) left: u64,
     /// True if the request reached the stage, wholly or in part.
     pub(super) begun: bool,
@@ -43,8 +43,8 @@ pub(super) struct Waiting {
     pub(super) requeued: bool,
     /// Number of requests issued to all devices before this one.
     pub(super) issue_number: u64,
-    /// Number of requests that were issued (or, without issue events, arrived) between this
-    /// request's issue and its completion.
+    /// Number of requests issued (or, without issue events, arrived) between this request's issue
+    /// and its completion.
     pub(super) overtaken: u64,
     /// Request whose completion is in doubt until this request is issued.
     pub(super) vouches_for: Option<u64>,
@@ -83,7 +83,7 @@ pub(super) struct Pool {
     waiting: VecDeque<Waiting>,
     /// Number of the oldest request.
     first: u64,
-    /// End sector of each request that is neither complete nor given up.
+    /// End sector of each request neither complete nor given up.
     index: BTreeMap<Key, u64>,
 }
 
@@ -159,10 +159,10 @@ impl Pool {
             .filter_map(|(&(_, _, _, number), _)| Some((number, self.get(number)?)))
     }
 
-    /// Returns the requests that `event` covers among those that `fit`: their numbers, and the
-    /// number of sectors of each. Of several requests for the same sectors, the youngest is taken.
-    /// The device answered the older ones before the younger one came, or the events of the older
-    /// ones are lost; see [`super::Matcher`].
+    /// Returns the requests covered by `event`, if they `fit`: their numbers, and the number of
+    /// sectors of each. Of several requests for the same sectors, the youngest is taken. The device
+    /// answered the older ones before the younger one came, or the events of the older ones are
+    /// lost; see [`super::Matcher`].
     pub(super) fn covered(&self, event: &Event, fit: impl Fn(&Waiting) -> bool) -> Vec<(u64, u64)> {
         if let Some((number, _)) = self.alike(event).find(|(_, waiting)| fit(waiting)) {
             return vec![(number, event.sectors)];

@@ -3,7 +3,7 @@
 use super::Matcher;
 use std::collections::BTreeMap;
 
-/// Largest number of devices and processors that are counted separately. More are a sign of damage.
+/// Largest number of devices and processors counted separately. More are a sign of damage.
 const SEEN_MAX: usize = 8192;
 /// Largest processor number; a larger number is damage. Linux's `NR_CPUS` is at most 8,192.
 const PROCESSOR_MAX: u32 = 8192;

@@ -1,7 +1,6 @@
 //! Block traces of Alibaba Cloud (2020): virtual disks of a cloud block storage service.
 //!
-//! The format is recognised by rows of five comma-separated fields, of which the second is `R` or
-//! `W`.
+//! The format is recognised by rows of five comma-separated fields, with `R` or `W` in the second.
 
 use super::spc1::letter;
 use super::{Confidence, Counted, Format, Head};

@@ -5,7 +5,7 @@
 //! `name.blktrace.0`, the files of the other processors are read and merged by time (a packed file
 //! ends in `.gz`, `.zst` or `.xz`). If some of these files are missing or empty, only their events
 //! are missing, and a note says so. After a damaged record, reading continues at the next magic
-//! number. A record that is cut off at the end of a file counts as damaged.
+//! number. A record cut off at the end of a file counts as damaged.
 
 use super::{Confidence, Counted, Format, Head};
 use crate::events::processors::Processors;
@@ -286,8 +286,7 @@ struct BlkTrace {
     order: BinaryHeap<Reverse<(u64, usize)>>,
     /// Next event of each file.
     ahead: Vec<Option<Event>>,
-    /// Files whose next event must still be read. 0 is the file that was opened, 1 the first
-    /// sibling.
+    /// Files whose next event must still be read. 0 is the opened file, 1 the first sibling.
     behind: Vec<usize>,
     finished: bool,
 }
@@ -349,7 +348,7 @@ impl BlkTrace {
     }
 }
 
-/// Returns the next event that concerns requests.
+/// Returns the next event about requests.
 fn next_event(input: &mut Input<'_>, processors: &mut Processors) -> Result<Option<Event>, Fault> {
     loop {
         let place = input.offset();

@@ -26,7 +26,7 @@ pub(super) const FORMAT: Format = Format {
 };
 
 const MILLISECOND_NS: u64 = 1_000_000;
-/// Number of bytes that are examined to find the columns.
+/// Number of bytes examined to find the columns.
 const HEAD_BYTES: usize = 64 * 1024;
 const REMEDY: &str = "run fio with log_offset=1 beside write_lat_log, or with write_iolog";
 

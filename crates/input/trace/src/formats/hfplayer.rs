@@ -1,8 +1,8 @@
 //! CSV files of hfplayer, the Hitachi block trace player.
 //!
-//! The first line that is not empty names the columns, each with its type behind a dot. The line
-//! may begin with `#`. A file is recognised by the names of the required columns. Their order does
-//! not matter, and further columns are ignored.
+//! The first non-empty line names the columns, each with its type behind a dot. The line may begin
+//! with `#`. A file is recognised by the names of the required columns. Their order does not
+//! matter, and further columns are ignored.
 
 use super::{Confidence, Counted, Format, Head, bad_header};
 use crate::fault::Fault;
@@ -33,7 +33,7 @@ enum Column {
     Other,
 }
 
-/// Columns that every request needs.
+/// Required columns.
 const NEEDED: [Column; 4] = [
     Column::Arrival,
     Column::Command,

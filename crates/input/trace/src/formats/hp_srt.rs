@@ -33,7 +33,7 @@ const HEADER_END: u8 = 0x0c;
 const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of the words at the beginning of every record: size and type.
 const BEGIN_BYTES: usize = 8;
-/// Bytes of a request's record that are used.
+/// Used bytes of a request's record.
 const REQUEST_BYTES: usize = 48;
 /// Largest size of a record.
 const RECORD_BYTES_MAX: usize = 4096;

@@ -71,7 +71,7 @@ fn detect(head: &Head<'_>) -> Confidence {
 
 struct Native {
     table: TableReader,
-    /// Rows that were read from the table but not requested yet.
+    /// Rows read from the table but not requested yet.
     ready: VecDeque<Result<Row, Fault>>,
     rows_read: u64,
 }
@@ -130,7 +130,7 @@ impl Parser for Native {
     }
 }
 
-/// Opens the table. A table is read from its end, so an input that cannot seek is copied first.
+/// Opens the table. A table is read from its end, so an input without seeks is copied first.
 fn open_table(input: &mut Input<'_>) -> Result<TableReader, Fault> {
     let seekable = |path: &&Path| path.is_file();
     if let Some(path) = input.plain_path().filter(seekable) {
@@ -141,7 +141,7 @@ fn open_table(input: &mut Input<'_>) -> Result<TableReader, Fault> {
     TableReader::from_file(&name, copy, &schema()).map_err(Fault::Table)
 }
 
-/// Copies the rest of `input` to an unnamed file, which disappears when it is closed.
+/// Copies the rest of `input` to an unnamed file. The file disappears when it is closed.
 fn spooled(input: &mut Input<'_>) -> io::Result<File> {
     let mut copy = tempfile::tempfile()?;
     io::copy(input, &mut copy)?;

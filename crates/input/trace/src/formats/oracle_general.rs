@@ -2,7 +2,7 @@
 //!
 //! The format has neither operations nor addresses, only numbers of objects. Each request becomes a
 //! read of the sectors from the object's number on. This is correct only if the trace was made from
-//! block numbers. Studies that do not depend on operations and times can use such a trace.
+//! block numbers. Even then the trace suits only studies of addresses.
 //!
 //! There is no magic number. A file may be in this format if its first records are in order of time
 //! and each object's next use lies in the future. A name with `oracleGeneral` makes the format
@@ -30,9 +30,9 @@ const RECORD_BYTES: usize = 24;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Number of sectors in 2^64 bytes. A larger object number is a digest of a name, not an address.
 const OBJECTS: u64 = 1 << 55;
-/// Number of records that are examined to recognise the format.
+/// Number of records examined to recognise the format.
 const RECORDS_DETECTED: usize = 256;
-/// Largest request in the formats that are converted to this one.
+/// Largest request in the formats converted to this one.
 const SIZE_DETECTED_MAX: u32 = 1 << 30;
 
 /// One use of an object.

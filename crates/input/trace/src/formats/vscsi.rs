@@ -24,7 +24,7 @@ pub(super) const FORMAT: Format = Format {
 };
 
 const MICROSECOND_NS: u64 = 1000;
-/// Number of records that are examined to recognise the format.
+/// Number of records examined to recognise the format.
 const RECORDS_DETECTED: usize = 64;
 
 /// Layout of a record.
@@ -34,7 +34,7 @@ enum Version {
     Two,
 }
 
-/// Fields of a record that are used.
+/// Used fields of a record.
 struct Fields {
     command: u16,
     version: u16,
@@ -60,7 +60,7 @@ impl Version {
         }
     }
 
-    /// Returns the version of a file that begins with `bytes`.
+    /// Returns the version of a file beginning with `bytes`.
     fn of(bytes: &[u8]) -> Option<Version> {
         [Version::One, Version::Two].into_iter().find(|version| {
             let first = bytes

@@ -29,7 +29,7 @@ struct Ahead {
     thread: JoinHandle<Both>,
 }
 
-/// Source of rows: a parser that is called on demand, or a parser that runs ahead.
+/// Source of rows: a parser called on demand, or a parser running ahead.
 pub(super) struct Rows {
     /// The parser; `None` while it runs ahead.
     here: Option<Box<Both>>,
@@ -79,7 +79,7 @@ impl Rows {
         }
     }
 
-    /// Ends the thread and takes the parser back. Rows that were read ahead are lost.
+    /// Ends the thread and takes the parser back. Rows read ahead are lost.
     pub(super) fn stop(&mut self) {
         let Some(Ahead {
             batches,

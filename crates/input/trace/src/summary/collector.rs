@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 /// Largest number of devices with separate statistics.
 const DEVICES_MAX: usize = 1024;
-/// Largest number of requests in flight that are tracked.
+/// Largest number of tracked requests in flight.
 const IN_FLIGHT_MAX: usize = 1 << 16;
 const BYTES_PER_KIB: f64 = 1024.0;
 
@@ -253,7 +253,7 @@ impl Collector {
     }
 }
 
-/// Returns the summaries of the operations that occur, of `requests` in all.
+/// Returns the summaries of the occurring operations, of `requests` in all.
 fn operations(
     collectors: &mut [OperationCollector; Operation::ALL.len()],
     requests: u64,

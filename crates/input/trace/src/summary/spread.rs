@@ -1,4 +1,4 @@
-//! Distribution of one quantity, in memory that does not grow with the number of values.
+//! Distribution of one quantity, in memory of bounded size.
 
 use super::Distribution;
 
@@ -7,8 +7,8 @@ use super::Distribution;
 const BATCH: usize = 64;
 /// Largest value in percentiles (36 years in ns); larger values count as this.
 const VALUE_MAX: u64 = 1 << 60;
-/// Number of bits of a value that its bucket keeps. Each power of two has 1,024 buckets, which
-/// gives three correct digits.
+/// Number of bits of a value kept by its bucket. Each power of two has 1,024 buckets, which gives
+/// three correct digits.
 const KEPT_BITS: u32 = 11;
 /// Number of buckets in each power of two above the buckets of a single value.
 const HALF: u64 = 1 << (KEPT_BITS - 1);

@@ -4,10 +4,10 @@ use super::linear::{DOTS, entry_bytes};
 use super::{Directory, PAGE, PageTouch, hash};
 use std::ops::Bound::{Excluded, Unbounded};
 
-/// Largest number of leaves that the root can index (`dx_root_limit`: 4096 bytes less both dots,
-/// the header and the checksum tail, 8 bytes for each leaf).
+/// Largest number of leaves below the root (`dx_root_limit`: 4096 bytes less both dots, the header
+/// and the checksum tail, 8 bytes for each leaf).
 const ROOT_LIMIT: usize = 507;
-/// Largest number of leaves that a second-level index page can index (`dx_node_limit`).
+/// Largest number of leaves below a second-level index page (`dx_node_limit`).
 const NODE_LIMIT: usize = 510;
 
 impl Directory {

@@ -142,7 +142,7 @@ impl Groups {
         sum
     }
 
-    /// Returns the number of groups that are searched as one unit.
+    /// Returns the number of groups searched as one unit.
     fn together(&self, scheme: Scheme) -> u32 {
         if scheme == Scheme::Ext4 {
             self.layout.flex

@@ -1,4 +1,4 @@
-//! Layout of the metadata that `mke2fs` writes.
+//! Layout of the metadata written by `mke2fs`.
 
 use crate::FileError;
 use crate::runs::Runs;
@@ -24,7 +24,7 @@ pub(crate) struct Make {
     pub(crate) descriptor_bytes: u64,
 }
 
-/// Numbers that follow from the arguments.
+/// Numbers computed from the arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupLayout {
     pub(crate) blocks: u64,
@@ -221,7 +221,7 @@ impl GroupLayout {
             .collect()
     }
 
-    /// Returns the number of blocks of the group that are free in a new file system.
+    /// Returns the number of free blocks of the group in a new file system.
     pub(crate) fn free_blocks(&self, group: u32) -> u64 {
         let metadata = self.metadata(group);
         self.size(group)
@@ -231,7 +231,7 @@ impl GroupLayout {
                 .sum::<u64>()
     }
 
-    /// Returns the blocks that are free in a new file system, numbered within the group.
+    /// Returns the free blocks of a new file system, numbered within the group.
     pub(crate) fn free_runs(&self, group: u32) -> Runs {
         let start = self.first_block(group);
         let mut free = Runs::of(0..self.size(group));

@@ -18,11 +18,11 @@ const WRITE_BYTES: u64 = 128 << 10;
 pub struct Tally {
     /// Number of successful operations.
     pub operations: u64,
-    /// Number of bytes that the program wrote.
+    /// Number of bytes written by the program.
     pub bytes_written: u64,
-    /// Number of metadata pages that had to be in memory.
+    /// Number of metadata pages required in memory.
     pub metadata_reads: u64,
-    /// Number of metadata pages that were changed.
+    /// Number of metadata pages changed.
     pub metadata_changes: u64,
     /// Number of sectors written to the log.
     pub log_sectors: u64,
