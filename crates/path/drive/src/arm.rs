@@ -34,7 +34,7 @@ pub(crate) struct Arm {
     back: Option<Time>,
     /// Energy meter. `None` if the watts are not known.
     meter: Option<Box<Meter>>,
-    /// Time of the last start, until a notice of the start goes out.
+    /// Time when the platters last reached full speed, until a notice goes out.
     turned: Option<Time>,
     /// Time when the platters last began to start.
     wanted: Time,
@@ -59,7 +59,7 @@ pub(crate) struct Work {
     pub(crate) seek: Duration,
     /// Rotational latency.
     pub(crate) rotation: Duration,
-    /// Time of the passing sectors.
+    /// Time in which sectors pass under the heads.
     pub(crate) transfer: Duration,
 }
 
@@ -279,6 +279,7 @@ impl Arm {
                 _ => self.planned.push_back((begin, end)),
             }
         }
+        // The arm has work, so the heads are back on the medium from now on.
         self.back = None;
     }
 
@@ -385,8 +386,8 @@ impl Arm {
         }
     }
 
-    /// Books the pass of sectors under the heads from `start` to `end`. The heads have waited for
-    /// these sectors since `since`.
+    /// Books sectors passing under the heads from `start` to `end`. The heads have waited for these
+    /// sectors since `since`.
     pub(crate) fn passes(&mut self, since: Time, start: Time, end: Time) {
         self.work.rotation += start.since(since);
         self.work.transfer += end.since(start);

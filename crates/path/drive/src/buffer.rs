@@ -56,7 +56,7 @@ pub(crate) struct Buffer {
     write_segments: usize,
     write_sectors: u64,
     segments: Segments,
-    /// Index of the segment in filling.
+    /// Index of the segment being filled.
     filling: Option<usize>,
     /// Index of the last filled segment.
     filled_last: usize,
@@ -213,6 +213,7 @@ impl Buffer {
                 self.passed_over = now;
                 break;
             }
+            // Read-ahead has the arm until the write begins.
             self.read_ahead(begin, arm);
             self.destage_one(begin, arm);
         }
@@ -481,7 +482,7 @@ impl Buffer {
             .is_some()
     }
 
-    /// End of the arm's stay with the current stream.
+    /// Time when the arm may leave the current stream.
     pub(crate) fn stream_until(&self, arm: &Arm) -> Time {
         let Some(segment) = self.filling.map(|index| self.segments.get(index)) else {
             return Time::ZERO;

@@ -14,7 +14,7 @@ const TOLERANCE: f64 = 0.03;
 pub struct Check {
     /// Subject of the check.
     pub name: &'static str,
-    /// Key under check.
+    /// Checked key.
     pub key: String,
     /// Value stated or implied by the description.
     pub found: String,

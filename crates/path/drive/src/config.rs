@@ -102,7 +102,7 @@ pub struct DriveConfig {
     pub sources: BTreeMap<String, String>,
 }
 
-/// Transfers beginning at the sector under the landing head.
+/// Transfers that begin at the sector under the landing head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ZeroLatency {
@@ -346,7 +346,7 @@ pub struct RunConfig {
     pub first_cylinder: u32,
     /// Number of tracks.
     pub tracks: u32,
-    /// Direction of LBNs; `inward` begins at the outermost track.
+    /// Direction in which LBNs run; `inward` begins at the outermost track.
     #[serde(default, skip_serializing_if = "is_default")]
     pub direction: Direction,
     /// Number of sectors on each track. Default: the zone's number.

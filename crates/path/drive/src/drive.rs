@@ -41,7 +41,7 @@ pub struct Model {
     /// Spin-up and spin-down times and the watts of each power state. `None` if the drive file has
     /// no `[power]`.
     power: Option<Arc<Power>>,
-    /// Lead of the platters at time 0.
+    /// Angle by which the platters lead at time 0.
     phase: Angle,
     /// True if the drive has neither buffer nor bus times. A request then costs the overhead and
     /// the access alone.
@@ -187,13 +187,13 @@ impl Model {
         Ok(model)
     }
 
-    /// Returns the same model with a lead of the platters of `phase` at time 0.
+    /// Returns the same model, with platters that lead by `phase` at time 0.
     #[must_use]
     pub fn turned(self, phase: Angle) -> Model {
         Model { phase, ..self }
     }
 
-    /// Lead of the platters at time 0.
+    /// Angle by which the platters lead at time 0.
     pub fn phase(&self) -> Angle {
         self.phase
     }
@@ -606,6 +606,8 @@ impl Drive {
         );
         let detour = self.detour(via);
         self.arm.take(free, moves + detour);
+        // The scan reads before the access, because the access moves the heads away from the
+        // position that the scan starts from.
         self.read_free_blocks(moves + detour, extent, &waiting.position, waiting.write);
         let mut access = self
             .arm
@@ -983,7 +985,8 @@ impl Drive {
         Some(Choice::direct(ride))
     }
 
-    /// Earliest movement of the arm for the next request, as far as is known before the choice.
+    /// Returns the earliest time of a movement for the next request, as far as known before the
+    /// choice.
     fn next_moves(&self, now: Time) -> Time {
         let left = self.command_overhead.min(self.queued_overhead);
         (self.prepared + self.command_overhead).max(self.arm.free_from(now) + left)
@@ -1148,9 +1151,11 @@ impl Bus {
 }
 
 impl Node for Drive {
-    /// Requests without cost for the drive are completed at once.
+    /// A request that costs the drive nothing completes at once.
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
         let out = &mut *cx.out;
+        // Requests that are due end first. Only an empty drive can stop the platters, so the stop
+        // comes second.
         self.catch_up(now, out);
         self.rest_when_due(now);
         self.arm.passed(now);
@@ -1208,6 +1213,7 @@ impl Node for Drive {
             .map_or(served, |passing| passing.finish.min(served));
         let work = passing.min(self.look_again());
         if work == Time::NEVER {
+            // Work of the buffer and stops of the platters do not keep a run from ending.
             Wake::Chore(self.own.at().min(self.rests_at()))
         } else {
             Wake::Work(work)

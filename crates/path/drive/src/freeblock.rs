@@ -54,7 +54,7 @@ struct Way<'a> {
 }
 
 impl Freeblock {
-    /// Creates a scan at its beginning.
+    /// Creates a scan with no sectors read.
     ///
     /// # Errors
     /// Fails if the margin is no valid time or a revolution or longer, because then no latency is

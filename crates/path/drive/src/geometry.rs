@@ -153,8 +153,8 @@ impl Geometry {
         (next.0 < self.capacity.0).then(|| (next, self.locate(next)))
     }
 
-    /// Returns the number of sectors under the head during a transfer of `sectors` LBNs from
-    /// `position` on. The number exceeds `sectors` if slips lie between the LBNs.
+    /// Returns the number of sectors that pass under the head during a transfer of `sectors` LBNs
+    /// from `position` on. The number exceeds `sectors` if slips lie between the LBNs.
     ///
     /// `sectors` must be at least 1 and stay on the track.
     #[inline]

@@ -24,8 +24,8 @@ pub struct Head {
     pub surface: u32,
     /// True if the last transfer was a write.
     pub wrote: bool,
-    /// Angle by which the medium is ahead of a medium that has turned evenly since time 0. The
-    /// phase changes when the platters stop and start.
+    /// Lead of the medium over a medium that has turned evenly since time 0. The phase changes when
+    /// the platters stop and start.
     pub phase: Angle,
 }
 
@@ -82,7 +82,7 @@ pub struct Access {
     pub seek: Duration,
     /// Rotational latency.
     pub rotation: Duration,
-    /// Time of the passing sectors.
+    /// Time in which sectors pass under the heads.
     pub transfer: Duration,
     /// Cylinders crossed to the first track.
     pub seek_cylinders: u32,

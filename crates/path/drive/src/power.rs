@@ -89,6 +89,7 @@ fn draw(config: &PowerConfig, arms: f64) -> Option<Draw> {
             PowerState::IdleB => config.idle_b.map_or(idle, |idle| idle.w) / arms,
             PowerState::IdleC => config.idle_c.map_or(idle, |idle| idle.w) / arms,
             PowerState::Standby => standby / arms,
+            // The energy of a stop or a start is given in joules, as a transition below.
             PowerState::SpinDown | PowerState::SpinUp => 0.0,
         })
     };
@@ -105,6 +106,7 @@ fn draw(config: &PowerConfig, arms: f64) -> Option<Draw> {
 impl Unloading {
     /// Returns the idle state of a drive that has been idle for `idle`. `None` for Idle_A.
     fn behind(&self, idle: Duration) -> Option<Idle> {
+        // The deeper state comes first, because Idle_C has the longer timer.
         [self.c, self.b]
             .into_iter()
             .flatten()
@@ -248,6 +250,7 @@ impl Meter {
                 twice -= cut;
             }
         }
+        // A transition is booked even without duration, because the number of transitions counts.
         let transition = matches!(parts[0].0, PowerState::SpinDown | PowerState::SpinUp);
         if end > free && end > begin || transition {
             let span = Span {

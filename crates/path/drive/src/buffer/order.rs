@@ -69,6 +69,7 @@ impl Block {
 
     /// Returns the number of entries before a key.
     fn position(&self, start: u64, segment: u32) -> usize {
+        // Bitwise operators keep the loop over the block free of branches.
         let before =
             |(&own, &number): (&u64, &u32)| (own < start) | ((own == start) & (number < segment));
         let entries = self.starts[..self.len]
@@ -255,7 +256,7 @@ impl Order {
         None
     }
 
-    /// Returns the block of a present or new key.
+    /// Returns the block that holds a key or will hold a new key.
     fn place_of(&self, start: u64, segment: u32) -> usize {
         let before = |summary: &Summary| (summary.start, summary.segment) <= (start, segment);
         self.directory.partition_point(before).saturating_sub(1)

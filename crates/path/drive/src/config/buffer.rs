@@ -17,7 +17,7 @@ pub struct BufferConfig {
     /// largest size of one segment. By default each segment has a fixed size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sectors: Option<u32>,
-    /// Largest number of segments with written data.
+    /// Largest number of segments with written data. Default 1.
     #[serde(default = "one_segment")]
     pub write_segments: u32,
     /// End of read-ahead after a read.
@@ -52,7 +52,7 @@ pub struct BufferConfig {
     /// True if a write drops all read segments instead of the overwritten sectors only.
     #[serde(default, skip_serializing_if = "is_default")]
     pub writes_drop_reads: bool,
-    /// Smallest age of acknowledged data for a write in idle time.
+    /// Age at which acknowledged data are written in idle time. Default 0.
     #[serde(default, skip_serializing_if = "is_default")]
     pub destage_delay: Duration,
     /// Largest dirty share of the write segments. Above this share, destaging goes before reads.
@@ -72,8 +72,8 @@ pub struct BufferConfig {
     /// goes first. Includes `hits_pass_queue`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub buffered_first: bool,
-    /// Number of sectors of the arm's stay with a read continuing an earlier read, although other
-    /// requests wait. Needs `buffered_first`.
+    /// Number of sectors for which the arm reads ahead after a read that continues an earlier read,
+    /// although other requests wait. Needs `buffered_first`. Default 0.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stream_sectors: u32,
 }

@@ -78,6 +78,7 @@ pub enum FlushCommand {
     Alone,
 }
 
+// NCQ has 32 command tags (SATA 2.5).
 fn default_depth() -> u32 {
     32
 }

@@ -19,7 +19,7 @@ pub(super) struct Beside {
     reads: Vec<Wanted>,
     /// Writes without room in the buffer, in order of arrival.
     writers: VecDeque<u32>,
-    /// End of the arm's stay with a stream.
+    /// Time when the arm may leave the current stream.
     held: Time,
     /// Time when a waiting request may go on although no request ends then.
     pub(super) look_again: Time,
@@ -121,6 +121,7 @@ impl Drive {
             buffer.on_medium()
         };
         let stream = if idle { beside.held } else { Time::NEVER };
+        // An instant that has passed would wake the drive again at once, without any change.
         let after_now = |time: Time| if time > now { time } else { Time::NEVER };
         beside.look_again = after_now(room).min(after_now(stream));
     }

@@ -76,6 +76,7 @@ impl Drive {
         };
         let last = service.finish;
         if let Some(buffer) = &mut self.buffer {
+            // Read-ahead ends, because the platters leave full speed.
             buffer.stop_fill(last);
         }
         debug_assert!(
@@ -95,6 +96,7 @@ impl Drive {
     fn start(&mut self, slot: u32, now: Time) -> Service {
         let submitted = self.slots[slot].submitted;
         if let Some(buffer) = &mut self.buffer {
+            // Destaging may have started the platters already.
             buffer.catch_up(now, false, &mut self.arm);
         }
         let ready = if self.arm.rests() {
@@ -148,6 +150,7 @@ impl Drive {
             .map_or(now + self.command_overhead, |buffer| {
                 buffer.catch_up(now, !self.queue.is_empty(), &mut self.arm);
                 let dirty = buffer.is_dirty_since(entered);
+                // Only dirty data need platters and heads.
                 let from = if dirty && self.arm.is_away() {
                     self.arm.needed(now)
                 } else {

@@ -34,6 +34,8 @@ impl Drive {
 
     fn rest_by_timer(&mut self, now: Time) {
         self.learn();
+        // A late wake-up may cover several stops, because the buffer can start the platters in
+        // between.
         while self.slots.is_empty() {
             self.turn_for_buffer(now);
             let due = self.stops_at();

@@ -80,6 +80,8 @@ impl Slips {
         let shift = (total / runs.len() as u64).max(1).ilog2();
         let mut index = Vec::with_capacity((total >> shift) as usize + 2);
         let mut run = 0;
+        // One entry more than buckets, because a look-up reads the entry of the next bucket as
+        // well.
         for bucket in 0..(total >> shift) + 2 {
             while runs
                 .get(run)

@@ -27,7 +27,7 @@ struct Run {
     step: Angle,
 }
 
-/// Neighbouring cylinders with one period of the order.
+/// Neighbouring cylinders that form one period of the order.
 #[derive(Clone, Debug)]
 struct Group {
     runs: Vec<Run>,
@@ -227,6 +227,7 @@ impl Tracks {
             Direction::Inward => run.first_cylinder + track,
             Direction::Outward => run.first_cylinder + run.tracks - 1 - track,
         };
+        // Angles wrap at a whole revolution, so wrapping arithmetic loses nothing.
         let angle = self
             .group_advance
             .0
@@ -343,6 +344,7 @@ fn described(config: &TracksConfig<'_>) -> Result<(u32, Vec<RunOutline>), Config
         .map(|run| run.first_cylinder.saturating_add(run.tracks))
         .max()
         .unwrap_or(0);
+    // The table of seen tracks below takes one byte per track, so 16 MiB at most.
     if u64::from(cylinders) * u64::from(surfaces) > 1 << 24 {
         return Err(ConfigError::new(
             "runs",

@@ -335,6 +335,7 @@ fn skew(key: &str, sectors: f64, length: u64) -> Result<Angle, ConfigError> {
             format!("found {sectors}; expected a number of sectors, 0 or more"),
         ));
     }
+    // A whole number of sectors becomes an exact ratio. Only a fraction needs floating point.
     Ok(if sectors.fract() == 0.0 && sectors < 1e15 {
         Angle::from_ratio(sectors as u64, length)
     } else {

@@ -59,6 +59,8 @@ impl Discipline for AgedSatf {
     fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
         let credit =
             |arrived: Time| self.weight * arm.now.saturating_since(arrived).as_nanos() as f64;
+        // No request has more credit than the oldest arrival, so the bound holds for all requests.
+        // After a removal, `oldest` may be too early. The bound is then weaker but still valid.
         let most = credit(self.oldest);
         let effective = |waiting: &Waiting| {
             let Positioning { seek, rotation } = Positioning::of(waiting, &arm);

@@ -24,7 +24,8 @@ pub struct Config {
     /// Longest idle time. Default: one hour.
     #[serde(default = "an_hour")]
     pub most: Duration,
-    /// Shortest absence of the platters that pays for a stop. Default: the break-even time.
+    /// Shortest time from the start of a stop to the next need of the platters for which the stop
+    /// pays. Default: the break-even time.
     #[serde(default)]
     pub pays: Option<Duration>,
     /// Factor of the idle time after a stop that did not pay. Default 2.

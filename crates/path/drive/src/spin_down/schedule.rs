@@ -81,6 +81,7 @@ impl SpinDown for Schedule {
         if since_from < self.length {
             due
         } else {
+            // Outside the allowed hours, the stop waits for the next `from_hour`.
             due + Duration::from_nanos(DAY - since_from)
         }
     }
