@@ -78,6 +78,7 @@ impl Opportunity for IdleFlushOn {
 
     fn left(&mut self, seen: Seen, _: &Request, _: Status) {
         if self.came && seen.inside == 0 {
+            // All answers are written, so the next PULL needs no new wait.
             self.look = self.look.min(seen.now);
         }
     }

@@ -159,6 +159,8 @@ impl Opportunity for PullBeforeStop {
             Stage::Busy { .. } if seen.standing > 0 && !self.start_standing => Stage::Quiet,
             Stage::Busy { .. } => {
                 self.counts.asked += 1;
+                // A shared stage passes each PULL to the next host in turn, so one PULL per host
+                // reaches all hosts.
                 (0..self.hosts).for_each(|_| say(any(self.flush)));
                 Stage::Asked {
                     since,
