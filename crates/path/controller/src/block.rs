@@ -1,6 +1,6 @@
 //! A block of memory. The sectors of a block are the bits of a word.
 
-/// The index for "none" in chains, lists and tables.
+/// Value for "no block" in chains, lists and tables.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// A block. While a block is dirty or being written, the block belongs to the write buffer.
@@ -18,8 +18,8 @@ pub(crate) struct Block {
     /// Epochs of the dirty sectors and of the sectors on the way.
     pub(crate) dirty_epoch: u64,
     pub(crate) writing_epoch: u64,
-    /// Slot, plus one, of the I/O with a fetch for the block; 0 means none. A block with a fetch
-    /// keeps its place in memory.
+    /// Slot, plus one, of the I/O that fetches missing sectors of the block; 0 means none. A block
+    /// with a fetch keeps its place in memory.
     pub(crate) fetch: u32,
     /// Next block in the hash chain.
     pub(crate) chain: u32,

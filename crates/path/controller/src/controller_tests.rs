@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 const CAPACITY: Sectors = Sectors(1 << 20);
 
-/// A controller above an array with answers on demand.
+/// A controller above an array that answers on demand.
 struct Bench {
     controller: Controller,
     out: Out,

@@ -1,4 +1,4 @@
-//! Destaging: the times of writing dirty data to the array.
+//! Destaging: when dirty data go to the array.
 
 use crate::controller::Controller;
 use crate::io::{Io, Purpose};

@@ -21,7 +21,7 @@ pub(crate) struct Memory {
     pub(crate) table: Vec<u32>,
     /// Replaceable blocks of the read cache, the least recently used first.
     pub(crate) clean: List,
-    /// Writable blocks, in the order of becoming dirty.
+    /// Writable blocks, the block that became dirty first in front.
     dirty: List,
     epochs: Epochs,
 }
@@ -117,7 +117,7 @@ impl Memory {
         found.map(|(start, end)| Extent::new(start, end - start))
     }
 
-    /// Returns the slot, plus one, of the I/O with a fetch of the block of a sector; 0 if there is
+    /// Returns the slot, plus one, of the I/O that fetches the block of a sector; 0 if there is
     /// none.
     pub(crate) fn fetch_of(&self, sector: u64) -> u32 {
         self.find(sector / self.block_sectors)
@@ -276,6 +276,8 @@ impl Memory {
                 continue;
             }
             if !done {
+                // The array has older data of these sectors than memory, and the write was lost.
+                // Only sectors that are dirty again stay valid.
                 block.valid &= !block.writing | block.dirty;
             }
             block.writing = 0;
@@ -290,6 +292,8 @@ impl Memory {
 
     /// Drops the extent from memory. Running fetches of the extent will not be kept.
     pub(crate) fn forget(&mut self, extent: Extent) {
+        // A discard can cover the whole array. Visiting the blocks in memory is then faster than
+        // visiting the blocks of the extent.
         if extent.sectors.0 / self.block_sectors > self.blocks.len() as u64 {
             for index in 0..self.blocks.len() {
                 let number = self.blocks[index].number;

@@ -86,6 +86,8 @@ impl Controller {
         while turned != NONE {
             let next = self.commands[turned].next_waiter;
             self.commands[turned].next_waiter = NONE;
+            // The waiter looks again, because the fetch may have failed or the data may have been
+            // dropped.
             self.look_up(turned, now);
             turned = next;
         }
