@@ -18,7 +18,7 @@ const PAGES: u64 = 24;
 const PAGE_SECTORS: u64 = 8;
 const ANSWER: RequestId = RequestId(u64::MAX);
 
-/// Hosts with caches, a stage, and an array with answers in any order. The contents of a page, on
+/// Hosts with caches, a stage, and an array that answers in any order. The contents of a page, on
 /// the medium and in caches, are the number of the last write.
 struct Friends {
     stage: Stage,
