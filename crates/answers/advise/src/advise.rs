@@ -389,6 +389,7 @@ impl Request {
         for one in tuned
             .candidates
             .iter()
+            // Settings equal to the best need no run of their own.
             .filter(|one| one.rank == 1 || one.may_be_best && !one.equal_to_best)
         {
             let settings = one.varied.assignments();

@@ -120,6 +120,7 @@ impl Terms {
         match survived {
             0 => self.first,
             _ => {
+                // The sum of both chances is exact only for small chances and may exceed 1.
                 let gone = (self.another + self.unreadable).min(1.0);
                 self.first * self.further.iter().product::<f64>() * gone
             }

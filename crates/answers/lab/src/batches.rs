@@ -24,6 +24,8 @@ impl Batches {
         let stack = Stack::load(&recipe.file, &recipe.overrides)?;
         let mut random = stack.seed().stream("batches");
         let mut windows = stack.trace_parts(count)?.unwrap_or_default();
+        // Fisher-Yates shuffle with the seed of the stack, so that all candidates see the same
+        // order.
         for place in (1..windows.len()).rev() {
             windows.swap(place, random.below(place as u64 + 1) as usize);
         }

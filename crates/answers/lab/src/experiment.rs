@@ -327,6 +327,7 @@ pub fn run_all(
     };
     thread::scope(|scope| {
         let threads = jobs.clamp(1, candidates.len().max(1));
+        // The calling thread works too, so one thread less is started.
         (1..threads).for_each(|_| {
             scope.spawn(work);
         });

@@ -262,6 +262,7 @@ impl Search {
         let whole = possible(recipe, &space)?;
         let batches = Batches::new(&whole, self.batches)?;
         let rules = RaceRules {
+            // A race needs two batches for its first interval.
             batches: batches.count().max(2),
             first: self.first.clamp(2, batches.count().max(2)),
             confidence: self.confidence,

@@ -82,6 +82,7 @@ impl RebuildPlan {
         let whole = [ZoneRate {
             first: fullstroke_units::Lbn(0),
             sectors: self.used,
+            // Any constant rate will do, because only the ratio of two ideal times counts.
             bytes_per_s: 1 << 20,
         }];
         let zones = if self.zones.is_empty() {

@@ -57,6 +57,7 @@ impl Spread {
         if self.count() == 0 {
             return f64::NAN;
         }
+        // The middle of the last bucket may lie above the maximum.
         middle_at_quantile(&self.histogram, quantile).min(self.moments.max())
     }
 

@@ -32,6 +32,7 @@ impl Markup {
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
                 '\n' | '\t' => self.0.push(letter),
+                // HTML forbids most control characters.
                 letter if letter.is_control() => self.0.push('\u{FFFD}'),
                 letter => self.0.push(letter),
             }

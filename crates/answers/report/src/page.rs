@@ -846,6 +846,8 @@ fn command_line(words: &[String]) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
     let quoted = |word: &String| match !word.is_empty() && word.chars().all(plain) {
         true => word.clone(),
+        // A shell has no escape inside single quotes: the string ends, an escaped quote follows,
+        // and the string begins again.
         false => format!("'{}'", word.replace('\'', "'\\''")),
     };
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")

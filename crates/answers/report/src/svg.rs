@@ -147,6 +147,7 @@ pub(crate) struct Axis {
 impl Axis {
     /// Creates a linear scale from `begin` to `end` for values of `from` to `to`.
     pub(crate) fn linear((from, to): (f64, f64), (begin, end): (f64, f64)) -> Axis {
+        // An empty range would divide by zero in `at`.
         let to = if to > from { to } else { from + 1.0 };
         Axis {
             from,
@@ -159,6 +160,7 @@ impl Axis {
 
     /// Creates a scale by decades, for values above zero.
     pub(crate) fn logarithmic((from, to): (f64, f64), (begin, end): (f64, f64)) -> Axis {
+        // Zero has no logarithm.
         let from = from.max(1e-9).log10().floor();
         let to = to.max(1e-9).log10().ceil().max(from + 1.0);
         Axis {
@@ -193,6 +195,7 @@ impl Axis {
         let first = (self.from / step).ceil() as i64;
         (first..)
             .map(|tick| tick as f64 * step)
+            // Rounding must not drop the last tick.
             .take_while(|tick| *tick <= self.to + 1e-9 * step)
             .collect()
     }
@@ -341,6 +344,7 @@ pub(crate) fn short(value: f64) -> String {
 
 /// Returns a round value without superfluous decimals.
 pub(crate) fn plain(value: f64) -> String {
+    // About ten significant digits hide the rounding of binary fractions.
     let digits = (9.0 - value.abs().max(1e-9).log10()).clamp(0.0, 12.0) as i32;
     let scale = 10f64.powi(digits);
     ((value * scale).round() / scale).to_string()

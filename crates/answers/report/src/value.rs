@@ -122,6 +122,7 @@ impl Cell {
 
 impl From<f64> for Cell {
     fn from(value: f64) -> Cell {
+        // JSON has no NaN and no infinity.
         Number::from_f64(value).map_or(Cell::Nothing, Cell::Number)
     }
 }

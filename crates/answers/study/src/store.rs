@@ -255,6 +255,7 @@ impl StoreWriter {
     /// Finishes a table and makes its file and its name durable.
     fn finish(&self, table: TableWriter) -> Result<(), StudyError> {
         table.finish()?;
+        // The sync of a file does not make its directory entry durable (fsync(2)).
         let folder = File::open(&self.folder).and_then(|folder| folder.sync_all());
         folder.map_err(|error| StudyError::host("write", &self.folder, error))
     }

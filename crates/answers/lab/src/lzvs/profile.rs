@@ -208,6 +208,7 @@ impl Reads<'_> {
 
     /// Finds the length of the long reads.
     fn fit(&mut self) -> Result<(), LzvsError> {
+        // A read covers at most half of the distance between two points.
         let most = (self.capacity() / (2 * POINTS)).min(LONG_MOST);
         if most < LONG_LEAST {
             return Err(LzvsError::TooSmall {

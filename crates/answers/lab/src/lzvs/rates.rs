@@ -39,6 +39,7 @@ pub fn rates(volume: &mut Shape, drives: &[Vec<ZoneRate>], sectors: Sectors, poi
         let extent = Extent::new(start as u64, sectors);
         let mut busy_s = vec![0.0; drives.len()];
         occupy(volume, extent, drives, &mut busy_s);
+        // Members work in parallel, so the slowest one determines the duration.
         let longest_s = busy_s.into_iter().fold(f64::MIN_POSITIVE, f64::max);
         RateAt {
             start: extent.start,

@@ -54,6 +54,7 @@ pub struct Survey {
 /// # Errors
 /// A read fails, the disk is too small, or the outer rate is not above the inner rate.
 pub fn survey(target: &mut dyn TimedReads, trials: u32) -> Result<Survey, LzvsError> {
+    // A standard deviation needs two trials.
     let trials = trials.max(2);
     let reads = Reads::fitting(target)?;
     let last = target.capacity().0 - reads.long;

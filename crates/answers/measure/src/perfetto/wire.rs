@@ -81,6 +81,7 @@ mod event {
     pub(super) const COUNTER_VALUE: u32 = 30;
     pub(super) const FLOW: u32 = 47;
     pub(super) const FLOW_ENDS: u32 = 48;
+    // Values of `TrackEvent.Type`.
     pub(super) const SLICE_BEGIN: u64 = 1;
     pub(super) const SLICE_END: u64 = 2;
     pub(super) const COUNTER: u64 = 4;
@@ -225,6 +226,7 @@ impl Message {
         self.key(field, 0).varint(number)
     }
 
+    // `flow_ids` and `terminating_flow_ids` are fixed64 fields in `track_event.proto`, not varints.
     fn fixed(&mut self, field: u32, number: u64) -> &mut Message {
         self.key(field, 1).0.extend(number.to_le_bytes());
         self
