@@ -22,6 +22,8 @@ impl SectorSet {
     /// Adds the sectors of `extent`.
     pub fn add(&mut self, extent: Extent) {
         let (mut start, mut end) = (extent.start.0, extent.end().0);
+        // `..=end` and `>= start` also find runs that only touch the extent, so these are joined as
+        // well.
         while let Some((&first, &behind)) = self
             .runs
             .range(..=end)
