@@ -159,6 +159,8 @@ impl Engine {
             if machine.next_wake() > Time::HORIZON {
                 return Err(past_the_horizon(machine));
             }
+            // Samples come before an event at the same instant, so a sample never contains a later
+            // event.
             while counted.is_none() && observer.next_sample() <= machine.next_wake() {
                 let at = observer.next_sample();
                 observer.sampled(at, &machine.counters_at(at));

@@ -282,6 +282,8 @@ impl Machine {
                     if up.root {
                         self.land(up.node, up.port, completion, observer);
                     } else {
+                        // The upper node continues at the end of the request. With `now`, a late
+                        // wake-up would shift its timeline.
                         let at = completion.finished;
                         self.call(up.node, |node, cx| {
                             node.completed(at, up.port, completion, cx)
@@ -305,6 +307,7 @@ impl Machine {
         let now = self.now;
         if notice.sender.is_none() {
             notice.sender = Some(node);
+            // `Time::NEVER`, the mark for the present, becomes the present.
             notice.at = notice.at.min(now);
             observer.noticed(self.graph.path(node), &notice);
         }
