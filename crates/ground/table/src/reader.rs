@@ -256,6 +256,7 @@ fn check_type(path: &Path, leaf: &ColumnDescPtr, kind: ColumnType) -> Result<boo
         ColumnType::Text => physical == PhysicalType::BYTE_ARRAY,
         ColumnType::Bool => physical == PhysicalType::BOOLEAN,
     };
+    // Columns inside lists or structures have higher levels. The reader supports flat columns only.
     if fits && leaf.max_rep_level() == 0 && leaf.max_def_level() <= 1 {
         let logical = leaf.logical_type_ref();
         return Ok(matches!(
@@ -287,6 +288,7 @@ struct Raw {
     filled: Vec<bool>,
 }
 
+// `i128` holds every signed and unsigned 64-bit integer, so one type serves all integer columns.
 enum RawData {
     Whole(Vec<i128>),
     Float(Vec<f64>),
