@@ -297,6 +297,7 @@ impl Boundaries {
         if lbn >= self.capacity {
             return None;
         }
+        // The first segment starts at 0, so the partition point is at least 1.
         let index = self.starts.partition_point(|&start| start <= lbn) - 1;
         let segment = &self.segments[index];
         let offset = lbn - self.starts[index];

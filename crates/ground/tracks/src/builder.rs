@@ -127,6 +127,7 @@ impl Builder {
             sectors: length,
             tracks: RUN_TRACKS_MAX,
         };
+        // Many full runs are one pattern. For a few, the entry of a pattern would take more memory.
         if whole > SAVED_RUNS_MIN as u64 {
             self.settle();
             self.add_segment(&[full], whole);
@@ -262,6 +263,7 @@ impl Builder {
         let pending = &self.pending;
         let Some(last) = pending.last() else { return };
         for runs in 1..=PATTERN_RUNS_MAX.min(pending.len() / 2) {
+            // The smallest number of repetitions that saves `SAVED_RUNS_MIN` runs.
             let times = SAVED_RUNS_MIN.div_ceil(runs) + 1;
             if pending[pending.len() - 1 - runs] != *last || pending.len() < runs * times {
                 continue;

@@ -90,6 +90,7 @@ impl Boundaries {
                 found: row_ends,
                 expected: end,
             })?;
+            // At least one row, because a chunk may be longer than a track.
             let next = (ended.min(end) / rows.unit.0).max(first + 1);
             builder.push(Sectors((next - first) * rows.row.0))?;
             first = next;

@@ -40,6 +40,7 @@ impl Boundaries {
         let source: String = self
             .source
             .chars()
+            // A `#` would begin a comment, and a line break would begin a line of tracks.
             .map(|c| if c.is_control() || c == '#' { ' ' } else { c })
             .collect();
         let source = source.trim();

@@ -61,6 +61,8 @@ fn first_difference(one: &Boundaries, other: &Boundaries) -> Option<Lbn> {
             (None, None) => return None,
             (None, Some(_)) | (Some(_), None) => return Some(Lbn(at)),
             (Some(x), Some(y)) if x.sectors != y.sectors => {
+                // Both tracks start at `at`. The shorter track ends first, and there the other
+                // table has no boundary.
                 return Some(Lbn(at + x.sectors.min(y.sectors)));
             }
             (Some(x), Some(y)) => {
