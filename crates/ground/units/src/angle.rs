@@ -77,6 +77,7 @@ impl Spindle {
     /// 1_000_000]` or not a multiple of 0.001.
     pub fn new(rpm: f64) -> Option<Spindle> {
         let milli = (rpm * 1000.0).round();
+        // The tolerance of 1e-4 admits decimal fractions that have no exact binary form.
         if !(rpm.is_finite() && (1.0..=1e9).contains(&milli) && (milli - rpm * 1000.0).abs() < 1e-4)
         {
             return None;

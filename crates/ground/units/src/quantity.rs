@@ -98,6 +98,7 @@ fn scale_decimal(number: &str, scale: u64) -> Option<u64> {
     } else {
         let digits = u32::try_from(fraction.len())
             .ok()
+            // With 18 digits, the product with a 64-bit scale still fits 128 bits.
             .filter(|&digits| digits <= 18)?;
         let numerator = fraction.parse::<u128>().ok()? * u128::from(scale);
         let denominator = 10u128.pow(digits);

@@ -62,8 +62,8 @@ impl Random {
     /// [`Duration::LONGEST`].
     #[inline]
     pub fn exponential(&mut self, mean: Duration) -> Duration {
+        // `1 - unit()` lies in `(0, 1]`, so the logarithm is finite.
         Duration::from_nanos_f64(-(1.0 - self.unit()).ln() * mean.as_nanos() as f64)
-    // `1 - unit()` lies in `(0, 1]`, so the logarithm is finite.
     }
 
     /// Returns a number of the standard normal distribution, by Box and Muller (1958).

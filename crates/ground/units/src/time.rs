@@ -283,6 +283,7 @@ impl fmt::Display for Duration {
 const TIME_UNITS: &[(&str, u64)] = &[
     ("NS", 1),
     ("US", 1_000),
+    // Greek capital mu: `to_uppercase` of the micro sign in "µs".
     ("ΜS", 1_000),
     ("MS", 1_000_000),
     ("S", 1_000_000_000),
