@@ -192,6 +192,8 @@ const fn all_matrices() -> [u64; 256] {
             let mut row = 0;
             while row < 8 {
                 if product >> row & 1 == 1 {
+                    // GF2P8AFFINEQB computes bit i of a byte with byte 7 - i of the matrix (Intel
+                    // SDM, volume 2).
                     all[coefficient] |= 1 << (8 * (7 - row) + column);
                 }
                 row += 1;
