@@ -307,6 +307,7 @@ impl Stack {
 
     fn compute_digest(&self) -> String {
         let mut values = self.document.values().clone();
+        // The digest identifies the system. Title and seed may differ between equal systems.
         values.remove("title");
         values.remove("seed");
         self.workloads.identify(&mut values);

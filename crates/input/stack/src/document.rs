@@ -44,6 +44,7 @@ impl Document {
             ..StackError::whole(&file, error.message())
         };
         let values: Map<String, Value> = toml::from_str(text).map_err(broken)?;
+        // The text is parsed a second time, because the JSON values have no positions.
         let table = DeTable::parse(text).map_err(broken)?;
         let mut places = BTreeMap::new();
         record_places(text, "", table.get_ref(), &mut places);
@@ -125,6 +126,7 @@ impl Document {
             .entry(*first)
             .or_insert_with(|| Value::Object(Map::new()));
         place_at(place, rest, path).map(|place| *place = value)?;
+        // Errors at the replaced values must name the command line, not their old lines.
         self.places
             .retain(|key, _| key != path && !key.starts_with(&format!("{path}.")));
         self.places.insert(path.to_owned(), Place::CommandLine);

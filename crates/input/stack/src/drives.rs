@@ -180,6 +180,8 @@ pub(crate) fn load_with(
     }
     let document = document(name, folder)?;
     let described = model(&document, document.values())?;
+    // The checks come before the settings, because settings may deviate from the data sheet on
+    // purpose.
     if let Some(failed) = checks(&described).into_iter().find(|check| !check.passed) {
         let message = format!(
             "{}: found {}, expected {}",

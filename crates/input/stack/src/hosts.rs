@@ -292,6 +292,7 @@ impl Hosts {
             let Region { start, sectors } = regions.of(Port::of(index));
             let region = Extent { start, sectors };
             let tracks = |wanted| match self.shared.has_files() {
+                // A file may lie anywhere on the device, so its addresses have no known tracks.
                 true => Err(UnknownTracks::File),
                 false => part_of(&*stack.tracks(wanted)?, region),
             };

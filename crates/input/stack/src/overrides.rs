@@ -194,6 +194,7 @@ fn replace_stops(document: &mut Document, stops: &Stops) -> Result<(), StackErro
     take_stops(&mut volume, *stops == Stops::Nobody);
     put(document, "volume", Value::Object(volume))?;
     let timer = match stops {
+        // Null also overrides a timer in the drive file.
         Stops::Nobody => Value::Null,
         Stops::Timer(keys) => Value::Object(keys.clone()),
     };

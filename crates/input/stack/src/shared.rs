@@ -137,6 +137,7 @@ impl Shared {
             .cost
             .build()
             .map_err(|error| error.below("cost"))?;
+        // With an elevator, the block layer below has this limit (see `read`).
         let depth = self
             .stage
             .queue_depth

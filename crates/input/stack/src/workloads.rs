@@ -379,6 +379,7 @@ fn read_several(
         let at = place.of(&format!("workloads[{index}]"));
         several.push(named.map_err(|error| error.at(&at, place.document))?);
     }
+    // A run ends with its last workload outside the background.
     if several.iter().all(|named| named.keys.background) {
         let message = "every workload is in the background, so that nothing ends the run; \
                        leave out `background = true` in one";

@@ -48,6 +48,7 @@ fn read_job_file(keys: &Keys, folder: &Path) -> Result<Box<dyn Workload>, Worklo
     let file = path.display().to_string();
     let text = std::fs::read_to_string(&path)
         .map_err(|error| StackError::whole(&file, format!("cannot be read: {error}")))?;
+    // Variables that are not UTF-8 cannot occur in the job file, and are left out.
     let text_only = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
