@@ -358,6 +358,7 @@ impl Bus {
             .max(self.write_sector_ms)
             .max(self.controller_sector_ms);
         let rate = if sector_ms > 0.0 {
+            // 512 bytes per sector; bytes per millisecond divided by 1000 are MB/s.
             512.0 / sector_ms / 1000.0
         } else {
             1000.0

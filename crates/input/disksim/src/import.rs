@@ -121,6 +121,7 @@ fn wanted(document: &Document, path: &Path, name: Option<&str>) -> Result<Wanted
             _ => None,
         });
         let mut seen = BTreeSet::new();
+        // A second definition of a name has no effect, so only the first block counts.
         let named = blocks.filter(|block| seen.insert(block.name.clone()));
         disks.extend(named.map(|block| {
             let own = block
@@ -420,6 +421,7 @@ impl Import<'_> {
             losses.push(Loss::new("", what));
             return Ok(None);
         };
+        // The topology may name a component without an `instantiate`; the bus is then unknown.
         let Some(block_of_bus) = block(&bus.name) else {
             return Ok(None);
         };

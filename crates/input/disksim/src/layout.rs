@@ -75,6 +75,7 @@ impl Layout {
         losses.push(Loss::new("Block count", what));
         while let Some(last) = self.zones.last_mut() {
             if surplus < last.lbns {
+                // The surplus becomes spares, so the sectors keep their places without addresses.
                 last.config.spares += surplus;
                 last.lbns -= surplus;
                 assert_eq!(

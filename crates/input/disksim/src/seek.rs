@@ -123,6 +123,7 @@ impl Formula {
             let found = format!("{} values", values.len());
             return Err(list.error(ErrorKind::WrongValue, found, "six"));
         };
+        // -1 means that the equation also holds for one cylinder.
         let single = if v6.number()? == -1.0 {
             None
         } else {

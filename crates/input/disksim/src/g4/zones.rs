@@ -167,6 +167,8 @@ impl Origin {
             .map(|piece| piece.moved(cylinders, revolutions))
             .collect();
         let (outermost, innermost) = span(&first);
+        // Only instances that do not share cylinders, and that proceed inward, can be groups of one
+        // zone.
         let fits = outermost >= cylinders && innermost < cylinders + entry.cylinders_each;
         if instances == 1 || !fits || entry.outward {
             let mut pieces = Vec::new();

@@ -412,6 +412,7 @@ impl Parser<'_> {
             Some(at) => document.error(kind, at, "source", found, expected),
             None => ImportError::whole(kind, path, found, expected),
         };
+        // The identity finds a cycle even if the same file is named by different paths.
         let identity = self.files.identity(path);
         if self
             .open
