@@ -33,8 +33,9 @@ pub struct HostsKeys {
     /// Start time of the host's workloads.
     #[serde(default)]
     pub start: Duration,
-    /// Size of the host's part of the array. Default: an equal share of the space without a size.
-    /// With `[shared.files]`, the size of the file that is the host's disk, and required.
+    /// Size of the host's part of the array. Default: an equal share of the space that hosts with a
+    /// size leave. With `[shared.files]`, the size of the file that is the host's disk, and
+    /// required.
     #[serde(default)]
     pub size: Option<Bytes>,
     /// First address of the host's part of the array, as a size: "141GB". Default: the end of the

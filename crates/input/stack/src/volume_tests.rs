@@ -3,7 +3,7 @@
 use crate::build::VolumeSpec;
 use crate::{Overrides, Stack};
 
-/// Returns for each drive of a stack if its write cache is on.
+/// Returns the state of each drive's write cache; `None` for a drive without a buffer.
 fn caches(volume: &str, set: &[&str]) -> Result<Vec<Option<bool>>, String> {
     let text = format!(
         "[workload]\nkind = \"synthetic\"\nrequests = 1\nsize = \"4KiB\"\narrivals = {{ process = \"closed\", outstanding = 1 }}\n{volume}"
