@@ -6,7 +6,7 @@
 /// Low byte of the polynomial: x^8 modulo the polynomial.
 pub(crate) const REDUCTION: u8 = 0x1d;
 
-/// Order of the generator. Exponents repeat with this period.
+/// Order of the generator: exponents repeat with the period 255.
 const ORDER: usize = 255;
 
 /// Powers of the generator. The table has two periods, so a sum of two logarithms needs no
