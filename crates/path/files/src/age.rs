@@ -180,6 +180,8 @@ impl Ager<'_> {
                 }
             }
         }
+        // The last transaction is committed here. Otherwise a workload on the aged file system
+        // would write the metadata of the ageing.
         let mut plan = SyncPlan::default();
         self.system.commit(Caller::default().now, &mut plan);
         Ok(())

@@ -195,6 +195,8 @@ impl Layout<'_> {
             let (aligned, then) = (self.is_aligned(&to), self.visits(&to));
             (then < visits || (then == visits && aligned)).then_some(to)
         };
+        // From the best place to the worst: one track needs one visit, one run needs no seek in
+        // between, and several runs need a seek for each.
         let in_a_track = space.within_a_track(near, pages).map(|run| vec![run]);
         in_a_track
             .and_then(place)

@@ -185,6 +185,9 @@ impl Ext2 {
         let near = inode.extra.indirect.near(page, &inode.map);
         near.unwrap_or_else(|| {
             let layout = &self.groups.layout;
+            // The process number spreads the first blocks of different files over the group
+            // (`ext2_find_near`). Otherwise concurrent writers in one group would compete for the
+            // same blocks.
             let colour = u64::from(caller.process % 16) * (crate::groups::BLOCKS_PER_GROUP / 16);
             layout.first_block(inode.extra.group) + colour
         })
@@ -248,6 +251,8 @@ impl Ext2 {
                 Err(error) => {
                     blocks
                         .iter()
+                        // A part of a branch is of no use: without its indirect block the page has
+                        // no address.
                         .for_each(|&block| self.groups.give(block..block + 1, touches));
                     return Err(error);
                 }

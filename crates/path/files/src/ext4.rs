@@ -222,6 +222,8 @@ impl Ext4 {
         }
         let layout = &self.groups.layout;
         let mut group = inode.extra.group;
+        // `EXT4_FLEX_SIZE_DIR_ALLOC_SCHEME` (fs/ext4/ext4.h): smaller flex groups do not separate
+        // directories from files.
         if layout.flex >= 4 {
             // The first group of a flex group is left to directories and small metadata.
             group -= group % layout.flex;
@@ -229,6 +231,8 @@ impl Ext4 {
                 group = (group + 1).min(layout.groups - 1);
             }
         }
+        // Delayed allocation places whole runs, so concurrent writers do not interleave. Without
+        // it, the process number spreads their goals over the group (`ext4_inode_to_goal_block`).
         let colour = if self.config.delalloc {
             0
         } else {

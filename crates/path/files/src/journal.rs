@@ -137,6 +137,8 @@ impl Journal {
             Layout::Pages => {
                 let pages = held + held.div_ceil(TAGS);
                 self.write(pages * PAGE_SECTORS, false, plan);
+                // The commit record is a write of its own, behind a barrier. If it reached the
+                // medium before the pages, a crash would replay garbage.
                 self.write(PAGE_SECTORS, true, plan);
             }
             Layout::Changes {
@@ -144,6 +146,8 @@ impl Journal {
                 bytes,
                 each,
             } => {
+                // Delayed logging (2.6.39) logs a page once, however often it changed in the
+                // transaction.
                 let changes = if each { self.changes } else { held };
                 let mut sectors = (changes * bytes).div_ceil(512) + 1;
                 while sectors > 0 {

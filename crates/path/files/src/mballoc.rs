@@ -146,6 +146,8 @@ impl Mballoc {
         if end.max(request.length) <= STREAM {
             return self.local(groups, request);
         }
+        // The request completes a closed file (`EXT4_MB_HINT_NOPREALLOC`), so blocks set aside
+        // would stay unused.
         if end == request.length && !request.open {
             return self.exactly(groups, request, request.goal);
         }
@@ -282,6 +284,7 @@ impl Mballoc {
 
     /// Computes the run to search for (`ext4_mb_normalize_request`).
     fn normalize(&self, groups: &Groups, request: &Request) -> Aim {
+        // 1024 KiB in blocks of 4 KiB.
         const KIB: u64 = 1024 / 4;
         let end = request.page + request.pages;
         let size = end.max(request.length);
@@ -324,6 +327,8 @@ impl Mballoc {
             at_goal: false,
             data: true,
         };
+        // Continue the file's pages on the left, so that both become one extent; else end just
+        // before its pages on the right.
         if let Some((page, block)) = request.left
             && page + 1 == start
         {

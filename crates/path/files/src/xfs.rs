@@ -169,10 +169,12 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
     };
     let root = format.inodes.first(&mut format.space).ok_or(no_space(8))?;
     let layout = Layout::Changes {
+        // 32 KiB, the default of `logbsize`.
         record: 64,
         bytes: 256,
         each: config.kernel == Kernel::Old,
     };
+    // 30 s is the default of `fs.xfs.xfssyncd_centisecs`.
     let journal = Journal::new(vec![area], layout, Duration::from_secs(30));
     let extra = format.extra(root);
     Ok(Box::new(Tree::new(format, extra, Some(journal))))
@@ -522,9 +524,13 @@ impl Format for Xfs {
                 last - last % unit + unit
             }
             (Kernel::Today, Some(fixed)) => last - last % fixed + fixed,
-            // Small files get no room ahead.
+            // Files below `allocsize` get no room ahead, because this is probably their only write
+            // (`xfs_iomap_prealloc_size`).
             (Kernel::Today, None) if inode.pages() < AHEAD => pages.end,
             (Kernel::Today, None) => {
+                // Twice the preceding extent, rounded down to a power of two
+                // (`xfs_iomap_prealloc_size`). The limit is 2^20 blocks, because `EXTENT_MAX` is
+                // just below 2^21.
                 let doubled = 2 * self.before(inode, pages.start);
                 let room = if doubled == 0 {
                     AHEAD

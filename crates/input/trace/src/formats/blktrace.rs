@@ -212,6 +212,7 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
         None => (Vec::new(), None),
     };
     let files = siblings.len() + 1;
+    // In reverse, because `catch_up` takes the last entry first: file 0 is read first.
     let behind = (0..files).rev().collect();
     let mut matcher = Matcher::default();
     if missing

@@ -66,6 +66,8 @@ fn new_track(
 ) -> Option<Range<u64>> {
     let goal = if goal < groups.layout.blocks { goal } else { 0 };
     let first = groups.layout.group_of(goal);
+    // One step more than there are groups: the last step searches the part of the goal's group in
+    // front of the goal.
     let track = (0..=groups.count()).find_map(|step| {
         let group = (first + step) % groups.count();
         if groups.counts(group).blocks == 0 {
@@ -103,6 +105,8 @@ fn new_block(
 ) -> Result<Range<u64>, FileError> {
     let goal = if goal < groups.layout.blocks { goal } else { 0 };
     let first = groups.layout.group_of(goal);
+    // One step more than there are groups: the last step searches the goal's group again, from its
+    // beginning.
     for step in 0..=groups.count() {
         let group = (first + step) % groups.count();
         let free = u64::from(groups.counts(group).blocks);

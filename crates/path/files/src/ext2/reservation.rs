@@ -88,6 +88,8 @@ impl Search<'_> {
             0
         };
         let first = self.groups.layout.group_of(goal);
+        // First with windows. If no group has room for a window, the second round takes any free
+        // block, because the device may be nearly full (`ext2_new_blocks`).
         for reserve in [true, false] {
             if !reserve && window.is_none() {
                 break;
@@ -192,9 +194,13 @@ impl Search<'_> {
         let end = self.groups.layout.end_of_group(start);
         if !window.run.is_empty() {
             let crosses = window.run.start < end && window.run.end > end;
+            // The window's other part lies in the next group. The search for blocks there still
+            // needs the window, so it is kept (`alloc_new_reservation`).
             if crosses && from >= window.run.start {
                 return None;
             }
+            // More than half of the window was used, so the file writes sequentially and gets a
+            // window of twice the size (`alloc_new_reservation`).
             if window.hits > (window.run.end - window.run.start) / 2 {
                 window.size = (window.size * 2).min(SIZE_MAX);
             }

@@ -156,6 +156,8 @@ impl Groups {
         let count = self.count().div_ceil(together);
         let near = search.near / together;
         let found = if search.top {
+            // The start must not be the same for all directories of the root. 2.6 draws it at
+            // random; ext4 takes the hash of the name, so that the same tree gets the same layout.
             let from = match search.scheme {
                 Scheme::Ext2 => random.below(u64::from(count)) as u32,
                 Scheme::Ext4 => crate::directory::hash(search.name) % count,
@@ -208,6 +210,8 @@ impl Groups {
         let debt = debt.min(per_group / INODE_COST).clamp(1, 255);
         let blocks = self.free_blocks / count;
         Needs {
+            // The tolerances around the averages are those of `find_group_orlov` (`max_dirs`,
+            // `min_inodes`, `min_blocks`).
             directories_below: directories / count + per_group / 16,
             inodes: (self.free_inodes / count) as i64 - (per_group / 4) as i64,
             blocks: blocks as i64 - (blocks_per_group / 4) as i64,
@@ -270,6 +274,9 @@ impl Groups {
         } else if usable(search.near) {
             return Some(search.near);
         }
+        // The parent directory's inode number enters the hash. So the files of one directory go to
+        // the same group, and files of other directories in the parent's group go elsewhere
+        // (`find_group_other`).
         let mut group =
             ((u64::from(search.near) + u64::from(search.parent)) % u64::from(count)) as u32;
         let mut step = 1;
