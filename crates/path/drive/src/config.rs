@@ -245,7 +245,7 @@ pub struct ZoneConfig {
     /// Number of sectors without LBNs in front of the first LBN of the zone.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dead: u64,
-    /// Number of sectors of the zone without LBNs, including slipped sectors.
+    /// Number of sectors of the zone without LBNs, including slipped sectors but not `dead`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spares: u64,
     /// Number of spare sectors at the end of each track. LBNs then slip within a track only.

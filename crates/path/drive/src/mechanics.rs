@@ -1,4 +1,4 @@
-//! Arm and platter: what an access costs.
+//! Arm and platters: the cost of an access.
 //!
 //! Formulas (checked against a reference to the microsecond, see the tests of
 //! the engine):
