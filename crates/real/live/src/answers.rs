@@ -84,7 +84,7 @@ impl Server {
         }
     }
 
-    /// Returns the export of that name, or the only export.
+    /// Returns the export called `name`, or the only export.
     pub(crate) fn export(&self, name: Option<&str>) -> Result<usize, Refusal> {
         let names = || {
             self.worlds

@@ -8,8 +8,7 @@ const SHARES: u64 = 8;
 /// requests have their turn while many other clients hold memory.
 const FIRST_SHARES: u64 = 2;
 /// Least room for the first request of a client, in bytes. Shares of the free memory shrink with
-/// the number of clients that hold memory. After a hundred such clients, nothing would be left for
-/// the next.
+/// each client holding memory. After a hundred clients, nothing would be left for the next.
 const FIRST_BYTES: u64 = 128 << 10;
 
 /// The used part of the bound.
@@ -24,7 +23,8 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Returns the largest payload of the next request of a client that holds `client_bytes`.
+    /// Returns the largest payload of the next request of a client. `client_bytes` is the memory
+    /// held by the client.
     #[inline]
     pub(crate) fn room(&self, client_bytes: u64) -> u64 {
         let free = HELD_BYTES_MAX.saturating_sub(self.held_bytes);

@@ -2,9 +2,8 @@
 //! data, and it follows the signals of the array.
 //!
 //! [`serve`] is an NBD server above another NBD server. Its replacement, read-ahead and write-back
-//! are those of `fullstroke-memory`, driven by the real clock. It follows PUSH and PULL of the
-//! server below, which come over that server's control socket (*Pro-active storage systems*, 2012,
-//! chapters 2 and 3).
+//! are those of `fullstroke-memory`, driven by the real clock. It receives PUSH and PULL over the
+//! control socket of the server below (*Pro-active storage systems*, 2012, chapters 2 and 3).
 //!
 //! | file | contents |
 //! |---|---|

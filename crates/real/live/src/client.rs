@@ -11,18 +11,18 @@ use std::time::{Duration, Instant};
 pub(crate) struct Client {
     pub(crate) id: ClientId,
     pub(crate) connection: Connection,
-    /// Export that the client has opened.
+    /// Export opened by the client.
     pub(crate) export: Option<usize>,
     channel: Channel,
     key: u64,
     interest: Interest,
     /// True if the client has closed its side, or asked to disconnect.
     finished_sending: bool,
-    /// True if there is output that was not offered to the socket.
+    /// True if some output was not offered to the socket.
     pub(crate) unsent: bool,
     /// True if the client is in the queue of clients whose next request must wait.
     pub(crate) is_queued: bool,
-    /// Bytes of this client that the budget has counted.
+    /// Bytes of this client, as counted by the budget.
     pub(crate) counted_bytes: u64,
     began: Instant,
     /// Time when the client last took a part of its answers, or had taken all.
@@ -139,7 +139,7 @@ impl Client {
         self.export.is_none().then(|| self.began.elapsed())
     }
 
-    /// Returns the time for which the client has taken nothing of its waiting answers.
+    /// Returns the time since the client last took a part of its waiting answers.
     pub(crate) fn stalled(&self) -> Duration {
         if self.has_output() {
             self.took_at.elapsed()

@@ -164,7 +164,7 @@ impl Server {
         }
     }
 
-    /// Continues with data that were decrypted and not read, because no socket reports them.
+    /// Continues with decrypted but unread data, because no socket reports them.
     pub(crate) fn take_unread(&mut self) {
         for place in std::mem::take(&mut self.unread) {
             self.take_in(place);
@@ -278,8 +278,8 @@ impl Server {
         }
     }
 
-    /// Counts the bytes that a client holds. Frees its spare buffers if memory is short or clients
-    /// are many.
+    /// Counts the bytes held by a client. Frees its spare buffers if memory is short or clients are
+    /// many.
     fn account(&mut self, place: u32) {
         let Some(client) = &mut self.clients[place as usize] else {
             return;

@@ -64,7 +64,7 @@ pub enum ControlRequest {
         /// Name of the export; default: the only export.
         #[serde(default)]
         export: Option<String>,
-        /// True to correct redundancy that does not match the data; otherwise nothing is changed.
+        /// True to correct redundancy if it does not match the data; otherwise nothing is changed.
         #[serde(default)]
         repair: bool,
     },
@@ -120,7 +120,7 @@ pub enum ControlResponse {
     Signals {
         /// Number of the next signal.
         next: u64,
-        /// Number of requested signals that were dropped.
+        /// Number of requested but dropped signals.
         missed: u64,
         /// The other signals, in order.
         signals: Vec<Said>,
@@ -135,7 +135,7 @@ pub enum ControlResponse {
 /// A request with the channel for its response.
 pub(crate) type Pending = (ControlRequest, Sender<ControlResponse>);
 
-/// The server's side: requests that wait for a response.
+/// The server's side: requests waiting for a response.
 pub(crate) struct ControlQueue {
     pub(crate) waker: Arc<Waker>,
     requests: Receiver<Pending>,

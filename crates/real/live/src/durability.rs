@@ -16,7 +16,7 @@ pub(crate) struct Waiting {
     pub(crate) ticket: Ticket,
 }
 
-/// Work that waits for the host's disks.
+/// Work waiting for the host's disks.
 pub(crate) trait Job: Send + 'static {
     type Outcome: Send + 'static;
     fn run(self) -> Self::Outcome;
@@ -43,8 +43,8 @@ pub(crate) struct Syncer<J: Job> {
     done: Receiver<(usize, J::Outcome)>,
 }
 
-/// Changes of one world that wait for durable marks of their regions. The order is that in which
-/// the layers finished the requests.
+/// Changes of one world that wait for durable marks of their regions. They are in the order of
+/// completion in the layers.
 #[derive(Default)]
 pub(crate) struct Marks {
     pub(crate) running: bool,
@@ -113,7 +113,7 @@ impl SyncQueue {
         self.under_way.append(&mut self.next);
     }
 
-    /// Ends the job. Returns the requests that waited for it, and true if another job must begin.
+    /// Ends the job. Returns the waiting requests, and true if another job must begin.
     pub(crate) fn end(&mut self) -> (Vec<Waiting>, bool) {
         self.running = false;
         (std::mem::take(&mut self.under_way), !self.next.is_empty())

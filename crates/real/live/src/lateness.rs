@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Largest lateness that the histogram distinguishes: a minute.
+/// Largest lateness distinguished by the histogram: a minute.
 const LONGEST_NS: u64 = 60_000_000_000;
 
 /// Histogram of lateness, in nanoseconds of real time.

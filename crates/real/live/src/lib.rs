@@ -8,7 +8,7 @@
 //! **Time and data.** The layers hold no data. When a request finishes, the same layout plans it
 //! once more for its data. The plan is carried out on the data as a whole, before any other event
 //! (`fullstroke-store`). So parity is correct between any two requests, whatever fails in between.
-//! A client that received its answer finds its data.
+//! After an answer, the client finds its data.
 //!
 //! **Record and replay.** A record keeps every input of a run, with a digest of the resulting
 //! decisions. [`replay_decisions`] feeds the record to the virtual clock and compares the

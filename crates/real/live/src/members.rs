@@ -64,8 +64,7 @@ impl World {
         self.tell_dropped();
     }
 
-    /// Tells the layers the state of the member at `path`. A member that is being filled is filled
-    /// at most at `rate`.
+    /// Tells the layers the state of the member at `path`. A rebuild runs at most at `rate`.
     ///
     /// # Errors
     /// If the layers refuse the order, for example because they are already in this state.
@@ -80,9 +79,9 @@ impl World {
         }
     }
 
-    /// Tells the layers that the member at `path` has failed. Also tells them of failed volumes
-    /// that have not failed in the layers. The layers run ahead of the data, so they may have
-    /// another member whole already.
+    /// Tells the layers that the member at `path` has failed. Also tells them of volumes that
+    /// failed only in the data. The layers run ahead of the data, so they may have another member
+    /// whole already.
     fn tell_failure(&mut self, path: &[usize]) -> Result<(), Refusal> {
         let told = self.tell_layers(path, None);
         for path in self.paths(MemberStatus::has_failed) {
@@ -103,8 +102,8 @@ impl World {
             .collect()
     }
 
-    /// Tells the layers the state of a member that had failed until now. If they refuse, the member
-    /// stays failed.
+    /// Tells the layers the state of a member after a failure. If they refuse, the member stays
+    /// failed.
     fn tell_layers_or_fail(&mut self, path: &[usize], rate: Option<Bytes>) -> Result<(), Refusal> {
         self.tell_layers(path, rate).inspect_err(|_| {
             // The member was in this state a moment ago, so this cannot fail.
@@ -174,7 +173,7 @@ impl World {
         self.store.keep_rebuild_speed(speed).map_err(refusal)
     }
 
-    /// Continues after a restart: members that were not whole are rebuilt, at the stored speed.
+    /// Continues after a restart: incomplete members are rebuilt, at the stored speed.
     pub(crate) fn resume(&mut self) {
         let kept = self.store.rebuild_speed();
         if kept.speed_limit_min.is_some() || kept.speed_limit_max.is_some() {
@@ -302,9 +301,9 @@ impl World {
     }
 
     /// Carries out one small step of a shift on the data, so that clients hardly wait. Stale data
-    /// are copied at the start of the shift, and data that became stale meanwhile at its end. If a
-    /// member has failed, or the store is read-only, the data may stay in another gear, which has
-    /// no visible effect.
+    /// are copied at the start of the shift. Newly stale data are copied at its end. If a member
+    /// has failed, or the store is read-only, the data may stay in another gear. This has no
+    /// visible effect.
     fn shift(&mut self) {
         let Some((path, to)) = self.shifts.pop_front() else {
             return;
@@ -376,7 +375,7 @@ impl World {
         }
     }
 
-    /// Tells the layers to fill the members that are not full, from the progress of the data on.
+    /// Tells the layers to fill the incomplete members, from the progress of the data on.
     fn fill_others(&mut self, rate: Option<Bytes>) {
         for path in self.paths(|member| member.filled().is_some()) {
             // Most layers know already, and refuse.
@@ -384,7 +383,7 @@ impl World {
         }
     }
 
-    /// Reports members that failed with the host's storage to the layers and to the user.
+    /// Reports failures of members with the host's storage to the layers and to the user.
     pub(crate) fn tell_dropped(&mut self) {
         for Dropped { path, why } in self.store.take_dropped() {
             let drive = dotted(&path);

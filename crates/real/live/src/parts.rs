@@ -1,4 +1,4 @@
-//! Requests that are carried out in parts, so that no request delays all others.
+//! Requests carried out in parts, so that no request delays all others.
 //!
 //! | request | in the layers | on the data |
 //! |---|---|---|
@@ -21,20 +21,20 @@ use std::time::Instant;
 const ZEROED_BYTES: u64 = 4 << 20;
 /// Number of writes of one zeroing request in the layers at a time.
 const ZEROING: u32 = 2;
-/// Least number of sectors that are discarded at once.
+/// Least number of sectors discarded at once.
 const DISCARDED_SECTORS: u64 = (8 << 20) / SECTOR_BYTES;
 
-/// A part that is held back because others have sent requests before. The drives' queues would
-/// prefer the run of zeroes to all of these requests.
+/// A part held back because others have sent requests before. The drives' queues would prefer the
+/// run of zeroes to all of these requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
     place: u32,
     since: Time,
-    /// Number of requests that were in flight at that time and have not ended.
+    /// Number of requests in flight at that time and still unfinished.
     ahead: usize,
 }
 
-/// A request that has ended in the layers, and takes longer on the data.
+/// A request finished in the layers, but not yet on the data.
 #[derive(Debug)]
 pub(crate) struct Slow {
     pub(crate) ended: Ended,
@@ -87,8 +87,8 @@ impl World {
     }
 
     /// Handles the end of a part, or of a whole request. Returns the ticket if nothing more is to
-    /// be done in the layers. If the client has left (`wanted` is false), parts that have not begun
-    /// are withdrawn.
+    /// be done in the layers. If the client has left (`wanted` is false), parts not yet begun are
+    /// withdrawn.
     pub(crate) fn claim(&mut self, ended: &Ended, wanted: bool) -> Option<Ticket> {
         let place = ended.finished.completion.id.0 as u32;
         let ticket = self.tickets.get_mut(place as usize)?.as_mut()?;
@@ -152,7 +152,7 @@ impl World {
         });
     }
 
-    /// Handles the end of the request of `ticket`: parts that waited for it continue.
+    /// Handles the end of the request of `ticket`: waiting parts continue.
     pub(crate) fn others_are_served(&mut self, ticket: &Ticket) {
         if ticket.zeroed_to().is_some() {
             return;
@@ -323,7 +323,7 @@ impl World {
         gives_back && u64::from(request.length_bytes) > 2 * DISCARDED_SECTORS * SECTOR_BYTES
     }
 
-    /// Begins a request that is carried out in small steps.
+    /// Begins a request carried out in small steps.
     pub(crate) fn begin_slowly(&mut self, ended: Ended, ticket: Ticket) {
         let (offset, length) = (
             ticket.request.offset_bytes,
@@ -351,8 +351,7 @@ impl World {
     }
 
     /// Continues the first slow request: at least one step, and not much longer than `until`.
-    /// Returns the request once nothing is left. A request that is no longer wanted is not
-    /// continued.
+    /// Returns the request once nothing is left. An unwanted request is not continued.
     pub(crate) fn go_on_slowly(
         &mut self,
         until: Instant,

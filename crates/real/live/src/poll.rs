@@ -27,7 +27,7 @@ impl Interest {
     }
 }
 
-/// A descriptor that is ready, with the key under which it was added.
+/// A ready descriptor, with the key given when it was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ready {
     pub(crate) key: u64,

@@ -141,13 +141,13 @@ impl RecordedOrder {
     }
 }
 
-/// A record that could not be written completely.
+/// An incomplete record.
 #[derive(Debug, thiserror::Error)]
 #[error("the record is not whole: {reason}; {}", kept_text(.kept.as_ref()))]
 pub struct RecordError {
     /// Reason.
     reason: String,
-    /// Number of first rows that were kept, and their file.
+    /// Number of kept rows from the beginning, and their file.
     kept: Option<(u64, PathBuf)>,
 }
 
@@ -178,8 +178,8 @@ pub(crate) struct Identity {
     pub(crate) seed: u64,
 }
 
-/// Writes a record. A request waits here until all requests that arrived before have finished. The
-/// file appears with [`finish`](Recorder::finish).
+/// Writes a record. A request waits here until all earlier arrivals have finished. The file appears
+/// with [`finish`](Recorder::finish).
 #[derive(Debug)]
 pub(crate) struct Recorder {
     table: TableWriter,
@@ -289,7 +289,7 @@ impl Recorder {
         }
     }
 
-    /// Returns the row of a request that is not written yet.
+    /// Returns the unwritten row of a request.
     fn row(&mut self, origin: u64) -> Option<&mut Row> {
         self.rows.get_mut(origin.checked_sub(self.first)? as usize)
     }

@@ -26,9 +26,9 @@ pub struct Verdict {
     pub requests: u64,
     /// Number of orders in the record.
     pub orders: u64,
-    /// Number of requests that finished as recorded, with all decisions before.
+    /// Number of requests finished as recorded, with all decisions before.
     pub alike: u64,
-    /// First request that differs, in order of completion.
+    /// First different request, in order of completion.
     pub first_difference: Option<Difference>,
 }
 
@@ -157,7 +157,7 @@ pub fn replay_decisions(stack: &Stack, path: &Path) -> Result<Verdict, ReplayErr
     })
 }
 
-/// Gives the orders that came before the next request.
+/// Gives the orders recorded before the next request.
 fn give_orders(
     machine: &mut Machine,
     comparison: &mut Comparison,

@@ -7,7 +7,7 @@ use fullstroke_units::{SECTOR_BYTES, Sectors};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// Least amount that is compared at once.
+/// Least amount compared at once.
 const STEP: Sectors = Sectors((1 << 20) / SECTOR_BYTES);
 /// Pause after a step while clients wait.
 const PAUSE: Duration = Duration::from_millis(5);

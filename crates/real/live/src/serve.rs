@@ -42,8 +42,8 @@ pub struct ServeOptions {
     pub socket_mode: u32,
     /// Admission over TCP, and encryption of connections.
     pub admission: AdmissionOptions,
-    /// True to run the thread that keeps the model's time before all others of this host (niceness
-    /// -20), if permitted.
+    /// True to run the thread of the model's time before all others of this host (niceness -20), if
+    /// permitted.
     pub raises_priority: bool,
     /// True to refuse all changes of the data.
     pub read_only: bool,
@@ -51,7 +51,7 @@ pub struct ServeOptions {
     pub allow_degraded: bool,
 }
 
-/// Description of a server that is ready for clients.
+/// Description of a server ready for clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Serving {
     /// Addresses for clients, as NBD URIs without an export's name.
@@ -111,7 +111,7 @@ pub enum ServeError {
         /// Error of the host.
         source: io::Error,
     },
-    /// Options that exclude each other.
+    /// Contradictory options.
     #[error("{0}")]
     Options(String),
 }
@@ -203,6 +203,8 @@ pub fn serve(
         niceness,
     });
     let ran = server.run();
+    // Ended before the sockets are dropped: a drop joins threads, which could wait up to 30 s for
+    // an answer.
     server.control.close();
     server
         .worlds

@@ -28,7 +28,7 @@ const MARKED: u64 = 3;
 pub(crate) const FIRST_LISTENER: u64 = 16;
 const CLIENT: u64 = 1 << 63;
 
-/// Niceness of the thread that keeps the model's time: before all others.
+/// Niceness of the thread of the model's time: before all others.
 const NICENESS: i32 = -20;
 /// Longest sleep of the loop.
 const IDLE_POLL: Duration = Duration::from_secs(1);
@@ -75,7 +75,7 @@ pub(crate) struct Server {
     pub(crate) accept_at: Option<Instant>,
     /// Admission over TCP, and encryption of connections.
     pub(crate) admission: Admission,
-    /// Clients with data that were decrypted and not read.
+    /// Clients with decrypted but unread data.
     pub(crate) unread: Vec<u32>,
     /// Largest number of connections.
     pub(crate) clients_max: u64,
@@ -232,7 +232,7 @@ impl Server {
         self.pace != Pace::Immediate && !self.hurrying
     }
 
-    /// Returns the world's time for a request that arrives now.
+    /// Returns the world's time for a request arriving now.
     pub(crate) fn now(&self, world: usize) -> Time {
         match self.pace {
             Pace::Times(_) => self.clock.now(),
@@ -291,8 +291,8 @@ impl Server {
         self.worlds[index].scrub_on(until);
     }
 
-    /// From time to time, when the host's disks are idle: repairs and clears work that would
-    /// otherwise be done at the next opening of the data.
+    /// From time to time, when the host's disks are idle: does repairs now, instead of at the next
+    /// opening of the data.
     fn tidy(&mut self) {
         let now = self.began.elapsed();
         if now < self.tidy_at {
@@ -363,8 +363,8 @@ impl Server {
         }
     }
 
-    /// Handles durable marks. The changes that waited for them are carried out in order, up to the
-    /// first that waits for more.
+    /// Handles durable marks. The waiting changes are carried out in order. The first change
+    /// without a durable mark ends this.
     fn end_marking(&mut self, index: usize, marked: Marked) {
         self.marks[index].running = false;
         // A stopped store reports this to every request.
@@ -432,7 +432,7 @@ impl Server {
         self.touch(ticket.client);
     }
 
-    /// Disconnects clients that only occupy a place, and retries listeners that the host refused.
+    /// Disconnects idle clients, and retries listeners after a refusal of the host.
     fn sweep(&mut self) {
         if self.accept_at.is_some_and(|at| at <= Instant::now()) {
             self.listen(true);
@@ -486,7 +486,7 @@ impl Server {
         }
     }
 
-    /// Marks a client that has output to send, or may take more.
+    /// Marks a client with output to send, or with room for more.
     pub(crate) fn touch(&mut self, id: ClientId) {
         if let Some(client) = client_of(&mut self.clients, id)
             && !client.unsent
@@ -588,7 +588,7 @@ pub(crate) fn client_key(id: ClientId) -> u64 {
     CLIENT | u64::from(id.generation & 0x7FFF_FFFF) << 32 | u64::from(id.place)
 }
 
-/// Returns the client of that id; `None` if it has left.
+/// Returns the client with this id; `None` if it has left.
 pub(crate) fn client_of(clients: &mut [Option<Client>], id: ClientId) -> Option<&mut Client> {
     clients
         .get_mut(id.place as usize)?

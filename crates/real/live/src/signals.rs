@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// Number of signals kept for clients that ask late.
+/// Number of signals kept for late clients.
 const KEPT: usize = 4096;
 /// Largest number of waiting clients.
 const LISTENERS_MAX: usize = 64;
@@ -94,7 +94,7 @@ struct Host {
     name: String,
     /// Time of the last question.
     asked: Instant,
-    /// Sectors without an address that the last answer requested.
+    /// Sectors without an address requested by the last answer.
     pulled: u64,
     /// True if the host wrote less, and has not been passed over since.
     lacked: bool,

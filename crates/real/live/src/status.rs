@@ -31,7 +31,7 @@ pub struct ExportStatus {
     pub usable_bytes: u64,
     /// World's time in ns.
     pub world_ns: u64,
-    /// Number of requests that have arrived.
+    /// Number of arrived requests.
     pub requests: u64,
     /// Number of unanswered requests.
     pub in_flight: u64,
@@ -43,7 +43,7 @@ pub struct ExportStatus {
     /// Safety of the data.
     #[serde(default)]
     pub health: Health,
-    /// Share of the redundancy that was compared, while `scrub` is running.
+    /// Compared share of the redundancy, while `scrub` is running.
     #[serde(default)]
     pub scrubbed_share: Option<f64>,
     /// Drives, in the order of the stack.
@@ -62,7 +62,7 @@ pub struct Health {
     /// Comparison after the last server was killed; `None` when it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparing: Option<ComparingStatus>,
-    /// Gears of the volumes that have gears.
+    /// Gears of the volumes with gears.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gears: Vec<GearStatus>,
 }
@@ -78,7 +78,7 @@ pub struct GearStatus {
     pub shifts: u64,
 }
 
-/// Redundancy that is compared with the data in the background, after the last server was killed.
+/// Redundancy being compared with the data in the background, after the last server was killed.
 /// Until then, data there cannot be computed from the other members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComparingStatus {
@@ -112,7 +112,7 @@ pub struct RebuildStatus {
     pub share: f64,
     /// Recent speed, in 10^6 bytes per second of the world's time.
     pub mb_per_s: Option<f64>,
-    /// Remaining time at that speed, in s of the world's time.
+    /// Remaining time at this speed, in s of the world's time.
     pub left_s: Option<f64>,
 }
 
@@ -194,11 +194,11 @@ fn span(seconds: f64) -> String {
 pub struct OperationStatus {
     /// Number of answered requests, including failed ones.
     pub requests: u64,
-    /// Bytes of the requests that did not fail.
+    /// Bytes of the successful requests.
     pub bytes: u64,
     /// Number of failed requests.
     pub errors: u64,
-    /// Sum of the response times of requests that did not fail, in s of the world's time.
+    /// Sum of the response times of the successful requests, in s of the world's time.
     pub response_s: f64,
     /// Number of these requests by response time. Each bucket counts the requests up to its entry
     /// in [`RESPONSE_BUCKETS_S`](crate::RESPONSE_BUCKETS_S), without those of the bucket before.
@@ -297,7 +297,7 @@ impl Operations {
 }
 
 impl OperationStatus {
-    /// Returns the number of answered requests that did not fail.
+    /// Returns the number of successful requests.
     pub const fn served(&self) -> u64 {
         self.requests.saturating_sub(self.errors)
     }

@@ -5,7 +5,7 @@ use fullstroke_nbd::{Command, CommandFlags, ErrorCode};
 use fullstroke_store::bytes::StoreError;
 use fullstroke_units::{SECTOR_BYTES, Time};
 
-/// Identity of the client that receives an answer.
+/// Identity of the client for an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ClientId {
     /// Place of the connection.
@@ -96,7 +96,7 @@ impl Carried {
     }
 }
 
-/// Progress of a request that is carried out in parts.
+/// Progress of a request carried out in parts.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) stage: Stage,
@@ -107,7 +107,7 @@ pub(crate) struct Parts {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Sectors of which only a part is written are being read.
+    /// Partly written sectors are being read.
     Edges,
     /// The rest is one request.
     Last,
@@ -143,7 +143,7 @@ impl Parts {
     }
 }
 
-/// Returns the sectors that a client's request touches.
+/// Returns the sectors touched by a client's request.
 pub(crate) fn extent(request: &fullstroke_nbd::Request) -> Extent {
     around(request.offset_bytes, request.length_bytes.into())
 }
@@ -171,7 +171,7 @@ pub(crate) fn timed(request: &fullstroke_nbd::Request) -> Request {
     }
 }
 
-/// Returns the sectors that a range of bytes touches.
+/// Returns the sectors touched by a range of bytes.
 pub(crate) fn around(offset: u64, length: u64) -> Extent {
     let first = offset / SECTOR_BYTES;
     Extent::new(first, (offset + length).div_ceil(SECTOR_BYTES) - first)

@@ -19,7 +19,7 @@ pub struct DriveTotals {
 }
 
 impl DriveTotals {
-    /// Returns the totals that servers show of a drive's statistics.
+    /// Returns the totals shown by servers, from a drive's statistics.
     pub fn of(statistics: &MemberStatistics) -> DriveTotals {
         let seconds = |power: PowerStatistics| {
             PowerState::ALL.map(|state| power.time_in(state).as_secs_f64())

@@ -1,4 +1,4 @@
-//! The observer above the layers of a served stack, which records all events.
+//! The observer above the layers of a served stack. It records all events.
 
 use crate::decisions::Decisions;
 use crate::record::Recorder;
@@ -7,7 +7,7 @@ use fullstroke_engine::{Finished, Observer, Rebuilds};
 use fullstroke_units::Time;
 use std::collections::VecDeque;
 
-/// A request that has finished in the world.
+/// A finished request of the world.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub(crate) finished: Finished,

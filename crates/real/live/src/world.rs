@@ -23,7 +23,7 @@ const EXTENTS_MAX: usize = 4096;
 /// their client and have their turn in a queue. If the client leaves, they are withdrawn. The limit
 /// is far above the depth of any queue below.
 const REQUESTS_MAX: usize = 2048;
-/// Largest sum of these requests' bytes, which long requests reach first.
+/// Largest sum of these requests' bytes. Long requests reach this limit first.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// One served stack.
@@ -40,9 +40,9 @@ pub(crate) struct World {
     pub(crate) operations: Operations,
     /// Clients whose next request waits for a place in the layers, or for memory.
     pub(crate) queued: VecDeque<ClientId>,
-    /// Requests that are finished in the layers, but not on the data.
+    /// Requests finished in the layers, but not on the data.
     pub(crate) slow: VecDeque<Slow>,
-    /// Parts that wait until other requests are served.
+    /// Parts waiting until other requests are served.
     pub(crate) held: Vec<Held>,
     /// A running comparison of all redundancy.
     pub(crate) scrub: Option<Scrub>,
@@ -60,7 +60,7 @@ pub(crate) struct World {
     pub(crate) unfilled: VecDeque<(Vec<usize>, Sectors)>,
     /// Volumes with gears, and their state according to the layers.
     pub(crate) gears: Vec<Geared>,
-    /// Volumes, and the gears that their data must follow.
+    /// Volumes, and the gears for their data to follow.
     pub(crate) shifts: VecDeque<(Vec<usize>, Gear)>,
     pub(crate) tickets: Vec<Option<Ticket>>,
     free: Vec<u32>,
@@ -144,7 +144,7 @@ impl World {
         self.machine.in_flight() < REQUESTS_MAX && self.bytes_in_flight < BYTES_MAX
     }
 
-    /// Takes a client's request that arrives.
+    /// Takes an arriving request of a client.
     pub(crate) fn submit(&mut self, now: Time, mut ticket: Ticket) {
         self.advance(now);
         ticket.arrived = self.machine.now();
@@ -179,7 +179,7 @@ impl World {
         !self.watch.ended.is_empty() || !self.slow.is_empty()
     }
 
-    /// Carries out all events that are due by `now`.
+    /// Carries out all events due by `now`.
     pub(crate) fn advance(&mut self, now: Time) {
         self.machine
             .advance(now.max(self.machine.now()), &mut self.watch);

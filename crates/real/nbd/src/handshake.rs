@@ -19,6 +19,7 @@ pub(crate) const OPTION_BYTES_MAX: usize = 16 << 10;
 const OPTIONS_MAX: u32 = 1024;
 const HANDSHAKE_BYTES_MAX: u64 = 1 << 20;
 
+// After `Input::space` has moved the pending bytes to the front, a whole option always fits.
 const _: () = assert!(OPTION_BYTES_MAX + wire::OPTION_HEADER_BYTES < INPUT_BYTES / 2);
 
 /// State of a handshake.

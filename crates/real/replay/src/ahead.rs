@@ -8,7 +8,7 @@ use std::thread::Scope;
 
 /// Number of commands in one portion.
 const AT_ONCE: usize = 512;
-/// Largest number of portions that are read ahead.
+/// Largest number of portions read ahead.
 const PORTIONS: usize = 128;
 
 type Portion = Result<Vec<Command>, ReplayError>;
@@ -17,7 +17,7 @@ type Portion = Result<Vec<Command>, ReplayError>;
 pub(crate) struct Ahead {
     portions: Receiver<Portion>,
     commands: std::vec::IntoIter<Command>,
-    /// Number of times that the reader was too late.
+    /// Number of late reads of the trace.
     pub(crate) waits: u64,
 }
 

@@ -158,7 +158,7 @@ struct Shared {
 struct Schedule {
     /// Source of commands; `None` when no thread may take more.
     ahead: Option<Ahead>,
-    /// Command that was offered to the dispatcher.
+    /// Command offered to the dispatcher.
     next: Option<Command>,
     dispatcher: Dispatcher,
     clock: Clock,
@@ -169,7 +169,7 @@ struct Schedule {
     together: u64,
 }
 
-/// A request that was issued to the kernel.
+/// A request issued to the kernel.
 #[derive(Clone, Copy, Debug)]
 struct Issued {
     number: u64,
@@ -461,7 +461,7 @@ struct Accounts<'env, 'scope> {
     dispatcher: Dispatcher,
     /// Finished requests that wait for an earlier request to return.
     early: BTreeMap<u64, Finished>,
-    /// Number of the request that is counted next.
+    /// Number of the next request to count.
     next: u64,
     /// Completion times and numbers of counted requests that were outstanding at the last issue.
     outstanding: BTreeSet<(Time, u64)>,

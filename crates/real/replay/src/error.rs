@@ -42,7 +42,7 @@ pub enum ReplayError {
     Nothing {
         /// The trace.
         file: String,
-        /// Number of requests that were left out.
+        /// Number of omitted requests.
         skipped: u64,
     },
     /// The device cannot be used.
@@ -87,7 +87,7 @@ pub enum ReplayError {
         sector: u64,
         /// Length in bytes.
         bytes: u64,
-        /// Number of requests that had been issued.
+        /// Number of requests issued before.
         issued: u64,
         /// Time of the failure, in s after the beginning.
         seconds: f64,

@@ -40,7 +40,7 @@ impl<'scope> Log<'scope> {
         })
     }
 
-    /// Adds request `number`, which was issued and completed.
+    /// Adds the completed request `number`.
     pub(crate) fn add(&mut self, number: u64, command: &Command, issued: Time, completed: Time) {
         let extent = Extent::new(command.start / SECTOR_BYTES, command.bytes / SECTOR_BYTES);
         let record = Record {

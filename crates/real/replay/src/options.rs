@@ -7,7 +7,7 @@ use fullstroke_workload::pace::Rules;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Treatment of requests that would change the device.
+/// Treatment of requests to change the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Writes {
     /// Any such request is an error before the first issue.
@@ -45,7 +45,7 @@ pub struct ReplayOptions {
     pub target: PathBuf,
     /// Treatment of addresses beyond the target.
     pub beyond: Beyond,
-    /// Treatment of requests that change the target.
+    /// Treatment of requests to change the target.
     pub writes: Writes,
     /// Rules for the times of issue.
     pub rules: Rules,
@@ -55,8 +55,8 @@ pub struct ReplayOptions {
     /// Way of requests to the kernel. With `None`, io_uring is used, or threads where io_uring is
     /// forbidden.
     pub io: Option<Io>,
-    /// Number of threads that issue. Each thread waits for its call to return before the next
-    /// request. Only with [`Pace::Timing`](fullstroke_workload::pace::Pace::Timing). Replaces `io`.
+    /// Number of issuing threads. Each thread waits for its call to return before the next request.
+    /// Only with [`Pace::Timing`](fullstroke_workload::pace::Pace::Timing). Replaces `io`.
     pub threads: Option<u32>,
     /// True to go through the page cache, for files without direct I/O.
     pub buffered: bool,

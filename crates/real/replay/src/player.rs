@@ -100,7 +100,7 @@ struct Player<'env, 'scope> {
     spin: Duration,
     clock: Clock,
     ahead: Ahead,
-    /// Command that was offered to the dispatcher.
+    /// Command offered to the dispatcher.
     next: Option<Command>,
     flying: Slots<Flying>,
     /// Slots of the next submission.
@@ -115,7 +115,7 @@ struct Player<'env, 'scope> {
     issuer: Issuer,
 }
 
-/// A request that was issued.
+/// An issued request.
 #[derive(Clone, Copy, Debug)]
 struct Flying {
     number: u64,
@@ -126,7 +126,7 @@ struct Flying {
     schedule: Time,
     /// Time when the kernel received the request, if it did.
     issued: Option<Time>,
-    /// Number of pieces that have not completed.
+    /// Number of incomplete pieces.
     pieces: u32,
     /// First error of a piece.
     error: i32,
@@ -176,6 +176,7 @@ impl Player<'_, '_> {
             }
             let now = self.clock.now();
             match self.dispatcher.turn() {
+                // The next request waits for a completion. The report mentions such delays.
                 Turn::At(_) if self.dispatcher.outstanding() >= self.issuer.outstanding_max() => {
                     self.held_back += 1;
                     self.issuer.wait(LOOK)?;
@@ -227,7 +228,7 @@ impl Player<'_, '_> {
             })
     }
 
-    /// Issues the requests that are due at `now`.
+    /// Issues the requests due at `now`.
     fn issue(&mut self, now: Time) -> Result<(), ReplayError> {
         self.batch.clear();
         while let Turn::At(due) = self.dispatcher.turn()

@@ -75,7 +75,7 @@ impl<'a> Commands<'a> {
     }
 }
 
-/// Operations that [`Writes::Skip`] leaves out.
+/// Operations omitted by [`Writes::Skip`].
 const SKIPPED: [Operation; 5] = [
     Operation::Write,
     Operation::Discard,
@@ -84,9 +84,9 @@ const SKIPPED: [Operation; 5] = [
     Operation::Start,
 ];
 
-/// Returns the operations to read from the trace: those that are issued, or those that are left
-/// out. Operations that [`Writes::Skip`] leaves out must not be mapped to the device. An address
-/// beyond the device is no error for them.
+/// Returns the operations to read from the trace: the issued ones, or the omitted ones. Operations
+/// omitted by [`Writes::Skip`] must not be mapped to the device. An address beyond the device is no
+/// error for them.
 fn selected(options: &ReplayOptions, issued: bool) -> Vec<Operation> {
     let given = &options.selection.operations;
     if options.writes != Writes::Skip {
@@ -102,8 +102,7 @@ fn selected(options: &ReplayOptions, issued: bool) -> Vec<Operation> {
     among.iter().copied().filter(wanted).collect()
 }
 
-/// Returns the number of requests that [`Writes::Skip`] leaves out, up to the instant `last` if
-/// given.
+/// Returns the number of requests omitted by [`Writes::Skip`], up to the instant `last` if given.
 fn skipped(options: &ReplayOptions, last: Option<Time>) -> Result<u64, ReplayError> {
     let operations = selected(options, false);
     if options.writes != Writes::Skip || operations.is_empty() {
@@ -131,12 +130,12 @@ fn skipped(options: &ReplayOptions, last: Option<Time>) -> Result<u64, ReplayErr
 pub struct Prepared {
     /// Number of requests to issue.
     pub requests: u64,
-    /// Number of requests that the options leave out.
+    /// Number of requests omitted by the options.
     pub left_out: u64,
-    /// Number of requests that touch more than the trace says, because the device's blocks are
-    /// larger than the trace's sectors.
+    /// Number of requests widened beyond the trace's extent, because the device's blocks are larger
+    /// than the trace's sectors.
     pub widened: u64,
-    /// Number of requests that follow the one before within less than the issue gap.
+    /// Number of requests closer to the one before than the issue gap.
     pub below_issue_gap: u64,
     /// Time from the first arrival to the last, unscaled.
     pub span: Duration,

@@ -1,4 +1,4 @@
-//! The scheduling priority of the thread that issues.
+//! The scheduling priority of the issuing thread.
 
 use std::io;
 use std::thread::available_parallelism;

@@ -46,9 +46,9 @@ pub struct Recording {
     pub file: String,
     /// Number of requests in the file.
     pub requests: u64,
-    /// Time in s in which events were taken.
+    /// Length of the recording in s.
     pub seconds: f64,
-    /// Number of events that were read.
+    /// Number of events read.
     pub events: u64,
     /// Number of events for which the kernel had no room.
     pub lost_events: u64,

@@ -144,11 +144,11 @@ pub struct Report {
     pub time_scale: f64,
     /// Number of issued requests.
     pub requests: u64,
-    /// Number of requests of the trace that the options left out.
+    /// Number of requests of the trace omitted by the options.
     pub left_out: u64,
-    /// Number of requests that touched more than the trace says, because of the device's blocks.
+    /// Number of requests widened beyond the trace's extent, because of the device's blocks.
     pub widened: u64,
-    /// Number of failed requests that were tolerated.
+    /// Number of tolerated failures.
     pub errors: u64,
     /// True if the replay ended before the end of the trace.
     pub interrupted: bool,
@@ -183,7 +183,7 @@ pub struct Report {
     /// Median time from handing a request to a thread until its issue to the kernel, by
     /// calibration, in us; 0 with io_uring, and for threads that take requests themselves.
     pub hand_over_us: f64,
-    /// Number of requests that follow the one before within less than `issue_gap_us`.
+    /// Number of requests closer to the one before than `issue_gap_us`.
     pub below_issue_gap: u64,
     /// Time before an instant at which the replay began to spin, in us.
     pub spin_us: f64,

@@ -31,6 +31,7 @@ impl Ring {
     /// this.
     pub(crate) fn new(file: &File) -> Result<Ring, ReplayError> {
         let failed = |source| ReplayError::Ring { source };
+        // The completion queue has room for the completions of all outstanding pieces.
         let built = IoUring::builder()
             .setup_clamp()
             .setup_cqsize(2 * OUTSTANDING_MAX as u32)

@@ -16,7 +16,7 @@ pub(crate) struct Target {
     pub(crate) capacity: Sectors,
     /// Alignment of requests in bytes.
     pub(crate) alignment_bytes: u64,
-    /// Exclusive claim on a target that is overwritten.
+    /// Exclusive claim on an overwritten target.
     #[expect(dead_code, reason = "the claim ends when it is dropped")]
     pub(crate) claim: Option<Claim>,
 }

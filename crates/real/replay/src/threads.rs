@@ -25,9 +25,9 @@ pub(crate) const STACK_BYTES: usize = 128 << 10;
 pub(crate) struct Threads {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    /// Pieces that were added, but not submitted.
+    /// Pieces added, but not submitted.
     added: Vec<Job>,
-    /// Number of pieces that were added and have not been answered.
+    /// Number of added, unanswered pieces.
     outstanding: usize,
 }
 
@@ -47,7 +47,7 @@ struct Shared {
     work: Condvar,
     /// Signal: a job was done.
     done: Condvar,
-    /// Number of pieces that were done and not yet reaped. Readable without the lock.
+    /// Number of completed pieces not yet reaped. Readable without the lock.
     finished: AtomicUsize,
 }
 

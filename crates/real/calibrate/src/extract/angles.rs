@@ -79,13 +79,13 @@ const QUIET: f64 = 0.000_02;
 const AGREE_READS_MIN: usize = 4;
 const AGREE_READS_MAX: usize = 32;
 
-/// Number of angles that are remembered.
+/// Number of remembered angles.
 const RECENT: usize = 4096;
 
 /// One of this many reads may be late by more than half a revolution and so look early.
 const LATE_AS_EARLY: usize = 6;
 
-/// Number of reads of which the median is taken.
+/// Number of reads for a median.
 const MIDDLE_READS: usize = 5;
 
 /// Number of noisy descents before the measurement changes to the method for noisy hosts.
@@ -144,12 +144,12 @@ pub struct Angles {
     probe: Probe,
     random: Random,
     rotation: Rotation,
-    /// Number of reads that the buffer answered.
+    /// Number of reads answered by the buffer.
     hits: u64,
     recent: Recent,
 }
 
-/// Angles of sectors that were read lately. The buffer would answer a second read of these sectors.
+/// Angles of recently read sectors. The buffer would answer a second read of these sectors.
 #[derive(Debug, Default)]
 struct Recent {
     order: VecDeque<u64>,
@@ -310,7 +310,7 @@ impl Angles {
         &mut self.random
     }
 
-    /// Returns the number of reads that the buffer answered and that were repeated.
+    /// Returns the number of reads answered by the buffer and repeated.
     pub fn hits(&self) -> u64 {
         self.hits
     }

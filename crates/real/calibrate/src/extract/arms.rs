@@ -10,7 +10,7 @@ use crate::extract::angles::Angles;
 use fullstroke_units::{Random, Seed};
 use std::ops::Range;
 
-/// Largest number of arms that the search tries.
+/// Largest number of arms tried by the search.
 const ARMS_MAX: u64 = 8;
 
 /// Number of returns of which the shortest counts. `RETURNS_TRIED` is the number of attempts,

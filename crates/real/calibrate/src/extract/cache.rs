@@ -18,10 +18,10 @@ const TRIES: u32 = 9;
 const MAJORITY: u32 = 5;
 const HELD: [u32; 3] = [8, MAJORITY, 2];
 
-/// Largest number of segments that the search tries.
+/// Largest number of segments tried by the search.
 const SEGMENTS_MAX: u64 = 4096;
 
-/// Largest length of a segment that the search tries, in sectors: 64 MiB.
+/// Largest length of a segment tried by the search, in sectors: 64 MiB.
 const SECTORS_MAX: u64 = 1 << 17;
 
 /// Longest read in sectors. Hosts do not split reads of this length.

@@ -17,16 +17,16 @@ use std::collections::BTreeMap;
 pub struct Nearness {
     /// Number of true boundaries.
     pub boundaries: u64,
-    /// Number of claimed boundaries that are wrong.
+    /// Number of wrong claimed boundaries.
     pub wrong: u64,
-    /// Number of true boundaries that were not claimed.
+    /// Number of unclaimed true boundaries.
     pub missed: u64,
     /// Number of missed boundaries outside tracks with holes. A track with a hole is unlike both of
     /// its neighbours.
     pub missed_outside_holes: u64,
-    /// Fraction of the claimed boundaries that are true.
+    /// Fraction of true ones among the claimed boundaries.
     pub precision: f64,
-    /// Fraction of the true boundaries that were claimed.
+    /// Fraction of claimed ones among the true boundaries.
     pub recall: f64,
 }
 

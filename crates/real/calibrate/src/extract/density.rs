@@ -44,7 +44,7 @@ pub struct ZoneMap {
     pub zones: Vec<FoundZone>,
     /// Measured rotation.
     pub rotation: Rotation,
-    /// Number of places that were examined; 0 if all tracks were.
+    /// Number of examined places; 0 if all tracks were examined.
     pub places: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The number of commands that a device holds, and the test if the device orders them.
+//! The number of commands held by a device, and the test if the device orders them.
 //!
 //! Many reads are issued together. Suppose that a device holds `d` reads and serves any of these
 //! next. Then the read issued as number `i` can end as number `i - d + 1` at the earliest. So the
@@ -24,8 +24,8 @@ const BURSTS: u64 = 8;
 /// Number of single reads, for comparison.
 const SINGLE_READS: u64 = 64;
 
-/// Largest fraction of reads that overtake on a device that serves in order. Noise alone makes
-/// reads overtake there.
+/// Largest fraction of overtaking reads on a device that serves in order. Noise alone makes reads
+/// overtake there.
 const OVERTAKING_MAX: f64 = 0.1;
 
 /// Measured properties of a queue.

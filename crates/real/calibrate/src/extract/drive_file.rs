@@ -200,7 +200,7 @@ impl Mechanics {
     }
 }
 
-/// Returns the number of values that are in only one of two ascending sequences.
+/// Returns the number of values in only one of two ascending sequences.
 fn unlike(one: impl Iterator<Item = u64>, other: impl Iterator<Item = u64>) -> u64 {
     let (mut one, mut other) = (one.peekable(), other.peekable());
     let mut count = 0;
@@ -311,7 +311,7 @@ fn skew(track: &FoundTrack) -> f64 {
     track.step.rem_euclid(1.0)
 }
 
-/// Returns the number of sectors of a track that carry no address.
+/// Returns the number of sectors of a track without an address.
 fn spares(track: &FoundTrack) -> u64 {
     let all = (1.0 / track.width.max(1e-9)).round() as u64;
     let spares = all.saturating_sub(track.sectors);

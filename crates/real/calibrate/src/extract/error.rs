@@ -27,7 +27,7 @@ pub enum ExtractError {
     /// The observations leave the answer open. No answer is better than a wrong answer.
     #[error("{what} cannot be told: {saw}")]
     CannotTell {
-        /// The quantity that was to be measured.
+        /// The unknown quantity.
         what: &'static str,
         /// The observations, with advice.
         saw: String,

@@ -63,7 +63,7 @@ impl Answer {
 pub struct Effort {
     /// Number of reads.
     pub reads: u64,
-    /// Number of writes, which repeat the data on the medium.
+    /// Number of writes. They repeat the data on the medium.
     pub writes: u64,
     /// Number of address translations.
     pub translations: u64,
@@ -76,7 +76,7 @@ pub struct Effort {
 pub struct Progress {
     /// Name of the current stage.
     pub stage: &'static str,
-    /// Number of addresses, or of other units of the stage, that are done.
+    /// Number of finished addresses, or of other units of the stage.
     pub done: u64,
     /// Total number of units.
     pub of: u64,

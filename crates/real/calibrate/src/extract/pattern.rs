@@ -1,4 +1,4 @@
-//! Predicts the next tracks from earlier tracks that repeat.
+//! Predicts the next tracks from earlier, repeating tracks.
 
 use crate::extract::angles::nearest;
 

@@ -16,6 +16,7 @@ use fullstroke_device::scsi::CommandError;
 use fullstroke_units::{Cylinder, Lbn};
 use thiserror::Error;
 
+/// Page code, and lengths of the header and of one address in bytes.
 const PAGE: u8 = 0x40;
 const HEADER: usize = 6;
 const ADDRESS: usize = 8;

@@ -26,7 +26,7 @@ const PAIRS: usize = 3;
 /// Largest number of reads to empty the buffer each time.
 const EVICTIONS_MAX: u64 = 64;
 
-/// Number of pairs of which the shortest time is taken.
+/// Number of pairs for the shortest time.
 pub(crate) const LEAST_PAIRS: u32 = 200;
 
 /// Number of pairs on one track, for the overhead, which is subtracted from every seek. The second

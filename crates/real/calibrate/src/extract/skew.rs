@@ -63,7 +63,7 @@ pub fn skews(timed: &Timed, revolution_ns: f64) -> Vec<ZoneSkews> {
         .collect()
 }
 
-/// Merges skews that are about equal into their mean.
+/// Merges about equal skews into their mean.
 fn alike(mut tracks: Vec<(f64, u64)>, revolution_ns: f64) -> Vec<Skew> {
     tracks.sort_by(|a, b| a.0.total_cmp(&b.0));
     let all: u64 = tracks.iter().map(|(_, times)| times).sum();

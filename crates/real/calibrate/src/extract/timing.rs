@@ -83,11 +83,11 @@ pub struct Timed {
     pub predicted: u64,
     /// Number of reads for the predicted tracks.
     pub predicted_reads: u64,
-    /// Number of tracks that had to be searched.
+    /// Number of searched tracks.
     pub searched: u64,
-    /// Number of tracks that were skipped.
+    /// Number of skipped tracks.
     pub skipped: u64,
-    /// Number of reads that the buffer answered and that were repeated.
+    /// Number of reads answered by the buffer and repeated.
     pub hits: u64,
 }
 
@@ -198,7 +198,7 @@ struct Walk {
     builder: Builder,
     history: History,
     runs: Runs,
-    /// Length in sectors of the last track that differed a little from the others.
+    /// Length in sectors of the last slightly different track.
     unlike: u64,
     /// Length of a period in sectors, and the turn of the angle over the period in revolutions.
     turn: (u64, f64),

@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 pub struct Translated {
     /// The tracks.
     pub table: Boundaries,
-    /// Number of tracks that were searched by halves or sector by sector.
+    /// Number of tracks searched by halves or sector by sector.
     pub irregular: u64,
     /// Number of sectors of the searched tracks.
     pub irregular_sectors: u64,
@@ -47,7 +47,7 @@ pub enum Search {
 /// Number of first tracks whose places are kept.
 const PLACES: usize = 256;
 
-/// Number of lengths that are tried: two for each surface of a band, and some more.
+/// Number of lengths to try: two for each surface of a band, and some more.
 const LENGTHS: usize = 16;
 
 /// Finds all tracks by translation, quickly.

@@ -16,7 +16,7 @@ use fullstroke_tracks::Boundaries;
 use fullstroke_units::Duration;
 use serde::Serialize;
 
-/// Number of whole tracks that are read, and number of pairs.
+/// Number of whole tracks to read, and number of pairs.
 const READS: u64 = 200;
 
 /// Number of tracks from one read to the next, downward: seeks are short, and nothing is read

@@ -19,7 +19,7 @@ use fullstroke_tracks::Boundaries;
 use fullstroke_units::Lbn;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Number of places that are examined.
+/// Number of examined places.
 pub(crate) const PLACES: u64 = 8192;
 
 /// Number of places within which a length must come back.
@@ -36,7 +36,7 @@ const ALL: (usize, usize) = (7, 8);
 const ENOUGH: usize = 32;
 const HALF: f64 = 0.5;
 
-/// Assumed frequency of a length that was not seen.
+/// Assumed frequency of an unseen length.
 const RARE: f64 = 1e-3;
 
 /// Step from one look into a bracket to the next, as a fraction of the gap. The multiples of the

@@ -56,7 +56,7 @@ pub enum ValidateError {
     NoDrive {
         /// The trace.
         trace: String,
-        /// Names of the files that were looked for.
+        /// Names of the expected files.
         beside: String,
         /// The trace's own name.
         name: String,

@@ -28,7 +28,7 @@ pub struct TraceFile {
     pub name: String,
 }
 
-/// A trace of a folder that is left out.
+/// A trace of a folder, left out of the comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedTrace {
     /// Path of the file.
@@ -54,7 +54,7 @@ pub struct Traces {
     pub found: Vec<(TraceFile, FoundDrive)>,
     /// Traces of a folder that are in another format or whose drive is unknown.
     pub skipped: Vec<SkippedTrace>,
-    /// Traces of a folder that cannot be used.
+    /// Unusable traces of a folder.
     pub failed: Vec<FailedTrace>,
 }
 

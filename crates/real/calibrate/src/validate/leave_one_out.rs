@@ -186,7 +186,7 @@ pub fn leave_one_out(disks: &[MeasuredDisk]) -> Result<LeaveOneOut, ValidateErro
 /// Number of a disk, and the bits of a reading.
 type Key = (usize, Vec<u64>);
 
-/// A descent with a memory of the distances that were computed.
+/// A descent with a memory of the computed distances.
 struct Fit<'a> {
     disks: &'a [MeasuredDisk],
     known: HashMap<Key, Distance>,

@@ -35,7 +35,7 @@ use fullstroke_units::Seed;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// Number of drives of the library that are fitted: those nearest before any fit.
+/// Number of fitted drives of the library: the nearest before any fit.
 const CANDIDATES: usize = 3;
 
 /// A part of the log, measured and simulated.
@@ -85,7 +85,7 @@ pub struct Kind {
     pub part: Part,
 }
 
-/// A drive that was fitted.
+/// A fitted drive.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Candidate {
     /// Name of the drive in the library, or the file with its description.
@@ -102,7 +102,7 @@ pub struct Candidate {
 pub struct OwnDisk {
     /// The log.
     pub log: OwnLog,
-    /// Drive that was fitted: its name in the library, or its file.
+    /// Fitted drive: its name in the library, or its file.
     pub drive: String,
     /// Title of the drive.
     pub title: String,
@@ -158,8 +158,8 @@ impl OwnDisk {
     }
 }
 
-/// Fits the nearest drive of the library, or the drive that the user `said`, to `log`. `seed` is
-/// the seed of the bootstrap resamples.
+/// Fits the nearest drive of the library, or the drive `said` by the user, to `log`. `seed` is the
+/// seed of the bootstrap resamples.
 ///
 /// # Errors
 /// If the drive is unknown or too small, or the log's times end beyond the clock.

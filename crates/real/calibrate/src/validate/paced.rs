@@ -1,4 +1,4 @@
-//! Requests that are issued after as many completions as in the measurement.
+//! Requests issued after as many completions as in the measurement.
 
 use fullstroke_contract::{
     Completion, ConfigError, Cx, Extent, Node, Operation, Port, Request, RequestId, Source, Wake,
@@ -21,7 +21,7 @@ pub(crate) struct Paced {
     pub(crate) gap: Duration,
 }
 
-/// Returns the number of `requests` that a drive of this model completes before the clock ends, and
+/// Returns the number of `requests` completed by a drive of this model before the clock ends, and
 /// the time of each request in ms.
 pub(crate) fn simulate(
     model: &Model,

@@ -76,7 +76,7 @@ pub enum Outcome {
     Failed,
 }
 
-/// A request that waits for pages.
+/// A request waiting for pages.
 struct Waiting {
     tag: u64,
     offset: u64,
@@ -98,15 +98,15 @@ enum Flight {
     Read(Io),
     /// One part of a write of pages.
     Piece(IoId),
-    /// The client's request that waits for the flush. `tells_lost` is true if the request itself is
-    /// a flush, which reports lost writes.
+    /// The client's request, which waits for the flush. `tells_lost` is true if the request itself
+    /// is a flush. Only a flush reports lost writes.
     Flush {
         tag: u64,
         tells_lost: bool,
     },
 }
 
-/// Pages that are being written, perhaps in several parts.
+/// Pages being written, perhaps in several parts.
 struct Writing {
     run: Run,
     left: usize,
@@ -333,7 +333,7 @@ impl Cached {
         Run::new(Object::DEVICE, first, end - first)
     }
 
-    /// Passes on the I/O of the page cache, and finishes the requests that it has woken.
+    /// Passes on the I/O of the page cache, and finishes the woken requests.
     fn go_on(&mut self, now: Time) {
         while !(self.out.reads.is_empty()
             && self.out.writes.is_empty()
@@ -465,7 +465,7 @@ impl Cached {
         self.answers.push((tag, outcome));
     }
 
-    /// Drops the data of pages that memory does not hold and no request needs.
+    /// Drops the data of pages no longer held by memory or needed by a request.
     fn sweep(&mut self) {
         let wanted: Vec<(u64, u64)> = self
             .waiting

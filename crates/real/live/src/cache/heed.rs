@@ -50,9 +50,9 @@ pub struct Heeded {
     pub written_mb: Option<f64>,
     /// Number of PUSHes.
     pub pushes: u64,
-    /// Data that the kernel was told to fetch for PUSHes, in 10^6 bytes.
+    /// Data requested from the kernel for PUSHes, in 10^6 bytes.
     pub fetched_mb: f64,
-    /// Number of signals that the server dropped before this host asked for them.
+    /// Number of signals dropped by the server before this host asked for them.
     pub missed_signals: u64,
 }
 

@@ -16,7 +16,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
-/// Length in bytes of the runs of pages that are written, if longer runs have too many dirty pages.
+/// Length in bytes of the written runs of pages, if longer runs have too many dirty pages.
 const RUN_LEAST: u64 = 64 << 10;
 
 /// Number of the system call, which libc lacks for some architectures. Since 2019 new numbers are
@@ -42,7 +42,7 @@ pub(crate) struct Device {
 pub(crate) struct Done {
     /// Bytes whose writing has begun; `None` if the kernel does not report them.
     pub(crate) written: Option<u64>,
-    /// Bytes that the kernel was told to fetch.
+    /// Bytes requested from the kernel.
     pub(crate) fetched: u64,
 }
 

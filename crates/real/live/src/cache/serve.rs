@@ -48,12 +48,12 @@ pub struct CacheOptions {
     pub memory: MemoryKeys,
 }
 
-/// Description of a cache that is ready for clients.
+/// Description of a cache ready for clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ready {
     /// Addresses for clients, as URIs.
     pub uri: String,
-    /// Warnings for a server that is reachable from outside.
+    /// Warnings for a server reachable from outside.
     pub notes: Vec<String>,
     /// Size of the device in bytes.
     pub size_bytes: u64,
@@ -68,13 +68,13 @@ pub struct Summary {
     pub uptime_s: f64,
     /// Number of requests.
     pub requests: u64,
-    /// Share of the read data that was found in memory.
+    /// Share of the read data found in memory.
     pub hit_share: Option<f64>,
     /// Data read below, by reads and ahead of reads, in 10^6 bytes.
     pub fetched_mb: f64,
     /// Data written below, in 10^6 bytes.
     pub written_mb: f64,
-    /// Part of the written data that the server below asked for, in 10^6 bytes.
+    /// Part of the written data requested by the server below, in 10^6 bytes.
     pub written_pulled_mb: f64,
     /// Number of PULLs.
     pub pulls: u64,
@@ -82,9 +82,9 @@ pub struct Summary {
     pub pushes: u64,
     /// Data fetched because the server below offered them, in 10^6 bytes.
     pub pushed_mb: f64,
-    /// Part of the offered data that clients read, in 10^6 bytes.
+    /// Part of the offered data read by clients, in 10^6 bytes.
     pub pushed_used_mb: f64,
-    /// Number of signals that the server below dropped before this host asked for them.
+    /// Number of signals dropped by the server below before this host asked for them.
     pub missed_signals: u64,
 }
 
@@ -109,7 +109,7 @@ pub enum CacheError {
     Gone {
         /// Error of the connection.
         source: ClientError,
-        /// Dirty bytes that were not written.
+        /// Unwritten dirty bytes.
         dirty_bytes: u64,
     },
     /// The size of the export is no whole number of sectors.
@@ -294,7 +294,7 @@ fn answer(client: &Arc<NbdClient>, request: &Request, outcome: Result<Option<&[u
 /// Tag of the flush at the end.
 const LAST: u64 = 0;
 
-/// The cache and the requests that wait for it.
+/// The cache and the waiting requests.
 struct Loop<'a> {
     cached: Cached,
     below: Below,

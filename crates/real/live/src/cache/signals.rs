@@ -13,7 +13,7 @@ pub(crate) struct Gone;
 
 /// A message about the server below.
 pub(crate) enum Word {
-    /// Signals, and the number of signals that the server had dropped before.
+    /// Signals, and the number of signals dropped by the server before.
     Signals { signals: Vec<Said>, missed: u64 },
     /// Reason why there are no signals: the server does not answer, or does not support signals.
     Nothing(String),

@@ -273,7 +273,7 @@ fn a_stale_socket_file_is_taken_over_and_a_live_one_is_not() {
     assert_eq!(fs::read(&file).unwrap(), b"mine");
 }
 
-/// Starts a peer that sends `words` to each caller, and then listens or disconnects.
+/// Starts a peer. It sends `words` to each caller, and then listens or disconnects.
 fn somebody(folder: &Path, words: &'static [u8], hangs_up: bool) -> PathBuf {
     let path = folder.join("other");
     let listener = UnixListener::bind(&path).unwrap();

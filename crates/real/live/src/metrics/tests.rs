@@ -295,7 +295,7 @@ fn silent_callers_keep_nobody_out_and_end_with_the_server() {
     }
 }
 
-/// Returns the text that a watcher reads until it has `count` events.
+/// Returns the text read by a watcher until it has `count` events.
 fn events(address: SocketAddr, count: usize) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream

@@ -22,8 +22,8 @@ const MEASURE: Outside = Outside::from_millis(100);
 /// Longest time for reading the rest of the events after the end.
 const EMPTYING: Outside = Outside::from_secs(10);
 
-/// Number of lines that are held back, so that an arrival can be removed again. Fewer are held back
-/// while no events come.
+/// Number of lines held back, so that an arrival can be removed again. Fewer are held back while no
+/// events come.
 const HELD: usize = 512;
 
 /// Events of an instance, translated line by line. The stream ends when the time is over or `stop`
@@ -174,9 +174,9 @@ impl Pipe {
     }
 }
 
-/// Adds an event to the lines that are held back. A rejection removes its arrival instead. A caller
-/// that must not wait (io_uring tries this first) is told to try again. The rejected request never
-/// took place.
+/// Adds an event to the lines held back. A rejection removes its arrival instead. A caller that
+/// must not wait (io_uring tries this first) is told to try again. The rejected request never took
+/// place.
 fn take(held: &mut VecDeque<Event>, event: Event) {
     if !event.is_rejection {
         return held.push_back(event);

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 /// Largest number of streams. Each stream takes two threads.
 const STREAMS_MAX: u32 = 1000;
-/// Interval at which the ramp checks its clients.
+/// Interval of the ramp's checks of its clients.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// State shared by all clients.
@@ -63,7 +63,7 @@ pub struct Progress {
     pub elapsed: Duration,
     /// Number of started streams.
     pub started: usize,
-    /// Number of clients that have missed a byte.
+    /// Number of clients with a missed byte.
     pub with_underruns: usize,
 }
 
@@ -210,7 +210,7 @@ fn progress(shared: &Shared, now: Time) -> Progress {
     }
 }
 
-/// Streams that have not started, with their start times.
+/// Streams not yet started, with their start times.
 struct Ramp {
     waiting: std::iter::Enumerate<std::vec::IntoIter<Stream>>,
     left: usize,

@@ -9,7 +9,7 @@ use std::thread::Scope;
 /// Length of a question: the number of the file and of the read, little-endian.
 pub(crate) const QUESTION_BYTES: usize = 12;
 
-/// A read that failed.
+/// A failed read.
 pub(crate) struct Failed {
     pub(crate) file: u32,
     pub(crate) read: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Failed {
 pub(crate) struct Server<'a> {
     medium: &'a Medium,
     listener: TcpListener,
-    /// First read that failed.
+    /// First failed read.
     pub(crate) failed: Mutex<Option<Failed>>,
 }
 

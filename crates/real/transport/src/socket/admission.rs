@@ -46,7 +46,7 @@ impl Admission {
         allow.is_empty() || stream.peer().is_none_or(is_within)
     }
 
-    /// Returns the TLS mode that the NBD protocol announces; `None` if there is no TLS.
+    /// Returns the TLS mode announced by the NBD protocol; `None` if there is no TLS.
     pub fn encryption(&self) -> Option<Encryption> {
         self.options.tls.as_ref().map(TlsOptions::encryption)
     }

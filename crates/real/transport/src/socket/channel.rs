@@ -5,7 +5,7 @@ use crate::socket::tls::TlsConfig;
 use rustls::ServerConnection;
 use std::io::{self, Read as _, Write as _};
 
-/// Largest amount of encrypted data that waits for the socket: two records.
+/// Largest amount of encrypted data waiting for the socket: two records.
 const AHEAD_BYTES: usize = 32 << 10;
 /// Largest number of socket reads in one read of a channel. rustls reads 4 KiB at a time, so this
 /// is twice the input buffer of a connection. The limit also ends a stream of records without
@@ -20,9 +20,9 @@ const READS: usize = 32;
 pub struct Channel {
     stream: Stream,
     tls: Option<Box<ServerConnection>>,
-    /// Number of output bytes that are still sent in the clear: the answer that announces TLS.
+    /// Number of output bytes still to be sent in the clear: the answer announcing TLS.
     clear: usize,
-    /// Number of bytes that the socket accepted.
+    /// Number of bytes accepted by the socket.
     written: u64,
     /// True if there may be data to read although the socket is not readable.
     unread: bool,
@@ -57,7 +57,7 @@ impl Channel {
         &self.stream
     }
 
-    /// Returns the number of bytes that the socket accepted.
+    /// Returns the number of bytes accepted by the socket.
     pub fn written(&self) -> u64 {
         self.written
     }
@@ -72,7 +72,7 @@ impl Channel {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// Returns the memory held for data that wait for the socket, in bytes.
+    /// Returns the memory held for data waiting for the socket, in bytes.
     pub fn held_bytes(&self) -> u64 {
         if self.is_unsent() {
             AHEAD_BYTES as u64

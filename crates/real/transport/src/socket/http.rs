@@ -90,6 +90,8 @@ impl<P: Pages> Service for Http<P> {
         // A client that closes the connection, or stays silent, gets no answer.
         let Ok(head) = read_head(peer) else { return };
         peer.has_request();
+        // The host is checked before any page is served, `/events` included, because a foreign web
+        // page must not read either.
         let strange = self.strange_host(&head, peer);
         if strange.is_none() && self.pages.takes(&head, peer) {
             return;

@@ -10,7 +10,7 @@ const PIECE_BYTES: usize = 16 << 10;
 /// Reads lines.
 pub(crate) struct Lines<'peer> {
     peer: &'peer Peer,
-    /// Received bytes that were not returned.
+    /// Received bytes not yet returned.
     buffer: Vec<u8>,
     longest_bytes: usize,
 }

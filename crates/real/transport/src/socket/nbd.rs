@@ -25,7 +25,7 @@ const LIMITS: Limits = Limits {
     payload_bytes: 64 << 20,
     output_bytes: 8 << 20,
 };
-/// Time after which a client that takes no answers is disconnected.
+/// Time until a client is disconnected for taking no answers.
 const STALLED: Timespec = Timespec {
     tv_sec: 30,
     tv_nsec: 0,
@@ -279,8 +279,8 @@ impl NbdClient {
         self.wake(self.send(side));
     }
 
-    /// Wakes only the threads that have something to do. Most answers are sent by the thread that
-    /// gives them. A needless wake-up costs as much as a read from memory.
+    /// Wakes only the threads that have something to do. Most answers are sent by the answering
+    /// thread. A needless wake-up costs as much as a read from memory.
     fn wake(&self, side: MutexGuard<'_, Side>) {
         let has_room = side.waits && (side.gone || !side.connection.is_paused());
         let is_over = side.is_over();
@@ -412,7 +412,7 @@ impl NbdClient {
         side
     }
 
-    /// Sends data that the socket did not accept, until nothing more is to be sent.
+    /// Sends the data not yet accepted by the socket, until nothing more is to be sent.
     fn send_rest(self: Arc<NbdClient>) {
         let mut side = self.lock();
         while !side.is_over() {

@@ -125,7 +125,7 @@ fn accept_until_woken(listener: &Listener, waker: &Waker, name: &str, service: &
     }
 }
 
-/// Joins the threads that have served their peers. The joins return at once.
+/// Joins the finished threads. The joins return at once.
 fn join_ended(threads: &mut Vec<PeerThread>) {
     for index in (0..threads.len()).rev() {
         if threads[index].has_ended.load(Ordering::Acquire) {
@@ -162,7 +162,7 @@ fn wait(listener: &Listener, waker: &Waker, ended: Option<&Waker>) -> Woken {
     }
 }
 
-/// Reports that a thread has served its peer, even if the thread panics.
+/// Reports the end of a thread's service, even if the thread panics.
 struct Ending {
     has_ended: Arc<AtomicBool>,
     waker: Option<Arc<Waker>>,
@@ -274,13 +274,13 @@ impl Peer {
         self.stream.local()
     }
 
-    /// Records that the service waits for a request. A peer that sends none may have to make room
-    /// for others.
+    /// Records the beginning of the wait for a request. A peer that sends none may have to make
+    /// room for others.
     pub fn awaits_request(&self) {
         self.set_idle_since(Some(Instant::now()));
     }
 
-    /// Records that a request has arrived and is being answered.
+    /// Records the arrival of a request.
     pub fn has_request(&self) {
         self.set_idle_since(None);
     }

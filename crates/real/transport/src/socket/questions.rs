@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const QUESTION_BYTES_MAX: usize = 64 << 10;
 /// Longest answer in bytes: the status of some hundred thousand drives.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// Time after which a peer without questions is disconnected.
+/// Time until a peer without questions is disconnected.
 const SILENCE: Duration = Duration::from_secs(300);
 /// Time for the other side to take a line.
 const WRITING: Duration = Duration::from_secs(10);

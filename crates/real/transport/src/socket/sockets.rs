@@ -35,7 +35,7 @@ impl fmt::Display for Listen {
     }
 }
 
-/// A socket that accepts clients.
+/// A socket for accepting clients.
 #[derive(Debug)]
 pub enum Listener {
     /// A unix socket.
@@ -131,6 +131,7 @@ pub fn listen_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
                     "another server listens there",
                 ));
             }
+            // No server listens there any more, so the file is stale.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 fs::remove_file(path)?
             }
@@ -190,7 +191,7 @@ impl Stream {
 /// Permissions of a socket for its owner only.
 pub const OWNER: u32 = 0o600;
 
-/// Lets the host detect a client that has disappeared. Detection takes about two minutes.
+/// Lets the host detect a lost client. Detection takes about two minutes.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, PROBE_AFTER)?;

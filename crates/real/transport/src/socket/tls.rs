@@ -20,7 +20,7 @@ pub type TlsConfig = Arc<ServerConfig>;
 /// Options of the encryption.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// True to refuse clients that do not begin with TLS.
+    /// True to refuse clients without TLS.
     pub required: bool,
     /// Folder with `server-cert.pem` and `server-key.pem`.
     pub certificates: PathBuf,
@@ -55,7 +55,7 @@ pub enum TlsError {
 }
 
 impl TlsOptions {
-    /// Returns the TLS mode that the NBD protocol announces.
+    /// Returns the TLS mode announced by the NBD protocol.
     pub fn encryption(&self) -> Encryption {
         if self.required {
             Encryption::Required

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 pub struct Waker(OwnedFd);
 
 impl Waker {
-    /// Creates a waker that is not signalled.
+    /// Creates an unsignalled waker.
     ///
     /// # Errors
     /// An error of the host.

@@ -17,7 +17,7 @@ const REQUEST_BYTES_MAX: u32 = 1 << 20;
 const ZEROED_BYTES_MAX: u32 = 64 << 20;
 /// Alignment of the fastest requests in bytes: a page.
 const PREFERRED_BYTES: u32 = 4096;
-/// Block sizes that the kernel accepts.
+/// Block sizes accepted by the kernel.
 const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 512..=4096;
 /// Longest wait for a device file that the kernel has promised.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -27,11 +27,11 @@ const WOKEN: u64 = u64::MAX;
 /// The receiver of requests.
 pub trait Serves: Send + Sync + 'static {
     /// Receives a request for the device. The answer is given by [`Request::answer`], on any
-    /// thread. A request that is dropped is answered with an error.
+    /// thread. A dropped request is answered with an error.
     fn asked(&self, request: Request);
 }
 
-/// State shared by the queue's thread and the threads that answer.
+/// State shared by the queue's thread and the answering threads.
 pub(crate) struct Shared {
     /// The character device.
     file: File,
@@ -184,7 +184,7 @@ impl Descriptions {
         Ok(Descriptions { start, length })
     }
 
-    /// Returns the description of a tag that the kernel has handed over.
+    /// Returns the description of a tag handed over by the kernel.
     #[expect(unsafe_code, reason = "memory that the kernel writes")]
     fn of_tag(&self, tag: u16) -> Description {
         assert!(tag < DEPTH, "the kernel has named a tag that is none");
@@ -217,7 +217,7 @@ struct Queue {
     descriptions: Descriptions,
     shared: Arc<Shared>,
     serves: Arc<dyn Serves>,
-    /// Number of tags that the kernel may still hand over.
+    /// Number of tags still to be handed over by the kernel.
     alive: u16,
 }
 

@@ -16,7 +16,7 @@ use fullstroke_contract::Extent;
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Lbn;
 
-/// Largest number of boundaries that are read again. Half as many tracks are tested as well.
+/// Largest number of boundaries to read again. Half as many tracks are tested as well.
 const SAMPLE: u64 = 512;
 
 /// Number of boundaries tested in a given table.
@@ -39,8 +39,8 @@ const LEFT: f64 = 0.5;
 /// Length of holes that may bend a track, in sectors.
 const HOLES: f64 = 2.5;
 
-/// A place that is read again. The addresses descend, because a buffer that reads ahead holds none
-/// of them then.
+/// A place to read again. The addresses descend, because a buffer that reads ahead holds none of
+/// them then.
 struct Place {
     addresses: [u64; 3],
     /// True for a claimed boundary; false for the middle of a track.

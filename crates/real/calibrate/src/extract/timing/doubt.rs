@@ -9,7 +9,7 @@
 use crate::extract::ExtractError;
 use crate::extract::angles::Rotation;
 
-/// Number of tracks that are judged together.
+/// Number of tracks judged together.
 const WINDOW: u64 = 128;
 
 /// At most one of this many tracks may need a search.

@@ -13,7 +13,7 @@ const MISREAD: f64 = 1.5;
 /// Divisor of a sector: an angle that was not misread is off by at most one such part.
 const EXACT: f64 = 20.0;
 
-/// Number of jumps of which the median is the usual jump.
+/// Number of jumps. Their median is the usual jump.
 const JUMPS: usize = 15;
 
 /// The current track.
@@ -26,7 +26,7 @@ pub(super) struct Hand {
     pub(super) at: f64,
     /// Likely angle of a sector; 0 if unknown.
     pub(super) usual: f64,
-    /// Number of first sectors that are not on the line.
+    /// Number of first sectors off the line.
     pub(super) skipped: u64,
     /// The last jumps of the angle between tracks.
     jumps: Vec<f64>,

@@ -1,4 +1,4 @@
-//! Skips tracks that repeat.
+//! Skips repeating tracks.
 
 use super::{OFF_LINE, Walk};
 use crate::extract::ExtractError;
@@ -6,10 +6,10 @@ use crate::extract::angles::nearest;
 use crate::extract::pattern::FoundTrack;
 use fullstroke_units::Sectors;
 
-/// Number of tracks that must repeat before any is skipped.
+/// Number of repeating tracks before any is skipped.
 const REPEATED_MIN: u32 = 8;
 
-/// Number of periods that are skipped next.
+/// Number of periods to skip next.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leap {
     periods: u64,

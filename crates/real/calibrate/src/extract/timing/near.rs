@@ -6,7 +6,7 @@ use crate::extract::ExtractError;
 use crate::extract::angles::nearest;
 use crate::extract::pattern::FoundTrack;
 
-/// Distance in sectors from a predicted end that is searched before the whole track.
+/// Distance in sectors from a predicted end. This range is searched before the whole track.
 pub(super) const NEAR: u64 = 64;
 
 impl Hand {

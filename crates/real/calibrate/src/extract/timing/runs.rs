@@ -8,7 +8,7 @@ use fullstroke_units::Sectors;
 /// Largest number of runs after which runs repeat: 32 surfaces, there and back.
 const PERIOD_MAX: usize = 64;
 
-/// Number of runs that are remembered.
+/// Number of remembered runs.
 const KEPT: usize = 4 * PERIOD_MAX;
 
 /// Equal tracks, one behind the other.

@@ -12,16 +12,16 @@ const FIRST_SECTOR_MAX: f64 = 0.13;
 /// Part of a revolution behind a sector that a buffer may read before the next command arrives.
 const FIRST_STEP: f64 = 0.07;
 
-/// Largest number of times that a track's line is drawn anew.
+/// Largest number of attempts to draw a track's line.
 const LINES_MAX: u32 = 16;
 
 /// Distance in sectors from the beginning of a line within which a hole makes the line rough.
 const NEARBY: u64 = 4;
 
-/// Largest number of times that a track is searched anew.
+/// Largest number of searches of a track.
 const TRIES: u32 = 6;
 
-/// Number of first sectors of a track that may be remapped elsewhere.
+/// Number of first sectors of a track that may lie elsewhere, because they were remapped.
 const REMAPPED_MAX: u64 = 4;
 
 /// The line of a track, from its first sector to one of its sectors.

@@ -121,7 +121,7 @@ impl<'a> Fit<'a> {
         Ok(descent)
     }
 
-    /// Returns the parameters on which the log has information.
+    /// Returns the parameters covered by the log.
     fn free(&self, model: &Model) -> impl Iterator<Item = (usize, &'static Parameter)> {
         let config = model.config();
         let told =
@@ -177,7 +177,7 @@ impl<'a> Fit<'a> {
         Ok(best)
     }
 
-    /// Moves up while that helps. If it never helps, moves down.
+    /// Moves up while the distance falls. If it never helps, moves down.
     fn along(
         &self,
         model: &Model,

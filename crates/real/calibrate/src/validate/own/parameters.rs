@@ -4,12 +4,12 @@ use super::log::{Logged, OwnLog};
 use fullstroke_contract::Operation;
 use fullstroke_drive::{DriveConfig, ReadAhead, SeekConfig};
 
-/// A key of a drive file that is fitted.
+/// A fitted key of a drive file.
 #[derive(Clone, Copy)]
 pub(super) struct Parameter {
     /// Key, or name of the multiplied value.
     pub(super) key: &'static str,
-    /// Keys of the drive file that this parameter sets.
+    /// Keys of the drive file set by this parameter.
     pub(super) keys: &'static [&'static str],
     /// Returns true if a log has information on this parameter.
     pub(super) told_by: fn(&OwnLog, &DriveConfig) -> bool,
@@ -205,7 +205,7 @@ pub(super) const PARAMETERS: [Parameter; 9] = [
     },
 ];
 
-/// Returns the keys of a drive file that a parameter sets.
+/// Returns the keys of a drive file set by a parameter.
 pub(super) fn keys(parameter: &'static str) -> &'static [&'static str] {
     PARAMETERS
         .iter()

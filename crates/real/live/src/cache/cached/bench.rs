@@ -19,7 +19,7 @@ pub(super) struct Bench {
     cached: Cached,
     now: Time,
     jobs: Vec<Job>,
-    /// Versions that the server below has. `durable` holds the durable versions.
+    /// Versions on the server below. `durable` holds the durable versions.
     below: Vec<u8>,
     durable: Vec<u8>,
     /// Newest version of each sector: written by a client, answered, lost on the way, and reported
