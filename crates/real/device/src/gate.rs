@@ -1,8 +1,8 @@
 //! The gate: every writer to a file or device of the user passes here first.
 //!
-//! The gate answers three questions. It always uses the inode or the device number and never the
-//! path, because one file has many paths (symbolic and hard links, bind mounts, `/dev/fd`, loop
-//! devices):
+//! The gate answers three questions. The answers rest on the inode or the device number and never
+//! on the path, because one file has many paths (symbolic and hard links, bind mounts, `/dev/fd`,
+//! loop devices):
 //!
 //! 1. **Which thing is it?** [`Identity`].
 //! 2. **Do two paths share bytes?** [`share_bytes`]: a file and the loop device above the file, a
@@ -23,7 +23,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Longest wait for a lock. A killed process keeps its locks until the kernel has ended its
-/// requests in flight. udev holds a shared lock on a disk while it reads the disk's signatures.
+/// requests in flight. udev holds a shared lock on a disk while reading the disk's signatures.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Interval between attempts to take the lock.
 const LOOK: Duration = Duration::from_millis(20);
@@ -87,8 +87,8 @@ pub fn share_bytes(one: &Path, other: &Path) -> bool {
     })
 }
 
-/// Returns true if no user at all can replace the file at `path`, because an attribute of the file
-/// forbids it (`chattr +i`, or `+a`).
+/// Returns true if no user at all can replace the file at `path`, because of an attribute of the
+/// file (`chattr +i`, or `+a`).
 pub fn is_fixed(path: &Path) -> bool {
     // `STATX_ATTR_IMMUTABLE` and `STATX_ATTR_APPEND` of `linux/stat.h`.
     const FIXED: u64 = 0x10 | 0x20;
@@ -101,7 +101,7 @@ pub fn is_fixed(path: &Path) -> bool {
     asked.is_ok_and(|found| found.stx_attributes.bits() & FIXED != 0)
 }
 
-/// Returns a sentence about the user of the file or device at `path`; `None` if it is not in use.
+/// Returns a sentence about the user of the file or device at `path`; `None` if there is no user.
 /// Nothing stays locked.
 pub fn user_of(path: &Path) -> Option<String> {
     let opened = open_quietly(path, OFlags::empty()).ok()?;
@@ -111,9 +111,9 @@ pub fn user_of(path: &Path) -> Option<String> {
     }
 }
 
-/// Keeps other users out of a file or device, and out of the layers that hold its bytes. The claim
-/// lasts as long as the claim and the claimed file live. All code of fullstroke that writes takes a
-/// claim.
+/// Keeps other users out of a file or device, and out of the layers that hold its bytes. The
+/// protection lasts as long as both the claim and the claimed file. All writing code of fullstroke
+/// takes a claim.
 #[derive(Debug)]
 pub struct Claim {
     /// Locked files and devices below the claimed one.
@@ -134,8 +134,8 @@ impl Claim {
     /// as well.
     ///
     /// # Errors
-    /// [`OpenError::InUse`] if the target or a layer below is in use; an error of the host if it
-    /// supports no locks.
+    /// [`OpenError::InUse`] if the target or a layer below is in use; an error of the host if there
+    /// is no support for locks.
     pub fn take(file: &File, path: &Path) -> Result<Claim, OpenError> {
         Claim::of(file, path, Sharing::Exclusive)
     }
@@ -240,7 +240,8 @@ fn claim_below(layer: &Layer, sharing: Sharing) -> Result<Option<File>, OpenErro
     Ok(Some(file))
 }
 
-/// Locks the inode. The lock belongs to the open file, and ends when its last descriptor is closed.
+/// Locks the inode. The lock belongs to the open file, and ends when the last descriptor of the
+/// file is closed.
 fn lock(file: &File, sharing: Sharing) -> Result<(), OpenError> {
     let operation = match sharing {
         Sharing::Exclusive => FlockOperation::NonBlockingLockExclusive,
@@ -268,8 +269,8 @@ fn lock(file: &File, sharing: Sharing) -> Result<(), OpenError> {
     }
 }
 
-/// Refuses a file with locks of the other kind (`fcntl`), which QEMU uses for its images and
-/// databases use for their files.
+/// Refuses a file with locks of the other kind (`fcntl`), as used by QEMU for images and by
+/// databases for files.
 fn refuse_foreign_lock(file: &File) -> Result<(), OpenError> {
     if !file.metadata()?.is_file() {
         return Ok(());

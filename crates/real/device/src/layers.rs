@@ -11,12 +11,12 @@ const LOOP_GET_STATUS64: u32 = 0x4c05;
 /// Largest number of layers. The kernel allows no deeper stack of loop devices.
 const LAYERS_MAX: usize = 16;
 
-/// The claimed file or device, or a layer that holds some of its bytes.
+/// The claimed file or device, or a layer below with some of the same bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
     pub(crate) identity: Identity,
     pub(crate) path: PathBuf,
-    /// True if this whole layer lies below the claimed device; false if only a part of it does.
+    /// True if this whole layer lies below the claimed device; false if only a part does.
     pub(crate) is_whole: bool,
     /// Number of the loop device on this layer; `None` if there is none.
     pub(crate) through: Option<u64>,
@@ -89,8 +89,8 @@ pub(crate) fn layers_of(identity: Identity, path: &Path, loops: &[LoopDevice]) -
     layers
 }
 
-/// Returns the layers directly below a layer. A file has none, because its file system protects its
-/// bytes.
+/// Returns the layers directly below a layer. A file has none, because the file system protects the
+/// bytes of the file.
 fn below(layer: &Layer, loops: &[LoopDevice]) -> Vec<Layer> {
     let Identity::BlockDevice { number } = layer.identity else {
         return Vec::new();

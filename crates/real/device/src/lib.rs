@@ -1,5 +1,5 @@
-//! Opens block devices, and files in their place, for measurement or use: past the page cache, and
-//! through the [`gate`] for writing. Also sends commands to SCSI and SATA disks.
+//! Opens block devices, and files in place of devices, for measurement or use: past the page cache,
+//! and through the [`gate`] for writing. Also sends commands to SCSI and SATA disks.
 
 pub mod gate;
 mod layers;
@@ -41,7 +41,7 @@ pub enum Cache {
     Past,
     /// Through the page cache.
     Through,
-    /// Through the page cache for files, past it for devices.
+    /// Through the page cache for files, past the page cache for devices.
     OfFiles,
 }
 

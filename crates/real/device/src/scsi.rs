@@ -116,7 +116,7 @@ struct Header {
     info: u32,
 }
 
-/// Sends one command and moves its data. Returns the number of bytes that were not moved.
+/// Sends one command and moves the data. Returns the number of bytes that were not moved.
 ///
 /// # Errors
 /// If the disk did not carry out the command, or the device is no SCSI disk.

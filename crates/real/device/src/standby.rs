@@ -31,9 +31,9 @@ const DISKS: [u8; 2] = [0x00, 0x14];
 /// Vendor name used by a translator of SCSI to ATA.
 const TRANSLATED: &[u8] = b"ATA     ";
 
-/// A device whose platters can be stopped. The next access starts them again.
+/// A device whose platters can be stopped. The next access starts the platters again.
 pub trait Stops: Send + Sync {
-    /// Checks if the device can be stopped, without stopping it.
+    /// Checks if the device can be stopped. Does not stop the device.
     ///
     /// # Errors
     /// The reason why not.
@@ -175,7 +175,7 @@ fn way_of(answer: &[u8]) -> Result<Way, StandbyError> {
     })
 }
 
-/// Parses the power condition VPD page (SPC-5): byte 1 is its code, byte 4 bit 0 is STANDBY_Z.
+/// Parses the power condition VPD page (SPC-5): byte 1 is the page code, byte 4 bit 0 is STANDBY_Z.
 fn has_standby(page: &[u8]) -> Result<(), StandbyError> {
     let has = page.get(1) == Some(&POWER_CONDITION_PAGE)
         && page.get(4).is_some_and(|byte| byte & STANDBY_Z != 0);

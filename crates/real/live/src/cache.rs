@@ -1,9 +1,9 @@
-//! A page cache between real clients and a served array. It is the page cache of a simulation, with
-//! data, and it follows the signals of the array.
+//! A page cache between real clients and a served array. The page cache is that of a simulation,
+//! with data, and follows the signals of the array.
 //!
-//! [`serve`] is an NBD server above another NBD server. Its replacement, read-ahead and write-back
-//! are those of `fullstroke-memory`, driven by the real clock. It receives PUSH and PULL over the
-//! control socket of the server below (*Pro-active storage systems*, 2012, chapters 2 and 3).
+//! [`serve`] is an NBD server above another NBD server. Replacement, read-ahead and write-back are
+//! those of `fullstroke-memory`, driven by the real clock. The server receives PUSH and PULL over
+//! the control socket of the server below (*Pro-active storage systems*, 2012, chapters 2 and 3).
 //!
 //! | file | contents |
 //! |---|---|

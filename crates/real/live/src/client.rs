@@ -54,7 +54,7 @@ impl Client {
         })
     }
 
-    /// Reads once. Returns true if more data may be available at once. A read that did not fill its
+    /// Reads once. Returns true if more data may be available at once. A read with a partly filled
     /// buffer has taken all available data.
     pub(crate) fn receive(&mut self) -> io::Result<bool> {
         let space = self.connection.space();
@@ -124,7 +124,7 @@ impl Client {
             .start_tls(config, self.connection.output().len())
     }
 
-    /// Returns true if the client must be read although its socket is not readable.
+    /// Returns true if there is input from the client although the socket is not readable.
     pub(crate) fn has_unread(&self) -> bool {
         self.interest.readable && self.channel.has_unread()
     }

@@ -13,7 +13,7 @@ pub enum Pace {
     Immediate,
 }
 
-/// The world's clock. It begins at 0 and never goes back.
+/// The world's clock, which begins at 0 and never goes back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     began: Instant,

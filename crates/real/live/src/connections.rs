@@ -19,8 +19,8 @@ const ACCEPTS_MAX: usize = 64;
 const FEW: u64 = 32;
 /// Time for a client to open an export.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time after which a stalled client is disconnected, if it has ended its input. If memory is
-/// short, this holds for any stalled client.
+/// Time after which a stalled client is disconnected, if the client has ended its input. If memory
+/// is short, the limit holds for any stalled client.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Server {
@@ -97,7 +97,7 @@ impl Server {
     }
 
     /// Returns true if there is room for another client. If necessary, the client with the longest
-    /// handshake is disconnected, because its intentions may be bad.
+    /// handshake is disconnected, because the intentions of the client may be bad.
     fn has_room_for_one(&mut self) -> bool {
         if self.clients_now >= self.clients_max {
             let clients = self.clients.iter().flatten();
@@ -278,8 +278,8 @@ impl Server {
         }
     }
 
-    /// Counts the bytes held by a client. Frees its spare buffers if memory is short or clients are
-    /// many.
+    /// Counts the bytes held by a client. Frees the client's spare buffers if memory is short or
+    /// clients are many.
     fn account(&mut self, place: u32) {
         let Some(client) = &mut self.clients[place as usize] else {
             return;

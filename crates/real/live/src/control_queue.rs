@@ -64,7 +64,7 @@ pub enum ControlRequest {
         /// Name of the export; default: the only export.
         #[serde(default)]
         export: Option<String>,
-        /// True to correct redundancy if it does not match the data; otherwise nothing is changed.
+        /// True to correct wrong redundancy from the data; otherwise nothing is changed.
         #[serde(default)]
         repair: bool,
     },

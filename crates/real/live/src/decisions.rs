@@ -4,9 +4,9 @@ use fullstroke_contract::{Notice, Request, Signal};
 use fullstroke_engine::Finished;
 use fullstroke_units::Time;
 
-/// A running digest of all decisions. It covers the I/O given to each drive with its time, all
-/// notices with place and time, and the end of each request. Two runs with equal digests made the
-/// same decisions in the same order, except by chance.
+/// A running digest of all decisions. The digest covers the I/O given to each drive with its time,
+/// all notices with place and time, and the end of each request. Two runs with equal digests made
+/// the same decisions in the same order, except by chance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Decisions {
     digest: u64,
@@ -67,7 +67,7 @@ impl Decisions {
     }
 
     /// Mixes `word` into the digest. Every bit of `word` changes about half of the digest's bits:
-    /// the multiplication spreads it upwards, the shift downwards.
+    /// the multiplication spreads the change upwards, the shift downwards.
     #[inline]
     fn mix(&mut self, word: u64) {
         const ODD: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -43,8 +43,8 @@ pub(crate) struct Syncer<J: Job> {
     done: Receiver<(usize, J::Outcome)>,
 }
 
-/// Changes of one world that wait for durable marks of their regions. They are in the order of
-/// completion in the layers.
+/// Changes of one world that wait for durable marks of their regions, in the order of completion in
+/// the layers.
 #[derive(Default)]
 pub(crate) struct Marks {
     pub(crate) running: bool,

@@ -1,14 +1,14 @@
 //! A stack under the real clock: a block device for real programs.
 //!
 //! [`serve`] exports stacks over NBD. The layers are those of the simulation, driven by the same
-//! [`Machine`](fullstroke_engine::Machine) but by another clock. A request is submitted when it
-//! arrives, and answered when the model says that it has finished. The answer is never early. It is
-//! as little late as the host permits ([`LatenessSummary`]).
+//! [`Machine`](fullstroke_engine::Machine) but by another clock. A request is submitted at its
+//! arrival, and answered at the completion in the model. The answer is never early, and as little
+//! late as the host permits ([`LatenessSummary`]).
 //!
-//! **Time and data.** The layers hold no data. When a request finishes, the same layout plans it
-//! once more for its data. The plan is carried out on the data as a whole, before any other event
-//! (`fullstroke-store`). So parity is correct between any two requests, whatever fails in between.
-//! After an answer, the client finds its data.
+//! **Time and data.** The layers hold no data. When a request finishes, the same layout plans the
+//! request once more for the data. The plan is carried out on the data as a whole, before any other
+//! event (`fullstroke-store`). So parity is correct between any two requests, whatever fails in
+//! between. After an answer, the client finds its data.
 //!
 //! **Record and replay.** A record keeps every input of a run, with a digest of the resulting
 //! decisions. [`replay_decisions`] feeds the record to the virtual clock and compares the

@@ -1,9 +1,9 @@
 //! The members of a served stack: they fail, are restored, and are filled.
 //!
-//! The store owns their states, because it learns first of a failure of the host's storage, and
-//! keeps the states if the server is killed. A change of a member is carried out on the data first.
-//! Then the layers are told the new state ([`World::tell_layers`]). Only the progress of a rebuild
-//! goes the other way, because the layers decide on its timing.
+//! The store owns the states of members. The store learns first of a failure of the host's storage,
+//! and the stored states survive a kill of the server. A change of a member is carried out on the
+//! data first. Then the layers are told the new state ([`World::tell_layers`]). Only the progress
+//! of a rebuild goes the other way, because the layers decide on the timing.
 
 use crate::record::RecordedOrder;
 use crate::signals::Said;
@@ -67,7 +67,7 @@ impl World {
     /// Tells the layers the state of the member at `path`. A rebuild runs at most at `rate`.
     ///
     /// # Errors
-    /// If the layers refuse the order, for example because they are already in this state.
+    /// If the layers refuse the order, for example because the member already has this state there.
     fn tell_layers(&mut self, path: &[usize], rate: Option<Bytes>) -> Result<(), Refusal> {
         match self.store.member_state(path).map_err(refusal)? {
             MemberState::Alive => self.order(path, |member| Order::ReAdd { member }),
@@ -79,9 +79,9 @@ impl World {
         }
     }
 
-    /// Tells the layers that the member at `path` has failed. Also tells them of volumes that
-    /// failed only in the data. The layers run ahead of the data, so they may have another member
-    /// whole already.
+    /// Tells the layers that the member at `path` has failed. Also reports volumes that have failed
+    /// in the data, but not in the layers. Such a difference arises because the layers run ahead of
+    /// the data: another member may be whole there already.
     fn tell_failure(&mut self, path: &[usize]) -> Result<(), Refusal> {
         let told = self.tell_layers(path, None);
         for path in self.paths(MemberStatus::has_failed) {
@@ -102,8 +102,8 @@ impl World {
             .collect()
     }
 
-    /// Tells the layers the state of a member after a failure. If they refuse, the member stays
-    /// failed.
+    /// Tells the layers the state of a member after a failure. If the layers refuse, the member
+    /// stays failed.
     fn tell_layers_or_fail(&mut self, path: &[usize], rate: Option<Bytes>) -> Result<(), Refusal> {
         self.tell_layers(path, rate).inspect_err(|_| {
             // The member was in this state a moment ago, so this cannot fail.
@@ -198,9 +198,9 @@ impl World {
         self.tell_layers_all(kept.rate);
     }
 
-    /// Tells the layers the states of all members, whatever the stack file says. A rebuild without
-    /// its sources waits for them. So the order is: members that are alive, then members being
-    /// filled, then failed members.
+    /// Tells the layers the states of all members, whatever the stack file says. A rebuild waits
+    /// for missing sources. So the order is: members that are alive, then members being filled,
+    /// then failed members.
     fn tell_layers_all(&mut self, rate: Option<Bytes>) {
         // The layers refuse states that they have already, which is harmless.
         for path in self.paths(MemberStatus::is_alive) {
@@ -301,7 +301,7 @@ impl World {
     }
 
     /// Carries out one small step of a shift on the data, so that clients hardly wait. Stale data
-    /// are copied at the start of the shift. Newly stale data are copied at its end. If a member
+    /// are copied at the start of the shift. Newly stale data are copied at the end. If a member
     /// has failed, or the store is read-only, the data may stay in another gear. This has no
     /// visible effect.
     fn shift(&mut self) {
@@ -366,8 +366,8 @@ impl World {
         self.note_rebuilding();
     }
 
-    /// Handles data that cannot be filled up to `upto`. Layers that have the member whole must not
-    /// rely on it, until it is [filled again](World::fill_others).
+    /// Handles data that cannot be filled up to `upto`. Layers with a whole member must not rely on
+    /// this member until the member is [filled again](World::fill_others).
     fn fail_if_whole(&mut self, path: &[usize], upto: Sectors) {
         if self.store.member_used(path).is_ok_and(|used| upto >= used) {
             self.watch.rebuilds.forget(path);

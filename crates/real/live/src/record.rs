@@ -1,7 +1,7 @@
 //! The record of a live run: every request, with the decisions about it.
 //!
-//! A record is a trace in fullstroke's own format. So every command that reads traces reads a
-//! record, and `trace convert` converts it. A record has more columns:
+//! A record is a trace in fullstroke's own format. So every command for traces reads a record, and
+//! `trace convert` converts a record. A record has more columns:
 //!
 //! | column | type | contents |
 //! |---|---|---|

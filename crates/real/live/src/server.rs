@@ -47,8 +47,8 @@ const EVENTS: usize = 16;
 pub(crate) const RETRY: Duration = Duration::from_millis(100);
 
 /// Makes sleeps of this thread end on time. If requested, also raises the thread's priority so that
-/// it runs at once. The reason is that clients of the model's time should not wait for other work
-/// of the host. Returns the new niceness, if the host permits it.
+/// the thread runs at once. The reason is that clients of the model's time should not wait for
+/// other work of the host. Returns the new niceness, if permitted by the host.
 pub(crate) fn ask_for_punctuality(pace: Pace, raises_priority: bool) -> Option<i32> {
     if pace == Pace::Immediate {
         return None;
@@ -588,7 +588,7 @@ pub(crate) fn client_key(id: ClientId) -> u64 {
     CLIENT | u64::from(id.generation & 0x7FFF_FFFF) << 32 | u64::from(id.place)
 }
 
-/// Returns the client with this id; `None` if it has left.
+/// Returns the client with this id; `None` after the client has left.
 pub(crate) fn client_of(clients: &mut [Option<Client>], id: ClientId) -> Option<&mut Client> {
     clients
         .get_mut(id.place as usize)?

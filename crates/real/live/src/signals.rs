@@ -2,8 +2,8 @@
 //!
 //! Clients with a name are hosts. Dirty data without an address are requested from one host at a
 //! time, in turn, as in a simulation (*Pro-active storage systems*, 2012, section 5.5). A write
-//! does not reveal that it answers a signal. So a host reports its written sectors with its next
-//! question. A host that wrote less than requested is passed over in the next round.
+//! does not show if it answers a signal. So a host reports the number of written sectors with the
+//! next question. A host that wrote less than requested is passed over in the next round.
 
 use crate::control_queue::ControlResponse;
 use fullstroke_contract::{Extent, Signal};
@@ -140,7 +140,7 @@ impl Signals {
         self.next += 1;
     }
 
-    /// Returns the next of the present hosts. If each was passed over, they are asked again.
+    /// Returns the next of the present hosts. If each host was passed over, the turn begins anew.
     fn whose_turn(&mut self, now: Instant) -> Option<u64> {
         self.hosts
             .retain(|host| now.saturating_duration_since(host.asked) < AWAY);

@@ -59,7 +59,7 @@ pub struct Health {
     pub data_lost: bool,
     /// Running rebuilds.
     pub rebuilds: Vec<RebuildStatus>,
-    /// Comparison after the last server was killed; `None` when it is done.
+    /// Comparison after the last server was killed; `None` at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparing: Option<ComparingStatus>,
     /// Gears of the volumes with gears.

@@ -1,4 +1,4 @@
-//! The observer above the layers of a served stack. It records all events.
+//! The observer above the layers of a served stack, for all events.
 
 use crate::decisions::Decisions;
 use crate::record::Recorder;

@@ -20,8 +20,8 @@ use std::ops::ControlFlow;
 /// Largest number of status extents in one answer; a client asks again for the rest.
 const EXTENTS_MAX: usize = 4096;
 /// Largest number of clients' requests in the layers, over all clients. Further requests wait with
-/// their client and have their turn in a queue. If the client leaves, they are withdrawn. The limit
-/// is far above the depth of any queue below.
+/// their client and have their turn in a queue. If the client leaves, these requests are withdrawn.
+/// The limit is far above the depth of any queue below.
 const REQUESTS_MAX: usize = 2048;
 /// Largest sum of these requests' bytes. Long requests reach this limit first.
 const BYTES_MAX: u64 = 256 << 20;
@@ -199,8 +199,8 @@ impl World {
         self.machine.wake(&mut self.watch);
     }
 
-    /// Returns the error of a request that is not begun at all. A disk zeroes no faster than it
-    /// writes, unless it may deallocate.
+    /// Returns the error of a request that is not begun at all. A disk zeroes no faster than by
+    /// writing, unless deallocation is permitted.
     pub(crate) fn refuses(&self, request: &fullstroke_nbd::Request) -> Option<ErrorCode> {
         let fast = request
             .flags

@@ -55,7 +55,7 @@ pub enum Work {
     Flush,
 }
 
-/// Work with a number, under which its end is reported.
+/// Work with a number. The end of the work is reported under this number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     /// Number of the job.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Silence after which a server counts as gone. It may be restarted within this time.
+/// Silence after which a server counts as gone. A restart may happen within this time.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The server to follow, and the kernel's pages to control.
@@ -46,7 +46,7 @@ pub struct Heeded {
     pub pulls: u64,
     /// Data requested by PULLs, in 10^6 bytes.
     pub pulled_mb: f64,
-    /// Data written for PULLs, in 10^6 bytes; `None` if the kernel does not report it.
+    /// Data written for PULLs, in 10^6 bytes; `None` if the kernel does not report the amount.
     pub written_mb: Option<f64>,
     /// Number of PUSHes.
     pub pushes: u64,
@@ -57,8 +57,8 @@ pub struct Heeded {
 }
 
 impl Heeded {
-    /// Makes the kernel carry out `signals`, and counts them. Returns the sectors written for PULLs
-    /// without an address, if the kernel reports them.
+    /// Makes the kernel carry out `signals`, and counts the signals. Returns the sectors written
+    /// for PULLs without an address, if the kernel reports this number.
     fn carry_out(&mut self, kept: &Kept, signals: Vec<Said>) -> std::io::Result<Option<u64>> {
         let mut of_any = kept.is_counted().then_some(0);
         for said in signals {
@@ -97,7 +97,7 @@ enum Message {
 }
 
 /// Follows a server until SIGTERM or SIGINT. `ready` is called at the start. `warn` is called when
-/// the server falls silent, and when it answers again.
+/// the server falls silent, and when the server answers again.
 ///
 /// # Errors
 /// If the server does not answer, or is silent for five seconds; if the device keeps no pages; or

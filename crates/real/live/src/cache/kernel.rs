@@ -2,8 +2,8 @@
 //! signals.
 //!
 //! `cachestat` reports the dirty pages in a range of a file or device (since Linux 6.5), and
-//! `sync_file_range` starts to write them. For a file system neither call works, because its dirty
-//! pages belong to its files. So `syncfs` writes the whole file system.
+//! `sync_file_range` starts to write them. For a file system neither call works, because dirty
+//! pages belong to the files of the file system. So `syncfs` writes the whole file system.
 
 use crate::Said;
 use fullstroke_units::SECTOR_BYTES;
@@ -40,7 +40,7 @@ pub(crate) struct Device {
 /// Result of a signal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Done {
-    /// Bytes whose writing has begun; `None` if the kernel does not report them.
+    /// Bytes whose writing has begun; `None` if the kernel does not report the number.
     pub(crate) written: Option<u64>,
     /// Bytes requested from the kernel.
     pub(crate) fetched: u64,

@@ -75,7 +75,7 @@ impl Pages {
         }
     }
 
-    /// Stores whole sectors read from below. Known sectors stay, because they are newer.
+    /// Stores whole sectors read from below. Known sectors stay, because the stored data are newer.
     pub(crate) fn fill(&mut self, offset: u64, data: &[u8]) {
         for (index, sector) in data.chunks(SECTOR as usize).enumerate() {
             let at = offset + index as u64 * SECTOR;

@@ -80,7 +80,7 @@ pub struct Summary {
     pub pulls: u64,
     /// Number of PUSHes.
     pub pushes: u64,
-    /// Data fetched because the server below offered them, in 10^6 bytes.
+    /// Data fetched after an offer of the server below, in 10^6 bytes.
     pub pushed_mb: f64,
     /// Part of the offered data read by clients, in 10^6 bytes.
     pub pushed_used_mb: f64,
@@ -88,7 +88,7 @@ pub struct Summary {
     pub missed_signals: u64,
 }
 
-/// Reason why there is no cache, or why it has ended.
+/// Reason why there is no cache, or why a cache has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     /// The settings of the memory are invalid.

@@ -1,5 +1,5 @@
-//! A strict reader of Prometheus' text format, for tests. It accepts only text in agreement with
-//! the format's description.
+//! A strict reader of Prometheus' text format, for tests. The reader accepts only text in agreement
+//! with the format's description.
 //!
 //! Source: "Exposition formats", text-based format 0.0.4, of Prometheus' documentation, and its
 //! rules for names.

@@ -1,9 +1,9 @@
 //! A cache above a server that loses power and fails requests on command, with the knowledge of the
 //! clients.
 //!
-//! A write that fails below is not stored there, and memory has dropped it. So it is lost, but not
-//! silently if the next flush fails. Data left volatile by a failed flush become durable with the
-//! next successful flush.
+//! Data of a failed write below are stored neither there nor in memory. So the data are lost, but
+//! not silently if the next flush fails. Data left volatile by a failed flush become durable with
+//! the next successful flush.
 
 use super::*;
 use crate::cache::pages::SECTOR;
@@ -249,7 +249,8 @@ impl Bench {
         newer.for_each(|(flushed, promised)| *flushed = *promised.max(flushed));
     }
 
-    /// Checks that all flushed versions would survive a kill now, or that their client was told.
+    /// Checks that all flushed versions would survive a kill now, or that the client was told of
+    /// the loss.
     fn check_flushed(&self) {
         for (sector, flushed) in self.flushed.iter().enumerate() {
             let kept = self.durable[sector].max(self.told[sector]);
