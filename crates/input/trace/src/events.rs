@@ -539,8 +539,8 @@ impl Matcher {
         overtaken > usual.saturating_mul(UNLIKELY_FACTOR)
     }
 
-    /// Gives request `number` up if it was passed and is left behind so far that a completion for
-    /// its sectors more likely belongs to a request whose other events are lost. Returns true in
+    /// Gives request `number` up if younger requests have passed it by far. A completion for its
+    /// sectors then more likely belongs to a request whose other events are lost. Returns true in
     /// this case.
     fn is_left_behind(&mut self, number: u64) -> bool {
         let Some(waiting) = self.pool.get(number) else {

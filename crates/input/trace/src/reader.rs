@@ -202,8 +202,8 @@ impl TraceReader {
     /// Returns the next record; `None` at the end of the trace or of the time window.
     ///
     /// # Errors
-    /// Fails if the trace cannot be read or parsed, if a row is out of order by more than the sort
-    /// window, or if a request does not fit the volume.
+    /// Fails if the trace cannot be read or parsed. Also fails if a row is out of order by more
+    /// than the sort window, or if a request does not fit the volume.
     #[expect(
         clippy::should_implement_trait,
         reason = "an error ends the trace, so it stands outside the option"

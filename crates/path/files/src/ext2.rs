@@ -53,9 +53,9 @@ pub struct Config {
     pub inode_size: Bytes,
     /// Block allocator. Default preallocation.
     pub allocation: Allocation,
-    /// true writes dirty pages in one request of up to 1 MiB if they are contiguous in the file and
-    /// on the device (`mpage_writepages`), as all kernels from 2.6.0 on do. false writes page by
-    /// page, so that only the elevator merges. Default true.
+    /// true writes contiguous dirty pages in one request of up to 1 MiB (`mpage_writepages`, all
+    /// kernels from 2.6.0 on). The pages must be contiguous in the file and on the device. false
+    /// writes page by page, so that only the elevator merges. Default true.
     pub mpage: bool,
 }
 

@@ -296,11 +296,11 @@ fn files_lie_as_the_kernel_lays_them() {
     assert_eq!(differences, [] as [String; 0]);
 }
 
-/// Returns the differences that exceed the tolerances. Numbers of files and pages must be equal. The
-/// share of pages that follow their predecessor may differ by 0.02. The number of extents of a file
-/// may differ by a third, or by 0.2 if that is more. The spread over groups depends on the kernel's
-/// random choice of groups for directories. So the fullest group's share may differ by 0.3, and the
-/// number of groups of a file by 0.5.
+/// Returns the differences that exceed the tolerances. Numbers of files and pages must be equal.
+/// The share of pages that follow their predecessor may differ by 0.02. The number of extents of a
+/// file may differ by a third, or by 0.2 if that is more. The spread over groups depends on the
+/// kernel's random choice of groups for directories. So the fullest group's share may differ by
+/// 0.3, and the number of groups of a file by 0.5.
 fn compare<'a>(
     real: &Fragmentation,
     model: &Fragmentation,

@@ -112,8 +112,9 @@ impl Directory {
             kept += bytes;
             kept > half
         });
-        // Names with the same hash must stay in one leaf, because a look-up here reads only one leaf.
-        // A leaf full of names with one hash could not be split. Collisions are too rare for that.
+        // Names with the same hash must stay in one leaf, because a look-up here reads only one
+        // leaf. A leaf full of names with one hash could not be split. Collisions are too rare for
+        // that.
         let boundary = middle.and_then(|at| entries[at..].iter().find(|(hash, _)| *hash > first));
         let Some(&(boundary, _)) = boundary else {
             return;

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 /// Smallest order of a request that is searched among buddies (`MB_DEFAULT_ORDER2_REQS`).
 const ORDER_MIN: u32 = 1;
-/// Number of runs of a group to visit before the best suitable run is taken, and before the search
-/// in the group ends (`MB_DEFAULT_MIN_TO_SCAN`, `MB_DEFAULT_MAX_TO_SCAN`).
+/// Numbers of runs of a group to visit: before the best suitable run is taken, and before the
+/// search in the group ends (`MB_DEFAULT_MIN_TO_SCAN`, `MB_DEFAULT_MAX_TO_SCAN`).
 const SCAN_MIN: usize = 10;
 const SCAN_MAX: usize = 200;
 
