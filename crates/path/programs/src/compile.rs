@@ -379,6 +379,7 @@ impl Compilation {
                 let draw = random.unit();
                 self.popularity
                     .partition_point(|&sum| sum <= draw)
+                    // Rounding may leave the last sum slightly below 1.
                     .min(last) as u32
             })
             .collect();
@@ -473,6 +474,7 @@ impl Program for Compilation {
             path: self.path(file),
             bytes: Some(Bytes(self.bytes(file))),
         };
+        // The directories of failed searches exist, and are empty.
         let missing = (0..self.config.lookups).map(|place| Laid {
             path: format!("{}/include-{place}", self.config.directory),
             bytes: None,

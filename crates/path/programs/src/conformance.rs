@@ -1,4 +1,4 @@
-//! Tests for every program, and a host for tests with calls of no cost.
+//! Tests that every program must pass, and a host for tests in which calls cost nothing.
 
 #![allow(
     clippy::too_many_lines,

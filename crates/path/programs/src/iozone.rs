@@ -401,6 +401,7 @@ impl Worker {
                 (Stage::Records, next)
             }
             Stage::Records => {
+                // The measured time ends here unless `-e` or `-c` adds the fsync or the close.
                 if !(writes && config.fsync || config.close) {
                     self.ended = Some(now);
                 }

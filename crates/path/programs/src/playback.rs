@@ -37,7 +37,7 @@ pub struct Config {
     pub streams: u32,
     /// Bit rate of each stream; alternative to `bit_rates`.
     pub bit_rate: Option<BitRate>,
-    /// Bit rates for a draw by each stream, a list of `{ bit_rate, weight }`; alternative to
+    /// Bit rates of which each stream draws one, a list of `{ bit_rate, weight }`; alternative to
     /// `bit_rate`.
     #[serde(default)]
     pub bit_rates: Vec<WeightedBitRate>,
@@ -247,7 +247,7 @@ struct Playback {
     limit: Limit,
     /// True if no further stream is started.
     closed: bool,
-    /// End of all reads.
+    /// Time after which no read begins.
     end: Time,
     /// Path of the latest open.
     path: String,
@@ -300,6 +300,7 @@ impl Playback {
                 "stream {} has stalled for longer than the run lasts",
                 number + 1
             );
+            // The stall has just ended, so that its begin follows from its length.
             let stall = tally.stalled - stalled;
             events.transaction("stall", Time::ZERO + (now.since(Time::ZERO) - stall));
         }
@@ -368,6 +369,7 @@ impl Playback {
         let feed = &mut self.feeds[number];
         let bytes = self.config.read_size.0;
         match (feed.open, feed.wanted) {
+            // A read at the file's position needs no seek.
             (Some((open, at)), Some((file, read))) if open == file && at == read => {
                 feed.open = Some((file, read + 1));
                 feed.wanted = None;

@@ -248,6 +248,7 @@ impl Config {
             );
         }
         let files = u64::from(run.number) * u64::from(self.instances);
+        // The tables of all instances are in memory at the same time.
         if files > FILES_MAX {
             let found = format!("found {} instances of {} files", self.instances, run.number);
             return wrong(

@@ -37,10 +37,10 @@ pub struct Turn<'a> {
     pub events: &'a mut Events,
 }
 
-/// Events for counts in addition to calls.
+/// Events that a program counts in addition to its calls.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
-    /// Transactions with their end at present.
+    /// Transactions that have just ended.
     pub transactions: Vec<Transaction>,
 }
 
@@ -123,14 +123,14 @@ pub trait Recipe: Send + Sync {
 pub struct Kind {
     /// Key that names a file with the text of the recipe, if there is one.
     pub file: Option<&'static str>,
-    /// Reads the recipe from its keys and from the text of their file.
+    /// Reads the recipe from its keys and from the text of the file that the keys name.
     pub read: ReadProgram,
     /// Keys of a small example in the form of a stack file, for the reference page. Paths of files
     /// begin at the root of the source tree.
     pub example: &'static str,
 }
 
-/// Reads a program's recipe from its keys and from the text of their file.
+/// Reads a program's recipe from its keys and from the text of the file that the keys name.
 pub type ReadProgram = fn(&Keys, Option<&str>) -> Result<Box<dyn Recipe>, ProgramError>;
 
 /// Reason why a program cannot be built.
@@ -161,7 +161,7 @@ impl From<ConfigError> for ProgramError {
 }
 
 impl Kind {
-    /// Reads a recipe of the kind `entry`. `text` is the text of the file in the keys.
+    /// Reads a recipe of the kind `entry`. `text` is the text of the file that the keys name.
     ///
     /// # Errors
     /// If a key is unknown, if its value is impossible, or if a line of the file is wrong.

@@ -22,7 +22,7 @@ struct Stream {
     /// For writes: bytes in the buffer not yet in the kernel. For reads: bytes in the buffer not
     /// yet in the program.
     held: u64,
-    /// Bytes of the next call without the buffer.
+    /// Bytes that the next call moves past the buffer.
     around: u64,
     /// Remaining bytes of the present block.
     wanted: u64,
@@ -75,6 +75,7 @@ impl Stream {
     /// Writes a block. Returns the length of the first call for the block, or 0 if the block fits
     /// into the buffer.
     fn put(&mut self, bytes: u64) -> u64 {
+        // Before the first use the stream has no buffer, and glibc treats the buffer as full.
         let room = if self.made { self.size - self.held } else { 0 };
         self.made = true;
         if bytes <= room {
@@ -105,6 +106,7 @@ impl Stream {
         if self.wanted == 0 {
             return 0;
         }
+        // A short request fills the whole buffer.
         if self.wanted < self.size {
             self.held = self.size.min(self.ahead);
             self.ahead -= self.held;

@@ -162,10 +162,12 @@ impl Kernel {
         if attributes.kind == Kind::Directory && how.write {
             return Err(FileError::IsADirectory(path.to_owned()).into());
         }
+        // The length of a device is fixed.
         if how.truncate && attributes.bytes.0 > 0 && !self.has_no_names() {
             self.resize(caller, process, object, 0)?;
         }
         let file = self.cache.open(object);
+        // The opener learns only of failures after its open.
         let (told, _) = self.cache.failures(object);
         self.files.open(
             process,
@@ -352,6 +354,7 @@ impl Kernel {
         if !self.files.is_open(object) {
             return self.remove_name(caller, thread, directory, name);
         }
+        // The file keeps its pages until its last close, so that it needs a name until then.
         let hidden = self.files.hidden_name();
         let moved = self.fs.rename(
             caller,
@@ -393,6 +396,7 @@ impl Kernel {
     ) -> Result<u64, CallError> {
         let replaced = self.find(caller, thread, to).ok();
         let source = self.find(caller, thread, from)?;
+        // An open target continues under a hidden name.
         if let Some(open) =
             replaced.filter(|&object| self.files.is_open(object) && object != source)
         {
@@ -432,7 +436,7 @@ impl Kernel {
     }
 }
 
-/// Returns the pages around the bytes.
+/// Returns the pages that hold the bytes.
 fn pages_of(object: Object, offset: u64, bytes: u64) -> Run {
     let first = offset / PAGE_BYTES;
     Run::new(object, first, (offset + bytes).div_ceil(PAGE_BYTES) - first)

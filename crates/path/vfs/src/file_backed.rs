@@ -42,8 +42,8 @@ pub struct Backing<'a> {
     pub aged: bool,
 }
 
-/// Disks in files. The upper port has the addresses of all disks one after another; the lower port
-/// is the device of the file system.
+/// Guests' disks that are files of a host. The upper port has the addresses of all disks one after
+/// another; the lower port is the device of the file system.
 ///
 /// - **Events in**: `submit`, `completed`, `noticed`, `wake`.
 /// - **Effects out**: `issue` to the only member, `complete`, and notices to the owner of an
@@ -100,6 +100,7 @@ impl FileBacked {
             .map(|disk| disk.sectors.0.div_ceil(PAGE_SECTORS))
             .sum();
         let free = fs.usage().pages_free;
+        // A build for a check does not allocate the pages, so that the space is checked separately.
         if full && pages > free {
             return Err(not_made(FileError::NoSpace {
                 needed: pages,
@@ -130,6 +131,7 @@ impl FileBacked {
             let caller = Caller::default();
             let fs = &mut *kernel.fs;
             let object = path::find(fs, caller, &file_of(&name), &mut touches).map_err(not_made)?;
+            // A file without preallocation still has the length of its disk.
             if fs.attributes(object).map_err(not_made)?.bytes < sectors.bytes() {
                 fs.truncate(caller, object, sectors.bytes(), &mut touches)
                     .map_err(not_made)?;
@@ -155,8 +157,8 @@ impl FileBacked {
         })
     }
 
-    /// Returns the disk around an extent, and its number. A request for a whole disk begins at the
-    /// start of the disk.
+    /// Returns the disk that contains an extent, and its number. A request for a whole disk begins
+    /// at the start of the disk.
     fn disk_of(&self, extent: Extent) -> Option<(usize, OpenDisk)> {
         let behind = self
             .disks
@@ -247,7 +249,8 @@ impl FileBacked {
         steps.into_iter().flatten()
     }
 
-    /// Carries out all possible steps. `last` is the causing completion from below, if any.
+    /// Carries out all possible steps. `last` is the completion from below that caused the call, if
+    /// any.
     fn advance(&mut self, now: Time, last: Option<&Completion>, out: &mut Out) {
         loop {
             self.kernel.carry_out(now, out);

@@ -17,6 +17,7 @@ impl Kernel {
             return;
         }
         let thread = self.threads.add(Owner::Cache);
+        // Reads of metadata for this I/O are charged to the call that needs the pages.
         if !write && let Some(ticket) = io.ticket {
             self.threads[thread].kind = self.threads[ticket.0 as u32].kind;
         }
@@ -70,7 +71,7 @@ impl Kernel {
     /// Handles PULL: storage asks for dirty data. Without addresses, any dirty sectors are written,
     /// in the order of write-back. With addresses, the places of all dirty pages are looked up, and
     /// the pages with these addresses are written. Pages without a place count only for a PULL
-    /// without addresses. Returns the number of sectors on their way.
+    /// without addresses. Returns the number of sectors whose writes have begun.
     pub fn pull(&mut self, now: Time, extent: Option<Extent>, sectors: Sectors) -> Sectors {
         let Some(wanted) = extent else {
             let pages = self

@@ -89,7 +89,7 @@ pub(crate) struct Kernel {
     pub threads: Threads,
     /// Runnable threads, in order.
     pub ready: VecDeque<u32>,
-    /// Threads with ended calls of processes or ended requests of guests.
+    /// Threads of processes and guests whose call or request has ended.
     pub ended: VecDeque<u32>,
     /// Identities by process.
     pub identities: Vec<Identity>,

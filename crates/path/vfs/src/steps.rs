@@ -11,6 +11,8 @@ impl Kernel {
     /// Carries out all possible steps at this time.
     pub fn carry_out(&mut self, now: Time, out: &mut Out) {
         loop {
+            // Two lists alternate, because the steps fill the new list while the old list is
+            // processed.
             let mut todo = std::mem::replace(&mut self.todo, std::mem::take(&mut self.spare));
             for io in &todo.reads {
                 self.begin_io(now, *io, false, out);

@@ -14,7 +14,7 @@ pub(crate) enum Task {
     ReadPage(u64),
     /// Changes a metadata page; the cache may write the page at any later time.
     DirtyPage(u64),
-    /// Drops a page of former metadata.
+    /// Drops a page that is no longer metadata.
     ForgetPage(u64),
     /// Drops the pages of an object from one page on.
     Discard(Object, u64),
@@ -94,7 +94,7 @@ pub(crate) enum Waits {
     Log,
 }
 
-/// A thread with steps in order.
+/// A thread that carries out steps one after another.
 #[derive(Debug)]
 pub(crate) struct Thread {
     pub owner: Owner,
@@ -158,7 +158,7 @@ impl Threads {
         }
     }
 
-    /// Removes a thread at its end.
+    /// Removes a thread that has ended.
     pub fn remove(&mut self, slot: u32) {
         let thread = &mut self.all[slot as usize];
         assert!(

@@ -81,7 +81,7 @@ struct Running {
     started: Started,
     /// Index of the first process.
     first: u32,
-    /// Number of processes alive.
+    /// Number of processes that have not ended.
     alive: u32,
     /// Processes waiting for the progress of another process.
     waiting: Vec<u32>,
@@ -218,6 +218,7 @@ impl Vfs {
             self.dirty
                 .sample(now, || (cache.gauges().dirty * PAGE_BYTES) as f64 / 1e6);
             let (process, at) = self.alarms.first();
+            // After the end of the foreground, background programs make no further calls.
             if at > now || self.is_over() {
                 return;
             }

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 pub(crate) const SECTOR: usize = 2;
 
-/// A device for bytes.
+/// A device that stores bytes.
 pub(crate) trait Device {
     fn perform(&mut self, operation: Operation, extent: Extent, bytes: &mut [u8]);
 

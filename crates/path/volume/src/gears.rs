@@ -130,7 +130,7 @@ pub trait Gears {
     /// Keeps a soft row stale only if `is_stale` returns true for one of its native rows. The
     /// argument of `is_stale` is a run of members' addresses with native rows.
     fn narrow_stale(&mut self, is_stale: &dyn Fn(Extent) -> bool);
-    /// Returns the groups of rows for common changes; `None` if no parity is shared.
+    /// Returns the groups of rows that must be changed together; `None` if no parity is shared.
     fn rows(&self) -> Option<GearedRows>;
     /// Returns keys with the values of the present defaults, where the user gave none. Without
     /// these keys, a later version of the program with other defaults would compute a different

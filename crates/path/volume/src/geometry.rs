@@ -11,7 +11,7 @@ pub enum Geometry {
     Contiguous,
     /// Units of equal size.
     Striped(Stripe),
-    /// Units of different sizes, by address.
+    /// Units whose size depends on the address.
     Varying,
 }
 
@@ -36,7 +36,7 @@ impl Geometry {
         }
     }
 
-    /// Returns the rows of parity, if the layout has parity.
+    /// Returns the rows over which parity is computed, if the layout has parity.
     pub fn parity_rows(self) -> Option<ParityRows> {
         let stripe = self.stripe().filter(|stripe| stripe.parities > 0)?;
         stripe.row.map(|data| ParityRows { data })

@@ -135,7 +135,7 @@ pub trait Layout: Send {
         self.member_states().failed()
     }
 
-    /// Returns the members, ascending, without operations of whole members. These are the failed
+    /// Returns the members that get no operation of whole members, ascending. These are the failed
     /// members and the members that [gears](Layout::gears) have stopped: a flush would spin up a
     /// stopped member.
     fn left_out(&self) -> &[u32] {
@@ -252,6 +252,7 @@ pub trait Layout: Send {
             return Status::OutOfRange;
         }
         let status = match self.plan_transfer(request, below, plan) {
+            // Layouts without redundancy do not look at the states of their members.
             Status::Done if asks_the_impossible(self.member_states(), plan) => Status::Lost,
             status => status,
         };

@@ -2,7 +2,7 @@
 //!
 //! Two writes that share a row must not interleave, because the second would read parity that the
 //! first is about to change. Each taker names one run of rows. The taker waits for all earlier
-//! takers of any of these rows. A taker with its rows waits for nothing more. A deadlock is
+//! takers of any of these rows. A taker that holds its rows waits for nothing more. A deadlock is
 //! therefore impossible.
 //!
 //! The central structure maps runs of rows to the latest taker of each run. A new taker waits only
@@ -67,6 +67,7 @@ impl RowLocks {
         while let Some((first, asked)) = self.latest_in(rows.first, rows.last) {
             self.latest.remove(&first);
             self.follow(asked.taker, taker);
+            // The parts of the older run outside `rows` keep their taker.
             if first < rows.first {
                 self.latest.insert(
                     first,
@@ -103,6 +104,7 @@ impl RowLocks {
             waits, 0,
             "{rows:?} are given back by somebody who waits for them"
         );
+        // The map must not name a taker without rows: a later taker would wait for it for ever.
         self.forget(rows, lock.0);
         self.free_takers.push(lock.0);
         let mut next = first_follower;
@@ -126,7 +128,7 @@ impl RowLocks {
         }
     }
 
-    /// Returns the last run in or across `first..=last`.
+    /// Returns the last run that overlaps `first..=last`.
     fn latest_in(&self, first: u64, last: u64) -> Option<(u64, Asked)> {
         let (&start, &asked) = self.latest.range(..=last).next_back()?;
         (asked.last >= first).then_some((start, asked))

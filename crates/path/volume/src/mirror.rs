@@ -76,6 +76,7 @@ impl CopyChooser {
         mut alive: impl Iterator<Item = Candidate> + Clone,
     ) -> Option<Candidate> {
         let count = alive.clone().count() as u32;
+        // Without a copy left, `count` is 0 and the remainder is `None`.
         let turn = self.turns[group].checked_rem(count)?;
         self.turns[group] = (turn + 1) % count;
         debug_assert!(turn < count, "turn {turn} of {count} copies");

@@ -125,6 +125,7 @@ fn assemble(
     cluster: Option<u64>,
 ) -> Result<Box<dyn Layout>, ConfigError> {
     let parities = u64::from(config.level == Level::Raid5);
+    // RAID 5 needs three members in the low gear, and at least one member must stop.
     at_least(name, members, if parities > 0 { 4 } else { 2 })?;
     let chunk = chunk_sectors(config.chunk)?;
     let units = common_rows(members, chunk)?;
@@ -222,6 +223,7 @@ fn map(
         cluster: rows,
         bucket: 0,
         pitch: units,
+        // The reserve of `paraid` begins at the middle of each member, or after longer native data.
         offset: rows.max(units / 2),
     };
     if let Some(cluster) = cluster {

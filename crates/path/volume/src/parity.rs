@@ -101,6 +101,7 @@ impl ParityLayout {
             .rows
             .cache
             .as_mut()
+            // Plans for bytes do not use the cache.
             .filter(|_| plan.detail() == Detail::Timing)
         else {
             return;

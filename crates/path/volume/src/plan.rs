@@ -392,6 +392,7 @@ impl<'a> PlanWriter<'a> {
             rows: None,
         });
         self.second_phase = false;
+        // The count ends all open I/O: I/O of different strands or phases must stay separate.
         self.open.phase += 1;
     }
 
@@ -399,6 +400,7 @@ impl<'a> PlanWriter<'a> {
     /// far. If the strand is still empty, the following I/O is its first phase.
     pub(crate) fn begin_second_phase(&mut self) {
         let strand = self.strand();
+        // A phase without I/O before it has nothing to wait for, so that it is the first phase.
         self.second_phase = strand.end > strand.begin;
         self.open.phase += 1;
     }
@@ -462,7 +464,7 @@ impl<'a> PlanWriter<'a> {
         }
     }
 
-    /// Returns the I/O of `member` in this phase with its end at `lbn`.
+    /// Returns the I/O of `member` in this phase that ends at `lbn`.
     #[inline]
     pub(crate) fn continued_by(&self, member: usize, lbn: Lbn) -> Option<u32> {
         let (phase, io) = self.open.latest[member];
@@ -520,6 +522,7 @@ impl<'a> PlanWriter<'a> {
             offsets.start < offsets.end && !self.plan.strands.is_empty(),
             "the band {offsets:?} of row {row} is empty, or of no strand"
         );
+        // Counted in plans for timing too, because the readings need the methods.
         self.plan.methods[method as usize] += 1;
         if self.plan.detail == Detail::Bytes {
             let at = self.plan.steps.len() as u32;

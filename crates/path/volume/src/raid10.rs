@@ -132,6 +132,7 @@ impl Raid10 {
         let rows = common_rows(members, chunk)?;
         let count = members.len() as u64;
         let copies = u64::from(config.copies);
+        // `NearMap` computes with the number of all places, so that the product must not overflow.
         capacity_of([rows, count, chunk])?;
         let map = NearMap {
             members: count,
@@ -276,6 +277,7 @@ impl Layout for Raid10 {
             let copies =
                 copies.map(|(member, all)| (member, Extent::new(all.start.0 + offset, sectors)));
             if request.operation == Operation::Read {
+                // Reads of chunks with the same first member share one turn.
                 let group = map.place(chunk, 0).0;
                 let there = copies.filter(|copy| copy.1.end().0 <= states.readable(copy.0));
                 let Some((member, extent)) =

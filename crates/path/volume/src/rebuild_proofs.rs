@@ -176,7 +176,7 @@ fn replace(array: &mut Array, member: usize) {
     );
 }
 
-/// Replaces and fills all members not alive, `most` sectors at a time.
+/// Replaces and fills all members that are not alive, `most` sectors at a time.
 fn mend(array: &mut Array, most: u64) {
     for &member in &array.layout.failed().to_vec() {
         replace(array, member as usize);

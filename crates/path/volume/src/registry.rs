@@ -38,7 +38,7 @@ mod tests {
     use fullstroke_units::Sectors;
     use serde_json::json;
 
-    /// Returns the keys without a default.
+    /// Returns the keys that have no default.
     fn required(name: &str) -> Keys {
         let zone = json!([{ "sectors": 4096, "bytes_per_s": 100_000_000 }]);
         let keys = match name {

@@ -14,7 +14,7 @@ pub struct MemberStates {
     writable: Vec<u64>,
     /// The failed members, ascending.
     failed: Vec<u32>,
-    /// The members not alive, ascending.
+    /// The members that are not alive, ascending.
     impaired: Vec<u32>,
 }
 
@@ -89,6 +89,7 @@ impl MemberStates {
             "a member that has failed is not whole: {self:?}"
         );
         self.readable[member] = readable(state);
+        // A new state also cancels the fills of earlier plans; see `Layout::plan_rebuild`.
         self.writable[member] = readable(state);
         put(&mut self.failed, member, state == MemberState::Failed);
         put(&mut self.impaired, member, state != MemberState::Alive);
@@ -99,7 +100,7 @@ impl MemberStates {
         &self.failed
     }
 
-    /// Returns the members not alive, ascending: failed members and members under rebuild.
+    /// Returns the members that are not alive, ascending: failed members and members under rebuild.
     pub fn impaired(&self) -> &[u32] {
         &self.impaired
     }
@@ -146,6 +147,7 @@ impl MemberStates {
     /// have been filled.
     pub(crate) fn bears(&self, member: usize, operation: Operation, extent: Extent) -> bool {
         match operation {
+            // A plan with reserved rows may read sectors that a running plan fills.
             Operation::Read => extent.within(Sectors(self.writable(member))),
             _ => !self.has_failed(member),
         }

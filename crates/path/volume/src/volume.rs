@@ -47,19 +47,19 @@ mod tests;
 /// - A request completes when its last member I/O completes, with the worst status of all. The
 ///   breakdown of the request is the breakdown of its last I/O. The time before the submission of
 ///   the last I/O counts as `parity`; the parts then add up.
-/// - A request without a possible plan completes at once.
+/// - A request that cannot be planned completes at once.
 ///
 /// Member I/O carries the hints of the request. In layouts with parity, `stripe` is the row of
 /// chunks. Reads of the first phase of a write are synchronous.
 ///
-/// Members fail and are restored by [`Order`]s. A nested volume as a member can also report its own
+/// Members fail and are restored by [`Order`]s. A member that is a volume can also report its own
 /// failure or replacement. Such reports, and reports of the member's own rebuilds, reach this
 /// volume and no layer above.
 ///
 /// - A failure affects all later plans. I/O in flight ends normally. If a member refuses such I/O,
 ///   the request is planned again. If data is lost with the member, the volume has **failed**: the
-///   volume sends [`Signal::Failed`], and rebuilds stop. Requests without need of the lost data are
-///   still served.
+///   volume sends [`Signal::Failed`], and rebuilds stop. Requests that do not need the lost data
+///   are still served.
 /// - A failed volume stays failed. A restore is refused with the reason, unless the order accepts
 ///   data loss. Sectors without a source are then skipped, and the new member's own sectors count
 ///   as data. As soon as all addresses are available again, the volume sends [`Signal::Replaced`].
@@ -102,7 +102,7 @@ pub struct Volume {
     locks: RowLocks,
     /// Strands that may begin; empty between events.
     granted: Vec<u64>,
-    /// Member for the reported arm position of the volume.
+    /// Member whose arm position the volume reports as its own.
     first_alive: usize,
     /// Number of requests from above in flight.
     in_flight: u32,
@@ -115,7 +115,7 @@ pub struct Volume {
     filled: Vec<usize>,
     /// Requests with precedence over rebuilds.
     pressure: Pressure,
-    /// Failed members with missed writes since.
+    /// Members that have failed and have missed writes since.
     missed: Vec<u32>,
     /// True while a member comes back with its old bytes.
     returning: bool,
@@ -280,11 +280,13 @@ impl Volume {
     /// write. Written parts are written again.
     fn plan_anew(&mut self, slot: usize, below: Below<'_>, out: &mut Out) -> bool {
         let flight = &mut self.flights[slot];
+        // Without a change of states, a new plan would fail in the same way.
         if flight.status() == Status::Done || flight.changes == self.changes {
             return false;
         }
         let request = flight.request();
         let status = self.layout.plan(&request, below, &mut flight.plan);
+        // The data is lost: the request keeps the status of its first plan.
         if status != Status::Done || flight.plan.ios().is_empty() {
             return false;
         }
@@ -397,6 +399,8 @@ impl Node for Volume {
         }
         let member_io = &flight.plan.ios()[io];
         let strand = member_io.strand as usize;
+        // Writes of the second phase wait for the sectors to return under the head; their rotation
+        // is counted.
         if member_io.second_phase && member_io.operation == Operation::Write {
             self.counts
                 .written(flight.plan.overwrites_what_it_read(member_io), &completion);
@@ -452,6 +456,7 @@ impl Node for Volume {
     fn next_wake(&self) -> Wake {
         let unit = self.next_unit();
         match &self.shifts {
+            // Samples of the utilisation never end, so that they must not keep a run alive.
             Some(shifts) if self.rebuilds.job().is_none() => Wake::Chore(shifts.next()),
             Some(shifts) => unit.min(shifts.next()).into(),
             None => unit.into(),

@@ -136,7 +136,7 @@ impl Instance {
         &self.outcomes
     }
 
-    /// Returns the necessary directories before the run.
+    /// Returns the directories that must exist before the run.
     pub fn laid_out(&self) -> Vec<Laid> {
         let places = self.site.runs.iter().flat_map(|run| &run.locations);
         let tops = std::iter::once(self.site.top.clone());
@@ -316,6 +316,7 @@ impl Instance {
                 }
                 self.began = now;
                 if let Some(bias) = bias_read {
+                    // The order of the two draws is the order in PostMark.
                     let reads = self.draws.below(10) < bias;
                     let entry = self.table.any(&mut self.draws);
                     if reads {
@@ -353,8 +354,10 @@ impl Instance {
         self.outcome().created = number;
         let directory = self.draw_directory();
         let settings = &self.site.runs[self.run];
+        // As in PostMark, the upper bound itself is never drawn.
         let size = settings.size_low + self.draws.below(settings.size_high - settings.size_low);
         let how = match settings.buffering {
+            // PostMark opens a stream with `fopen(3)`, which truncates the file.
             true => How::CREATE,
             false => How {
                 create: true,

@@ -187,6 +187,7 @@ impl Recorder {
         let flags = flags.map(|place| at.arguments.get(place));
         let how = flags.map_or(How::CREATE, how);
         let End::Good(number) = at.end else {
+            // An exclusive open of an existing file is repeated, because it fails here too.
             let exclusive = at.end == End::Taken && how.exclusive;
             return (at.end == End::Missing || exclusive).then(|| {
                 let how = How {
@@ -458,6 +459,7 @@ impl Recorder {
 
     /// Handles an allocation. An extension of the file changes the length here.
     fn allocate(&mut self, at: At<'_>) -> Option<Outcome> {
+        // Only mode 0 is an ordinary allocation.
         let (End::Good(_), "0") = (at.end, at.arguments.get(1)) else {
             return None;
         };
@@ -526,6 +528,7 @@ impl Recorder {
         from: (Option<usize>, usize),
         to: (Option<usize>, usize),
     ) -> Option<Outcome> {
+        // No step exchanges two names.
         if has(at.arguments.get(4), "RENAME_EXCHANGE") {
             return None;
         }
@@ -578,6 +581,7 @@ impl Recorder {
         directory: Option<usize>,
         place: usize,
     ) -> Option<Outcome> {
+        // An empty path means the descriptor itself (`AT_EMPTY_PATH`).
         if at.arguments.get(place) == "\"\"" {
             return self.known_length(at);
         }

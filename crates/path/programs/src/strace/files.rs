@@ -181,6 +181,7 @@ impl Files {
             missing.push(parent);
             parent = self.parent(parent);
         }
+        // The outermost directory comes first, because each origin needs the origin of its parent.
         while let Some(directory) = missing.pop() {
             let origin = self.origin(directory);
             self.insert(directory, origin, true);
@@ -236,6 +237,7 @@ impl Files {
     pub fn opened(&mut self, path: PathId, creates: bool, empties: bool) -> (FileId, bool) {
         let (file, made) = match self.names[path as usize].state {
             State::There(file) => (file, false),
+            // The file may have existed before; later reads may show that.
             State::Unknown if creates => {
                 self.needs_parents(path);
                 let origin = self.origin(path);

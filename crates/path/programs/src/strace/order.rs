@@ -41,8 +41,8 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Returns the necessary predecessors of a call of `lane` with its begin at `line`. They are
-    /// calls of other lanes with an end before `line`.
+    /// Returns the places that a call of `lane` must follow. The call began at `line`; the places
+    /// are calls of other lanes that had ended by then.
     pub fn before(&self, files: &Files, touches: &[Touch], lane: u32, line: u32) -> Vec<Place> {
         let mut found: Vec<Stamp> = Vec::new();
         for touch in touches {

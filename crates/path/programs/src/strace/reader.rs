@@ -123,6 +123,7 @@ impl Reader {
             return process;
         }
         let parent = recorder.expecting();
+        // The first pid of a recording belongs to the process that had no pid so far.
         if let (Some(process), None) = (recorder.unnamed, parent) {
             recorder.unnamed = None;
             recorder.processes[process].pid = Some(pid);

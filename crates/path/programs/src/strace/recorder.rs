@@ -25,13 +25,13 @@ pub(super) struct Process {
     pending: Option<Pending>,
     /// Duration of the latest call, if a signal interrupted it; otherwise 0.
     pub interrupted: u64,
-    /// Lanes of children after a wait for them. A new child may use such a lane.
+    /// Lanes of ended children for which this process has waited. A new child may use such a lane.
     free: Vec<u32>,
     parent: Option<ProcessId>,
     born_line: u32,
 }
 
-/// A call with its end still to come.
+/// A call that has begun and has not ended.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub name: String,
@@ -68,7 +68,7 @@ pub(super) struct Open {
     pub how: How,
     /// Number of table entries for the open file.
     entries: u32,
-    /// Lanes with the open file.
+    /// Lanes in which the file is open.
     lanes: Vec<u32>,
 }
 
@@ -80,17 +80,17 @@ pub(super) struct Recorder {
     pub files: Files,
     order: Order,
     lanes: Vec<Lane>,
-    /// For each lane, the progress of other lanes in its earlier waits.
+    /// For each lane, the progress of other lanes that its earlier waits guarantee.
     known: Vec<BTreeMap<u32, u32>>,
     pub processes: Vec<Process>,
     pub by_pid: BTreeMap<u32, ProcessId>,
-    /// Ended processes before a wait for them.
+    /// Ended processes for which no process has waited yet.
     ended: BTreeMap<u32, ProcessId>,
-    /// Processes alive.
+    /// Processes that have not ended.
     alive: BTreeSet<ProcessId>,
     /// Process with a still unknown pid.
     pub unnamed: Option<ProcessId>,
-    /// Processes in a fork before a sign of the child, by line.
+    /// Processes that have begun to fork, with no line of the child so far; by line.
     forking: BTreeSet<(u32, ProcessId)>,
     pub tables: Vec<Table>,
     pub opens: Vec<Open>,
@@ -158,7 +158,7 @@ impl Recorder {
         }
     }
 
-    /// Returns the process alive, if there is only one.
+    /// Returns the only process that has not ended.
     pub fn alone(&self) -> Option<ProcessId> {
         self.alive
             .first()
@@ -166,7 +166,7 @@ impl Recorder {
             .filter(|_| self.alive.len() == 1)
     }
 
-    /// Returns the latest process in a fork before a sign of the child.
+    /// Returns the latest process that has begun to fork, with no line of the child so far.
     pub fn expecting(&self) -> Option<ProcessId> {
         self.forking.last().map(|&(_, process)| process)
     }
@@ -478,6 +478,7 @@ impl Recorder {
         let path = self.files.path(&text);
         let file = self.files.there(path);
         let open = self.open(process, file, How::WRITE);
+        // No lane has opened the file yet: the first use opens the file.
         self.opens[open as usize].lanes.clear();
         self.enter(process, number, open, false);
         Some(open)
@@ -567,6 +568,7 @@ impl Recorder {
         }
         self.settled(process);
         let one = &mut self.processes[process];
+        // A second exit line of a process has no effect.
         if !self.alive.remove(&process) {
             return;
         }
@@ -618,6 +620,7 @@ impl Recorder {
     }
 
     pub fn finish(mut self) -> Recording {
+        // The own time after the last call counts too.
         for process in 0..self.processes.len() {
             self.flush(process);
         }

@@ -28,7 +28,8 @@ pub(super) struct Recording {
     pub calls_took: u64,
 }
 
-/// The steps of one process, or of several processes with a wait between each two.
+/// The steps of one process, or of several processes one after another. Each of these began after a
+/// wait for the previous one.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     /// The lane begins when another lane has reached this place.

@@ -51,6 +51,7 @@ impl Copy<'_> {
         let last = self.last();
         let writer = &mut self.transfers.writer;
         writer.begin_strand();
+        // Writes to these soft rows must wait until the copy is complete.
         writer.hold_row(self.rows.first);
         writer.hold_row(last);
         self.data = at(writer.scratch(self.rows.count * self.map.width() * self.chunk));
@@ -88,10 +89,11 @@ impl Copy<'_> {
         Extent::new(unit * self.chunk, self.chunk)
     }
 
-    /// Adds the I/O of the transient members alive, each from front to back.
+    /// Adds the I/O of the transient members that are alive, each from front to back.
     fn home(&mut self, operation: Operation) {
         for transient in 0..self.map.transient {
             let member = (self.map.active + transient) as usize;
+            // A failed member gets its data later, from the rebuild.
             if operation == Operation::Write && self.states.has_failed(member) {
                 continue;
             }
@@ -114,6 +116,7 @@ impl Copy<'_> {
             for soft in self.rows.first..=self.last() {
                 let extent = self.unit(self.map.slot(soft));
                 match self.map.unit_on(soft, member) {
+                    // The last soft row of a bucket may have units without data.
                     SoftUnit::Data(index) if self.map.home(soft, index).is_none() => {}
                     SoftUnit::Data(index) if operation == Operation::Read => {
                         let place = self.place(soft, index);

@@ -52,6 +52,7 @@ impl Geared {
             map,
             chunk,
             rules,
+            // The translation needs the pieces of the plan, also in a simulation of times.
             planned: Plan::new(Detail::Bytes),
             states: base.member_states().clone(),
             base,
@@ -60,6 +61,7 @@ impl Geared {
             notes: Notes::default(),
             left_out: Vec::new(),
         };
+        // A failed member has taken its soft state with it.
         if !geared.states.impaired().is_empty() {
             geared.stale.insert_all();
         }
@@ -75,8 +77,8 @@ impl Geared {
         member as u64 >= self.map.active
     }
 
-    /// Sets the states of the members of `base` to the states of the places in service. In the low
-    /// gear, the soft state serves a transient member.
+    /// Sets the states of the members of `base` to the states of the places that serve the members'
+    /// data. In the low gear, the soft state serves a transient member.
     fn follow(&mut self) {
         self.left_out.clear();
         for member in 0..self.capacities.len() {
@@ -376,6 +378,7 @@ impl Geared {
         let filled = self
             .base
             .plan_rebuild(members, native, most, &mut self.planned);
+        // Rebuild plans address native units, as in the high gear.
         self.translate(Gear::High, plan);
         if filled.0 >= self.map.rows * self.chunk {
             return end;

@@ -1,4 +1,4 @@
-//! Groups of native rows for common changes.
+//! Groups of native rows that must be changed together.
 
 use super::map::GearMap;
 use fullstroke_contract::Extent;
@@ -54,6 +54,7 @@ impl GearedRows {
     }
 
     fn rows(&self, extent: Extent) -> (u64, u64) {
+        // An empty extent counts as one sector.
         let last = extent.end().0.max(extent.start.0 + 1) - 1;
         (extent.start.0 / self.row, last / self.row)
     }

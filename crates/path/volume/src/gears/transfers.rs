@@ -28,7 +28,7 @@ struct Write {
     old: Option<Place>,
 }
 
-/// A soft row's parity before its write.
+/// The new parity of a soft row.
 #[derive(Clone, Copy, Debug)]
 struct SoftParity {
     soft: u64,
@@ -105,6 +105,9 @@ impl<'a> Transfers<'a> {
             self.each_part(plan, piece, Transfers::note_write);
         }
         self.read_what_parity_needs();
+        // The array's arithmetic turns old parity into new parity in place. The old content must
+        // therefore leave the soft parity before this arithmetic, and the new content enters after
+        // it.
         self.change_parities(|write| write.old);
         for band in plan
             .bands()

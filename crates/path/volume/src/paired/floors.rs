@@ -228,6 +228,7 @@ impl Free<'_> {
         let short = |steps: u128| {
             sectors_of(&self.rows(from, from + (steps << STEP_BITS)), self.pairs) < sectors
         };
+        // One step more than the longest window that is too short.
         let steps = last_that((0, room), short)? + 1;
         if steps > room {
             return None;

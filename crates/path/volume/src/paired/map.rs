@@ -84,6 +84,8 @@ impl Map {
                 start,
                 end,
                 section,
+                // Each chunk has at least one sector. A row therefore has the two sectors that
+                // `Divisor` needs.
                 row: Divisor::new(row),
                 turn: Divisor::new(turn),
             });
@@ -145,6 +147,7 @@ impl Map {
     #[inline]
     pub(super) fn place(&self, placed: &Placed, lbn: u64) -> (Location, u64) {
         let (row, within) = placed.turn.divide(lbn - placed.start);
+        // A single pair saves a division.
         let (pair, within) = if self.pairs == 1 {
             (0, within)
         } else {

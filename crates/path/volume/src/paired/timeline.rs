@@ -131,6 +131,7 @@ impl Timeline {
         Span {
             start: 0,
             sectors: 0,
+            // The rate of an empty span is not 0, because callers divide by rates.
             rate: 1,
         }
     }

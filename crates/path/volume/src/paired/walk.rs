@@ -48,6 +48,7 @@ pub(crate) fn walk(forward: &Timeline, backward: &Timeline, blocking: u64) -> (V
             .div_ceil(chunks[0])
             .min(inner.sectors.div_ceil(chunks[1]));
         let mut rows = to_zone_end.max(least / row).clamp(1, fit);
+        // A remainder that is too short for a section joins this section.
         if (fit - rows).saturating_mul(row) < least {
             rows = fit;
         }

@@ -168,7 +168,7 @@ impl Zoning {
         starts.collect()
     }
 
-    /// Returns the number of blocks of each disk inside the zones.
+    /// Returns the number of blocks of each disk that the zones cover.
     pub fn used(&self) -> u64 {
         self.zone_sizes().sum()
     }

@@ -18,7 +18,7 @@ const CANDIDATES: [Method; 3] = [
     Method::Recover,
 ];
 
-/// Data chunks of a row with the same reads.
+/// Data chunks of a row that are all read or all not read.
 #[derive(Clone, Copy, Debug)]
 struct Class {
     /// Index of one chunk of the class.
@@ -34,6 +34,7 @@ pub(crate) fn choose(row: &Row, cuts: &[Cut]) -> Methods {
     if row.parities().next().is_none() {
         return best.0;
     }
+    // The common case of one cut without losses needs no search.
     if let [cut] = cuts
         && row.lost().is_empty()
     {
@@ -181,7 +182,7 @@ fn cost(row: &Row, cuts: &[Cut], methods: &Methods, classes: &[Class]) -> Cost {
     total
 }
 
-/// True if a method reads the data chunk `index`, unless the chunk is lost.
+/// True if a method reads the data chunk `index`. The callers leave out lost chunks.
 fn reads_data(method: Method, cut: &Cut, index: u64) -> bool {
     match method {
         Method::ReadModifyWrite => cut.covers(index),
@@ -199,7 +200,7 @@ fn reads_parity(method: Method, row: &Row, rank: usize) -> bool {
     }
 }
 
-/// Adds the cost of `count` members. Each of the members reads the cuts with a true `reads`;
+/// Adds the cost of `count` members. Each of the members reads the cuts for which `reads` is true;
 /// adjacent cuts are one I/O.
 fn add(total: &mut Cost, count: u64, cuts: &[Cut], reads: impl Fn(usize) -> bool) {
     let mut read_up_to = None;
@@ -216,6 +217,7 @@ fn add(total: &mut Cost, count: u64, cuts: &[Cut], reads: impl Fn(usize) -> bool
 
 fn name_full_stripes(row: &Row, cuts: &[Cut], methods: &mut Methods) {
     for (method, cut) in methods.iter_mut().zip(cuts) {
+        // A reconstruct-write of all data chunks reads nothing: a full-stripe write.
         if cut.covered() == row.data {
             *method = Method::FullStripe;
         }

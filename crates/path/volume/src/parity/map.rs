@@ -102,6 +102,7 @@ impl RowMap {
                 }
             }
         };
+        // Data begins after P, or after Q, which follows P.
         let first = symmetric.then(|| wrap(p + parities, members));
         RowShape {
             members,

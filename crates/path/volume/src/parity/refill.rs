@@ -42,6 +42,7 @@ impl RowPlanner {
         for number in rows.clone() {
             let row = self.row_to_read(number);
             writer.enter_row(number);
+            // No write of the row may run between the reads and the writes of the rebuild.
             writer.hold_row(number);
             let into = filling.behind(Sectors((number - rows.start) * chunk));
             let cells = (0u64..).zip(members).map(|(place, &member)| {

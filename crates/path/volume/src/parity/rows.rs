@@ -142,6 +142,8 @@ impl RowPlanner {
             let row = self.row_to_read(span.row);
             writer.enter_row(span.row);
             for cut in Cuts::of(span, self.map.chunk).as_slice() {
+                // Lost chunks of a broken row cannot be computed, but its remaining chunks can be
+                // read.
                 if row.is_broken() {
                     if !self.is_left(&row, cut) {
                         return Status::Lost;
@@ -172,6 +174,7 @@ impl RowPlanner {
             let place = wanted.place(&self.map, row.number, index, cut.from);
             self.data_io(row, cut, index, place, Io::READ_DATA, writer);
         }
+        // Only in this case is the parity member the only member without a read.
         let whole = cut.first == 0 && cut.end == row.data;
         if self.dummy_reads && whole && writer.detail() == Detail::Timing {
             self.read_for_nothing(row, cut, writer);
@@ -347,7 +350,7 @@ pub(super) fn content_of(cell: Cell) -> Content {
     }
 }
 
-/// Computes the lost data chunks with a true `wanted` from all `terms`, and appends them to
+/// Computes the lost data chunks for which `wanted` is true from all `terms`, and appends them to
 /// `terms`.
 pub(super) fn rebuild_into_scratch(
     row: &Row,

@@ -122,6 +122,7 @@ impl StripeCache {
     /// oldest if the cache is full.
     fn use_stripe(&mut self, number: u64) -> u32 {
         let place = match self.places.get(&number) {
+            // The newest stripe already has its place at the end of the list.
             Some(&place) if place == self.newest => return place,
             Some(&place) => {
                 self.unlink(place);

@@ -95,6 +95,8 @@ impl RowPlanner {
                 _ => self.sum_new_and_rest(wanted, &row, cut, method, writer),
             };
         }
+        // New data and parity must not overwrite old data or parity before all reads have
+        // completed.
         writer.begin_second_phase();
         for (cut, parity) in cuts.as_slice().iter().zip(parities) {
             self.write_cut(wanted, &row, cut, parity, writer);
@@ -127,6 +129,7 @@ impl RowPlanner {
             let old = writer.scratch(cut.sectors());
             self.read_peer(row, cut, index, old, writer);
             let new = wanted.place(&self.map, row.number, index, cut.from);
+            // In GF(2^8), the subtraction of old data is an addition.
             add_to_parities(row, cut, index, old, &parity, true, writer);
             add_to_parities(row, cut, index, new, &parity, true, writer);
         }
@@ -172,6 +175,7 @@ impl RowPlanner {
     ) -> NewParity {
         writer.band(row.number, cut.offsets(), Method::Recover);
         self.read_what_is_left(row, cut, terms, writer);
+        // Covered chunks need no recovery, because the request brings their new data.
         rebuild_into_scratch(row, cut, |index| !cut.covers(index), terms, writer);
         self.sum_terms_and_new(wanted, row, cut, terms, writer)
     }
@@ -206,6 +210,7 @@ impl RowPlanner {
         parity: NewParity,
         writer: &mut PlanWriter<'_>,
     ) {
+        // The new data of a lost chunk exists only in the parity.
         for index in (cut.first..cut.end).filter(|&index| !row.has_lost(index)) {
             let place = wanted.place(&self.map, row.number, index, cut.from);
             self.data_io(row, cut, index, place, Io::WRITE_DATA, writer);

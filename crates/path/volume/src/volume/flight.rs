@@ -93,6 +93,7 @@ impl Flight {
     /// Begins the same request with a new plan.
     pub(super) fn begin_again(&mut self, changes: u64) {
         self.changes = changes;
+        // The response time counts from the first arrival.
         self.take_off(self.submitted, self.purpose);
     }
 
@@ -146,6 +147,7 @@ impl Flight {
     pub(super) fn issue_second_phase(&mut self, slot: usize, strand: usize, out: &mut Out) -> bool {
         let progress = &mut self.strands[strand];
         let ios = self.plan.strands()[strand].second_phase();
+        // After a failed read, the arithmetic has no valid input.
         if progress.in_second_phase || progress.failed || ios.is_empty() {
             return false;
         }

@@ -119,7 +119,7 @@ impl Volume {
         )))
     }
 
-    /// Returns a list in words of the members not alive.
+    /// Returns a list in words of the members that are not alive.
     fn lost_members(&self) -> String {
         let states = self.layout.member_states();
         let impaired = states
@@ -154,6 +154,7 @@ impl Volume {
             self.count_on_what_is_filled();
         }
         self.set_state(member, MemberState::Failed, out);
+        // After a loss of data, an operator must decide how to continue.
         self.rebuilds.halted = !self.answering;
     }
 
@@ -361,7 +362,8 @@ fn check_rate(rate: Option<Bytes>) -> Result<(), Refusal> {
     )))
 }
 
-/// Returns the member for the reported arm position of the volume: the first member not failed.
+/// Returns the member whose arm position the volume reports as its own: the first that has not
+/// failed.
 pub(super) fn first_alive(layout: &dyn crate::Layout) -> usize {
     let failed = layout.failed();
     let alive =

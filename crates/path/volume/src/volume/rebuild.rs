@@ -310,7 +310,7 @@ impl Rebuilds {
         self.queue.front()
     }
 
-    /// Returns the length of a unit at `now`.
+    /// Returns the length of a unit that begins at `now`.
     pub(super) fn unit_size(&self, now: Time, pressure: &Pressure) -> Sectors {
         if now < pressure.gone() {
             return self.sizes.short;

@@ -258,7 +258,7 @@ impl Storm {
         true
     }
 
-    /// Ends the random events and replaces all members not alive.
+    /// Ends the random events and replaces all members that are not alive.
     fn mend(&mut self) {
         self.lost_percent = 0;
         while self.step() {}

@@ -188,9 +188,11 @@ impl Shifts {
             Gear::Rising => self.counted.rises += 1,
             Gear::High | Gear::Falling => {}
         }
+        // The list must not grow with the length of the run.
         if matches!(gear, Gear::Falling | Gear::Rising) && self.begun.len() < SHIFTS_KEPT {
             self.begun.push(now);
         }
+        // Samples from another gear say nothing about this gear.
         if matches!(gear, Gear::High | Gear::Low) {
             self.samples.clear();
             self.settled += 1;
@@ -244,6 +246,7 @@ impl Volume {
         let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else {
             return;
         };
+        // The members must spin up before the copies to them begin.
         if gear == Gear::Rising {
             shifts.enter(now, gear);
             if !self.platters(now, Operation::Start, out) {
