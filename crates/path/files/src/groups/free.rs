@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_power_of_two_goes_to_the_smallest_buddy_that_holds_it() {
-        // Free blocks of group 1 of an ext4 of 3 GiB.
+        // Group 1 of an ext4 of 3 GiB: free from block 385 on.
         let free = FreeBlocks::from(Runs::of(385..32_768));
         assert_eq!(free.smallest_buddy(9), Some(512));
         assert_eq!(free.smallest_buddy(4), Some(400));

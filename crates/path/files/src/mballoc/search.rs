@@ -5,7 +5,7 @@ use crate::groups::{FreeBlocks, Groups, ORDER_MAX, buddy_at};
 use crate::runs::Runs;
 use std::ops::Range;
 
-/// Smallest order of a request that is searched among buddies (`MB_DEFAULT_ORDER2_REQS`).
+/// Smallest order of a request searched among buddies: 2^1 blocks (`MB_DEFAULT_ORDER2_REQS`).
 const ORDER_MIN: u32 = 1;
 /// Numbers of runs of a group to visit: before the best suitable run is taken, and before the
 /// search in the group ends (`MB_DEFAULT_MIN_TO_SCAN`, `MB_DEFAULT_MAX_TO_SCAN`).
