@@ -104,7 +104,8 @@ impl RowLocks {
             waits, 0,
             "{rows:?} are given back by somebody who waits for them"
         );
-        // The map must not name a taker without rows: a later taker would wait for it for ever.
+        // The map must not name a taker that has released its rows: a later taker would wait for it
+        // for ever.
         self.forget(rows, lock.0);
         self.free_takers.push(lock.0);
         let mut next = first_follower;

@@ -1,7 +1,7 @@
 //! `raid10`: mirrored chunks dealt to the members in turn.
 //!
-//! The "near" arrangement of the Linux md driver: with n copies, copy c of chunk k takes place k·n
-//! + c, and place p lies on member p mod m, in row p div m. The number of members m need not be a
+//! The "near" arrangement of the Linux md driver: with n copies, copy c of chunk k takes place
+//! k·n+c, and place p lies on member p mod m, in row p div m. The number of members m need not be a
 //! multiple of n. A write goes to all copies. A read of a chunk goes to one copy. If a copy
 //! continues an I/O of the same request, the read uses the copy; otherwise the read policy chooses.
 //!
