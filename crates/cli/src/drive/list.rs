@@ -18,7 +18,8 @@ pub(crate) fn execute(_: &Arguments, output: &Output) -> Result<(), Failure> {
         .map(facts)
         .collect::<Result<_, _>>()
         .map_err(Failure::input)?;
-    // Titles, which hold the model numbers, are for --json and `drive show`: 80 characters are soon full.
+    // The list leaves out titles with model numbers, because a line has only 80 characters.
+    // `--json` and `drive show` have the titles.
     let mut table = table(
         [
             "name",

@@ -1,4 +1,4 @@
-//! `fullstroke study list`: the studies.
+//! `fullstroke study list`: lists the studies.
 
 use super::Selection;
 use crate::output::{Failure, Output};
@@ -10,7 +10,7 @@ use serde::Serialize;
 /// List the studies.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// List the metrics that claims and figures can use, in place of studies.
+    /// List the metrics for claims and figures instead of the studies.
     #[arg(long)]
     list_metrics: bool,
 
@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     selection: Selection,
 }
 
-/// One study.
+/// Line of one study.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     id: &'a str,
