@@ -4,7 +4,7 @@
 use crate::StackError;
 use fullstroke_contract::ConfigError;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use thiserror::Error;
 use toml::Spanned;
@@ -14,9 +14,12 @@ use toml::de::{DeTable, DeValue};
 #[derive(Clone, Debug)]
 pub struct Document {
     file: String,
+    /// The text of the file. Only an error needs the lines of keys, and the search for the lines
+    /// takes as long as the reading of the values.
+    text: String,
     values: Map<String, Value>,
-    /// Where each key was set: a dotted path, with `[n]` for items of arrays.
-    places: BTreeMap<String, Place>,
+    /// The keys that the command line has set: dotted paths, with `[n]` for items of arrays.
+    assigned: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,13 +48,11 @@ impl Document {
             ..StackError::whole(&file, error.message())
         };
         let values: Map<String, Value> = toml::from_str(text).map_err(broken)?;
-        let table = DeTable::parse(text).map_err(broken)?;
-        let mut places = BTreeMap::new();
-        record_places(text, "", table.get_ref(), &mut places);
         Ok(Document {
             file,
+            text: text.to_owned(),
             values,
-            places,
+            assigned: BTreeSet::new(),
         })
     }
 
@@ -126,18 +127,34 @@ impl Document {
             .entry(*first)
             .or_insert_with(|| Value::Object(Map::new()));
         place_at(place, rest, path).map(|place| *place = value)?;
-        self.places
-            .retain(|key, _| key != path && !key.starts_with(&format!("{path}.")));
-        self.places.insert(path.to_owned(), Place::CommandLine);
+        self.assigned
+            .retain(|key| key != path && !key.starts_with(&format!("{path}.")));
+        self.assigned.insert(path.to_owned());
         Ok(())
+    }
+
+    /// Maps each key to the place that set the key.
+    fn places(&self) -> BTreeMap<String, Place> {
+        let mut places = BTreeMap::new();
+        // A text from which the values were read parses again.
+        if let Ok(table) = DeTable::parse(&self.text) {
+            record_places(&self.text, "", table.get_ref(), &mut places);
+        }
+        for path in &self.assigned {
+            places.retain(|key, _| key != path && !key.starts_with(&format!("{path}.")));
+        }
+        let assigned = self.assigned.iter();
+        places.extend(assigned.map(|path| (path.clone(), Place::CommandLine)));
+        places
     }
 
     /// `error` with the file and the line of its key, or of the nearest table
     /// around it.
     pub fn error(&self, error: ConfigError) -> StackError {
+        let places = self.places();
         let mut key = error.key.as_str();
         let place = loop {
-            if let Some(place) = self.places.get(key) {
+            if let Some(place) = places.get(key) {
                 break Some(*place);
             }
             match key.rfind(['.', '[']) {
