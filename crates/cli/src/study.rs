@@ -13,7 +13,7 @@ use crate::options::jobs;
 use crate::output::{Failure, Output};
 use clap::{Args, Subcommand};
 use fullstroke_contract::{Reason, reason};
-use fullstroke_study::{Results, RunList, Store, Study, StudyError, find};
+use fullstroke_study::{Outline, Results, RunList, Store, Study, StudyError, find, outlines};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Subcommand)]
@@ -92,6 +92,13 @@ impl Selection {
         let mut studies = find(&self.studies, &self.ids).map_err(Failure::input)?;
         studies.retain(|study| study.config.short || !self.short);
         Ok(studies)
+    }
+
+    /// Returns the outlines of the chosen studies.
+    fn outlines(&self) -> Result<Vec<Outline>, Failure> {
+        let mut outlines = outlines(&self.studies, &self.ids).map_err(Failure::input)?;
+        outlines.retain(|outline| outline.short || !self.short);
+        Ok(outlines)
     }
 
     /// Returns the selected studies with replaced traces.

@@ -1,12 +1,12 @@
 //! `fullstroke drive new`: builds a first drive file from the figures of a data sheet.
 
-use super::facts::Facts;
 use crate::output::{Failure, Output, write_whole};
 use crate::outputs::{self, Kind, Target};
 use clap::Args;
 use fullstroke_drive::{DataSheet, DriveConfig, Model, PowerConfig, sectors_of};
 use fullstroke_lab::capacity;
 use fullstroke_stack::drives;
+use fullstroke_stack::facts::Facts;
 use fullstroke_units::{Bytes, QuantityError, parse_bytes};
 use std::path::PathBuf;
 

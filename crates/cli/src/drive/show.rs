@@ -1,12 +1,12 @@
 //! `fullstroke drive show`: shows one drive with the sources of its figures.
 
-use super::facts::Facts;
 use crate::output::{Failure, Output};
 use clap::Args;
 use fullstroke_drive::{BufferConfig, DriveConfig, Model};
 use fullstroke_lab::capacity;
 use fullstroke_measure::table;
 use fullstroke_stack::drives;
+use fullstroke_stack::facts::Facts;
 use serde::Serialize;
 use std::fmt;
 

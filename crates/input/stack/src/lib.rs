@@ -26,6 +26,7 @@ mod document;
 mod drive_names;
 pub mod drives;
 mod error;
+pub mod facts;
 mod files;
 mod hosts;
 mod layouts;
