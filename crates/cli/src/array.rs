@@ -395,11 +395,15 @@ impl Assemble {
             return Err(Failure::input("say where orders come from: --control PATH"));
         };
         let admission = self.admitted.options(Some(&self.numbers))?;
+        // The certificates are read before any device is opened, so that a refusal touches no
+        // member.
         let admission = Admission::new(&admission).map_err(Failure::input)?;
         let stop = Arc::new(AtomicBool::new(false));
+        // The signal handlers precede the assembly, because a repair may take minutes.
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::input)?;
         }
+        // A missing ublk is an error before any member is opened.
         if self.ublk {
             check_ublk().map_err(Failure::input)?;
         }
@@ -429,6 +433,7 @@ impl Assemble {
                 serving,
             };
             shown = output.show(&started, Shown::started(&status, &report, serving));
+            // systemd must not start dependent services before clients can connect.
             notify::ready();
         };
         let mut tell = |happening: &fullstroke_store::Happening| {

@@ -97,6 +97,8 @@ use clap::{Parser, Subcommand};
 use output::{Failure, Output};
 use std::process::ExitCode;
 
+// The allocator of musl has a single lock for all threads and returns large blocks to the kernel at
+// once.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -84,6 +84,7 @@ pub(crate) fn check<'a>(
     let mut taken: Vec<(Identity, String)> = read.iter().filter_map(taken).collect();
     taken.extend(own_streams());
     for target in targets.into_iter().flatten() {
+        // The cheap and harmless checks come first, because the last one creates a temporary file.
         target.check_folder()?;
         target.check_thing()?;
         let Some(identity) = Identity::of(target.path) else {
@@ -353,6 +354,7 @@ impl Kind {
             Kind::Log => begins(&["par1", "request,"]) || beginning.starts_with(&[0x1f, 0x8b]),
             Kind::Record => begins(&["par1"]),
             Kind::Trace => {
+                // Magic numbers of gzip (RFC 1952), Zstandard (RFC 8878) and xz.
                 let packed = [&[0x1f, 0x8b][..], b"\x28\xb5\x2f\xfd", b"\xfd7zXZ"];
                 let number = |byte: &u8| byte.is_ascii_digit() || b"-.".contains(byte);
                 begins(&["par1", "request,", "fio version"])

@@ -63,6 +63,7 @@ impl Keys {
         if self.waiting.is_empty() && self.is_readable(patience)? {
             let mut bytes = [0; PIECE_BYTES];
             match rustix::io::read(&self.terminal, &mut bytes) {
+                // A terminal that hung up gives end of file or EIO (Linux `n_tty`).
                 Ok(0) | Err(Errno::IO) => return Err(gone()),
                 Ok(count) => self.waiting.extend(parse(&bytes[..count])),
                 Err(Errno::INTR | Errno::AGAIN) => {}
@@ -109,6 +110,7 @@ fn parse(mut bytes: &[u8]) -> Vec<Key> {
             (ESCAPE, [b'[' | b'O', sequence @ ..]) => {
                 let length = sequence
                     .iter()
+                    // Final bytes of a control sequence (ECMA-48, section 5.4).
                     .position(|byte| (0x40..=0x7e).contains(byte));
                 let Some(length) = length else { return keys };
                 bytes = &sequence[length + 1..];
