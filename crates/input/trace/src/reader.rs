@@ -43,9 +43,6 @@ pub struct TraceReader {
     source: Rows,
     lacks_addresses: Option<&'static str>,
     options: Options,
-    /// Parsed rows; the first `taken` rows have gone to the window.
-    rows: Vec<Row>,
-    taken: usize,
     window: SortWindow,
     /// Arrival of the trace's first request, on the format's clock.
     beginning: Option<u64>,
@@ -60,6 +57,15 @@ pub struct TraceReader {
     closed: bool,
     /// Requests left out by the selection; `None` as soon as a request was selected.
     unselected: Option<Unselected>,
+}
+
+/// Outcome of a released row.
+enum Taken {
+    Record(Record),
+    /// The options do not select the row.
+    LeftOut,
+    /// The time window has ended.
+    Over,
 }
 
 impl TraceReader {
@@ -130,8 +136,6 @@ impl TraceReader {
             format,
             source: Rows::new(input, parser),
             lacks_addresses,
-            rows: Vec::with_capacity(ROWS_AT_ONCE),
-            taken: 0,
             window: SortWindow::new(options.sort_window),
             options,
             beginning: None,
@@ -227,39 +231,90 @@ impl TraceReader {
         records: &mut Vec<Record>,
         limit: usize,
     ) -> Result<usize, TraceError> {
-        for count in 0..limit {
+        let begin = records.len();
+        let end = begin.saturating_add(limit);
+        while records.len() < end {
+            if self.closed {
+                break;
+            }
+            if self.next_ready(records, end)? {
+                continue;
+            }
             match self.next()? {
                 Some(record) => records.push(record),
-                None => return Ok(count),
+                None => break,
             }
         }
-        Ok(limit)
+        Ok(records.len() - begin)
+    }
+
+    /// Appends the records of rows that the window releases at once, until `records` has the length
+    /// `end`. Returns `false` if there is no such row.
+    fn next_ready(&mut self, records: &mut Vec<Record>, end: usize) -> Result<bool, TraceError> {
+        let wanted = end - records.len();
+        self.window.admit_sound(wanted);
+        // The window stands apart while its rows are read and the other fields change.
+        let mut window = std::mem::take(&mut self.window);
+        let ready = window.ready(self.ended);
+        let ready = &ready[..ready.len().min(wanted)];
+        let count = ready.len();
+        records.reserve(count);
+        let mut outcome = Ok(());
+        for row in ready {
+            match self.select(row) {
+                Ok(Taken::Record(record)) => records.push(record),
+                Ok(Taken::LeftOut) => {}
+                Ok(Taken::Over) => {
+                    self.closed = true;
+                    outcome = self.end().map(|_| ());
+                    break;
+                }
+                Err(error) => {
+                    self.closed = true;
+                    outcome = Err(error);
+                    break;
+                }
+            }
+        }
+        window.release(count);
+        self.window = window;
+        outcome.map(|()| count > 0)
     }
 
     #[inline]
     fn advance(&mut self) -> Result<Option<Record>, TraceError> {
         while let Some(row) = self.next_row()? {
-            let beginning = *self.beginning.get_or_insert(row.arrival);
-            let since = row.arrival - beginning;
-            if row.arrival.saturating_sub(self.latest) > JUMP_NS && since > 0 {
-                self.jumps
-                    .add(self.format.place(row.place), row.arrival - self.latest);
-            }
-            self.latest = row.arrival;
-            let over = self.options.to.is_some_and(|to| since >= to.as_nanos());
-            if !over && self.selects(&row, since) {
-                self.unselected = None;
-                self.doubtful += u64::from(row.doubtful);
-                return self.record(&row, since).map(Some);
-            }
-            if let Some(unselected) = &mut self.unselected {
-                unselected.note(&row, since);
-            }
-            if over {
-                break;
+            match self.select(&row)? {
+                Taken::Record(record) => return Ok(Some(record)),
+                Taken::LeftOut => {}
+                Taken::Over => break,
             }
         }
         self.end()
+    }
+
+    /// Returns the record of a released row.
+    #[inline]
+    fn select(&mut self, row: &Row) -> Result<Taken, TraceError> {
+        let beginning = *self.beginning.get_or_insert(row.arrival);
+        let since = row.arrival - beginning;
+        if row.arrival.saturating_sub(self.latest) > JUMP_NS && since > 0 {
+            self.jumps
+                .add(self.format.place(row.place), row.arrival - self.latest);
+        }
+        self.latest = row.arrival;
+        let over = self.options.to.is_some_and(|to| since >= to.as_nanos());
+        if !over && self.selects(row, since) {
+            if self.unselected.is_some() {
+                self.unselected = None;
+            }
+            self.doubtful += u64::from(row.doubtful);
+            return self.record(row, since).map(Taken::Record);
+        }
+        if let Some(unselected) = &mut self.unselected {
+            unselected.note(row, since);
+        }
+        Ok(if over { Taken::Over } else { Taken::LeftOut })
     }
 
     /// Ends the records. A selection without any request is an error, because the caller probably
@@ -283,8 +338,7 @@ impl TraceReader {
             if let Some(row) = self.window.pop_excess() {
                 return Ok(Some(row));
             }
-            if let Some(&row) = self.rows.get(self.taken) {
-                self.taken += 1;
+            if let Some(row) = self.window.next_parsed() {
                 self.admit(row)?;
             } else if self.ended {
                 return Ok(self.window.pop());
@@ -333,13 +387,13 @@ impl TraceReader {
 
     /// Reads more rows.
     fn refill(&mut self) -> Result<(), TraceError> {
-        self.taken = 0;
-        match self.source.read(&mut self.rows) {
+        match self.source.read(self.window.space()) {
             Ok(true) => Ok(()),
             Ok(false) => {
                 self.ended = true;
-                let nothing =
-                    self.rows.is_empty() && self.beginning.is_none() && self.window.is_empty();
+                let nothing = self.window.is_parsed_empty()
+                    && self.beginning.is_none()
+                    && self.window.is_empty();
                 if nothing {
                     Err(TraceError::Empty {
                         file: self.file.clone(),

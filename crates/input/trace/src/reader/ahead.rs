@@ -44,7 +44,7 @@ impl Rows {
         }
     }
 
-    /// Replaces `rows` by the next rows. Returns `false` at the end.
+    /// Appends the next rows to `rows`. Returns `false` at the end.
     pub(super) fn read(&mut self, rows: &mut Vec<Row>) -> Result<bool, Fault> {
         if let Some(ahead) = &self.ahead {
             let Ok(batch) = ahead.batches.recv() else {
@@ -52,11 +52,11 @@ impl Rows {
                 self.stop();
                 return Ok(false);
             };
+            rows.extend_from_slice(&batch.rows);
             // If the parser has ended, nobody receives the batch; this is no error.
-            let _ = ahead.spent.send(std::mem::replace(rows, batch.rows));
+            let _ = ahead.spent.send(batch.rows);
             return batch.outcome;
         }
-        rows.clear();
         match self.here.as_deref_mut() {
             Some((input, parser)) => parser.read(input, rows, ROWS_AT_ONCE),
             None => Ok(false),
