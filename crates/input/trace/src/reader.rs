@@ -259,26 +259,75 @@ impl TraceReader {
         let ready = &ready[..ready.len().min(wanted)];
         let count = ready.len();
         records.reserve(count);
-        let mut outcome = Ok(());
-        for row in ready {
+        let outcome = if self.options.keeps_all() {
+            self.append_all(ready, records);
+            Ok(())
+        } else {
+            self.append_selected(ready, records)
+        };
+        window.release(count);
+        self.window = window;
+        outcome.map(|()| count > 0)
+    }
+
+    /// Appends the records of all `rows`, for options that select and change nothing.
+    fn append_all(&mut self, rows: &[Row], records: &mut Vec<Record>) {
+        let Some(first) = rows.first() else {
+            return;
+        };
+        self.unselected = None;
+        let beginning = *self.beginning.get_or_insert(first.arrival);
+        let mut latest = self.latest;
+        for row in rows {
+            let since = row.arrival - beginning;
+            if row.arrival.saturating_sub(latest) > JUMP_NS && since > 0 {
+                self.jumps
+                    .add(self.format.place(row.place), row.arrival - latest);
+            }
+            latest = row.arrival;
+            self.doubtful += u64::from(row.doubtful);
+            let later = |time: u64| {
+                Time::from_nanos(since.saturating_add(time.saturating_sub(row.arrival)))
+            };
+            records.push(Record {
+                arrival: Time::from_nanos(since),
+                operation: row.operation,
+                extent: if row.operation.is_of_all() {
+                    Extent::new(0, 0)
+                } else {
+                    Extent::new(row.start, row.sectors)
+                },
+                device: row.device,
+                process: row.process,
+                issued: row.issued.map(later),
+                completed: row.completed.map(later),
+            });
+        }
+        self.latest = latest;
+    }
+
+    /// Appends the records of the selected `rows`. Closes the reader at an error, and at the end of
+    /// the time window.
+    fn append_selected(
+        &mut self,
+        rows: &[Row],
+        records: &mut Vec<Record>,
+    ) -> Result<(), TraceError> {
+        for row in rows {
             match self.select(row) {
                 Ok(Taken::Record(record)) => records.push(record),
                 Ok(Taken::LeftOut) => {}
                 Ok(Taken::Over) => {
                     self.closed = true;
-                    outcome = self.end().map(|_| ());
-                    break;
+                    return self.end().map(|_| ());
                 }
                 Err(error) => {
                     self.closed = true;
-                    outcome = Err(error);
-                    break;
+                    return Err(error);
                 }
             }
         }
-        window.release(count);
-        self.window = window;
-        outcome.map(|()| count > 0)
+        Ok(())
     }
 
     #[inline]

@@ -81,11 +81,12 @@ pub trait LineParser: Send {
     fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>>;
 
     /// Parses a line of the usual form at the beginning of `text`, which holds the line's end and
-    /// further lines. Returns the request and the number of bytes up to the next line. Returns
-    /// `None` for every other line; [`row`](Self::row) parses such a line. Where this function
-    /// returns a request, `row` returns the same request.
+    /// further lines. Appends the request, with the line number `place`, to `rows`. Returns the
+    /// number of bytes up to the next line. Returns `None` for every other line;
+    /// [`row`](Self::row) parses such a line. Where this function finds a request, `row` returns the
+    /// same request.
     #[inline]
-    fn usual(&mut self, _text: &[u8]) -> Option<(Row, usize)> {
+    fn usual(&mut self, _text: &[u8], _place: u64, _rows: &mut Vec<Row>) -> Option<usize> {
         None
     }
 }
@@ -102,14 +103,7 @@ impl<P: LineParser> Parser for Lines<P> {
     ) -> Result<bool, Fault> {
         let mut left = limit;
         while left > 0 {
-            left -= input.lines_at_once(left, |text, number| {
-                let (row, length) = self.0.usual(text)?;
-                rows.push(Row {
-                    place: number,
-                    ..row
-                });
-                Some(length)
-            });
+            left -= input.lines_at_once(left, |text, number| self.0.usual(text, number, rows));
             if left == 0 {
                 break;
             }

@@ -62,7 +62,7 @@ impl LineParser for Msr {
     }
 
     #[inline]
-    fn usual(&mut self, text: &[u8]) -> Option<(Row, usize)> {
+    fn usual(&mut self, text: &[u8], place: u64, rows: &mut Vec<Row>) -> Option<usize> {
         let text = text.first_chunk::<USUAL_LINE_BYTES>()?;
         let mut at = 0;
         let arrival = number(text, &mut at)?.checked_mul(TICK_NS)?;
@@ -94,12 +94,13 @@ impl LineParser for Msr {
         };
         let (start, sectors) = sectors_of_bytes(offset, size)?;
         let completed = (response > 0).then(|| arrival.saturating_add(response));
-        let row = Row {
+        rows.push(Row {
             device: self.device,
             completed,
+            place,
             ..Row::new(arrival, operation, start, sectors)
-        };
-        Some((row, length))
+        });
+        Some(length)
     }
 }
 
@@ -217,9 +218,10 @@ mod tests {
                 let line = memchr::memchr(b'\n', &text[at..]).unwrap();
                 let whole = &text[at..at + line];
                 let slow = Msr::default().row(whole.strip_suffix(b"\r").unwrap_or(whole));
-                if let Some((row, length)) = parser.usual(&text[at..]) {
+                let mut rows = Vec::new();
+                if let Some(length) = parser.usual(&text[at..], 0, &mut rows) {
                     prop_assert_eq!(length, line + 1);
-                    prop_assert_eq!(slow, Ok(Some(row)));
+                    prop_assert_eq!(slow, Ok(rows.pop()));
                 } else {
                     // Only lines of an unusual form are left to the slower parser.
                     prop_assert!(damage.is_some() || slow.is_err() || whole.ends_with(b" "), "{:?}", slow);

@@ -63,15 +63,9 @@ impl Spread {
         }
         let pending = self.pending;
         let values = &pending[..number];
-        let (all, largest) = values.iter().fold((0, 0), |(all, largest), &value| {
-            (all | value, value.max(largest))
-        });
-        let least = values
-            .iter()
-            .fold(u64::MAX, |least, &value| value.min(least));
-        self.min = self.min.min(least);
-        self.max = self.max.max(largest);
-        let last = bucket(largest);
+        let all = values.iter().fold(0, |all, &value| all | value);
+        // No value is above the union of all bits.
+        let last = bucket(all);
         if self.counts.len() <= last {
             self.counts.resize(last + 1, 0);
         }
@@ -86,12 +80,16 @@ impl Spread {
     fn take_in_small(&mut self, values: &[u64]) {
         let sum: u64 = values.iter().sum();
         let mean = sum as f64 / values.len() as f64;
-        let mut squares = 0.0;
+        let (mut least, mut largest, mut squares) = (self.min, self.max, 0.0);
+        let counts = self.counts.as_mut_slice();
         for &value in values {
             let apart = exact_float(value) - mean;
             squares += apart * apart;
-            self.counts[bucket_below_max(value)] += 1;
+            counts[bucket_below_max(value)] += 1;
+            least = least.min(value);
+            largest = largest.max(value);
         }
+        (self.min, self.max) = (least, largest);
         self.widen(values.len() as u64, u128::from(sum), squares);
     }
 
@@ -106,6 +104,8 @@ impl Spread {
         self.widen(values.len() as u64, sum, squares);
         for &value in values {
             self.counts[bucket(value)] += 1;
+            self.min = self.min.min(value);
+            self.max = self.max.max(value);
         }
     }
 
