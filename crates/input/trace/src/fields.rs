@@ -23,7 +23,7 @@ pub struct Fields<'l> {
 }
 
 /// Largest number of digits certain to fit into 64 bits.
-pub(crate) const DIGITS_SAFE: usize = 19;
+const DIGITS_SAFE: usize = 19;
 
 impl<'l> Fields<'l> {
     /// Starts at the beginning of `line`.
@@ -253,7 +253,7 @@ impl<'l> Fields<'l> {
 /// of digits. Reads eight digits at once (after D. Lemire, Software: Practice and Experience 51,
 /// 2021, section 3.1).
 #[inline]
-pub(crate) fn digits(text: &[u8]) -> (u64, usize) {
+fn digits(text: &[u8]) -> (u64, usize) {
     let (mut value, mut count) = (0u64, 0);
     loop {
         let plain = word_at(text, count) ^ 0x3030_3030_3030_3030;
@@ -276,6 +276,41 @@ pub(crate) fn digits(text: &[u8]) -> (u64, usize) {
         value = value.wrapping_mul(POWERS_OF_TEN[found]).wrapping_add(part);
         return (value, count + found);
     }
+}
+
+/// As [`digits`], for a number of at most 19 digits. Returns 0 digits for a longer number.
+#[inline(never)]
+pub(crate) fn digits_at(text: &[u8; 24]) -> (u64, usize) {
+    let [first, second, third] = [0, 8, 16].map(|at| word_at(text, at));
+    let (value, count) = digits_of_word(first);
+    if count < 8 {
+        return (value, count);
+    }
+    let (part, more) = digits_of_word(second);
+    if more < 8 {
+        return (value * POWERS_OF_TEN[more] + part, count + more);
+    }
+    let value = value * EIGHT_DIGITS + part;
+    let (part, more) = digits_of_word(third);
+    if 16 + more > DIGITS_SAFE {
+        return (0, 0);
+    }
+    (value * POWERS_OF_TEN[more % 8] + part, 16 + more)
+}
+
+/// Returns the number formed by the digits at the beginning of a word, and the number of digits.
+#[inline]
+fn digits_of_word(word: u64) -> (u64, usize) {
+    let plain = word ^ 0x3030_3030_3030_3030;
+    let others = (plain.wrapping_add(0x7676_7676_7676_7676) | plain) & 0x8080_8080_8080_8080;
+    if others == 0 {
+        return (number_of_eight(plain), 8);
+    }
+    let bits = others.trailing_zeros() & 56;
+    (
+        number_of_eight(plain << 8 << (56 - bits)),
+        (bits / 8) as usize,
+    )
 }
 
 /// Number of different numbers with eight digits.
@@ -356,6 +391,10 @@ mod tests {
                     .iter()
                     .fold(0u64, |value, digit| value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')));
                 prop_assert_eq!(digits(text), (value, ahead.len()));
+                let mut padded = text.to_vec();
+                padded.resize(24.max(text.len()), b',');
+                let expected = if ahead.len() > DIGITS_SAFE { (0, 0) } else { (value, ahead.len()) };
+                prop_assert_eq!(digits_at(padded.first_chunk().unwrap()), expected);
             }
         }
     }

@@ -34,8 +34,8 @@ impl SortWindow {
     pub(crate) fn space(&mut self) -> &mut Vec<Row> {
         assert!(self.raw == self.rows.len(), "parsed rows are left");
         self.rows.truncate(self.admitted);
-        // Each move of the held rows pays for the release of at least as many rows.
-        if self.head >= self.capacity.max(REMOVED_MIN) || self.head == self.admitted {
+        // A move of the held rows follows the release of at least twice as many rows.
+        if self.head >= (2 * self.capacity).max(REMOVED_MIN) || self.head == self.admitted {
             self.rows.drain(..self.head);
             self.admitted -= self.head;
             self.head = 0;

@@ -98,13 +98,18 @@ impl Native {
     /// Appends the rest of the batch to `rows`. Ends behind a damaged row.
     fn hand_out(&mut self, rows: &mut Vec<Row>) -> Result<(), Fault> {
         let columns = Columns::of(self.table.batch());
-        let whole = columns.arrivals.len();
-        rows.reserve(whole - self.taken);
-        while self.taken < whole {
-            let index = self.taken;
-            self.taken += 1;
-            rows.push(columns.row(index, self.before + index as u64)?);
+        let (first, end) = (self.taken, columns.arrivals.len());
+        rows.reserve(end - first);
+        for index in first..end {
+            match columns.row(index, self.before + index as u64) {
+                Ok(row) => rows.push(row),
+                Err(fault) => {
+                    self.taken = index + 1;
+                    return Err(fault);
+                }
+            }
         }
+        self.taken = end;
         Ok(())
     }
 }
@@ -178,19 +183,22 @@ impl Times<'_> {
 
 impl<'b> Columns<'b> {
     fn of(batch: &'b Batch) -> Columns<'b> {
+        // Slices of one length, so that one check of an index serves all columns.
+        let count = batch.rows();
+        let numbers = |column| &batch.u64s(column)[..count];
         let times = |column| Times {
-            values: batch.u64s(column),
-            known: batch.filled(column),
+            values: numbers(column),
+            known: batch.filled(column).map(|known| &known[..count]),
         };
         let texts = batch.texts(column::OPERATION);
         Columns {
-            arrivals: batch.u64s(column::ARRIVAL),
+            arrivals: numbers(column::ARRIVAL),
             operations: texts.1.iter().map(|text| Operation::named(text)).collect(),
             texts,
-            starts: batch.u64s(column::START),
-            sectors: batch.u64s(column::SECTORS),
-            devices: batch.u64s(column::DEVICE),
-            processes: batch.u64s(column::PROCESS),
+            starts: numbers(column::START),
+            sectors: numbers(column::SECTORS),
+            devices: numbers(column::DEVICE),
+            processes: numbers(column::PROCESS),
             issued: times(column::ISSUED),
             completed: times(column::COMPLETED),
         }

@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
 /// Number of batches that wait for the consumer: enough that neither side waits long for the other,
-/// and about 2 MB.
+/// and about 1 MB.
 const BATCHES_MAX: usize = 4;
 /// Number of rows in a batch.
-const BATCH_ROWS: usize = 8 * ROWS_AT_ONCE;
+const BATCH_ROWS: usize = 4 * ROWS_AT_ONCE;
 
 type Both = (Input<'static>, Box<dyn Parser>);
 
