@@ -93,7 +93,8 @@ impl TableReader {
     ) -> Result<TableReader, TableError> {
         let file = guarded(|| SerializedFileReader::new(file))
             .map_err(|error| TableError::reading(path, error))?;
-        let wanted = choose(path, &file, schema)?;
+        let wanted = guarded(|| Ok(choose(path, &file, schema)))
+            .map_err(|error| TableError::reading(path, error))??;
         let notes = file.metadata().file_metadata().key_value_metadata();
         let notes = notes
             .into_iter()

@@ -277,3 +277,97 @@ impl PageReader for TextPages {
         self.pages.at_record_boundary()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{ColumnType, Schema, TableReader};
+    use parquet::basic::{Encoding, Repetition, Type as PhysicalType};
+    use parquet::data_type::{ByteArray, ByteArrayType};
+    use parquet::file::properties::{WriterProperties, WriterVersion};
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::types::Type;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    /// Returns a file with one optional or required column of text.
+    fn file(texts: &[Option<&str>], optional: bool, properties: WriterProperties) -> Vec<u8> {
+        let repetition = if optional {
+            Repetition::OPTIONAL
+        } else {
+            Repetition::REQUIRED
+        };
+        let field = Type::primitive_type_builder("name", PhysicalType::BYTE_ARRAY)
+            .with_repetition(repetition)
+            .build()
+            .unwrap();
+        let schema = Type::group_type_builder("table")
+            .with_fields(vec![Arc::new(field)])
+            .build()
+            .unwrap();
+        let mut bytes = Vec::new();
+        let mut file =
+            SerializedFileWriter::new(&mut bytes, Arc::new(schema), Arc::new(properties)).unwrap();
+        for part in texts.chunks(400) {
+            let values: Vec<ByteArray> = part.iter().flatten().map(|&text| text.into()).collect();
+            let levels: Vec<i16> = part.iter().map(|text| i16::from(text.is_some())).collect();
+            let mut group = file.next_row_group().unwrap();
+            let mut column = group.next_column().unwrap().unwrap();
+            column
+                .typed::<ByteArrayType>()
+                .write_batch(&values, optional.then_some(&levels), None)
+                .unwrap();
+            column.close().unwrap();
+            group.close().unwrap();
+        }
+        file.close().unwrap();
+        bytes
+    }
+
+    #[test]
+    fn texts_of_all_encodings_come_back_as_they_were_written() {
+        let named: Vec<String> = (0..1000).map(|row| format!("name {}", row % 37)).collect();
+        for optional in [false, true] {
+            let texts: Vec<Option<&str>> = named
+                .iter()
+                .enumerate()
+                .map(|(row, name)| (!optional || row % 5 != 0).then_some(name.as_str()))
+                .collect();
+            for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+                for encoding in [
+                    None,
+                    Some(Encoding::PLAIN),
+                    Some(Encoding::DELTA_LENGTH_BYTE_ARRAY),
+                    Some(Encoding::DELTA_BYTE_ARRAY),
+                ] {
+                    let mut properties = WriterProperties::builder()
+                        .set_writer_version(version)
+                        .set_data_page_row_count_limit(150)
+                        .set_write_batch_size(50)
+                        .set_dictionary_enabled(encoding.is_none());
+                    if let Some(encoding) = encoding {
+                        properties = properties.set_encoding(encoding);
+                    }
+                    let bytes = file(&texts, optional, properties.build());
+                    assert_eq!(
+                        read(bytes).iter().map(Option::as_deref).collect::<Vec<_>>(),
+                        texts,
+                        "{optional} {version:?} {encoding:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    fn read(bytes: Vec<u8>) -> Vec<Option<String>> {
+        let schema = Schema::new().optional("name", ColumnType::Text);
+        let mut reader = TableReader::from_bytes(Path::new("x"), bytes, &schema).unwrap();
+        let mut texts = Vec::new();
+        while let Some(batch) = reader.next_batch(64).unwrap() {
+            for row in 0..batch.rows() {
+                let text = (!batch.is_null(0, row)).then(|| batch.text(0, row).to_owned());
+                texts.push(text);
+            }
+        }
+        texts
+    }
+}

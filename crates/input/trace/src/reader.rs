@@ -51,6 +51,8 @@ pub struct TraceReader {
     jumps: Jumps,
     doubtful: u64,
     skipped: u64,
+    /// Number of calls of the parser.
+    refills: u64,
     /// True if the parser has no more rows.
     ended: bool,
     /// True if no more records follow: an error was reported, or the time window is over.
@@ -143,6 +145,7 @@ impl TraceReader {
             jumps: Jumps::default(),
             doubtful: 0,
             skipped: 0,
+            refills: 0,
             ended: false,
             closed: false,
             unselected: Some(Unselected::default()),
@@ -436,6 +439,7 @@ impl TraceReader {
 
     /// Reads more rows.
     fn refill(&mut self) -> Result<(), TraceError> {
+        self.refills += 1;
         match self.source.read(self.window.space()) {
             Ok(true) => Ok(()),
             Ok(false) => {
@@ -507,32 +511,21 @@ impl TraceReader {
 
     /// Returns the row's extent, moved into a volume of `capacity`.
     fn fitted(&self, row: &Row, capacity: Sectors) -> Result<Extent, TraceError> {
-        let (capacity, span) = (capacity.0, self.options.span.map(|span| span.0));
-        let end = row.start + row.sectors;
-        let moved = match self.options.beyond {
-            Beyond::Reject => row.start,
-            Beyond::Wrap => moved_back(row.start % capacity, row.sectors, capacity),
-            Beyond::Scale => match span {
-                Some(span) if span > capacity && end <= span => moved_back(
-                    scaled_start(row.start, span, capacity),
-                    row.sectors,
-                    capacity,
-                ),
-                _ => row.start,
-            },
-        };
-        let extent = Extent::new(moved, row.sectors);
-        if extent.within(Sectors(capacity)) {
-            return Ok(extent);
-        }
-        Err(TraceError::BeyondVolume {
+        let extent = Extent::new(row.start, row.sectors);
+        fit(&self.options, extent, capacity).ok_or_else(|| TraceError::BeyondVolume {
             file: self.file.clone(),
             place: self.place(row),
             operation: row.operation.name(),
             start: row.start,
-            end,
-            capacity,
+            end: row.start + row.sectors,
+            capacity: capacity.0,
         })
+    }
+
+    /// Returns a number that changes with the state behind [`skipped`](Self::skipped) and
+    /// [`notes`](Self::notes).
+    pub(crate) fn stamp(&self) -> [u64; 3] {
+        [self.skipped, self.refills, self.jumps.count]
     }
 
     fn place(&self, row: &Row) -> Place {
@@ -547,6 +540,25 @@ impl fmt::Debug for TraceReader {
             .field("format", &self.format)
             .finish()
     }
+}
+
+/// Returns an extent of the trace, moved into a volume of `capacity`; `None` if the extent does not
+/// fit.
+pub(crate) fn fit(options: &Options, extent: Extent, capacity: Sectors) -> Option<Extent> {
+    let (start, sectors) = (extent.start.0, extent.sectors.0);
+    let (capacity, span) = (capacity.0, options.span.map(|span| span.0));
+    let moved = match options.beyond {
+        Beyond::Reject => start,
+        Beyond::Wrap => moved_back(start % capacity, sectors, capacity),
+        Beyond::Scale => match span {
+            Some(span) if span > capacity && start + sectors <= span => {
+                moved_back(scaled_start(start, span, capacity), sectors, capacity)
+            }
+            _ => start,
+        },
+    };
+    let extent = Extent::new(moved, sectors);
+    extent.within(Sectors(capacity)).then_some(extent)
 }
 
 /// Gaps between requests longer than [`JUMP_NS`].
@@ -590,13 +602,13 @@ impl Jumps {
     }
 }
 
-fn needs_span(options: &Options) -> bool {
+pub(crate) fn needs_span(options: &Options) -> bool {
     options.beyond == Beyond::Scale && options.capacity.is_some() && options.span.is_none()
 }
 
 /// Returns the end of the address space used by the selected devices. The other selections are
 /// ignored, so that a sector maps to the same place whatever part of the trace is read.
-fn span_of(path: &Path, options: &Options) -> Result<Sectors, TraceError> {
+pub(crate) fn span_of(path: &Path, options: &Options) -> Result<Sectors, TraceError> {
     let whole = Options {
         format: options.format.clone(),
         devices: options.devices.clone(),
