@@ -23,14 +23,54 @@ pub(crate) enum Data {
     U64(Vec<u64>),
     I64(Vec<i64>),
     F64(Vec<f64>),
-    Text(Vec<String>),
+    Text(Texts),
     Bool(Vec<bool>),
+}
+
+/// Cells of text. Equal texts may occur more than once in the list.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    /// By row: index of the cell's text in `list`; without meaning for an empty cell.
+    pub(crate) codes: Vec<u32>,
+    pub(crate) list: Vec<String>,
+    /// Indexes in `list` of texts that are not UTF-8 in the file. No cell of a batch has such a
+    /// text.
+    pub(crate) broken: Vec<u32>,
 }
 
 impl Batch {
     /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// Returns all cells of a `U64` or `U32` column; an empty cell is 0.
+    ///
+    /// # Panics
+    /// If the column has another type.
+    pub fn u64s(&self, column: usize) -> &[u64] {
+        match &self.columns[column].data {
+            Data::U64(values) => values,
+            _ => wrong_type(column, "u64"),
+        }
+    }
+
+    /// Returns the cells of a `Text` column as indexes of a list of texts, and this list. The index
+    /// of an empty cell has no meaning.
+    ///
+    /// # Panics
+    /// If the column has another type.
+    pub fn texts(&self, column: usize) -> (&[u32], &[String]) {
+        match &self.columns[column].data {
+            Data::Text(texts) => (&texts.codes, &texts.list),
+            _ => wrong_type(column, "text"),
+        }
+    }
+
+    /// Returns true for each cell of a column that has a value; `None` if all cells have values.
+    pub fn filled(&self, column: usize) -> Option<&[bool]> {
+        let filled = &self.columns[column].filled;
+        (!filled.is_empty()).then_some(filled)
     }
 
     /// Returns true if the cell is empty.
@@ -92,7 +132,8 @@ impl Batch {
     #[inline]
     pub fn text(&self, column: usize, row: usize) -> &str {
         match &self.columns[column].data {
-            Data::Text(values) => &values[row],
+            Data::Text(_) if self.is_null(column, row) => "",
+            Data::Text(texts) => &texts.list[texts.codes[row] as usize],
             _ => wrong_type(column, "text"),
         }
     }

@@ -48,6 +48,8 @@ mod reader;
 #[cfg(feature = "parquet")]
 mod row_group;
 mod schema;
+#[cfg(feature = "parquet")]
+mod texts;
 mod writer;
 
 pub use atomic::{AtomicFile, remove_partial_files};

@@ -55,4 +55,9 @@ impl TableReader {
     pub fn next_batch(&mut self, _: usize) -> Result<Option<&Batch>, TableError> {
         match *self {}
     }
+
+    /// Returns the rows of the latest batch.
+    pub fn batch(&self) -> &Batch {
+        match *self {}
+    }
 }

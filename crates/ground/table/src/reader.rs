@@ -1,13 +1,14 @@
 //! Reads tables in batches.
 
-use crate::batch::{Batch, Data, Values};
+use crate::batch::{Batch, Data, Texts, Values};
+use crate::texts::{self, Added};
 use crate::{ColumnType, Schema, TableError};
 use bytes::Bytes;
 use parquet::basic::{IntType, LogicalType, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::{ParquetError, Result as ParquetResult};
-use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescPtr;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -27,7 +28,8 @@ pub struct TableReader {
     wanted: Vec<Wanted>,
     group: usize,
     /// Readers of the current row group, one for each wanted column.
-    open: Vec<Option<ColumnReader>>,
+    open: Vec<Column>,
+    scratch: Scratch,
     rows_left_in_group: u64,
     rows_read: u64,
     batch: Batch,
@@ -91,7 +93,8 @@ impl TableReader {
     ) -> Result<TableReader, TableError> {
         let file = guarded(|| SerializedFileReader::new(file))
             .map_err(|error| TableError::reading(path, error))?;
-        let wanted = choose(path, &file, schema)?;
+        let wanted = guarded(|| Ok(choose(path, &file, schema)))
+            .map_err(|error| TableError::reading(path, error))??;
         let notes = file.metadata().file_metadata().key_value_metadata();
         let notes = notes
             .into_iter()
@@ -105,6 +108,7 @@ impl TableReader {
             wanted,
             group: 0,
             open: Vec::new(),
+            scratch: Scratch::default(),
             rows_left_in_group: 0,
             rows_read: 0,
             batch: Batch::default(),
@@ -128,23 +132,42 @@ impl TableReader {
     pub fn next_batch(&mut self, rows: usize) -> Result<Option<&Batch>, TableError> {
         while self.rows_left_in_group == 0 {
             if !self.open_group()? {
+                self.batch.rows = 0;
                 return Ok(None);
             }
         }
         let left = usize::try_from(self.rows_left_in_group).unwrap_or(usize::MAX);
         let count = rows.clamp(1, left);
-        self.batch.columns.clear();
-        for (wanted, reader) in self.wanted.iter().zip(&mut self.open) {
-            let values = guarded(|| read_values(wanted, reader.as_mut(), count));
-            let values = values.map_err(|error| TableError::reading(&self.path, error))?;
-            self.batch
-                .columns
-                .push(finish(&self.path, wanted, values, self.rows_read)?);
+        let columns = self.wanted.iter().zip(&mut self.open);
+        for ((wanted, column), values) in columns.zip(&mut self.batch.columns) {
+            let scratch = &mut self.scratch;
+            let bad = guarded(
+                || match read_values(wanted, column, count, scratch, values) {
+                    Ok(()) => Ok(None),
+                    Err(Fault::Cell(row, found)) => Ok(Some((row, found))),
+                    Err(Fault::Library(error)) => Err(error),
+                },
+            );
+            let bad = bad.map_err(|error| TableError::reading(&self.path, error))?;
+            if let Some((row, found)) = bad {
+                return Err(TableError::BadValue {
+                    path: self.path.clone(),
+                    column: wanted.name.clone(),
+                    row: self.rows_read + row as u64,
+                    found,
+                    expected: wanted.kind,
+                });
+            }
         }
         self.batch.rows = count;
         self.rows_left_in_group -= count as u64;
         self.rows_read += count as u64;
         Ok(Some(&self.batch))
+    }
+
+    /// Returns the rows of the latest [`next_batch`](TableReader::next_batch).
+    pub fn batch(&self) -> &Batch {
+        &self.batch
     }
 
     /// Opens the next row group. Returns `false` at the end of the table.
@@ -160,12 +183,7 @@ impl TableReader {
             })?;
             let columns: ParquetResult<Vec<_>> = wanted
                 .iter()
-                .map(|column| {
-                    column
-                        .leaf
-                        .map(|leaf| reader.get_column_reader(leaf))
-                        .transpose()
-                })
+                .map(|wanted| Column::open(&*reader, wanted))
                 .collect();
             Ok((rows, columns?))
         });
@@ -173,6 +191,7 @@ impl TableReader {
         self.group += 1;
         self.rows_left_in_group = rows;
         self.open = columns;
+        self.batch.columns = self.wanted.iter().map(empty).collect();
         Ok(true)
     }
 }
@@ -282,183 +301,329 @@ fn check_type(path: &Path, leaf: &ColumnDescPtr, kind: ColumnType) -> Result<boo
     })
 }
 
-/// Values of the file, one per row.
-struct Raw {
-    data: RawData,
-    filled: Vec<bool>,
+/// Reader of one wanted column in the current row group.
+enum Column {
+    /// The file lacks the column.
+    Absent,
+    Values(ColumnReader),
+    /// A column of text, read as numbers of texts.
+    Numbers(ColumnReader, Added),
 }
 
-// `i128` holds every signed and unsigned 64-bit integer, so one type serves all integer columns.
-enum RawData {
-    Whole(Vec<i128>),
-    Float(Vec<f64>),
-    Text(Vec<ByteArray>),
-    Bool(Vec<bool>),
-}
-
-fn read_values(
-    wanted: &Wanted,
-    reader: Option<&mut ColumnReader>,
-    rows: usize,
-) -> ParquetResult<Raw> {
-    let Some(reader) = reader else {
-        return Ok(Raw::empty(wanted.kind, rows));
-    };
-    let unsigned = wanted.unsigned;
-    let (data, filled) = match reader {
-        ColumnReader::Int64ColumnReader(reader) => {
-            let whole = |value: i64| {
-                if unsigned {
-                    i128::from(value.cast_unsigned())
-                } else {
-                    i128::from(value)
-                }
-            };
-            let (values, filled) = spread(reader, rows, whole)?;
-            (RawData::Whole(values), filled)
-        }
-        ColumnReader::Int32ColumnReader(reader) => {
-            let whole = |value: i32| {
-                if unsigned {
-                    i128::from(value.cast_unsigned())
-                } else {
-                    i128::from(value)
-                }
-            };
-            let (values, filled) = spread(reader, rows, whole)?;
-            (RawData::Whole(values), filled)
-        }
-        ColumnReader::DoubleColumnReader(reader) => {
-            let (values, filled) = spread(reader, rows, |value| value)?;
-            (RawData::Float(values), filled)
-        }
-        ColumnReader::FloatColumnReader(reader) => {
-            let (values, filled) = spread(reader, rows, f64::from)?;
-            (RawData::Float(values), filled)
-        }
-        ColumnReader::ByteArrayColumnReader(reader) => {
-            let (values, filled) = spread(reader, rows, |value| value)?;
-            (RawData::Text(values), filled)
-        }
-        ColumnReader::BoolColumnReader(reader) => {
-            let (values, filled) = spread(reader, rows, |value| value)?;
-            (RawData::Bool(values), filled)
-        }
-        _ => {
-            return Err(ParquetError::General(format!(
-                "column `{}` changes its type",
-                wanted.name
-            )));
-        }
-    };
-    Ok(Raw { data, filled })
-}
-
-impl Raw {
-    fn empty(kind: ColumnType, rows: usize) -> Raw {
-        let data = match kind {
-            ColumnType::U64 | ColumnType::I64 | ColumnType::U32 => RawData::Whole(vec![0; rows]),
-            ColumnType::F64 => RawData::Float(vec![0.0; rows]),
-            ColumnType::Text => RawData::Text(vec![ByteArray::from(""); rows]),
-            ColumnType::Bool => RawData::Bool(vec![false; rows]),
+impl Column {
+    fn open(group: &dyn RowGroupReader, wanted: &Wanted) -> ParquetResult<Column> {
+        let Some(leaf) = wanted.leaf else {
+            return Ok(Column::Absent);
         };
-        Raw {
-            data,
-            filled: vec![false; rows],
+        if wanted.kind == ColumnType::Text
+            && let Some((reader, added)) = texts::open(group, leaf)?
+        {
+            return Ok(Column::Numbers(reader, added));
         }
+        group.get_column_reader(leaf).map(Column::Values)
     }
 }
 
-/// Reads exactly `rows` rows and puts each value into its row. Empty cells get the default value.
-fn spread<T: DataType, U: Default>(
+/// Memory that is used for each column of each batch.
+#[derive(Default)]
+struct Scratch {
+    /// Definition levels; 0 for an empty cell.
+    levels: Vec<i16>,
+    longs: Vec<i64>,
+    ints: Vec<i32>,
+    doubles: Vec<f64>,
+    floats: Vec<f32>,
+    bools: Vec<bool>,
+    texts: Vec<ByteArray>,
+}
+
+/// Error of a column's values.
+enum Fault {
+    Library(ParquetError),
+    /// A cell with a value outside the wanted type: row in the batch, value found.
+    Cell(usize, String),
+}
+
+impl From<ParquetError> for Fault {
+    fn from(error: ParquetError) -> Fault {
+        Fault::Library(error)
+    }
+}
+
+/// Returns a column of a batch without rows.
+fn empty(wanted: &Wanted) -> Values {
+    let data = match wanted.kind {
+        ColumnType::U64 | ColumnType::U32 => Data::U64(Vec::new()),
+        ColumnType::I64 => Data::I64(Vec::new()),
+        ColumnType::F64 => Data::F64(Vec::new()),
+        ColumnType::Text => Data::Text(Texts::default()),
+        ColumnType::Bool => Data::Bool(Vec::new()),
+    };
+    Values {
+        data,
+        filled: Vec::new(),
+    }
+}
+
+/// Replaces the cells of `values` by the next `rows` cells of the column.
+fn read_values(
+    wanted: &Wanted,
+    column: &mut Column,
+    rows: usize,
+    scratch: &mut Scratch,
+    values: &mut Values,
+) -> Result<(), Fault> {
+    let Values { data, filled } = values;
+    filled.clear();
+    let (reader, added) = match column {
+        Column::Absent => {
+            leave_empty(rows, data);
+            filled.resize(rows, false);
+            return Ok(());
+        }
+        Column::Values(reader) => (reader, None),
+        Column::Numbers(reader, added) => (reader, Some(added)),
+    };
+    let levels = &mut scratch.levels;
+    match (reader, data) {
+        (ColumnReader::Int32ColumnReader(reader), Data::Text(texts)) => {
+            let found = &mut scratch.ints;
+            records(reader, rows, levels, found, filled)?;
+            required(wanted, filled)?;
+            spread(found, filled, &mut texts.codes, i32::cast_unsigned);
+            add_texts(&added.map(|added| added.take()).unwrap_or_default(), texts);
+            check_texts(texts, filled)
+        }
+        (ColumnReader::Int64ColumnReader(reader), data) => {
+            let found = &mut scratch.longs;
+            records(reader, rows, levels, found, filled)?;
+            required(wanted, filled)?;
+            whole(wanted, found, filled, data, i64::cast_unsigned)
+        }
+        (ColumnReader::Int32ColumnReader(reader), data) => {
+            let found = &mut scratch.ints;
+            records(reader, rows, levels, found, filled)?;
+            required(wanted, filled)?;
+            if wanted.unsigned {
+                whole(wanted, found, filled, data, |value| {
+                    u64::from(value.cast_unsigned())
+                })
+            } else {
+                whole(wanted, found, filled, data, |value| {
+                    i64::from(value).cast_unsigned()
+                })
+            }
+        }
+        (ColumnReader::DoubleColumnReader(reader), Data::F64(cells)) => {
+            let found = &mut scratch.doubles;
+            records(reader, rows, levels, found, filled)?;
+            spread(found, filled, cells, |value| value);
+            required(wanted, filled)
+        }
+        (ColumnReader::FloatColumnReader(reader), Data::F64(cells)) => {
+            let found = &mut scratch.floats;
+            records(reader, rows, levels, found, filled)?;
+            spread(found, filled, cells, f64::from);
+            required(wanted, filled)
+        }
+        (ColumnReader::BoolColumnReader(reader), Data::Bool(cells)) => {
+            let found = &mut scratch.bools;
+            records(reader, rows, levels, found, filled)?;
+            spread(found, filled, cells, |value| value);
+            required(wanted, filled)
+        }
+        (ColumnReader::ByteArrayColumnReader(reader), Data::Text(texts)) => {
+            let found = &mut scratch.texts;
+            records(reader, rows, levels, found, filled)?;
+            required(wanted, filled)?;
+            copy_texts(found, texts, filled)
+        }
+        _ => Err(Fault::Library(ParquetError::General(format!(
+            "column `{}` changes its type",
+            wanted.name
+        )))),
+    }
+}
+
+/// Makes `rows` empty cells.
+fn leave_empty(rows: usize, data: &mut Data) {
+    match data {
+        Data::U64(cells) => reset(cells, rows),
+        Data::I64(cells) => reset(cells, rows),
+        Data::F64(cells) => reset(cells, rows),
+        Data::Bool(cells) => reset(cells, rows),
+        Data::Text(texts) => reset(&mut texts.codes, rows),
+    }
+}
+
+fn reset<T: Default + Clone>(cells: &mut Vec<T>, rows: usize) {
+    cells.clear();
+    cells.resize(rows, T::default());
+}
+
+/// Refuses empty cells in a required column.
+fn required(wanted: &Wanted, filled: &[bool]) -> Result<(), Fault> {
+    match filled.iter().position(|filled| !filled) {
+        Some(row) if !wanted.optional => Err(Fault::Cell(row, "empty".to_owned())),
+        _ => Ok(()),
+    }
+}
+
+/// Reads exactly `rows` rows: the values of the filled cells, and in `filled` one flag for each row
+/// if at least one cell is empty.
+fn records<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     rows: usize,
-    convert: impl Fn(T::T) -> U,
-) -> ParquetResult<(Vec<U>, Vec<bool>)> {
-    let (mut values, mut levels) = (Vec::new(), Vec::new());
-    let (records, found, _) = reader.read_records(rows, Some(&mut levels), None, &mut values)?;
-    if records != rows || found > values.len() {
+    levels: &mut Vec<i16>,
+    values: &mut Vec<T::T>,
+    filled: &mut Vec<bool>,
+) -> ParquetResult<()> {
+    levels.clear();
+    values.clear();
+    let (records, found, _) = reader.read_records(rows, Some(levels), None, values)?;
+    if records != rows || found != values.len() {
         return Err(ParquetError::General(format!(
             "a column ends after {records} of {rows} rows"
         )));
     }
     if found == rows {
-        return Ok((values.into_iter().map(convert).collect(), Vec::new()));
+        return Ok(());
     }
-    let filled: Vec<bool> = levels.iter().map(|&level| level == 1).collect();
+    filled.extend(levels.iter().map(|&level| level == 1));
     if filled.len() != rows || filled.iter().filter(|&&filled| filled).count() != found {
         return Err(ParquetError::General(
             "a column's values and levels contradict each other".to_owned(),
         ));
     }
-    let mut values = values.into_iter().map(convert);
-    let spread = filled
-        .iter()
-        .map(|&filled| filled.then(|| values.next()).flatten().unwrap_or_default());
-    Ok((spread.collect(), filled))
+    Ok(())
 }
 
-/// Checks the values and converts them to the wanted type.
-fn finish(path: &Path, wanted: &Wanted, raw: Raw, first_row: u64) -> Result<Values, TableError> {
-    let bad = |row: usize, found: String| TableError::BadValue {
-        path: path.to_owned(),
-        column: wanted.name.clone(),
-        row: first_row + row as u64,
-        found,
-        expected: wanted.kind,
-    };
-    if !wanted.optional
-        && let Some(row) = raw.filled.iter().position(|filled| !filled)
-    {
-        return Err(bad(row, "empty".to_owned()));
+/// Puts each value into its row. Empty cells get the default value.
+fn spread<T: Copy, U: Default>(
+    values: &[T],
+    filled: &[bool],
+    cells: &mut Vec<U>,
+    convert: impl Fn(T) -> U,
+) {
+    cells.clear();
+    if filled.is_empty() {
+        cells.extend(values.iter().map(|&value| convert(value)));
+        return;
     }
-    let data = match raw.data {
-        RawData::Whole(values) => whole_numbers(wanted.kind, &values).map_err(|row| {
-            bad(
-                row,
-                values.get(row).map_or_else(String::new, i128::to_string),
-            )
-        })?,
-        RawData::Float(values) => Data::F64(values),
-        RawData::Bool(values) => Data::Bool(values),
-        RawData::Text(values) => {
-            Data::Text(texts(&values).map_err(|row| bad(row, "no UTF-8".to_owned()))?)
-        }
+    let mut values = values.iter();
+    cells.extend(filled.iter().map(|&filled| {
+        let value = filled.then(|| values.next()).flatten();
+        value.map_or_else(U::default, |&value| convert(value))
+    }));
+}
+
+/// Puts whole numbers into their rows, and checks their range. `bits` extends a number to 64 bits,
+/// by its sign if the file marks the numbers as signed.
+fn whole<T: Copy>(
+    wanted: &Wanted,
+    values: &[T],
+    filled: &[bool],
+    data: &mut Data,
+    bits: impl Fn(T) -> u64,
+) -> Result<(), Fault> {
+    // Without its sign, a negative number is above the largest positive number.
+    let limit = match (wanted.kind, wanted.unsigned) {
+        (ColumnType::U32, _) => u64::from(u32::MAX),
+        (ColumnType::I64, true) | (ColumnType::U64, false) => i64::MAX.cast_unsigned(),
+        _ => u64::MAX,
     };
-    Ok(Values {
-        data,
-        filled: raw.filled,
+    match data {
+        Data::U64(cells) => {
+            spread(values, filled, cells, bits);
+            within(wanted, cells.iter().copied(), limit)
+        }
+        Data::I64(cells) => {
+            spread(values, filled, cells, |value| bits(value).cast_signed());
+            within(wanted, cells.iter().map(|cell| cell.cast_unsigned()), limit)
+        }
+        _ => Err(Fault::Library(ParquetError::General(format!(
+            "column `{}` changes its type",
+            wanted.name
+        )))),
+    }
+}
+
+/// Refuses cells above `limit`.
+fn within(
+    wanted: &Wanted,
+    mut cells: impl Iterator<Item = u64> + Clone,
+    limit: u64,
+) -> Result<(), Fault> {
+    if limit == u64::MAX {
+        return Ok(());
+    }
+    // Most batches have no such cell; a loop without an early end is faster.
+    let beyond = cells.clone().fold(false, |any, cell| any | (cell > limit));
+    match beyond
+        .then(|| cells.clone().position(|cell| cell > limit))
+        .flatten()
+    {
+        None => Ok(()),
+        Some(row) => {
+            let bits = cells.nth(row).unwrap_or_default();
+            let found = if wanted.unsigned {
+                bits.to_string()
+            } else {
+                bits.cast_signed().to_string()
+            };
+            Err(Fault::Cell(row, found))
+        }
+    }
+}
+
+/// Adds the texts of the latest pages to the list. A text that is not UTF-8 is an error only if a
+/// row of this batch has the text.
+fn add_texts(added: &[Bytes], texts: &mut Texts) {
+    for text in added {
+        let text = std::str::from_utf8(text);
+        if text.is_err() {
+            texts.broken.push(texts.list.len() as u32);
+        }
+        texts.list.push(text.unwrap_or_default().to_owned());
+    }
+}
+
+/// Refuses cells with a text that is not UTF-8, and cells with a text beyond the list.
+fn check_texts(texts: &Texts, filled: &[bool]) -> Result<(), Fault> {
+    let count = texts.list.len();
+    let mut beyond = false;
+    for (row, &code) in texts.codes.iter().enumerate() {
+        beyond |= code as usize >= count && filled.get(row) != Some(&false);
+    }
+    if beyond {
+        return Err(Fault::Library(ParquetError::General(
+            "a column of text has a number beyond its texts".to_owned(),
+        )));
+    }
+    if texts.broken.is_empty() {
+        return Ok(());
+    }
+    let mut codes = texts.codes.iter().enumerate();
+    let bad = codes.find(|(row, code)| {
+        filled.get(*row) != Some(&false) && texts.broken.binary_search(code).is_ok()
+    });
+    bad.map_or(Ok(()), |(row, _)| {
+        Err(Fault::Cell(row, "no UTF-8".to_owned()))
     })
 }
 
-/// Converts the values to `kind`, or returns the first row with a value out of range.
-fn whole_numbers(kind: ColumnType, values: &[i128]) -> Result<Data, usize> {
-    let max = if kind == ColumnType::U32 {
-        i128::from(u32::MAX)
-    } else {
-        i128::from(u64::MAX)
-    };
-    if kind == ColumnType::I64 {
-        let numbers = values
-            .iter()
-            .enumerate()
-            .map(|(row, &value)| i64::try_from(value).map_err(|_| row));
-        return Ok(Data::I64(numbers.collect::<Result<_, _>>()?));
+/// Copies texts that only the library can decode. Texts that follow each other are often equal; an
+/// equal text is not copied again.
+fn copy_texts(found: &[ByteArray], texts: &mut Texts, filled: &[bool]) -> Result<(), Fault> {
+    texts.list.clear();
+    texts.broken.clear();
+    let mut codes = Vec::with_capacity(found.len());
+    for (index, text) in found.iter().enumerate() {
+        if index == 0 || found[index - 1].data() != text.data() {
+            add_texts(&[Bytes::copy_from_slice(text.data())], texts);
+        }
+        codes.push((texts.list.len() - 1) as u32);
     }
-    let numbers = values.iter().enumerate().map(|(row, &value)| {
-        u64::try_from(value)
-            .ok()
-            .filter(|_| value <= max)
-            .ok_or(row)
-    });
-    Ok(Data::U64(numbers.collect::<Result<_, _>>()?))
-}
-
-/// Converts the values to text, or returns the first row that is not UTF-8.
-fn texts(values: &[ByteArray]) -> Result<Vec<String>, usize> {
-    values
-        .iter()
-        .enumerate()
-        .map(|(row, value)| value.as_utf8().map(str::to_owned).map_err(|_| row))
-        .collect()
+    spread(&codes, filled, &mut texts.codes, |code| code);
+    check_texts(texts, filled)
 }

@@ -250,59 +250,101 @@ impl<'l> Fields<'l> {
 }
 
 /// Returns the number formed by the digits at the beginning of `text`, modulo 2^64, and the number
-/// of digits.
+/// of digits. Reads eight digits at once (after D. Lemire, Software: Practice and Experience 51,
+/// 2021, section 3.1).
 #[inline]
 fn digits(text: &[u8]) -> (u64, usize) {
     let (mut value, mut count) = (0u64, 0);
-    while let Some(chunk) = text.get(count..).and_then(<[u8]>::first_chunk::<8>) {
-        let (part, found) = digits_of_eight(u64::from_le_bytes(*chunk));
-        value = value.wrapping_mul(POWERS_OF_TEN[found]).wrapping_add(part);
-        count += found;
-        if found < 8 {
+    loop {
+        let plain = word_at(text, count) ^ 0x3030_3030_3030_3030;
+        // Digits are 0 to 9 now. Adding 0x76 to any other byte sets its highest bit. The carry
+        // affects only later bytes.
+        let others = (plain.wrapping_add(0x7676_7676_7676_7676) | plain) & 0x8080_8080_8080_8080;
+        if others == 0 {
+            value = value
+                .wrapping_mul(EIGHT_DIGITS)
+                .wrapping_add(number_of_eight(plain));
+            count += 8;
+            continue;
+        }
+        let found = (others.trailing_zeros() / 8) as usize % 8;
+        if found == 0 {
             return (value, count);
         }
+        // Leading zeros extend fewer digits to eight.
+        let part = number_of_eight(plain << (64 - 8 * found));
+        value = value.wrapping_mul(POWERS_OF_TEN[found]).wrapping_add(part);
+        return (value, count + found);
     }
-    for &byte in &text[count..] {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            break;
-        }
-        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
-        count += 1;
-    }
-    (value, count)
 }
 
-const POWERS_OF_TEN: [u64; 9] = [
-    1,
-    10,
-    100,
-    1_000,
-    10_000,
-    100_000,
-    1_000_000,
-    10_000_000,
-    100_000_000,
-];
-
-/// As `digits`, for eight bytes at once, with the first byte lowest (after D. Lemire, Software:
-/// Practice and Experience 51, 2021, section 3.1).
-#[inline]
-fn digits_of_eight(bytes: u64) -> (u64, usize) {
-    let plain = bytes ^ 0x3030_3030_3030_3030;
-    // Digits are 0 to 9 now. Adding 0x76 to any other byte sets its highest bit. The carry affects
-    // only later bytes.
-    let others = (plain.wrapping_add(0x7676_7676_7676_7676) | plain) & 0x8080_8080_8080_8080;
-    let count = (others.trailing_zeros() / 8) as usize;
-    if count == 0 {
+/// As [`digits`], for a number of at most 19 digits. Returns 0 digits for a longer number.
+#[inline(never)]
+pub(crate) fn digits_at(text: &[u8; 24]) -> (u64, usize) {
+    let [first, second, third] = [0, 8, 16].map(|at| word_at(text, at));
+    let (value, count) = digits_of_word(first);
+    if count < 8 {
+        return (value, count);
+    }
+    let (part, more) = digits_of_word(second);
+    if more < 8 {
+        return (value * POWERS_OF_TEN[more] + part, count + more);
+    }
+    let value = value * EIGHT_DIGITS + part;
+    let (part, more) = digits_of_word(third);
+    if 16 + more > DIGITS_SAFE {
         return (0, 0);
     }
-    // Leading zeros extend fewer digits to eight.
-    let eight = plain << (64 - 8 * count);
-    let pairs = eight.wrapping_mul(10).wrapping_add(eight >> 8);
+    (value * POWERS_OF_TEN[more % 8] + part, 16 + more)
+}
+
+/// Returns the number formed by the digits at the beginning of a word, and the number of digits.
+#[inline]
+fn digits_of_word(word: u64) -> (u64, usize) {
+    let plain = word ^ 0x3030_3030_3030_3030;
+    let others = (plain.wrapping_add(0x7676_7676_7676_7676) | plain) & 0x8080_8080_8080_8080;
+    if others == 0 {
+        return (number_of_eight(plain), 8);
+    }
+    let bits = others.trailing_zeros() & 56;
+    (
+        number_of_eight(plain << 8 << (56 - bits)),
+        (bits / 8) as usize,
+    )
+}
+
+/// Number of different numbers with eight digits.
+const EIGHT_DIGITS: u64 = 100_000_000;
+
+const POWERS_OF_TEN: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+
+/// Returns the eight bytes of `text` from `at` on, the first byte lowest. Bytes behind the end of
+/// `text` are 0.
+#[inline]
+fn word_at(text: &[u8], at: usize) -> u64 {
+    let rest = text.get(at..).unwrap_or_default();
+    if let Some(chunk) = rest.first_chunk::<8>() {
+        return u64::from_le_bytes(*chunk);
+    }
+    match text.last_chunk::<8>() {
+        // The wanted bytes are the highest bytes of the last word.
+        Some(chunk) if !rest.is_empty() => u64::from_le_bytes(*chunk) >> (64 - 8 * rest.len()),
+        Some(_) => 0,
+        None => {
+            let mut word = [0; 8];
+            word[..rest.len()].copy_from_slice(rest);
+            u64::from_le_bytes(word)
+        }
+    }
+}
+
+/// Returns the number of eight digits, with the first digit in the lowest byte.
+#[inline]
+fn number_of_eight(digits: u64) -> u64 {
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
     let low = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
     let high = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001);
-    (low.wrapping_add(high) >> 32, count)
+    low.wrapping_add(high) >> 32
 }
 
 /// Returns the first bytes of `bytes` in printable form, in backquotes.
@@ -349,6 +391,10 @@ mod tests {
                     .iter()
                     .fold(0u64, |value, digit| value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')));
                 prop_assert_eq!(digits(text), (value, ahead.len()));
+                let mut padded = text.to_vec();
+                padded.resize(24.max(text.len()), b',');
+                let expected = if ahead.len() > DIGITS_SAFE { (0, 0) } else { (value, ahead.len()) };
+                prop_assert_eq!(digits_at(padded.first_chunk().unwrap()), expected);
             }
         }
     }

@@ -20,6 +20,9 @@ const REGIONS_MAX: usize = 1 << 17;
 /// Largest number of blocks examined for one request: 64 MiB. No block layer makes larger requests,
 /// and a damaged length must not stall the program.
 const REQUEST_BLOCKS_MAX: u64 = 1 << 14;
+/// Number of regions that are looked up together. The memory of their slots is then fetched at the
+/// same time, because no look-up waits for the one before.
+const PENDING_MAX: usize = 256;
 /// Initial number of slots of the table.
 const SLOTS_MIN: usize = 1 << 10;
 
@@ -33,6 +36,12 @@ pub(crate) struct Footprint {
     used: usize,
     /// Number of leading zero bits in the hash of a sampled region.
     level: u32,
+    /// Latest device and its hash.
+    device: (u32, u64),
+    /// Regions of the latest extents, not in the table yet: hash, and bits of the blocks.
+    pending: Vec<(u64, u64)>,
+    /// Hashes in the first slots of the pending regions. Only the look-up has a purpose.
+    found: Vec<u64>,
 }
 
 impl Footprint {
@@ -41,13 +50,19 @@ impl Footprint {
             slots: vec![(0, 0); SLOTS_MIN],
             used: 0,
             level: 0,
+            device: (0, mixed(0)),
+            pending: Vec::with_capacity(PENDING_MAX),
+            found: Vec::with_capacity(PENDING_MAX),
         }
     }
 
     /// Counts the blocks of `device` that `extent` touches.
     #[inline]
     pub(crate) fn add(&mut self, device: u32, extent: Extent) {
-        let device = mixed(u64::from(device));
+        if device != self.device.0 {
+            self.device = (device, mixed(u64::from(device)));
+        }
+        let device = self.device.1;
         let mut block = extent.start.0 / BLOCK_SECTORS;
         let end = extent
             .end()
@@ -60,10 +75,33 @@ impl Footprint {
             let count = (end - block).min(REGION_BLOCKS - from);
             let hash = mixed(device ^ region);
             if hash.leading_zeros() >= self.level {
-                self.mark(hash, (u64::MAX >> (REGION_BLOCKS - count)) << from);
+                self.pending
+                    .push((hash, (u64::MAX >> (REGION_BLOCKS - count)) << from));
+                if self.pending.len() == PENDING_MAX {
+                    self.mark_pending();
+                }
             }
             block += count;
         }
+    }
+
+    /// Marks the blocks of all pending regions.
+    fn mark_pending(&mut self) {
+        // The first loop only brings the slots into the processor's cache. Without this loop each
+        // search waits for memory before the processor knows whether the search has ended.
+        let last = self.slots.len() - 1;
+        let first = |&(hash, _): &(u64, u64)| self.slots[hash as usize & last].0;
+        self.found.clear();
+        self.found.extend(self.pending.iter().map(first));
+        let mut pending = std::mem::take(&mut self.pending);
+        for &(hash, blocks) in &pending {
+            // The limit may have been halved after the region was added.
+            if hash.leading_zeros() >= self.level {
+                self.mark(hash, blocks);
+            }
+        }
+        pending.clear();
+        self.pending = pending;
     }
 
     fn mark(&mut self, hash: u64, blocks: u64) {
@@ -126,12 +164,14 @@ impl Footprint {
     }
 
     /// Returns true if the count is exact.
-    pub(crate) fn is_exact(&self) -> bool {
+    pub(crate) fn is_exact(&mut self) -> bool {
+        self.mark_pending();
         self.level == 0
     }
 
     /// Returns the number of different bytes touched, in whole blocks.
-    pub(crate) fn bytes(&self) -> f64 {
+    pub(crate) fn bytes(&mut self) -> f64 {
+        self.mark_pending();
         let blocks: f64 = self.counts().sum();
         blocks
             * 2f64.powi(self.level.cast_signed())
@@ -140,7 +180,8 @@ impl Footprint {
 
     /// Returns the relative standard error of the count. The count is a sum over regions drawn with
     /// a probability of 1 in 2^level each.
-    pub(crate) fn error(&self) -> f64 {
+    pub(crate) fn error(&mut self) -> f64 {
+        self.mark_pending();
         let chance = 0.5f64.powi(self.level.cast_signed());
         let squares: f64 = self.counts().map(|count| count * count).sum();
         (squares * (1.0 - chance)).sqrt() / self.counts().sum::<f64>().max(1.0)

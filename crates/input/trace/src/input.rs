@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 pub(crate) const BUFFER_BYTES: usize = 256 * 1024;
 /// Longest line. A longer line is not a row of any format.
 const LINE_BYTES_MAX: usize = 64 * 1024;
+/// Largest length of a line of the usual form, with its end; see
+/// [`LineParser::usual`](crate::row::LineParser::usual). Longer than each line of the known traces.
+pub(crate) const USUAL_LINE_BYTES: usize = 256;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Decompressed bytes of a trace.
@@ -173,6 +176,32 @@ impl<'a> Input<'a> {
         self.lines += 1;
         let line = &self.buffer[begin..begin + length];
         Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
+    }
+
+    /// Calls `parse` at the beginning of each line, with the bytes in memory from there on and the
+    /// number of the line. `parse` returns the length of the line with its end. Ends when `parse`
+    /// returns `None`, after `limit` lines, or when fewer bytes are in memory than the longest line
+    /// of the usual form has. Returns the number of lines.
+    #[inline]
+    pub(crate) fn lines_at_once(
+        &mut self,
+        limit: usize,
+        mut parse: impl FnMut(&[u8], u64) -> Option<usize>,
+    ) -> usize {
+        let text = &self.buffer[self.start..self.end];
+        let (mut count, mut at) = (0, 0);
+        while count < limit && text.len() - at >= USUAL_LINE_BYTES {
+            let Some(length) = parse(&text[at..], self.lines + count as u64 + 1) else {
+                break;
+            };
+            at += length;
+            count += 1;
+        }
+        assert!(at <= text.len(), "a line ends behind the bytes in memory");
+        self.start += at;
+        self.offset += at as u64;
+        self.lines += count as u64;
+        count
     }
 
     /// Drops the rest of the trace, an incomplete row.

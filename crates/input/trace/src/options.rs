@@ -85,6 +85,16 @@ impl Options {
         }
     }
 
+    /// Returns true if the options select all requests and change none.
+    pub(crate) fn keeps_all(&self) -> bool {
+        self.devices.is_empty()
+            && self.operations.is_empty()
+            && self.from == Duration::ZERO
+            && self.to.is_none()
+            && self.time_scale == 1.0
+            && self.capacity.is_none()
+    }
+
     /// Returns the selection as options of the command line.
     pub(crate) fn selection(&self) -> String {
         let mut said: Vec<String> = Vec::new();

@@ -43,9 +43,6 @@ pub struct TraceReader {
     source: Rows,
     lacks_addresses: Option<&'static str>,
     options: Options,
-    /// Parsed rows; the first `taken` rows have gone to the window.
-    rows: Vec<Row>,
-    taken: usize,
     window: SortWindow,
     /// Arrival of the trace's first request, on the format's clock.
     beginning: Option<u64>,
@@ -54,12 +51,23 @@ pub struct TraceReader {
     jumps: Jumps,
     doubtful: u64,
     skipped: u64,
+    /// Number of calls of the parser.
+    refills: u64,
     /// True if the parser has no more rows.
     ended: bool,
     /// True if no more records follow: an error was reported, or the time window is over.
     closed: bool,
     /// Requests left out by the selection; `None` as soon as a request was selected.
     unselected: Option<Unselected>,
+}
+
+/// Outcome of a released row.
+enum Taken {
+    Record(Record),
+    /// The options do not select the row.
+    LeftOut,
+    /// The time window has ended.
+    Over,
 }
 
 impl TraceReader {
@@ -130,8 +138,6 @@ impl TraceReader {
             format,
             source: Rows::new(input, parser),
             lacks_addresses,
-            rows: Vec::with_capacity(ROWS_AT_ONCE),
-            taken: 0,
             window: SortWindow::new(options.sort_window),
             options,
             beginning: None,
@@ -139,6 +145,7 @@ impl TraceReader {
             jumps: Jumps::default(),
             doubtful: 0,
             skipped: 0,
+            refills: 0,
             ended: false,
             closed: false,
             unselected: Some(Unselected::default()),
@@ -227,39 +234,139 @@ impl TraceReader {
         records: &mut Vec<Record>,
         limit: usize,
     ) -> Result<usize, TraceError> {
-        for count in 0..limit {
+        let begin = records.len();
+        let end = begin.saturating_add(limit);
+        while records.len() < end {
+            if self.closed {
+                break;
+            }
+            if self.next_ready(records, end)? {
+                continue;
+            }
             match self.next()? {
                 Some(record) => records.push(record),
-                None => return Ok(count),
+                None => break,
             }
         }
-        Ok(limit)
+        Ok(records.len() - begin)
+    }
+
+    /// Appends the records of rows that the window releases at once, until `records` has the length
+    /// `end`. Returns `false` if there is no such row.
+    fn next_ready(&mut self, records: &mut Vec<Record>, end: usize) -> Result<bool, TraceError> {
+        let wanted = end - records.len();
+        self.window.admit_sound(wanted);
+        // The window stands apart while its rows are read and the other fields change.
+        let mut window = std::mem::take(&mut self.window);
+        let ready = window.ready(self.ended);
+        let ready = &ready[..ready.len().min(wanted)];
+        let count = ready.len();
+        records.reserve(count);
+        let outcome = if self.options.keeps_all() {
+            self.append_all(ready, records);
+            Ok(())
+        } else {
+            self.append_selected(ready, records)
+        };
+        window.release(count);
+        self.window = window;
+        outcome.map(|()| count > 0)
+    }
+
+    /// Appends the records of all `rows`, for options that select and change nothing.
+    fn append_all(&mut self, rows: &[Row], records: &mut Vec<Record>) {
+        let Some(first) = rows.first() else {
+            return;
+        };
+        self.unselected = None;
+        let beginning = *self.beginning.get_or_insert(first.arrival);
+        let mut latest = self.latest;
+        for row in rows {
+            let since = row.arrival - beginning;
+            if row.arrival.saturating_sub(latest) > JUMP_NS && since > 0 {
+                self.jumps
+                    .add(self.format.place(row.place), row.arrival - latest);
+            }
+            latest = row.arrival;
+            self.doubtful += u64::from(row.doubtful);
+            let later = |time: u64| {
+                Time::from_nanos(since.saturating_add(time.saturating_sub(row.arrival)))
+            };
+            records.push(Record {
+                arrival: Time::from_nanos(since),
+                operation: row.operation,
+                extent: if row.operation.is_of_all() {
+                    Extent::new(0, 0)
+                } else {
+                    Extent::new(row.start, row.sectors)
+                },
+                device: row.device,
+                process: row.process,
+                issued: row.issued.map(later),
+                completed: row.completed.map(later),
+            });
+        }
+        self.latest = latest;
+    }
+
+    /// Appends the records of the selected `rows`. Closes the reader at an error, and at the end of
+    /// the time window.
+    fn append_selected(
+        &mut self,
+        rows: &[Row],
+        records: &mut Vec<Record>,
+    ) -> Result<(), TraceError> {
+        for row in rows {
+            match self.select(row) {
+                Ok(Taken::Record(record)) => records.push(record),
+                Ok(Taken::LeftOut) => {}
+                Ok(Taken::Over) => {
+                    self.closed = true;
+                    return self.end().map(|_| ());
+                }
+                Err(error) => {
+                    self.closed = true;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
     }
 
     #[inline]
     fn advance(&mut self) -> Result<Option<Record>, TraceError> {
         while let Some(row) = self.next_row()? {
-            let beginning = *self.beginning.get_or_insert(row.arrival);
-            let since = row.arrival - beginning;
-            if row.arrival.saturating_sub(self.latest) > JUMP_NS && since > 0 {
-                self.jumps
-                    .add(self.format.place(row.place), row.arrival - self.latest);
-            }
-            self.latest = row.arrival;
-            let over = self.options.to.is_some_and(|to| since >= to.as_nanos());
-            if !over && self.selects(&row, since) {
-                self.unselected = None;
-                self.doubtful += u64::from(row.doubtful);
-                return self.record(&row, since).map(Some);
-            }
-            if let Some(unselected) = &mut self.unselected {
-                unselected.note(&row, since);
-            }
-            if over {
-                break;
+            match self.select(&row)? {
+                Taken::Record(record) => return Ok(Some(record)),
+                Taken::LeftOut => {}
+                Taken::Over => break,
             }
         }
         self.end()
+    }
+
+    /// Returns the record of a released row.
+    #[inline]
+    fn select(&mut self, row: &Row) -> Result<Taken, TraceError> {
+        let beginning = *self.beginning.get_or_insert(row.arrival);
+        let since = row.arrival - beginning;
+        if row.arrival.saturating_sub(self.latest) > JUMP_NS && since > 0 {
+            self.jumps
+                .add(self.format.place(row.place), row.arrival - self.latest);
+        }
+        self.latest = row.arrival;
+        let over = self.options.to.is_some_and(|to| since >= to.as_nanos());
+        if !over && self.selects(row, since) {
+            if self.unselected.is_some() {
+                self.unselected = None;
+            }
+            self.doubtful += u64::from(row.doubtful);
+            return self.record(row, since).map(Taken::Record);
+        }
+        if let Some(unselected) = &mut self.unselected {
+            unselected.note(row, since);
+        }
+        Ok(if over { Taken::Over } else { Taken::LeftOut })
     }
 
     /// Ends the records. A selection without any request is an error, because the caller probably
@@ -283,8 +390,7 @@ impl TraceReader {
             if let Some(row) = self.window.pop_excess() {
                 return Ok(Some(row));
             }
-            if let Some(&row) = self.rows.get(self.taken) {
-                self.taken += 1;
+            if let Some(row) = self.window.next_parsed() {
                 self.admit(row)?;
             } else if self.ended {
                 return Ok(self.window.pop());
@@ -333,13 +439,14 @@ impl TraceReader {
 
     /// Reads more rows.
     fn refill(&mut self) -> Result<(), TraceError> {
-        self.taken = 0;
-        match self.source.read(&mut self.rows) {
+        self.refills += 1;
+        match self.source.read(self.window.space()) {
             Ok(true) => Ok(()),
             Ok(false) => {
                 self.ended = true;
-                let nothing =
-                    self.rows.is_empty() && self.beginning.is_none() && self.window.is_empty();
+                let nothing = self.window.is_parsed_empty()
+                    && self.beginning.is_none()
+                    && self.window.is_empty();
                 if nothing {
                     Err(TraceError::Empty {
                         file: self.file.clone(),
@@ -404,32 +511,21 @@ impl TraceReader {
 
     /// Returns the row's extent, moved into a volume of `capacity`.
     fn fitted(&self, row: &Row, capacity: Sectors) -> Result<Extent, TraceError> {
-        let (capacity, span) = (capacity.0, self.options.span.map(|span| span.0));
-        let end = row.start + row.sectors;
-        let moved = match self.options.beyond {
-            Beyond::Reject => row.start,
-            Beyond::Wrap => moved_back(row.start % capacity, row.sectors, capacity),
-            Beyond::Scale => match span {
-                Some(span) if span > capacity && end <= span => moved_back(
-                    scaled_start(row.start, span, capacity),
-                    row.sectors,
-                    capacity,
-                ),
-                _ => row.start,
-            },
-        };
-        let extent = Extent::new(moved, row.sectors);
-        if extent.within(Sectors(capacity)) {
-            return Ok(extent);
-        }
-        Err(TraceError::BeyondVolume {
+        let extent = Extent::new(row.start, row.sectors);
+        fit(&self.options, extent, capacity).ok_or_else(|| TraceError::BeyondVolume {
             file: self.file.clone(),
             place: self.place(row),
             operation: row.operation.name(),
             start: row.start,
-            end,
-            capacity,
+            end: row.start + row.sectors,
+            capacity: capacity.0,
         })
+    }
+
+    /// Returns a number that changes with the state behind [`skipped`](Self::skipped) and
+    /// [`notes`](Self::notes).
+    pub(crate) fn stamp(&self) -> [u64; 3] {
+        [self.skipped, self.refills, self.jumps.count]
     }
 
     fn place(&self, row: &Row) -> Place {
@@ -444,6 +540,25 @@ impl fmt::Debug for TraceReader {
             .field("format", &self.format)
             .finish()
     }
+}
+
+/// Returns an extent of the trace, moved into a volume of `capacity`; `None` if the extent does not
+/// fit.
+pub(crate) fn fit(options: &Options, extent: Extent, capacity: Sectors) -> Option<Extent> {
+    let (start, sectors) = (extent.start.0, extent.sectors.0);
+    let (capacity, span) = (capacity.0, options.span.map(|span| span.0));
+    let moved = match options.beyond {
+        Beyond::Reject => start,
+        Beyond::Wrap => moved_back(start % capacity, sectors, capacity),
+        Beyond::Scale => match span {
+            Some(span) if span > capacity && start + sectors <= span => {
+                moved_back(scaled_start(start, span, capacity), sectors, capacity)
+            }
+            _ => start,
+        },
+    };
+    let extent = Extent::new(moved, sectors);
+    extent.within(Sectors(capacity)).then_some(extent)
 }
 
 /// Gaps between requests longer than [`JUMP_NS`].
@@ -487,13 +602,13 @@ impl Jumps {
     }
 }
 
-fn needs_span(options: &Options) -> bool {
+pub(crate) fn needs_span(options: &Options) -> bool {
     options.beyond == Beyond::Scale && options.capacity.is_some() && options.span.is_none()
 }
 
 /// Returns the end of the address space used by the selected devices. The other selections are
 /// ignored, so that a sector maps to the same place whatever part of the trace is read.
-fn span_of(path: &Path, options: &Options) -> Result<Sectors, TraceError> {
+pub(crate) fn span_of(path: &Path, options: &Options) -> Result<Sectors, TraceError> {
     let whole = Options {
         format: options.format.clone(),
         devices: options.devices.clone(),

@@ -79,6 +79,16 @@ pub trait LineParser: Send {
     /// Returns the request on `line`, or `None` if the line holds no request (a comment, a header).
     /// The caller fills in the line number.
     fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>>;
+
+    /// Parses a line of the usual form at the beginning of `text`, which holds the line's end and
+    /// further lines. Appends the request, with the line number `place`, to `rows`. Returns the
+    /// number of bytes up to the next line. Returns `None` for every other line;
+    /// [`row`](Self::row) parses such a line. Where this function finds a request, `row` returns the
+    /// same request.
+    #[inline]
+    fn usual(&mut self, _text: &[u8], _place: u64, _rows: &mut Vec<Row>) -> Option<usize> {
+        None
+    }
 }
 
 /// Makes a [`Parser`] from a [`LineParser`]. Empty lines are skipped.
@@ -91,7 +101,13 @@ impl<P: LineParser> Parser for Lines<P> {
         rows: &mut Vec<Row>,
         limit: usize,
     ) -> Result<bool, Fault> {
-        for _ in 0..limit {
+        let mut left = limit;
+        while left > 0 {
+            left -= input.lines_at_once(left, |text, number| self.0.usual(text, number, rows));
+            if left == 0 {
+                break;
+            }
+            left -= 1;
             let number = input.line_number() + 1;
             let Some(line) = input.line()? else {
                 return Ok(false);
@@ -126,20 +142,32 @@ pub(crate) fn byte_range(fields: &Fields<'_>, offset: u64, length: u64) -> Parse
         .ok_or_else(|| fields.mismatch("a range of bytes that ends below 2^64"))
 }
 
+/// Number of sectors in 2^64 bytes.
+const SECTORS_MAX: u64 = u64::MAX / SECTOR_BYTES;
+
+/// Returns true if a parsed row has no damage; see [`check`].
+#[inline]
+pub(crate) fn is_sound(row: &Row) -> bool {
+    let empty = row.sectors == 0 && !row.operation.is_of_all();
+    // Neither number is above the limit, so the sum does not wrap.
+    let within = row.start <= SECTORS_MAX
+        && row.sectors <= SECTORS_MAX
+        && row.start + row.sectors <= SECTORS_MAX;
+    within && !empty
+}
+
 /// Checks a parsed row. The problem has the found and the expected text.
 #[inline]
 pub(crate) fn check(row: &Row) -> Result<(), Box<Problem>> {
-    /// Number of sectors in 2^64 bytes.
-    const SECTORS_MAX: u64 = u64::MAX / SECTOR_BYTES;
-    let empty = row.sectors == 0 && !row.operation.is_of_all();
-    let ends = row
-        .start
-        .checked_add(row.sectors)
-        .is_some_and(|end| end <= SECTORS_MAX);
-    if ends && !empty {
+    if is_sound(row) {
         return Ok(());
     }
-    let (found, expected) = if empty {
+    Err(damage(row))
+}
+
+#[cold]
+fn damage(row: &Row) -> Box<Problem> {
+    let (found, expected) = if row.sectors == 0 && !row.operation.is_of_all() {
         ("a request of length 0".to_owned(), "a length above 0")
     } else {
         (
@@ -148,9 +176,9 @@ pub(crate) fn check(row: &Row) -> Result<(), Box<Problem>> {
         )
     };
     // The caller sets the place, because only the caller knows the unit of the format.
-    Err(Box::new(Problem {
+    Box::new(Problem {
         place: Place::Row(row.place),
         found,
         expected: expected.to_owned(),
-    }))
+    })
 }

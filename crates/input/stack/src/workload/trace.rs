@@ -7,7 +7,7 @@ use fullstroke_contract::{
     Completion, ConfigError, Counters, Cx, Hints, LayerReadings, Node, Operation, Out, Port,
     Request, RequestId, Source, SourceError, Wake,
 };
-use fullstroke_trace::{Beyond, Options, Record, TraceReader};
+use fullstroke_trace::{Beyond, Options, Record, SharedReader};
 use fullstroke_units::{Duration, Sectors, Seed, Time};
 use fullstroke_workload::pace::{Conformity, Dispatcher, Pace, Rules, Traced, Turn};
 use schemars::JsonSchema;
@@ -181,7 +181,7 @@ impl Trace {
     /// `to`.
     fn arrivals(&self) -> Result<Vec<Duration>, StackError> {
         let error = |error| StackError::trace(&error);
-        let mut reader = TraceReader::open(&self.file, &self.config.options()).map_err(error)?;
+        let mut reader = SharedReader::open(&self.file, &self.config.options()).map_err(error)?;
         let mut arrivals = Vec::new();
         let limit = self.config.requests.unwrap_or(u64::MAX);
         while (arrivals.len() as u64) < limit
@@ -221,14 +221,15 @@ pub(crate) fn parts_of(arrivals: &[Duration], parts: usize) -> Vec<[Duration; 2]
 }
 
 impl Workload for Trace {
-    /// The source reads the file while the run proceeds.
+    /// The source reads the file while the run proceeds. From the second run of a process on, the
+    /// source takes the records from memory.
     fn source(&self, capacity: Sectors, _: Seed) -> Result<Box<dyn Source>, WorkloadError> {
         let options = Options {
             capacity: Some(capacity),
             ..self.config.options()
         };
         let reader =
-            TraceReader::open(&self.file, &options).map_err(|error| StackError::trace(&error))?;
+            SharedReader::open(&self.file, &options).map_err(|error| StackError::trace(&error))?;
         let dispatcher = Dispatcher::new(self.config.rules());
         let mut replay = Replay {
             reader,
@@ -262,7 +263,7 @@ impl Workload for Trace {
 }
 
 struct Replay {
-    reader: TraceReader,
+    reader: SharedReader,
     /// Request that is issued next.
     next: Option<Record>,
     left: u64,

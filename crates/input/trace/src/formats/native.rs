@@ -7,7 +7,6 @@ use crate::input::Input;
 use crate::row::{Parser, Row};
 use fullstroke_contract::Operation;
 use fullstroke_table::{Batch, ColumnType, Schema, TableReader};
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Seek as _};
 use std::path::Path;
@@ -30,8 +29,6 @@ const VERSION_KEY: &str = "schema_version";
 const VERSION: &str = "1";
 /// First bytes of every Parquet file.
 const PARQUET_MAGIC: &[u8] = b"PAR1";
-/// Number of rows of the table that are in memory at a time.
-const BATCH_ROWS: usize = 1024;
 
 /// The table's columns, in the order of [`schema`].
 #[allow(missing_docs)] // Their names are in the schema.
@@ -71,9 +68,10 @@ fn detect(head: &Head<'_>) -> Confidence {
 
 struct Native {
     table: TableReader,
-    /// Rows read from the table but not requested yet.
-    ready: VecDeque<Result<Row, Fault>>,
-    rows_read: u64,
+    /// Number of rows of the table's batch that were handed out or refused.
+    taken: usize,
+    /// Number of rows before the batch.
+    before: u64,
 }
 
 impl Native {
@@ -92,22 +90,27 @@ impl Native {
         }
         Ok(Native {
             table,
-            ready: VecDeque::new(),
-            rows_read: 0,
+            taken: 0,
+            before: 0,
         })
     }
 
-    /// Reads more rows of the table. Returns `false` at its end.
-    fn refill(&mut self) -> Result<bool, Fault> {
-        let Some(batch) = self.table.next_batch(BATCH_ROWS).map_err(Fault::Table)? else {
-            return Ok(false);
-        };
-        for index in 0..batch.rows() {
-            self.ready
-                .push_back(row(batch, index, self.rows_read + index as u64));
+    /// Appends the rest of the batch to `rows`. Ends behind a damaged row.
+    fn hand_out(&mut self, rows: &mut Vec<Row>) -> Result<(), Fault> {
+        let columns = Columns::of(self.table.batch());
+        let (first, end) = (self.taken, columns.arrivals.len());
+        rows.reserve(end - first);
+        for index in first..end {
+            match columns.row(index, self.before + index as u64) {
+                Ok(row) => rows.push(row),
+                Err(fault) => {
+                    self.taken = index + 1;
+                    return Err(fault);
+                }
+            }
         }
-        self.rows_read += batch.rows() as u64;
-        Ok(true)
+        self.taken = end;
+        Ok(())
     }
 }
 
@@ -118,14 +121,14 @@ impl Parser for Native {
         rows: &mut Vec<Row>,
         limit: usize,
     ) -> Result<bool, Fault> {
-        for _ in 0..limit {
-            if self.ready.is_empty() && !self.refill()? {
+        if self.taken == self.table.batch().rows() {
+            self.before += self.taken as u64;
+            self.taken = 0;
+            if self.table.next_batch(limit).map_err(Fault::Table)?.is_none() {
                 return Ok(false);
             }
-            if let Some(row) = self.ready.pop_front() {
-                rows.push(row?);
-            }
         }
+        self.hand_out(rows)?;
         Ok(true)
     }
 }
@@ -149,38 +152,97 @@ fn spooled(input: &mut Input<'_>) -> io::Result<File> {
     Ok(copy)
 }
 
-fn row(batch: &Batch, index: usize, place: u64) -> Result<Row, Fault> {
-    let damaged =
-        |found: String, expected: &str| Err(Fault::row(Place::Row(place), found, expected));
-    let name = batch.text(column::OPERATION, index);
-    let Some(operation) = Operation::named(name) else {
-        return damaged(
+/// Columns of a batch.
+struct Columns<'b> {
+    arrivals: &'b [u64],
+    /// Operation of each text of the batch; `None` for a text without meaning.
+    operations: Vec<Option<Operation>>,
+    /// Text of each row.
+    texts: (&'b [u32], &'b [String]),
+    starts: &'b [u64],
+    sectors: &'b [u64],
+    devices: &'b [u64],
+    processes: &'b [u64],
+    issued: Times<'b>,
+    completed: Times<'b>,
+}
+
+/// A column of times, some of which are unknown.
+struct Times<'b> {
+    values: &'b [u64],
+    known: Option<&'b [bool]>,
+}
+
+impl Times<'_> {
+    #[inline]
+    fn get(&self, index: usize) -> Option<u64> {
+        let known = self.known.is_none_or(|known| known[index]);
+        known.then(|| self.values[index])
+    }
+}
+
+impl<'b> Columns<'b> {
+    fn of(batch: &'b Batch) -> Columns<'b> {
+        // Slices of one length, so that one check of an index serves all columns.
+        let count = batch.rows();
+        let numbers = |column| &batch.u64s(column)[..count];
+        let times = |column| Times {
+            values: numbers(column),
+            known: batch.filled(column).map(|known| &known[..count]),
+        };
+        let texts = batch.texts(column::OPERATION);
+        Columns {
+            arrivals: numbers(column::ARRIVAL),
+            operations: texts.1.iter().map(|text| Operation::named(text)).collect(),
+            texts,
+            starts: numbers(column::START),
+            sectors: numbers(column::SECTORS),
+            devices: numbers(column::DEVICE),
+            processes: numbers(column::PROCESS),
+            issued: times(column::ISSUED),
+            completed: times(column::COMPLETED),
+        }
+    }
+
+    /// Returns the row `index` of the batch, which is the row `place` of the table.
+    #[inline]
+    fn row(&self, index: usize, place: u64) -> Result<Row, Fault> {
+        let Some(operation) = self.operations[self.texts.0[index] as usize] else {
+            return Err(self.no_operation(index, place));
+        };
+        let arrival = self.arrivals[index];
+        let (issued, completed) = (self.issued.get(index), self.completed.get(index));
+        let issue = issued.unwrap_or(arrival);
+        if issue < arrival || completed.is_some_and(|completed| completed < issue) {
+            return Err(out_of_order(place, arrival, issued, completed));
+        }
+        Ok(Row {
+            // The table's reader has checked that both numbers have 32 bits.
+            device: self.devices[index] as u32,
+            process: self.processes[index] as u32,
+            issued,
+            completed,
+            place,
+            ..Row::new(arrival, operation, self.starts[index], self.sectors[index])
+        })
+    }
+
+    #[cold]
+    fn no_operation(&self, index: usize, place: u64) -> Fault {
+        let name = &self.texts.1[self.texts.0[index] as usize];
+        Fault::row(
+            Place::Row(place),
             format!("operation `{}`", name.escape_debug()),
             "read, write, flush or discard",
-        );
-    };
-    let arrival = batch.u64(column::ARRIVAL, index);
-    let issued = batch.optional_u64(column::ISSUED, index);
-    let completed = batch.optional_u64(column::COMPLETED, index);
-    let issue = issued.unwrap_or(arrival);
-    if issue < arrival || completed.is_some_and(|completed| completed < issue) {
-        let found = format!("arrival {arrival} ns, issue {issued:?} and completion {completed:?}");
-        return damaged(
-            found,
-            "an issue not before the arrival and a completion not before either",
-        );
-    }
-    Ok(Row {
-        device: batch.u32(column::DEVICE, index),
-        process: batch.u32(column::PROCESS, index),
-        issued,
-        completed,
-        place,
-        ..Row::new(
-            arrival,
-            operation,
-            batch.u64(column::START, index),
-            batch.u64(column::SECTORS, index),
         )
-    })
+    }
+}
+
+#[cold]
+fn out_of_order(place: u64, arrival: u64, issued: Option<u64>, completed: Option<u64>) -> Fault {
+    Fault::row(
+        Place::Row(place),
+        format!("arrival {arrival} ns, issue {issued:?} and completion {completed:?}"),
+        "an issue not before the arrival and a completion not before either",
+    )
 }

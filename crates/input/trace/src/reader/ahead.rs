@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
 /// Number of batches that wait for the consumer: enough that neither side waits long for the other,
-/// and about 2 MB.
+/// and about 1 MB.
 const BATCHES_MAX: usize = 4;
 /// Number of rows in a batch.
-const BATCH_ROWS: usize = 8 * ROWS_AT_ONCE;
+const BATCH_ROWS: usize = 4 * ROWS_AT_ONCE;
 
 type Both = (Input<'static>, Box<dyn Parser>);
 
@@ -44,7 +44,7 @@ impl Rows {
         }
     }
 
-    /// Replaces `rows` by the next rows. Returns `false` at the end.
+    /// Appends the next rows to `rows`. Returns `false` at the end.
     pub(super) fn read(&mut self, rows: &mut Vec<Row>) -> Result<bool, Fault> {
         if let Some(ahead) = &self.ahead {
             let Ok(batch) = ahead.batches.recv() else {
@@ -52,11 +52,11 @@ impl Rows {
                 self.stop();
                 return Ok(false);
             };
+            rows.extend_from_slice(&batch.rows);
             // If the parser has ended, nobody receives the batch; this is no error.
-            let _ = ahead.spent.send(std::mem::replace(rows, batch.rows));
+            let _ = ahead.spent.send(batch.rows);
             return batch.outcome;
         }
-        rows.clear();
         match self.here.as_deref_mut() {
             Some((input, parser)) => parser.read(input, rows, ROWS_AT_ONCE),
             None => Ok(false),

@@ -10,6 +10,7 @@ use crate::{Record, TraceReader};
 use fullstroke_contract::Operation;
 use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
 use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap};
 
 /// Largest number of devices with separate statistics.
@@ -32,6 +33,24 @@ struct OperationCollector {
 struct Device {
     requests: u64,
     ends: Recent,
+}
+
+impl Device {
+    /// Adds requests of this device. Returns the number of reads and writes that continue the
+    /// latest one, and the number of those that continue one of the latest.
+    fn add(&mut self, records: &[Record]) -> (u64, u64) {
+        self.requests += records.len() as u64;
+        let (mut sequential, mut streaming) = (0, 0);
+        for record in records {
+            if record.operation.transfers() {
+                let (latest, any) = self.ends.continued(record.extent.start.0);
+                sequential += u64::from(latest);
+                streaming += u64::from(any);
+                self.ends.push(record.extent.end().0);
+            }
+        }
+        (sequential, streaming)
+    }
 }
 
 /// Statistics of the requests so far.
@@ -82,60 +101,79 @@ impl Default for Collector {
 }
 
 impl Collector {
-    #[inline]
-    pub(super) fn add(&mut self, record: &Record) {
-        self.requests += 1;
-        self.add_arrival(record.arrival);
-        self.add_operation(record);
-        if record.operation != Operation::Flush {
-            self.first_sector = self.first_sector.min(record.extent.start.0);
-            self.end_sector = self.end_sector.max(record.extent.end().0);
-        }
-        if record.operation.transfers() {
-            self.footprint.add(record.device, record.extent);
-        }
-        self.add_place(record);
-        self.add_completion(record);
+    /// Adds the requests of a batch. Each statistic goes through the batch on its own, so that its
+    /// state stays in registers.
+    pub(super) fn add(&mut self, records: &[Record]) {
+        self.requests += records.len() as u64;
+        self.add_arrivals(records);
+        self.add_operations(records);
+        self.add_addresses(records);
+        self.add_places(records);
+        self.add_completions(records);
     }
 
-    #[inline]
-    fn add_arrival(&mut self, arrival: Time) {
-        if self.first_arrival.is_some() {
-            self.interarrivals
-                .add(arrival.since(self.last_arrival).as_nanos());
-        }
-        self.first_arrival.get_or_insert(arrival);
-        self.last_arrival = arrival;
-    }
-
-    #[inline]
-    fn add_operation(&mut self, record: &Record) {
-        let operation = &mut self.operations[record.operation as usize];
-        operation.requests += 1;
-        operation.sectors += u128::from(record.extent.sectors.0);
-        if record.operation != Operation::Flush {
-            operation.sizes.add(record.extent.sectors.0);
-        }
-        if let Some(response) = record.response() {
-            operation.responses.add(response.as_nanos());
-        }
-    }
-
-    /// Counts whether the request continues an earlier request of its device.
-    #[inline]
-    fn add_place(&mut self, record: &Record) {
-        let known = match self.latest {
-            Some((number, place)) if number == record.device => Some(place),
-            _ => self.find_device(record.device),
+    fn add_arrivals(&mut self, records: &[Record]) {
+        let Some(first) = records.first() else {
+            return;
         };
-        let Some(place) = known else { return };
-        let device = &mut self.devices[place];
-        device.requests += 1;
-        if record.operation.transfers() {
-            let (sequential, streaming) = device.ends.continued(record.extent.start.0);
-            self.sequential += u64::from(sequential);
-            self.streaming += u64::from(streaming);
-            device.ends.push(record.extent.end().0);
+        let (rest, mut last) = match self.first_arrival {
+            Some(_) => (records, self.last_arrival),
+            None => (&records[1..], first.arrival),
+        };
+        self.first_arrival.get_or_insert(first.arrival);
+        for record in rest {
+            self.interarrivals
+                .add(record.arrival.since(last).as_nanos());
+            last = record.arrival;
+        }
+        self.last_arrival = last;
+    }
+
+    fn add_operations(&mut self, records: &[Record]) {
+        for record in records {
+            let operation = &mut self.operations[record.operation as usize];
+            operation.requests += 1;
+            operation.sectors += u128::from(record.extent.sectors.0);
+            if record.operation != Operation::Flush {
+                operation.sizes.add(record.extent.sectors.0);
+            }
+            if let Some(response) = record.response() {
+                operation.responses.add(response.as_nanos());
+            }
+        }
+    }
+
+    fn add_addresses(&mut self, records: &[Record]) {
+        let (mut first, mut end) = (self.first_sector, self.end_sector);
+        for record in records {
+            if record.operation != Operation::Flush {
+                first = first.min(record.extent.start.0);
+                end = end.max(record.extent.end().0);
+            }
+            if record.operation.transfers() {
+                self.footprint.add(record.device, record.extent);
+            }
+        }
+        (self.first_sector, self.end_sector) = (first, end);
+    }
+
+    /// Counts the requests that continue an earlier request of their device.
+    fn add_places(&mut self, records: &[Record]) {
+        let mut rest = records;
+        while let Some(first) = rest.first() {
+            let number = first.device;
+            let same = rest.iter().take_while(|record| record.device == number);
+            let (run, behind) = rest.split_at(same.count());
+            rest = behind;
+            let known = match self.latest {
+                Some((latest, place)) if latest == number => Some(place),
+                _ => self.find_device(number),
+            };
+            if let Some(place) = known {
+                let (sequential, streaming) = self.devices[place].add(run);
+                self.sequential += sequential;
+                self.streaming += streaming;
+            }
         }
     }
 
@@ -154,19 +192,19 @@ impl Collector {
         Some(place)
     }
 
-    #[inline]
-    fn add_completion(&mut self, record: &Record) {
-        while self
-            .in_flight
-            .peek()
-            .is_some_and(|&Reverse(completion)| completion <= record.arrival)
-        {
-            self.in_flight.pop();
-        }
-        if let Some(service) = record.service() {
-            self.services.add(service.as_nanos());
-        }
-        if let Some(completed) = record.completed {
+    fn add_completions(&mut self, records: &[Record]) {
+        for record in records {
+            while let Some(earliest) = self.in_flight.peek_mut()
+                && earliest.0 <= record.arrival
+            {
+                PeekMut::pop(earliest);
+            }
+            let Some(completed) = record.completed else {
+                continue;
+            };
+            if let Some(issued) = record.issued {
+                self.services.add(completed.since(issued).as_nanos());
+            }
             if self.in_flight.len() == IN_FLIGHT_MAX {
                 self.in_flight.pop();
             }
@@ -175,7 +213,7 @@ impl Collector {
         }
     }
 
-    fn addresses(&self) -> Addresses {
+    fn addresses(&mut self) -> Addresses {
         let first_sector = self.first_sector.min(self.end_sector);
         let transfers = Operation::ALL
             .iter()

@@ -12,6 +12,8 @@ const VALUE_MAX: u64 = 1 << 60;
 const KEPT_BITS: u32 = 11;
 /// Number of buckets in each power of two above the buckets of a single value.
 const HALF: u64 = 1 << (KEPT_BITS - 1);
+/// Values below 2^52 are exact as floats, and the sum of a batch of such values fits into 64 bits.
+const FLOAT_EXACT: u64 = 1 << 52;
 
 /// Values of one quantity.
 #[derive(Clone)]
@@ -61,24 +63,49 @@ impl Spread {
         }
         let pending = self.pending;
         let values = &pending[..number];
+        let all = values.iter().fold(0, |all, &value| all | value);
+        // No value is above the union of all bits.
+        let last = bucket(all);
+        if self.counts.len() <= last {
+            self.counts.resize(last + 1, 0);
+        }
+        if all < FLOAT_EXACT {
+            self.take_in_small(values);
+        } else {
+            self.take_in_large(values);
+        }
+    }
+
+    /// Processes values that are exact as floats. Their sum fits into 64 bits.
+    fn take_in_small(&mut self, values: &[u64]) {
+        let sum: u64 = values.iter().sum();
+        let mean = sum as f64 / values.len() as f64;
+        let (mut least, mut largest, mut squares) = (self.min, self.max, 0.0);
+        let counts = self.counts.as_mut_slice();
+        for &value in values {
+            let apart = exact_float(value) - mean;
+            squares += apart * apart;
+            counts[bucket_below_max(value)] += 1;
+            least = least.min(value);
+            largest = largest.max(value);
+        }
+        (self.min, self.max) = (least, largest);
+        self.widen(values.len() as u64, u128::from(sum), squares);
+    }
+
+    #[cold]
+    fn take_in_large(&mut self, values: &[u64]) {
         let sum: u128 = values.iter().map(|&value| u128::from(value)).sum();
-        let mean = sum as f64 / number as f64;
+        let mean = sum as f64 / values.len() as f64;
         let squares: f64 = values
             .iter()
             .map(|&value| (value as f64 - mean).powi(2))
             .sum();
-        self.widen(number as u64, sum, squares);
+        self.widen(values.len() as u64, sum, squares);
         for &value in values {
+            self.counts[bucket(value)] += 1;
             self.min = self.min.min(value);
             self.max = self.max.max(value);
-            let bucket = bucket(value);
-            match self.counts.get_mut(bucket) {
-                Some(count) => *count += 1,
-                None => {
-                    self.counts.resize(bucket + 1, 0);
-                    self.counts[bucket] = 1;
-                }
-            }
         }
     }
 
@@ -154,9 +181,24 @@ impl Spread {
 /// digits).
 #[inline]
 fn bucket(value: u64) -> usize {
-    let value = value.min(VALUE_MAX);
-    let shift = (u64::BITS - KEPT_BITS).saturating_sub(value.leading_zeros());
-    (u64::from(shift) * HALF + (value >> shift)) as usize
+    bucket_below_max(value.min(VALUE_MAX))
+}
+
+/// As [`bucket`], for a value of at most [`VALUE_MAX`].
+#[inline]
+fn bucket_below_max(value: u64) -> usize {
+    // The kept bits are set, so that small values have a shift of 0.
+    let width = u64::BITS - (value | (2 * HALF - 1)).leading_zeros();
+    let shift = u64::from(width - KEPT_BITS);
+    (shift * HALF + (value >> shift)) as usize
+}
+
+/// Returns a value below [`FLOAT_EXACT`] as a float, faster than by the processor's conversion: the
+/// bits of the value are the lowest digits of a float between 2^52 and 2^53.
+#[inline]
+fn exact_float(value: u64) -> f64 {
+    const BASE: f64 = FLOAT_EXACT as f64;
+    f64::from_bits(value | BASE.to_bits()) - BASE
 }
 
 /// Returns the greatest value of a bucket.

@@ -6,6 +6,7 @@ mod conversion;
 mod damage;
 mod fio_logs;
 mod lost_events;
+mod mutated_parquet;
 #[path = "../../../../../samples/oracle/table.rs"]
 mod oracle;
 mod shared_traces;

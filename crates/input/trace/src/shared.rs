@@ -1,0 +1,519 @@
+//! Traces that are decoded once for several readers of one process.
+//!
+//! A comparison of stacks replays one trace many times. The first reader of a trace decodes the file
+//! as a stream. From the second reader on, the records are decoded into memory once, and all further
+//! readers take them from there. A trace is recognised by its files (name, length, time of change)
+//! and by the options that select records. The volume is no part of these options, because the
+//! addresses are moved into the volume when a reader takes a record.
+
+use crate::options::{Beyond, Options};
+use crate::reader::{fit, needs_span, span_of};
+use crate::{Record, TraceError, TraceReader, files_of};
+use fullstroke_units::Sectors;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// Largest number of records of one decoded trace: about 150 MB.
+const RECORDS_MAX: usize = 2_000_000;
+/// Largest number of traces, decoded or only counted.
+const TRACES_MAX: usize = 64;
+/// Number of records decoded together.
+const CHUNK_RECORDS: usize = 4096;
+/// Smallest age of a file that is shared. Times of change are as coarse as 10 ms, so a younger file
+/// could change again without a new time.
+const AGE_MIN: Duration = Duration::from_secs(2);
+
+/// Identity of the records of a trace.
+#[derive(Clone, Debug, PartialEq)]
+struct Key {
+    files: Vec<(PathBuf, u64, SystemTime)>,
+    /// Options without the volume.
+    options: Options,
+}
+
+impl Key {
+    /// Returns the key; `None` if a file is no plain file, or has changed just now.
+    fn of(path: &Path, options: &Options) -> Option<Key> {
+        let named = files_of(path).ok()?;
+        let now = SystemTime::now();
+        let mut files = Vec::new();
+        for file in named {
+            let metadata = file.metadata().ok()?;
+            let changed = metadata.modified().ok()?;
+            let old = now.duration_since(changed).is_ok_and(|age| age >= AGE_MIN);
+            if !(old && metadata.is_file()) {
+                return None;
+            }
+            files.push((file, metadata.len(), changed));
+        }
+        let options = Options {
+            capacity: None,
+            beyond: Beyond::Reject,
+            span: None,
+            ..options.clone()
+        };
+        Some(Key { files, options })
+    }
+}
+
+/// State of a reader behind a record.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Status {
+    skipped: u64,
+    notes: Arc<Vec<String>>,
+}
+
+impl Status {
+    fn of(reader: &TraceReader) -> Status {
+        Status {
+            skipped: reader.skipped(),
+            notes: Arc::new(reader.notes()),
+        }
+    }
+}
+
+/// Records that follow each other.
+#[derive(Debug, Default)]
+struct Chunk {
+    records: Vec<Record>,
+    /// Each new status with the index of the first record behind which it holds.
+    statuses: Vec<(usize, Status)>,
+    /// State at the end of the trace, if the trace ends behind this chunk.
+    end: Option<Status>,
+}
+
+/// A trace that is decoded as far as a reader has come.
+#[derive(Debug)]
+struct Decoded {
+    file: String,
+    beginning: Status,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Debug)]
+struct Progress {
+    chunks: Vec<Arc<Chunk>>,
+    /// Reader of the rest; `None` at the end of the trace, or of the part that can be shared.
+    rest: Option<TraceReader>,
+    latest: Status,
+}
+
+impl Decoded {
+    fn open(path: &Path, options: &Options) -> Result<Decoded, TraceError> {
+        let reader = TraceReader::open(path, options)?;
+        let beginning = Status::of(&reader);
+        Ok(Decoded {
+            file: reader.file().to_owned(),
+            beginning: beginning.clone(),
+            progress: Mutex::new(Progress {
+                chunks: Vec::new(),
+                rest: Some(reader),
+                latest: beginning,
+            }),
+        })
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the chunk `index`; `None` if the trace cannot be shared up to there.
+    fn chunk(&self, index: usize) -> Option<Arc<Chunk>> {
+        let mut progress = self.progress();
+        while progress.chunks.len() <= index {
+            match progress.decode() {
+                Some(chunk) => progress.chunks.push(Arc::new(chunk)),
+                None => {
+                    // The records are of no more use, because later readers read the file.
+                    progress.chunks = Vec::new();
+                    return None;
+                }
+            }
+        }
+        progress.chunks.get(index).cloned()
+    }
+
+    /// Returns true if a part of the trace cannot be shared.
+    fn is_cut(&self) -> bool {
+        let progress = self.progress();
+        let whole = progress
+            .chunks
+            .last()
+            .is_some_and(|last| last.end.is_some());
+        progress.rest.is_none() && !whole
+    }
+}
+
+impl Progress {
+    /// Decodes the next chunk. Returns `None` behind an error or too many records; a reader of its
+    /// own then finds the same error.
+    fn decode(&mut self) -> Option<Chunk> {
+        let mut reader = self.rest.take()?;
+        if self.chunks.len() * CHUNK_RECORDS >= RECORDS_MAX {
+            return None;
+        }
+        let mut chunk = Chunk {
+            records: Vec::with_capacity(CHUNK_RECORDS),
+            ..Chunk::default()
+        };
+        let mut stamp = None;
+        while chunk.records.len() < CHUNK_RECORDS {
+            let record = reader.next().ok()?;
+            // Notes are text. The stamp tells when the text may have changed.
+            if stamp != Some(reader.stamp()) {
+                stamp = Some(reader.stamp());
+                let status = Status::of(&reader);
+                if status != self.latest && record.is_some() {
+                    chunk.statuses.push((chunk.records.len(), status.clone()));
+                    self.latest = status;
+                }
+            }
+            let Some(record) = record else {
+                chunk.end = Some(Status::of(&reader));
+                return Some(chunk);
+            };
+            chunk.records.push(record);
+        }
+        self.rest = Some(reader);
+        Some(chunk)
+    }
+}
+
+/// A trace that was opened before.
+struct Known {
+    key: Key,
+    decoded: Option<Arc<Decoded>>,
+    /// End of the address space, for [`Beyond::Scale`].
+    span: Option<Sectors>,
+}
+
+/// The traces of this process, the latest last.
+static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+
+fn known() -> MutexGuard<'static, Vec<Known>> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the decoded trace; `None` for the first reader of a trace, and for a trace that cannot
+/// be shared.
+fn decoded(key: &Key, path: &Path) -> Result<Option<Arc<Decoded>>, TraceError> {
+    let mut known = known();
+    let Some(place) = known.iter().position(|known| known.key == *key) else {
+        if known.len() == TRACES_MAX {
+            known.remove(0);
+        }
+        known.push(Known {
+            key: key.clone(),
+            decoded: None,
+            span: None,
+        });
+        return Ok(None);
+    };
+    let mut entry = known.remove(place);
+    if entry.decoded.is_none() {
+        make_room(&mut known);
+        entry.decoded = Some(Arc::new(Decoded::open(path, &key.options)?));
+    }
+    let decoded = entry.decoded.clone();
+    known.push(entry);
+    Ok(decoded.filter(|decoded| !decoded.is_cut()))
+}
+
+/// Drops the decoded records of the oldest traces, so that one more trace fits into the memory.
+fn make_room(known: &mut [Known]) {
+    let mut records = 0;
+    for entry in known.iter_mut().rev() {
+        let Some(decoded) = &entry.decoded else {
+            continue;
+        };
+        records += decoded.progress().chunks.len() * CHUNK_RECORDS;
+        if records > RECORDS_MAX {
+            entry.decoded = None;
+        }
+    }
+}
+
+/// Reader of a trace, as [`TraceReader`], for callers that read one trace several times.
+pub struct SharedReader {
+    path: PathBuf,
+    options: Options,
+    from: From,
+    /// Number of records taken.
+    taken: u64,
+}
+
+enum From {
+    File(Box<TraceReader>),
+    Memory(Memory),
+}
+
+/// Place in a decoded trace.
+struct Memory {
+    decoded: Arc<Decoded>,
+    chunk: Arc<Chunk>,
+    /// Number of chunks so far.
+    chunks: usize,
+    /// Number of records taken from the chunk.
+    at: usize,
+    status: Status,
+}
+
+impl Memory {
+    /// Returns the next record; `None` at the end of the trace.
+    ///
+    /// # Errors
+    /// If the rest of the trace cannot be shared.
+    fn next(&mut self) -> Result<Option<Record>, NotShared> {
+        loop {
+            if let Some(&record) = self.chunk.records.get(self.at) {
+                let statuses = &self.chunk.statuses;
+                if let Ok(new) = statuses.binary_search_by_key(&self.at, |status| status.0) {
+                    self.status = statuses[new].1.clone();
+                }
+                self.at += 1;
+                return Ok(Some(record));
+            }
+            if let Some(end) = &self.chunk.end {
+                self.status = end.clone();
+                return Ok(None);
+            }
+            self.chunk = self.decoded.chunk(self.chunks).ok_or(NotShared)?;
+            self.chunks += 1;
+            self.at = 0;
+        }
+    }
+}
+
+/// The rest of a trace is not in memory.
+struct NotShared;
+
+impl SharedReader {
+    /// Opens the trace at `path`.
+    ///
+    /// # Errors
+    /// As for [`TraceReader::open`].
+    pub fn open(path: &Path, options: &Options) -> Result<SharedReader, TraceError> {
+        options.check()?;
+        let mut options = options.clone();
+        let key = Key::of(path, &options);
+        if needs_span(&options) {
+            options.span = Some(shared_span(key.as_ref(), path, &options)?);
+        }
+        let shared = key.map_or(Ok(None), |key| decoded(&key, path))?;
+        let from = match shared {
+            Some(decoded) => From::Memory(Memory {
+                status: decoded.beginning.clone(),
+                decoded,
+                chunk: Arc::default(),
+                chunks: 0,
+                at: 0,
+            }),
+            None => From::File(Box::new(TraceReader::open(path, &options)?)),
+        };
+        Ok(SharedReader {
+            path: path.to_owned(),
+            options,
+            from,
+            taken: 0,
+        })
+    }
+
+    /// Returns the name of the file, as in messages.
+    pub fn file(&self) -> &str {
+        match &self.from {
+            From::File(reader) => reader.file(),
+            From::Memory(memory) => &memory.decoded.file,
+        }
+    }
+
+    /// Returns the number of damaged rows skipped so far.
+    pub fn skipped(&self) -> u64 {
+        match &self.from {
+            From::File(reader) => reader.skipped(),
+            From::Memory(memory) => memory.status.skipped,
+        }
+    }
+
+    /// Returns problems of the trace so far; see [`TraceReader::notes`].
+    pub fn notes(&self) -> Vec<String> {
+        match &self.from {
+            From::File(reader) => reader.notes(),
+            From::Memory(memory) => memory.status.notes.to_vec(),
+        }
+    }
+
+    /// Returns the next record; `None` at the end of the trace or of the time window.
+    ///
+    /// # Errors
+    /// As for [`TraceReader::next`].
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an error ends the trace, so it stands outside the option"
+    )]
+    pub fn next(&mut self) -> Result<Option<Record>, TraceError> {
+        let outcome = match &mut self.from {
+            From::File(reader) => return reader.next(),
+            From::Memory(memory) => memory.next(),
+        };
+        let moved = outcome.map(|record| record.map(|record| placed(record, &self.options)));
+        match moved {
+            Ok(None) => Ok(None),
+            Ok(Some(Some(record))) => {
+                self.taken += 1;
+                Ok(Some(record))
+            }
+            // An error has the place in the file, which only a reader of the file knows.
+            Ok(Some(None)) | Err(NotShared) => self.next_of_file(),
+        }
+    }
+
+    /// Continues with a reader of the file.
+    #[cold]
+    fn next_of_file(&mut self) -> Result<Option<Record>, TraceError> {
+        let mut reader = Box::new(TraceReader::open(&self.path, &self.options)?);
+        for _ in 0..self.taken {
+            reader.next()?;
+        }
+        let next = reader.next();
+        self.from = From::File(reader);
+        next
+    }
+}
+
+/// Returns `record` with its extent in the volume; `None` if the extent does not fit.
+fn placed(record: Record, options: &Options) -> Option<Record> {
+    let Some(capacity) = options.capacity.filter(|_| !record.operation.is_of_all()) else {
+        return Some(record);
+    };
+    let extent = fit(options, record.extent, capacity)?;
+    Some(Record { extent, ..record })
+}
+
+/// Returns the end of the trace's address space. Reads the trace once for each process.
+fn shared_span(key: Option<&Key>, path: &Path, options: &Options) -> Result<Sectors, TraceError> {
+    let find = |known: &Known| Some(&known.key) == key;
+    if let Some(span) = known()
+        .iter()
+        .find(|known| find(known))
+        .and_then(|found| found.span)
+    {
+        return Ok(span);
+    }
+    let span = span_of(path, options)?;
+    if let Some(found) = known().iter_mut().find(|known| find(known)) {
+        found.span = Some(span);
+    }
+    Ok(span)
+}
+
+impl fmt::Debug for SharedReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedReader")
+            .field("file", &self.file())
+            .field("taken", &self.taken)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::Write as _;
+
+    /// A trace with a damaged row, a gap of ten days, and more than one chunk of records.
+    fn trace(file: &Path, rows: u64) {
+        let mut text = String::new();
+        for row in 0..rows {
+            let jump = if row > rows / 2 { 864_000_000.0 } else { 0.0 };
+            let start = row * 7919 % 100_000;
+            text += &format!("{} 0 {start} 8 {}\n", jump + row as f64, row % 2);
+            if row % 1500 == 700 {
+                text += "damaged\n";
+            }
+        }
+        let mut file = File::create(file).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        // A file that has changed just now is not shared.
+        let past = SystemTime::now() - Duration::from_secs(60);
+        file.set_modified(past).unwrap();
+    }
+
+    type Seen = (Result<Option<Record>, String>, u64, Vec<String>);
+
+    fn own(file: &Path, options: &Options) -> Vec<Seen> {
+        let mut reader = TraceReader::open(file, options).unwrap();
+        let mut seen = Vec::new();
+        loop {
+            let next = reader.next().map_err(|error| error.to_string());
+            let last = !matches!(next, Ok(Some(_)));
+            seen.push((next, reader.skipped(), reader.notes()));
+            if last {
+                return seen;
+            }
+        }
+    }
+
+    fn shared(file: &Path, options: &Options) -> (Vec<Seen>, bool) {
+        let mut reader = SharedReader::open(file, options).unwrap();
+        let from_memory = matches!(reader.from, From::Memory(_));
+        let mut seen = Vec::new();
+        loop {
+            let next = reader.next().map_err(|error| error.to_string());
+            let last = !matches!(next, Ok(Some(_)));
+            seen.push((next, reader.skipped(), reader.notes()));
+            if last {
+                return (seen, from_memory);
+            }
+        }
+    }
+
+    #[test]
+    fn a_shared_trace_is_read_as_a_trace_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("trace.disksim");
+        trace(&file, 10_000);
+        let named = |skip_bad, capacity, beyond| Options {
+            format: Some("disksim".to_owned()),
+            skip_bad,
+            capacity,
+            beyond,
+            ..Options::default()
+        };
+        let small = Some(Sectors(60_000));
+        for (options, whole) in [
+            (named(10, None, Beyond::Reject), true),
+            (named(10, small, Beyond::Wrap), true),
+            (named(10, small, Beyond::Scale), true),
+            // A request beyond the volume, and more damage than is tolerated.
+            (named(10, small, Beyond::Reject), true),
+            (named(3, None, Beyond::Reject), false),
+        ] {
+            let expected = own(&file, &options);
+            let memory: Vec<bool> = (0..4)
+                .map(|_| {
+                    let (seen, from_memory) = shared(&file, &options);
+                    assert!(seen == expected, "{options:?}");
+                    from_memory
+                })
+                .collect();
+            // A trace that ends in an error is shared once, before the error is known.
+            assert_eq!(memory.last(), Some(&whole), "{options:?}");
+        }
+    }
+
+    #[test]
+    fn a_changed_file_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("trace.disksim");
+        let options = Options::for_format("disksim");
+        for rows in [100, 200] {
+            trace(&file, rows);
+            for _ in 0..3 {
+                assert_eq!(shared(&file, &options).0.len() as u64, rows + 1);
+            }
+        }
+    }
+}
