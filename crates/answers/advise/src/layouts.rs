@@ -31,7 +31,7 @@ enum Text {
 /// A text that is no number of drives.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "found `{found}`; expected a number of drives, at least 1 and at most {DRIVES_MAX}, or a range such as 4..8"
+    "found `{found}`; expected a number of drives from 1 to {DRIVES_MAX}, or a range such as 4..8, written with two dots"
 )]
 pub struct CountsError {
     found: String,

@@ -970,8 +970,8 @@ mod tests {
 
     #[test]
     fn a_misspelt_metric_names_the_nearest() {
-        let error = Metric::parse("response_ms.p9").unwrap_err().to_string();
-        assert!(error.contains("did you mean `response_ms.p9"), "{error}");
+        let error = Metric::parse("reponse_ms.p99").unwrap_err().to_string();
+        assert!(error.contains("did you mean `response_ms.p99`"), "{error}");
     }
 
     #[test]

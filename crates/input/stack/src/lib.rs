@@ -5,6 +5,7 @@
 //! | `document.rs` | a TOML file that remembers the line of each key |
 //! | `drives.rs`, `drive_names.rs` | the drive library and drive files; the drive for a user's name |
 //! | `config.rs` | the stack file |
+//! | `homes.rs` | the table of a key that was written without its table |
 //! | `overrides.rs` | changes by the command line |
 //! | `files.rs` | the list of files of a stack |
 //! | `workloads.rs`, `workload.rs`, `workload/` | workloads: one or several; the kinds |
@@ -27,6 +28,7 @@ mod drive_names;
 pub mod drives;
 mod error;
 mod files;
+mod homes;
 mod hosts;
 mod layouts;
 mod link;
