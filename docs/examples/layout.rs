@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartitionConfig {
-    /// Where the part begins: a multiple of 512. Default 0.
+    /// First byte of the part, a multiple of 512. Default 0.
     #[serde(default)]
     pub start: Bytes,
-    /// How long it is: a positive multiple of 512.
+    /// Length of the part in bytes, a positive multiple of 512.
     pub size: Bytes,
 }
 

@@ -3,7 +3,7 @@
 use fullstroke_contract::{Completion, Cx, Node, Port, Request, Wake};
 use fullstroke_units::Time;
 
-/// Requests go down, completions and notice up, as they are.
+/// Forwards requests downward, and completions and notices upward, unchanged.
 pub struct Forward;
 
 impl Node for Forward {

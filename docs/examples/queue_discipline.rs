@@ -1,4 +1,4 @@
-//! Last come, first served: what arrived last is next. It starves, of course.
+//! Last come, first served: the latest arrival goes next. Of course it starves.
 
 use super::{ArmView, Choice, Discipline, NoKeys, Waiting};
 use fullstroke_contract::ConfigError;

@@ -1,6 +1,6 @@
 //! A made-up format: `seconds R|W sector sectors`, separated by spaces.
 //!
-//! Recognised by rows of that shape.
+//! Rows of that shape identify the format.
 
 use super::{Confidence, Counted, Format, Head};
 use crate::fields::{Fields, Parsed};

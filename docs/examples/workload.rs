@@ -1,5 +1,4 @@
-//! Reads the whole volume once, from its beginning to its end, one request
-//! after the other.
+//! Reads the whole volume once from beginning to end, one request at a time.
 
 use super::{Kind, Read, Workload, WorkloadError};
 use fullstroke_contract::registry::{Entry, read, schema_of};

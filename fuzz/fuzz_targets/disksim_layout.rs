@@ -1,5 +1,5 @@
-//! A layout of any bytes in an otherwise good disk; what is accepted must be a
-//! drive whose addresses can be located.
+//! Reads a layout of arbitrary bytes in an otherwise valid disk. In an accepted drive every address
+//! has a location.
 #![no_main]
 
 use fullstroke_disksim::import_from;

@@ -1,4 +1,4 @@
-//! A parameter file of any bytes, which may include itself.
+//! Reads a DiskSim parameter file of arbitrary bytes, which may include itself.
 #![no_main]
 
 use fullstroke_disksim::import_from;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 fuzz_target!(|text: &[u8]| {
-    // Behind a zero byte begins a second file, for `source b`.
+    // A second file follows after a zero byte, for `source b`.
     let (first, second) = text
         .iter()
         .position(|&byte| byte == 0)

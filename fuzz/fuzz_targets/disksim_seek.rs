@@ -1,4 +1,4 @@
-//! A seek file of any bytes.
+//! Reads a seek file of arbitrary bytes.
 #![no_main]
 
 use fullstroke_disksim::seek_file;

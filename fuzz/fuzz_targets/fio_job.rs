@@ -1,4 +1,4 @@
-//! A job file of any bytes; what is accepted must give I/O within the volume.
+//! Parses a job file of arbitrary bytes. An accepted job must issue I/O within the volume.
 #![no_main]
 
 use fullstroke_contract::{Completion, RequestId, Source as _};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// 1 GiB.
 const VOLUME: Sectors = Sectors(1 << 21);
-/// More clones would only make the target slow.
+/// Limit of clones. More would only slow the target.
 const WORKERS_MAX: usize = 16;
 
 fuzz_target!(|text: &[u8]| {
@@ -23,7 +23,7 @@ fuzz_target!(|text: &[u8]| {
     let Ok((mut source, _)) = FioSource::new(&set, VOLUME, Seed(1), Some(1000)) else {
         return;
     };
-    // Each request is answered a millisecond later.
+    // Each request completes after a millisecond.
     let mut flights: VecDeque<(Time, RequestId)> = VecDeque::new();
     let mut out = Vec::new();
     loop {

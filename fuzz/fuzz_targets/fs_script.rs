@@ -1,5 +1,5 @@
-//! A list of file operations of any bytes; what is accepted must be carried out on
-//! each file system, or refused, with all space accounted for.
+//! Parses a list of file operations from arbitrary bytes. Each file system must carry out or refuse
+//! an accepted list, with all space accounted for.
 #![no_main]
 
 use fullstroke_contract::registry::Keys;
@@ -9,7 +9,7 @@ use fullstroke_files::{Site, make};
 use fullstroke_units::{Sectors, Seed, Time};
 use libfuzzer_sys::fuzz_target;
 
-/// More operations would only make the target slow.
+/// Limit of operations. More would only slow the target.
 const STEPS_MAX: usize = 200;
 
 fuzz_target!(|text: &[u8]| {
@@ -19,7 +19,7 @@ fuzz_target!(|text: &[u8]| {
     if script.steps().len() > STEPS_MAX {
         return;
     }
-    // 32 MiB: soon full.
+    // 32 MiB, so that the file system is soon full.
     let site = Site {
         capacity: Sectors(1 << 16),
         seed: Seed(1),

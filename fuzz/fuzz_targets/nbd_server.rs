@@ -1,8 +1,8 @@
-//! Gives a server any bytes in any pieces, and answers what it asks.
+//! Sends arbitrary bytes in arbitrary pieces to a server, and answers its requests.
 //!
-//! The first byte says how far the handshake is done already, the second how
-//! long the pieces are. Guards that no input panics or hangs, that requests lie
-//! within their export, and that the pieces make no difference.
+//! The first byte chooses the progress of the handshake, the second the length of the pieces. The
+//! target checks that no input causes a panic or a hang, that requests lie within their export, and
+//! that the pieces do not change the output.
 #![no_main]
 
 use fullstroke_nbd::{
@@ -45,7 +45,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(whole == cut, "the pieces make a difference");
 });
 
-/// All that was sent, and the error.
+/// Returns all sent bytes, and the error.
 fn converse(stream: &[u8], length: usize) -> (Vec<u8>, Option<String>) {
     let mut connection = Connection::new(EXPORTS.clone());
     let mut export = &EXPORTS.all()[0];
@@ -85,7 +85,7 @@ fn converse(stream: &[u8], length: usize) -> (Vec<u8>, Option<String>) {
     (sent, None)
 }
 
-/// Answers in all forms, chosen by the cookie.
+/// Answers in one of all forms. The cookie chooses the form.
 fn answer(connection: &mut Connection, export: &Export, request: &Request, payload: &[u8]) {
     let end = request.offset_bytes + u64::from(request.length_bytes);
     assert!(end <= export.size_bytes && end.is_multiple_of(export.block_bytes_min.into()));
@@ -107,7 +107,7 @@ fn answer(connection: &mut Connection, export: &Export, request: &Request, paylo
                 format_args!("{request:?}"),
             );
         }
-        // Long reads would measure nothing but the copying of zeroes.
+        // Long reads are refused, because they would only measure the copying of zeros.
         Command::Read if request.length_bytes > 1 << 17 => {
             connection.reply_error(request, ErrorCode::TooLong, "too long to be fuzzed");
         }

@@ -1,5 +1,5 @@
-//! A configuration of PostMark of any bytes; what is accepted must run, with a file
-//! open whenever one is read, written or closed.
+//! Parses a PostMark configuration of arbitrary bytes. An accepted configuration must run, and
+//! every read, write or close must be of an open file.
 #![no_main]
 
 use fullstroke_contract::registry::Keys;
@@ -7,7 +7,7 @@ use fullstroke_programs::{Answer, Call, Events, Kind, Next, REGISTRY, Turn};
 use fullstroke_units::{Duration, Seed, Time};
 use libfuzzer_sys::fuzz_target;
 
-/// More calls would only make the target slow.
+/// Limit of calls. More would only slow the target.
 const CALLS_MAX: usize = 2000;
 
 fuzz_target!(|text: &[u8]| {

@@ -1,5 +1,5 @@
-//! A recording of any bytes; what is accepted must come to an end, whatever its calls
-//! are answered.
+//! Parses a recording of arbitrary bytes. An accepted recording must end, whatever the answers to
+//! its calls.
 #![no_main]
 
 use fullstroke_contract::registry::Keys;
@@ -23,7 +23,7 @@ fuzz_target!(|text: &[u8]| {
     }
 });
 
-/// Asks process after process; each call is over at once.
+/// Asks each process in turn. Each call completes at once.
 fn play(program: &mut dyn Program) {
     let mut answers: Vec<Option<Answer>> = vec![None; program.processes() as usize];
     let mut over = vec![false; answers.len()];

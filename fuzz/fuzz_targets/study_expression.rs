@@ -1,11 +1,11 @@
-//! An expression of any bytes; where it is wrong, the place must lie within it.
+//! Parses an expression of arbitrary bytes. The place of an error must lie within the expression.
 #![no_main]
 
 use fullstroke_study::Matrix;
 use fullstroke_study::expression::{Bindings, Data, Estimate, Evaluator, Problem, parse};
 use libfuzzer_sys::fuzz_target;
 
-/// A study without points: expressions may still calculate.
+/// A study without points. Expressions may still calculate.
 struct Nothing;
 
 impl Data for Nothing {

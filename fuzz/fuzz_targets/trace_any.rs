@@ -1,8 +1,8 @@
-//! Reads arbitrary bytes in every trace format: the first byte chooses the
-//! format, the rest is the file.
+//! Reads arbitrary bytes in every trace format. The first byte chooses the format; the rest is the
+//! file.
 //!
-//! Guards that no input panics, hangs or gives a record that breaks the promises
-//! of `Record`.
+//! The target checks that no input causes a panic or a hang, and that every record keeps the
+//! promises of `Record`.
 
 #![no_main]
 
@@ -51,7 +51,7 @@ fn read(file: &[u8], options: &Options) {
     }
 }
 
-/// Whether the file may unpack to more bytes than it has.
+/// True if the file may unpack to more bytes than its length.
 fn is_packed(file: &[u8]) -> bool {
     matches!(
         file,

@@ -1,7 +1,7 @@
-//! Recognises the format of arbitrary bytes and reads them in it.
+//! Recognises the trace format of arbitrary bytes and reads them.
 //!
-//! Guards that recognition never panics, and that it agrees with saying the
-//! recognised format by name.
+//! The target checks that recognition never panics, and that reading by the format's name gives the
+//! same records.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ use fullstroke_trace::{Options, Record, TraceReader};
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 
-/// Records that are compared.
+/// Number of records to compare.
 const COMPARED: usize = 256;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -27,7 +27,7 @@ fn open(bytes: &[u8], options: &Options) -> Option<TraceReader> {
     TraceReader::open_read("fuzzed", Box::new(Cursor::new(bytes.to_vec())), options).ok()
 }
 
-/// The first records, up to the first error.
+/// Returns the first records, up to the first error.
 fn first(mut reader: TraceReader) -> Vec<Record> {
     std::iter::from_fn(|| reader.next().ok().flatten())
         .take(COMPARED)

@@ -1,10 +1,10 @@
-"""A fleet of volumes, each with a load of its own, on several arrays: which array is best for how many?
+"""Compares arrays for a fleet of volumes with different loads, and counts the volumes that each serves best.
 
     python python/examples/fleet.py --volumes 1000 [--dask tcp://host:8786]
 
-Each volume replays a window of a captured trace, drawn by --seed: which trace, where in it, how many
-times faster, and which part of the array it lies on. The same volumes go to all arrays. Results are
-kept in --to: what was interrupted goes on where it was.
+Each volume replays a window of a captured trace. --seed chooses the trace, the window, the speed, and
+the part of the array. All arrays get the same volumes. The results are stored in --to, so that an
+interrupted run can continue.
 """
 
 import argparse
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def volume(number: int, seed: int, traces: list[Path], spans: list[float], window: float) -> list[str]:
-    """The keys that make volume `number` what it is, the same whatever else is in the fleet."""
+    """Returns the keys of volume `number`. They do not depend on the other volumes."""
     draw = random.Random(f"{seed} {number}")
     which = draw.randrange(len(traces))
     begin = draw.uniform(0.0, max(spans[which] - window, 0.0))

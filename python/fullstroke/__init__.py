@@ -28,5 +28,5 @@ def spelt_all(key: str, values: Iterable[Any]) -> list[str]:
 
 
 def spelt(value: Any) -> str:
-    """As TOML has it."""
+    """Returns the value in TOML notation."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -9,9 +9,9 @@ __version__: str
 
 @final
 class Stack:
-    """A stack file with keys set in it, as by `--set`.
+    """A stack file with overridden keys, as by `--set`.
 
-    Raises ValueError with the file, the line and the key if it cannot be used.
+    Raises ValueError with file, line and key if the stack is invalid.
     """
 
     @property
@@ -22,74 +22,74 @@ class Stack:
     def name(self) -> str: ...
     def __new__(cls, path: str | PathLike[str], *keys: str) -> Stack: ...
     def set(self, *keys: str) -> Stack:
-        """The same stack with further `key=value`, which come last."""
+        """Returns the stack with further `key=value`, which override earlier ones."""
     def with_elevator(self, elevator: Callable[[Site], Elevator]) -> Stack:
-        """The same stack with an elevator written in Python in the place of the one that its
-        host names (say `elevator = "noop"`); merging and plugging stay the block layer's.
+        """Returns the stack with an elevator written in Python. It replaces the elevator of the
+        host (for example `elevator = "noop"`). The block layer still merges and plugs.
 
-        For trying an idea: each choice calls Python, and costs as much as hundreds of Rust's.
-        An exception ends the run at once, and is raised by `run` or `compare`.
+        For experiments: a choice in Python costs as much as hundreds of choices in Rust.
+        An exception ends the run at once, and `run` or `compare` raises it.
         """
 
     def with_opportunity(self, opportunity: Callable[[Storage], Opportunity]) -> Stack:
-        """The same stack with an opportunity written in Python beside those that it has, after
-        which it looks. Whether a host heeds what it says (`memory`, `pushed`) is not looked at.
+        """Returns the stack with a further opportunity written in Python, which looks after the
+        stack's own ones. No check requires that a host follows the signals (`memory`, `pushed`).
 
-        For trying an idea: each request calls Python twice and more. An exception ends the run
-        at once, and is raised by `run` or `compare`.
+        For experiments: each request calls Python at least twice. An exception ends the run
+        at once, and `run` or `compare` raises it.
         """
 
 @final
 class Site:
-    """What an elevator is built for."""
+    """Properties of the place of an elevator."""
 
     @property
     def queue_depth(self) -> int:
-        """Requests that the device may have at once."""
+        """Maximum number of requests in the device."""
     @property
     def nr_requests(self) -> int:
-        """Requests that may wait or be in flight, in each direction."""
+        """Maximum number of pending and in-flight requests per direction."""
     @property
     def capacity(self) -> int:
-        """Sectors of 512 bytes."""
+        """Capacity in sectors of 512 bytes."""
     @property
     def drive(self) -> bool:
-        """Whether the device is a single drive."""
+        """True if the device is a single drive."""
 
 @final
 class Request:
-    """A request that waits, as it is now: another object stands for it when one has joined it."""
+    """Snapshot of a pending request. After a merge a new object replaces this one."""
 
     @property
     def start(self) -> int:
-        """Its first sector."""
+        """First sector."""
     @property
     def sectors(self) -> int: ...
     @property
     def end(self) -> int: ...
     @property
     def operation(self) -> str:
-        """read, write or discard."""
+        """Operation: read, write or discard."""
     @property
     def process(self) -> int:
-        """0 = unknown."""
+        """Number of the process; 0 = unknown."""
     @property
     def synchronous(self) -> bool:
-        """Whether somebody waits for it."""
+        """True if a process waits for the request."""
     @property
     def queued(self) -> int:
-        """When it came, in ns."""
+        """Time of arrival, in ns."""
     @property
     def slot(self) -> int:
-        """Its number until it has completed, when another takes it."""
+        """Slot number. Another request may reuse it after the completion."""
 
 @final
 class Device:
-    """What the device below says."""
+    """State of the device below."""
 
     @property
     def issued(self) -> int:
-        """Requests that it has from here."""
+        """Number of requests in the device from this queue."""
     @property
     def queue_depth(self) -> int: ...
     @property
@@ -97,7 +97,7 @@ class Device:
 
 @final
 class Storage:
-    """What an opportunity is built for: the array that it stands above."""
+    """Properties of the array of an opportunity."""
 
     @property
     def page_cache(self) -> int:
@@ -106,42 +106,42 @@ class Storage:
     def hosts(self) -> int: ...
     @property
     def stop(self) -> int | None:
-        """The shortest idle time, in ns, behind which a drive stops its platters; None if none does."""
+        """Shortest idle time, in ns, after which a drive stops its platters; None if no drive does."""
     def track(self, sector: int) -> tuple[int, int]:
-        """The first sector of the array's track that holds this one, and its length.
-        Raises ValueError where tracks are not known, with the reason."""
+        """Returns the first sector and the length of the array's track with this sector.
+        Raises ValueError with the reason if the tracks are unknown."""
     def positioning(self, seen: Seen, sector: int, *, write: bool = False) -> int:
-        """Seek and rotation, in ns, before a transfer could begin there if the arm left now.
-        Raises ValueError where the array is not a single drive with one arm."""
+        """Returns the seek and rotation time, in ns, before a transfer if the arm leaves now.
+        Raises ValueError if the array is not a single drive with one arm."""
 
 @final
 class Seen:
-    """What an opportunity is told of the array."""
+    """State of the array."""
 
     @property
     def now(self) -> int:
-        """ns"""
+        """Current time in ns."""
     @property
     def inside(self) -> int:
-        """Requests from above that were not answered."""
+        """Number of unanswered requests from above."""
     @property
     def standing(self) -> int:
-        """Drives whose platters stand."""
+        """Number of drives in standby."""
     @property
     def head(self) -> int:
-        """The cylinder of the (first) arm, or where it will be when what is in service ends; as of
-        the last request or answer, before it."""
+        """Cylinder of the first arm, or its cylinder after the request in service. Taken before
+        the last request or completion."""
     @property
     def queue_length(self) -> int:
-        """Requests in the array, as of then."""
+        """Number of requests in the array before the last request or completion."""
 
 @final
 class Access:
-    """A request on its way to the array, or answered."""
+    """A request before or after its service by the array."""
 
     @property
     def operation(self) -> str:
-        """read, write, discard, flush, standby or start."""
+        """Operation: read, write, discard, flush, standby or start."""
     @property
     def start(self) -> int: ...
     @property
@@ -150,28 +150,29 @@ class Access:
     def end(self) -> int: ...
     @property
     def process(self) -> int:
-        """0 = unknown."""
+        """Number of the process; 0 = unknown."""
     @property
     def synchronous(self) -> bool:
-        """Whether somebody waits for it."""
+        """True if a process waits for the request."""
 
 @final
 class Pull:
-    """Asks for dirty data: of these addresses, or any, if there is no `start`."""
+    """Asks hosts for dirty data of these addresses. Without `start` any addresses."""
 
     def __new__(cls, sectors: int, start: int | None = None) -> Pull: ...
 
 @final
 class Push:
-    """Offers what storage holds of these addresses."""
+    """Offers the stored data of these addresses to hosts."""
 
     def __new__(cls, start: int, sectors: int) -> Push: ...
 
 @final
 class Own:
-    """Something that the array is to do, of which nobody above hears: "read", or "write" what
-    was written there last. `verify`: the medium answers, and is compared with that. `members`: the
-    addresses are those of each member, and read from all of them."""
+    """A request of the opportunity to the array, hidden from hosts. "read" reads; "write" repeats
+    the last write of these addresses. With `verify` the read is from the medium and is compared
+    with the last write. With `members` the addresses are those of each member, and all members
+    are read."""
 
     @property
     def operation(self) -> str: ...
@@ -187,11 +188,11 @@ class Own:
 
 @final
 class Trace:
-    """A block trace in memory, a row for each request.
+    """A block trace in memory, with a row per request.
 
     Columns: arrival_ns, operation, start and sectors (of 512 bytes), device, process,
     issued_ns, completed_ns. `polars.DataFrame(trace)`, `pyarrow.table(trace)`,
-    `duckdb.from_arrow(...)` take it by the Arrow C stream interface.
+    `duckdb.from_arrow(...)` read the trace through the Arrow C stream interface.
     """
 
     @property
@@ -202,7 +203,7 @@ class Trace:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 def run(stack: Stack | str | PathLike[str]) -> dict[str, Any]:
-    """Run a stack: the value that `fullstroke run --json` prints. Ctrl-C ends it."""
+    """Run a stack. Returns the value of `fullstroke run --json`. Ctrl-C ends the run."""
 
 def compare(
     stacks: Sequence[Stack | str | PathLike[str]],
@@ -211,13 +212,13 @@ def compare(
     seeds: int = 1,
     jobs: int | None = None,
 ) -> dict[str, Any]:
-    """Run stacks side by side and rank them: `by`, `candidates` and so on, as in
-    `fullstroke compare --json`. `varied` of a candidate has the keys that were set in which the
-    stacks of one file differ; files of one name are called by their paths, and what is alike all
-    the same is numbered in the order given: "raid5", "raid5 (2)". Other threads run meanwhile,
-    and Ctrl-C ends the runs.
+    """Run stacks side by side and rank them. Returns the value of `fullstroke compare --json`,
+    with `by`, `candidates` and so on. `varied` of a candidate has the overridden keys that differ
+    between stacks of one file. Files of equal names are named by their paths. Stacks that are
+    still alike are numbered in the given order: "raid5", "raid5 (2)". Other threads continue
+    meanwhile, and Ctrl-C ends the runs.
 
-    `seeds` is 1 to 10,000, `jobs` 1 to 1024 (as many as there are cores unless said).
+    `seeds` is 1 to 10,000, `jobs` 1 to 1024 (default: number of cores).
     """
 
 def tune(
@@ -231,8 +232,8 @@ def tune(
     confidence: float = 0.95,
     jobs: int | None = None,
 ) -> dict[str, Any]:
-    """Search combinations of values of keys for the best: what `fullstroke tune --json` prints.
-    Ctrl-C ends it.
+    """Search the best combination of values of keys. Returns the value of `fullstroke tune --json`.
+    Ctrl-C ends the search.
 
     `sample` is 1 to 1,000,000, `batches` 4 to 10,000, `first` 2 to 10,000, `jobs` 1 to 1024.
     """
@@ -245,11 +246,11 @@ def energy(
     assume_power: bool = False,
     jobs: int | None = None,
 ) -> dict[str, Any]:
-    """Say whether stopping the platters pays for the load of a stack, or for a trace: the value that
-    `fullstroke energy --json` prints. Ctrl-C ends it.
+    """Calculate whether spin-down pays for the load of a stack, or for a trace. Returns the value of
+    `fullstroke energy --json`. Ctrl-C ends the runs.
 
-    `after` has idle times to try, such as "5min"; 30 s to an hour if it is empty. `assume_power`: drives
-    whose files do not say what they draw draw what their class is assumed to.
+    `after` has idle times to try, such as "5min" (default: 30 s to an hour). `assume_power` gives
+    drives without power figures the assumed figures of their class.
     """
 
 def predict(
@@ -259,10 +260,10 @@ def predict(
     assume_power: bool = False,
     simulate: bool = True,
 ) -> dict[str, Any]:
-    """Predict latency, bandwidth and energy of the load of a stack, or of a trace, by formulas: the value
-    that `fullstroke predict --json` prints. Ctrl-C ends it.
+    """Predict latency, bandwidth and energy of the load of a stack, or of a trace, by formulas.
+    Returns the value of `fullstroke predict --json`. Ctrl-C ends the prediction.
 
-    `simulate=False` leaves the simulation of the stack beside the formulas out.
+    `simulate=False` leaves out the simulation of the stack for comparison.
     """
 
 def sweep(
@@ -273,16 +274,16 @@ def sweep(
     jobs: int | None = None,
     seconds: float = 1.0,
 ) -> Any:
-    """Run the stacks that have no results in the folder `to` yet, and give a `pyarrow.Table` with a
-    row for each: digest, seed, stack, keys, and each metric with half the width of its 95 %
-    interval. Runs go to threads, or to the workers of a `distributed.Client`, in batches of about
-    so many seconds; each batch becomes a Parquet file of its own at once, so that a sweep that was
-    interrupted goes on where it was, and several sweeps may share a folder. Workers need the files
-    of the stacks at the same paths.
+    """Run the stacks without results in the folder `to`. Returns a `pyarrow.Table` with a row per
+    stack: digest, seed, stack, keys, and each metric with the half width of its 95 % interval.
+    Runs go to threads, or to the workers of a `distributed.Client`, in batches of about `seconds`.
+    Each batch is stored at once as a Parquet file. So an interrupted sweep continues where it
+    stopped, and several sweeps may share a folder. Workers need the files of the stacks at the
+    same paths.
 
-    Raises ValueError if runs failed: how many, and the first of them. The others are kept.
+    Raises ValueError if runs failed, with their number and the first error. Other results stay.
     Needs `fullstroke[cluster]`.
     """
 
 def read_trace(path: str | PathLike[str]) -> Trace:
-    """Read a block trace of any format that `fullstroke trace` knows, compressed or not."""
+    """Read a block trace of any format of `fullstroke trace`, compressed or not."""

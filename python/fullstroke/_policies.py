@@ -1,4 +1,4 @@
-"""What policies written in Python have to have."""
+"""Protocols of policies written in Python."""
 
 from __future__ import annotations
 
@@ -11,34 +11,35 @@ if TYPE_CHECKING:
 
 
 class Elevator(Protocol):
-    """What `Stack.with_elevator` takes, built with its Site. Times are ns, to 2**63 - 1. Only `choose` is needed."""
+    """An elevator for `Stack.with_elevator`. The class is called with a Site. Times are ns, at most 2**63 - 1.
+    Only `choose` is required."""
 
     @abstractmethod
     def choose(self, now: int, waiting: list[Request], device: Device) -> Request | None:
-        """One of those that wait, which stand in order of arrival, or None, to wait for something
-        else: then there must be something in flight, or a later `next_wake`."""
+        """Returns one of `waiting`, which is in order of arrival, or None for a later choice.
+        None requires a request in flight or a later `next_wake`."""
 
-    # And, where they are there:
+    # Optional methods:
     #   arrived(now, request), completed(now, request)
-    #   next_wake() -> int | None        after a None of choose: when to ask again at the latest
+    #   next_wake() -> int | None        after a None of choose: latest time of the next choice
     #   may_join(kept, other, how) -> bool        how: "back", "front" or "coalesce"
 
 
 class Opportunity(Protocol):
-    """What `Stack.with_opportunity` takes, built with its Storage. Times are ns, to 2**63 - 1. Only `look` and
-    `next_look` are needed."""
+    """An opportunity for `Stack.with_opportunity`. The class is called with a Storage. Times are ns, at most
+    2**63 - 1. Only `look` and `next_look` are required."""
 
     @abstractmethod
     def next_look(self) -> int | None:
-        """When it wants to look; None if only a request changes anything. Asked after each call."""
+        """Returns the time of the next look; None if only a request changes anything. Called after each other method."""
 
     @abstractmethod
     def look(self, seen: Seen) -> Iterable[Pull | Push | Own] | None:
-        """What there is to say and to do. Then `next_look` must be later than now."""
+        """Returns signals and own requests. The following `next_look` must be later than now."""
 
-    # And, where they are there:
-    #   arrived(seen, access) -> bool | None     true: it waits as long as `holding()` is true
-    #   holding() -> bool                        whether those that wait still have to
-    #   released(access)                         one that waited goes to the array
+    # Optional methods:
+    #   arrived(seen, access) -> bool | None     true: the request is held while `holding()` is true
+    #   holding() -> bool                        true while held requests must wait
+    #   released(access)                         a held request goes to the array
     #   left(seen, access, status)               status: "done", "differs", "lost" or "out of range"
-    #   served(seen, own, status)                the array has done what it asked for
+    #   served(seen, own, status)                the array has served an own request

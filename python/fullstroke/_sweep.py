@@ -1,4 +1,4 @@
-"""Many runs, kept as they come, so that an interrupted sweep goes on where it was."""
+"""Sweeps: many runs whose results are stored at once, so that an interrupted sweep can continue."""
 
 import functools
 import os
@@ -19,7 +19,7 @@ def sweep(
     jobs: int | None = None,
     seconds: float = 1.0,
 ) -> Any:
-    """Run stacks that have no results in the folder `to` yet; all of their results as a table."""
+    """Run the stacks without results in the folder `to`. Returns the results of all stacks as a table."""
     import pyarrow
     from pyarrow import parquet
 
@@ -57,12 +57,12 @@ def sweep(
                 write(folder, pyarrow.Table.from_pylist(rows, schema), parquet)
             kept |= {(row["digest"], row["seed"]): row for row in rows}
     finally:
-        # After Ctrl-C: what threads still run keeps the process.
+        # After Ctrl-C the process would otherwise wait for the runs of its threads.
         stop.set()
     if failures:
         stack, first = failures[0]
         raise ValueError(f"{len(failures)} of {len(todo)} runs failed, the others are kept; the first: {stack!r}: {first}")
-    # Who asks for a stack under another name or order of keys gets it so.
+    # The rows have the names and the order of keys of this call, not of the call that ran the stack.
     named = ({"stack": str(stack.path), "keys": stack.keys} for stack in wanted)
     return pyarrow.Table.from_pylist([kept[key] | name for key, name in zip(keys, named)], schema)
 
@@ -81,11 +81,11 @@ def read(file: Path, schema: Any, parquet: Any) -> list[dict[str, Any]]:
 
 
 def write(folder: Path, table: Any, parquet: Any) -> None:
-    """Whole or not at all, under a name that no other sweep into the folder has."""
+    """Write a batch atomically, under a unique name, because other sweeps may use the folder."""
     file = folder / f"batch-{uuid.uuid4().hex}.parquet"
     partial = file.with_suffix(".partial")
     try:
-        # Few numbers in many columns: dictionaries of each would take longer than the numbers.
+        # A batch has few rows and many columns, so dictionaries would cost more time than the numbers.
         parquet.write_table(table, partial, compression="zstd", use_dictionary=False)
         os.replace(partial, file)
     finally:
@@ -93,7 +93,7 @@ def write(folder: Path, table: Any, parquet: Any) -> None:
 
 
 def work(items: list[tuple[tuple[str, int], Stack]], stop: Any = None) -> list[Any]:
-    """The numbers of each, or why there are none."""
+    """Returns the numbers of each stack, or its error."""
     results: list[Any] = []
     known = _fullstroke._Known()
     for key, stack in items:

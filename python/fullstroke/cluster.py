@@ -1,6 +1,6 @@
-"""Work spread over threads or a Dask cluster, in batches that are worth a message each.
+"""Distributes work to threads or a Dask cluster, in batches large enough for a message each.
 
-`fullstroke study run --dask ADDRESS` runs this file as it stands, without the module around it.
+`fullstroke study run --dask ADDRESS` runs this file alone, without the module.
 """
 
 import collections
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 
 class Crew(NamedTuple):
-    """Who works: `submit(function, *arguments)` gives a future; `wait` waits for some; so many at once."""
+    """Workers: `submit(function, *arguments)` returns a future, `wait` waits for futures, `threads` run at once."""
 
     submit: Callable[..., Any]
     wait: Callable[..., Any]
@@ -23,12 +23,12 @@ class Crew(NamedTuple):
 
 
 def local(jobs: int) -> Crew:
-    """Threads of this process."""
+    """Returns threads of this process."""
     return Crew(futures.ThreadPoolExecutor(jobs).submit, futures.wait, jobs)
 
 
 def dask(client: Any, patience: float = 60.0) -> Crew:
-    """The workers of a `distributed.Client`, of which the first may still be on its way."""
+    """Returns the workers of a `distributed.Client`. Waits for the first worker."""
     import distributed
 
     try:
@@ -46,15 +46,15 @@ def dask(client: Any, patience: float = 60.0) -> Crew:
 def spread(
     crew: Crew, work: Callable[[list[Any]], Sequence[Any]], items: Iterable[Any], seconds: float = 1.0
 ) -> Iterator[list[tuple[int, Any]]]:
-    """Gives `work` the items in batches of about `seconds`, and yields what comes out batch by batch,
-    as pairs of an item's number and its result. The result is an exception where the batch had one.
-    The last batches are smaller, so that no worker waits long for another to end."""
+    """Runs `work` on the items in batches of about `seconds`. Yields each batch as pairs of an item's
+    number and its result. After an exception in a batch, the exception is the result of its items.
+    The last batches are smaller, so that all workers end at about the same time."""
     waiting = collections.deque(enumerate(items))
     under_way: dict[Any, list[int]] = {}
     done, took = 0, 0.0
     try:
         while waiting or under_way:
-            # Two for each thread: one that it works on, one that waits beside it.
+            # Two batches per thread: one in work, and one waiting, so that the thread never idles.
             while waiting and len(under_way) < 2 * crew.threads:
                 worth = math.ceil(seconds * done / took) if took > 0 else 1
                 size = max(1, min(worth, math.ceil(len(waiting) / (2 * crew.threads))))
@@ -81,7 +81,7 @@ def timed(work: Callable[[list[Any]], Sequence[Any]], batch: list[Any]) -> tuple
 
 
 class StudyWork:
-    """Runs of studies, by the program of that path on whichever machine this comes to."""
+    """Runs tasks of studies with `fullstroke study work` on the worker's machine."""
 
     def __init__(self, program: str, build: str, folder: str):
         self.words, self.folder = [program, "study", "work", "--build", build], folder
@@ -95,7 +95,7 @@ class StudyWork:
 
 
 def main() -> None:
-    """Reads who is to do what from standard input, a line of JSON each, and writes what came out."""
+    """Reads the order and the tasks from standard input, one line of JSON each, and writes the results."""
     order = json.loads(sys.stdin.readline())
     tasks = [json.loads(line) for line in sys.stdin]
     try:

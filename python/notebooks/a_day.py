@@ -1,8 +1,8 @@
 # %% [markdown]
 # # A PhD student's day with fullstroke
 #
-# From a captured load to an idea of one's own, measured. Everything here runs in a minute or two on a laptop;
-# the stacks and traces are those that come with fullstroke. Start Jupyter in the project's root
+# From a captured load to a measured idea. The notebook runs in a minute or two on a laptop.
+# The stacks and traces come with fullstroke. Start Jupyter in the project's root
 # (`pip install '.[cluster]' polars matplotlib`).
 
 # %%
@@ -11,8 +11,8 @@ import matplotlib.pyplot as plt
 import polars
 
 # %% [markdown]
-# ## Morning: what does the load look like?
-# PostgreSQL under pgbench, as the kernel's block tracer saw it. Times are ns, addresses sectors of 512 bytes.
+# ## Morning: the load
+# PostgreSQL under pgbench, recorded by the kernel's block tracer. Times are in ns, addresses in sectors of 512 bytes.
 
 # %%
 trace = polars.DataFrame(fullstroke.read_trace("samples/pgbench.parquet"))
@@ -30,8 +30,8 @@ ax.legend(markerscale=8, loc="upper right");
 
 # %% [markdown]
 # ## Before noon: which array?
-# The same requests on every candidate, so that differences are paired, with three seeds for what is left to chance: the angle
-# at which each drive's platters begin.
+# Every candidate gets the same requests, so that differences are paired. Three seeds vary the only random property, the start
+# angle of each drive's platters.
 
 # %%
 arrays = [
@@ -45,13 +45,13 @@ polars.DataFrame(
 )
 
 # %% [markdown]
-# Where the time goes in RAID 5: a mean write waits for old data and parity before it begins.
+# The breakdown of the time in RAID 5: a write waits for old data and parity.
 
 # %%
 fullstroke.run(arrays[0])["time_ms"]
 
 # %% [markdown]
-# Which unit and depth? A race among combinations on parts of the load: whoever is worse beyond chance drops out.
+# Which chunk and queue depth? A race tries combinations on parts of the load. A significantly worse combination drops out.
 
 # %%
 tuned = fullstroke.tune(
@@ -63,11 +63,11 @@ print(tuned["verdict"])
 
 # %% [markdown]
 # ## Afternoon: an idea
-# Shortest seek first is quick on average and starves whoever is far away. What if a request counts as nearer the longer it
-# waits? `slope` says how many sectors a millisecond is worth; 0 is shortest seek first.
+# Shortest seek first is fast on average and starves distant requests. The idea: a waiting request counts as nearer with time.
+# `slope` is the number of sectors per millisecond of waiting; 0 is shortest seek first.
 #
-# `choose` is asked whenever the array can take a request: those that wait stand in order of arrival. It stands in the place of
-# an elevator that the stack names, which says what a flush does.
+# `choose` is called whenever the array can take a request. `waiting` is in order of arrival. The class replaces the stack's
+# elevator, which still decides the handling of flushes.
 
 # %%
 def aging(slope: float):
@@ -107,9 +107,9 @@ ax.set(xlabel="mean response (ms)", ylabel="longest response (ms)", yscale="log"
 ax.legend();
 
 # %% [markdown]
-# An elevator in Python is for finding out whether an idea is worth it: each choice calls the interpreter with the whole queue.
-# One that is goes to Rust, where it is a file and a line (`CONTRIBUTING.md`, `docs/examples/elevator.rs`), is held to the
-# conformance tests of all elevators, is served live by the same code, and costs next to nothing.
+# An elevator in Python serves to test an idea, because each choice calls the interpreter with the whole queue. A good elevator
+# belongs into Rust, as a file and a line (`CONTRIBUTING.md`, `docs/examples/elevator.rs`). There it passes the conformance
+# tests of all elevators, also works in a live server, and costs next to nothing.
 
 # %%
 for stack, report in [(tried[0], reports[0]), (known[1], reports[len(slopes) + 1])]:
@@ -117,8 +117,8 @@ for stack, report in [(tried[0], reports[0]), (known[1], reports[len(slopes) + 1
 
 # %% [markdown]
 # ## Evening: all seeds, all loads
-# A sweep keeps each batch of results as a Parquet file at once: interrupt it, go on tomorrow, or give it
-# `client=distributed.Client("tcp://...")` and the department's machines.
+# A sweep stores each batch of results at once as a Parquet file. It can be interrupted and continued tomorrow. With
+# `client=distributed.Client("tcp://...")` it runs on the department's machines.
 
 # %%
 import tempfile

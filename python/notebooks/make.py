@@ -1,6 +1,6 @@
-"""Writes a_day.ipynb from a_day.py, whose cells it runs: `python make.py`, with nbclient and ipykernel.
+"""Runs the cells of a_day.py and writes a_day.ipynb: `python make.py`. Needs nbclient and ipykernel.
 
-In a_day.py `# %%` begins a cell, and `# %% [markdown]` one of text, as Jupytext and VS Code have it.
+In a_day.py `# %%` begins a code cell, and `# %% [markdown]` a text cell, as in Jupytext and VS Code.
 """
 
 import re

@@ -1,5 +1,5 @@
-//! A trace as columns, which pass to other libraries by the Arrow C stream interface
-//! (Arrow columnar format, "The Arrow PyCapsule Interface").
+//! A trace as columns for other libraries, through the Arrow C stream interface (Arrow columnar
+//! format, "The Arrow PyCapsule Interface").
 
 use crate::refused;
 use arrow_array::builder::{StringDictionaryBuilder, UInt32Builder, UInt64Builder};
@@ -11,10 +11,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::sync::Arc;
 
-/// Requests of a batch.
+/// Number of requests per batch.
 const BATCH: usize = 65_536;
 
-/// A trace, whole in memory.
+/// A whole trace in memory.
 #[pyclass(frozen)]
 pub(crate) struct Trace {
     batches: Vec<RecordBatch>,
@@ -28,7 +28,7 @@ impl Trace {
     pub(crate) fn read(reader: &mut TraceReader) -> PyResult<Trace> {
         let (mut batches, mut rows) = (Vec::new(), 0);
         let mut records = Vec::with_capacity(BATCH);
-        // One batch at least, which says what the columns are.
+        // An empty trace still needs one batch, because the batch carries the schema.
         loop {
             records.clear();
             let read = reader.next_batch(&mut records, BATCH).map_err(refused)?;
@@ -47,7 +47,8 @@ impl Trace {
     }
 }
 
-/// Times in ns since the first request, addresses and lengths in sectors of 512 bytes.
+/// Converts records to columns. Times are in ns since the first request; addresses and lengths are
+/// in sectors of 512 bytes.
 fn columns(records: &[Record]) -> PyResult<RecordBatch> {
     let mut operation = StringDictionaryBuilder::<Int8Type>::new();
     let mut numbers: [UInt64Builder; 5] = Default::default();
@@ -90,7 +91,7 @@ impl Trace {
         format!("Trace({} requests, {})", self.rows, self.format)
     }
 
-    /// The columns have one schema, so that another cannot be asked for.
+    /// Returns the stream. `requested_schema` is ignored, because the columns have a single schema.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,

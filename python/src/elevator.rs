@@ -1,5 +1,7 @@
-//! An elevator written in Python, for trying an idea: each choice is a call into the interpreter.
-//! Once one has failed the run is about to end, in order of arrival and without Python.
+//! An elevator written in Python, for experiments. Each choice calls the interpreter.
+//!
+//! After an exception the run is about to end. Until then requests go in order of arrival, without
+//! Python.
 
 use crate::failed::Failed;
 use crate::given::Whole;
@@ -12,7 +14,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-/// What an elevator is built for.
+/// Properties of the place of an elevator.
 #[pyclass(frozen, get_all, name = "Site")]
 pub(crate) struct PySite {
     queue_depth: u32,
@@ -21,7 +23,7 @@ pub(crate) struct PySite {
     drive: bool,
 }
 
-/// A request that waits: a snapshot, made anew when another joins it.
+/// Snapshot of a waiting request. A merge creates a new object.
 #[pyclass(frozen, get_all, name = "Request")]
 pub(crate) struct PyRequest {
     slot: u32,
@@ -62,7 +64,7 @@ impl PyRequest {
     }
 }
 
-/// What the device below says.
+/// State of the device below.
 #[pyclass(frozen, get_all, name = "Device")]
 pub(crate) struct PyDevice {
     issued: u32,
@@ -70,7 +72,7 @@ pub(crate) struct PyDevice {
     queue_length: u32,
 }
 
-/// The elevators that `class` makes, one for each place.
+/// Returns a builder that creates an object of `class` for each elevator of the stack.
 pub(crate) fn trial(class: Py<PyAny>, name: String, failed: Failed) -> Trial {
     Trial::new(name, move |site| {
         let site = PySite {
@@ -91,7 +93,7 @@ pub(crate) fn trial(class: Py<PyAny>, name: String, failed: Failed) -> Trial {
     })
 }
 
-/// The methods that there are.
+/// Methods of the Python object. Optional ones may be absent.
 struct Calls {
     choose: Py<PyAny>,
     arrived: Option<Py<PyAny>>,
@@ -119,11 +121,11 @@ impl Calls {
 
 struct Tried {
     calls: Calls,
-    /// Once there is something in it nothing is called any more.
+    /// First exception. After it no method is called.
     failed: Failed,
     waiting: Fifo,
     links: Fifos,
-    /// By slot, those that wait.
+    /// Python objects of the waiting requests, by slot.
     shown: Vec<Option<Py<PyRequest>>>,
     wake: Time,
 }
@@ -160,7 +162,7 @@ impl Tried {
         });
     }
 
-    /// The choice: a request that waits, or none yet.
+    /// Asks the object for a choice: a waiting request, or `None` for a later choice.
     fn choose(
         &mut self,
         py: Python<'_>,
@@ -223,7 +225,7 @@ impl Tried {
 }
 
 impl Elevator for Tried {
-    /// All that may be one, unless `may_join(kept, other, how)` says no.
+    /// Allows every merge unless `may_join(kept, other, how)` returns False.
     fn may_join(&self, kept: &Queued, other: &Queued, join: Join) -> bool {
         let Some(may_join) = self
             .calls

@@ -1,6 +1,7 @@
-//! The exception that ends runs: that of a policy written in Python, or of Ctrl-C. It cannot leave a
-//! run from within: it is kept, the run is stopped, and whoever asked for it gets the exception in
-//! place of results.
+//! The exception that ends runs: an exception of a Python policy, or of Ctrl-C.
+//!
+//! An exception cannot leave a run from within. So the first one is stored, the run is stopped, and
+//! the caller gets the exception instead of results.
 
 use fullstroke_measure::Stop;
 use pyo3::prelude::*;
@@ -9,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{panic, thread};
 
-/// How often Ctrl-C is looked for.
+/// Interval between two checks for Ctrl-C.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The first exception of some runs.
+/// First exception of a group of runs.
 #[derive(Clone, Default)]
 pub(crate) struct Failed {
     first: Arc<Mutex<Option<PyErr>>>,
@@ -28,17 +29,17 @@ impl Failed {
         self.stop.set();
     }
 
-    /// Whether there was one: then nothing is called any more.
+    /// True after an exception. Then no Python method is called any more.
     pub(crate) fn is_kept(&self) -> bool {
         self.stop.is_set()
     }
 
-    /// What stops runs once there is one.
+    /// Returns the flag that stops the runs.
     pub(crate) fn stop(&self) -> &Stop {
         &self.stop
     }
 
-    /// The exception, if there was one.
+    /// Raises the stored exception, if any.
     pub(crate) fn raise(&self) -> PyResult<()> {
         let kept = self
             .first
@@ -48,7 +49,7 @@ impl Failed {
         kept.map_or(Ok(()), Err)
     }
 
-    /// What the call gives; nothing, and none after it, if it fails.
+    /// Makes a call and returns its result. Returns `None` after an exception, now or earlier.
     pub(crate) fn attempt<R>(&self, call: impl FnOnce(Python<'_>) -> PyResult<R>) -> Option<R> {
         if self.is_kept() {
             return None;
@@ -56,8 +57,10 @@ impl Failed {
         Python::attach(call).map_err(|error| self.keep(error)).ok()
     }
 
-    /// What `work` gives, whose runs are stopped by Ctrl-C. It has a thread of its own, for signals are
-    /// told to the one that asks. Other threads go on meanwhile.
+    /// Runs `work` and returns its result. Ctrl-C stops the runs.
+    ///
+    /// `work` has a separate thread, because Python reports signals only to the thread that checks
+    /// for them. Other Python threads continue.
     #[expect(
         clippy::disallowed_methods,
         reason = "this is no policy crate: it may use threads"
@@ -72,7 +75,8 @@ impl Failed {
             thread::scope(|scope| {
                 let worker = scope.spawn(move || {
                     let _working = working;
-                    // Python's state of this thread is made once, not at each call of a policy.
+                    // Attaching here creates Python's thread state once instead of at each call of
+                    // a policy.
                     Python::attach(|py| py.detach(work))
                 });
                 while ended.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {

@@ -1,4 +1,4 @@
-//! What Python gives: stacks, and whole numbers with the range that is expected of them.
+//! Arguments from Python: stacks, and whole numbers with their allowed ranges.
 
 use crate::Stack;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
@@ -6,12 +6,12 @@ use pyo3::prelude::*;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// Sectors of 512 bytes that are addressed by no more than 64 bits.
+/// Largest number of 512-byte sectors with 64-bit byte addresses.
 pub(crate) const SECTORS_MAX: u64 = u64::MAX / 512;
-/// The last instant that is planned for, in ns: what follows it still fits the clock.
+/// Last allowed instant in ns. Later times of the run then still fit the clock.
 const LAST_INSTANT: u64 = i64::MAX as u64;
 
-/// Stacks are given as such, or as the files' paths.
+/// A stack argument: a `Stack`, or the path of a file.
 pub(crate) enum Given {
     Stack(Stack),
     Path(PathBuf),
@@ -43,7 +43,7 @@ impl FromPyObject<'_, '_> for Given {
     }
 }
 
-/// A whole number of any size: what is out of range is refused where its key is known.
+/// A whole number of any size. The check of its range names the argument.
 pub(crate) struct Whole(Result<u64, String>);
 
 impl From<u64> for Whole {
@@ -78,12 +78,12 @@ impl Whole {
         )))
     }
 
-    /// As one that counts something here.
+    /// Converts the number to a count in the expected range.
     pub(crate) fn count(self, key: &str, expected: RangeInclusive<u64>) -> PyResult<usize> {
         self.within(key, expected).map(|number| number as usize)
     }
 
-    /// As an instant, in ns, that a policy's method `of` has named.
+    /// Converts the number to an instant in ns, as the result of a policy's method `of`.
     pub(crate) fn instant(self, of: &str) -> PyResult<u64> {
         self.within(of, 0..=LAST_INSTANT)
     }

@@ -1,7 +1,7 @@
-//! fullstroke from Python: what `python/fullstroke/__init__.pyi` documents.
+//! fullstroke from Python, as documented in `python/fullstroke/__init__.pyi`.
 //!
-//! Nothing is decided here: stacks are read, run and ranked by the same code as by
-//! the commands `run`, `compare`, `tune`, `energy` and `predict`, and their results are the same values.
+//! This module makes no decisions. Stacks are read, run and ranked by the code of the commands
+//! `run`, `compare`, `tune`, `energy` and `predict`, and the results have the same values.
 
 mod columns;
 mod elevator;
@@ -30,24 +30,25 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Seeds of a stack, and runs at a time, combinations and parts, that are refused beyond: nobody means more.
+/// Upper limits of seeds per stack, runs at a time, combinations and parts. Larger numbers are
+/// probably errors.
 const SEEDS_MAX: u64 = 10_000;
 const JOBS_MAX: u64 = 1024;
 const SAMPLE_MAX: u64 = 1_000_000;
 const BATCHES_MAX: u64 = 10_000;
 
-/// Bad input is a `ValueError` with the words of the command.
+/// Converts an error to a `ValueError` with the command's message.
 fn refused(error: impl Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// The value as JSON has it: what is no number there is `None`.
+/// Converts a value through its JSON form. NaN becomes `None`.
 fn python<'py>(py: Python<'py>, value: &impl serde::Serialize) -> PyResult<Bound<'py, PyAny>> {
     let json = serde_json::to_value(value).map_err(refused)?;
     pythonize(py, &json).map_err(refused)
 }
 
-/// A stack file with keys set in it, perhaps with policies of Python's.
+/// A stack file with overridden keys, perhaps with policies written in Python.
 #[pyclass(frozen, from_py_object, module = "fullstroke")]
 #[derive(Clone)]
 struct Stack {
@@ -59,12 +60,12 @@ struct Stack {
     opportunities: Vec<Arc<Py<PyAny>>>,
 }
 
-/// What a sweep keeps results of `stack` under.
+/// Returns the key under which a sweep stores the results of `stack`.
 fn key(stack: &fullstroke_stack::Stack, known: &Digests) -> PyResult<(String, u64)> {
     Ok((known.of(stack).map_err(refused)?, stack.seed().0))
 }
 
-/// What a policy's class is called.
+/// Returns the name of a policy's class.
 fn name_of(class: &Py<PyAny>) -> String {
     let name = |py: Python<'_>| {
         class
@@ -108,7 +109,7 @@ impl Stack {
         self.elevator.is_some() || !self.opportunities.is_empty()
     }
 
-    /// The same, if its policies can be built.
+    /// Returns the stack if its policies can be built.
     fn checked(self) -> PyResult<Stack> {
         let failed = Failed::default();
         let built = self.candidate(&self.recipe()?, &failed);
@@ -117,7 +118,7 @@ impl Stack {
         Ok(self)
     }
 
-    /// The value that a key has been set to at last.
+    /// Returns the last value of a key.
     fn value(&self, key: &str) -> Option<&str> {
         self.assignments()
             .rev()
@@ -133,7 +134,7 @@ impl Stack {
         set.map(|(key, value)| (key.trim(), value.trim()))
     }
 
-    /// What is run of a recipe of it, until `failed` has the exception of a policy, or another one.
+    /// Builds the candidate of a recipe. `failed` stops its runs.
     fn candidate(&self, recipe: &Recipe, failed: &Failed) -> Result<Candidate, LabError> {
         let mut candidate = recipe.candidate()?;
         candidate.stop = failed.stop().clone();
@@ -149,7 +150,7 @@ impl Stack {
         Ok(candidate)
     }
 
-    /// What is called `name` without its policies.
+    /// Appends the names of the policies to `name`.
     fn name_from(&self, name: &str) -> String {
         let policies: Vec<String> = self
             .elevator
@@ -238,7 +239,7 @@ impl Stack {
     }
 }
 
-/// Runs a stack; what `run --json` prints.
+/// Runs a stack. Returns the value of `run --json`.
 #[pyfunction]
 fn run(py: Python<'_>, stack: Given) -> PyResult<Bound<'_, PyAny>> {
     let (stack, failed) = (stack.stack()?, Failed::default());
@@ -248,7 +249,7 @@ fn run(py: Python<'_>, stack: Given) -> PyResult<Bound<'_, PyAny>> {
     python(py, &ran.map_err(refused)?.measured.report)
 }
 
-/// Runs stacks and ranks them; what `compare --json` prints.
+/// Runs and ranks stacks. Returns the value of `compare --json`.
 #[pyfunction]
 #[pyo3(
     signature = (stacks, *, by = None, seeds = Whole::from(1), jobs = None),
@@ -281,7 +282,8 @@ fn compare<'py>(
     )
 }
 
-/// What a command that reads the stack's file again asks of it: a policy of Python's is not in the file.
+/// Refuses Python policies for a command that reads the stack file again, because they are not in
+/// the file.
 fn without_policies(stack: Given, what: &str) -> PyResult<Stack> {
     let stack = stack.stack()?;
     if stack.has_policies() {
@@ -292,7 +294,7 @@ fn without_policies(stack: Given, what: &str) -> PyResult<Stack> {
     Ok(stack)
 }
 
-/// Says whether stopping the platters pays; what `energy --json` prints.
+/// Calculates whether spin-down pays. Returns the value of `energy --json`.
 #[pyfunction]
 #[pyo3(
     signature = (stack, *, after = Vec::new(), trace = None, assume_power = false, jobs = None),
@@ -326,7 +328,7 @@ fn energy<'py>(
     python(py, &answer.map_err(refused)?)
 }
 
-/// Predicts a load by formulas; what `predict --json` prints.
+/// Predicts a load by formulas. Returns the value of `predict --json`.
 #[pyfunction]
 #[pyo3(
     signature = (stack, *, trace = None, assume_power = false, simulate = true),
@@ -354,19 +356,19 @@ fn predict<'py>(
     python(py, &answer.map_err(refused)?)
 }
 
-/// As many as there are cores unless said.
+/// Returns the number of threads. Without `jobs` that is the number of cores.
 fn threads(jobs: Option<Whole>) -> PyResult<usize> {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     jobs.map_or_else(|| Ok(cores()), |jobs| jobs.count("jobs", 1..=JOBS_MAX))
 }
 
-/// How many runs are made at a time.
+/// Returns the number of runs at a time.
 #[pyfunction]
 fn _threads(jobs: Option<Whole>) -> PyResult<usize> {
     threads(jobs)
 }
 
-/// Searches the values of keys for the best; what `tune --json` prints.
+/// Searches the best values of keys. Returns the value of `tune --json`.
 #[pyfunction]
 #[pyo3(
     signature = (
@@ -417,7 +419,8 @@ fn tune<'py>(
     python(py, &tuned.map_err(refused)?)
 }
 
-/// A stack that came from another process, which has looked at it. What is wrong with it here is told where it is used.
+/// Builds a stack from another process without a check, because that process has checked it. An
+/// error on this machine appears at the first use.
 #[pyfunction]
 fn _unchecked(path: PathBuf, keys: Vec<String>) -> Stack {
     Stack {
@@ -428,7 +431,7 @@ fn _unchecked(path: PathBuf, keys: Vec<String>) -> Stack {
     }
 }
 
-/// What a sweep keeps results under: a digest of stack, drives and trace, and the seed.
+/// Returns the keys of a sweep's results: a digest of stack, drives and trace, and the seed.
 #[pyfunction]
 fn _keys(py: Python<'_>, stacks: Vec<Stack>) -> PyResult<Vec<(String, u64)>> {
     let known = Digests::default();
@@ -439,7 +442,7 @@ fn _keys(py: Python<'_>, stacks: Vec<Stack>) -> PyResult<Vec<(String, u64)>> {
     stacks.iter().map(key).collect()
 }
 
-/// Ends runs of a sweep that nobody waits for any more.
+/// Stops the remaining runs of a sweep.
 #[pyclass(frozen, name = "_Stop")]
 #[derive(Default)]
 struct PyStop(Stop);
@@ -456,7 +459,7 @@ impl PyStop {
     }
 }
 
-/// Digests of traces that runs of one batch share, so that each trace is read once for them.
+/// Digests of traces, shared by the runs of a batch, so that each trace is read once.
 #[pyclass(frozen, name = "_Known")]
 #[derive(Default)]
 struct Known(Digests);
@@ -469,8 +472,8 @@ impl Known {
     }
 }
 
-/// The numbers of a run by metric, with half the widths of their intervals, where there are any.
-/// Raises KeyboardInterrupt if it was stopped.
+/// Returns the numbers of a run by metric, with the half widths of their intervals if there are
+/// any. Raises KeyboardInterrupt if the run was stopped.
 #[pyfunction]
 #[pyo3(signature = (stack, digest, seed, known, stop = None))]
 fn _measure(
@@ -512,7 +515,7 @@ fn _measure(
     Ok(numbers.collect())
 }
 
-/// Reads a trace of any format as columns.
+/// Reads a trace of any format into columns.
 #[pyfunction]
 fn read_trace(py: Python<'_>, path: PathBuf) -> PyResult<columns::Trace> {
     py.detach(|| {

@@ -1,5 +1,6 @@
-//! An opportunity written in Python, for trying an idea: each request that comes and goes is a
-//! call into the interpreter, or two. Once one has failed nothing is held, and nothing said.
+//! An opportunity written in Python, for experiments. Each arrival and each completion of a request
+//! calls the interpreter once or twice. After an exception no request is held and no signal is
+//! sent.
 
 use crate::failed::Failed;
 use crate::given::{SECTORS_MAX, Whole};
@@ -10,16 +11,16 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::collections::VecDeque;
 
-/// Requests that an opportunity may have asked for before the array has been given them.
+/// Maximum number of an opportunity's own requests that the array has not started.
 const ASKED_MAX: usize = 1 << 16;
 
-/// What an opportunity is built for.
+/// Properties of the array of an opportunity.
 #[pyclass(frozen, name = "Storage")]
 pub(crate) struct PyStorage(Site);
 
 #[pymethods]
 impl PyStorage {
-    /// Bytes of the largest page cache above.
+    /// Bytes of the largest page cache of a host above the array.
     #[getter]
     fn page_cache(&self) -> u64 {
         self.0.page_cache.0
@@ -35,7 +36,7 @@ impl PyStorage {
         self.0.stop.map(|stop| stop.as_nanos())
     }
 
-    /// First sector and length of the track.
+    /// Returns the first sector and the length of the track.
     fn track(&self, sector: Whole) -> PyResult<(u64, u64)> {
         let sector = sector.within("sector", 0..=SECTORS_MAX)?;
         let tracks = self
@@ -52,7 +53,7 @@ impl PyStorage {
         Ok((track.start.0, track.sectors.0))
     }
 
-    /// Seek and rotation, in ns, before a transfer could begin, if the arm leaves now.
+    /// Returns the seek and rotation time in ns before a transfer, if the arm leaves now.
     #[pyo3(signature = (seen, sector, *, write = false))]
     fn positioning(&self, seen: &PySeen, sector: Whole, write: bool) -> PyResult<u64> {
         let sector = sector.within("sector", 0..=SECTORS_MAX)?;
@@ -67,7 +68,7 @@ impl PyStorage {
     }
 }
 
-/// What it is told of the array.
+/// State of the array.
 #[pyclass(frozen, name = "Seen")]
 pub(crate) struct PySeen {
     #[pyo3(get)]
@@ -109,7 +110,7 @@ impl PySeen {
     }
 }
 
-/// A request on its way to the array, or answered.
+/// A request before or after its service by the array.
 #[pyclass(frozen, get_all, name = "Access")]
 pub(crate) struct PyAccess {
     operation: &'static str,
@@ -154,7 +155,7 @@ fn extent(start: Whole, sectors: Sectors) -> PyResult<Extent> {
     })
 }
 
-/// PULL: hosts are asked for what is dirty.
+/// PULL: asks hosts for dirty data.
 #[pyclass(frozen, name = "Pull")]
 pub(crate) struct PyPull(Signal);
 
@@ -172,7 +173,7 @@ impl PyPull {
     }
 }
 
-/// PUSH: hosts are offered what is in storage.
+/// PUSH: offers stored data to hosts.
 #[pyclass(frozen, name = "Push")]
 pub(crate) struct PyPush(Signal);
 
@@ -184,7 +185,7 @@ impl PyPush {
     }
 }
 
-/// What the array does for the opportunity itself.
+/// A request of the opportunity itself to the array.
 #[pyclass(frozen, name = "Own")]
 pub(crate) struct PyOwn(Own);
 
@@ -247,7 +248,7 @@ impl PyOwn {
     }
 }
 
-/// The opportunities that `class` makes, one for each array.
+/// Returns a builder that creates an object of `class` for each array of the stack.
 pub(crate) fn trial(class: Py<PyAny>, name: String, failed: Failed) -> Trial {
     Trial::new(name, move |site| {
         let made = Python::attach(|py| {
@@ -265,7 +266,7 @@ pub(crate) fn trial(class: Py<PyAny>, name: String, failed: Failed) -> Trial {
     })
 }
 
-/// The methods that there are.
+/// Methods of the Python object. Optional ones may be absent.
 struct Calls {
     look: Py<PyAny>,
     next_look: Py<PyAny>,
@@ -279,15 +280,17 @@ struct Calls {
 struct Tried {
     calls: Calls,
     failed: Failed,
-    /// Why nothing can be verified, or drives not be read one by one.
+    /// `unverifiable` is the reason why no write can be verified. `closed` is the reason why
+    /// members cannot be read separately.
     unverifiable: Option<&'static str>,
     closed: Option<&'static str>,
-    /// What was answered last, for the watch asks at each event.
+    /// Last results of `next_look` and `holding`. They are stored, because the layer needs them at
+    /// each event.
     next_look: Time,
     holding: bool,
-    /// Requests that wait because of it.
+    /// Number of requests held by this opportunity.
     held: u64,
-    /// What the array is to do, and has not been asked for yet.
+    /// Own requests that the array has not taken yet.
     own: VecDeque<Own>,
 }
 
@@ -323,7 +326,7 @@ impl Tried {
         Ok(tried)
     }
 
-    /// Calls, and asks what follows; nothing more is done once a call has failed.
+    /// Calls a method and then [`ask`](Tried::ask). After an exception nothing more is called.
     fn attempt<R>(
         &mut self,
         looked: Option<Time>,
@@ -342,7 +345,7 @@ impl Tried {
         called
     }
 
-    /// When it wants to look, and whether it holds.
+    /// Asks for the next time to look, and whether requests are held.
     fn ask(&mut self, py: Python<'_>, looked: Option<Time>) -> PyResult<()> {
         let next: Option<Whole> = self.calls.next_look.bind(py).call0()?.extract()?;
         self.next_look = next.map_or(Ok(Time::NEVER), |next| {

@@ -1,4 +1,4 @@
-//! What tells stacks apart that are compared.
+//! Distinct names for compared stacks.
 
 use crate::Stack;
 use crate::failed::Failed;
@@ -7,9 +7,11 @@ use fullstroke_stack::Overrides;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What is run of each stack, with so many seeds each. As by `--vary`, those of one file have the keys
-/// in which they differ; files of one name have their paths for it. What is alike all the same is numbered.
-/// Not all, if `failed` has an exception.
+/// Returns a candidate for each stack and seed.
+///
+/// As with `--vary`, stacks of one file are named by the keys that differ. Files of equal names are
+/// named by their paths. Stacks that are still alike are numbered. The list ends early after an
+/// exception in `failed`.
 pub(crate) fn candidates(
     stacks: &[Stack],
     seeds: usize,
@@ -63,7 +65,7 @@ fn recipe(stack: &Stack, name: &str, differing: &[&str]) -> Recipe {
     }
 }
 
-/// The keys, in the order in which they come up, that do not have one value in all stacks of a file.
+/// Returns the keys whose values differ between the stacks of a file, in the order of appearance.
 fn differing<'a>(alike: &[&'a Stack]) -> Vec<&'a str> {
     let mut keys: Vec<&str> = Vec::new();
     for (key, _) in alike.iter().flat_map(|stack| stack.assignments()) {

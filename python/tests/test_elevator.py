@@ -1,4 +1,4 @@
-"""Elevators written in Python."""
+"""Tests of elevators written in Python."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ class Fifo:
 
 
 class Sstf:
-    """The one that begins nearest to where the last one ended."""
+    """Chooses the request that begins nearest to the end of the last one."""
 
     def __init__(self, site):
         self.at = 0
@@ -87,7 +87,7 @@ def test_a_request_is_chosen_once():
 
 
 def test_waiting_is_answered_at_the_instant_that_was_named():
-    """Holds everything back for a millisecond."""
+    """The elevator holds all requests for a millisecond."""
     held = []
 
     class Late:

@@ -1,4 +1,4 @@
-"""`make python-check` builds the module and runs these."""
+"""Tests of the module. `make python-check` builds the module and runs them."""
 
 import ast
 import json
@@ -32,7 +32,7 @@ def command(*arguments: object) -> dict:
 
 
 def bare(report: dict) -> dict:
-    """Without what differs from run to run."""
+    """Returns the report without the values that differ from run to run."""
     return {key: value for key, value in report.items() if key not in ("wall_s", "requests_per_wall_s", "peak_rss_mb")}
 
 
@@ -172,7 +172,7 @@ def test_a_trace_is_columns_that_others_take():
     assert table.column_names[:4] == ["arrival_ns", "operation", "start", "sectors"]
     assert table.column("arrival_ns")[0].as_py() == 0
     assert set(table.column("operation").to_pylist()) <= {"read", "write"}
-    # The stream can be taken again.
+    # A trace gives its stream more than once.
     assert pyarrow.table(trace).equals(table)
     with pytest.raises(ValueError, match="pyproject.toml"):
         fullstroke.read_trace(ROOT / "pyproject.toml")

@@ -1,4 +1,4 @@
-"""Opportunities written in Python."""
+"""Tests of opportunities written in Python."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ MS = 1_000_000
 
 @pytest.fixture
 def clients(tmp_path):
-    """The two clients for 20 s, with these tables of opportunities."""
+    """Returns a function that builds the stack of two clients for 20 s with the given opportunities."""
 
     def make(tables: str = "") -> fullstroke.Stack:
         text = CLIENTS.read_text().replace("5min", "20s")
@@ -27,13 +27,13 @@ def clients(tmp_path):
 
 def numbers(report: dict) -> dict:
     for layer in report["layers"]:
-        # Shown beside kinds that wait for quiet, which one in Python does not say of itself.
+        # Only Rust kinds that wait for quiet show this reading.
         layer["readings"].pop("quiet_ms_max", None)
     return {key: report[key] for key in ("requests", "response_ms", "reads", "writes", "members", "layers", "time_ms")}
 
 
 class IdleFlush:
-    """As the kind idle-flush, with its defaults."""
+    """The same policy as the kind idle-flush with its defaults."""
 
     every = wait = 120 * MS
 
@@ -83,7 +83,7 @@ def test_it_stands_beside_those_that_the_stack_has(clients):
 
 
 def test_the_array_reads_for_it_and_requests_wait_meanwhile(clients):
-    """Every eighth read has its track read first."""
+    """Before every eighth read, the opportunity reads the track."""
     read, waited, refused = [], [], []
 
     class TrackFirst:
@@ -127,7 +127,7 @@ def test_the_array_reads_for_it_and_requests_wait_meanwhile(clients):
 
 
 def opportunity(**methods):
-    """One with these methods, which looks once a second unless it says more."""
+    """Returns a class with these methods. By default it looks once a second."""
     given = {
         "__init__": lambda self, storage: setattr(self, "at", 1000 * MS),
         "next_look": lambda self: self.at,

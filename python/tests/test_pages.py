@@ -1,4 +1,4 @@
-"""What people are shown works as it stands."""
+"""Tests that the examples in the documents work."""
 
 import re
 import runpy

@@ -1,4 +1,4 @@
-"""Sweeps over threads and over a cluster on this machine."""
+"""Tests of sweeps over threads and over a cluster on this machine."""
 
 import os
 import pickle
@@ -102,7 +102,7 @@ def test_batches_are_read_under_any_name(tmp_path, name):
 
 
 def test_sweeps_into_one_folder_keep_each_other_s_results(tmp_path, monkeypatch):
-    """One begins while another is at its first run."""
+    """The second sweep starts during the first run of the other."""
     measure = fullstroke._fullstroke._measure
 
     def beside(*arguments):
@@ -156,7 +156,7 @@ def test_workers_give_the_same_numbers(tmp_path, client):
 
 
 def test_batches_are_worth_a_message():
-    """A pretended crew: each item takes 0.1 s of a clock that nobody waits for."""
+    """The crew is simulated: each item takes 0.1 s of a simulated clock."""
     sent = []
 
     def submit(function, work, batch):

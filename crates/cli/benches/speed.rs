@@ -1,8 +1,8 @@
-//! Speed and memory of simulation and trace reading: prints figures, asserts
+//! Speed and memory of simulation and trace reading. The benchmark prints figures and asserts
 //! nothing.
 //!
-//! Each measurement is a process of its own, so that its peak memory is its
-//! own; each is repeated and the median is printed, with the range beside it.
+//! Each measurement runs in a separate process, so that its peak memory is its own. Each is
+//! repeated; the output is the median with the range.
 
 use anyhow::{Context, Result};
 use fullstroke_drive::SlipConfig;
@@ -17,7 +17,7 @@ use std::process::Command;
 use std::time::Instant;
 
 const RUNS: usize = 5;
-/// Requests of a simulation.
+/// Number of requests per simulation.
 const MILLION: u64 = 1_000_000;
 const TRACE_ROWS: u64 = 5_000_000;
 
@@ -39,7 +39,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Simulations, one line each: (a) to (c), (e) to (i).
+/// Runs the simulations (a) to (c) and (e) to (i), and prints a line for each.
 fn simulations(program: &Path) -> Result<()> {
     let simulate = |name: &str, stack: &str, drive: Option<&Path>, aim: &str| {
         simulate(program, name, stack, drive, MILLION, aim)
@@ -89,7 +89,7 @@ fn simulations(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// (c), and the same load shorter: whether a request costs more in a long run.
+/// Runs (c) with fewer requests, too, because the cost of a request must not grow with the run.
 fn longer_and_shorter(program: &Path) -> Result<()> {
     let array = "raid5-open.toml";
     let long = simulate(
@@ -124,8 +124,8 @@ fn longer_and_shorter(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs `requests` requests of a stack, on `drive` in place of its own, and returns how many are
-/// simulated in a second.
+/// Runs `requests` requests of a stack, on `drive` if given. Returns the number of simulated
+/// requests per second.
 fn simulate(
     program: &Path,
     name: &str,
@@ -143,7 +143,7 @@ fn simulate(
     report(name, aim, program, &arguments, "requests_per_wall_s")
 }
 
-/// (d), reading a trace, and (j), predicting from one.
+/// Runs (d), reading a trace, and (j), a prediction from a trace.
 fn trace_and_prediction(program: &Path) -> Result<()> {
     let trace = generated_trace()?;
     let arguments = ["read".into(), trace.path().as_os_str().to_owned()];
@@ -166,7 +166,7 @@ fn trace_and_prediction(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command that prints JSON, prints the median of `key`, and returns it.
+/// Runs a command with JSON output several times. Prints and returns the median of `key`.
 fn report(name: &str, aim: &str, program: &Path, arguments: &[OsString], key: &str) -> Result<f64> {
     let mut rates = Vec::new();
     let mut peak_mb: f64 = 0.0;
@@ -208,7 +208,7 @@ fn compact(rate: f64) -> String {
     }
 }
 
-/// Reads a trace to its end and prints the rate as JSON.
+/// Reads a whole trace and prints the rate as JSON.
 fn read(path: &Path) -> Result<()> {
     let begun = Instant::now();
     let mut reader = TraceReader::open(path, &Options::default())?;
@@ -226,7 +226,7 @@ fn read(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The most memory that this process has held, where the system says.
+/// Returns the peak resident memory of this process in 10^6 bytes, if the system reports it.
 fn peak_rss_mb() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status
@@ -243,7 +243,7 @@ fn peak_rss_mb() -> Option<f64> {
     )
 }
 
-/// A drive file: the Cheetah with that many slipped sectors, evenly spread.
+/// Writes a drive file of the Cheetah with `slips` slipped sectors at equal distances.
 fn drive_with_slips(slips: u64) -> Result<tempfile::NamedTempFile> {
     let mut config = drives::load("seagate-cheetah-9lp-measured")?
         .config()
@@ -252,7 +252,7 @@ fn drive_with_slips(slips: u64) -> Result<tempfile::NamedTempFile> {
     for zone in &mut config.zones {
         let tracks =
             u64::from(zone.last_cylinder - zone.first_cylinder + 1) * u64::from(config.surfaces);
-        // A track of any zone has more than 150 sectors.
+        // The distance holds for all zones, because every track has more than 150 sectors.
         let apart = tracks * 150 / each;
         zone.slips = (0..each)
             .map(|slip| SlipConfig::One(slip * apart))
@@ -265,7 +265,7 @@ fn drive_with_slips(slips: u64) -> Result<tempfile::NamedTempFile> {
     Ok(file)
 }
 
-/// A file in the format of the MSR Cambridge traces.
+/// Writes a trace in the format of the MSR Cambridge traces.
 fn generated_trace() -> Result<tempfile::NamedTempFile> {
     let mut file = tempfile::NamedTempFile::with_suffix(".csv")?;
     let mut out = std::io::BufWriter::new(file.as_file_mut());

@@ -1,4 +1,4 @@
-//! `fullstroke advise`: which layout for these drives, this load and these wishes.
+//! `fullstroke advise`: recommends a layout for given drives, load and wishes.
 
 use crate::memory::peak_rss_mb;
 use crate::options::{Changes, jobs};
@@ -22,63 +22,63 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Which layout for these drives, this load and these wishes: one recommendation, with reasons, what comes
-/// second and what would change that (docs/advise.md).
+/// Recommend a layout for the given drives, load and wishes. The answer has reasons, the runner-up
+/// and the conditions that would change the advice (docs/advise.md).
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A wish file, or a stack file whose workload and hosts are the load.
+    /// Wish file, or a stack file that gives the load by its workload and hosts.
     file: PathBuf,
 
-    /// How many drives there may be: a number, or a range such as 4..8.
+    /// Number of drives, or a range such as 4..8.
     #[arg(long, value_name = "COUNT", help_heading = "Wishes")]
     drives: Option<Counts>,
 
-    /// What can be stored, at least, such as 20TB.
+    /// Minimum usable capacity, such as 20TB.
     #[arg(long, value_name = "SIZE", help_heading = "Wishes")]
     usable: Option<Bytes>,
 
-    /// The 99th percentile of response times, at most, such as 50ms.
+    /// Upper limit of the 99th percentile of response times, such as 50ms.
     #[arg(long, value_name = "TIME", help_heading = "Wishes")]
     p99: Option<Duration>,
 
-    /// Media streams that play without an underrun.
+    /// Minimum number of media streams without an underrun.
     #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
     streams: Option<u32>,
 
-    /// Read and written, in 10^6 bytes a second, at least.
+    /// Minimum throughput of reads and writes together, in 10^6 bytes per second.
     #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
     mb_per_s: Option<f64>,
 
-    /// Drives that may fail, whichever they are.
+    /// Number of drives whose failure the array survives, for any choice of drives.
     #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
     failures: Option<u32>,
 
-    /// Mean power of all drives, at most.
+    /// Upper limit of the mean power of all drives, in watts.
     #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
     watts: Option<f64>,
 
-    /// The price of all drives, at most.
+    /// Upper limit of the price of all drives.
     #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
     price: Option<f64>,
 
-    /// What one drive costs.
+    /// Price of one drive.
     #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
     drive_price: Option<f64>,
 
-    /// Mean time to failure of a drive, in hours; 10^6 unless said.
+    /// Mean time to failure of a drive, in hours. Default 1,000,000.
     #[arg(long, value_name = "HOURS", help_heading = "Assumptions", value_parser = above_zero)]
     mttf_hours: Option<f64>,
 
-    /// One bit in so many cannot be read; 1e15 unless said.
+    /// Number of bits per unreadable bit. Default 1e15.
     #[arg(long, value_name = "BITS", help_heading = "Assumptions", value_parser = above_zero)]
     unreadable_bits: Option<f64>,
 
-    /// Hours until another drive stands in the place of one that has failed; 24 unless said.
+    /// Time until a failed drive is replaced, in hours. Default 24.
     #[arg(long, value_name = "HOURS", help_heading = "Assumptions", value_parser = above_zero)]
     replace_hours: Option<f64>,
 
-    /// Runs at a time; as many as there are cores unless said.
+    /// Number of runs at a time. Default: number of cores.
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
 
@@ -94,7 +94,7 @@ Examples:
   fullstroke advise wishes/sre.toml
   fullstroke advise stacks/demo/raid5.toml --drive wd-red-plus-8tb --drives 4..6 --usable 20TB --p99 80ms --failures 1";
 
-/// What `advise --json` prints.
+/// Output of `advise --json`.
 #[derive(Debug, Serialize)]
 struct Answer<'a> {
     title: &'a str,
@@ -152,7 +152,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 impl Arguments {
-    /// What the command line says stands in place of what the file says.
+    /// Builds the request. An option of the command line overrides the key of the file.
     fn request(&self, file: Option<WishFile>) -> Result<Request, Failure> {
         let file = file.unwrap_or_else(|| WishFile {
             stack: self.file.clone(),
@@ -178,7 +178,8 @@ impl Arguments {
             price: self.price.or(file.wishes.price),
         };
         let assumed: Assumptions = file.assumptions;
-        // A drive file is named from here, not from the stack's folder.
+        // A relative path of a drive file starts at the working directory, not at the stack's
+        // folder.
         let drive = match Path::new(&drive).is_file() {
             true => std::path::absolute(&drive)
                 .map_err(Failure::input)?
@@ -215,7 +216,7 @@ fn above_zero(text: &str) -> Result<f64, Reason> {
     number.ok_or_else(|| Reason::new("expected a number above 0"))
 }
 
-/// The advice for people.
+/// Text of the advice for people.
 struct Shown<'a> {
     title: &'a str,
     advice: &'a Advice,
@@ -242,7 +243,8 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// The best of each layout beside each other. Where streams are wished, underruns stand in place of the 99th percentile.
+/// Returns a table with the best candidate of each layout. For a wish for streams, underruns
+/// replace the 99th percentile.
 fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
     let of_streams = wishes.streams.is_some();
     let header = [

@@ -28,135 +28,135 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// For a server to end.
+/// Limit of the wait for a server's end.
 const STOPPING: Duration = Duration::from_secs(120);
-/// How often it is looked whether it has.
+/// Interval between two looks at a stopping server.
 const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Create(Create),
     Assemble(Assemble),
-    /// Show how an array that is served is.
+    /// Show the state of a served array.
     Status(At),
-    /// Show that, and what its members have written down.
+    /// Show the state of a served array and the superblocks of its members.
     Detail(At),
-    /// Put the disks of an array to standby now, until they are needed again.
+    /// Put the disks of an array into standby now, until the next access.
     Standby(At),
     Gear(Gear),
-    /// Stop an array: everything is durable, and its members say so.
+    /// Stop an array after all data and the superblocks are durable.
     Stop(At),
-    /// Let a member fail.
+    /// Mark a member as failed.
     Fail {
         #[command(flatten)]
         at: At,
-        /// Its place, counted from 0.
+        /// Slot of the member, counted from 0.
         slot: usize,
     },
     Add(Add),
-    /// Compare all parity and copies with the data; status 1 if they differ.
+    /// Compare all parity and copies with the data. Status 1 if they differ.
     Scrub {
         #[command(flatten)]
         at: At,
-        /// Make them follow from the data.
+        /// Rewrite wrong parity and copies from the data.
         #[arg(long)]
         repair: bool,
     },
-    /// Show what devices say of themselves.
+    /// Show the superblocks of devices.
     Examine {
         /// The devices or files.
         #[arg(required = true)]
         devices: Vec<PathBuf>,
     },
-    /// Take what devices say of an array away; their data belongs to nobody then.
+    /// Erase the superblocks of devices. Their data then belongs to no array.
     Destroy {
         /// The devices or files.
         #[arg(required = true)]
         devices: Vec<PathBuf>,
-        /// Also what is no member: its signatures are made zeros.
+        /// Also accept a device that is no member, and overwrite its signatures with zeros.
         #[arg(long)]
         force: bool,
     },
 }
 
-/// The socket of an array that is served.
+/// Socket of a served array.
 #[derive(Debug, Args)]
 pub(crate) struct At {
-    /// The socket that it takes orders on, or the one of its clients.
+    /// Control socket of the array, or its client socket.
     socket: PathBuf,
 }
 
-/// Make an array of block devices or files. What they hold is lost.
+/// Create an array of block devices or files. All data on them is lost.
 ///
-/// The data of new files are zeros. On devices, redundancy is filled in from
-/// what stands there as soon as the array is assembled.
+/// New files hold zeros. On devices, redundancy is computed from the present contents after the
+/// first assembly.
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// The array's name.
+    /// Name of the array.
     name: String,
 
-    /// The devices or files, in order; spares last.
+    /// Devices or files in order. Spares come last.
     #[arg(required = true)]
     devices: Vec<PathBuf>,
 
-    /// The layout, such as raid5; `volume.layout` of stack files.
+    /// Layout, such as raid5. The names are those of `volume.layout` in stack files.
     #[arg(long)]
     layout: String,
 
-    /// A chunk of a striped layout, such as 256KiB.
+    /// Chunk size of a striped layout, such as 256KiB.
     #[arg(long)]
     chunk: Option<Bytes>,
 
-    /// Another key of the layout, as in copies=3 or layout=far (may be repeated).
+    /// Set another key of the layout, as in copies=3 or layout=far (may be repeated).
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key)]
     set: Vec<(String, serde_json::Value)>,
 
-    /// How many of the devices, the last ones, wait for a member to fail.
+    /// Number of spares at the end of the list of devices. A spare waits for a member to fail.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     spares: usize,
 
-    /// Which changes are written down before they are made: of rows in part, all,
-    /// or none.
+    /// Changes that are journalled before they are made.
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = Journal::Partial)]
     journal: Journal,
 
-    /// Use so much of each member for data; as much as there is unless given.
+    /// Bytes of each member to use for data. Default: all.
     #[arg(long, value_name = "BYTES")]
     member_size: Option<Bytes>,
 
-    /// How much of a member is compared or filled again for a write within it.
+    /// Size of a bitmap region. After a crash or the return of a member, whole regions are compared
+    /// or filled. Default: by the size of the members.
     #[arg(long, value_name = "BYTES")]
     region: Option<Bytes>,
 
-    /// Take devices that belong to somebody or hold anything but zeros: what they hold is
-    /// lost.
+    /// Accept devices that are in other use or hold anything but zeros. Their contents are lost.
     #[arg(long)]
     force: bool,
 
-    /// Measure the members' rates for --layout lzvs or lzvs-geo, by timed reads: two to
-    /// four minutes a disk. What is found becomes the layout's keys.
+    /// Measure the transfer rates of the members for --layout lzvs or lzvs-geo by timed reads, two
+    /// to four minutes per disk. The results become keys of the layout.
     #[arg(long)]
     measure: bool,
 
-    /// Leave files sparse. A host's disk that is full counts as failed members then.
+    /// Leave files sparse. If the host's file system is full, a failed write then counts as a
+    /// failed member.
     #[arg(long)]
     sparse: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Journal {
-    /// Rows in part, and all while members are missing.
+    /// Writes of parts of rows; with missing members, all writes.
     Partial,
-    /// Everything.
+    /// All writes.
     All,
-    /// Nothing: a loss of power may cost what a missing member held.
+    /// No writes. A power loss may then destroy data of a missing member.
     None,
 }
 
-/// Assemble an array and serve it over NBD or as a block device, until SIGTERM, Ctrl-C or
-/// `array stop`.
+/// Assemble an array and serve it over NBD or as a block device, until SIGTERM, Ctrl-C or `array
+/// stop`.
 ///
-/// Devices come in any order. What a loss of power has left is mended first.
+/// Devices may be in any order. Damage from a power loss is repaired first.
 #[derive(Debug, Args)]
 pub(crate) struct Assemble {
     /// The devices or files.
@@ -167,16 +167,16 @@ pub(crate) struct Assemble {
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 
-    /// Listen on this TCP address; without a host, on loopback.
+    /// Listen on this TCP address. Default host: loopback.
     #[arg(long, value_name = "[HOST:]PORT", value_parser = tcp_address)]
     tcp: Option<SocketAddr>,
 
-    /// Make it a block device of this host, by the kernel's ublk (Linux 6.5, root).
+    /// Create a block device of this host through the kernel's ublk (Linux 6.5, root).
     #[arg(long)]
     ublk: bool,
 
-    /// Take orders on this unix socket [default: the path of --socket with
-    /// .control behind it].
+    /// Accept control commands on this unix socket [default: the path of --socket with .control
+    /// appended].
     #[arg(long, value_name = "PATH", required_unless_present = "socket")]
     control: Option<PathBuf>,
 
@@ -186,62 +186,61 @@ pub(crate) struct Assemble {
     #[command(flatten)]
     numbers: Numbers,
 
-    /// Also without members that it had when it was last assembled. Devices that cannot be
-    /// opened or read, or that are no members of the array, count as missing.
+    /// Assemble with missing members. Devices that cannot be opened or read, and devices that are
+    /// no members of the array, count as missing.
     #[arg(long)]
     degraded: bool,
 
-    /// Take this device for the member that it was, although its size, its superblocks or
-    /// its count of events say that it was cut, written over or left behind (may be repeated).
+    /// Accept this device as a member despite a changed size, damaged superblocks or an old event
+    /// count (may be repeated).
     #[arg(long, value_name = "DEVICE")]
     trust: Vec<PathBuf>,
 
-    /// Put members to standby that nothing was asked of for so long, such as 20min.
-    /// Whole SCSI and SATA disks only.
+    /// Put idle members into standby after this time, such as 20min. Whole SCSI and SATA disks
+    /// only.
     #[arg(long, value_name = "TIME")]
     standby_after: Option<fullstroke_units::Duration>,
 
-    /// Have a shell run this when a member fails or is missing, a spare is used, a member
-    /// is filled, a scrub finds something or the array halts; FULLSTROKE_ARRAY, _STATE,
-    /// _EVENT, _SLOT, _DEVICE and _WHY say what happened.
+    /// Run this shell command when a member fails or is missing, a spare is used, a member is
+    /// filled, a scrub finds a mismatch, or the array halts. The variables FULLSTROKE_ARRAY,
+    /// _STATE, _EVENT, _SLOT, _DEVICE and _WHY describe the event.
     #[arg(long, value_name = "COMMAND")]
     on_failure: Option<String>,
 }
 
-/// Shift an array of layout paraid or e-paraid. What is to be copied is, while the array is used; `status`
-/// says when it is in the other gear.
+/// Shift an array of layout paraid or e-paraid. The array stays usable during the copy; `status`
+/// shows when the shift is complete.
 #[derive(Debug, Args)]
 pub(crate) struct Gear {
     #[command(flatten)]
     at: At,
-    /// Down, where the last members stand and the others serve what they hold; or up.
+    /// Direction. Down puts the last members into standby, and the other members serve their data.
     #[arg(value_enum)]
     towards: Direction,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Direction {
-    /// Into the low gear.
+    /// To the low gear.
     Down,
-    /// Into the high one.
+    /// To the high gear.
     Up,
 }
 
-/// Take a device in: a member that has failed comes back and is filled where it
-/// has missed something, any other takes a failed one's place or waits for one.
+/// Add a device. A former member is filled only where it missed writes. Any other device replaces a
+/// failed member or becomes a spare.
 #[derive(Debug, Args)]
 pub(crate) struct Add {
     #[command(flatten)]
     at: At,
     /// The device or file.
     device: PathBuf,
-    /// Take it even if it belongs to somebody or holds anything but zeros: what it holds is
-    /// lost.
+    /// Accept a device that is in other use or holds anything but zeros. Its contents are lost.
     #[arg(long)]
     force: bool,
 }
 
-/// `key=value`; the value is JSON if it can be, else text.
+/// Parses `key=value`. The value is JSON if possible, else text.
 fn key(text: &str) -> Result<(String, serde_json::Value), Reason> {
     let (key, value) = text
         .split_once('=')
@@ -267,7 +266,8 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
     }
 }
 
-/// One that is named twice would find itself in use.
+/// Checks that no device is named twice. Without this check the second open would report the device
+/// as in use.
 fn check_twice(paths: &[PathBuf]) -> Result<(), Failure> {
     let mut seen: BTreeMap<Identity, &Path> = BTreeMap::new();
     for path in paths {
@@ -299,7 +299,7 @@ fn open(paths: &[PathBuf]) -> Result<Vec<FileDevice>, Failure> {
 
 type Devices = Vec<Arc<dyn Device>>;
 
-/// Whole disks can be put to standby then.
+/// Converts the devices for the array. The shared form supports standby of whole disks.
 fn shared(devices: Vec<FileDevice>) -> Result<Devices, Failure> {
     devices
         .into_iter()
@@ -346,7 +346,7 @@ impl Create {
     }
 }
 
-/// What was made, and what its maker may not want.
+/// The new roster, with warnings for the user.
 #[derive(Serialize)]
 struct Created {
     #[serde(flatten)]
@@ -354,7 +354,8 @@ struct Created {
     warnings: Vec<String>,
 }
 
-/// Up to so many per cent of a member that are left over are chunks that are not whole.
+/// Percentage of a member that may stay unused without a warning. Rounding to whole chunks leaves
+/// as much.
 const WASTED_PERCENT: u64 = 1;
 
 fn warnings(roster: &Roster, assumed: Option<String>, unused: &[Sectors]) -> Vec<String> {
@@ -394,11 +395,15 @@ impl Assemble {
             return Err(Failure::input("say where orders come from: --control PATH"));
         };
         let admission = self.admitted.options(Some(&self.numbers))?;
+        // The certificates are read before any device is opened, so that a refusal touches no
+        // member.
         let admission = Admission::new(&admission).map_err(Failure::input)?;
         let stop = Arc::new(AtomicBool::new(false));
+        // The signal handlers precede the assembly, because a repair may take minutes.
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::input)?;
         }
+        // A missing ublk is an error before any member is opened.
         if self.ublk {
             check_ublk().map_err(Failure::input)?;
         }
@@ -428,6 +433,7 @@ impl Assemble {
                 serving,
             };
             shown = output.show(&started, Shown::started(&status, &report, serving));
+            // systemd must not start dependent services before clients can connect.
             notify::ready();
         };
         let mut tell = |happening: &fullstroke_store::Happening| {
@@ -458,7 +464,8 @@ impl Assemble {
         })
     }
 
-    /// The devices that can be opened, and of the others why not.
+    /// Opens the devices. Returns the open devices, and with `degraded` a message for each missing
+    /// one.
     fn open(&self) -> Result<(Devices, Vec<String>), Failure> {
         check_twice(&self.devices)?;
         let (mut devices, mut gone) = (Vec::new(), Vec::new());
@@ -499,8 +506,8 @@ impl At {
         output.show(&answer, Shown::answer(&answer))
     }
 
-    /// Returns when the devices are free: what they are to be used for next may
-    /// stand in the next line.
+    /// Returns when the server has released the devices, because the next line of a script may use
+    /// them.
     fn stop(&self, output: &Output) -> Result<(), Failure> {
         let socket = ctl::control_path(&self.socket);
         let answer = self.ask(&Question::Stop)?;
@@ -540,7 +547,7 @@ impl Gear {
 
 impl Add {
     fn execute(&self, output: &Output) -> Result<(), Failure> {
-        // The server has a working directory of its own.
+        // The server has another working directory, so a relative path would name another file.
         let device = std::path::absolute(&self.device).map_err(Failure::input)?;
         self.at.show(
             &Question::Add {
@@ -552,13 +559,13 @@ impl Add {
     }
 }
 
-/// What one device says.
+/// Superblock copies of one device.
 #[derive(Serialize)]
 struct Examined {
     device: String,
     #[serde(flatten)]
     copies: Option<Copies>,
-    /// Whose else it is.
+    /// Other owners of the device, such as a file system.
     owners: Vec<&'static str>,
 }
 
@@ -583,7 +590,7 @@ fn show_devices(paths: &[PathBuf], output: &Output) -> Result<(), Failure> {
 
 fn destroy_all(paths: &[PathBuf], force: bool, output: &Output) -> Result<(), Failure> {
     let devices = open(paths)?;
-    // None is changed unless all can be.
+    // All devices are checked before the first change, so that an error changes none.
     for device in devices.iter().filter(|_| !force) {
         if examine(device).map_err(Failure::input)?.is_none() {
             return Err(Failure::Input(format!(

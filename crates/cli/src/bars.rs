@@ -1,5 +1,4 @@
-//! Progress on the terminal: on standard error only, and only if that is a
-//! terminal.
+//! Progress bars. They appear on standard error, and only on a terminal.
 
 use crate::output::Output;
 use fullstroke_units::one_line;
@@ -8,14 +7,14 @@ use indicatif::{
 };
 use std::fmt::Write;
 
-/// One bar for each run.
+/// Progress bars, one per run.
 #[derive(Debug)]
 pub(crate) struct Bars {
     bars: Vec<ProgressBar>,
 }
 
 impl Bars {
-    /// Bars with these names; hidden where JSON is printed.
+    /// Creates bars with these names. With `--json` the bars are hidden.
     pub(crate) fn new<'a>(names: impl IntoIterator<Item = &'a str>, output: &Output) -> Bars {
         let target = if output.json() {
             ProgressDrawTarget::hidden()
@@ -41,7 +40,7 @@ impl Bars {
         }
     }
 
-    /// Run number `index` has finished so many requests, of so many if known.
+    /// Sets the progress of run `index` to `finished` requests of `expected`, if known.
     pub(crate) fn advance(&self, index: usize, finished: u64, expected: Option<u64>) {
         let Some(bar) = self.bars.get(index) else {
             return;
@@ -55,14 +54,14 @@ impl Bars {
         bar.set_position(finished);
     }
 
-    /// Run number `index` is over.
+    /// Completes the bar of run `index`.
     pub(crate) fn finish(&self, index: usize) {
         if let Some(bar) = self.bars.get(index) {
             bar.finish();
         }
     }
 
-    /// Takes all bars off the terminal.
+    /// Removes all bars from the terminal.
     pub(crate) fn clear(&self) {
         self.bars.iter().for_each(ProgressBar::finish_and_clear);
     }
@@ -75,7 +74,7 @@ fn style(length_known: bool) -> ProgressStyle {
         "{prefix} {spinner} {human_pos} requests {rate}/s"
     };
     let rate = |state: &ProgressState, out: &mut dyn Write| {
-        // Nothing is drawn if the terminal cannot be written to.
+        // A write error is ignored, because progress is not a result.
         let _ = write!(out, "{}", HumanCount(state.per_sec() as u64));
     };
     ProgressStyle::with_template(template)

@@ -1,4 +1,4 @@
-//! `fullstroke cache`: memory between clients and a served array.
+//! `fullstroke cache`: a page cache between clients and a served array.
 
 use crate::ctl;
 use crate::network::{Admitted, tcp_address};
@@ -11,60 +11,60 @@ use fullstroke_units::Bytes;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Put memory between clients and a served array that hears what the array says.
+/// Run a page cache between clients and a served array that receives the array's signals.
 ///
-/// An NBD server above another one: replacement, read-ahead and write-back are those of
-/// `[host.memory]` in a simulation. Flushes and FUA are honoured; what was written and
-/// not flushed is in memory only. It writes back on PULL and fetches on PUSH, which the
-/// opportunities of the served stack say. Nobody else may write to the array meanwhile.
+/// The cache is an NBD server above another NBD server. Replacement, read-ahead and write-back are
+/// the policies of `[host.memory]` in a simulation. Flushes and FUA are honoured; unflushed writes
+/// are in memory only. The cache writes back on PULL and fetches on PUSH from the opportunities of
+/// the served stack. No other client may write to the array meanwhile.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The socket of the server below.
+    /// Socket of the server below.
     server: PathBuf,
 
     /// Listen on this unix socket.
     #[arg(long, value_name = "PATH", required_unless_present = "tcp")]
     socket: Option<PathBuf>,
 
-    /// Listen on this TCP address; without a host, on loopback.
+    /// Listen on this TCP address. Default host: loopback.
     #[arg(long, value_name = "[HOST:]PORT", value_parser = tcp_address)]
     tcp: Option<SocketAddr>,
 
     #[command(flatten)]
     admitted: Admitted,
 
-    /// Memory for pages.
+    /// Size of the page memory.
     #[arg(long, value_name = "BYTES", default_value = "64MiB")]
     size: Bytes,
 
-    /// Which page goes when another needs its place [default: lru2].
+    /// Policy that chooses the page to evict [default: lru2].
     #[arg(long, value_name = "POLICY")]
     replacement: Option<String>,
 
-    /// What a read brings beside what it asks for [default: today].
+    /// Policy that chooses the pages to prefetch with a read [default: today].
     #[arg(long, value_name = "POLICY")]
     read_ahead: Option<String>,
 
-    /// When dirty pages are written back [default: today].
+    /// Policy that chooses when to write back dirty pages [default: today].
     #[arg(long, value_name = "POLICY")]
     write_back: Option<String>,
 
-    /// The export of the server below, if it has several.
+    /// Export of the server below. Needed if the server has several.
     #[arg(long, value_name = "NAME")]
     export: Option<String>,
 
-    /// The name of this host for the server below: of several with names one is asked at a
-    /// time, in turn; without one it heeds all that is said.
+    /// Name of this host for the server below. The server asks named hosts one at a time, in turn.
+    /// A host without a name follows all signals.
     #[arg(long, value_name = "HOST", conflicts_with = "deaf")]
     name: Option<String>,
 
-    /// Where the server below tells its signals [default: the path of its socket with
-    /// .control behind it].
+    /// Control socket of the server below, for its signals [default: the path of its socket with
+    /// .control appended].
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
 
-    /// Do not listen to signals.
+    /// Ignore signals.
     #[arg(long, conflicts_with = "control")]
     deaf: bool,
 }

@@ -22,39 +22,37 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Run several stacks, rank them by one metric, and say how sure the order is.
+/// Run several stacks, rank them by one metric, and state the certainty of the order.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The stack files.
     #[arg(required_unless_present = "list_metrics")]
     stacks: Vec<PathBuf>,
 
-    /// List every number that --by takes, with its unit and its meaning.
+    /// List all metrics for --by, with unit and meaning.
     #[arg(long)]
     list_metrics: bool,
 
-    /// The metric: a number of `run --json` by its dotted name, such as
-    /// response_ms.p99, iops, reads.response_ms.mean, members.utilisation or
-    /// operations.fsync.latency_ms.p99; response_ms.mean unless said, or
-    /// programs.elapsed_s where programs run.
+    /// Metric: a number of `run --json` by its dotted name, such as response_ms.p99, iops,
+    /// reads.response_ms.mean, members.utilisation or operations.fsync.latency_ms.p99. Default
+    /// response_ms.mean; programs.elapsed_s if programs run.
     #[arg(long, value_name = "METRIC", value_parser = Metric::parse)]
     by: Option<Metric>,
 
-    /// Run every stack at each of these values, as in
-    /// volume.chunk=16KiB,64KiB,256KiB (may be repeated: all combinations).
+    /// Run every stack with each of these values, as in volume.chunk=16KiB,64KiB,256KiB. May be
+    /// repeated; all combinations then run.
     #[arg(long, value_name = "KEY=VALUE,...")]
     vary: Vec<Vary>,
 
-    /// Run every stack with redundancy also with one member failed, which ranks
-    /// beside the whole one.
+    /// Also run every redundant stack with one failed member. The degraded stack has its own rank.
     #[arg(long)]
     degraded: bool,
 
-    /// Run every stack with redundancy also while one new member is rebuilt.
+    /// Also run every redundant stack during the rebuild of one new member.
     #[arg(long)]
     rebuilding: bool,
 
-    /// Draw how far apart the heads of each stack's drives are over time, as SVG.
+    /// Draw the distance between the heads of each stack's drives over time, as SVG.
     #[arg(long, value_name = "FILE.svg", conflicts_with = "find")]
     plot_heads: Option<PathBuf>,
 
@@ -70,9 +68,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     searching: Searching,
 
-    /// Run every stack with so many seeds, its own and those that follow, and rank by
-    /// the means; intervals are over seeds. Where a metric has no intervals within a
-    /// run, as those of programs, this gives them.
+    /// Run every stack with this number of seeds, and rank by the means. The seeds are the stack's
+    /// own and the next numbers. Confidence intervals are over seeds; metrics of programs have no
+    /// other intervals.
     #[arg(
         long,
         value_name = "NUMBER",
@@ -81,7 +79,7 @@ pub(crate) struct Arguments {
     )]
     seeds: NonZeroUsize,
 
-    /// Runs at a time; as many as there are cores unless said.
+    /// Number of runs at a time. Default: number of cores.
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
 
@@ -89,14 +87,14 @@ pub(crate) struct Arguments {
     changes: Changes,
 }
 
-/// What `compare --json` prints.
+/// Output of `compare --json`.
 #[derive(Debug, Serialize)]
 struct Comparison<'a> {
     #[serde(flatten)]
     ranking: &'a Ranking,
-    /// Stacks that have no redundancy to lose, if some were to lose theirs.
+    /// Names of stacks without redundancy, if the command asked for degraded or rebuilding stacks.
     not_redundant: &'a [String],
-    /// Where what the drives draw is from, if that is assumed.
+    /// Source of the assumed power of the drives. Absent without an assumption.
     #[serde(skip_serializing_if = "Option::is_none")]
     assumed: Option<&'static str>,
     wall_s: f64,
@@ -155,7 +153,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     arguments.write(&ran, &comparison).and(shown)
 }
 
-/// Ranks by the most that each candidate carries.
+/// Ranks the candidates by the highest load that each carries.
 fn rank_by_most(
     arguments: &Arguments,
     output: &Output,
@@ -185,7 +183,7 @@ fn rank_by_most(
         .and(shown)
 }
 
-/// Lines behind the ranking.
+/// Returns the notes below the ranking.
 fn notes(not_redundant: &[String], assumed: Option<&'static str>) -> String {
     let mut notes = match not_redundant {
         [] => String::new(),
@@ -205,7 +203,7 @@ fn bars_of(recipes: &[Recipe], output: &Output) -> Bars {
     Bars::new(labels.iter().map(String::as_str), output)
 }
 
-/// Each recipe with each of its seeds, one after the other.
+/// Returns each recipe once per seed. Runs of one recipe are adjacent.
 fn with_seeds(recipes: &[Recipe], seeds: usize) -> Result<Vec<Recipe>, LabError> {
     let each = recipes
         .iter()
@@ -215,7 +213,8 @@ fn with_seeds(recipes: &[Recipe], seeds: usize) -> Result<Vec<Recipe>, LabError>
 }
 
 impl Arguments {
-    /// A candidate of each recipe; of several seeds the first is traced.
+    /// Builds a candidate for each recipe. With several seeds, only the first run of each recipe is
+    /// traced.
     fn candidates(&self, recipes: &[Recipe], seeds: usize) -> Result<Vec<Candidate>, Failure> {
         let candidates = recipes.iter().map(Recipe::candidate);
         let candidates = candidates.collect::<Result<Vec<_>, _>>();
@@ -229,7 +228,7 @@ impl Arguments {
         Ok(candidates)
     }
 
-    /// The files that are written.
+    /// Returns the files to write.
     fn targets(&self) -> impl Iterator<Item = Option<Target<'_>>> {
         let own = [
             Target::of("--plot-heads", &self.plot_heads, Kind::Figure),
@@ -238,7 +237,7 @@ impl Arguments {
         self.reporting.targets().into_iter().chain(own)
     }
 
-    /// Writes the files that were asked for.
+    /// Writes the requested files.
     fn write(&self, ran: &[Ran], comparison: &Comparison<'_>) -> Result<(), Failure> {
         self.perfetto.write_all(ran)?;
         let answer = Answer {
@@ -256,7 +255,7 @@ impl Arguments {
         }
     }
 
-    /// What people have written of what is read.
+    /// Returns the input files that people wrote: stacks and the job file.
     fn files(&self) -> Vec<&Path> {
         self.stacks
             .iter()
@@ -265,7 +264,7 @@ impl Arguments {
             .collect()
     }
 
-    /// The conditions in which stacks take part beside being whole.
+    /// Returns the conditions in which stacks run besides the healthy state.
     fn conditions(&self) -> Vec<Condition> {
         let asked = [
             (self.degraded, Condition::Degraded),
@@ -278,8 +277,8 @@ impl Arguments {
     }
 }
 
-/// Each recipe, followed by itself in all `conditions`; and the names of those
-/// that have no redundancy.
+/// Returns each recipe followed by its variants in all `conditions`, and the names of recipes
+/// without redundancy.
 fn in_conditions(
     recipes: Vec<Recipe>,
     conditions: &[Condition],

@@ -5,10 +5,10 @@ use crate::output::{Failure, Output};
 use clap::{Args, CommandFactory as _};
 use clap_complete::{Shell, generate};
 
-/// Print a completion script for a shell.
+/// Print a shell completion script.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The shell.
+    /// Name of the shell.
     shell: Shell,
 }
 

@@ -1,4 +1,4 @@
-//! `fullstroke ctl`: questions and orders to a server that is running.
+//! `fullstroke ctl`: status and control of a running server.
 
 mod status;
 
@@ -8,15 +8,15 @@ use fullstroke_live::{ControlRequest, ControlResponse, Said, ask};
 use fullstroke_units::Bytes;
 use std::path::{Path, PathBuf};
 
-/// Ask a running server how it is, or give it an order.
+/// Show the status of a running server, or control it.
 ///
-/// Drives are named by their number in the stack, from 0; where volumes nest,
-/// 1.0 is the first drive of the second volume. `status` shows the names.
+/// A drive is named by its number in the stack, counted from 0. In nested volumes, 1.0 is the first
+/// drive of the second volume. `status` shows the names.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The server's socket: the one that it takes orders on, or the one of its
-    /// clients if the other is beside it (SOCKET.control).
+    /// Control socket of the server, or its client socket if the control socket is beside it
+    /// (SOCKET.control).
     socket: PathBuf,
 
     #[command(subcommand)]
@@ -34,59 +34,56 @@ Examples:
 enum Order {
     /// Show exports, requests and drives.
     Status,
-    /// Let a drive fail.
+    /// Mark a drive as failed.
     Fail {
-        /// The drive's name, such as 3.
+        /// Name of the drive, such as 3.
         drive: String,
         #[command(flatten)]
         at: At,
     },
-    /// Put an empty drive in a failed one's place, and rebuild it.
+    /// Replace a failed drive by an empty one, and rebuild it.
     Restore {
-        /// The drive's name, such as 3.
+        /// Name of the drive, such as 3.
         drive: String,
         #[command(flatten)]
         at: At,
-        /// Rebuild at most so many bytes a second of the world's time, such as
-        /// 100MiB; as fast as it goes unless given.
+        /// Limit of the rebuild in bytes per second of the world's time, such as 100MiB. Default:
+        /// no limit.
         #[arg(long, value_name = "BYTES")]
         rate: Option<Bytes>,
-        /// Give up what a volume that has failed has lost: it is filled as far
-        /// as that goes, and lost data is an error until it is written.
+        /// Give up the lost data of a failed volume. The drive is filled as far as possible; reads
+        /// of lost data are errors until a new write.
         #[arg(long)]
         accept_data_loss: bool,
-        /// It is the same drive with its bytes, and nothing was written since it
-        /// failed: nothing is rebuilt. A volume that has failed has its data again.
+        /// Bring back the same drive with its bytes, without a rebuild. Refused after any write
+        /// since the failure. A failed volume then has all its data again.
         #[arg(long, conflicts_with_all = ["rate", "accept_data_loss"])]
         re_add: bool,
     },
-    /// Bound how fast drives are rebuilt, now and from now on, also after a
+    /// Limit the speed of rebuilds. The limits hold for current and later rebuilds, also after a
     /// restart.
     Speed {
-        /// At most so many bytes a second of the world's time, such as 200MiB;
-        /// as fast as it goes unless given.
+        /// Upper limit in bytes per second of the world's time, such as 200MiB. Default: no limit.
         #[arg(long, value_name = "BYTES")]
         max: Option<Bytes>,
-        /// Below so many bytes a second a rebuild does not make way for
-        /// requests; 1000KiB unless given.
+        /// Rate in bytes per second below which a rebuild does not yield to requests. Default
+        /// 1000KiB.
         #[arg(long, value_name = "BYTES")]
         min: Option<Bytes>,
         #[command(flatten)]
         at: At,
     },
-    /// Wait for what opportunities say to clients next, for ten seconds at most.
+    /// Wait up to ten seconds for the next signals of opportunities to clients.
     Signals {
-        /// From this number on, of those that are kept; from now on unless given.
+        /// Number of the first kept signal to show. Default: the next signal.
         #[arg(long, value_name = "NUMBER")]
         after: Option<u64>,
         #[command(flatten)]
         at: At,
     },
-    /// Compare all redundancy with what it should be, and change nothing unless
-    /// --repair is given.
+    /// Compare all redundancy with the data. Changes nothing without --repair.
     Scrub {
-        /// Where parity or copies do not follow from the data, make them: of
-        /// copies, the first counts.
+        /// Rewrite wrong parity and copies from the data. Of several copies the first one counts.
         #[arg(long)]
         repair: bool,
         #[command(flatten)]
@@ -94,10 +91,10 @@ enum Order {
     },
 }
 
-/// Which export is meant.
+/// Selection of an export.
 #[derive(Debug, Args)]
 struct At {
-    /// The export, if the server has several.
+    /// Name of the export. Needed if the server has several.
     #[arg(long, value_name = "NAME")]
     export: Option<String>,
 }
@@ -138,7 +135,8 @@ fn signals_in_words(signals: &[Said]) -> String {
     signals.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The socket on which the server takes orders, whichever of the two is said.
+/// Returns the control socket for the given socket: the file beside it if that exists, else the
+/// socket itself.
 pub(crate) fn control_path(socket: &Path) -> PathBuf {
     let beside = beside(socket);
     if beside.exists() {
@@ -148,7 +146,7 @@ pub(crate) fn control_path(socket: &Path) -> PathBuf {
     }
 }
 
-/// Where a server takes orders unless it is told: beside its clients' socket.
+/// Returns the default control socket of a server: a file beside the clients' socket.
 pub(crate) fn beside(socket: &Path) -> PathBuf {
     let mut path = socket.as_os_str().to_owned();
     path.push(".control");

@@ -1,7 +1,6 @@
 //! `fullstroke drive`: descriptions of drives.
 
 mod check;
-mod facts;
 mod import;
 mod list;
 mod new;

@@ -1,4 +1,4 @@
-//! `fullstroke energy`: does stopping the platters pay for this load?
+//! `fullstroke energy`: calculates whether spin-down pays for a load.
 
 use crate::bars::Bars;
 use crate::options::{Edits, jobs};
@@ -12,22 +12,22 @@ use fullstroke_units::Duration;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Say whether stopping the platters pays for a load, behind which idle time, at what response
-/// times, and how fast it uses up the rated starts and stops.
+/// Calculate whether spin-down pays for a load: the best idle time, the response times, and the use
+/// of the rated starts and stops.
 ///
-/// The load is run once with platters that always turn, as the stack has it if that stops them, once behind
-/// each idle time, and with the policies `break-even` and `adaptive`.
+/// The load runs several times: with platters that always turn, with the stack's own power policy
+/// if it has one, once per idle time, and with the policies `break-even` and `adaptive`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A trace in place of the stack's workload, or workloads; those of the kind `background`, a scrub or
-    /// whoever polls, stay beside it.
+    /// Trace that replaces the stack's workloads. Workloads of the kind `background`, such as a
+    /// scrub or a poller, stay.
     trace: Option<PathBuf>,
 
     /// The stack file.
     #[arg(long, value_name = "FILE")]
     stack: PathBuf,
 
-    /// An idle time to try, such as 5min (may be repeated); 30 s to an hour unless said.
+    /// Idle time to try, such as 5min (may be repeated). Default: 30 s to an hour.
     #[arg(long, value_name = "TIME", value_delimiter = ',')]
     after: Vec<Duration>,
 
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     assuming: Assuming,
 
-    /// Runs at a time; as many as there are cores unless said.
+    /// Number of runs at a time. Default: number of cores.
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
 }

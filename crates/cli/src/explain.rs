@@ -1,4 +1,4 @@
-//! `fullstroke explain`: what needs no simulation.
+//! `fullstroke explain`: probabilities from formulas, without a simulation.
 
 use crate::output::{Failure, Output};
 use clap::{Args, Subcommand};
@@ -13,35 +13,35 @@ pub(crate) enum Command {
     MergeChance(MergeChance),
 }
 
-/// How likely a random set of requests leaves a disk of an array idle.
+/// Calculate the probability that random requests leave a disk of an array idle.
 #[derive(Debug, Args)]
 pub(crate) struct IdleMembers {
-    /// Requests that the array holds at once, each to one disk.
+    /// Number of requests in the array at once. Each request goes to one disk.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(..=100_000))]
     requests: u32,
 
-    /// Disks among which they are spread.
+    /// Number of disks.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     disks: u32,
 }
 
-/// How likely a random set of requests holds neighbours, which could be merged.
+/// Calculate the probability that random requests have neighbours, which could be merged.
 #[derive(Debug, Args)]
 pub(crate) struct MergeChance {
-    /// Requests that wait at once.
+    /// Number of waiting requests.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(..=20_000))]
     requests: u32,
 
-    /// What they address, such as 100GiB.
+    /// Size of the address range, such as 100GiB.
     #[arg(long, value_name = "SIZE")]
     capacity: Bytes,
 
-    /// The size of each, at multiples of which it begins.
+    /// Size of each request. Requests start at multiples of their size.
     #[arg(long, value_name = "SIZE", default_value = "16KiB")]
     size: Bytes,
 }
 
-/// What `explain idle-members --json` prints.
+/// Output of `explain idle-members --json`.
 #[derive(Debug, Serialize)]
 struct Idle {
     requests: u32,
@@ -51,7 +51,7 @@ struct Idle {
     idle_share: f64,
 }
 
-/// What `explain merge-chance --json` prints.
+/// Output of `explain merge-chance --json`.
 #[derive(Debug, Serialize)]
 struct Merge {
     requests: u32,
@@ -154,7 +154,7 @@ impl fmt::Display for Merge {
     }
 }
 
-/// A probability with four significant digits: `10.87 %`.
+/// Formats a probability with four significant digits, such as `10.87 %`.
 fn percent(probability: f64) -> String {
     let percent = 100.0 * probability;
     let digits = if percent > 0.0 {

@@ -1,4 +1,4 @@
-//! `fullstroke extract`: a disk's tracks and mechanics, found from outside.
+//! `fullstroke extract`: finds a disk's tracks and mechanics from outside.
 
 mod checked;
 mod found;
@@ -17,41 +17,40 @@ use fullstroke_units::{Duration, Seed};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Find where the tracks of a disk begin, how it turns and how its arm moves, by
-/// timed reads or by asking it.
+/// Find track boundaries, rotation and seek times of a disk, by timed reads or by queries.
 ///
-/// The disk is a simulated drive, under virtual time, or anything that can be read:
-/// a block device, or a file. Nothing is written to it without `--writes`. docs/extract.md says how each
-/// kind works, and how well.
+/// The disk is a simulated drive under virtual time, a block device, or a file. Nothing is written
+/// to the disk without `--writes`. docs/extract.md explains each kind and its accuracy.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A name from `drive list`, a drive file, or the path of a device.
+    /// Name from `drive list`, a drive file, or the path of a device.
     device: String,
 
-    /// What is found, and how.
+    /// Method and result of the extraction.
     #[arg(long, value_enum, default_value_t = Kind::Survey)]
     kind: Kind,
 
-    /// Whether every track is confirmed, or tracks that repeat are skipped.
+    /// Confirm every track, or skip repeated tracks.
     #[arg(long, value_enum, default_value_t = Speed::Jumping)]
     pace: Speed,
 
-    /// `--kind translate` goes through each track that is not as long as the one before sector by
-    /// sector, as Qian and Wang do, rather than try lengths seen before and halve.
+    /// Let `--kind translate` step sector by sector through a track whose length differs from the
+    /// one before, as Qian and Wang do. By default it tries lengths seen before and then halves the
+    /// interval.
     #[arg(long)]
     by_sector: bool,
 
-    /// The seed of all addresses that are chosen at random.
+    /// Seed of all random addresses.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
-    /// Reads across boundaries, and as many within tracks, of `--kind verify`.
+    /// Number of reads across boundaries for `--kind verify`. As many reads go within tracks.
     #[arg(long, value_name = "NUMBER", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=1_000_000))]
     reads: u64,
 
-    /// A table of boundaries: for `--kind verify`; and for `seek` and `zero-latency`, which
-    /// find their own otherwise. One that is not of the simulated drive is refused; on a device
-    /// the latter two read some of its boundaries first.
+    /// Table of boundaries for `--kind verify`, `seek` and `zero-latency`. Without a table the last
+    /// two find their own boundaries. A table of another drive is refused: a simulated drive
+    /// compares all boundaries, and on a device `seek` and `zero-latency` first read some.
     #[arg(long, value_name = "FILE")]
     table: Option<PathBuf>,
 
@@ -59,33 +58,33 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     write_table: Option<PathBuf>,
 
-    /// Write a drive file of what `--kind survey` found.
+    /// Write a drive file from the result of `--kind survey`.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// `--kind cache` may write, what stands there already, to see whether writes are
-    /// taken in the buffer. The device must not be in use.
+    /// Let `--kind cache` write the present contents back, to find out whether writes are cached in
+    /// the buffer. The device must not be in use.
     #[arg(long)]
     writes: bool,
 
-    /// Hold what was found against the truth, which a simulated drive has.
+    /// Compare the result with the truth of a simulated drive.
     #[arg(long)]
     check: bool,
 
-    /// The host of a simulated drive splits reads into pieces of so many sectors.
+    /// Let the host of a simulated drive split reads into pieces of this number of sectors.
     #[arg(long, value_name = "SECTORS", value_parser = clap::value_parser!(u64).range(1..))]
     split: Option<u64>,
 
-    /// The host of a simulated drive notices completions late, by so many
-    /// microseconds on average.
+    /// Let the host of a simulated drive notice completions late by this mean number of
+    /// microseconds.
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     late_us: u64,
 }
 
-/// What is found, and how.
+/// Method and result of an extraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// Rotation, tracks, seek curve, zero latency, by timing.
+    /// Rotation, tracks, seek curve and zero latency, by timing.
     Survey,
     /// Rotation and tracks, by timing.
     Timing,
@@ -98,38 +97,38 @@ enum Kind {
     Rpm,
     /// The seek curve, by tracks crossed.
     Seek,
-    /// What passes between the end of a track and the beginning of the next.
+    /// Skew between the end of a track and the start of the next.
     Skew,
-    /// Whether reads begin wherever the heads land.
+    /// Zero latency: reads that start at any sector under the head.
     ZeroLatency,
     /// The buffer: segments, read-ahead, and with `--writes` write-back.
     Cache,
-    /// How many commands the device orders.
+    /// Number of commands that the device reorders.
     Depth,
-    /// Whether the boundaries of a table are any.
+    /// Check of a table of boundaries.
     Verify,
-    /// The end of the first track, by reads that grow: to see how that fails.
+    /// End of the first track, by reads of growing length. Shows how this method fails.
     Growth,
 }
 
 impl Kind {
-    /// Whether it can go by a table that is there already.
+    /// True if this kind can use an existing table.
     fn takes_a_table(self) -> bool {
         matches!(self, Kind::Verify | Kind::Seek | Kind::ZeroLatency)
     }
 
-    /// Whether it finds tracks in order to write a table.
+    /// True if this kind finds tracks for a table.
     fn finds_tracks(self) -> bool {
         matches!(self, Kind::Survey | Kind::Timing | Kind::Translate)
     }
 }
 
-/// How many tracks are confirmed.
+/// Selection of the tracks to confirm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Speed {
-    /// Each.
+    /// All tracks.
     Every,
-    /// Those that do not repeat.
+    /// All tracks except those that repeat; repeated tracks are assumed equal.
     Jumping,
 }
 
@@ -198,8 +197,8 @@ fn simulated(arguments: &Arguments, output: &Output) -> Result<Found, Failure> {
 }
 
 impl Arguments {
-    /// Whether there will be something to write to the files that were asked for: a
-    /// disk is read for minutes before.
+    /// Checks that the result will have the data for the requested files, because an extraction
+    /// takes minutes.
     fn check_files(&self) -> Result<(), Failure> {
         if self.write_table.is_some() && !self.kind.finds_tracks() {
             return Err(Failure::input("--write-table: this kind finds no tracks"));
@@ -223,7 +222,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// The files that are read.
+    /// Returns the files to read.
     fn read(&self) -> Vec<PathBuf> {
         self.table
             .iter()
@@ -232,7 +231,7 @@ impl Arguments {
             .collect()
     }
 
-    /// The files that are written.
+    /// Returns the files to write.
     fn targets(&self) -> [Option<Target<'_>>; 2] {
         [
             Target::of("--write-table", &self.write_table, outputs::Kind::Other),
@@ -240,7 +239,7 @@ impl Arguments {
         ]
     }
 
-    /// The table that was given.
+    /// Reads the table of `--table`.
     fn table(&self) -> Result<Option<Boundaries>, Failure> {
         let Some(path) = &self.table else {
             return Ok(None);
@@ -254,7 +253,7 @@ impl Arguments {
     }
 }
 
-/// Writes the files that were asked for.
+/// Writes the requested files.
 fn write(arguments: &Arguments, found: &Found) -> Result<(), Failure> {
     if let (Some(path), Some(table)) = (&arguments.write_table, &found.table) {
         write_whole(path, table.to_text())?;

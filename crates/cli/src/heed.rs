@@ -1,4 +1,4 @@
-//! `fullstroke heed`: the kernel's page cache does what a served array asks for.
+//! `fullstroke heed`: makes the kernel's page cache follow the signals of a served array.
 
 use crate::ctl;
 use crate::output::{Failure, Output, complain};
@@ -6,33 +6,33 @@ use clap::Args;
 use fullstroke_live::cache::{HeedOptions, Heeded, Heeding, heed};
 use std::path::PathBuf;
 
-/// Have the kernel's own page cache do what a served array asks for.
+/// Make the kernel's page cache follow the signals of a served array.
 ///
-/// On PULL dirty pages are written: of a device or file those asked for (needs Linux 6.5),
-/// of a file system all of them. On PUSH a device's or file's pages are read ahead. It
-/// needs the right to open what it is on, and no other. Ends on SIGTERM or Ctrl-C.
+/// On PULL, dirty pages are written: the requested pages of a device or file (needs Linux 6.5), or
+/// all pages of a file system. On PUSH, pages of a device or file are read ahead. The command needs
+/// only the right to open the path of --on. Ends on SIGTERM or Ctrl-C.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The socket of the server.
+    /// Socket of the server.
     server: PathBuf,
 
-    /// The block device or file that the server's bytes are seen as, or a directory of the
-    /// file system that is mounted from it.
+    /// Block device or file that shows the server's bytes, or a directory of the file system
+    /// mounted from it.
     #[arg(long, value_name = "PATH")]
     on: PathBuf,
 
-    /// The export of the server, if it has several.
+    /// Export of the server. Needed if the server has several.
     #[arg(long, value_name = "NAME")]
     export: Option<String>,
 
-    /// The name of this host for the server: of several with names one is asked at a
-    /// time, in turn; without one it heeds all that is said.
+    /// Name of this host for the server. The server asks named hosts one at a time, in turn. A host
+    /// without a name follows all signals.
     #[arg(long, value_name = "HOST")]
     name: Option<String>,
 
-    /// Where the server tells its signals [default: the path of its socket with .control
-    /// behind it].
+    /// Control socket of the server, for its signals [default: the path of its socket with .control
+    /// appended].
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
 }

@@ -1,17 +1,17 @@
-//! Ctrl-C, and the other signals that ask a command to end.
+//! Handling of Ctrl-C and other signals that end a command.
 
 use fullstroke_table::remove_partial_files;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::thread;
 
-/// Commands that have no end of their own in mind leave nothing half-written:
-/// at a signal, the files that are under construction are removed and the
-/// process ends with the status that shells expect, 128 and the signal's number.
+/// Removes temporary files at SIGHUP, SIGINT or SIGTERM. The process then ends with the usual
+/// status of shells, 128 plus the signal's number.
 ///
-/// Not for `serve`, `replay`, `record`, `stream-test` and `top`, which have things to finish.
+/// Not used by `serve`, `array`, `cache`, `heed`, `replay`, `record`, `stream-test` and `top`. They
+/// have their own shutdown.
 pub(crate) fn clean_up_at_signals() {
-    // Where signals cannot be caught, they end the process as ever.
+    // Without signal handlers the signals still end the process; only temporary files stay.
     let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) else {
         return;
     };

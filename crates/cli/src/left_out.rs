@@ -1,10 +1,13 @@
-//! Commands that a build leaves out: `cargo build --no-default-features` has no commands on real clients, devices and
-//! clocks. A left-out command stays in the list of commands, takes any arguments, and says which feature it needs.
+//! Commands that a build leaves out.
+//!
+//! `cargo build --no-default-features` has no commands on real clients, devices and clocks. A
+//! missing command stays in the list of commands, accepts any arguments, and names the feature of
+//! its code.
 
 use crate::output::Failure;
 use std::ffi::OsString;
 
-/// The arguments of a left-out command. None of them matters.
+/// Ignored arguments of a missing command.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Ignored {
@@ -12,7 +15,7 @@ pub(crate) struct Ignored {
     _rest: Vec<OsString>,
 }
 
-/// The failure of `command`, which needs `feature`.
+/// Returns the error that `command` needs `feature`.
 pub(crate) fn needs(command: &str, feature: &str) -> Failure {
     Failure::Input(format!(
         "`fullstroke {command}` is not in this build: it needs the feature `{feature}`. \

@@ -1,13 +1,21 @@
 //! The command line of fullstroke.
 //!
-//! Each subcommand is one file; what several share is in `options.rs` (options),
-//! `output.rs` (what is printed, and how errors end), `outputs.rs` (what may be written where), `bars.rs` (progress),
-//! `paint.rs` (colours), `report.rs` (pages), `interrupt.rs` (Ctrl-C) and `memory.rs`.
+//! Each subcommand is one file. Shared code is in these files:
 //!
-//! Features leave commands out (`left_out.rs`); the manifest lists them.
+//! - `options.rs`: options.
+//! - `output.rs`: printing, and the exit status of an error.
+//! - `outputs.rs`: checks of the files that a command writes.
+//! - `bars.rs`: progress bars.
+//! - `paint.rs`: colours.
+//! - `report.rs`: pages and figures.
+//! - `interrupt.rs`: Ctrl-C.
+//! - `memory.rs`: the peak memory of the process.
 //!
-//! Exit status: 0 on success, 1 if `drive check` finds a description, or `study
-//! check` a claim, that does not hold, 2 for input that cannot be used.
+//! A build without some features leaves commands out (`left_out.rs`). The manifest lists the
+//! features.
+//!
+//! Exit status: 0 on success; 1 if `drive check` finds a faulty description or `study check` a
+//! claim without support; 2 for unusable input.
 
 mod advise;
 #[cfg(feature = "real")]
@@ -89,6 +97,8 @@ use clap::{Parser, Subcommand};
 use output::{Failure, Output};
 use std::process::ExitCode;
 
+// The allocator of musl has a single lock for all threads and returns large blocks to the kernel at
+// once.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -130,7 +140,7 @@ enum Command {
     Energy(energy::Arguments),
     Predict(predict::Arguments),
     Serve(serve::Arguments),
-    /// Durable arrays on real devices and files: made, assembled, mended, served.
+    /// Create, assemble, repair and serve durable arrays on real devices and files.
     #[cfg(feature = "real")]
     #[command(subcommand)]
     Array(array::Command),
@@ -152,16 +162,16 @@ enum Command {
     /// Check stack files, or print their schema.
     #[command(subcommand)]
     Stack(stack::Command),
-    /// Published studies: their points are run, their claims checked.
+    /// Run published studies and check their claims.
     #[command(subcommand)]
     Study(study::Command),
     /// Plan, measure and draw volumes of constant transfer rate.
     #[command(subcommand)]
     Lzvs(lzvs::Command),
-    /// File systems: where files lie, how fragmented they are.
+    /// Show and align the files of a simulated file system.
     #[command(subcommand)]
     Fs(fs::Command),
-    /// Work out what needs no simulation.
+    /// Calculate probabilities without a simulation.
     #[command(subcommand)]
     Explain(explain::Command),
     Extract(extract::Arguments),

@@ -5,10 +5,10 @@ use crate::output::{Failure, Output};
 use clap::{Args, CommandFactory as _};
 use std::path::PathBuf;
 
-/// Print the manual page, or write one for each subcommand into a folder.
+/// Print the manual page, or write a page per subcommand into a folder.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The folder; created if it is not there.
+    /// Folder for the pages. It is created if missing.
     folder: Option<PathBuf>,
 }
 

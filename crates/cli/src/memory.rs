@@ -1,7 +1,7 @@
-//! What this process used.
+//! Memory use of this process.
 
-/// The largest resident memory of this process so far, in 10^6 bytes, where
-/// the system tells it (`VmHWM` of Linux).
+/// Returns the peak resident memory of this process in 10^6 bytes, from `VmHWM` of Linux. Returns
+/// `None` on other systems.
 pub(crate) fn peak_rss_mb() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status

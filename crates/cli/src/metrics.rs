@@ -1,4 +1,4 @@
-//! `--list-metrics`: the numbers by which runs can be compared.
+//! `--list-metrics`: the list of metrics for comparisons.
 
 use crate::output::{Failure, Output};
 use fullstroke_measure::{Metric, table};
@@ -12,7 +12,7 @@ struct Listed {
     meaning: String,
 }
 
-/// Prints every metric with its unit and its meaning.
+/// Prints every metric with unit and meaning.
 pub(crate) fn list(output: &Output) -> Result<(), Failure> {
     let listed: Vec<Listed> = Metric::all()
         .iter()

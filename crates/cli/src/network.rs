@@ -1,4 +1,4 @@
-//! Options of all servers that clients reach over a network.
+//! Options of all servers on a network.
 
 use crate::output::Failure;
 use clap::{Args, ValueEnum};
@@ -6,58 +6,57 @@ use fullstroke_live::{AdmissionOptions, Network, TlsOptions};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Who may come in over TCP, and how connections are encrypted.
+/// Options of access over TCP and of encryption.
 #[derive(Debug, Args)]
 pub(crate) struct Admitted {
-    /// Let only these connect over TCP, also to --metrics: addresses and networks, such
-    /// as 192.168.0.0/16 (may be repeated, or separated by commas).
+    /// Accept only these addresses and networks over TCP, also for --metrics, such as
+    /// 192.168.0.0/16 (may be repeated, or separated by commas). Default: all.
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
     allow: Vec<Network>,
 
-    /// Encrypt connections: of nobody, of clients that ask for it, or of all.
+    /// Encryption of connections.
     #[arg(long, value_name = "WHETHER", value_enum, default_value_t = Tls::Off)]
     tls: Tls,
 
-    /// The folder with server-cert.pem and server-key.pem (PEM), and with
-    /// ca-cert.pem for --tls-verify-peer.
+    /// Folder with server-cert.pem and server-key.pem (PEM), and with ca-cert.pem for
+    /// --tls-verify-peer.
     #[arg(long, value_name = "FOLDER")]
     tls_certificates: Option<PathBuf>,
 
-    /// Let only clients use TLS that show a certificate by the authority of ca-cert.pem.
+    /// Accept only TLS clients with a certificate from the authority of ca-cert.pem.
     #[arg(long, requires = "tls_certificates")]
     tls_verify_peer: bool,
 }
 
-/// Whether connections are encrypted.
+/// Encryption of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Tls {
     /// Never.
     Off,
-    /// If the client asks for it.
+    /// On request of the client.
     On,
     /// Always; other clients are refused.
     Require,
 }
 
-/// Where numbers are shown.
+/// Options of metrics.
 #[derive(Debug, Args)]
 pub(crate) struct Numbers {
-    /// Serve metrics to Prometheus on this address; without a host, on loopback.
+    /// Serve metrics for Prometheus on this address. Default host: loopback.
     #[arg(long, value_name = "[HOST:]PORT", value_parser = tcp_address)]
     pub(crate) metrics: Option<SocketAddr>,
 
-    /// Answer requests for metrics under this name, too, beside the address and
-    /// localhost: browsers say which host they ask (may be repeated, or separated by
-    /// commas).
+    /// Further host name under which metrics are served (may be repeated, or separated by commas).
+    /// Address and localhost always work. Browsers send the name in the Host header.
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "metrics")]
     metrics_host: Vec<String>,
 }
 
 impl Admitted {
-    /// What was said, with the names under which numbers are shown.
+    /// Returns the admission options, with the host names for metrics.
     ///
     /// # Errors
-    /// Options of TLS that do not belong together.
+    /// The TLS options contradict each other.
     pub(crate) fn options(&self, numbers: Option<&Numbers>) -> Result<AdmissionOptions, Failure> {
         Ok(AdmissionOptions {
             allow: self.allow.clone(),
@@ -85,7 +84,7 @@ impl Admitted {
     }
 }
 
-/// `host:port`, or a port on loopback.
+/// Parses `host:port`, or a port on loopback.
 pub(crate) fn tcp_address(text: &str) -> Result<SocketAddr, String> {
     use std::net::{Ipv4Addr, ToSocketAddrs as _};
     if let Ok(port) = text.parse::<u16>() {

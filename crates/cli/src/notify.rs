@@ -1,5 +1,5 @@
-//! A word to whoever supervises the process that clients may come: systemd's
-//! `sd_notify(3)`, for services of `Type=notify`. Nothing is said where nobody listens.
+//! Notification of the service manager that the server is ready: `sd_notify(3)` of systemd, for
+//! services of `Type=notify`. Without `NOTIFY_SOCKET` nothing is sent.
 
 use crate::output::complain;
 use std::ffi::OsStr;
@@ -8,11 +8,11 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Where the supervisor listens: a path, or an abstract name after `@`.
+/// Environment variable with the manager's socket: a path, or an abstract name after `@`.
 const SOCKET: &str = "NOTIFY_SOCKET";
 
-/// Says it. Where that fails the service goes on: the supervisor's patience ends it, if
-/// anything does.
+/// Sends `READY=1`. After a failed send the server continues; the manager's start timeout may then
+/// end the service.
 pub(crate) fn ready() {
     let Some(socket) = std::env::var_os(SOCKET) else {
         return;

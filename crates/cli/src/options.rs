@@ -13,60 +13,60 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
-/// Runs at a time: as many as there are cores, unless said.
+/// Returns the number of runs at a time. Without `said` that is the number of cores.
 pub(crate) fn jobs(said: Option<NonZeroUsize>) -> usize {
     said.or_else(|| available_parallelism().ok())
         .map_or(1, NonZeroUsize::get)
 }
 
-/// Which part of a trace is read, and how.
+/// Options that select a part of a trace.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Trace options")]
 pub(crate) struct Selection {
-    /// The trace's format; recognised by its contents unless said.
+    /// Format of the trace. Default: recognised by the contents.
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
 
-    /// Only this device, by number (may be repeated).
+    /// Read only requests of this device number (may be repeated).
     #[arg(long = "device", value_name = "NUMBER", value_delimiter = ',')]
     devices: Vec<u32>,
 
-    /// Only this operation (may be repeated).
+    /// Read only this operation (may be repeated).
     #[arg(long = "operation", value_name = "OPERATION", value_delimiter = ',')]
     operations: Vec<OperationName>,
 
-    /// Only requests from this time after the trace's first on, such as 90s.
+    /// Skip requests before this time after the first request, such as 90s.
     #[arg(long, value_name = "TIME")]
     from: Option<Duration>,
 
-    /// Only requests before this time after the trace's first, such as 2h.
+    /// Skip requests at or after this time after the first request, such as 2h.
     #[arg(long, value_name = "TIME")]
     to: Option<Duration>,
 
-    /// Multiply arrival times: 0.5 is twice the load.
+    /// Factor of all arrival times. 0.5 doubles the load. Default 1.
     #[arg(long, value_name = "FACTOR")]
     time_scale: Option<f64>,
 
-    /// Tolerate, and count, this many damaged rows.
+    /// Number of damaged rows to skip and count before an error. Default 0.
     #[arg(long, value_name = "ROWS")]
     skip_bad: Option<u64>,
 }
 
-/// What replaces keys of a stack file, whatever its workload.
+/// Options that replace keys of a stack file, for any workload.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Edits {
     /// Set a key of the stack file, as in volume.chunk=256KiB (may be repeated).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
 
-    /// Use this drive throughout: a name of the library, a drive file, or a
-    /// parameter file of DiskSim.
+    /// Use this drive for all members: a name from the library, a drive file, or a parameter file
+    /// of DiskSim.
     #[arg(long, value_name = "DRIVE")]
     drive: Option<String>,
 }
 
 impl Edits {
-    /// The same for the stack loader.
+    /// Converts the options for the stack loader.
     pub(crate) fn overrides(&self) -> Overrides {
         Overrides {
             set: self.set.clone(),
@@ -76,39 +76,39 @@ impl Edits {
     }
 }
 
-/// What replaces parts of a stack file.
+/// Options that replace parts of a stack file.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Changes {
     #[command(flatten)]
     edits: Edits,
 
-    /// The seed of all randomness.
+    /// Seed of all random numbers. Default: the stack's seed.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 
-    /// End the workload after this many requests.
+    /// End the workload after this number of requests.
     #[arg(long, value_name = "NUMBER")]
     requests: Option<u64>,
 
-    /// Replay this trace in place of the stack's workload.
+    /// Replay this trace instead of the stack's workload.
     #[arg(long, value_name = "FILE", help_heading = "Trace options")]
     trace: Option<PathBuf>,
 
-    /// Run this job file of fio's in place of the stack's workload.
+    /// Run this fio job file instead of the stack's workload.
     #[arg(long, value_name = "FILE", conflicts_with = "trace")]
     fio: Option<PathBuf>,
 
-    /// What to do with addresses beyond the volume.
+    /// Treatment of addresses beyond the end of the volume.
     #[arg(long, value_name = "WHAT", help_heading = "Trace options")]
     beyond: Option<Beyond>,
 
-    /// What of the trace is kept: its times, its load (with as many requests
-    /// outstanding as it had), or only its order.
+    /// Property of the trace that the replay keeps: the arrival times, the number of outstanding
+    /// requests, or only the order.
     #[arg(long, value_name = "PACE", help_heading = "Trace options")]
     pace: Option<PaceName>,
 
-    /// Replay closed, with this many requests outstanding, instead of at the
-    /// trace's times; with --pace as-fast, no more than these.
+    /// Replay with this fixed number of outstanding requests instead of at the trace's times. With
+    /// --pace as-fast the number is an upper limit.
     #[arg(long, value_name = "NUMBER", help_heading = "Trace options")]
     outstanding: Option<u32>,
 
@@ -116,38 +116,37 @@ pub(crate) struct Changes {
     selection: Selection,
 }
 
-/// A search for the most that a stack bears, in place of one run.
+/// Options of a search for the highest load that a stack carries.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Searches")]
 pub(crate) struct Searching {
-    /// Find the most of something that the stack bears, in place of one run.
+    /// Search the highest value that the stack carries, instead of a single run.
     #[arg(long, value_name = "WHAT")]
     find: Option<Find>,
 
-    /// The confidence with which --find streams states its result.
+    /// Confidence level of the result of --find streams.
     #[arg(long, value_name = "SHARE", default_value = "0.95", requires = "find", value_parser = confidence)]
     confidence: f64,
 
-    /// Runs of --find streams at each step, each with a seed of its own.
+    /// Number of runs at each step of --find streams. Each run has its own seed.
     #[arg(long, value_name = "NUMBER", default_value = "10", requires = "find")]
     replications: NonZeroU32,
 
-    /// The load of --find load keeps the 99th percentile of response times
-    /// within this, such as 50ms.
+    /// Upper limit of the 99th percentile of response times for --find load, such as 50ms.
     #[arg(long, value_name = "TIME", requires = "find")]
     p99_max: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Find {
-    /// Media streams that play without an underrun.
+    /// Number of media streams that play without an underrun.
     Streams,
-    /// How much faster requests may arrive before the queue grows without end.
+    /// Highest multiple of the request rate at which the queue stays bounded.
     Load,
 }
 
 impl Searching {
-    /// What is looked for, with `jobs` runs at a time.
+    /// Returns the search, with `jobs` runs at a time. Returns `None` without `--find`.
     pub(crate) fn most(&self, jobs: usize) -> Option<Most> {
         let search = Search {
             confidence: self.confidence,
@@ -171,23 +170,24 @@ pub(crate) fn confidence(text: &str) -> Result<f64, Reason> {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Beyond {
-    /// It is an error.
+    /// Stop with an error.
     Reject,
-    /// Modulo the capacity.
+    /// Map modulo the capacity.
     Wrap,
-    /// In proportion.
+    /// Scale all addresses to the capacity.
     Scale,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PaceName {
-    /// Each request at its time.
+    /// Issue each request at its time in the trace.
     Timing,
-    /// With as many outstanding as the trace had.
+    /// Keep the number of outstanding requests of the trace.
     Load,
-    /// As soon as what the trace had complete is complete.
+    /// Issue a request as soon as all requests that had completed before it in the trace are
+    /// complete.
     AsFast,
-    /// With a fixed number outstanding.
+    /// Keep a fixed number of outstanding requests.
     Closed,
 }
 
@@ -222,7 +222,7 @@ impl OperationName {
 }
 
 impl Beyond {
-    /// The same for the trace reader.
+    /// Converts the value for the trace reader.
     pub(crate) fn kind(self) -> fullstroke_trace::Beyond {
         match self {
             Beyond::Reject => fullstroke_trace::Beyond::Reject,
@@ -248,13 +248,13 @@ impl Selection {
             .collect()
     }
 
-    /// What arrival times are multiplied by.
+    /// Returns the factor of the arrival times.
     #[cfg(feature = "real")]
     pub(crate) fn time_scale(&self) -> f64 {
         self.time_scale.unwrap_or(1.0)
     }
 
-    /// The same for the trace reader.
+    /// Converts the options for the trace reader.
     pub(crate) fn options(&self) -> Options {
         let defaults = Options::default();
         Options {
@@ -269,7 +269,8 @@ impl Selection {
         }
     }
 
-    /// The same as keys of a stack's trace; only what was said.
+    /// Returns the given options as keys of a stack's trace. Options that were not given are
+    /// absent, so that the keys of the stack file remain.
     fn keys(&self) -> Map<String, Value> {
         let mut keys = Map::new();
         let mut put = |key: &str, value: Option<Value>| {
@@ -295,12 +296,12 @@ impl Selection {
 }
 
 impl Changes {
-    /// The job file that stands in place of the workload.
+    /// Returns the job file that replaces the workload.
     pub(crate) fn job_file(&self) -> Option<&Path> {
         self.fio.as_deref()
     }
 
-    /// The same for the stack loader.
+    /// Converts the options for the stack loader.
     pub(crate) fn overrides(&self) -> Overrides {
         let mut trace_keys = self.selection.keys();
         if let Some(beyond) = self.beyond {

@@ -1,4 +1,4 @@
-//! What is printed, and how errors end.
+//! Printing, and the exit status of an error.
 
 use crate::paint;
 use fullstroke_table::AtomicFile;
@@ -9,24 +9,24 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Why a command did not succeed.
+/// Reason of a failed command.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Input that cannot be used, or output that cannot be written; status 2.
+    /// Unusable input or an unwritable output. Status 2.
     Input(String),
-    /// A check did not hold, and its result is already printed; status 1.
+    /// A check failed, and its result is already printed. Status 1.
     Checks,
-    /// Nobody reads any more (as in `fullstroke ... | head`); status 0.
+    /// The reader of standard output has gone, as in `fullstroke ... | head`. Status 0.
     NoReader,
 }
 
 impl Failure {
-    /// An error for people.
+    /// Creates a failure from an error message for people.
     pub(crate) fn input(error: impl Display) -> Failure {
         Failure::Input(error.to_string())
     }
 
-    /// Prints the message, if there is one, and gives the exit status.
+    /// Prints the message, if any, and returns the exit status.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Failure::Input(message) => {
@@ -39,7 +39,8 @@ impl Failure {
     }
 }
 
-/// Says something on standard error. If nobody reads that, nothing is lost: the status says it all.
+/// Prints a message on standard error. A failed write is ignored, because the exit status carries
+/// the result.
 pub(crate) fn complain(message: &str) {
     let _ = writeln!(io::stderr(), "fullstroke: {}", printable(message));
 }
@@ -55,12 +56,12 @@ impl Output {
         Output { json }
     }
 
-    /// Whether JSON was asked for.
+    /// True if the user asked for JSON.
     pub(crate) fn json(&self) -> bool {
         self.json
     }
 
-    /// Prints `value` as JSON if that was asked for, else as `text`.
+    /// Prints `value` as JSON if the user asked for JSON, else prints `text`.
     pub(crate) fn show<T: Serialize>(&self, value: &T, text: impl Display) -> Result<(), Failure> {
         if self.json {
             self.show_json(value)
@@ -69,7 +70,8 @@ impl Output {
         }
     }
 
-    /// Prints what `serve` tells as soon as it is ready, and what it ends with.
+    /// Prints the announcement of `serve` as soon as the server is ready, and the summary at the
+    /// end.
     #[cfg(feature = "real")]
     pub(crate) fn show_both<R: Serialize, S: Serialize, E: Display>(
         &self,
@@ -86,13 +88,13 @@ impl Output {
         }
     }
 
-    /// Prints `value` as JSON in any case.
+    /// Prints `value` as JSON, with or without `--json`.
     pub(crate) fn show_json<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(Failure::input)?;
         self.write(&printable_json(&format!("{text}\n")))
     }
 
-    /// Prints `text` for people: on a terminal, with colours.
+    /// Prints `text` for people, with colours on a terminal.
     fn tell(&self, text: &str) -> Result<(), Failure> {
         let text = printable(text);
         if paint::wanted() {
@@ -102,7 +104,7 @@ impl Output {
         }
     }
 
-    /// Prints the content of a file: as it is, but for a terminal.
+    /// Prints the content of a file. On a terminal, harmful control characters are escaped.
     pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
         if io::stdout().is_terminal() {
             self.write(&printable(text))
@@ -123,7 +125,7 @@ impl Output {
     }
 }
 
-/// Writes a file that appears whole or not at all.
+/// Writes a file atomically: a reader sees the whole file or none.
 pub(crate) fn write_whole(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure> {
     let mut file = AtomicFile::create(path).map_err(Failure::input)?;
     file.write_all(content.as_ref())

@@ -1,6 +1,8 @@
-//! Files that a command line writes: none of them may be one that it reads, or another of them, or somebody's who
-//! uses it, and what stands there already must be of the kind that replaces it. All of that is found before a run,
-//! and so is a place where nothing can be written.
+//! Checks of the files that a command writes.
+//!
+//! An output must not be a file that the command reads, the target of another option, or a file in
+//! use by another program. An existing file must be of the kind that replaces it. The place must be
+//! writable. All checks precede the run, because a run may take hours.
 
 use crate::output::Failure;
 use fullstroke_device::gate;
@@ -15,32 +17,32 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-/// So much of a file tells what it is.
+/// Bytes of a file that show its kind.
 const BEGINNING_BYTES: u64 = 64;
-/// Characters of it that a message shows.
+/// Characters of the file's beginning that a message shows.
 const SHOWN: usize = 30;
 
-/// What a file is that is written.
+/// Kind of a file to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Page,
     Figure,
     Perfetto,
-    /// Of requests: Parquet or CSV.
+    /// Log of requests, as Parquet or CSV.
     Log,
-    /// Of a server's requests: Parquet.
+    /// Record of a server's requests, as Parquet.
     Record,
-    /// Of requests, in one of the formats that are written.
+    /// Trace in one of the formats that fullstroke writes.
     Trace,
-    /// A file of a stack or of a drive.
+    /// Stack file or drive file.
     Toml,
-    /// A socket that is listened at; who opens it looks after what stands there.
+    /// Socket to listen on. The server checks an existing file itself.
     Socket,
-    /// Anything, which its beginning does not tell.
+    /// Any other file. The beginning of the file does not show the kind.
     Other,
 }
 
-/// A file that is written, and what on the command line says so.
+/// A file to write, with the option that names the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
     option: &'static str,
@@ -48,19 +50,26 @@ pub(crate) struct Target<'a> {
     kind: Kind,
 }
 
-/// A file, whatever it is called.
+/// Identity of a file, independent of the name.
 #[derive(PartialEq, Eq)]
 enum Identity {
     Known(gate::Identity),
     New(PathBuf),
 }
 
-/// Refuses what would replace a file that is `read`, one that another option writes, one that somebody uses, a member
-/// of an array or store, or a file of another kind; and what cannot be written. Of a folder that is read all files
-/// are, and of a trace of several files each.
+/// Checks all targets before a run.
+///
+/// Refuses a target that
+///
+/// - is in `read`, or is the target of another option,
+/// - is in use, or belongs to an array or a store,
+/// - is an existing file of another kind,
+/// - cannot be written.
+///
+/// A folder in `read` stands for all files inside. A trace of several files stands for each file.
 ///
 /// # Errors
-/// Names option and file, what was found there and what was expected.
+/// The message names the option, the file, the value found and the value expected.
 pub(crate) fn check<'a>(
     targets: impl IntoIterator<Item = Option<Target<'a>>>,
     read: &[PathBuf],
@@ -75,12 +84,13 @@ pub(crate) fn check<'a>(
     let mut taken: Vec<(Identity, String)> = read.iter().filter_map(taken).collect();
     taken.extend(own_streams());
     for target in targets.into_iter().flatten() {
+        // The cheap and harmless checks come first, because the last one creates a temporary file.
         target.check_folder()?;
         target.check_thing()?;
         let Some(identity) = Identity::of(target.path) else {
             continue;
         };
-        // While it is written the file stands under this name.
+        // `AtomicFile` writes to this name before the final rename.
         let partial =
             AtomicFile::partial_path(&fs::canonicalize(target.path).unwrap_or(target.path.into()));
         for identity in [Some(&identity), Identity::of(&partial).as_ref()]
@@ -103,13 +113,13 @@ pub(crate) fn check<'a>(
     Ok(())
 }
 
-/// True if bytes of a volume are kept in `folder`.
+/// True if `folder` holds the bytes of a volume.
 #[cfg(feature = "real")]
 fn is_store(folder: &Path) -> bool {
     bytes::is_store(folder)
 }
 
-/// True if the file at `path` says that it is a member of an array.
+/// True if the file at `path` has the superblock of an array member.
 #[cfg(feature = "real")]
 fn is_member(path: &Path) -> bool {
     let device = FileDevice::open(path, Access::Look);
@@ -118,19 +128,19 @@ fn is_member(path: &Path) -> bool {
         .is_ok_and(|copies| copies.is_some())
 }
 
-/// A build without real devices knows neither stores nor arrays.
+/// Returns false, because a build without real devices has neither stores nor arrays.
 #[cfg(not(feature = "real"))]
 fn is_store(_: &Path) -> bool {
     false
 }
 
-/// See [`is_store`].
+/// Returns false; see [`is_store`].
 #[cfg(not(feature = "real"))]
 fn is_member(_: &Path) -> bool {
     false
 }
 
-/// What is read where a command line names `path`.
+/// Returns the files that a command reads if the command line names `path`.
 fn files_below(path: &Path) -> Vec<PathBuf> {
     let mut files = vec![path.to_owned()];
     match fs::read_dir(path) {
@@ -140,7 +150,8 @@ fn files_below(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Files that this process prints to: replaced, they would lose what is printed.
+/// Returns the files behind standard output and standard error. Replacing such a file would lose
+/// the printed text.
 fn own_streams() -> Vec<(Identity, String)> {
     let named = [
         (
@@ -162,7 +173,7 @@ fn own_streams() -> Vec<(Identity, String)> {
     known.collect()
 }
 
-/// What is read for stacks whose keys are changed and varied.
+/// Returns the files that the stacks read under all overrides and all varied values.
 pub(crate) fn read_for(stacks: &[PathBuf], overrides: &Overrides, varied: &[Vary]) -> Vec<PathBuf> {
     let mut changes = vec![overrides.clone()];
     for vary in varied {
@@ -179,7 +190,7 @@ pub(crate) fn read_for(stacks: &[PathBuf], overrides: &Overrides, varied: &[Vary
 }
 
 impl<'a> Target<'a> {
-    /// What `option` writes, if it was given.
+    /// Returns the target of `option`, or `None` if the option was not given.
     pub(crate) fn of(
         option: &'static str,
         path: &'a Option<PathBuf>,
@@ -188,12 +199,12 @@ impl<'a> Target<'a> {
         path.as_deref().map(|path| Target::to(option, path, kind))
     }
 
-    /// What is written in any case.
+    /// Returns the target of an option that is always present.
     pub(crate) fn to(option: &'static str, path: &'a Path, kind: Kind) -> Target<'a> {
         Target { option, path, kind }
     }
 
-    /// What is written must have a folder to stand in.
+    /// Checks that the folder of the target exists.
     fn check_folder(&self) -> Result<(), Failure> {
         let folder = folder_of(self.path);
         match folder.is_dir() {
@@ -205,8 +216,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// A folder, a device or a socket is not replaced. What is no file otherwise (`/dev/null`, a pipe) is written to
-    /// as it is.
+    /// Refuses a folder, a block device or a socket. Other special files (`/dev/null`, a pipe) are
+    /// written in place.
     fn check_thing(&self) -> Result<(), Failure> {
         if self.kind == Kind::Socket {
             return Ok(());
@@ -228,7 +239,8 @@ impl<'a> Target<'a> {
         Err(self.refused(found, "a file, or none"))
     }
 
-    /// What stands there already must be nobody else's: not in use, and no part of an array or a store.
+    /// Checks that no other program uses the existing file, and that the file is no part of an
+    /// array or a store.
     fn check_owner(&self) -> Result<(), Failure> {
         if self.kind == Kind::Socket {
             return Ok(());
@@ -252,7 +264,7 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
-    /// Begins the file and gives it up: whatever keeps it from being written is said before the run.
+    /// Creates the temporary file and drops it. So a missing permission is an error before the run.
     fn check_writable(&self) -> Result<(), Failure> {
         if self.kind == Kind::Socket {
             return Ok(());
@@ -275,9 +287,9 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// What stands there already must be of the same kind.
+    /// Checks that the existing file has the kind of the target.
     fn check_kind(&self) -> Result<(), Failure> {
-        // Opening a pipe would wait for its other end.
+        // Opening a pipe would wait for the other end.
         if !fs::metadata(self.path).is_ok_and(|metadata| metadata.is_file()) {
             return Ok(());
         }
@@ -285,7 +297,7 @@ impl<'a> Target<'a> {
         let Ok(file) = File::open(self.path) else {
             return Ok(());
         };
-        // What cannot be read is not known to be of another kind.
+        // An unreadable file counts as empty: the kind is unknown, so replacement is allowed.
         let _ = file.take(BEGINNING_BYTES).read_to_end(&mut beginning);
         if beginning.is_empty() || self.kind.fits(&beginning) {
             return Ok(());
@@ -336,11 +348,13 @@ impl Kind {
         match self {
             Kind::Page => begins(&["<!doctype html", "<html"]),
             Kind::Figure => begins(&["<svg", "<?xml"]),
-            // The first field of its only message: a packet.
+            // The message `Trace` of Perfetto has the single field 1 (`packet`), so its tag 0x0a is
+            // the first byte.
             Kind::Perfetto => beginning[0] == 0x0a,
             Kind::Log => begins(&["par1", "request,"]) || beginning.starts_with(&[0x1f, 0x8b]),
             Kind::Record => begins(&["par1"]),
             Kind::Trace => {
+                // Magic numbers of gzip (RFC 1952), Zstandard (RFC 8878) and xz.
                 let packed = [&[0x1f, 0x8b][..], b"\x28\xb5\x2f\xfd", b"\xfd7zXZ"];
                 let number = |byte: &u8| byte.is_ascii_digit() || b"-.".contains(byte);
                 begins(&["par1", "request,", "fio version"])
@@ -361,7 +375,8 @@ impl Kind {
 }
 
 impl Identity {
-    /// `None` for what takes anything, such as `/dev/null`, and for what stands in no folder.
+    /// Returns the identity of `path`. Returns `None` for a character device such as `/dev/null`,
+    /// and for a new file in a missing folder.
     fn of(path: &Path) -> Option<Identity> {
         match fs::metadata(path) {
             Ok(metadata) if metadata.file_type().is_char_device() => None,

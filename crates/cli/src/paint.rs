@@ -1,8 +1,8 @@
-//! Colour on a terminal: headings of tables stand out, rules step back, and
-//! what is best, broken or doubtful is seen at once.
+//! Colours on a terminal. They emphasise table headings and verdicts such as best or failed, and
+//! dim rules.
 //!
-//! Text is painted line by line as it is printed, so that what is written knows
-//! nothing of colours, and what goes into a pipe has none.
+//! Text is coloured line by line while it is printed. So the text itself has no colours, and a pipe
+//! receives plain text.
 
 use std::io::{self, IsTerminal as _};
 
@@ -13,8 +13,7 @@ const YELLOW: &str = "\x1b[33m";
 const RED: &str = "\x1b[31m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Words that say what a line is worth, with their colours. A word counts where
-/// it stands alone.
+/// Coloured words. A word is coloured only if it stands alone.
 const WORDS: &[(&str, &str)] = &[
     ("best", GREEN),
     ("holds", GREEN),
@@ -26,15 +25,15 @@ const WORDS: &[(&str, &str)] = &[
     ("fragile", YELLOW),
 ];
 
-/// Whether standard output shows colours: a terminal that can, and whose user
-/// has not said otherwise (<https://no-color.org>).
+/// True if standard output shows colours: a capable terminal without `NO_COLOR`
+/// (<https://no-color.org>).
 pub(crate) fn wanted() -> bool {
     let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     !forbidden && !dumb && io::stdout().is_terminal()
 }
 
-/// `text` with colours.
+/// Returns `text` with colours.
 pub(crate) fn painted(text: &str) -> String {
     let lines: Vec<&str> = text.split('\n').collect();
     let mut out = String::with_capacity(text.len() * 5 / 4);
@@ -52,7 +51,7 @@ pub(crate) fn painted(text: &str) -> String {
     out
 }
 
-/// The line below a table's headings.
+/// True for the rule below a table's headings.
 fn is_rule(line: &str) -> bool {
     !line.is_empty() && line.chars().all(|letter| letter == '─')
 }

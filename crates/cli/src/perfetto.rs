@@ -1,4 +1,4 @@
-//! `--perfetto`: a window of a run for ui.perfetto.dev.
+//! `--perfetto`: writes a window of a run for ui.perfetto.dev.
 
 use crate::output::{Failure, complain, write_whole};
 use crate::outputs::{Kind, Target};
@@ -9,34 +9,34 @@ use fullstroke_measure::{PerfettoFile, PerfettoWindow};
 use fullstroke_units::{Duration, Time};
 use std::path::PathBuf;
 
-/// Where the trace goes, and of what.
+/// Options of the trace for Perfetto.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Perfetto {
-    /// Write requests, what drives do for them and their queues as a trace that ui.perfetto.dev
-    /// opens (docs/perfetto.md).
+    /// Write requests, drive activity and queues as a trace for ui.perfetto.dev (docs/perfetto.md).
     #[arg(long, value_name = "FILE.pftrace", conflicts_with = "find")]
     perfetto: Option<PathBuf>,
 
-    /// What of the run that shows, in seconds of simulated time, such as 10..12.5; either end may
-    /// be left out. It ends after 20,000 requests of workloads and drives, of all stacks together, in any case.
+    /// Time window of the trace in seconds of simulated time, such as 10..12.5. Either end may be
+    /// left out. The trace ends in any case after 20,000 requests of workloads and drives, over all
+    /// stacks.
     #[arg(long, value_name = "FROM..TO", requires = "perfetto", value_parser = window)]
     perfetto_window: Option<PerfettoWindow>,
 }
 
 impl Perfetto {
-    /// What is kept of the run, if anything is.
+    /// Returns the window to trace, or `None` without `--perfetto`.
     pub(crate) fn window(&self) -> Option<PerfettoWindow> {
         self.perfetto
             .as_ref()
             .map(|_| self.perfetto_window.unwrap_or_default())
     }
 
-    /// The file that it writes.
+    /// Returns the file to write.
     pub(crate) fn target(&self) -> Option<Target<'_>> {
         Target::of("--perfetto", &self.perfetto, Kind::Perfetto)
     }
 
-    /// Writes what was kept of some runs as one file.
+    /// Writes the traces of several runs into one file.
     pub(crate) fn write_all(&self, ran: &[Ran]) -> Result<(), Failure> {
         if self.perfetto.is_none() {
             return Ok(());
@@ -52,7 +52,7 @@ impl Perfetto {
         self.write(&PerfettoFile::of_all(&runs.collect::<Vec<_>>()))
     }
 
-    /// Writes the file, and says where it was cut.
+    /// Writes the file, and prints a note if the trace was cut.
     pub(crate) fn write(&self, file: &PerfettoFile) -> Result<(), Failure> {
         let Some(path) = &self.perfetto else {
             return Ok(());
@@ -70,13 +70,13 @@ impl Perfetto {
             }
             None => return Ok(()),
         };
-        // If nobody reads it, nothing is lost.
+        // The note goes to standard error. A failed write is ignored, because the file is complete.
         complain(&format!("{} {note}", path.display()));
         Ok(())
     }
 }
 
-/// `FROM..TO` in seconds.
+/// Parses `FROM..TO` in seconds.
 fn window(text: &str) -> Result<PerfettoWindow, Reason> {
     let wrong = || {
         reason!(

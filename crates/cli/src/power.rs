@@ -1,4 +1,4 @@
-//! What drives draw whose files do not say it.
+//! Assumed power figures for drives whose files have none.
 
 use crate::output::{Failure, complain};
 use clap::Args;
@@ -7,24 +7,25 @@ use fullstroke_measure::Metric;
 use fullstroke_stack::Overrides;
 use std::path::Path;
 
-/// What stands in for watts that nobody has given.
+/// Option for assumed power figures.
 #[derive(Debug, Args)]
 pub(crate) struct Assuming {
-    /// Let drives whose files do not say what they draw draw what their class is assumed to.
+    /// Use assumed power figures of the drive class for drives without `[power]`.
     #[arg(long)]
     assume_power: bool,
 }
 
 impl Assuming {
-    /// Whether what is not said may be assumed.
+    /// True if assumed figures are allowed.
     pub(crate) fn assumes(&self) -> bool {
         self.assume_power
     }
 
-    /// [`require_power`], where watts are `wanted` or asked for.
+    /// Calls [`require_power`] if the command needs watts (`wanted`) or the user allows assumed
+    /// figures.
     ///
     /// # Errors
-    /// As there.
+    /// As [`require_power`].
     pub(crate) fn require_if(
         &self,
         wanted: bool,
@@ -39,13 +40,13 @@ impl Assuming {
     }
 }
 
-/// Whether a metric is one of energy.
+/// True for a metric of energy or power.
 pub(crate) fn is_energy(metric: &Metric) -> bool {
     let name = metric.name();
     name.starts_with("energy.") || ["members.energy_j", "members.mean_w"].contains(&name.as_str())
 }
 
-/// Says on standard error what is assumed.
+/// Prints the source of assumed figures on standard error.
 pub(crate) fn say_assumed(source: Option<&str>) {
     if let Some(source) = source {
         complain(&format!("what the drives draw is {source}"));

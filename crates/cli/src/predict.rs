@@ -1,4 +1,4 @@
-//! `fullstroke predict`: what formulas say of a load at once, beside a simulation.
+//! `fullstroke predict`: predicts by formulas, beside a simulation.
 
 use crate::options::Edits;
 use crate::output::{Failure, Output};
@@ -10,44 +10,44 @@ use fullstroke_stack::Overrides;
 use fullstroke_units::{Bytes, Duration};
 use std::path::PathBuf;
 
-/// Predict latency, bandwidth and energy of a load on the drives of a stack, by the equations and the
-/// queueing model of docs/prediction.md, and simulate the stack beside it.
+/// Predict latency, bandwidth and energy of a load on the drives of a stack, by the equations and
+/// the queueing model of docs/prediction.md, and simulate the stack for comparison.
 ///
-/// The load is reduced to a fingerprint once; one disk, a stripe over all of them, PARAID and e-PARAID
-/// follow from that at once by the equations, and the stack's own array by the model.
+/// The load is reduced to a fingerprint once. The equations then predict a single disk, a stripe
+/// over all disks, PARAID and e-PARAID; the model predicts the stack's own array.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A trace in place of the stack's workload.
+    /// Trace that replaces the stack's workload.
     trace: Option<PathBuf>,
 
-    /// The stack file, of which the equations take the number of drives and the first one's figures.
+    /// Stack file. The equations use the number of drives and the figures of the first drive.
     #[arg(long, value_name = "FILE")]
     stack: PathBuf,
 
     #[command(flatten)]
     edits: Edits,
 
-    /// The window of the fingerprint.
+    /// Time window of the fingerprint.
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     window: Duration,
 
-    /// The stripe unit of arrays with gears.
+    /// Stripe unit of arrays with gears.
     #[arg(long, value_name = "SIZE", default_value = "64KiB")]
     unit: Bytes,
 
-    /// Drives that sleep in the low gear; a quarter of them unless said.
+    /// Number of drives in standby in the low gear. Default: a quarter of the drives.
     #[arg(long, value_name = "NUMBER")]
     sleeping: Option<u32>,
 
-    /// Shift down when the mean utilisation of the last --averaged is below this.
+    /// Mean utilisation over --averaged below which the array shifts down.
     #[arg(long, value_name = "SHARE", default_value_t = 0.1)]
     down: f64,
 
-    /// Shift up when it is above this.
+    /// Mean utilisation over --averaged above which the array shifts up.
     #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
     up: f64,
 
-    /// The time over which utilisation is averaged.
+    /// Time over which utilisation is averaged.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     averaged: Duration,
 

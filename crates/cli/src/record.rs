@@ -1,4 +1,4 @@
-//! `fullstroke record`: the requests that reach a device, as a trace.
+//! `fullstroke record`: records the requests of a block device as a trace.
 
 use crate::output::{Failure, Output};
 use crate::outputs::{self, Kind, Target};
@@ -10,26 +10,26 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Record the requests that reach a block device, with their completions, as a trace.
+/// Record the requests of a block device with their completions as a trace.
 ///
-/// The kernel's tracer tells them (root, tracefs), into a bounded buffer of this
-/// command's own. Ctrl-C, or --duration, ends it and keeps what there is. See
-/// docs/replay.md.
+/// The kernel's tracer reports the requests (needs root and tracefs). The events go into a bounded
+/// buffer of this command. Ctrl-C or --duration ends the recording and keeps the recorded requests.
+/// See docs/replay.md.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The block device, or a partition.
+    /// Block device or partition.
     device: PathBuf,
 
-    /// The file to write; its name tells the format, and native is the one that keeps
+    /// File to write. The name gives the format; only the native format (.parquet) keeps
     /// completions.
     #[arg(value_name = "FILE.parquet")]
     file: PathBuf,
 
-    /// End after this time, such as 60s.
+    /// Length of the recording, such as 60s. Default: until Ctrl-C.
     #[arg(long, value_name = "TIME")]
     duration: Option<Duration>,
 
-    /// The kernel's buffer for events, for each processor.
+    /// Size of the kernel's event buffer per processor.
     #[arg(long, value_name = "SIZE", default_value = "16MiB")]
     buffer: Bytes,
 }

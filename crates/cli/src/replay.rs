@@ -1,4 +1,4 @@
-//! `fullstroke replay`: a trace on a real device.
+//! `fullstroke replay`: replays a trace on a real device.
 
 use crate::options::{Beyond, PaceName, Selection};
 use crate::output::{Failure, Output};
@@ -13,70 +13,66 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Each has a stack, and with --batch buffers of 4 MiB.
+/// Each thread has a stack, and with --batch a buffer of 4 MiB, so the number is limited.
 const THREADS_MAX: i64 = 256;
 
-/// Replay a trace on a block device or a file, and say how true to the trace that was.
+/// Replay a trace on a block device or a file, and report how faithful the replay was.
 ///
-/// Requests go past the page cache (O_DIRECT) through io_uring, from one thread on
-/// an absolute schedule; where io_uring is forbidden through threads. Everything that
-/// is wrong with the trace or does not fit is found before the first request. Ctrl-C
-/// ends it and reports what there is. See docs/replay.md.
+/// Requests bypass the page cache (O_DIRECT). One thread issues them through io_uring on an
+/// absolute schedule; where io_uring is forbidden, several threads issue them. All errors of the
+/// trace and the device are found before the first request. Ctrl-C ends the replay with a report.
+/// See docs/replay.md.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The trace.
+    /// Trace to replay.
     trace: PathBuf,
 
-    /// The block device or file.
+    /// Block device or file.
     #[arg(long, value_name = "DEVICE")]
     on: PathBuf,
 
-    /// What of the trace is kept: its times, its load (with as many requests
-    /// outstanding as it had), or only its order.
+    /// Property of the trace that the replay keeps: the arrival times, the number of outstanding
+    /// requests, or only the order.
     #[arg(long, value_name = "PACE", default_value = "timing")]
     pace: PaceName,
 
-    /// With --pace closed, so many requests are outstanding; with as-fast, no more
-    /// than these.
+    /// Number of outstanding requests with --pace closed. With --pace as-fast the number is an
+    /// upper limit.
     #[arg(long, value_name = "NUMBER", required_if_eq("pace", "closed"))]
     outstanding: Option<NonZeroU32>,
 
-    /// What becomes of requests that would change the device; without this word they
-    /// are an error.
+    /// Treatment of requests that would change the device. Required if the trace has any.
     #[arg(long, value_name = "WHAT")]
     writes: Option<WritesName>,
 
-    /// What to do with addresses beyond the device.
+    /// Treatment of addresses beyond the end of the device.
     #[arg(long, value_name = "WHAT", default_value = "reject")]
     beyond: Beyond,
 
-    /// End after this many requests.
+    /// End the replay after this number of requests.
     #[arg(long, value_name = "NUMBER")]
     requests: Option<u64>,
 
-    /// Issue together what follows sooner than the ring issues one by one, as
-    /// calibrated beforehand.
+    /// Submit several requests in one call if their gaps are below the ring's time per request.
+    /// That time is measured beforehand.
     #[arg(long)]
     batch: bool,
 
-    /// How requests reach the kernel [default: io_uring, or threads where it is
-    /// forbidden].
+    /// Interface to the kernel [default: io_uring, or threads where it is forbidden].
     #[arg(long, value_name = "WAY")]
     io: Option<IoName>,
 
-    /// So many threads issue, and each waits for its request to return before it takes
-    /// the next, as programs do: a request for which none is free goes late. At the
-    /// trace's times alone; with --batch, what follows sooner than a read returns goes
-    /// with it in one call.
+    /// Number of threads that issue requests and wait for each completion, as programs do. A
+    /// request waits while all threads are busy. Needs --pace timing. With --batch, a thread
+    /// submits requests in one call if they follow sooner than a read returns.
     #[arg(long, value_name = "NUMBER", conflicts_with = "io", value_parser = clap::value_parser!(u32).range(1..=THREADS_MAX))]
     threads: Option<u32>,
 
-    /// Go through the page cache, where a file cannot be read past it. Such a replay
-    /// is never called faithful.
+    /// Use the page cache, for files without direct I/O. Such a replay is never called faithful.
     #[arg(long)]
     buffered: bool,
 
-    /// Tolerate, and count, this many requests that fail.
+    /// Number of failed requests to tolerate and count.
     #[arg(long, value_name = "NUMBER", default_value = "0")]
     tolerate_errors: u64,
 
@@ -84,17 +80,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE.parquet")]
     log: Option<PathBuf>,
 
-    /// Have fio replay the same requests afterwards, and show how late it was beside.
+    /// Replay the same requests with fio afterwards, and compare the issue errors.
     #[arg(long)]
     fio: bool,
 
-    /// A replay by timing is called faithful if 99 of 100 requests are issued within
-    /// this of their time.
+    /// Maximum issue error of a faithful replay by timing. 99 of 100 requests must stay within it.
     #[arg(long, value_name = "TIME", default_value = "100us")]
     issue_error_max: Duration,
 
-    /// A replay is called faithful if rates and gaps (by timing) or what is outstanding
-    /// (by load) are off by no more than this share.
+    /// Maximum relative error of a faithful replay: of rates and gaps by timing, of outstanding
+    /// requests by load.
     #[arg(long, value_name = "SHARE", default_value = "0.04")]
     error_share_max: f64,
 
@@ -104,11 +99,11 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum WritesName {
-    /// They are left out.
+    /// Leave writes out.
     Skip,
-    /// They read what they would have written over.
+    /// Read the sectors that would be written.
     AsReads,
-    /// They are carried out: what stands on the device is lost.
+    /// Carry writes out. The data on the device are lost.
     Overwrite,
 }
 
@@ -117,7 +112,7 @@ enum IoName {
     /// One thread and a ring.
     #[value(name = "io_uring")]
     IoUring,
-    /// Up to 64 threads with pread and pwrite, one for each request outstanding.
+    /// Up to 64 threads with pread and pwrite, one per outstanding request.
     Threads,
 }
 
@@ -142,7 +137,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 impl Arguments {
-    /// Refuses options that have no effect together, and numbers that cannot be.
+    /// Refuses options without effect and impossible numbers.
     fn check(&self) -> Result<(), Failure> {
         let pace = self.pace.pace();
         let refuse = |message: String| Err(Failure::Input(message));

@@ -1,12 +1,12 @@
-//! `fullstroke run --replay-decisions`: a live run, decided again.
+//! `fullstroke run --replay-decisions`: repeats the decisions of a live run.
 
 use crate::output::{Failure, Output};
 use fullstroke_live::{Verdict, replay_decisions};
 use fullstroke_stack::{Overrides, Stack};
 use std::path::Path;
 
-/// Feeds a record of `serve` to the virtual clock and requires the same
-/// decisions in the same order.
+/// Feeds a record of `serve` to the virtual clock. The simulation must make the same decisions in
+/// the same order.
 pub(crate) fn execute(
     stack: &Path,
     overrides: &Overrides,

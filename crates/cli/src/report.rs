@@ -1,4 +1,4 @@
-//! `--report` and `--plot`: an answer as a page, and its main figure.
+//! `--report` and `--plot`: write an answer as a page and draw its main figure.
 
 use crate::output::{Failure, write_whole};
 use crate::outputs::{Kind, Target};
@@ -6,33 +6,33 @@ use clap::Args;
 use fullstroke_report::{Answer, Source, page, plot};
 use std::path::{Path, PathBuf};
 
-/// Where an answer goes beside standard output.
+/// Options of pages and figures.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Reporting {
-    /// Write the answer as a page, too: one file with charts, which opens without a network
-    /// and prints (docs/report.md).
+    /// Write the answer as one HTML page with charts, which works without a network and prints
+    /// (docs/report.md).
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 
-    /// Draw the answer's main figure, as SVG: of a ranking its bars, with where the time went for mean
-    /// response times; of a run its response times by cause; of studies their figures
+    /// Draw the main figure of the answer as SVG: the bars of a ranking (with the breakdown for
+    /// mean response times), the response times of a run by cause, or the figures of studies
     /// (docs/report.md).
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
 
 impl Reporting {
-    /// Whether a page was asked for.
+    /// True if the user asked for a page.
     pub(crate) fn page_wanted(&self) -> bool {
         self.report.is_some()
     }
 
-    /// Whether a page or a figure was asked for.
+    /// True if the user asked for a page or a figure.
     pub(crate) fn wanted(&self) -> bool {
         self.page_wanted() || self.plot.is_some()
     }
 
-    /// The files that it writes.
+    /// Returns the files to write.
     pub(crate) fn targets(&self) -> [Option<Target<'_>>; 2] {
         [
             Target::of("--report", &self.report, Kind::Page),
@@ -40,13 +40,13 @@ impl Reporting {
         ]
     }
 
-    /// Writes the page and the figure of `answer`, the page with the text of the files that it came
-    /// from. What cannot be drawn takes no answer away: it is printed before.
+    /// Writes the page and the figure of `answer`. The page includes the text of the input files. A
+    /// failed drawing does not lose the answer, because the answer is already printed.
     pub(crate) fn write(&self, answer: &Answer<'_>, files: &[&Path]) -> Result<(), Failure> {
         if !self.wanted() {
             return Ok(());
         }
-        // The page first: an answer without a figure still makes one.
+        // The page comes first, because an answer without a figure still has a page.
         if let Some(path) = &self.report {
             let source = Source {
                 command: command(),
@@ -63,7 +63,7 @@ impl Reporting {
     }
 }
 
-/// The words of this command line, the program by its name alone.
+/// Returns the words of this command line, with the program's bare name.
 fn command() -> Vec<String> {
     let words = std::env::args_os()
         .skip(1)
@@ -73,7 +73,8 @@ fn command() -> Vec<String> {
         .collect()
 }
 
-/// What has been read since, or is no text, is left out: the page needs it for no number.
+/// Returns name and text of an input file. A file that is gone or no text is left out, because the
+/// page takes no number from it.
 fn named(file: &Path) -> Option<(String, String)> {
     Some((
         file.display().to_string(),

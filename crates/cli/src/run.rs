@@ -1,4 +1,4 @@
-//! `fullstroke run`: one stack, measured.
+//! `fullstroke run`: measures one stack.
 
 use crate::bars::Bars;
 use crate::memory::peak_rss_mb;
@@ -20,24 +20,23 @@ use fullstroke_report::{Answer, Found, plots};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-/// Run one stack and report response times, rates and what each drive did.
+/// Run one stack and report response times, rates and the activity of each drive.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The stack file.
+    /// Stack file.
     #[arg(required_unless_present = "list_metrics")]
     stack: Option<PathBuf>,
 
-    /// List every number that is measured, with its unit and its meaning.
+    /// List all metrics with unit and meaning.
     #[arg(long)]
     list_metrics: bool,
 
-    /// Write every request with its breakdown and the drives it touched to this
-    /// file: CSV if it ends in .csv or .csv.gz, else Parquet. Its columns:
-    /// docs/metrics.md.
+    /// Write every request with its breakdown and its drives to this file: CSV if the name ends in
+    /// .csv or .csv.gz, else Parquet. docs/metrics.md describes the columns.
     #[arg(long, value_name = "FILE", conflicts_with = "find")]
     log: Option<PathBuf>,
 
-    /// Write a picture of what the drives draw over time, as SVG; --json has the numbers, too.
+    /// Draw the power of the drives over time, as SVG. --json has the numbers, too.
     #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["find", "replay_decisions"])]
     plot_power: Option<PathBuf>,
 
@@ -47,13 +46,12 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     assuming: Assuming,
 
-    /// Replay the decisions of a run of `serve --record` under the virtual
-    /// clock, and require the same in the same order (status 1 if they differ).
+    /// Repeat the decisions of a run of `serve --record` under the virtual clock, and require the
+    /// same decisions in the same order. Status 1 if they differ.
     #[arg(long, value_name = "FILE.parquet", conflicts_with_all = ["log", "trace", "requests", "find", "perfetto", "assume_power"])]
     replay_decisions: Option<PathBuf>,
 
-    /// How the results of a job file are printed; --json is fullstroke's own
-    /// report in any case.
+    /// Format of the results of a job file. --json always prints fullstroke's own report.
     #[arg(
         long,
         value_name = "FORMAT",
@@ -68,7 +66,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     searching: Searching,
 
-    /// Runs of --find at a time; as many as there are cores unless said.
+    /// Number of runs of --find at a time. Default: number of cores.
     #[arg(long, value_name = "NUMBER", requires = "find")]
     jobs: Option<NonZeroUsize>,
 
@@ -78,9 +76,9 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OutputFormat {
-    /// For people.
+    /// Text for people.
     Normal,
-    /// As by `fio --output-format=json`.
+    /// Output of `fio --output-format=json`.
     FioJson,
 }
 
@@ -135,7 +133,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 impl Arguments {
-    /// Writes the files that were asked for.
+    /// Writes the requested files.
     fn write(&self, ran: &Ran, stack: &Path) -> Result<(), Failure> {
         self.reporting
             .write(&Answer::of_run(&ran.measured.report), &self.files(stack))?;
@@ -149,7 +147,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// The files that are written.
+    /// Returns the files to write.
     fn targets(&self) -> impl Iterator<Item = Option<Target<'_>>> {
         let own = [
             Target::of("--log", &self.log, Kind::Log),
@@ -159,7 +157,7 @@ impl Arguments {
         self.reporting.targets().into_iter().chain(own)
     }
 
-    /// What people have written of what is read.
+    /// Returns the input files that people wrote: the stack and the job file.
     fn files<'a>(&'a self, stack: &'a Path) -> Vec<&'a Path> {
         [stack].into_iter().chain(self.changes.job_file()).collect()
     }
@@ -205,7 +203,7 @@ fn show(ran: &Ran, format: OutputFormat, output: &Output) -> Result<(), Failure>
     let report = &ran.measured.report;
     match (format, &ran.fio) {
         (_, None) => output.show(report, report),
-        // A job on files is a program, whose words the report has.
+        // A job on files runs as a program, so the report already has its results.
         (OutputFormat::Normal, Some(_)) if !report.sources.hosts.is_empty() => {
             output.show(report, report)
         }
@@ -222,8 +220,8 @@ fn show(ran: &Ran, format: OutputFormat, output: &Output) -> Result<(), Failure>
     }
 }
 
-/// Where standard output is for programs, people still learn which options of
-/// the job file change nothing.
+/// Names ignored options of the job file on standard error, because standard output is for programs
+/// here.
 fn name_ignored(fio: &FioReport) {
     let names: Vec<&str> = fio.ignored().iter().map(|option| option.name).collect();
     if !names.is_empty() {

@@ -1,4 +1,4 @@
-//! `fullstroke serve`: stacks as block devices.
+//! `fullstroke serve`: serves stacks as block devices.
 
 use crate::ctl;
 use crate::network::{Admitted, Numbers, tcp_address};
@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 
 /// Serve stacks as block devices over NBD, under the real clock.
 ///
-/// The same layers and policies as in a simulation decide; requests are
-/// answered when the model says, and the bytes are kept. Ends on SIGTERM or
-/// Ctrl-C, after everything that was begun is done and durable.
+/// The layers and policies are those of a simulation. Requests complete at the times of the model,
+/// and the bytes are kept. SIGTERM or Ctrl-C ends the server after all requests in flight are
+/// complete and durable.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The stack files; each is an export of its name, the first is the default.
+    /// Stack files. Each is an export of the file's name; the first is the default export.
     #[arg(required = true)]
     stacks: Vec<PathBuf>,
 
@@ -27,34 +27,34 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 
-    /// Listen on this TCP address; without a host, on loopback.
+    /// Listen on this TCP address. Default host: loopback.
     #[arg(long, value_name = "[HOST:]PORT", value_parser = tcp_address)]
     tcp: Option<SocketAddr>,
 
-    /// Permissions of the unix socket, as chmod takes them.
+    /// Permissions of the unix socket in octal, as for chmod.
     #[arg(long, value_name = "MODE", default_value = "600", value_parser = socket_mode)]
     socket_mode: u32,
 
     #[command(flatten)]
     admitted: Admitted,
 
-    /// Serve the sockets that whoever started this program has opened (LISTEN_FDS).
+    /// Serve the sockets that the parent process has opened (LISTEN_FDS).
     #[arg(long)]
     inherit: bool,
 
-    /// Keep the bytes in this folder, one sparse file a drive; in memory unless given.
+    /// Folder for the bytes, with one sparse file per drive. Default: in memory.
     #[arg(long, value_name = "FOLDER")]
     store: Option<PathBuf>,
 
-    /// Open a store of which drives' files are missing, if the layout survives it.
+    /// Open a store with missing drive files, if the layout survives that.
     #[arg(long, requires = "store")]
     allow_degraded: bool,
 
-    /// Refuse whatever would change the bytes.
+    /// Refuse all requests that would change the bytes.
     #[arg(long)]
     read_only: bool,
 
-    /// Let the world run so many times as fast as the real clock.
+    /// Factor between the world's time and the real clock.
     #[arg(
         long,
         value_name = "FACTOR",
@@ -63,26 +63,25 @@ pub(crate) struct Arguments {
     )]
     speed: f64,
 
-    /// Wait for nothing: bytes and decisions are those of the stack, times are not.
+    /// Answer at once. Bytes and decisions are those of the stack; times are not.
     #[arg(long)]
     no_delay: bool,
 
-    /// Leave the priority of the server's thread as it is. Otherwise the thread runs
-    /// before all others of the host (niceness -20), where that is permitted, so that
-    /// answers come on time; with --no-delay it does not.
+    /// Keep the priority of the server's thread. By default the thread gets niceness -20, if
+    /// permitted, so that answers come on time. With --no-delay the priority never changes.
     #[arg(long)]
     keep_priority: bool,
 
-    /// Record every request with what was decided: a trace for every command
-    /// that reads traces, and for run --replay-decisions.
+    /// Record every request and its decisions as a trace. All commands that read traces accept the
+    /// file, and run --replay-decisions repeats the decisions.
     #[arg(long, value_name = "FILE.parquet")]
     record: Option<PathBuf>,
 
     #[command(flatten)]
     numbers: Numbers,
 
-    /// Take orders of `fullstroke ctl` and `fullstroke top` on this unix socket
-    /// [default: the path of --socket with .control behind it].
+    /// Accept control commands of `fullstroke ctl` and `fullstroke top` on this unix socket
+    /// [default: the path of --socket with .control appended].
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
 
@@ -90,7 +89,7 @@ pub(crate) struct Arguments {
     edits: Edits,
 }
 
-/// Permissions as three octal digits.
+/// Parses permissions of three octal digits.
 fn socket_mode(text: &str) -> Result<u32, Reason> {
     let mode = u32::from_str_radix(text, 8)
         .ok()
@@ -114,12 +113,13 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 impl Arguments {
-    /// What is recorded replaces nothing that is read or served.
+    /// Checks that the record replaces no file that is read or served.
     fn check_record(&self, overrides: &Overrides) -> Result<(), Failure> {
         let Some(record) = &self.record else {
             return Ok(());
         };
-        // Whoever may write to the folder may have put the link there.
+        // A symbolic link is refused, because another user with write access to the folder may have
+        // put it there.
         if record.is_symlink() {
             return Err(Failure::Input(format!(
                 "--record {}: found a symbolic link, which is not followed; expected a record, or no file",
@@ -180,7 +180,7 @@ impl Arguments {
     }
 }
 
-/// What stands on the terminal when clients may come.
+/// Returns the text to print when the server is ready.
 fn announcement(serving: &Serving) -> String {
     let mut lines = serving.notes.clone();
     lines.extend(

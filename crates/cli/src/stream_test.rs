@@ -1,4 +1,4 @@
-//! `fullstroke stream-test`: media streams from a real device, until one stalls.
+//! `fullstroke stream-test`: plays media streams from a real device until one stalls.
 
 use crate::output::{Failure, Output};
 use clap::Args;
@@ -17,60 +17,58 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Serve media streams from a real device, one more after the other, until a client misses a
-/// byte: how many play at a time.
+/// Play media streams from a real device, adding streams until a client lacks a byte. The result is
+/// the number of streams that play at a time.
 ///
-/// Each client is a leaky bucket on a thread of its own: it plays at its bit rate from a
-/// buffer, and a server sends it what it has read, over TCP on the loopback interface, as
-/// soon as the buffer has room. Options have the names, and the meaning, that keys of the
-/// simulator's workload `streams` have; with --stack the same load is simulated beside. A
-/// device or NBD server is only read; in a folder files are made and removed again. Ctrl-C
-/// ends the ramp and reports what there is.
+/// Each client is a leaky bucket on its own thread. The client plays at its bit rate from a buffer.
+/// A server sends data over TCP on the loopback interface as soon as the buffer has room. The
+/// options equal the keys of the simulator's workload `streams`; --stack simulates the same load
+/// for comparison. A device or NBD server is only read. In a folder, files are created and removed
+/// again. Ctrl-C ends the ramp with a report.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A block device, a file that stands for one, a folder, the unix socket of an NBD
-    /// server, or its URI.
+    /// Block device, file, folder, unix socket of an NBD server, or NBD URI.
     #[arg(long, value_name = "TARGET")]
     on: String,
 
-    /// The rate at which each stream plays, such as 8Mbit/s.
+    /// Bit rate of each stream, such as 8Mbit/s.
     #[arg(long, value_name = "BITRATE")]
     rate: BitRate,
 
-    /// Streams at most.
+    /// Maximum number of streams.
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     streams: u32,
 
-    /// From the start of one stream to the start of the next.
+    /// Time between the starts of two streams.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     start_interval: Duration,
 
-    /// How long those that play go on after the last was started.
+    /// Playing time after the start of the last stream.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     duration: Duration,
 
-    /// The size of the server's reads.
+    /// Size of the server's reads.
     #[arg(long, value_name = "BYTES", default_value = "64KiB")]
     read_size: Bytes,
 
-    /// What a client has before it plays; one read unless said.
+    /// Bytes in a client's buffer before it starts to play. Default: one read.
     #[arg(long, value_name = "BYTES")]
     start_up_buffer: Option<Bytes>,
 
-    /// What a client can have; the start-up buffer and one read unless said.
+    /// Size of a client's buffer. Default: the start-up buffer plus one read.
     #[arg(long, value_name = "BYTES")]
     client_buffer: Option<Bytes>,
 
-    /// Files; as many as streams unless said. On a device and in the simulator they lie at
-    /// equal distances.
+    /// Number of files. Default: number of streams. On a device and in the simulator the files lie
+    /// at equal distances.
     #[arg(long, value_name = "NUMBER")]
     files: Option<u32>,
 
-    /// The size of each; in a folder 64MiB unless said, elsewhere what there is room for.
+    /// Size of each file. Default: 64MiB in a folder, else the available space.
     #[arg(long, value_name = "BYTES")]
     file_size: Option<Bytes>,
 
-    /// Start all streams, whatever stalls.
+    /// Start all streams, even after an underrun.
     #[arg(long)]
     go_on: bool,
 
@@ -78,7 +76,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     cached: bool,
 
-    /// Simulate the same streams on this stack.
+    /// Stack file for a simulation of the same streams.
     #[arg(long, value_name = "FILE")]
     stack: Option<PathBuf>,
 
@@ -86,26 +84,27 @@ pub(crate) struct Arguments {
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "stack")]
     set: Vec<String>,
 
-    /// Which files are whose.
+    /// Seed of the assignment of files to streams.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 }
 
-/// What came of it, in the words of the simulator.
+/// Result, in the terms of the simulator.
 #[derive(Serialize)]
 struct Answer {
     target: String,
     bit_rate: String,
     elapsed_s: f64,
-    /// It was told to stop before its end.
+    /// True if a signal ended the ramp.
     stopped: bool,
-    /// Every stream that was asked for was started.
+    /// True if all requested streams were started.
     all_started: bool,
-    /// When the first byte was needed that was not there.
+    /// Time of the first underrun, in seconds.
     first_underrun_s: Option<f64>,
-    /// What a client overslept at most.
+    /// Maximum oversleep of a client thread, in milliseconds.
     host_late_ms_max: f64,
-    /// How long a read plays: a host that is later than this stalls streams by itself.
+    /// Playing time of one read, in milliseconds. A host that is later than this stalls streams by
+    /// itself.
     read_plays_ms: f64,
     measured: StreamsReport,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,7 +120,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         .map_err(|error| Failure::Input(arguments.said(&error)))?;
     let seed = Seed(arguments.seed);
     let target = Target::named(&arguments.on).map_err(Failure::input)?;
-    // What is wrong with the stack is found before an hour of streams.
+    // The simulation comes first, so that an error of the stack is found before an hour of streams.
     let simulated = arguments.simulate(&keys)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -163,7 +162,7 @@ fn show(bar: &ProgressBar, progress: &Progress) {
 }
 
 impl Arguments {
-    /// The keys of the workload.
+    /// Returns the keys of the workload.
     fn keys(&self) -> Map<String, Value> {
         let mut keys = Map::new();
         let mut put = |key: &str, value: Value| keys.insert(key.to_owned(), value);
@@ -193,7 +192,7 @@ impl Arguments {
         keys
     }
 
-    /// An error of a key, as the option that says it.
+    /// Returns the error of a key with the name of its option.
     fn said(&self, error: &ConfigError) -> String {
         let option = match error.key.as_str() {
             "bit_rate" => "--rate".to_owned(),

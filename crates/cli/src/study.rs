@@ -1,4 +1,4 @@
-//! `fullstroke study`: published studies, run and checked.
+//! `fullstroke study`: runs and checks published studies.
 
 mod check;
 mod dask;
@@ -13,7 +13,7 @@ use crate::options::jobs;
 use crate::output::{Failure, Output};
 use clap::{Args, Subcommand};
 use fullstroke_contract::{Reason, reason};
-use fullstroke_study::{Results, RunList, Store, Study, StudyError, find};
+use fullstroke_study::{Outline, Results, RunList, Store, Study, StudyError, find, outlines};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Subcommand)]
@@ -39,32 +39,31 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
     }
 }
 
-/// Which studies, and where.
+/// Options that select studies.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Selection {
-    /// Studies as `study list` names them; the beginning of a name stands for
-    /// all that begin so. All studies unless said.
+    /// Names of studies from `study list`. The beginning of a name selects all studies with that
+    /// beginning. Default: all studies.
     ids: Vec<String>,
 
-    /// The folder of the studies: `<folder>/<author-year>/<study>.toml`.
+    /// Folder of the studies: `<folder>/<author-year>/<study>.toml`.
     #[arg(long, value_name = "FOLDER", default_value = "studies")]
     studies: PathBuf,
 
-    /// Where results are kept; `results` in the folder of the studies unless
-    /// said.
+    /// Folder for the results. Default: `results` in the folder of the studies.
     #[arg(long, value_name = "FOLDER")]
     results: Option<PathBuf>,
 
-    /// Only studies that take seconds.
+    /// Select only studies that take seconds.
     #[arg(long)]
     short: bool,
 }
 
-/// Traces in place of a study's.
+/// Options that replace traces of a study.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Traces {
-    /// Replay this file where the study's axis `trace` has NAME, as whoever has the source's own trace does;
-    /// its results are kept apart (may be repeated).
+    /// Replay this file where the study's axis `trace` has NAME, for users with the source's own
+    /// trace. The results are kept apart (may be repeated).
     #[arg(long, value_name = "NAME=FILE", value_parser = named_trace)]
     trace: Vec<(String, PathBuf)>,
 }
@@ -80,7 +79,7 @@ fn named_trace(text: &str) -> Result<(String, PathBuf), Reason> {
     }
 }
 
-/// Studies, the runs that they need, and what there is of them.
+/// Studies with their required runs and the available results.
 struct Loaded {
     studies: Vec<Study>,
     run_list: RunList,
@@ -88,14 +87,21 @@ struct Loaded {
 }
 
 impl Selection {
-    /// The chosen studies.
+    /// Returns the selected studies.
     fn find(&self) -> Result<Vec<Study>, Failure> {
         let mut studies = find(&self.studies, &self.ids).map_err(Failure::input)?;
         studies.retain(|study| study.config.short || !self.short);
         Ok(studies)
     }
 
-    /// The chosen studies with other traces.
+    /// Returns the outlines of the chosen studies.
+    fn outlines(&self) -> Result<Vec<Outline>, Failure> {
+        let mut outlines = outlines(&self.studies, &self.ids).map_err(Failure::input)?;
+        outlines.retain(|outline| outline.short || !self.short);
+        Ok(outlines)
+    }
+
+    /// Returns the selected studies with replaced traces.
     fn find_with(&self, traces: &Traces) -> Result<Vec<Study>, Failure> {
         let mut studies = self.find()?;
         for (name, file) in &traces.trace {
@@ -128,8 +134,8 @@ impl Selection {
         )
     }
 
-    /// The chosen studies with what there is of them, with keys of their stacks
-    /// set. Where there is nothing at all no stack is read: the list is empty.
+    /// Loads the selected studies and their results, with `set` applied to the stacks. If the store
+    /// is empty, no stack is read and the list of runs is empty.
     fn load(&self, set: &[String], traces: &Traces) -> Result<Loaded, Failure> {
         let (studies, store) = (self.find_with(traces)?, self.store());
         let load = || -> Result<_, StudyError> {

@@ -1,14 +1,14 @@
-//! `fullstroke top`: a server that is running, on the terminal.
+//! `fullstroke top`: shows a running server on the terminal.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `top/frame.rs` | two looks at the server, as a screen |
-//! | `top/rates.rs` | what happened between two looks |
-//! | `top/history.rs` | the looks that are kept |
-//! | `top/asker.rs` | asks the server again and again |
+//! | `top/frame.rs` | the screen of two looks at the server |
+//! | `top/rates.rs` | rates between two looks |
+//! | `top/history.rs` | recent looks |
+//! | `top/asker.rs` | thread that polls the server |
 //! | `top/look.rs` | colours and signs |
-//! | `top/keys.rs` | the keys that are pressed |
-//! | `top/screen.rs` | the terminal, and how it is given back |
+//! | `top/keys.rs` | keys from the terminal |
+//! | `top/screen.rs` | setup and restoration of the terminal |
 
 mod asker;
 mod frame;
@@ -36,24 +36,23 @@ use thiserror::Error;
 
 /// Watch a running server: rates, queues and arms.
 ///
-/// Rates are those of the world's time, over the last second or since the look
-/// before; `-` before a second look. Requests that failed are in none of them, but
-/// counted as errors. The arms stand where they are at that instant, the outside of the
-/// platter on the left. Keys: q quits, up and down scroll.
+/// Rates are per second of the world's time, over the last second; `-` before the second look.
+/// Failed requests count only as errors. An arm at the left is at the outside of the platter. Keys:
+/// q quits, up and down scroll.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The server's socket: the one that it takes orders on, or the one of its
-    /// clients if the other is beside it (SOCKET.control).
+    /// Control socket of the server, or its client socket if the control socket is beside it
+    /// (SOCKET.control).
     socket: PathBuf,
 
-    /// Look again after this time.
+    /// Time between two looks.
     #[arg(long, value_name = "TIME", default_value = "250ms")]
     interval: Duration,
 }
 
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What the user wants.
+/// Action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     Quit,
@@ -88,10 +87,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     watch(&mut screen, &asker, first, Look::of_environment()).map_err(broken)
 }
 
-/// Why a server's status is not known.
+/// Reason of a missing status.
 #[derive(Debug, Error)]
 enum NoStatus {
-    /// The server said something else.
+    /// The server refused the question.
     #[error("{0}")]
     Said(String),
     #[error("it answered another question")]
@@ -100,7 +99,7 @@ enum NoStatus {
     Unanswered(#[from] ControlError),
 }
 
-/// One look at the server.
+/// Asks the server for its status once.
 fn look_at(path: &Path) -> Result<Status, NoStatus> {
     match ask(path, &ControlRequest::Status) {
         Ok(ControlResponse::Status(status)) => Ok(*status),
@@ -114,16 +113,16 @@ fn look_at(path: &Path) -> Result<Status, NoStatus> {
     }
 }
 
-/// What is known of the server, and which part of it is shown.
+/// State of the display: recent looks and the scroll position.
 struct Watching {
     history: History,
-    /// Why there is nothing newer.
+    /// Reason of the last failed look. `None` after a successful one.
     trouble: Option<String>,
     scrolled: usize,
     look: Look,
 }
 
-/// Shows what is new until the user, or a signal, wants it to end.
+/// Updates the display until a key or a signal ends the program.
 fn watch(screen: &mut Screen, asker: &Asker, first: Status, look: Look) -> io::Result<()> {
     let mut watching = Watching {
         history: History::new(first),
@@ -182,7 +181,7 @@ fn wish(key: Key) -> Wish {
         Key::PageUp => Wish::Up(10),
         Key::PageDown => Wish::Down(10),
         Key::Home => Wish::Up(usize::MAX),
-        // Far below any list of drives, and no overflow.
+        // Half of the maximum is below any list of drives, and `scrolled + lines` cannot overflow.
         Key::End => Wish::Down(usize::MAX / 2),
         Key::Character(_) => Wish::Nothing,
     }

@@ -1,4 +1,4 @@
-//! `fullstroke tune`: the best of many combinations of values.
+//! `fullstroke tune`: finds the best of many combinations of values.
 
 use crate::memory::peak_rss_mb;
 use crate::options::{Changes, confidence, jobs};
@@ -16,44 +16,45 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Search combinations of values of a stack's keys for the best one, by a race on the same requests.
+/// Search the best combination of values of a stack's keys, by a race on the same requests.
 ///
-/// The workload is cut into parts. All combinations, or a sample of them, see the first parts; whoever is
-/// worse than the leader beyond chance drops out, neighbours of the leader join, and the others see
-/// more (docs/tune.md).
+/// The workload is cut into parts. All combinations, or a sample of them, run the first parts. A
+/// combination that is significantly worse than the leader drops out. Neighbours of the leader
+/// join, and the rest run further parts (docs/tune.md).
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The stack file.
     stack: PathBuf,
 
-    /// Search among these values, as in volume.chunk=16KiB,64KiB,256KiB (may be repeated:
-    /// all combinations).
+    /// Values of a key to search, as in volume.chunk=16KiB,64KiB,256KiB. May be repeated; all
+    /// combinations are then searched.
     #[arg(long, value_name = "KEY=VALUE,...", required = true)]
     vary: Vec<Vary>,
 
-    /// The metric: a number of `run --json` by its dotted name.
+    /// Metric: a number of `run --json` by its dotted name.
     #[arg(long, value_name = "METRIC", value_parser = Metric::parse, default_value = "response_ms.mean")]
     by: Metric,
 
-    /// Begin with so many combinations, chosen as a Latin hypercube; with all, if there are
-    /// no more.
+    /// Number of combinations at the start, chosen as a Latin hypercube. If there are fewer, all
+    /// start.
     #[arg(long, value_name = "NUMBER", default_value = "64")]
     sample: NonZeroUsize,
 
-    /// Parts of the workload: of a trace, parts of it with as many requests each; of anything
-    /// else, runs with a seed each.
+    /// Number of parts of the workload. A trace is cut into parts of equal numbers of requests; any
+    /// other workload runs with a seed per part.
     #[arg(long, value_name = "NUMBER", default_value = "64", value_parser = clap::value_parser!(u32).range(4..=4096))]
     batches: u32,
 
-    /// Parts that all see at first; 8, or a quarter of the parts where there are fewer than 32, unless said.
+    /// Number of parts that all combinations run. Default 8, or a quarter of the parts if there are
+    /// fewer than 32.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(2..=4096))]
     first: Option<u32>,
 
-    /// How sure it is that the best of those tried does not drop out.
+    /// Probability that the best of the tried combinations does not drop out.
     #[arg(long, value_name = "SHARE", default_value = "0.95", value_parser = confidence)]
     confidence: f64,
 
-    /// Runs at a time; as many as there are cores unless said.
+    /// Number of runs at a time. Default: number of cores.
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
 
@@ -64,7 +65,7 @@ pub(crate) struct Arguments {
     changes: Changes,
 }
 
-/// What `tune --json` prints.
+/// Output of `tune --json`.
 #[derive(Debug, Serialize)]
 struct Answer<'a> {
     #[serde(flatten)]
@@ -72,7 +73,7 @@ struct Answer<'a> {
     wall_s: f64,
     peak_rss_mb: Option<f64>,
     version: &'static str,
-    /// The best and what comes next on the whole workload, where a page is written.
+    /// Runs of the best combinations on the whole workload. `None` if no page was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     whole_load: Option<Vec<WholeLoad>>,
 }
@@ -132,7 +133,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     arguments.reporting.write(&reported, &files).and(shown)
 }
 
-/// On a terminal: what goes on.
+/// Creates a spinner on a terminal, for the current step.
 pub(crate) fn spinner(output: &Output) -> ProgressBar {
     if output.json() || !stderr().is_terminal() {
         return ProgressBar::hidden();

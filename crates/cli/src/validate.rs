@@ -1,4 +1,4 @@
-//! `fullstroke validate`: the drive model beside measured disks.
+//! `fullstroke validate`: compares the drive model with measured disks.
 
 mod own;
 
@@ -15,57 +15,51 @@ use fullstroke_units::Seed;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Replay requests measured on real disks on the model of each, and say how far
-/// the two distributions of service time lie apart.
+/// Replay requests measured on real disks on the model of each disk, and report the distance
+/// between the two distributions of service time.
 ///
-/// A validation trace has a line for each request: R or W, outcome (Hit, Miss,
-/// Doub or Trip), first sector, sectors, measured service time (us), think time
-/// (us). The replay is closed with one request outstanding: the next one is
-/// issued the think time after it completed.
+/// A validation trace has a line for each request: R or W, outcome (Hit, Miss, Doub or Trip), first
+/// sector, sectors, measured service time (us), think time (us). The replay is closed with one
+/// request outstanding: the next request is issued the think time after the completion.
 ///
-/// RMS is the root-mean-square horizontal distance of the two cumulative
-/// distributions (the demerit figure of Ruemmler & Wilkes), in ms and as a
-/// share of the measured mean. Noise is the mean RMS between the measurement
-/// and bootstrap resamples of it: a model below it cannot be told from a
-/// perfect one.
+/// RMS is the root-mean-square horizontal distance of the two cumulative distributions (the demerit
+/// figure of Ruemmler & Wilkes), in ms and as a share of the measured mean. Noise is the mean RMS
+/// between the measurement and bootstrap resamples of it. A model below the noise cannot be told
+/// from a perfect one.
 ///
-/// The drive of X.trace is the one said with --drive, else the one in
-/// X.toml, X.parv or X.diskspecs beside the trace, else the one of the library
-/// that has X in its name.
+/// The drive of X.trace is the drive of --drive, else the file X.toml, X.parv or X.diskspecs beside
+/// the trace, else the library drive with X in its name.
 ///
-/// A trace or drive of a folder that cannot be used is told as a row of its own;
-/// the others stand, and the exit status is 1.
+/// An unusable trace or drive in a folder gets a row of its own. The others stand, and the exit
+/// status is 1.
 ///
-/// With --fit, a log of one's own disk in any format that has latencies (blktrace,
-/// fio, what `record` writes) instead: the first half of it chooses the nearest
-/// drive and fits it, the second half judges, and how far to trust the result is
-/// said.
+/// With --fit, the input is a log of a disk of your own, in any format with latencies (blktrace,
+/// fio, a file of `record`). The first half of the log chooses the nearest drive and fits it. The
+/// second half judges the fit and gives its trustworthiness.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Traces, or folders of them (each X.trace in it; plain, gzip, zstd or xz).
+    /// Traces, or folders of traces (X.trace; plain, gzip, zstd or xz).
     #[arg(required = true)]
     paths: Vec<PathBuf>,
 
-    /// The drive that was measured: a name from `drive list`, a drive file, or a
-    /// parameter file of DiskSim.
+    /// Measured drive: a name from `drive list`, a drive file, or a parameter file of DiskSim.
     #[arg(long, value_name = "NAME|FILE")]
     drive: Option<String>,
 
-    /// Fit the drive, or the nearest of the library, to this log of one's own disk.
+    /// Fit the drive, or the nearest library drive, to this log of a disk of your own.
     #[arg(long, conflicts_with_all = ["leave_one_out", "log"])]
     fit: bool,
 
     #[command(flatten)]
     own: own::LogArguments,
 
-    /// Choose the rules by which parameter files of DiskSim are read (those of
-    /// `drive import --rule`) on all of the disks, and for each disk on all
-    /// others; show how far the model by either is from it.
+    /// Choose the rules for parameter files of DiskSim (those of `drive import --rule`) on all
+    /// disks, and for each disk on all others. Show the distance of both models from the disk.
     #[arg(long, conflicts_with_all = ["drive", "by_class", "plot", "log"])]
     leave_one_out: bool,
 
-    /// Compare each class of requests (operation and outcome) by itself as well;
-    /// with --json the classes are always there.
+    /// Also compare each class of requests (operation and outcome). With --json the classes are
+    /// always present.
     #[arg(long)]
     by_class: bool,
 
@@ -73,17 +67,17 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 
-    /// Write both times of every request to this file: CSV if it ends in .csv or
-    /// .csv.gz, else Parquet.
+    /// Write both times of every request to this file: CSV if the name ends in .csv or .csv.gz,
+    /// else Parquet.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 
-    /// The seed of the bootstrap resamples.
+    /// Seed of the bootstrap resamples.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 }
 
-/// A disk of the answer: compared, or why not.
+/// Row of one disk: a comparison, or an error.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Row<'a, T> {
@@ -155,7 +149,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     }
 }
 
-/// Both distributions of a disk.
+/// Returns both distributions of a disk for the figure.
 fn panel(validation: &Validation) -> Distributions<'_> {
     Distributions {
         title: panel_title(
@@ -169,14 +163,14 @@ fn panel(validation: &Validation) -> Distributions<'_> {
     }
 }
 
-/// What stands above the distributions of the disk `name`.
+/// Returns the title of the distributions of the disk `name`.
 fn panel_title(name: &str, rms_ms: f64, rms_share: f64, noise_ms: f64) -> String {
     let percent = 100.0 * rms_share;
     format!("{name}: RMS {rms_ms:.3} ms ({percent:.1} % of the mean), noise {noise_ms:.3} ms")
 }
 
 impl Arguments {
-    /// The files that are named to be read.
+    /// Returns the files that the command line names as input.
     fn read(&self) -> impl Iterator<Item = PathBuf> {
         self.paths
             .iter()
@@ -184,7 +178,7 @@ impl Arguments {
             .chain(self.drive.as_ref().map(PathBuf::from))
     }
 
-    /// The files that are written.
+    /// Returns the files to write.
     fn targets(&self) -> [Option<Target<'_>>; 3] {
         [
             Target::of("--plot", &self.plot, Kind::Figure),
@@ -210,7 +204,7 @@ fn not_compared(failed: &[FailedTrace]) -> String {
         .collect()
 }
 
-/// Each disk by rules that were chosen on the others.
+/// Compares each disk with rules that were chosen on the other disks.
 fn leave_out(
     found: Vec<(TraceFile, FoundDrive)>,
     mut failed: Vec<FailedTrace>,
@@ -293,7 +287,7 @@ fn left_out(result: &LeaveOneOut) -> String {
     )
 }
 
-/// All traces with their drives; says on standard error which were left out.
+/// Finds all traces with their drives, and names skipped traces on standard error.
 fn traces(arguments: &Arguments) -> Result<Traces, Failure> {
     let mut all = Traces::default();
     for path in &arguments.paths {

@@ -1,15 +1,15 @@
-//! What a search found, with the runs of its best on the whole load, where a page is written.
+//! Output of a search, with the runs of the best candidates on the whole load for a page.
 
 use fullstroke_lab::WholeLoad;
 use fullstroke_report::{Answer, Found};
 use serde::Serialize;
 
-/// What a search found, and the runs of its best.
+/// Output of a search.
 #[derive(Debug, Serialize)]
 pub(crate) struct Searched<'a, T> {
     #[serde(flatten)]
     found: &'a T,
-    /// Those that bear most on the whole load, where a page is written.
+    /// Runs of the best candidates on the whole load. `None` if no page was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     whole_load: Option<Vec<WholeLoad>>,
     version: &'static str,
@@ -24,12 +24,12 @@ impl<'a, T> Searched<'a, T> {
         }
     }
 
-    /// The runs.
+    /// Returns the runs on the whole load.
     pub(crate) fn ran(&self) -> &[WholeLoad] {
         self.whole_load.as_deref().unwrap_or_default()
     }
 
-    /// What a page shows of it.
+    /// Returns the answer for a page.
     pub(crate) fn answer<'b>(&'b self, found: Found<'b>) -> Answer<'b> {
         Answer {
             found,

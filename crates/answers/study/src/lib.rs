@@ -64,6 +64,6 @@ pub use run_list::{RunList, StudyTable, Task};
 pub use runner::run_tasks;
 pub use schema::schema;
 pub use store::{Key, Results, Store, StoreWriter};
-pub use study::{Study, find};
+pub use study::{Outline, Study, find, outlines};
 pub use variation::{Choice, ChoiceValue, Extent, Variation};
 pub use version::VERSION;

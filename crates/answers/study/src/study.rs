@@ -15,6 +15,7 @@ use crate::variation::{Choice, Extent, Settings, Variation, set_at, settings_of}
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{nearest, read};
 use fullstroke_stack::{Document, Overrides, StackError};
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -82,17 +83,70 @@ fn check_seeds(config: &StudyConfig) -> Result<(), ConfigError> {
     Ok(())
 }
 
+/// Reads a study file without a check of its expressions.
+fn read_file(file: &Path) -> Result<(Document, StudyConfig, Matrix), StackError> {
+    let document = Document::read(file)?;
+    let at = |error: ConfigError| document.error(error);
+    let config: StudyConfig = read(document.values()).map_err(at)?;
+    check_seeds(&config).map_err(at)?;
+    let matrix = Matrix::new(&config).map_err(at)?;
+    Ok((document, config, matrix))
+}
+
+/// The summary of a study for a list.
+#[derive(Debug, Serialize)]
+pub struct Outline {
+    /// Name of the study: its folder and file.
+    pub id: String,
+    /// Title.
+    pub title: String,
+    /// The source that the study reproduces.
+    pub source: String,
+    /// Number of points, over all variants.
+    pub points: usize,
+    /// Number of seeds for each point.
+    pub replications: u32,
+    /// Number of claims.
+    pub claims: usize,
+    /// True if the study takes seconds.
+    pub short: bool,
+}
+
+impl Outline {
+    fn read(id: &str, file: &Path) -> Result<Outline, StackError> {
+        let (_, config, matrix) = read_file(file)?;
+        Ok(Outline {
+            id: id.to_owned(),
+            points: matrix.points().len() * (1 + config.variants.len()),
+            replications: config.replications,
+            claims: config.claims.len(),
+            short: config.short,
+            title: config.title,
+            source: config.source,
+        })
+    }
+}
+
+/// Returns the outlines of the chosen studies. Unlike [`find`], the function does not check
+/// expressions, because the check takes most of the time.
+///
+/// # Errors
+/// As [`find`], except for wrong expressions.
+pub fn outlines(folder: &Path, chosen: &[String]) -> Result<Vec<Outline>, StudyError> {
+    chosen_files(folder, chosen)?
+        .iter()
+        .map(|(id, file)| Ok(Outline::read(id, file)?))
+        .collect()
+}
+
 impl Study {
     /// Reads and checks the study file of the study `id`.
     ///
     /// # Errors
     /// Names file, line, key and column of the mistake.
     pub fn load(id: &str, file: &Path) -> Result<Study, StackError> {
-        let document = Document::read(file)?;
+        let (document, config, matrix) = read_file(file)?;
         let at = |error: ConfigError| document.error(error);
-        let config: StudyConfig = read(document.values()).map_err(at)?;
-        check_seeds(&config).map_err(at)?;
-        let matrix = Matrix::new(&config).map_err(at)?;
         let mut metrics = standard();
         metrics.extend(
             config
@@ -654,8 +708,16 @@ impl Data for Touched {
 /// # Errors
 /// A name that fits no study, or a study that cannot be used.
 pub fn find(folder: &Path, chosen: &[String]) -> Result<Vec<Study>, StudyError> {
+    chosen_files(folder, chosen)?
+        .iter()
+        .map(|(id, file)| Ok(Study::load(id, file)?))
+        .collect()
+}
+
+/// Returns the ids and files of the chosen studies below `folder`.
+fn chosen_files(folder: &Path, chosen: &[String]) -> Result<Vec<(String, PathBuf)>, StudyError> {
     let all = files(folder)?;
-    let mut studies = Vec::new();
+    let mut found = Vec::new();
     for name in chosen {
         if !all.iter().any(|(id, _)| id.starts_with(name.as_str())) {
             let ids: Vec<&str> = all.iter().map(|(id, _)| id.as_str()).collect();
@@ -678,10 +740,10 @@ pub fn find(folder: &Path, chosen: &[String]) -> Result<Vec<Study>, StudyError> 
             !all.iter().any(|(other, _)| other == name) && id.starts_with(name.as_str())
         };
         if exact || chosen.is_empty() || chosen.iter().any(begins) {
-            studies.push(Study::load(id, file)?);
+            found.push((id.clone(), file.clone()));
         }
     }
-    Ok(studies)
+    Ok(found)
 }
 
 /// Returns the study files below `folder`, by id.

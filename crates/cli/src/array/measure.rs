@@ -1,5 +1,5 @@
-//! `array create --measure`: what a layout of constant transfer rate must know of its
-//! members.
+//! `array create --measure`: measures the member properties that layouts of constant transfer rate
+//! need.
 
 use crate::lzvs::measure::{TimedDevice, measured};
 use crate::output::{Failure, Output};
@@ -9,14 +9,13 @@ use fullstroke_volume::LzvsConfig;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The keys that are measured.
+/// Layouts with the keys that `--measure` finds.
 const KEYS: [(&str, &[&str]); 2] = [
     ("lzvs", &["ratio", "zones"]),
     ("lzvs-geo", &["member_zones"]),
 ];
 
-/// Measures each member where its data will be, one after the other, and puts what was
-/// found into the design.
+/// Measures the data area of each member in turn, and adds the results to the design.
 pub(super) fn members(
     design: &mut Design,
     paths: &[PathBuf],
@@ -50,7 +49,7 @@ pub(super) fn members(
     Ok(())
 }
 
-/// What is taken for granted of the members where nothing was measured or given.
+/// Returns a warning about assumed member properties that were neither measured nor given.
 pub(super) fn assumed(design: &Design) -> Option<String> {
     let given = |key: &str| design.keys.contains_key(key);
     if design.layout != "lzvs" || given("ratio") && given("zones") {

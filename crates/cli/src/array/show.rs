@@ -1,11 +1,11 @@
-//! What `fullstroke array` prints for people.
+//! Text output of `fullstroke array`.
 
 use fullstroke_store::{Copies, Measured, Report, Roster, Serving, SlotState, Status};
 use fullstroke_units::Bytes;
 use serde_json::Value;
 use std::fmt;
 
-/// Lines.
+/// Lines of the output.
 pub(super) struct Shown(Vec<String>);
 
 impl fmt::Display for Shown {
@@ -25,10 +25,10 @@ fn state_of(state: SlotState) -> String {
     }
 }
 
-/// Keys whose numbers are bytes.
+/// Keys with values in bytes.
 const BYTES: [&str; 2] = ["chunk", "blocking"];
 
-/// The layout's keys, but for long lists: `--json` has these.
+/// Returns the layout's keys without long lists. `--json` shows the lists.
 fn keys_of(roster: &Roster) -> Option<String> {
     shown_keys(&Value::Object(roster.keys.clone()))
 }
@@ -51,7 +51,7 @@ fn shown_keys(keys: &Value) -> Option<String> {
     (!keys.is_empty()).then(|| keys.join(", "))
 }
 
-/// What was measured of a member, behind its name.
+/// Returns the measured rates of a member for the line of its name.
 fn measured(found: &Measured) -> String {
     let mb_per_s = |rate: u64| rate as f64 / 1e6;
     format!(

@@ -5,7 +5,7 @@ use fullstroke_lab::capacity;
 use fullstroke_live::{DriveStatus, ExportStatus, OperationStatus, Status};
 use fullstroke_measure::{number, table};
 
-/// The whole status.
+/// Returns the text of the whole status.
 pub(super) fn text(status: &Status) -> String {
     let speed = status
         .speed
@@ -68,7 +68,8 @@ fn export_text(export: &ExportStatus, speed: Option<f64>) -> String {
     )
 }
 
-/// What a time outside is in a world that does not run with the host's clock.
+/// Returns the lateness in the world's time, if the world is faster or slower than the host's
+/// clock.
 fn in_the_world(p99_us: f64, speed: Option<f64>) -> String {
     match speed {
         Some(speed) if speed != 1.0 => {
@@ -93,7 +94,7 @@ fn operations(export: &ExportStatus) -> String {
             requests.to_string(),
             number(*bytes as f64 / 1e6),
             errors.to_string(),
-            // Not a number if there were none, and shown as such.
+            // The mean is NaN without requests; the table shows that.
             number(response_s * 1000.0 / operation.served() as f64),
         ]);
     }
@@ -138,7 +139,7 @@ fn shown(total: Total) -> String {
     }
 }
 
-/// The state, with how far a rebuild has come.
+/// Returns the state of a drive, with the progress of its rebuild.
 fn state(drive: &DriveStatus) -> String {
     match drive.rebuilt_share {
         Some(share) => format!("{} {:.1} %", drive.state.name(), 100.0 * share),

@@ -1,4 +1,4 @@
-//! `fullstroke drive check`: whether descriptions add up.
+//! `fullstroke drive check`: checks drive descriptions for consistency.
 
 use crate::output::{Failure, Output};
 use clap::Args;
@@ -7,15 +7,15 @@ use fullstroke_measure::table;
 use fullstroke_stack::drives;
 use serde::Serialize;
 
-/// Check that descriptions add up, agree with what the vendor publishes, and
-/// name a source for every number. Exit status 1 if one does not.
+/// Check that drive descriptions are consistent, agree with the vendor's published figures, and
+/// name a source for every number. Exit status 1 if a check fails.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Names from `drive list`, or drive files; the whole library unless said.
+    /// Names from `drive list`, or drive files. Default: the whole library.
     drives: Vec<String>,
 }
 
-/// One check of one drive.
+/// Result of one check of one drive.
 #[derive(Debug, Serialize)]
 struct Checked {
     drive: String,

@@ -1,9 +1,9 @@
-//! What a drive's description amounts to.
+//! Figures that follow from a drive's description.
 
 use fullstroke_drive::Model;
 use serde::Serialize;
 
-/// The numbers that a data sheet shows, as the model has them.
+/// Data-sheet figures as the model has them.
 #[derive(Debug, Serialize)]
 pub(crate) struct Facts {
     pub(crate) name: String,
@@ -13,15 +13,15 @@ pub(crate) struct Facts {
     pub(crate) surfaces: u32,
     pub(crate) cylinders: u32,
     pub(crate) zones: usize,
-    /// Sequential rate of the outermost zone, 10^6 bytes a second.
+    /// Sequential rate of the outermost zone, in 10^6 bytes per second.
     pub(crate) outer_mb_per_s: f64,
-    /// Sequential rate of the innermost zone, 10^6 bytes a second.
+    /// Sequential rate of the innermost zone, in 10^6 bytes per second.
     pub(crate) inner_mb_per_s: f64,
-    /// Seek to the next cylinder.
+    /// Time of a seek to the next cylinder.
     pub(crate) shortest_seek_ms: f64,
-    /// Mean over seeks between random cylinders.
+    /// Mean time of a seek between random cylinders.
     pub(crate) average_seek_ms: f64,
-    /// Seek from edge to edge.
+    /// Time of a seek across all cylinders.
     pub(crate) full_stroke_ms: f64,
     pub(crate) revolution_ms: f64,
 }

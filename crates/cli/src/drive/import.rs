@@ -1,4 +1,4 @@
-//! `fullstroke drive import`: a drive file from a parameter file of DiskSim.
+//! `fullstroke drive import`: converts a parameter file of DiskSim into a drive file.
 
 use crate::output::{Failure, Output, write_whole};
 use crate::outputs::{self, Kind, Target};
@@ -9,33 +9,32 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Write a drive file from a .parv, .diskspecs or .model file of DiskSim, and
-/// list what could not be carried over.
+/// Convert a .parv, .diskspecs or .model file of DiskSim into a drive file, and list the losses of
+/// the conversion.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The parameter file.
+    /// Parameter file of DiskSim.
     file: PathBuf,
 
-    /// The block or component, where the file describes several disks.
+    /// Name of the block or component, if the file describes several disks.
     #[arg(long, value_name = "BLOCK")]
     name: Option<String>,
 
-    /// The drive file to write; standard output unless said.
+    /// Drive file to write. Default: standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Refuse keys that are not known.
+    /// Refuse unknown keys.
     #[arg(long)]
     strict: bool,
 
-    /// Read the file by the words of its keys' documentation, without the rules
-    /// that were fitted to measured disks. Unless said, they are used; the drive
-    /// file names them under `[sources]`.
+    /// Interpret the keys as documented. By default, rules that were fitted to measured disks
+    /// apply; the drive file names the rules under `[sources]`.
     #[arg(long)]
     as_written: bool,
 
-    /// Change one of the rules: NAME=on, NAME=off or NAME=NUMBER. An unknown name
-    /// lists all.
+    /// Change one of the rules: NAME=on, NAME=off or NAME=NUMBER. An unknown name shows a list of
+    /// all rules.
     #[arg(long = "rule", value_name = "NAME=VALUE")]
     rules: Vec<String>,
 }
@@ -45,7 +44,7 @@ struct Written<'a> {
     name: &'a str,
     file: Option<&'a Path>,
     losses: &'a [Loss],
-    /// The stack table of the bus, where other drives hang on it, too.
+    /// Stack table of the bus, if other drives share the bus.
     #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<String>,
 }
@@ -94,13 +93,13 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     output.show(&written, report(disk, arguments.output.as_deref()))
 }
 
-/// The table of a stack in which the drives share their bus, as the file has it.
+/// Returns the stack table of a bus that several drives share, or `None`.
 fn link(disk: &Imported) -> Option<String> {
     let bus = disk.electronics.bus.as_ref()?;
     (bus.disks > 1).then(|| bus.link_table())
 }
 
-/// What stands at the head of the file.
+/// Returns the comment lines at the head of the drive file.
 fn comments(disk: &Imported, file: &Path) -> Vec<String> {
     let file = file
         .file_name()

@@ -1,24 +1,19 @@
 //! `fullstroke drive list`: the library.
 
-use super::facts::Facts;
 use crate::output::{Failure, Output};
 use clap::Args;
 use fullstroke_lab::capacity;
 use fullstroke_measure::table;
-use fullstroke_stack::drives;
+use fullstroke_stack::facts;
 
 /// List the drives of the library.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {}
 
 pub(crate) fn execute(_: &Arguments, output: &Output) -> Result<(), Failure> {
-    let facts = |name: &&str| drives::load(name).map(|model| Facts::new(name, &model));
-    let drives: Vec<Facts> = drives::names()
-        .iter()
-        .map(facts)
-        .collect::<Result<_, _>>()
-        .map_err(Failure::input)?;
-    // Titles, which hold the model numbers, are for --json and `drive show`: 80 characters are soon full.
+    let drives = facts::library();
+    // The list leaves out titles with model numbers, because a line has only 80 characters.
+    // `--json` and `drive show` have the titles.
     let mut table = table(
         [
             "name",

@@ -1,67 +1,68 @@
-//! `fullstroke drive new`: a first drive file from the numbers of a data sheet.
+//! `fullstroke drive new`: builds a first drive file from the figures of a data sheet.
 
-use super::facts::Facts;
 use crate::output::{Failure, Output, write_whole};
 use crate::outputs::{self, Kind, Target};
 use clap::Args;
 use fullstroke_drive::{DataSheet, DriveConfig, Model, PowerConfig, sectors_of};
 use fullstroke_lab::capacity;
 use fullstroke_stack::drives;
+use fullstroke_stack::facts::Facts;
 use fullstroke_units::{Bytes, QuantityError, parse_bytes};
 use std::path::PathBuf;
 
-/// Write a first drive file from what a data sheet says. What it does not say is
-/// fitted, and named as such under `[sources]`; `drive check` passes.
+/// Write a first drive file from the figures of a data sheet. Missing values are fitted and marked
+/// under `[sources]`. The file passes `drive check`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Arguments {
-    /// Capacity as it is sold: 8T is 8 x 10^12 bytes, and the drive has as many
-    /// sectors as drives of that size report.
+    /// Capacity on the label: 8T is 8 x 10^12 bytes. The drive gets the usual number of sectors of
+    /// drives of that size.
     #[arg(long, value_name = "SIZE", value_parser = sold_as)]
     capacity: Bytes,
 
-    /// Revolutions a minute.
+    /// Revolutions per minute.
     #[arg(long, value_name = "NUMBER")]
     rpm: f64,
 
-    /// Sustained transfer rate at the outer edge, MB/s (10^6 bytes).
+    /// Sustained transfer rate at the outer edge, in MB/s (10^6 bytes).
     #[arg(long, value_name = "MB/S", allow_negative_numbers = true)]
     outer: f64,
 
-    /// The same at the inner edge; 0.458 of it unless said, as on a measured
-    /// Toshiba X300.
+    /// Sustained transfer rate at the inner edge, in MB/s. Default 0.458 of the outer rate, as on a
+    /// measured Toshiba X300.
     #[arg(long, value_name = "MB/S", allow_negative_numbers = true)]
     inner: Option<f64>,
 
-    /// Average seek of reads, in milliseconds; 8.5 unless said.
+    /// Average seek time of reads, in milliseconds. Default 8.5.
     #[arg(long, value_name = "MS", allow_negative_numbers = true)]
     seek: Option<f64>,
 
-    /// Recording surfaces (heads); by the length of its tracks unless said.
+    /// Number of recording surfaces (heads). Default: by the length of the tracks.
     #[arg(long, value_name = "NUMBER")]
     surfaces: Option<u32>,
 
-    /// Its buffer, as in 256MiB; 64MiB unless said.
+    /// Size of the buffer, such as 256MiB. Default 64MiB.
     #[arg(long, value_name = "SIZE")]
     cache: Option<Bytes>,
 
-    /// Watts while it is idle at full speed; with --active-w, so that energy is counted.
+    /// Power in watts while idle at full speed. Together with --active-w this enables energy.
     #[arg(long, value_name = "WATTS", requires = "active_w")]
     idle_w: Option<f64>,
 
-    /// Watts while it reads and writes at random places ("operating").
+    /// Power in watts during random reads and writes ("operating").
     #[arg(long, value_name = "WATTS", requires = "idle_w")]
     active_w: Option<f64>,
 
-    /// Watts while its platters stand ("standby", "sleep"); those of drives of its speed unless said.
+    /// Power in watts with stopped platters ("standby", "sleep"). Default: the value of drives of
+    /// this speed.
     #[arg(long, value_name = "WATTS", requires = "idle_w")]
     standby_w: Option<f64>,
 
-    /// The drive's name for people; its capacity and speed unless said.
+    /// Title of the drive for people. Default: capacity and speed.
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
 
-    /// The drive file to write; standard output unless said.
+    /// Drive file to write. Default: standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -72,7 +73,7 @@ Example:
   fullstroke drive new --capacity 8T --rpm 7200 --outer 245 --idle-w 5.5 --active-w 8.0 --standby-w 0.8 -o watts.toml
   fullstroke drive show mine.toml";
 
-/// A size as vendors print it: a bare letter is decimal.
+/// Parses a size in the vendors' notation, where a bare letter is decimal.
 fn sold_as(text: &str) -> Result<Bytes, QuantityError> {
     let decimal = text
         .trim()
@@ -106,8 +107,8 @@ impl Arguments {
         }
     }
 
-    /// What the drive draws, if its sheet says it, and where that is from. What no sheet has, starts and stops, is that
-    /// of drives of its speed.
+    /// Returns the power figures and their source, if the data sheet has some. Starts and stops are
+    /// in no data sheet, so their figures are those of drives of the same speed.
     fn power(&self, config: &DriveConfig) -> Option<(PowerConfig, String)> {
         let (idle, active) = (self.idle_w?, self.active_w?);
         let (class, assumed) = PowerConfig::assumed_for(config);
@@ -133,7 +134,8 @@ impl Arguments {
     }
 }
 
-/// The share of the time that random reads spend on seeks, as `[power]` of drives by class has it.
+/// Share of the time that random reads spend on seeks. The value is the one behind the assumed
+/// `[power]` of drive classes.
 const SEEKING: f64 = 0.6;
 
 fn rounded(watts: f64) -> f64 {

@@ -1,4 +1,4 @@
-//! `fullstroke drive plot`: zone rates, seek curve and track order, drawn.
+//! `fullstroke drive plot`: draws zone rates, seek curve and track order.
 
 use crate::output::{Failure, Output, write_whole};
 use crate::outputs::{self, Kind, Target};
@@ -7,18 +7,18 @@ use fullstroke_report::plots::DrivePicture;
 use fullstroke_stack::drives;
 use std::path::PathBuf;
 
-/// Draw a drive as SVG: its zone rates, its seek curve, and the order in which
-/// LBNs pass through its first tracks. With --json, the numbers behind it.
+/// Draw a drive as SVG: the zone rates, the seek curve, and the LBN order on the first tracks.
+/// --json prints the data of the figure.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A name from `drive list`, or a drive file.
+    /// Name from `drive list`, or a drive file.
     drive: String,
 
-    /// Write to this file; to standard output unless said.
+    /// SVG file to write. Default: standard output.
     #[arg(short, long, value_name = "FILE.svg")]
     output: Option<PathBuf>,
 
-    /// How many tracks of the LBN order are drawn.
+    /// Number of tracks in the drawing of the LBN order.
     #[arg(long, value_name = "NUMBER", default_value_t = 96, value_parser = clap::value_parser!(u32).range(2..=4096))]
     tracks: u32,
 }

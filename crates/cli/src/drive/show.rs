@@ -1,23 +1,23 @@
-//! `fullstroke drive show`: one drive, with its sources.
+//! `fullstroke drive show`: shows one drive with the sources of its figures.
 
-use super::facts::Facts;
 use crate::output::{Failure, Output};
 use clap::Args;
 use fullstroke_drive::{BufferConfig, DriveConfig, Model};
 use fullstroke_lab::capacity;
 use fullstroke_measure::table;
 use fullstroke_stack::drives;
+use fullstroke_stack::facts::Facts;
 use serde::Serialize;
 use std::fmt;
 
-/// Show a drive: its numbers, its zones, and where each number comes from.
+/// Show a drive: its figures, its zones, and the source of each number.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A name from `drive list`, or a drive file (its name ends in .toml).
+    /// Name from `drive list`, or a drive file (*.toml).
     drive: String,
 }
 
-/// What is shown.
+/// Output of `drive show`.
 #[derive(Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
@@ -141,7 +141,7 @@ impl Shown<'_> {
     }
 }
 
-/// The size and the caching of a drive's buffer.
+/// Returns the size and the caching of a drive's buffer as text.
 fn buffer_in_words(buffer: &BufferConfig) -> String {
     let caching = if buffer.write_back {
         "write-back"

@@ -1,4 +1,4 @@
-//! What was found beside the truth, which a simulated drive has.
+//! Comparison of the result with the truth of a simulated drive.
 
 use super::found::Found;
 use crate::output::Failure;
@@ -10,8 +10,7 @@ use fullstroke_tracks::Boundaries;
 use serde::Serialize;
 use std::fmt::{self, Write as _};
 
-/// What was found beside the truth, in each member as (found, truth) or as a
-/// difference.
+/// Result beside the truth. Each member is a pair (found, truth) or a difference.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Checked {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,18 +43,18 @@ struct ZonesChecked {
     starts_off_sectors_most: u64,
 }
 
-/// The drive's buffer, if it has one.
+/// Configuration of the drive's buffer. `None` for a drive without one.
 #[derive(Debug, Serialize)]
 struct CacheTruth(Option<BufferConfig>);
 
-/// The drive's queue.
+/// Configuration of the drive's queue.
 #[derive(Debug, Serialize)]
 struct DepthTruth {
     commands: u32,
     discipline: String,
 }
 
-/// Holds `found` against `model`.
+/// Compares `found` with `model`.
 pub(super) fn check(found: &Found, model: &Model) -> Result<Checked, Failure> {
     let config = model.config();
     let mut checked = Checked {
@@ -107,7 +106,7 @@ pub(super) fn check(found: &Found, model: &Model) -> Result<Checked, Failure> {
 }
 
 impl Checked {
-    /// One line or more for each thing that was checked.
+    /// Appends one or more lines for each compared property.
     pub(super) fn lines(&self, text: &mut String) -> fmt::Result {
         if let Some((found, truth)) = self.rpm {
             writeln!(text, "check: {found:.3} rpm, truth {truth:.3}")?;
@@ -160,7 +159,7 @@ impl Checked {
         Ok(())
     }
 
-    /// A line for each distance whose seek was found.
+    /// Appends a line for each measured seek distance.
     fn seek_lines(&self, text: &mut String) -> fmt::Result {
         if !self.seeks.is_empty() {
             writeln!(text, "check: seek by tracks crossed, found and in truth:")?;

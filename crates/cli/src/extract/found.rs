@@ -1,4 +1,4 @@
-//! What was found, as it is printed.
+//! Output of an extraction.
 
 use super::checked::Checked;
 use fullstroke_calibrate::extract::{
@@ -10,7 +10,7 @@ use fullstroke_units::Lbn;
 use serde::Serialize;
 use std::fmt::{self, Write as _};
 
-/// What was found: what the kind finds is there.
+/// Result of an extraction. Only the members of the chosen kind are present.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Found {
     pub(super) effort: Effort,
@@ -22,7 +22,7 @@ pub(super) struct Found {
     pub(super) zones: Vec<FoundZone>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) skews: Vec<ZoneSkews>,
-    /// Those that have an equal part of the addresses each.
+    /// Number of arms. Each arm has an equal part of the addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) arms: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,18 +47,18 @@ pub(super) struct Found {
     pub(super) mechanics: Option<Mechanics>,
 }
 
-/// Tracks, in short.
+/// Summary of the tracks.
 #[derive(Debug, Serialize)]
 pub(super) struct TracksFound {
     tracks: u64,
     table_bytes: usize,
     first_tracks: Vec<u64>,
-    /// How they were found.
+    /// Method that found the tracks.
     how: String,
 }
 
 impl Found {
-    /// What timing found.
+    /// Sets the results of the timing method.
     pub(super) fn timed(&mut self, timed: &Timed) {
         let how = format!(
             "{} confirmed where predicted, {:.2} reads each; {} searched; {} skipped; {} reads answered by the \
@@ -74,7 +74,7 @@ impl Found {
         self.tabled(&timed.table, how);
     }
 
-    /// A table, and how it was found.
+    /// Sets the table of boundaries, with the method that found it.
     pub(super) fn tabled(&mut self, table: &Boundaries, how: String) {
         let first_tracks = table
             .tracks_from(Lbn(0))

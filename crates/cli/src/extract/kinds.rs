@@ -12,13 +12,13 @@ use fullstroke_calibrate::extract::{
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Seed;
 
-/// Reads between two looks at the progress.
+/// Number of reads between two updates of the progress bar.
 const WATCHED: u64 = 256;
 
-/// Tracks that are found to tell zero latency.
+/// Number of tracks to find before the test for zero latency.
 const FIRST_TRACKS: u64 = 450;
 
-/// Finds what was asked for.
+/// Runs the requested kind of extraction.
 pub(super) fn find(
     device: &mut dyn Device,
     arguments: &Arguments,
@@ -73,7 +73,7 @@ pub(super) fn find(
     Ok(found)
 }
 
-/// Measures everything in one go.
+/// Runs `--kind survey`: all mechanics in one extraction.
 fn all_at_once(
     device: &mut dyn Device,
     arguments: &Arguments,
@@ -124,8 +124,8 @@ fn translation(
     Ok(())
 }
 
-/// Tells whether transfers begin anywhere on a track: one of `table`, or of the first that are
-/// found.
+/// Tests for zero latency on tracks of `table`. Without a table the first tracks are found
+/// beforehand.
 fn latency(
     device: &mut dyn Device,
     table: Option<Boundaries>,
@@ -185,7 +185,7 @@ fn queue_depth(
     let told = async move |probe: Probe| {
         let arms = match Angles::measure(probe.clone(), seed).await {
             Ok(angles) => arms(&angles, seed).await?,
-            // Too irregular for angles; depth needs none.
+            // The rotation is too irregular for angles. The queue depth does not need angles.
             Err(ExtractError::CannotTell { .. }) => None,
             Err(error) => return Err(error),
         };
@@ -197,7 +197,8 @@ fn queue_depth(
     Ok(())
 }
 
-/// Measures the seek curve: between the tracks of `table`, or of one that is found.
+/// Measures the seek curve between tracks of `table`. Without a table the tracks are found
+/// beforehand.
 fn seek(
     device: &mut dyn Device,
     table: Option<Boundaries>,
@@ -248,7 +249,7 @@ fn skew(
     Ok(())
 }
 
-/// Carries an extraction out, with progress.
+/// Runs an extraction with a progress bar.
 fn drive<T>(
     device: &mut dyn Device,
     extraction: Extraction<T>,

@@ -1,5 +1,4 @@
-//! `fullstroke fs align`: a plan that moves files onto tracks, what it costs and what it
-//! brings.
+//! `fullstroke fs align`: plans moves of files onto tracks, with costs and gains.
 
 use crate::options::Changes;
 use crate::output::{Failure, Output, write_whole};
@@ -15,14 +14,13 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Plan moves that bring the files of a stack onto tracks, and say what they cost and
-/// what they bring.
+/// Plan moves of a stack's files onto tracks, and calculate costs and gains.
 ///
-/// As a defragmenter would: a file that fits on a track comes to lie on one, a longer
-/// one begins where a track does (Qian & Wang 2007, section 4.2). The files are those
-/// that the stack's programs find, on a file system that is aged as it says; the tracks
-/// those of `tracks` in `[volume]`, or the drive's own. Files are read whole, chosen at
-/// random, below the page cache; the moves are made one after the other.
+/// The plan follows a defragmenter (Qian & Wang 2007, section 4.2): a file that fits on a track
+/// moves onto one track, and a longer file starts at a track boundary. The files are those of the
+/// stack's programs on the aged file system. The tracks are those of `tracks` in `[volume]`, or the
+/// drive's own. Whole files, chosen at random, are read below the page cache. The moves run one
+/// after the other.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -32,28 +30,27 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     changes: Changes,
 
-    /// Operations to carry out first, from a file, as those of `fs show`.
+    /// File with operations to run first, as for `fs show`.
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
 
-    /// Write the moves to this file: a line of JSON for each piece, in the order in which
-    /// they are made.
+    /// File for the moves in their order, as one line of JSON per piece.
     #[arg(long, value_name = "FILE")]
     write_moves: Option<PathBuf>,
 
-    /// Files that are read at once.
+    /// Number of files read at a time.
     #[arg(long, value_name = "NUMBER", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
     readers: u32,
 
-    /// Files that are read in a round.
+    /// Number of files per round.
     #[arg(long, value_name = "NUMBER", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     files: u32,
 
-    /// Rounds, each with other files; intervals are over them.
+    /// Number of rounds. Each round reads other files; confidence intervals are over rounds.
     #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=1000))]
     rounds: u32,
 
-    /// The longest request.
+    /// Maximum size of a request.
     #[arg(long, value_name = "SIZE", default_value = "512KiB")]
     request: Bytes,
 }
@@ -63,7 +60,7 @@ Examples:
   fullstroke fs align stack.toml --set host.files.age=desktop
   fullstroke fs align stack.toml --write-moves moves.jsonl --json";
 
-/// What `fs align --json` prints.
+/// Output of `fs align --json`.
 #[derive(Debug, Serialize)]
 struct Aligned {
     stack: String,
@@ -150,7 +147,7 @@ fn lines(found: &Alignable<'_>) -> Result<String, Failure> {
 impl Aligned {
     fn text(&self) -> String {
         let mut text = String::new();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = self.plan(&mut text);
         let _ = self.outcome(&mut text);
         text.truncate(text.trim_end().len());

@@ -4,14 +4,14 @@ use fullstroke_files::fragmentation::{Fragment, Laid};
 use fullstroke_files::{FileSystem, Kind, PAGE_SECTORS, Place};
 use std::ops::Range;
 
-/// Cells of a line, and lines at most.
+/// Number of cells per line. `LINES_MAX` limits the number of lines.
 const CELLS: u64 = 64;
 const LINES_MAX: u64 = 32;
 
-/// What the cells mean.
+/// Legend of the map's characters.
 pub(super) const LEGEND: &str = "F the file, M metadata or directories (half a cell or more), # full, + half or more, . less, blank free";
 
-/// What a cell of the map has, in pages.
+/// Contents of a map cell, in pages.
 #[derive(Clone, Copy, Default)]
 struct Cell {
     file: u64,
@@ -19,10 +19,11 @@ struct Cell {
     data: u64,
 }
 
-/// One line of the map: what it is of, and its cells.
+/// Title and cells of one line of the map.
 pub(super) type Line = (String, String);
 
-/// A line for each region, or for several where there are many. `shown` is drawn as F.
+/// Returns a line per region, or per group of regions if there are more than [`LINES_MAX`]. Pages
+/// of the file `shown` appear as F.
 pub(super) fn map(system: &dyn FileSystem, files: &[Laid], shown: Option<&Laid>) -> Vec<Line> {
     let regions = system.regions();
     let pages = system.usage().pages;
@@ -31,7 +32,7 @@ pub(super) fn map(system: &dyn FileSystem, files: &[Laid], shown: Option<&Laid>)
     let line_pages = regions.pages * joined;
     let cell_pages = line_pages.div_ceil(CELLS).max(1);
     let mut cells = vec![Cell::default(); (lines * CELLS) as usize];
-    // Lines begin with their regions, whatever is left of the last cell before.
+    // A line starts at its first region, even if the last cell of the line before is not full.
     let mut fill = |range: Range<u64>, add: fn(&mut Cell, u64)| {
         let mut at = range.start;
         while at < range.end {
@@ -78,7 +79,7 @@ fn title(line: u64, joined: u64, count: u64) -> String {
     }
 }
 
-/// Pages of directories on the device.
+/// Returns the page ranges of directories on the device.
 fn directories(system: &dyn FileSystem) -> Vec<Range<u64>> {
     let is_directory = |object: &_| {
         system
@@ -91,7 +92,7 @@ fn directories(system: &dyn FileSystem) -> Vec<Range<u64>> {
         .iter()
         .filter(|object| is_directory(object))
     {
-        // What is listed is there.
+        // A listed object exists, so `extents` cannot fail.
         let _ = system.extents(*object, &mut extents);
     }
     let placed = extents.iter().filter_map(|mapped| match mapped.place {

@@ -1,4 +1,4 @@
-//! `fullstroke fs show`: where files lie, and how fragmented they are.
+//! `fullstroke fs show`: shows the extents and the fragmentation of files.
 
 use super::draw;
 use crate::output::{Failure, Output};
@@ -17,43 +17,42 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Make a file system, use it, and show where its files lie and how fragmented
-/// they are.
+/// Create a file system, use it, and show the places and the fragmentation of its files.
 ///
-/// The operations of a script are those of docs/files.md: mkdir, create, append,
-/// write, truncate, open, close, delete, rename, fsync, sync, repeat.
+/// docs/files.md describes the script operations: mkdir, create, append, write, truncate, open,
+/// close, delete, rename, fsync, sync, repeat.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// raw, ext2, ext4 or xfs.
+    /// Kind of file system: raw, ext2, ext4 or xfs.
     kind: String,
 
-    /// The size of the device.
+    /// Size of the device.
     #[arg(long, value_name = "SIZE", default_value = "10GiB")]
     size: Bytes,
 
-    /// A key of the file system, as in allocation=reservation (may be repeated).
+    /// Set a key of the file system, as in allocation=reservation (may be repeated).
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
     set: Vec<(String, Value)>,
 
-    /// Age it first: desktop or mail.
+    /// Age the file system first, with the profile desktop or mail.
     #[arg(long, value_name = "PROFILE")]
     age: Option<String>,
 
-    /// Operations to carry out, from a file.
+    /// File with operations to run.
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
 
-    /// The path of a file in it whose extents are listed and drawn; the most
-    /// fragmented one unless said.
+    /// Path of the file to list and draw. Default: the most fragmented file.
     #[arg(long, value_name = "PATH")]
     file: Option<String>,
 
-    /// The stripes of the device below, as in 64KiBx4: for file systems that align.
+    /// Stripe unit and number of data members of the device, as in 64KiBx4. For file systems that
+    /// align to stripes.
     #[arg(long, value_name = "UNITxMEMBERS", value_parser = stripe)]
     stripe: Option<Stripe>,
 
-    /// Seed of what the kernel draws by chance, and of ageing.
+    /// Seed of the kernel's random choices and of ageing.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -64,14 +63,14 @@ Examples:
   fullstroke fs show ext2 --set allocation=reservation --script samples/files/growing.fs
   fullstroke fs show xfs --size 256MiB --stripe 64KiBx4 --age mail --json";
 
-/// Extents of a file that are listed for people; `--json` has all.
+/// Maximum number of extents in the text output. `--json` has all.
 const LISTED: usize = 40;
 
 fn assignment(text: &str) -> Result<(String, Value), Reason> {
     let expected = || reason!("found `{text}`; expected KEY=VALUE, such as allocation=reservation");
     let (key, value) = text.split_once('=').ok_or_else(expected)?;
     let parsed = assigned(value);
-    // `kernel=2.6` is a name, not a number.
+    // A floating-point number stays text, because `kernel=2.6` is a name.
     let value = if parsed.is_f64() {
         Value::String(value.to_owned())
     } else {
@@ -96,7 +95,7 @@ fn stripe(text: &str) -> Result<Stripe, Reason> {
     Ok(Stripe { unit, width })
 }
 
-/// What `fs show --json` prints.
+/// Output of `fs show --json`.
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
     kind: &'a str,
@@ -172,7 +171,7 @@ fn play(system: &mut dyn FileSystem, path: &Path) -> Result<Tally, Failure> {
         .map_err(|error| at(&error))
 }
 
-/// The file that was asked for, else the most fragmented.
+/// Returns the requested file, else the most fragmented one.
 fn shown_file<'a>(arguments: &Arguments, files: &'a [Laid]) -> Result<Option<&'a Laid>, Failure> {
     match &arguments.file {
         Some(path) => match files
@@ -191,7 +190,7 @@ fn shown_file<'a>(arguments: &Arguments, files: &'a [Laid]) -> Result<Option<&'a
 impl Shown<'_> {
     fn text(&self) -> String {
         let mut text = String::new();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = self.summary(&mut text);
         let _ = self.fragments(&mut text);
         let _ = self.extents(&mut text);
@@ -318,7 +317,7 @@ impl Shown<'_> {
     }
 
     fn picture(&self, text: &mut String) -> std::fmt::Result {
-        // `raw` has nothing to draw.
+        // A `raw` file system has no used pages to draw.
         if self.map.iter().all(|(_, cells)| cells.trim().is_empty()) {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! `fullstroke lzvs measure`: ratio and zones of a disk, by timed reads.
+//! `fullstroke lzvs measure`: measures the ratio and the zones of a disk by timed reads.
 
 #[cfg(feature = "real")]
 mod device;
@@ -18,37 +18,37 @@ use fullstroke_stack::drives;
 use fullstroke_units::Seed;
 use std::path::Path;
 
-/// Measure how much faster the outside of a drive is than its inside, and how
-/// many zones it has, by timed reads alone.
+/// Measure the ratio of outer to inner transfer rate and the number of zones of a drive, by timed
+/// reads alone.
 ///
-/// The drive is a simulated one, under virtual time, or anything that can be read
-/// past the page cache: a block device, or a file. These are measured as by --quick.
+/// The drive is a simulated drive under virtual time, a block device, or a file. Devices and files
+/// are read past the page cache and always measured as with --quick.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A name from `drive list`, a drive file, or the path of a device.
+    /// Name from `drive list`, a drive file, or the path of a device.
     drive: String,
 
     #[command(flatten)]
     trials: Trials,
 
-    /// In minutes of the drive's time rather than hours: one read where there are
-    /// many trials otherwise.
+    /// Take minutes of the drive's time instead of hours: one read per address instead of many
+    /// trials.
     #[arg(long)]
     quick: bool,
 
-    /// Hold what --quick finds against the truth, which a simulated drive has.
+    /// Compare the result of --quick with the truth of a simulated drive.
     #[arg(long, requires = "quick")]
     check: bool,
 }
 
-/// How it is measured.
+/// Options of the measurement.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Trials {
-    /// Measurements at each address.
+    /// Number of measurements at each address.
     #[arg(long, value_name = "NUMBER", default_value_t = TRIALS, value_parser = clap::value_parser!(u32).range(2..=10_000))]
     trials: u32,
 
-    /// The seed of the pauses between reads.
+    /// Seed of the pauses between reads.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 }
@@ -86,7 +86,7 @@ pub(crate) fn measure(model: &Model, trials: &Trials) -> Result<Survey, Failure>
     survey(&mut reads(model, Seed(trials.seed))?, trials.trials).map_err(Failure::input)
 }
 
-/// A simulated drive by itself.
+/// Builds the timed reads of a single simulated drive.
 fn reads(model: &Model, seed: Seed) -> Result<SimulatedReads, Failure> {
     let graph = Graph::new(model.branch().map_err(Failure::input)?);
     Ok(SimulatedReads::new(
@@ -96,7 +96,7 @@ fn reads(model: &Model, seed: Seed) -> Result<SimulatedReads, Failure> {
     ))
 }
 
-/// What was measured, for people.
+/// Returns the result as text for people.
 pub(crate) fn text(found: &Survey) -> String {
     let Survey {
         trials,

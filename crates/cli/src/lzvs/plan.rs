@@ -1,4 +1,4 @@
-//! `fullstroke lzvs plan`: a volume of constant transfer rate over two drives.
+//! `fullstroke lzvs plan`: plans a volume of constant transfer rate over two drives.
 
 use super::measure::{self, Trials, measure};
 use crate::output::{Failure, Output, write_whole};
@@ -17,38 +17,36 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Plan a volume of constant transfer rate over two drives, beside RAID 0 and
-/// beside RAID 0 of the outer part of the drives alone, and write its stack
-/// file.
+/// Plan a volume of constant transfer rate over two drives, and write its stack file. The plan is
+/// compared with RAID 0 and with RAID 0 of the outer part of the drives.
 ///
-/// Ratio and number of zones are measured by timed reads of the first drive
-/// unless they are given; rates of large sequential transfers are worked out
-/// from the drives' zones.
+/// By default, timed reads of the first drive give the ratio and the number of zones. The rates of
+/// large sequential transfers follow from the drives' zones.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A drive: a name from `drive list`, or a drive file. Twice for two that
-    /// differ.
+    /// Drive: a name from `drive list`, or a drive file. Give the option twice for two different
+    /// drives.
     #[arg(long = "drive", value_name = "DRIVE", required = true, num_args = 1)]
     drives: Vec<String>,
 
-    /// Logical zones: an even number, or `auto`.
+    /// Number of logical zones, which must be even, or `auto`.
     #[arg(long, value_name = "NUMBER", default_value = "auto")]
     zones: String,
 
-    /// Outer over inner transfer rate, such as 800/370, or `auto`.
+    /// Ratio of outer to inner transfer rate, such as 800/370, or `auto`.
     #[arg(long, value_name = "RATIO", default_value = "auto")]
     ratio: String,
 
-    /// The chunk of the slower drive of each pair of zones.
+    /// Chunk size on the slower drive of each pair of zones.
     #[arg(long, value_name = "SIZE", default_value = "8KiB")]
     blocking: Bytes,
 
-    /// A part of the volume and its floor in MB/s, as in 200GB@60 (may be
-    /// repeated): a plan by the drives' real zones.
+    /// Part of the volume with its floor in MB/s, as in 200GB@60 (may be repeated). The plan then
+    /// follows the drives' real zones.
     #[arg(long = "floor", value_name = "SIZE@RATE", value_parser = floor)]
     floors: Vec<Floor>,
 
-    /// Write the stack to this file.
+    /// Stack file to write.
     #[arg(short, long, value_name = "FILE.toml")]
     output: Option<PathBuf>,
 
@@ -56,14 +54,14 @@ pub(crate) struct Arguments {
     trials: Trials,
 }
 
-/// What `lzvs plan --json` prints.
+/// Output of `lzvs plan --json`.
 #[derive(Debug, Serialize)]
 struct PlannedVolume {
     drives: [String; 2],
     #[serde(skip_serializing_if = "Option::is_none")]
     measured: Option<Survey>,
     layout: LzvsConfig,
-    /// Sectors of the larger drive that have no counterpart on the smaller.
+    /// Sectors of the larger drive without a counterpart on the smaller one.
     unequal_sectors: Sectors,
     zones: Vec<ZoneLine>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -112,7 +110,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     output.show(&plan, plan.text())
 }
 
-/// The zones and the ratio that the command line gives; `None` for "auto".
+/// Returns the zones and the ratio of the command line. `None` means "auto".
 fn given(arguments: &Arguments) -> Result<(Option<u32>, Option<Ratio>), Failure> {
     let given = |text: &str| (text != "auto").then(|| text.to_owned());
     let zones = given(&arguments.zones).map(|text| {
@@ -146,7 +144,7 @@ impl PlannedVolume {
             (Some(zones), Some(ratio)) => (None, zones, ratio),
             (zones, ratio) => {
                 let found = measure(&models[0], &arguments.trials)?;
-                // As many as real ones, but even, and not fewer than can be.
+                // The layout needs an even number of zones, at least 4.
                 let measured_zones = found.zones.next_multiple_of(2).max(4);
                 let (zones, ratio) = (
                     zones.unwrap_or(measured_zones),
@@ -243,7 +241,7 @@ impl PlannedVolume {
         text
     }
 
-    /// The zones with their counterparts.
+    /// Returns the table of zones with their counterparts.
     fn zone_table(&self) -> String {
         let mut lines = table(
             [
@@ -269,7 +267,7 @@ impl PlannedVolume {
         lines.to_string()
     }
 
-    /// What each layout offers.
+    /// Returns the table of the layouts' capacities and rates.
     fn offer_table(&self) -> String {
         let mut offers = table(
             [
@@ -295,7 +293,7 @@ impl PlannedVolume {
         offers.to_string()
     }
 
-    /// The stack file.
+    /// Returns the text of the stack file.
     fn stack(&self, floors: &[Floor]) -> String {
         let LzvsConfig {
             zones,
@@ -339,7 +337,7 @@ fn gb(size: Bytes) -> String {
     format!("{:.1}", size.0 as f64 / 1e9)
 }
 
-/// A drive as a stack in any folder has to name it: a file by its whole path.
+/// Returns a drive name that is valid in a stack file of any folder: a file has its absolute path.
 fn found_from(name: &str) -> String {
     match Path::new(name).canonicalize() {
         Ok(whole) if whole.is_file() => whole.display().to_string(),

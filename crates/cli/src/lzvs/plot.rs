@@ -1,4 +1,4 @@
-//! `fullstroke lzvs plot`: layouts beside each other, drawn.
+//! `fullstroke lzvs plot`: draws layouts side by side.
 
 use super::sweep::{Reads, Swept};
 use crate::output::{Failure, Output, write_whole};
@@ -12,17 +12,16 @@ use fullstroke_units::Sectors;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Draw the volumes of stacks beside each other as SVG: completion time of large
-/// reads by address, transfer rate by address as the drives' zones allow it, and
-/// how far each drive's arm goes between the reads of streams. With --json, the
-/// numbers behind it. The stacks' workloads do not count.
+/// Draw the volumes of stacks side by side as SVG: the completion time of large reads by address,
+/// the transfer rate by address, and the seek distance of each drive between the reads of streams.
+/// --json prints the data of the figure. The stacks' workloads are ignored.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Stack files.
     #[arg(required = true)]
     stacks: Vec<PathBuf>,
 
-    /// Write to this file; to standard output unless said.
+    /// SVG file to write. Default: standard output.
     #[arg(short, long, value_name = "FILE.svg")]
     output: Option<PathBuf>,
 
@@ -30,7 +29,7 @@ pub(crate) struct Arguments {
     reads: Reads,
 }
 
-/// One stack.
+/// Data of one stack.
 #[derive(Debug, Serialize)]
 struct Drawn {
     #[serde(flatten)]
@@ -39,11 +38,11 @@ struct Drawn {
     seeks: Vec<Seeks>,
 }
 
-/// The load for the arms: Lloyd's fifty streams and 15,000 requests.
+/// Load for the seek distances: fifty streams and 15,000 requests, as in Lloyd 2002.
 const STREAMS: u32 = 50;
 const STREAM_READS: u32 = 15_000;
 const STREAM_READ: Sectors = Sectors(128);
-/// Addresses at which rates are worked out.
+/// Number of addresses for the transfer rates.
 const RATE_POINTS: u32 = 600;
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {

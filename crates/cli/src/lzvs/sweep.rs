@@ -1,4 +1,4 @@
-//! `fullstroke lzvs sweep`: completion time by address.
+//! `fullstroke lzvs sweep`: shows the completion time by address.
 
 use crate::output::{Failure, Output};
 use clap::Args;
@@ -9,11 +9,11 @@ use fullstroke_units::{Bytes, Sectors};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Read large blocks across the volume of each stack, one at a time, and show
-/// how long they take by address. The stacks' workloads do not count.
+/// Read large blocks across the volume of each stack, one at a time, and show the completion time
+/// by address. The stacks' workloads are ignored.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Stack files. The first is what the others are compared with.
+    /// Stack files. The others are compared with the first.
     #[arg(required = true)]
     stacks: Vec<PathBuf>,
 
@@ -21,18 +21,18 @@ pub(crate) struct Arguments {
     reads: Reads,
 }
 
-/// What is read.
+/// Options of the reads.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Reads {
-    /// The size of each read.
+    /// Size of each read.
     #[arg(long, value_name = "SIZE", default_value = "8MiB")]
     read_size: Bytes,
 
-    /// Addresses, equally far apart.
+    /// Number of addresses at equal distances.
     #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     points: u32,
 
-    /// Reads at each address.
+    /// Number of reads at each address.
     #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     trials: u32,
 
@@ -41,7 +41,7 @@ pub(crate) struct Reads {
     set: Vec<String>,
 }
 
-/// The sweep of one stack.
+/// Sweep of one stack.
 #[derive(Debug, Serialize)]
 pub(crate) struct Swept {
     pub(crate) name: String,
@@ -63,7 +63,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 impl Reads {
-    /// A stack and its layers.
+    /// Loads a stack and builds its layers.
     pub(crate) fn load(&self, path: &Path) -> Result<(Stack, Service), Failure> {
         let overrides = Overrides {
             set: self.set.clone(),
@@ -74,7 +74,7 @@ impl Reads {
         Ok((stack, service))
     }
 
-    /// The size of each read, in whole sectors.
+    /// Returns the size of each read in whole sectors.
     pub(crate) fn sectors(&self) -> Result<Sectors, Failure> {
         self.read_size
             .sectors()
@@ -99,7 +99,7 @@ impl Reads {
     }
 }
 
-/// A column for each stack, as in Lloyd's figure 4.5.
+/// Returns a table with a column per stack, as in Lloyd's figure 4.5.
 fn text(all: &[Swept]) -> String {
     let first = &all[0].sweep;
     let line = |label: String, value: &dyn Fn(&Sweep) -> String| {

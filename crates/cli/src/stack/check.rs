@@ -1,4 +1,4 @@
-//! `fullstroke stack check`: what a stack amounts to.
+//! `fullstroke stack check`: checks stack files and shows their resulting properties.
 
 use crate::options::Changes;
 use crate::output::{Failure, Output};
@@ -9,7 +9,7 @@ use fullstroke_stack::Stack;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Check stack files and show what they amount to.
+/// Check stack files and show their resulting properties.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The stack files.
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     changes: Changes,
 }
 
-/// A stack that can be run.
+/// Properties of a runnable stack.
 #[derive(Debug, Serialize)]
 struct Checked {
     file: String,
@@ -66,7 +66,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     output.show(&checked, table.trim_fmt())
 }
 
-/// Builds the stack as a run would: a trace that cannot be opened is found too.
+/// Builds the stack as a run would. So a trace that cannot be opened is an error, too.
 fn check(file: &Path, changes: &Changes) -> Result<Checked, Failure> {
     let stack = Stack::load(file, &changes.overrides()).map_err(Failure::input)?;
     let run = stack.build().map_err(Failure::input)?;

@@ -1,10 +1,10 @@
-//! `fullstroke stack schema`: for editors.
+//! `fullstroke stack schema`: prints the JSON schema for editors.
 
 use crate::output::{Failure, Output};
 use clap::Args;
 use fullstroke_stack::Stack;
 
-/// Print the JSON schema of stack files, by which editors complete them.
+/// Print the JSON schema of stack files. Editors use the schema for completion.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {}
 

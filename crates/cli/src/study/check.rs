@@ -1,4 +1,4 @@
-//! `fullstroke study check`: whether claims hold.
+//! `fullstroke study check`: checks the claims of studies.
 
 use super::{Loaded, Selection, Traces};
 use crate::output::{Failure, Output};
@@ -13,18 +13,17 @@ use std::fmt::Write as _;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
-/// Hold the claims of studies against the results that there are. Status 1 if
-/// one does not hold and no variant of the study restores it.
+/// Check the claims of studies against the available results. Status 1 if a claim fails and no
+/// variant of the study restores it.
 ///
-/// With --seeds or --vary-free: which verdicts survive other seeds than the
-/// study's, and other values of what its source leaves open, one at a time.
-/// What that needs is run first.
+/// --seeds and --vary-free test the verdicts with other seeds, and with other values of the choices
+/// that the source leaves open, one at a time. The required runs are made first.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) selection: Selection,
 
-    /// As of `study run`: look at results that were made with these keys.
+    /// As in `study run`: use the results with these keys.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(super) set: Vec<String>,
 
@@ -34,8 +33,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) reporting: Reporting,
 
-    /// Judge again with so many other sets of seeds, each as large as the
-    /// study's.
+    /// Judge again with this number of other sets of seeds. Each set is as large as the study's.
     #[arg(
         long,
         value_name = "NUMBER",
@@ -44,32 +42,29 @@ pub(crate) struct Arguments {
     )]
     pub(super) seeds: u32,
 
-    /// Judge again with every other value of each choice that the source leaves
-    /// open.
+    /// Judge again with every other value of each open choice.
     #[arg(long)]
     pub(super) vary_free: bool,
 
-    /// Seeds of each point when judging again; as many as the study has unless
-    /// said.
+    /// Number of seeds per point for judging again. Default: as in the study.
     #[arg(long, value_name = "NUMBER")]
     pub(super) replications: Option<NonZeroU32>,
 
-    /// Say how many runs judging again needs, and stop.
+    /// Print the number of runs for judging again, and stop.
     #[arg(long)]
     pub(super) count: bool,
 
-    /// Keep what was learnt in held-out.json beside the studies, from which
-    /// their pages take it.
+    /// Store the verdicts in held-out.json beside the studies. The studies' pages show them.
     #[arg(long, conflicts_with_all = ["set", "trace"])]
     pub(super) record: bool,
 
-    /// Runs at a time; as many as there are cores unless said.
+    /// Number of runs at a time. Default: number of cores.
     #[arg(long, value_name = "NUMBER")]
     pub(super) jobs: Option<NonZeroUsize>,
 }
 
 impl Arguments {
-    /// Whether verdicts are held against more than the study as it stands.
+    /// True if verdicts are tested with other seeds or other values.
     pub(super) fn holds_out(&self) -> bool {
         self.seeds > 0 || self.vary_free
     }
@@ -101,7 +96,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     if passes { Ok(()) } else { Err(Failure::Checks) }
 }
 
-/// The claims of all studies that were loaded, by the results that there are.
+/// Checks the claims of all loaded studies against the available results.
 pub(super) fn check_all(loaded: &Loaded) -> Result<Vec<Checked<'_>>, Failure> {
     let each = loaded.studies.iter().enumerate().map(|(index, study)| {
         let held_out = HeldOut::read(study.folder()).map_err(Failure::input)?;
@@ -110,7 +105,7 @@ pub(super) fn check_all(loaded: &Loaded) -> Result<Vec<Checked<'_>>, Failure> {
     each.collect()
 }
 
-/// Refuses a page or a figure in the place of what is read for `studies`.
+/// Refuses a page or a figure that would replace an input file of `studies`.
 pub(super) fn check_targets(
     reporting: &Reporting,
     studies: &[Study],
@@ -121,7 +116,7 @@ pub(super) fn check_targets(
     outputs::check(reporting.targets(), &read)
 }
 
-/// What people have written of studies: their files and their stacks.
+/// Returns the files that people wrote for the studies: study files and stacks.
 fn files(studies: &[Study]) -> Vec<PathBuf> {
     let stack = |study: &Study| Some(study.folder().join(study.config.stack.as_ref()?));
     let mut files: Vec<PathBuf> = studies
@@ -134,7 +129,7 @@ fn files(studies: &[Study]) -> Vec<PathBuf> {
     files
 }
 
-/// Writes the page about what was `checked`, with its verdict, if one is wanted.
+/// Writes the page about `checked` with its verdict, if requested.
 pub(super) fn write_page(
     reporting: &Reporting,
     (verdict, checked): (&str, &[Checked<'_>]),
@@ -158,7 +153,7 @@ pub(super) fn write_page(
     )
 }
 
-/// The claims of a study, held against what `record` has.
+/// Checks the claims of one study against the results, and adds the verdicts of `record`.
 pub(super) fn check<'a>(
     index: usize,
     study: &'a Study,
@@ -185,7 +180,7 @@ fn text(checked: &[Checked<'_>]) -> String {
     text + &verdict(checked)
 }
 
-/// How many claims hold.
+/// Returns a sentence with the number of supported claims.
 pub(super) fn verdict(checked: &[Checked<'_>]) -> String {
     let claims = || checked.iter().flat_map(|study| &study.claims);
     let hold = claims().filter(|claim| claim.verdict.passes()).count();

@@ -1,4 +1,4 @@
-//! Runs on a Dask cluster: Python's client is asked for it, and this process keeps what comes out.
+//! Runs on a Dask cluster, through Dask's Python client. This process stores the results.
 
 use super::work::Outcome;
 use fullstroke_study::{StoreWriter, StudyError, Task, VERSION};
@@ -9,15 +9,15 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 
-/// Spreads work in batches; the module of Python has it as well.
+/// Program that distributes the runs in batches. The Python module contains the same file.
 const COORDINATOR: &str = include_str!("../../../../python/fullstroke/cluster.py");
 
-/// Runs `tasks` on the workers of `scheduler`, and keeps each batch as it comes. `progress` is told
-/// how many are done.
+/// Runs `tasks` on the workers of `scheduler`, and stores each batch when it arrives. `progress`
+/// receives the number of finished tasks.
 ///
 /// # Errors
-/// There is no Python with Dask, or no such cluster. Or, as
-/// [`run_tasks`](fullstroke_study::run_tasks) has it, some runs failed.
+/// Python with Dask or the cluster is missing. Or some runs failed, as in
+/// [`run_tasks`](fullstroke_study::run_tasks).
 pub(super) fn run_tasks(
     tasks: &[Task],
     scheduler: &str,
@@ -31,7 +31,7 @@ pub(super) fn run_tasks(
         let (stdin, stdout, mut stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         scope.spawn(move || ask(stdin, tasks, scheduler));
-        // Read beside the results, so that neither waits for the other.
+        // A thread of its own reads standard error. Otherwise a full pipe would block the child.
         let said = scope.spawn(move || {
             let mut said = String::new();
             let _ = stderr
@@ -59,7 +59,8 @@ pub(super) fn run_tasks(
             Ok(())
         });
         if heard.is_err() {
-            // Nobody listens any more; it may have ended by itself.
+            // The results are no longer read. The child may have ended already, so an error is
+            // ignored.
             let _ = child.kill();
         }
         heard.map(|()| said.join().unwrap_or_default())
@@ -99,7 +100,8 @@ fn start() -> Result<Child, StudyError> {
         })
 }
 
-/// A process that has ended reads nothing more; what it said tells why.
+/// Writes the tasks to the child. An error is ignored by the caller, because the child's standard
+/// error tells the reason.
 fn ask(to: Option<ChildStdin>, tasks: &[Task], scheduler: &str) -> io::Result<()> {
     let Some(mut to) = to.map(io::BufWriter::new) else {
         return Ok(());
@@ -114,7 +116,7 @@ fn ask(to: Option<ChildStdin>, tasks: &[Task], scheduler: &str) -> io::Result<()
     to.flush()
 }
 
-/// A line: the number of a run, and what came of it.
+/// Parses a line: the number of a task and its outcome.
 fn read<'a>(line: &str, tasks: &'a [Task]) -> Result<(&'a Task, Outcome), StudyError> {
     let parsed = line.split_once(' ').and_then(|(number, outcome)| {
         Some((

@@ -1,4 +1,4 @@
-//! `fullstroke study check --seeds N --vary-free`: which verdicts survive.
+//! `fullstroke study check --seeds N --vary-free`: tests which verdicts survive.
 
 use super::Loaded;
 use super::check::{Arguments, check, check_targets, verdict, write_page};
@@ -12,21 +12,21 @@ use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-/// What `study check --seeds N --vary-free --json` prints.
+/// Output of `study check --seeds N --vary-free --json`.
 #[derive(Debug, Serialize)]
 struct Held<'a> {
     runs: usize,
     runs_done_before: usize,
     studies: Vec<HeldStudy<'a>>,
     written: Vec<PathBuf>,
-    /// What the page shows, where one is written.
+    /// Verdict on the page. `None` if no page or figure was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     checked: Option<Vec<Checked<'a>>>,
 }
 
-/// The claims of one study, each with what flips it.
+/// Claims of one study, each with the changes that flip its verdict.
 #[derive(Debug, Serialize)]
 struct HeldStudy<'a> {
     study: &'a str,
@@ -34,7 +34,7 @@ struct HeldStudy<'a> {
     claims: Vec<Judged>,
 }
 
-/// What `--count --json` prints.
+/// Output of `--count --json`.
 #[derive(Debug, Serialize)]
 struct Cost {
     runs: usize,
@@ -108,7 +108,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     write_page(&arguments.reporting, (verdict, checked), None, studies).and(shown)
 }
 
-/// The record of each study: what was tried against its claims.
+/// Returns each study with the record of its tests.
 fn records<'a>(loaded: &'a Loaded, extent: &Extent) -> Result<Vec<(&'a Study, Record)>, Failure> {
     let studies = loaded.studies.iter().enumerate();
     let records = studies.map(|(index, study)| {
@@ -120,7 +120,7 @@ fn records<'a>(loaded: &'a Loaded, extent: &Extent) -> Result<Vec<(&'a Study, Re
     records.collect()
 }
 
-/// The claims of a study, judged beside its record.
+/// Judges the claims of a study with its record.
 fn judge<'a>(index: usize, study: &'a Study, record: &Record, loaded: &Loaded) -> HeldStudy<'a> {
     let table = |variation: Variation| {
         let run_list = &loaded.run_list;

@@ -1,4 +1,4 @@
-//! `fullstroke study results`: pages of results, and the best value of an axis.
+//! `fullstroke study results`: writes pages of results, and finds the best value of an axis.
 
 use super::{Loaded, Selection, Traces};
 use crate::output::{Failure, Output};
@@ -9,8 +9,8 @@ use fullstroke_study::{Best, Figure, Study, Variation, best, drifted, write_page
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Write RESULTS.md and the figures of studies from the results that there are,
-/// check that they are up to date, or find the best value of an axis.
+/// Write RESULTS.md and the figures of studies from the available results, check that they are up
+/// to date, or find the best value of an axis.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -20,36 +20,34 @@ pub(crate) struct Arguments {
     #[arg(long)]
     write: bool,
 
-    /// Check that RESULTS.md is what the studies and their results give; status
-    /// 1 if it is not.
+    /// Check that RESULTS.md agrees with the studies and their results. Status 1 if not.
     #[arg(long, conflicts_with = "write")]
     check: bool,
 
-    /// Find the value of an axis with the best metric, for each combination of
-    /// the other axes.
+    /// Find the axis value with the best metric, for each combination of the other axes.
     #[arg(long, value_name = "METRIC", value_parser = Metric::parse, conflicts_with_all = ["write", "check"])]
     best: Option<Metric>,
 
-    /// The axis that --best is about; the only one unless said.
+    /// Axis of --best. Default: the only axis.
     #[arg(long, value_name = "AXIS", requires = "best")]
     over: Option<String>,
 
-    /// As of `study run`: look at results that were made with these keys.
+    /// As in `study run`: use the results with these keys.
     #[arg(long, value_name = "KEY=VALUE", requires = "best", conflicts_with_all = ["write", "check"])]
     set: Vec<String>,
 }
 
-/// What `study results --json` prints without --best.
+/// Output of `study results --json` without --best.
 #[derive(Debug, Serialize)]
 struct Pages {
     written: Vec<PathBuf>,
     drifted: Vec<String>,
-    /// Those of the chosen studies; 0 where there are no results at all.
+    /// Number of runs of the selected studies; 0 without any results.
     runs: usize,
     runs_missing: usize,
 }
 
-/// What `study results --best --json` prints, for each study.
+/// Output of `study results --best --json` per study.
 #[derive(Debug, Serialize)]
 struct Found<'a> {
     study: &'a str,
@@ -118,7 +116,7 @@ fn pages(loaded: &Loaded, arguments: &Arguments, output: &Output) -> Result<(), 
     }
 }
 
-/// A figure as SVG.
+/// Returns a figure as SVG.
 fn draw(figure: &Figure) -> Result<String, String> {
     plots::figure(figure).map_err(|error| error.to_string())
 }

@@ -1,4 +1,4 @@
-//! `fullstroke study run`: the points that have no results yet.
+//! `fullstroke study run`: runs the points without results.
 
 use super::check::{check_all, check_targets, verdict, write_page};
 use super::{Loaded, Selection, Traces, dask};
@@ -12,24 +12,24 @@ use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
-/// Run the points of studies that have no results yet. Each result is kept as
-/// soon as it is there: interrupt it at any time, it goes on where it was.
+/// Run the points of studies that have no results yet. Each result is stored at once, so an
+/// interrupted command continues where it stopped.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     selection: Selection,
 
-    /// Runs at a time; as many as there are cores unless said.
+    /// Number of runs at a time. Default: number of cores.
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
 
-    /// Run on the workers of a Dask cluster, as in tcp://host:8786. They need this program and the
-    /// files of the stacks at the same paths; results are kept here.
+    /// Run on the workers of a Dask cluster, as in tcp://host:8786. The workers need this program
+    /// and the stacks' files at the same paths. The results are stored here.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "jobs")]
     dask: Option<String>,
 
-    /// Set a key in every stack, as in workload.duration=2s: for a quick look,
-    /// whose results are kept apart (may be repeated).
+    /// Set a key in every stack, as in workload.duration=2s, for a quick look. The results are kept
+    /// apart (may be repeated).
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 
@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     reporting: Reporting,
 }
 
-/// What `study run --json` prints.
+/// Output of `study run --json`.
 #[derive(Debug, Serialize)]
 struct Done<'a> {
     studies: usize,
@@ -49,7 +49,7 @@ struct Done<'a> {
     results_of_other_builds: usize,
     wall_s: f64,
     version: &'static str,
-    /// What the page shows, where one is written.
+    /// Verdict on the page. `None` if no page or figure was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,16 +114,16 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     .and(shown)
 }
 
-/// Who runs.
+/// Executor of the runs.
 #[derive(Clone, Copy)]
 pub(super) enum Crew<'a> {
-    /// So many threads of this process.
+    /// This number of threads in this process.
     Threads(usize),
-    /// The workers of the scheduler at this address.
+    /// Workers of the Dask scheduler at this address.
     Dask(&'a str),
 }
 
-/// Runs what has no results yet, with a bar, and says how many that were.
+/// Runs the tasks without results, with a progress bar. Returns the number of runs.
 pub(super) fn run_missing(
     run_list: &RunList,
     store: &Store,
@@ -136,7 +136,7 @@ pub(super) fn run_missing(
         return Ok(0);
     }
     let writer = store.writer().map_err(Failure::input)?;
-    // Another run may have ended since the results were read.
+    // Another process may have added results before this one got the store's writer.
     missing = run_list.missing(&read()?);
     let bars = Bars::new(["runs"], output);
     let all = missing.len() as u64;

@@ -1,4 +1,4 @@
-//! `fullstroke study show`: what a study asks, varies and claims.
+//! `fullstroke study show`: shows question, axes and claims of studies.
 
 use super::Selection;
 use crate::output::{Failure, Output};
@@ -7,14 +7,14 @@ use fullstroke_study::{Axis, Choice, Study, StudyConfig};
 use serde::Serialize;
 use std::fmt;
 
-/// Show what studies ask, what varies in them, and what they claim.
+/// Show the questions, the axes and the claims of studies.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     selection: Selection,
 }
 
-/// One study.
+/// Output of one study.
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
     id: &'a str,

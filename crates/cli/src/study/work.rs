@@ -1,4 +1,4 @@
-//! `fullstroke study work`: runs of studies for a coordinator, on this or another machine.
+//! `fullstroke study work`: runs tasks of studies for a coordinator.
 
 use crate::output::Failure;
 use clap::Args;
@@ -6,15 +6,15 @@ use fullstroke_study::{Digests, Kept, Task, VERSION};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead as _, Write as _};
 
-/// Run what comes by standard input, a line of JSON for each run; `study run --dask` asks for it.
+/// Run tasks from standard input, one line of JSON each. `study run --dask` starts this command.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The build that asks: another one's results would not be its own.
+    /// Build of the caller. Another build is refused, because its results may differ.
     #[arg(long, value_name = "VERSION")]
     build: String,
 }
 
-/// What came of a run.
+/// Outcome of a run.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Outcome {

@@ -1,5 +1,4 @@
-//! Asks the server again and again, in a thread of its own: a server that does
-//! not answer must not keep the keys from working.
+//! Polls the server in a separate thread, so that keys work while the server does not answer.
 
 use super::{NoStatus, look_at};
 use fullstroke_live::Status;
@@ -8,13 +7,13 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-/// Where answers arrive, or why there are none.
+/// Receiver of the answers and errors.
 pub(super) struct Asker(Receiver<Result<Status, NoStatus>>);
 
 impl Asker {
-    /// Asks at `path`, and pauses between answers and questions.
+    /// Starts a thread that polls the server at `path`, with a pause before each question.
     pub(super) fn start(path: PathBuf, pause: Duration) -> Asker {
-        // One answer waits at most, so that none is old.
+        // The queue holds one answer, so that no answer is old.
         let (sender, receiver) = sync_channel(1);
         thread::spawn(move || {
             loop {
@@ -27,7 +26,7 @@ impl Asker {
         Asker(receiver)
     }
 
-    /// The newest answer that was not taken yet.
+    /// Returns the newest unread answer, or `None`.
     pub(super) fn news(&self) -> Option<Result<Status, NoStatus>> {
         self.0.try_iter().last()
     }

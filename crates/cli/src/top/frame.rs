@@ -1,4 +1,4 @@
-//! Two looks at a server, as a screen.
+//! Draws two looks at a server as a screen.
 
 use super::look::Look;
 use super::rates::Span;
@@ -8,27 +8,27 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::text::{Line, Span as Piece, Text};
 
-/// What is shown.
+/// Data of the screen.
 #[derive(Debug)]
 pub(super) struct View<'a> {
     pub(super) before: &'a Status,
     pub(super) now: &'a Status,
-    /// Why there is nothing newer.
+    /// Reason of the last failed look, if any.
     pub(super) trouble: Option<&'a str>,
-    /// Lines above the screen.
+    /// Number of lines above the visible part.
     pub(super) scrolled: usize,
     pub(super) look: Look,
 }
 
 const NAME_WIDTH: usize = 6;
 const BAR_CELLS: usize = 8;
-/// A full bar. Disks of the field queue 32 commands (NCQ).
+/// Queue length of a full bar. SATA disks queue 32 commands (NCQ).
 const BAR_REQUESTS: f64 = 32.0;
-/// A drive's row but for its track.
+/// Width of a drive's row without the track.
 const DRIVE_WIDTH: usize = NAME_WIDTH + 1 + BAR_CELLS + 5 + 2 + 2 + 5 + 7 + 7 + 1 + 16;
 const TRACK_CELLS_MIN: usize = 8;
 
-/// Draws the screen: a title, as many lines as there is room for, and a footer.
+/// Draws a title, as many lines as fit, and a footer.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
     let [title, body, footer] = Layout::vertical([
         Constraint::Length(1),
@@ -49,14 +49,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
     frame.render_widget(footer_line(view, first, below), footer);
 }
 
-/// How far it may be scrolled in a body of this height.
+/// Returns the largest scroll position for a body of this height.
 fn last_scroll(lines: usize, height: u16) -> usize {
     lines.saturating_sub(usize::from(height))
 }
 
-/// The furthest that a screen of this height may be scrolled.
+/// Returns the largest scroll position for a screen of this height.
 pub(super) fn furthest(view: &View<'_>, height: u16) -> usize {
-    // Title and footer are not scrolled; the width does not change the count.
+    // Title and footer take two lines. The width of 80 does not change the number of lines.
     last_scroll(lines(view, 80).len(), height.saturating_sub(2))
 }
 
@@ -114,7 +114,7 @@ fn export(
     let size = capacity(now.usable_bytes);
     let title = format!("{}: {}, {size}", now.name, now.layout);
     lines.push(Line::styled(cut(&title, width, look), look.title()));
-    // What is well needs no line.
+    // A healthy volume needs no line.
     if now.health.state != VolumeState::Whole || now.health.data_lost {
         lines.push(Line::styled(
             cut(&now.health.words(), width, look),
@@ -250,12 +250,12 @@ fn row(
     ])
 }
 
-/// The queue as a bar of [`BAR_CELLS`].
+/// Draws the queue as a bar of [`BAR_CELLS`] cells.
 fn bar(look: Look, requests: u32) -> String {
     let signs = look.signs.bar;
     let parts_max = BAR_CELLS * signs.len();
     let share = (f64::from(requests) / BAR_REQUESTS).min(1.0);
-    // A request that is alone shows as well.
+    // Rounding up makes a single request visible.
     let parts = (share * parts_max as f64).ceil() as usize;
     let mut bar: String =
         std::iter::repeat_n(signs[signs.len() - 1], parts / signs.len()).collect();
@@ -265,8 +265,8 @@ fn bar(look: Look, requests: u32) -> String {
     format!("{bar:<BAR_CELLS$}")
 }
 
-/// The platter from the outside to the inside: what is left of the arm, the
-/// arm, and what is right of it.
+/// Returns the platter from outside to inside in three parts: left of the arm, the arm, right of
+/// the arm.
 fn arm(look: Look, drive: &DriveStatus, track: usize) -> (String, String, String) {
     let signs = look.signs;
     let last = track.saturating_sub(1);
@@ -287,7 +287,7 @@ fn state(drive: &DriveStatus) -> String {
     }
 }
 
-/// A share as whole percent; `-` if it is no number.
+/// Formats a share as whole percent; `-` for NaN.
 fn percent(share: f64) -> String {
     if share.is_nan() {
         "-".to_owned()
@@ -296,7 +296,7 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// At most `width` signs of `text`.
+/// Cuts `text` to at most `width` characters.
 fn cut(text: &str, width: usize, look: Look) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -305,7 +305,7 @@ fn cut(text: &str, width: usize, look: Look) -> String {
     kept.chain((width > 0).then_some(look.signs.cut)).collect()
 }
 
-/// A number that is not negative, in six signs at most; `-` if it is none.
+/// Formats a non-negative number in at most six characters; `-` for NaN.
 fn brief(value: f64) -> String {
     match value {
         value if value.is_nan() => "-".to_owned(),

@@ -1,12 +1,13 @@
-//! The last looks at a server: the newest, and one to compare it with.
+//! Recent looks at a server: the newest, and an older one for comparison.
 
 use fullstroke_live::Status;
 use std::collections::VecDeque;
 
-/// Rates are taken over at least so long, so that they can be read.
+/// Minimum time over which rates are calculated. Shorter intervals give unreadable, jumping
+/// numbers.
 const WINDOW_S: f64 = 1.0;
 
-/// Looks at one server; never none.
+/// Looks at one server. There is always at least one.
 #[derive(Clone, Debug)]
 pub(super) struct History {
     before: VecDeque<Status>,
@@ -21,11 +22,11 @@ impl History {
         }
     }
 
-    /// Another look.
+    /// Adds a look.
     pub(super) fn push(&mut self, now: Status) {
         let last = std::mem::replace(&mut self.now, now);
         if last.uptime_s > self.now.uptime_s || !same_exports(&last, &self.now) {
-            // Another server has taken this one's place.
+            // The uptime fell or the exports differ, so another server has taken this one's place.
             return self.before.clear();
         }
         self.before.push_back(last);
@@ -34,12 +35,13 @@ impl History {
         }
     }
 
-    /// The newest look.
+    /// Returns the newest look.
     pub(super) fn now(&self) -> &Status {
         &self.now
     }
 
-    /// A look about [`WINDOW_S`] older; the newest itself if it is the first.
+    /// Returns a look that is about [`WINDOW_S`] older than the newest one, or the newest itself if
+    /// there is no other.
     pub(super) fn before(&self) -> &Status {
         self.before.front().unwrap_or(&self.now)
     }

@@ -1,8 +1,8 @@
-//! Keys from the terminal, and the end of it when it goes away.
+//! Reads keys from the terminal, and detects that the terminal has gone.
 //!
-//! crossterm 0.29 reads on for ever once a read gives 0 bytes or an error
-//! (`UnixInternalEventSource::try_read`), which is what a terminal that was
-//! closed gives. So the few keys that mean something are read here.
+//! crossterm 0.29 reads forever after a read of 0 bytes or an error
+//! (`UnixInternalEventSource::try_read`). A closed terminal gives exactly that. So this file reads
+//! the few keys of `top` itself.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -12,17 +12,17 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
-/// Bytes that are taken at a time.
+/// Number of bytes per read.
 const PIECE_BYTES: usize = 256;
-/// Begins a sequence of bytes that stands for one key.
+/// First byte of an escape sequence, which stands for one key.
 const ESCAPE: u8 = 0x1b;
-/// What a raw terminal sends for Ctrl and C.
+/// Byte that a raw terminal sends for Ctrl-C.
 const CONTROL_C: u8 = 0x03;
 
-/// A key that means something.
+/// Key with a meaning in `top`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
-    /// A character of ASCII.
+    /// ASCII character.
     Character(u8),
     ControlC,
     Escape,
@@ -34,8 +34,8 @@ pub(super) enum Key {
     End,
 }
 
-/// Where keys come from: standard input if it is a terminal, as crossterm does,
-/// which has set the same one to raw.
+/// Source of keys: standard input if it is a terminal, else `/dev/tty`. crossterm chooses the same
+/// terminal and has set it to raw mode.
 pub(super) struct Keys {
     terminal: OwnedFd,
     waiting: VecDeque<Key>,
@@ -55,14 +55,15 @@ impl Keys {
         })
     }
 
-    /// The next key, if it comes soon enough.
+    /// Returns the next key, or `None` after `patience`.
     ///
     /// # Errors
-    /// The terminal is gone, or the host's.
+    /// The terminal is gone, or the host reports an error.
     pub(super) fn next(&mut self, patience: Duration) -> io::Result<Option<Key>> {
         if self.waiting.is_empty() && self.is_readable(patience)? {
             let mut bytes = [0; PIECE_BYTES];
             match rustix::io::read(&self.terminal, &mut bytes) {
+                // A terminal that hung up gives end of file or EIO (Linux `n_tty`).
                 Ok(0) | Err(Errno::IO) => return Err(gone()),
                 Ok(count) => self.waiting.extend(parse(&bytes[..count])),
                 Err(Errno::INTR | Errno::AGAIN) => {}
@@ -79,9 +80,9 @@ impl Keys {
             tv_nsec: patience.subsec_nanos().into(),
         };
         match poll(&mut waiting, Some(&limit)) {
-            // A signal, which whoever calls looks at.
+            // A signal interrupted the wait. The caller checks for signals.
             Ok(0) | Err(Errno::INTR) => Ok(false),
-            // Keys that were pressed before it was closed want nothing any more.
+            // The terminal is closed, so earlier keys no longer matter.
             Ok(_)
                 if waiting[0]
                     .revents()
@@ -99,8 +100,8 @@ fn gone() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "it was closed")
 }
 
-/// The keys that these bytes stand for. Sequences are those of xterm and of
-/// the Linux console; others are skipped.
+/// Converts bytes to keys. Known sequences are those of xterm and of the Linux console; others are
+/// skipped.
 fn parse(mut bytes: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
     while let [first, rest @ ..] = bytes {
@@ -109,6 +110,7 @@ fn parse(mut bytes: &[u8]) -> Vec<Key> {
             (ESCAPE, [b'[' | b'O', sequence @ ..]) => {
                 let length = sequence
                     .iter()
+                    // Final bytes of a control sequence (ECMA-48, section 5.4).
                     .position(|byte| (0x40..=0x7e).contains(byte));
                 let Some(length) = length else { return keys };
                 bytes = &sequence[length + 1..];
@@ -122,7 +124,7 @@ fn parse(mut bytes: &[u8]) -> Vec<Key> {
     keys
 }
 
-/// The key of a sequence behind its introducer (xterm's "PC-Style Function Keys").
+/// Returns the key of a sequence after its introducer (xterm's "PC-Style Function Keys").
 fn named(sequence: &[u8]) -> Option<Key> {
     Some(match sequence {
         b"A" => Key::Up,

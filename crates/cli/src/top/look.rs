@@ -1,13 +1,13 @@
-//! How things look: colours and signs, as far as the terminal has them.
+//! Colours and signs, according to the terminal.
 
 use fullstroke_live::DriveState;
 use ratatui::style::{Color, Modifier, Style};
 use std::env;
 
-/// Signs for bars and arms.
+/// Characters of bars and arms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signs {
-    /// Parts of a full cell, growing; the last is a full one.
+    /// Partial cells in growing order. The last one is a full cell.
     pub(super) bar: &'static [char],
     pub(super) track: char,
     pub(super) busy_head: char,
@@ -16,7 +16,7 @@ pub(super) struct Signs {
     pub(super) cut: char,
 }
 
-/// What the terminal can show.
+/// Abilities of the terminal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
     colours: bool,
@@ -49,8 +49,7 @@ impl Look {
         }
     }
 
-    /// What the environment says: `NO_COLOR` (no-color.org), and the character
-    /// set of the locale.
+    /// Reads the environment: `NO_COLOR` (no-color.org), and the character set of the locale.
     pub(super) fn of_environment() -> Look {
         let said = |name: &&str| env::var(name).is_ok_and(|value| !value.is_empty());
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
@@ -85,7 +84,7 @@ impl Look {
         self.colour(Color::Red).add_modifier(Modifier::BOLD)
     }
 
-    /// Of a drive in this state.
+    /// Returns the style of a drive's state.
     pub(super) fn state(&self, state: DriveState) -> Style {
         match state {
             DriveState::Alive => self.colour(Color::Green),

@@ -1,28 +1,28 @@
-//! What happened between two looks at a server, a second of the world's time; not a number if none has
-//! passed, as at the first look.
+//! Rates between two looks at a server, per second of the world's time. Without elapsed time, as at
+//! the first look, a rate is NaN.
 
 use fullstroke_counters::Counter;
 use fullstroke_live::{DriveStatus, ExportStatus, OperationStatus};
 
-/// What came of one kind of request, those that failed left out.
+/// Rates of one kind of request. Failed requests are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct OperationRates {
     pub(super) requests_per_s: f64,
     pub(super) mb_per_s: f64,
-    /// The mean; `None` if none was answered.
+    /// Mean response time in milliseconds. `None` without completed requests.
     pub(super) response_ms: Option<f64>,
 }
 
-/// What one drive did.
+/// Rates of one drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct DriveRates {
     pub(super) ios_per_s: f64,
     pub(super) mb_per_s: f64,
-    /// The share of the time in which it had something to do.
+    /// Share of the time in which the drive was busy.
     pub(super) busy_share: f64,
 }
 
-/// The world's time between two looks.
+/// World's time between two looks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     seconds: f64,
@@ -35,7 +35,7 @@ impl Span {
         }
     }
 
-    /// Not a number where no time has passed.
+    /// Returns `amount` per second, or NaN if no time has passed.
     fn rate(self, amount: f64) -> f64 {
         if self.seconds > 0.0 {
             amount.max(0.0) / self.seconds
@@ -58,7 +58,7 @@ impl Span {
         }
     }
 
-    /// What the drives drew that say so, if any does.
+    /// Returns the power in watts of all drives with energy figures. `None` if no drive has any.
     pub(super) fn watts(self, before: &[DriveStatus], now: &[DriveStatus]) -> Option<f64> {
         let joules = |drive: &DriveStatus| drive.totals.value(Counter::ENERGY);
         let taken = before

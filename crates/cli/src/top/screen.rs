@@ -1,4 +1,4 @@
-//! The terminal, and how it is given back.
+//! Setup and restoration of the terminal.
 
 use super::frame::{self, View};
 use super::keys::{Key, Keys};
@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long it is waited for a key before news are looked for.
+/// Wait for a key before the next check for news.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The whole terminal, until it is dropped; a panic gives it back as well.
+/// The terminal in full-screen mode. Dropping the value or a panic restores the terminal.
 pub(super) struct Screen {
-    /// `None` only while it is dropped.
+    /// `None` only during `drop`.
     terminal: Option<DefaultTerminal>,
     keys: Keys,
     over: Arc<AtomicBool>,
@@ -26,7 +26,7 @@ impl Screen {
         for signal in [SIGTERM, SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&over))?;
         }
-        // Half of it may have been done.
+        // A failed setup may be half done, so the terminal is restored.
         let terminal = ratatui::try_init().inspect_err(|_| drop(ratatui::try_restore()))?;
         let keys = Keys::open().inspect_err(|_| drop(ratatui::try_restore()))?;
         Ok(Screen {
@@ -36,19 +36,19 @@ impl Screen {
         })
     }
 
-    /// Draws, and says how far it may be scrolled.
+    /// Draws the screen and returns the largest scroll position.
     pub(super) fn draw(&mut self, view: &View<'_>) -> io::Result<usize> {
         let terminal = self.terminal.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         let drawn = terminal.draw(|frame| frame::draw(frame, view))?;
         Ok(frame::furthest(view, drawn.area.height))
     }
 
-    /// What the user presses next, if it is soon.
+    /// Returns the next key, or `None` after [`PATIENCE`].
     pub(super) fn next_key(&mut self) -> io::Result<Option<Key>> {
         self.keys.next(PATIENCE)
     }
 
-    /// Whether somebody wants the program to end.
+    /// True after SIGTERM or SIGHUP.
     pub(super) fn is_over(&self) -> bool {
         self.over.load(Ordering::SeqCst)
     }
@@ -56,8 +56,8 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that has gone needs nothing back; and ratatui 0.30 would say
-        // so on it (`Terminal::drop`), which is a panic within a panic.
+        // A closed terminal needs no restoration. ratatui 0.30 prints an error to it in
+        // `Terminal::drop`; during a panic that would be a second panic.
         if let Some(mut terminal) = self.terminal.take()
             && terminal.show_cursor().is_err()
         {

@@ -1,4 +1,4 @@
-//! `fullstroke trace convert`: a trace in another format.
+//! `fullstroke trace convert`: converts a trace to another format.
 
 use crate::options::Selection;
 use crate::output::{Failure, Output};
@@ -8,16 +8,16 @@ use fullstroke_trace::{Conversion, OUTPUTS, TraceReader, convert, output_for};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// Write a trace in another format. The file appears whole or not at all.
+/// Convert a trace to another format. The file appears whole or not at all.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The trace; plain, gzip, zstd or xz.
+    /// Trace: plain, gzip, zstd or xz.
     input: PathBuf,
 
-    /// The file to write; compressed if its name ends in .gz or .zst.
+    /// File to write. Compressed if the name ends in .gz or .zst.
     output: PathBuf,
 
-    /// The output's format; known by the file's ending unless said.
+    /// Format of the output. Default: by the file's ending.
     #[arg(long, value_name = "NAME", help = output_help())]
     to_format: Option<String>,
 

@@ -1,4 +1,4 @@
-//! `fullstroke trace formats`: what can be read.
+//! `fullstroke trace formats`: lists the readable formats.
 
 use crate::output::{Failure, Output};
 use clap::Args;
@@ -6,7 +6,7 @@ use fullstroke_measure::table;
 use fullstroke_trace::FORMATS;
 use serde::Serialize;
 
-/// List the trace formats that can be read.
+/// List the readable trace formats.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {}
 

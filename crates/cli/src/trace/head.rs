@@ -1,4 +1,4 @@
-//! `fullstroke trace head`: the first requests of a trace.
+//! `fullstroke trace head`: shows the first requests of a trace.
 
 use crate::options::Selection;
 use crate::output::{Failure, Output};
@@ -6,13 +6,13 @@ use clap::Args;
 use fullstroke_trace::{Options, TraceReader, head, render_head};
 use std::path::PathBuf;
 
-/// Show the first requests of a trace; with --json one object a line.
+/// Show the first requests of a trace. With --json, one object per line.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The trace; plain, gzip, zstd or xz.
+    /// Trace: plain, gzip, zstd or xz.
     trace: PathBuf,
 
-    /// How many.
+    /// Number of requests.
     #[arg(short, long, value_name = "NUMBER", default_value_t = 10)]
     number: usize,
 

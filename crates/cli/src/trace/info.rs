@@ -1,4 +1,4 @@
-//! `fullstroke trace info`: what a trace holds.
+//! `fullstroke trace info`: describes a trace.
 
 use crate::options::Selection;
 use crate::output::{Failure, Output};
@@ -6,12 +6,12 @@ use clap::Args;
 use fullstroke_trace::{FioReport, Options, Summary, TraceError, TraceReader};
 use std::path::PathBuf;
 
-/// Describe a trace: counts, mix, sizes, rates, footprint, sequential share,
-/// inter-arrival times and queue depth. Of a JSON report of fio, what it says.
+/// Describe a trace: counts, mix, sizes, rates, footprint, sequential share, inter-arrival times
+/// and queue depth. For a JSON report of fio, the results of the report.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The trace; plain, gzip, zstd or xz. A blktrace may be named by its folder
-    /// or without the processor's number.
+    /// Trace: plain, gzip, zstd or xz. Name a blktrace by its folder, or by the file without the
+    /// processor's number.
     trace: PathBuf,
 
     #[command(flatten)]
@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    // Much can be said of a trace without addresses.
+    // A trace without addresses still has counts, sizes and times.
     let options = Options {
         needs_addresses: false,
         ..arguments.selection.options()

@@ -1,4 +1,4 @@
-//! `fullstroke trace remap`: a volume's trace as its drives see it.
+//! `fullstroke trace remap`: converts a volume's trace into traces of its drives.
 
 use crate::options::{Beyond, Selection};
 use crate::output::{Failure, Output};
@@ -12,32 +12,30 @@ use fullstroke_volume::Shape;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Map a trace of a volume onto its drives: one trace each, with the requests
-/// that the volume's layout makes of every request, at its arrival. Each file
-/// appears whole or not at all.
+/// Map a trace of a volume onto its drives. Each drive gets a trace with its requests at the
+/// arrival times of the volume's requests. Each file appears whole or not at all.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The stack whose volume the trace is of; its workload does not count.
+    /// Stack file of the volume. Its workload is ignored.
     stack: PathBuf,
 
-    /// The trace; plain, gzip, zstd or xz.
+    /// Trace: plain, gzip, zstd or xz.
     trace: PathBuf,
 
-    /// The folder to write to; it is made if it does not exist.
+    /// Folder to write to. It is created if missing.
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 
-    /// What file names end in, which tells the format: parquet, fio, disksim or
-    /// csv; text is packed if .gz, .zst or .xz follows.
+    /// Ending of the file names, which gives the format: parquet, fio, disksim or csv. Text is
+    /// compressed if .gz, .zst or .xz follows.
     #[arg(long, value_name = "ENDING", default_value = "parquet")]
     ending: String,
 
-    /// Follow each sector of each request to its drive and back, and require
-    /// that it comes back to its address.
+    /// Map each sector of each request to its drive and back, and require the original address.
     #[arg(long)]
     verify: bool,
 
-    /// What to do with addresses beyond the volume.
+    /// Treatment of addresses beyond the end of the volume.
     #[arg(long, value_name = "WHAT", default_value = "reject")]
     beyond: Beyond,
 
@@ -45,14 +43,13 @@ pub(crate) struct Arguments {
     selection: Selection,
 }
 
-/// What was written.
+/// Result of the command.
 #[derive(Debug, Serialize)]
 struct Remapped {
     requests: u64,
-    /// Damaged rows of the trace that were tolerated.
+    /// Number of skipped damaged rows of the trace.
     skipped_rows: u64,
-    /// Sectors that were followed to a drive and back, at each level of the
-    /// volume.
+    /// Number of sectors mapped to a drive and back, counted at each level of the volume.
     #[serde(skip_serializing_if = "Option::is_none")]
     sectors_verified: Option<u64>,
     drives: Vec<DriveTrace>,
@@ -64,7 +61,7 @@ struct DriveTrace {
     file: PathBuf,
     requests: u64,
     sectors: u64,
-    /// Requests that the format cannot express.
+    /// Number of requests that the format cannot express.
     left_out: u64,
 }
 
@@ -130,7 +127,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     output.show(&remapped, remapped.text())
 }
 
-/// Makes the folder, and checks that no output replaces a file that is read.
+/// Creates the folder, and checks that no output replaces an input.
 fn prepare(arguments: &Arguments, files: &[PathBuf]) -> Result<(), Failure> {
     let folder = &arguments.output;
     std::fs::create_dir_all(folder).map_err(|error| {
@@ -151,7 +148,7 @@ fn prepare(arguments: &Arguments, files: &[PathBuf]) -> Result<(), Failure> {
     outputs::check(targets, &read)
 }
 
-/// The requests that were mapped, and the sectors that were verified.
+/// Maps all requests. Returns the number of requests and the number of verified sectors.
 fn remap(
     reader: &mut TraceReader,
     shape: Shape,

@@ -1,4 +1,4 @@
-//! `fullstroke validate --fit`: a model of one's own disk, by its log.
+//! `fullstroke validate --fit`: fits a model to a log of the user's own disk.
 
 use super::panel_title;
 use crate::output::{Failure, Output, write_whole};
@@ -11,18 +11,18 @@ use fullstroke_trace::Options;
 use fullstroke_units::Seed;
 use std::path::PathBuf;
 
-/// What `--fit` takes of a log.
+/// Options of `--fit`.
 #[derive(Debug, clap::Args)]
 pub(super) struct LogArguments {
-    /// The format of the log, if it cannot be recognised.
+    /// Format of the log. Needed if the contents do not show it.
     #[arg(long, value_name = "NAME", requires = "fit")]
     format: Option<String>,
 
-    /// The disk, of a log that has several.
+    /// Number of the disk in a log of several disks.
     #[arg(long, value_name = "NUMBER", requires = "fit")]
     device: Option<u32>,
 
-    /// Requests of the log that are used, from its beginning.
+    /// Number of requests to use from the beginning of the log.
     #[arg(
         long,
         value_name = "NUMBER",
@@ -31,13 +31,13 @@ pub(super) struct LogArguments {
     )]
     requests: usize,
 
-    /// Write the fitted drive to this file.
+    /// Drive file for the fitted drive.
     #[arg(long, value_name = "FILE.toml", requires = "fit")]
     write_drive: Option<PathBuf>,
 }
 
 impl LogArguments {
-    /// The drive file that is written.
+    /// Returns the drive file to write.
     pub(super) fn target(&self) -> Option<Target<'_>> {
         Target::of("--write-drive", &self.write_drive, Kind::Other)
     }
@@ -79,7 +79,7 @@ pub(super) fn execute(arguments: &super::Arguments, output: &Output) -> Result<(
     output.show(&disk, text(&disk, arguments.by_class))
 }
 
-/// Both distributions of the half of the log that judges the fitted drive.
+/// Returns both distributions of the second half of the log, which judges the fitted drive.
 fn panel(disk: &OwnDisk) -> Distributions<'_> {
     let part = &disk.held_out;
     let name = format!("{} held out", disk.log.file);

@@ -1,13 +1,13 @@
-//! Answers that can be trusted: what the drives cannot carry, what selects
-//! nothing, and why one stack is better than another.
+//! Tests that answers can be trusted: overloaded drives, selections of nothing, and reasons of a
+//! ranking.
 
 use crate::common::{Folder, refused, success};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Small random requests on drives that serve about 110 each, in the order
-/// in which they come.
+/// Writes a stack of small random requests on drives with a capacity of about 110 requests per
+/// second each, first come first served.
 fn small_requests(
     folder: &Folder,
     name: &str,
@@ -166,7 +166,7 @@ fn the_load_that_is_carried_is_found() {
         text.contains("four bears most by load") && text.contains("% more"),
         "{text}"
     );
-    // At rest a write of RAID 5 takes longer than 20 ms, and none of these drives answers within 5 ms.
+    // Without load a RAID 5 write takes longer than 20 ms, and no drive answers within 5 ms.
     let parity = small_requests(&folder, "parity", "raid5", 5, &poisson(330.0));
     let text = success(&[
         "compare",
@@ -358,7 +358,8 @@ fn degraded_variants_rank_beside_whole_ones() {
     assert_eq!(degraded.unwrap()["volume"]["failures_survived"], 0);
 }
 
-/// Updates of one row: nobody seeks, and each waits for those before it.
+/// Returns a stack of updates to one row. No drive seeks, and each update waits for the earlier
+/// ones.
 fn updates(layout: &str) -> String {
     format!(
         "seed = 1\n[workload]\nkind = \"synthetic\"\nrequests = 2000\nread_share = 0\nsize = \"4KiB\"\n\
@@ -410,8 +411,8 @@ fn more_redundancy_that_answers_sooner_comes_with_its_reason() {
     );
 }
 
-/// The file of one processor of a blktrace: a write of 4 KiB every millisecond,
-/// queued, issued and, where `completed`, completed.
+/// Returns the file of one processor of a blktrace: a 4 KiB write every millisecond, queued, issued
+/// and, with `completed`, completed.
 fn blktrace(processor: u32, completed: bool) -> Vec<u8> {
     const WRITE: u32 = 0x2_0000;
     const ACTIONS: [u32; 3] = [0x11_0001, 0x41_0007, 0x81_0008];
@@ -469,11 +470,11 @@ fn run_and_compare_say_what_a_trace_has_lost() {
             "{ranked}"
         );
     }
-    // A workload that is no trace has nothing to be noted.
+    // A workload without a trace has no notes.
     assert!(notes(&json(&["run", &stacks[0]])).is_empty());
 }
 
-/// The numbers of an answer, as they stand there: to read and write them could move the last digit.
+/// Returns the numbers of an answer as text. Parsing and printing could change the last digit.
 fn numbers(answer: &str) -> BTreeSet<&str> {
     answer
         .split(|letter: char| !letter.is_ascii_alphanumeric() && !"+-.".contains(letter))
@@ -784,7 +785,7 @@ fn advice_names_a_layout_that_can_be_and_says_why() {
             .iter()
             .all(|one| one["rebuilding"]["rebuild_hours"].as_f64() > Some(1.0))
     );
-    // Two may fail: data are lost more rarely.
+    // With two tolerated failures, data loss is rarer.
     let chance = |name: &str| {
         let one = finalists.iter().find(|one| one["name"] == name).unwrap();
         one["loss"]["chance_a_year"].as_f64().unwrap()
@@ -801,7 +802,8 @@ fn advice_names_a_layout_that_can_be_and_says_why() {
     ] {
         assert!(sentences.contains(part), "{part}: {sentences}");
     }
-    // The formula, with the numbers of each; the answer under more load; what lost, and by what.
+    // The advice has the formula with numbers, the answer under more load, and the reason of each
+    // loser.
     assert!(
         sentences.contains(finalists[0]["mttdl_hours"].as_str().unwrap()),
         "{sentences}"
@@ -847,7 +849,8 @@ fn controllers_are_tried_where_they_are_listed_and_bought_only_where_they_are_ne
     };
     let prices = "price = 200\ncontroller_price = 600";
     let both = "\"none\", \"1GiB\"";
-    // Slow enough a wish is met without one, which is cheaper; a quick one is not.
+    // Without a controller the array meets a slow wish and is cheaper. It does not meet a fast
+    // wish.
     let slow = json(&["advise", &ask("2s", prices, both)]);
     let names = |advice: &Value| {
         let finalists = advice["finalists"].as_array().unwrap().iter();
@@ -927,7 +930,7 @@ fn a_mix_of_traces_is_a_load_and_what_would_shorten_one_of_them_is_refused() {
         .map(|one| one["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["pgbench", "compile"]);
-    // Of each layout that is not the first one: why not.
+    // Each layout after the first has a reason against it.
     let first = advice["finalists"][0]["layout"].as_str().unwrap();
     let sentences = advice["recommendation"].to_string();
     for other in ["raid10", "raid5", "raid6"]

@@ -1,4 +1,4 @@
-//! The program as its users call it.
+//! Tests of the program's command line.
 
 use crate::common::{Folder, fullstroke, refused, success};
 use serde_json::{Value, json};
@@ -266,7 +266,8 @@ fn reports_and_rankings_fit_into_80_characters() {
     let raid5 = folder.put("raid5.toml", STACK);
     let raid0 = folder.put("raid0.toml", &STACK.replace("raid5", "raid0"));
     let wide = |text: &str| -> Vec<String> {
-        // Sentences may be longer, tables not: they have a rule as wide as they are.
+        // Tables must fit into 80 columns; sentences may be longer. The rule of a table has the
+        // table's width.
         let lines = text
             .lines()
             .filter(|line| line.chars().all(|letter| letter == '─'));
@@ -316,7 +317,7 @@ fn a_ranking_is_drawn() {
     );
 }
 
-/// The message of a call that answers, but cannot write a file of it.
+/// Returns the error message of a call that answers but cannot write a file.
 fn told_then_refused(arguments: &[&str]) -> String {
     let told = fullstroke(arguments);
     let message = String::from_utf8(told.stderr).unwrap();
@@ -380,7 +381,7 @@ fn no_output_replaces_what_is_read_or_another_output_or_a_file_of_another_kind()
             vec!["run", &raid5, "--report", &page, "--plot", &page],
             "found what --report writes",
         ),
-        // As the shell expands `--report *.toml`.
+        // The shell expands `--report *.toml` to this.
         (
             vec!["compare", "--report", &raid0, &raid5],
             "begins with `title = \"a test\"`; expected no file, or an HTML page",
@@ -403,7 +404,7 @@ fn no_output_replaces_what_is_read_or_another_output_or_a_file_of_another_kind()
         assert!(message.contains(found), "{arguments:?}: {message}");
     }
     assert!(stacks() == before && folder.files() == 4);
-    // Once more over what it has written.
+    // The second pass replaces the command's own files.
     for _ in 0..2 {
         success(&[
             "run",
@@ -591,7 +592,7 @@ fn a_data_sheet_becomes_a_drive_that_is_checked_and_runs() {
     );
     let stack = folder.put("stack.toml", STACK);
     success(&["run", &stack, "--drive", &drive, "--requests", "200"]);
-    // Printed, it is the same file; named, it has that name.
+    // Standard output has the text of the file. A given title replaces the default title.
     assert_eq!(
         success(&with(&["--inner", "120", "--seek", "8.5"])),
         fs::read_to_string(&drive).unwrap()
@@ -675,7 +676,7 @@ fn a_table_is_of_the_drive_or_refused_and_where_none_is_used_too() {
         );
     }
     assert!(success(&extract(&["--kind", "verify", "--table", &path])).contains("-32 to     -1"));
-    // The first track a sector shorter, and the next a sector longer.
+    // The first track loses a sector, and the next gains one.
     let text = std::fs::read_to_string(&path).unwrap();
     let first = text.lines().find(|line| line.ends_with(" of 96")).unwrap();
     let tracks: u64 = first.split(' ').next().unwrap().parse().unwrap();
@@ -840,7 +841,7 @@ fn processes_are_reported_one_by_one_and_by_name() {
     );
     let fairness = report["groups"][0]["fairness"].as_f64().unwrap();
     assert!((0.9..=1.0).contains(&fairness), "{fairness}");
-    // Destaging goes on after the last completion, and is not part of the run.
+    // Destaging after the last completion is no part of the run.
     for member in report["members"].as_array().unwrap() {
         assert!(member["utilisation"].as_f64().unwrap() < 1.01, "{member}");
     }

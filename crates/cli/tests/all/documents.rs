@@ -1,5 +1,5 @@
-//! What README and docs tell people to type, typed: every command line and
-//! every whole stack, on shipped files, in a copy of the project's folders.
+//! Tests of the commands in README and docs. Each command line and each whole stack runs on the
+//! shipped files, in a copy of the project's folders.
 
 use crate::common::project;
 use std::collections::BTreeSet;
@@ -40,20 +40,20 @@ const DOCUMENTS: &[&str] = &[
     "docs/tutorial-streams.md",
 ];
 
-/// Commands that take minutes or hours as they stand, or need what only their
-/// user has, and what is typed in their place. An entry that no document has any more is an error.
+/// Commands that take minutes or hours or need special equipment, each with a replacement. An entry
+/// without a document is an error.
 const SHORTENED: &[(&str, &str)] = &[
-    // It needs certificates: `tests/live/tls.rs` makes some and serves with them.
+    // This command needs certificates. `tests/live/tls.rs` tests a server with certificates.
     (
         "fullstroke serve stacks/demo/raid5.toml --tcp 0.0.0.0:10809 --tls require --tls-certificates pki --tls-verify-peer",
         "fullstroke ctl --help",
     ),
-    // They need a device: `tests/live/replay.rs` has some.
+    // These commands need a device. `tests/live/replay.rs` tests replays on devices.
     (
         "fullstroke replay samples/media.parquet --on /dev/sdX --pace load --writes skip",
         "fullstroke replay --help",
     ),
-    // They need a file system on a served array: `tests/live/cache.rs` has a file.
+    // These commands need a file system on a served array. `tests/live/cache.rs` tests a file.
     (
         "fullstroke heed /tmp/idle.sock --on /mnt",
         "fullstroke heed --help",
@@ -62,7 +62,8 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke heed /tmp/array.sock --on /mnt",
         "fullstroke heed --help",
     ),
-    // It needs a cluster: `tests/all/studies.rs` pretends to have one, `make python-check` has one.
+    // This command needs a cluster. `tests/all/studies.rs` simulates one, and `make python-check`
+    // starts one.
     (
         "fullstroke study run pass-2012/ --dask tcp://host:8786",
         "fullstroke study run --help",
@@ -95,7 +96,7 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke record /dev/sdX out.parquet --duration 60s",
         "fullstroke record --help",
     ),
-    // They need a device, and a server.
+    // These commands need a device and a server.
     (
         "fullstroke stream-test --on /dev/sdX --rate 8Mbit/s",
         "fullstroke stream-test --help",
@@ -104,7 +105,7 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke stream-test --on nbd+unix:///?socket=/tmp/array.sock --rate 2Mbit/s --stack mine.toml",
         "fullstroke stream-test --help",
     ),
-    // They need members, and a server of them: `tests/live/array.rs` has some.
+    // These commands need members and a server. `tests/live/array.rs` tests them.
     (
         "fullstroke array create vol disk0 disk1 disk2 disk3 disk4 --layout raid5 --chunk 64KiB --spares 1",
         "fullstroke array create --help",
@@ -113,7 +114,7 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke array assemble disk0 disk1 disk2 disk3 disk4 --socket /tmp/vol.sock",
         "fullstroke array assemble --help",
     ),
-    // It needs a kernel with ublk: `tests/live/ublk.rs` emulates one.
+    // This command needs a kernel with ublk. `tests/live/ublk.rs` emulates one.
     (
         "fullstroke array assemble disk0 disk1 disk2 disk3 disk4 --ublk --control /tmp/vol.control",
         "fullstroke array assemble --help",
@@ -142,7 +143,7 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke array assemble /tmp/a.img /tmp/b.img --socket /tmp/ab.sock",
         "fullstroke array assemble --help",
     ),
-    // It needs disks: `lzvs.rs` has a measurement that is refused.
+    // This command needs disks. `lzvs.rs` tests a refused measurement.
     (
         "fullstroke array create films disk0 disk1 --layout lzvs --measure",
         "fullstroke array create --help",
@@ -191,12 +192,12 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke array examine disk0",
         "fullstroke array examine --help",
     ),
-    // Half an hour of a trace, eight times.
+    // This command runs half an hour of a trace eight times.
     (
         "fullstroke energy samples/compile.parquet --stack stacks/demo/raid5.toml --drive seagate-ironwolf-8tb",
         "fullstroke energy --help",
     ),
-    // All layouts of all numbers of drives, each several times.
+    // This command tries all layouts and numbers of drives several times.
     (
         "fullstroke advise wishes/sre.toml",
         "fullstroke advise --help",
@@ -209,7 +210,7 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke advise wishes/media-house.toml --report advice.html",
         "fullstroke advise wishes/media-house.toml --drives 4 --failures 2 --streams 5 --usable 1TB --set workload.duration=5s --report advice.html",
     ),
-    // Searches of docs/tune.md, each with as few parts and values as a race may have.
+    // Searches of docs/tune.md, reduced to the minimum of parts and values.
     (
         "fullstroke tune studies/chang-du-2001/stacks/base.toml --vary 'volume.members[0].delta_ms=0,1,2,3,4,5,6,8' --set 'volume.members[0].segments=8' --set workload.arrivals.outstanding=512 --batches 32 --seed 1001",
         "fullstroke tune studies/chang-du-2001/stacks/base.toml --vary 'volume.members[0].delta_ms=3,8' --set 'volume.members[0].segments=8' --set workload.arrivals.outstanding=512 --batches 4 --seed 1001",
@@ -238,7 +239,7 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke advise wishes/office.toml",
         "fullstroke advise wishes/office.toml --drives 4 --failures 2 --usable 1TB --to 4s",
     ),
-    // What is typed for docs/advise.md shows that both work.
+    // The replacements of the commands of docs/advise.md already show that these two work.
     (
         "fullstroke advise wishes/nas.toml --drives 4 --failures 2 --requests 320",
         "fullstroke advise --help",
@@ -251,7 +252,7 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke advise stacks/demo/raid5.toml --trace samples/compile.parquet --drive mine.toml --drives 4..6 --usable 15TB --p99 100ms --failures 1",
         "fullstroke advise stacks/demo/raid5.toml --help",
     ),
-    // Whole studies: `studies.rs` takes a small one all the way.
+    // These commands run whole studies. `studies.rs` tests a small study from run to page.
     (
         "fullstroke study run carroll-2008/",
         "fullstroke study run carroll-2008/low-load --results kept",
@@ -278,7 +279,7 @@ const SHORTENED: &[(&str, &str)] = &[
     ),
 ];
 
-/// The command lines of a document's code blocks, without their comments.
+/// Returns the command lines in a document's code blocks, without comments.
 fn commands(text: &str) -> Vec<String> {
     let mut fenced = false;
     let mut found = Vec::new();
@@ -302,7 +303,7 @@ fn commands(text: &str) -> Vec<String> {
     found
 }
 
-/// The stacks that a document shows whole.
+/// Returns the whole stacks in a document.
 fn stacks(text: &str) -> Vec<String> {
     let blocks = text
         .split("```toml\n")
@@ -314,7 +315,7 @@ fn stacks(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A folder with the project's files, in which commands may write.
+/// A writable folder with the project's files.
 struct Scratch {
     folder: tempfile::TempDir,
     ports: [u16; 2],
@@ -330,7 +331,8 @@ impl Scratch {
         for copied in ["stacks", "studies"] {
             copy(&project().join(copied), &folder.path().join(copied));
         }
-        // Two ports that are free now: no server of ours is told to wait for them.
+        // Two free ports for this test. No other server of these tests uses the ports of the
+        // documents.
         let ports = [0; 2].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
         let ports = ports.map(|listener| listener.local_addr().unwrap().port());
         Scratch {
@@ -340,11 +342,12 @@ impl Scratch {
         }
     }
 
-    /// The line with this folder's socket and ports in place of the document's.
+    /// Replaces the document's socket and ports by those of this folder.
     fn adapted(&self, line: &str) -> String {
         let short = SHORTENED.iter().find(|(long, _)| *long == line);
         let line = short.map_or(line, |(_, short)| short);
-        // The whole trace is taken once, by the line without options.
+        // Only the line without options runs the whole trace. Other comparisons of the demo are
+        // shortened.
         let again = line.starts_with("fullstroke compare stacks/demo/")
             && ["--vary", "--by", "--degraded"]
                 .iter()
@@ -382,7 +385,7 @@ impl Scratch {
             self.stop_servers()?;
             return self.serve(&adapted);
         }
-        // In front of the server of the line before.
+        // The cache runs in front of the previous line's server, so that server stays.
         if adapted.starts_with("fullstroke cache ") {
             return self.serve(&adapted);
         }
@@ -408,7 +411,7 @@ impl Scratch {
         ))
     }
 
-    /// Starts a server and waits until it takes clients.
+    /// Starts a server and waits until it accepts clients.
     fn serve(&mut self, line: &str) -> Result<(), String> {
         let before = self.sockets();
         let mut child = self
@@ -446,7 +449,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// Sockets in the folder.
+    /// Returns the number of sockets in the folder.
     fn sockets(&self) -> usize {
         let entries = fs::read_dir(self.folder.path()).unwrap();
         entries
@@ -461,7 +464,7 @@ impl Scratch {
             .count()
     }
 
-    /// `top` on a terminal of its own, for a second.
+    /// Runs `top` on a pseudo-terminal for a second.
     fn watch(&self, line: &str) -> Result<(), String> {
         let Ok(status) = self
             .shell(&format!(
@@ -473,14 +476,14 @@ impl Scratch {
             return Ok(());
         };
         match status.code() {
-            // 143: ended by the signal, and not before.
+            // 143 means that the signal ended the program.
             Some(0 | 143) => Ok(()),
             other => Err(format!("{line}\nended with {other:?}")),
         }
     }
 
     fn stop_servers(&mut self) -> Result<(), String> {
-        // A cache before what it stands in front of.
+        // Servers end in reverse order, because a cache needs the server below until its end.
         for child in self.servers.drain(..).rev() {
             let pid = rustix::process::Pid::from_child(&child);
             rustix::process::kill_process(pid, rustix::process::Signal::TERM)
@@ -514,7 +517,7 @@ fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let (path, to) = (entry.path(), to.join(entry.file_name()));
-        // Results of studies that a developer keeps are large, and not asked for.
+        // A developer's study results are large and not needed here.
         match path.is_dir() {
             true if entry.file_name() == "results" => {}
             true => copy(&path, &to),
@@ -527,7 +530,7 @@ fn document(name: &str) -> String {
     fs::read_to_string(project().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Types every command of the documents, in their order.
+/// Runs every command of the documents in order.
 fn type_all<'a>(names: impl IntoIterator<Item = &'a &'a str>) {
     let mut failures = Vec::new();
     for &name in names {
@@ -556,7 +559,7 @@ fn every_command_of_the_readme_works_as_it_stands() {
     type_all(&DOCUMENTS[..1]);
 }
 
-// In parts, which are typed beside each other.
+// The documents are split into three tests, which run in parallel.
 #[test]
 fn every_command_of_the_first_third_of_docs_works_as_it_stands() {
     type_all(DOCUMENTS[1..].iter().step_by(3));
@@ -572,7 +575,7 @@ fn every_command_of_the_last_third_of_docs_works_as_it_stands() {
     type_all(DOCUMENTS[3..].iter().step_by(3));
 }
 
-/// A document's blocks of code: what they are in, and their text.
+/// Returns the code blocks of a document: language and text.
 fn blocks(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split("```")
         .skip(1)
@@ -580,7 +583,7 @@ fn blocks(text: &str) -> impl Iterator<Item = (&str, &str)> {
         .filter_map(|block| block.split_once('\n'))
 }
 
-/// A line without what only aligns it.
+/// Returns a line with single spaces, because columns may be aligned differently.
 fn words(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -595,12 +598,12 @@ fn what_tutorials_show_of_answers_is_what_the_program_prints() {
         let (scratch, text) = (Scratch::new(), document(name));
         let all: Vec<(&str, &str)> = blocks(&text).collect();
         for (of_commands, of_output) in all.iter().zip(&all[1..]) {
-            // As they stand: what is shown is of the command that is shown.
+            // A text block behind a command block shows the command's output.
             if !(of_commands.0.is_empty() && of_output.0 == "text") {
                 continue;
             }
             let mut printed = Vec::new();
-            // The command behind the target, as the Makefile has it.
+            // Replaces the Makefile's target by its command.
             let typed = of_commands
                 .1
                 .replace("make demo ", "fullstroke compare stacks/demo/*.toml ");
@@ -675,7 +678,7 @@ fn targets_of_make_that_documents_name_exist() {
         .chain(&["CONTRIBUTING.md", "ARCHITECTURE.md", "VALIDATION.md"])
     {
         let text = document(name);
-        // In running text within backquotes, in blocks of code at the beginning of a line.
+        // The text names targets in backquotes, and code blocks name them at the start of a line.
         let running = text.split("`make ").skip(1);
         let blocks = text.split("```").skip(1).step_by(2);
         let lines = blocks
@@ -711,10 +714,10 @@ fn every_page_of_docs_is_in_the_site_once() {
     assert_eq!(listed, pages);
 }
 
-/// Files that a document has its reader write.
+/// Files that the reader of a document creates.
 const READERS_OWN: &[&str] = &["crates/path/drive/src/queue/lcfs.rs"];
 
-/// Every document at the root and in docs/.
+/// Returns all documents at the root and in docs/.
 fn pages() -> Vec<PathBuf> {
     let folders = [project(), project().join("docs")];
     let mut found: Vec<PathBuf> = folders
@@ -727,7 +730,7 @@ fn pages() -> Vec<PathBuf> {
     found
 }
 
-/// The names of all files below the project's folders of code, without built ones.
+/// Collects the names of all files below the code folders, without build output.
 fn source_names(folder: &Path, names: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -740,7 +743,8 @@ fn source_names(folder: &Path, names: &mut BTreeSet<String>) {
     }
 }
 
-/// The files of code that a text names in backticks: `path/drive/src/arm.rs`, `kernel.rs`.
+/// Returns the code files that a text names in backquotes, such as `path/drive/src/arm.rs` or
+/// `kernel.rs`.
 fn named_files(text: &str) -> Vec<&str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
     text.split('`')
@@ -756,7 +760,8 @@ fn named_files(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// What of `text` names no file. A path begins at the root or below `crates/`; a bare name is the name of some file.
+/// Returns the file names in `text` without a file. A path starts at the root or below `crates/`; a
+/// bare name may be in any folder.
 fn unknown_files<'a>(text: &'a str, names: &BTreeSet<String>) -> Vec<&'a str> {
     let exists = |word: &str| {
         if word.contains('/') {
@@ -789,7 +794,7 @@ fn each_file_that_a_document_names_exists() {
     let mut wrong = Vec::new();
     let mut read = String::new();
     for page in pages() {
-        // The record of changes names files as they stood then.
+        // The change log names files as they were at the time.
         if page.ends_with("CHANGELOG.md") {
             continue;
         }

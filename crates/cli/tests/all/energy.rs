@@ -1,9 +1,9 @@
-//! Whether stopping the platters pays, and what equations say at once.
+//! Tests of `energy` and `predict`.
 
 use crate::common::{fullstroke, refused, success};
 use serde_json::Value;
 
-/// A drive whose file says nothing of power, and so many random reads a second.
+/// Writes a stack with a drive without power figures and `rate_per_s` random reads per second.
 fn stack(folder: &tempfile::TempDir, rate_per_s: f64, requests: u32) -> String {
     let path = folder.path().join("stack.toml");
     let text = format!(
@@ -61,7 +61,7 @@ fn stopping_pays_for_a_load_of_long_pauses_and_costs_its_slowest_answers() {
         value("always turning", "response_ms_max") < 1000.0
             && value("60 s", "response_ms_max") > 5000.0
     );
-    // Energy is power times time, for whoever adds it up again.
+    // The reported energy equals power times time.
     for name in ["always turning", "60 s", "adaptive"] {
         let joules = value(name, "mean_w") * value(name, "elapsed_s");
         assert!(
@@ -126,7 +126,7 @@ fn a_drive_that_does_not_say_what_it_draws_is_named_with_what_is_missing() {
         error.contains("seek_w") && error.contains("watts"),
         "{error}"
     );
-    // A time that is too short for the drive takes the others' rows with it no more.
+    // A time that is too short for the drive gives a single error row.
     let answer = json(&[
         "energy",
         "--stack",
@@ -187,7 +187,7 @@ fn comparisons_and_predictions_name_what_is_missing_for_watts_and_offer_to_assum
         with["predicted"][0]["mean_w"].as_f64().unwrap() > 5.0 && with["no_watts"].is_null(),
         "{with:#}"
     );
-    // What a drive says of itself is not assumed over.
+    // Assumed figures do not replace the drive's own figures.
     let other = folder.path().join("other.toml");
     let text = std::fs::read_to_string(&stack)
         .unwrap()
@@ -236,7 +236,7 @@ fn thresholds_that_no_gear_can_be_shifted_by_are_refused() {
     }
 }
 
-/// A stack of the repository.
+/// Returns the path of a stack of the repository.
 fn shipped(name: &str) -> String {
     format!("{}/../../stacks/{name}", env!("CARGO_MANIFEST_DIR"))
 }
@@ -361,11 +361,11 @@ fn p_66_one_fingerprint_answers_for_all_layouts() {
         "a reserve beside the data is no slower"
     );
     assert!(answer["runs"].as_u64().unwrap() <= answer["requests"].as_u64().unwrap());
-    // Half the time is twice the load.
+    // Half the time between requests doubles the load.
     let faster = json(&[&arguments[..], &["--set", "workload.time_scale=0.5"]].concat());
     let ratio = faster["predicted"][0]["utilisation"].as_f64().unwrap() / value(0, "utilisation");
     assert!((1.8..2.2).contains(&ratio), "{ratio}");
-    // Simulated gears say how often they were shifted.
+    // The simulation of gears reports the number of shifts.
     let geared = [
         "predict",
         "--stack",
@@ -416,7 +416,8 @@ fn the_queueing_model_agrees_with_a_simulation_of_what_it_holds_for_and_says_of_
         predicted_us / 1000.0 < simulated_ms / 3.0,
         "{predicted_us} us, {simulated_ms} ms"
     );
-    // What is read to be written back is read on behind for as long as the other read takes, and no longer.
+    // The energy agrees only if a drive that has read for a read-modify-write reads ahead until the
+    // other read ends, and no longer.
     assert!(
         (0.985..1.015).contains(&ratio("mean_w", "mean_w")),
         "{answer:#}"

@@ -31,7 +31,7 @@ fn a_script_shows_where_each_file_lies() {
             .iter()
             .map(|extent| extent["pages"].as_u64().unwrap())
             .sum();
-        // 200 times 100 KiB.
+        // 200 files of 100 KiB are 5,000 pages.
         assert_eq!(pages, 5000, "{kind}");
         assert_eq!(shown["fragmentation"]["files"], 8, "{kind}");
         assert!(
@@ -77,7 +77,7 @@ fn an_aged_file_system_is_drawn() {
         2,
         "a line for each group: {text}"
     );
-    // The device itself has nothing to tell but its size.
+    // A raw device has no properties except its size.
     assert!(success(&["fs", "show", "raw"]).contains("raw on 10GiB"));
 }
 
@@ -138,7 +138,7 @@ fn what_cannot_be_made_or_played_is_named() {
     }
 }
 
-/// A stack whose programs find an aged file system.
+/// A stack with programs on an aged file system.
 const AGED: &str = "[workload]\nkind = \"script\"\nfile = \"list\"\n[host]\nelevator = \"noop\"\n[host.memory]\n\
     size = \"16MiB\"\n[host.files]\nkind = \"ext4\"\nsize = \"512MiB\"\nage = \"desktop\"\n[volume]\n\
     drive = \"quantum-atlas-10k-9.1gb\"\n";

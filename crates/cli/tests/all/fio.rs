@@ -1,4 +1,4 @@
-//! Job files of fio's as users run them.
+//! Tests of fio job files.
 
 use crate::common::{Folder, fullstroke, refused};
 use serde_json::Value;
@@ -58,7 +58,7 @@ fn results_come_in_the_shape_of_fio_and_repeat() {
     assert!(
         reads["clat_ns"]["percentile"]["99.000000"].as_u64() >= reads["clat_ns"]["min"].as_u64()
     );
-    // 8 in flight nearly all the time.
+    // Nearly all the time 8 requests are in flight.
     assert!(whole["jobs"][0]["iodepth_level"]["8"].as_f64().unwrap() > 95.0);
     assert_eq!(whole["disk_util"].as_array().unwrap().len(), 5);
     let notes = String::from_utf8(fullstroke(&arguments).stderr).unwrap();
@@ -89,12 +89,12 @@ fn jobs_on_files_are_told_in_the_shape_of_fio_too() {
         (&reads["read"]["total_ios"], &reads["read"]["io_bytes"]),
         (&512.into(), &(4 << 20).into())
     );
-    // A flush goes before the write that follows: none behind the last four.
+    // fio flushes before the next write, so no flush follows the last four writes.
     assert_eq!(
         (&log["write"]["total_ios"], &log["sync"]["total_ios"]),
         (&512.into(), &127.into())
     );
-    // Reads come from the disks, writes go to memory, and an fsync waits.
+    // Reads use the disks, writes stay in memory, and an fsync waits.
     let mean = |value: &Value| value["clat_ns"]["mean"].as_f64().unwrap();
     assert!(mean(&reads["read"]) > 100.0 * mean(&log["write"]));
     assert!(log["sync"]["lat_ns"]["mean"].as_f64() > Some(1e6));
@@ -103,7 +103,7 @@ fn jobs_on_files_are_told_in_the_shape_of_fio_too() {
         (&"4".into(), &"reads".into())
     );
     assert!(whole["disk_util"][0]["write_ios"].as_u64().unwrap() > 0);
-    // For people the jobs stand in the report once.
+    // The text report shows the jobs only once.
     let text = success(&["run", &stack, "--fio", &job]);
     assert_eq!(text.matches("KiB/s").count(), 1, "{text}");
 }

@@ -1,4 +1,4 @@
-//! Flushes, discards and the stripe cache, as users meet them.
+//! Tests of flushes, discards and the stripe cache.
 
 use crate::common::{refused, success};
 use serde_json::Value;
@@ -11,7 +11,7 @@ fn demo(layout: &str) -> String {
     )
 }
 
-/// The report of the demo under its sample of PostgreSQL, with some keys set.
+/// Returns the report of the demo stack under the PostgreSQL sample, with `set` applied.
 fn report(layout: &str, set: &[&str]) -> Value {
     let stack = demo(layout);
     assert!(Path::new(&stack).exists(), "{stack}");

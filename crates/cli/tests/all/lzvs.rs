@@ -1,4 +1,4 @@
-//! Volumes of constant transfer rate as users plan and measure them.
+//! Tests of volumes of constant transfer rate.
 
 use crate::common::{Folder, refused, success};
 use serde_json::Value;
@@ -95,7 +95,7 @@ fn a_plan_with_floors_is_met_or_refused_with_the_best() {
     assert!(error.contains("200GB@60"), "{error}");
 }
 
-/// Lloyd's figure 4.5: the order and the size of the effects.
+/// Lloyd's figure 4.5: order and size of the effects.
 #[test]
 fn large_reads_take_about_equally_long_everywhere_on_logical_zones() {
     let all = json(&["lzvs", "sweep", &stack("sweep-raid0"), &stack("sweep-lzvs")]);
@@ -343,7 +343,7 @@ fn members_without_zones_are_measured_and_refused_with_what_was_seen() {
         refused(&[&made[..], more].concat())
     };
     let error = create(&["--layout", "lzvs"]);
-    // Not every file system of a test machine can be read past its page cache.
+    // The file system of the test machine may not support direct I/O.
     assert!(
         error.contains("MB/s in the quarters") || error.contains("Invalid argument"),
         "{error}"

@@ -1,4 +1,5 @@
-//! The program as its users call it, without servers (those are in `live/`): one program, so that what is in common is compiled once.
+//! Tests of the program without servers; `live/` has those with servers. All tests are one program,
+//! so that shared code is compiled once.
 
 #![allow(
     clippy::too_many_lines,

@@ -1,4 +1,4 @@
-//! What a command writes replaces nothing that it reads, that somebody uses, or that is no file.
+//! Tests that a command never replaces an input, a file in use, or a special file.
 
 use crate::common::{Folder, refused, success};
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 const STACK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../stacks/demo/raid5.toml");
 
-/// A trace of a few requests.
+/// Writes a trace of a few requests.
 fn trace(folder: &Folder) -> String {
     let row = |i: u64| {
         format!(
@@ -89,7 +89,7 @@ fn drives_traces_replace_neither_the_volumes_nor_the_stack() {
     let arguments = remap(&out, &trace);
     success(&arguments.each_ref().map(String::as_str));
     let first = fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
-    // The trace under the name that a drive's has: itself, a hard link, a symbolic one.
+    // The output path leads to the input: by a hard link, and by a symbolic link.
     let whole = fs::read(&trace).unwrap();
     for link in [
         |from: &str, to: &Path| fs::hard_link(from, to),
@@ -104,7 +104,7 @@ fn drives_traces_replace_neither_the_volumes_nor_the_stack() {
         );
     }
     assert_eq!(fs::read(&trace).unwrap(), whole);
-    // The name under which the file is written at first.
+    // The input has the temporary name of an output.
     fs::remove_file(&first).unwrap();
     let partial = format!("{}.partial", first.display());
     fs::copy(&trace, &partial).unwrap();
@@ -127,7 +127,7 @@ fn a_plan_and_a_converted_trace_stand_beside_what_they_are_made_of() {
         error.contains("a file that this command line reads"),
         "{error}"
     );
-    // Of a blktrace all processors' files are read.
+    // All processors' files of a blktrace count as inputs.
     let trace = trace(&folder);
     let (first, second) = (
         folder.put("sda.blktrace.0", "x"),
@@ -138,7 +138,7 @@ fn a_plan_and_a_converted_trace_stand_beside_what_they_are_made_of() {
         error.contains("a file that this command line reads"),
         "{error}"
     );
-    // What the shell has put standard output into is not replaced under way.
+    // A command must not replace the file behind its own standard output.
     let out = folder.path("out.csv");
     let told = Command::new(env!("CARGO_BIN_EXE_fullstroke"))
         .args(["trace", "convert", &trace])

@@ -1,17 +1,20 @@
-//! Pages and figures of every kind of answer in a real headless browser: nothing covers anything else or stands beyond
-//! the page, colours can be told from the paper, a keyboard reaches what it has to, and numbers are those of `--json`.
+//! Tests of pages and figures of every kind of answer in a headless browser.
+//!
+//! Nothing overlaps or leaves the page, colours have contrast, the keyboard reaches all controls,
+//! and the numbers equal those of `--json`.
 
 use crate::common::browser::{Browser, LOOKS};
 use crate::common::{Folder, fullstroke};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A kind of page: its name, what is called, which of its tables is held to which numbers of `--json`, and what its
-/// figure must have.
+/// A kind of page: its name, the command, the table columns to compare with `--json`, and required
+/// text of the figure.
 struct Kind {
     name: &'static str,
     arguments: Vec<String>,
-    /// The beginning of a caption, a heading, and where its rows' numbers are: a list, and what of each item.
+    /// Caption's beginning, heading, path of the list in `--json`, and path of the value in each
+    /// item.
     columns: &'static [(&'static str, &'static str, &'static str, &'static str)],
     figure: &'static [&'static str],
 }
@@ -209,7 +212,7 @@ fn words<'a>(kind: &'a Kind, more: &[&'a str]) -> Vec<&'a str> {
         .collect()
 }
 
-/// What a call prints, whether or not a claim of it fails.
+/// Returns the output of a call. A failed claim (status 1) is allowed.
 fn printed(arguments: &[&str]) -> String {
     let output = fullstroke(arguments);
     let error = String::from_utf8_lossy(&output.stderr);
@@ -220,7 +223,7 @@ fn printed(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The value at a dotted path, of which numbers are places in a list.
+/// Returns the value at a dotted path. A number in the path is an index of a list.
 fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     path.split('.')
         .filter(|key| !key.is_empty())
@@ -230,14 +233,14 @@ fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
         })
 }
 
-/// The numbers of an answer, as they stand there: to read and write them could move the last digit.
+/// Returns the numbers of an answer as text. Parsing and printing could change the last digit.
 fn numbers(answer: &str) -> BTreeSet<&str> {
     answer
         .split(|letter: char| !letter.is_ascii_alphanumeric() && !"+-.".contains(letter))
         .collect()
 }
 
-/// Whether what is read is the number, rounded to the digits that are shown.
+/// True if the text `read` is `value`, rounded to the shown digits.
 fn is_rounded(read: &str, value: f64) -> bool {
     let (digits, unit) = read.split_once(' ').unwrap_or((read, ""));
     let value = match unit {
@@ -263,7 +266,7 @@ const TABLES: &str = r#"[...document.querySelectorAll("table")].map((table) => (
     ({ read: cell.textContent, value: cell.querySelector("data")?.getAttribute("value") ?? null }))),
 }))"#;
 
-/// What the tables of the page that is open say otherwise than `--json`.
+/// Returns the differences between the tables of the open page and `--json`.
 fn numbers_off(browser: &mut Browser, kind: &Kind, answer: &str) -> Vec<String> {
     let json: Value = serde_json::from_str(answer).unwrap();
     let tables = browser.evaluate(TABLES);
@@ -309,7 +312,7 @@ fn numbers_off(browser: &mut Browser, kind: &Kind, answer: &str) -> Vec<String> 
                     .map(|value| value.parse().unwrap())
             })
             .collect();
-        // Numbers are read here to a bit or so less than they were written.
+        // `serde_json` parses numbers here with an error of about one bit.
         let same = |(one, other): (&Option<f64>, &Option<f64>)| match (one, other) {
             (Some(one), Some(other)) => (one - other).abs() <= 1e-12 * one.abs(),
             (one, other) => one == other,
@@ -326,7 +329,7 @@ fn numbers_off(browser: &mut Browser, kind: &Kind, answer: &str) -> Vec<String> 
     off
 }
 
-/// What a keyboard cannot do on the page that is open.
+/// Returns the faults of the keyboard control of the open page.
 fn keys_off(browser: &mut Browser) -> Vec<String> {
     let mut off = Vec::new();
     let focused = "(() => { const at = document.activeElement; return [`${at.tagName} ${at.textContent.slice(0, 60)}`, \
@@ -373,7 +376,7 @@ fn keys_off(browser: &mut Browser) -> Vec<String> {
     off
 }
 
-/// What would make a reader of XML give up; tags, attributes and references, as SVG files have them.
+/// Returns the first XML error in tags, attributes and references of an SVG file.
 fn xml_off(text: &str) -> Option<String> {
     let mut open: Vec<&str> = Vec::new();
     let mut rest = text;
@@ -405,7 +408,7 @@ fn xml_off(text: &str) -> Option<String> {
             .trim_end_matches('/')
             .split('"')
             .collect();
-        // Names and values in turn, and nothing behind the last one.
+        // Names and values alternate, and only a blank may follow the last value.
         let names = attributes.iter().step_by(2);
         let mut named = names
             .map(|name| name.trim())
@@ -443,7 +446,7 @@ fn pages_and_figures_of_every_kind_are_sound_in_a_browser() {
     let kinds = kinds(&folder);
     let mut browser = Browser::open();
     let mut off = Vec::new();
-    // Before anything was run there is a page, too.
+    // A page exists even before the first run.
     let studies = kinds.iter().find(|kind| kind.name == "study").unwrap();
     let unmeasured = folder.name("unmeasured.html");
     let mut check = words(studies, &["--report", &unmeasured]);

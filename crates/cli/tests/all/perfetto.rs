@@ -1,11 +1,11 @@
-//! A window of a run for Perfetto: what the file shows is what the run did.
+//! Tests that a Perfetto trace of a window agrees with the run.
 
 use crate::common::{Folder, fullstroke, refused, success};
 use crate::read_back::{Read, Trace};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// So many random requests a second for a volume.
+/// Writes a stack with `rate_per_s` random requests per second for a volume.
 fn stack(folder: &Folder, rate_per_s: u32, volume: &str) -> String {
     let text = format!(
         "seed = 3\n[workload]\nkind = \"synthetic\"\nrequests = 400\nread_share = 0.6\nsize = \"8KiB\"\n\
@@ -14,7 +14,7 @@ fn stack(folder: &Folder, rate_per_s: u32, volume: &str) -> String {
     folder.put("stack.toml", &text)
 }
 
-/// The rows of a log by request, and its columns by name.
+/// Reads a log. Returns its rows by request, and each row's columns by name.
 fn log(path: &str) -> HashMap<u64, HashMap<String, String>> {
     let text = std::fs::read_to_string(path).unwrap();
     let mut lines = text.lines();
@@ -37,12 +37,12 @@ fn log(path: &str) -> HashMap<u64, HashMap<String, String>> {
         .collect()
 }
 
-/// Whether a track shows what was done for requests.
+/// True if a track shows service of requests.
 fn serves(track: &str) -> bool {
     track.starts_with("arm") || track.starts_with("buffer")
 }
 
-/// Overhead, seek, rotation and transfer of some slices of an arm.
+/// Returns the sums of overhead, seek, rotation and transfer over slices of an arm.
 fn parts<'a>(slices: impl Iterator<Item = &'a Read>) -> [u64; 4] {
     let mut sums = [0; 4];
     for slice in slices {
@@ -62,7 +62,7 @@ fn logged(row: &HashMap<String, String>) -> [u64; 4] {
     ["overhead_ns", "seek_ns", "rotation_ns", "transfer_ns"].map(|name| row[name].parse().unwrap())
 }
 
-/// Runs a stack with a log and a trace of a window.
+/// Runs a stack with a log and with a trace of a window.
 fn traced(
     folder: &Folder,
     stack: &str,
@@ -85,7 +85,7 @@ fn traced(
 #[test]
 fn what_an_arm_does_for_a_request_adds_up_to_the_logs_parts() {
     let folder = Folder::new();
-    // Most requests wait for others, and the queue is reordered.
+    // Most requests wait, and the drive reorders its queue.
     let stack = stack(
         &folder,
         90,
@@ -121,7 +121,7 @@ fn what_an_arm_does_for_a_request_adds_up_to_the_logs_parts() {
             "{origin}"
         );
     }
-    // The flow of each goes from it over its slot to the arm.
+    // Each request's flow goes from the request over its slot to the arm.
     assert_eq!(trace.flows.len(), 400);
     assert!(
         trace.flows.values().all(|slices| (2..=3).contains(slices)),
@@ -169,11 +169,11 @@ fn a_plan_of_parity_shows_all_its_drive_requests_within_the_window() {
         );
         let reads = slots.iter().filter(|slot| slot.name == "read").count();
         if slice.name == "write" && slots.len() == 4 {
-            // A read-modify-write: data and parity read, then written.
+            // A read-modify-write reads data and parity, then writes both.
             assert_eq!(reads, 2, "{slots:?}");
             writes += 1;
         }
-        // The log has the parts of the drive request that ended last.
+        // The log has the breakdown of the drive request that ended last.
         let last = slots.iter().max_by_key(|slot| slot.end).unwrap();
         assert_eq!(
             ["overhead_ns", "seek_ns", "rotation_ns", "transfer_ns"].map(|name| last.number(name)),
@@ -268,7 +268,7 @@ fn what_cannot_be_written_or_shown_is_said() {
     assert!(Trace::read(&std::fs::read(&out).unwrap()).slices.is_empty());
 }
 
-/// Slices by the track that they are on, whose process is called after `prefix`.
+/// Returns the slices with their tracks, for processes whose name begins with `prefix`.
 fn by_track(trace: &Trace, prefix: &str) -> Vec<(String, String, u64, u64)> {
     let named = |slice: &Read| {
         let (process, track) = &trace.tracks[&slice.track];

@@ -1,5 +1,4 @@
-//! `ctl` and `top` as their users call them, against a server that answers from
-//! a script.
+//! Tests of `ctl` and `top` against a server with scripted answers.
 
 use crate::common::{refused, success};
 use serde_json::{Value, json};
@@ -11,14 +10,14 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Answers on a socket of its own, and remembers what it was asked.
+/// Server with a scripted answer. It stores the questions.
 struct Server {
     folder: tempfile::TempDir,
     questions: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Server {
-    /// At the path `name`, with `answer` to every question.
+    /// Starts a server at the path `name` that answers every question with `answer`.
     fn at(name: &str, answer: Value) -> Server {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join(name)).unwrap();
@@ -211,8 +210,8 @@ fn top_needs_a_terminal_and_says_what_does_not() {
     );
 }
 
-/// Runs `top` on a terminal made by util-linux's `script`, types q, and returns
-/// the exit status and what was drawn; `None` without that program.
+/// Runs `top` on a pseudo-terminal of util-linux's `script` and types q. Returns the exit status
+/// and the output, or `None` without `script`.
 fn on_terminal(socket: &str) -> Option<(Option<i32>, String)> {
     let program = env!("CARGO_BIN_EXE_fullstroke");
     let command = format!("stty rows 24 cols 80; exec '{program}' top '{socket}'");
@@ -232,7 +231,7 @@ fn on_terminal(socket: &str) -> Option<(Option<i32>, String)> {
         }
     };
     let mut keyboard = script.stdin.take().unwrap();
-    // Typed again and again: top may not have been listening yet.
+    // The key is sent repeatedly, because `top` may not be reading yet.
     let typing = thread::spawn(move || {
         while keyboard.write_all(b"q").is_ok() {
             thread::sleep(Duration::from_millis(200));

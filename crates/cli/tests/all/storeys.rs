@@ -1,13 +1,14 @@
-//! The storeys of the house: which crate may depend on which, and which folders stand under the rule of the policy
-//! crates. ARCHITECTURE.md draws them.
+//! Tests of the crate layers: allowed dependencies between crates, and folders under the rule of
+//! policy crates. ARCHITECTURE.md draws the layers.
 
 use crate::common::project;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folders of `crates/` from the ground up, each with its floor. A crate may depend on crates of its own folder and
-/// of lower floors. `answers` and `real` share a floor, so that neither may depend on the other.
+/// Folders of `crates/` with their floor, from the ground up. A crate may depend on crates of its
+/// own folder and of lower floors. `answers` and `real` share a floor, so that neither depends on
+/// the other.
 const STOREYS: &[(&str, u32)] = &[
     ("ground", 0),
     ("path", 1),
@@ -17,18 +18,18 @@ const STOREYS: &[(&str, u32)] = &[
     ("cli", 4),
 ];
 
-/// The folders whose crates stand under the rule of the root's clippy.toml: no clock, thread or file.
+/// Folders under the rule of the root's clippy.toml: no clock, thread or file.
 const POLICY: &[&str] = &["ground", "path"];
 
-/// Crates of other folders that keep to the same rule. A symbolic link leads each of them to the root's clippy.toml.
+/// Further crates under the same rule. Each has a symbolic link to the root's clippy.toml.
 const ALSO_UNDER_THE_RULE: &[&str] = &["input/disksim", "answers/report", "real/nbd"];
 
-/// The tables of a manifest whose edges a build follows. `[dev-dependencies]` may look up: a test of the engine runs a
-/// real drive.
+/// Manifest tables with edges that a build follows. `[dev-dependencies]` may point upward, because
+/// a test of the engine runs a real drive.
 const TABLES: &[&str] = &["dependencies", "build-dependencies"];
 
 struct Crate {
-    /// Folder below `crates/`: "path/drive", "cli".
+    /// Folder below `crates/`, such as "path/drive" or "cli".
     place: String,
     manifest: toml::Table,
 }
@@ -42,7 +43,7 @@ impl Crate {
         self.manifest["package"]["name"].as_str().unwrap()
     }
 
-    /// The dependencies that a build needs: the manifest's table and the name of the package.
+    /// Returns the dependencies that a build needs: the manifest's table and the package's name.
     fn dependencies(&self) -> Vec<(String, String)> {
         let mut found = edges(&self.manifest, "");
         let targets = self.manifest.get("target").and_then(toml::Value::as_table);
@@ -84,11 +85,11 @@ fn folders(of: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Every crate of the workspace, read from its Cargo.toml.
+/// Reads the Cargo.toml of every crate of the workspace.
 fn house() -> Vec<Crate> {
     let mut found = Vec::new();
     for storey in folders(&crates()) {
-        // `cli` is one crate; the other storeys are folders of crates.
+        // `cli` is a single crate; other storeys are folders of crates.
         let rooms = if storey.join("Cargo.toml").exists() {
             vec![storey]
         } else {
@@ -107,7 +108,7 @@ fn house() -> Vec<Crate> {
     found
 }
 
-/// The edges that run upward or sideways, each as a sentence.
+/// Returns a sentence for each edge that runs upward or sideways.
 fn broken_edges(house: &[Crate]) -> Vec<String> {
     let floor_of: BTreeMap<&str, u32> = STOREYS.iter().copied().collect();
     let storey_of: BTreeMap<&str, &str> = house
@@ -191,7 +192,7 @@ fn each_crate_stands_in_a_storey() {
         "crates/ has the folders {STOREYS:?}; found beside them: {strangers:?}"
     );
 
-    // Dependencies inside the house are named in one place, with their folders.
+    // The root manifest names all internal dependencies with their folders.
     let root: toml::Table = fs::read_to_string(project().join("Cargo.toml"))
         .unwrap()
         .parse()
@@ -238,7 +239,7 @@ fn one_list_of_folders_says_which_crates_are_policy_crates() {
         }
         let also = ALSO_UNDER_THE_RULE.contains(&room.place.as_str());
         let wanted = also || POLICY.contains(&room.storey());
-        // clippy reads the nearest file, from the crate's folder up.
+        // clippy reads the nearest clippy.toml from the crate's folder up.
         let folder = crates().join(&room.place);
         let nearest = folder
             .ancestors()
@@ -253,7 +254,7 @@ fn one_list_of_folders_says_which_crates_are_policy_crates() {
             room.place,
             nearest.display()
         );
-        // A copy of the rule would drift from the rule.
+        // A copied rule would diverge, so only a link is allowed.
         if nearest.starts_with(&folder) && also {
             assert!(
                 nearest.is_symlink(),

@@ -1,4 +1,4 @@
-//! Media streams as users run them.
+//! Tests of media streams.
 
 use crate::common::{fullstroke, refused, success};
 use serde_json::Value;

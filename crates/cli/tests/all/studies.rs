@@ -1,4 +1,4 @@
-//! `fullstroke study`: run, interrupted, resumed, checked, written down.
+//! Tests of `fullstroke study`: run, interruption, continuation, check and pages.
 
 use crate::common::{fullstroke, refused, success};
 use serde_json::Value;
@@ -58,7 +58,7 @@ y = "response_ms.mean"
 published = [{ series = "fcfs", points = [[100, 17.5]] }]
 "#;
 
-/// A folder of studies with one study in it.
+/// A folder with one study.
 struct Studies(tempfile::TempDir);
 
 impl Studies {
@@ -90,7 +90,7 @@ impl Studies {
         .unwrap()
     }
 
-    /// The results' files.
+    /// Returns the files of the results.
     fn files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
         for build in fs::read_dir(self.path("results")).into_iter().flatten() {
@@ -147,7 +147,7 @@ fn a_study_is_asked_again_with_a_trace_of_ones_own_whose_results_are_kept_apart(
         studies.json(&["run", "--trace", &trace])["runs_done_before"],
         2
     );
-    // Whether the claim holds on it is another question.
+    // The claim may fail on this trace, so the exit status is not tested.
     let with = fullstroke(
         &[
             &studies.arguments(&["check", "--trace", &trace])[..],
@@ -223,7 +223,7 @@ fn a_page_of_a_study_has_the_numbers_of_json() {
     ] {
         assert!(html.contains(words), "{words}");
     }
-    // `check` shows the same of the results that are there.
+    // `check` shows the same page from the stored results.
     let again = studies.path("again.html");
     let checked = studies.json(&["check", "--report", again.to_str().unwrap()]);
     assert_eq!(checked, done["checked"]);
@@ -251,7 +251,7 @@ fn a_page_of_a_study_has_the_numbers_of_json() {
         "{value}"
     );
     assert!(html.contains("<section id=\"figures\""));
-    // And with what it was held against just now.
+    // The page also shows the verdicts of the test with other seeds.
     let held = studies.json(&["check", "--seeds", "1", "--report", again.to_str().unwrap()]);
     assert_eq!(held["checked"][0]["claims"], held["studies"][0]["claims"]);
     assert_eq!(held["checked"][0]["figures"], checked[0]["figures"]);
@@ -263,7 +263,8 @@ fn a_page_of_a_study_has_the_numbers_of_json() {
     assert!(studies.json(&["run"])["checked"].is_null());
 }
 
-/// Stands in the place of Python with Dask: has each run made by `study work`, and ends after so many.
+/// Writes a script that replaces Python with Dask. It sends each task to `study work` and ends
+/// after `runs` runs.
 fn pretend_cluster(studies: &Studies, runs: usize) -> PathBuf {
     let script = format!(
         "#!/bin/sh\n\
@@ -374,7 +375,7 @@ fn a_run_that_is_killed_loses_nothing_and_goes_on() {
         );
         std::thread::sleep(Duration::from_millis(5));
     }
-    // SIGKILL.
+    // `kill` sends SIGKILL.
     child.kill().unwrap();
     child.wait().unwrap();
     let kept = studies.files().len();
@@ -382,7 +383,7 @@ fn a_run_that_is_killed_loses_nothing_and_goes_on() {
         (3..36).contains(&kept),
         "{kept} of 36 were done when it was killed"
     );
-    // What a kill in the middle of a file leaves.
+    // A kill during a write leaves such a file.
     let partial = studies.files()[0].with_extension("parquet.partial");
     fs::write(&partial, "half").unwrap();
     let rest = studies.json(&["run", "--set", "workload.requests=4000"]);
@@ -400,7 +401,7 @@ fn a_second_run_on_the_same_results_is_refused_while_the_first_goes_on() {
     held.lock().unwrap();
     let error = refused(&studies.arguments(&["run", "--set", "workload.requests=50"]));
     assert!(error.contains("another run is writing"), "{error}");
-    // Reading needs no lock.
+    // Reading takes no lock.
     success(&studies.arguments(&["check"]));
     drop(held);
     success(&studies.arguments(&["run", "--set", "workload.requests=50"]));
@@ -435,7 +436,7 @@ fn a_damaged_results_file_is_named() {
         fs::write(&file, &damaged).unwrap();
         let output = fullstroke(&studies.arguments(&["check", "--json"]));
         let text = String::from_utf8(output.stdout).unwrap();
-        // It is told, or the numbers are what they were, or they count as never run.
+        // A damaged file gives an error, unchanged numbers, or missing runs.
         let same = text == sound || text.contains("not run");
         assert!(
             output.status.code() == Some(2) || same,
@@ -541,7 +542,7 @@ fn points_that_cannot_be_run_do_not_hold_up_the_others() {
     assert!(error.contains("6 of 6 runs failed"), "{error}");
 }
 
-/// Without the other discipline there is no gain.
+/// A variant with the same discipline at all points, so there is no gain.
 const ONE_DISCIPLINE: &str = r#"
 [[variants]]
 title = "one discipline"
@@ -648,7 +649,8 @@ values = [{ name = "always fcfs", set = ["volume.drive_settings.queue.discipline
     studies.json(&["run"]);
     let held = ["check", "--seeds", "1", "--vary-free"];
     let count = studies.json(&[&held[..], &["--count"]].concat());
-    // Two points with three other seeds; both points are the same with the choice, and one is there.
+    // Three other seeds of two points are 6 runs. With the choice both points are the same, and one
+    // of them already has results.
     assert_eq!(
         (&count["runs"], &count["runs_missing"]),
         (&18.into(), &6.into())
@@ -673,7 +675,7 @@ values = [{ name = "always fcfs", set = ["volume.drive_settings.queue.discipline
         assert!(page.contains(words), "{words}: {page}");
     }
     success(&studies.arguments(&["results", "--check"]));
-    // Once the claim is another, what was learnt of it is not in force.
+    // A changed claim invalidates the stored verdict.
     let file = studies.path("test-2020/disciplines.toml");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("obtained > 0", "obtained > 0.01")).unwrap();
@@ -876,7 +878,7 @@ fn what_is_wrong_in_a_study_is_named_before_anything_is_run() {
     );
 }
 
-/// The studies of this repository.
+/// Returns the folder of the repository's studies.
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies")
 }

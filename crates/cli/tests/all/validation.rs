@@ -1,4 +1,4 @@
-//! `fullstroke validate` and `fullstroke drive plot` as their users call them.
+//! Tests of `fullstroke validate` and `fullstroke drive plot`.
 
 use crate::common::{fullstroke, refused};
 use crate::oracle::{self, Table};
@@ -15,7 +15,7 @@ W Miss 44 8 9000 0
 ";
 const DRIVE: &str = "seagate-cheetah-9lp";
 
-/// Standard output of a call that must succeed, and standard error.
+/// Returns standard output and standard error of a successful call.
 fn success(arguments: &[&str]) -> (String, String) {
     let output = fullstroke(arguments);
     let error = String::from_utf8(output.stderr).unwrap();
@@ -29,7 +29,7 @@ impl Folder {
     fn new() -> Folder {
         Folder(tempfile::tempdir().unwrap())
     }
-    /// Writes a file; returns its path as text.
+    /// Writes a file and returns its path as text.
     fn put(&self, name: &str, text: &str) -> String {
         fs::write(self.0.path().join(name), text).unwrap();
         self.name(name)
@@ -162,7 +162,7 @@ fn validate_takes_a_folder_and_says_what_it_left_out() {
     assert_eq!(error, "");
 }
 
-/// Random reads of a drive that is 2 ms slower than the library's, one at a time.
+/// Returns a log of random reads, one at a time, on a drive about 2 ms slower than the library's.
 fn own_log(requests: u64) -> String {
     let mut state = 1u64;
     let mut random = move |below: u64| {
@@ -272,8 +272,9 @@ fn one_bad_disk_is_a_row_and_the_status_says_so() {
     assert!(report[0]["rms_ms"].as_f64().is_some() && report.as_array().unwrap().len() == 3);
 }
 
-/// Folders with the measurements and parameter files of some disks: the first
-/// 200 requests of each, and all where they lie beside the repository.
+/// Returns folders with measurements and parameter files of some disks. The first folder has the
+/// first 200 requests of each disk. The second has all requests, if the files lie beside the
+/// repository.
 fn measured(disks: &[&str]) -> Vec<Folder> {
     let first = Folder::new();
     for disk in disks {
@@ -295,7 +296,7 @@ fn measured(disks: &[&str]) -> Vec<Folder> {
     folders
 }
 
-/// The first 200 requests of each measured disk, on the drive of the oracle.
+/// Replays the first 200 requests of each measured disk on the oracle's drive.
 #[test]
 fn measured_disks_are_as_near_as_they_were() {
     let (folder, reached) = (Folder::new(), Table::read("reached"));
@@ -340,8 +341,8 @@ fn are_chosen_on_the_other_disk(folder: &Folder) {
         (&"hp_c2247a".into(), &"hp_c3323a".into())
     );
     let rms = |disk: &Value, key: &str| disk[key]["rms_ms"].as_f64().unwrap();
-    // The second has a low water mark, by whose rule it is nearer; the first
-    // could not have told. Of 200 requests few are such writes.
+    // The second disk has a low water mark, so that rule reduces its error. The first disk has
+    // none, so it cannot choose the rule. The first 200 requests have few such writes.
     let requests = Table::read("disks/hp_c3323a").validation_trace();
     let trace = fs::read_to_string(folder.name("hp_c3323a.trace")).unwrap_or_default();
     let nearer = if trace == requests { 1.0 } else { 0.9 };

@@ -58,7 +58,7 @@ fn each_of_several_workloads_is_reported_by_name() {
         (&"front".into(), &400.into())
     );
     assert_eq!(backup["name"], "backup");
-    // The backup goes on for as long as the front does, and no longer.
+    // The backup runs as long as the foreground load, and no longer.
     assert!(
         (5.0..30.0).contains(&report["simulated_s"].as_f64().unwrap()),
         "{}",
@@ -85,7 +85,7 @@ fn candidates_are_ranked_by_one_of_their_workloads() {
     let value =
         |ranking: &Value, place: usize| ranking["candidates"][place]["value"].as_f64().unwrap();
     assert!(value(&latency, 0) < value(&latency, 1));
-    // The larger the backup's requests, the longer the front waits, and the more the backup gets.
+    // Larger backup requests delay the foreground load and raise the backup's rate.
     let rate = by("workloads.backup.mb_per_s");
     assert_eq!(rate["candidates"][0]["varied"]["workloads[1].size"], "4MiB");
 }

@@ -6,17 +6,17 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// What is wrong with a page, as sentences.
+/// Script that returns the faults of a page as sentences.
 const CHECKS: &str = include_str!("page_checks.js");
-/// No answer of a browser takes so long.
+/// Limit of the wait for an answer of the browser.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How a page is looked at: what its checks are told, its width, on what, and in which colours.
+/// Ways of showing a page: name, width in pixels, medium and colour scheme.
 pub const LOOKS: [(&str, u32, &str, &str); 4] = [
     ("light", 1100, "screen", "light"),
     ("dark", 1100, "screen", "dark"),
     ("narrow", 420, "screen", "light"),
-    // A4 without margins of a centimetre, from a system that is dark.
+    // 718 pixels are A4's width less two margins of a centimetre. The system is in dark mode.
     ("print", 718, "print", "dark"),
 ];
 
@@ -24,16 +24,17 @@ pub struct Browser {
     program: Child,
     to: ChildStdin,
     from: Receiver<Value>,
-    /// Of its one page.
+    /// DevTools session of the browser's only page.
     session: String,
     calls: u64,
-    /// Which events have come since they were last waited for.
+    /// Events since the last wait.
     events: Vec<String>,
     _profile: tempfile::TempDir,
 }
 
 impl Browser {
-    /// A browser with an empty page; `None`, and a word, where none is installed.
+    /// Starts a browser with an empty page. Prints a note and returns `None` if no browser is
+    /// installed.
     pub fn open() -> Option<Browser> {
         let profile = tempfile::tempdir().unwrap();
         let names = ["chromium", "chromium-browser", "google-chrome"];
@@ -47,7 +48,7 @@ impl Browser {
             eprintln!("skipped: no program chromium (make clients installs it)");
             return None;
         };
-        // The protocol is spoken on descriptors 3 and 4.
+        // The browser reads the protocol from descriptor 3 and writes it to descriptor 4.
         let mut program = Command::new("sh")
             .args([
                 "-c",
@@ -139,7 +140,7 @@ impl Browser {
         message
     }
 
-    /// Opens a page and waits for all that it loads.
+    /// Opens a page and waits until all its resources are loaded.
     pub fn show(&mut self, address: &str) {
         self.events.clear();
         let shown = self.call("Page.navigate", json!({ "url": address }));
@@ -164,7 +165,7 @@ impl Browser {
         );
     }
 
-    /// What a script comes to.
+    /// Runs a script and returns its value.
     pub fn evaluate(&mut self, script: &str) -> Value {
         let asked = json!({ "expression": script, "returnByValue": true, "awaitPromise": true });
         let found = self.call("Runtime.evaluate", asked);
@@ -176,7 +177,8 @@ impl Browser {
         found["result"]["value"].clone()
     }
 
-    /// What is wrong with the page that is open, in these looks; `keep` names its pictures.
+    /// Returns the faults of the open page in these looks. `keep` is the beginning of the pictures'
+    /// names.
     pub fn faults(&mut self, keep: &str, looks: &[(&str, u32, &str, &str)]) -> Vec<String> {
         let mut faults = Vec::new();
         let mut pictures = Vec::new();
@@ -194,7 +196,7 @@ impl Browser {
             pictures.push(picture);
         }
         for (at, picture) in pictures.iter().enumerate() {
-            // A page of one colour would be shorter by far.
+            // A page of a single colour would give a much shorter file.
             if picture.len() < 4000 {
                 faults.push(format!("{}: nothing is to be seen", looks[at].0));
             }
@@ -206,7 +208,7 @@ impl Browser {
         faults
     }
 
-    /// The whole page as PNG, in base 64.
+    /// Returns a picture of the whole page as PNG, in base 64.
     fn picture(&mut self) -> String {
         let size = self.call("Page.getLayoutMetrics", json!({}))["cssContentSize"].clone();
         let height = size["height"].as_f64().unwrap().min(3000.0);
@@ -218,7 +220,7 @@ impl Browser {
             .to_owned()
     }
 
-    /// How many bytes it prints as PDF, in base 64.
+    /// Prints the page as PDF. Returns the length of the file in base 64.
     pub fn printed(&mut self) -> usize {
         let printed = self.call("Page.printToPDF", json!({ "printBackground": true }));
         let data = printed["data"].as_str().unwrap();
@@ -245,7 +247,7 @@ impl Drop for Browser {
         let _ = self
             .to
             .write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
-        // It ends its own processes; one that does not is ended.
+        // The browser normally ends its own processes. After five seconds it is killed.
         for _ in 0..100 {
             if !matches!(self.program.try_wait(), Ok(None)) {
                 return;
@@ -257,7 +259,7 @@ impl Drop for Browser {
     }
 }
 
-/// Keeps a picture in the folder that `FULLSTROKE_PICTURES` names, for people.
+/// Stores a picture for people in the folder of `FULLSTROKE_PICTURES`.
 fn keep_picture(name: &str, base64: &str) {
     if let Some(folder) = std::env::var_os("FULLSTROKE_PICTURES") {
         let path = std::path::Path::new(&folder).join(format!("{name}.png"));

@@ -1,4 +1,4 @@
-//! The program, called as its users call it.
+//! Calls of the program for all tests.
 
 #![allow(dead_code)] // Not every test binary uses each.
 
@@ -7,7 +7,7 @@ pub mod browser;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The root of the project.
+/// Returns the root of the project.
 pub fn project() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     root.canonicalize().unwrap()
@@ -20,7 +20,7 @@ pub fn fullstroke(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Standard output of a call that must succeed and say nothing else.
+/// Returns standard output of a call that succeeds and prints nothing on standard error.
 pub fn success(arguments: &[&str]) -> String {
     let output = fullstroke(arguments);
     let error = String::from_utf8_lossy(&output.stderr);
@@ -32,7 +32,7 @@ pub fn success(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The message of a call that must be refused with status 2.
+/// Returns the error message of a call that is refused with status 2.
 pub fn refused(arguments: &[&str]) -> String {
     let output = fullstroke(arguments);
     let error = String::from_utf8(output.stderr).unwrap();
@@ -45,7 +45,7 @@ pub fn refused(arguments: &[&str]) -> String {
     error
 }
 
-/// A folder of a test's own.
+/// Temporary folder of a test.
 pub struct Folder(pub tempfile::TempDir);
 
 impl Folder {
@@ -55,11 +55,11 @@ impl Folder {
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
-    /// The same as text.
+    /// Returns the path of a file in the folder as text.
     pub fn name(&self, name: &str) -> String {
         self.path(name).to_str().unwrap().to_owned()
     }
-    /// Writes a file; returns its path as text.
+    /// Writes a file and returns its path as text.
     pub fn put(&self, name: &str, text: &str) -> String {
         std::fs::write(self.path(name), text).unwrap();
         self.name(name)

@@ -1,4 +1,4 @@
-// What is wrong with the page that is open, as sentences; none if nothing is. `mode` is light, dark, narrow or print.
+// Returns the faults of the open page as sentences. `mode` is light, dark, narrow or print.
 (mode) => {
   const faults = [];
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
@@ -7,7 +7,7 @@
   const shown = (node) => { const { width, height } = box(node); return width > 0 && height > 0; };
   const meet = (a, b, slack = 1) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > slack && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > slack;
 
-  // Nothing stands beyond the page's edge, except what scrolls in a box of its own.
+  // Nothing extends beyond the page's edge, except the contents of a scrolling box.
   const width = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth > width) faults.push(`the page is ${document.documentElement.scrollWidth} wide, of ${width}`);
   for (const node of all("main *")) {
@@ -27,30 +27,30 @@
       const own = box(one);
       if (own.left < whole.left - 1 || own.right > whole.right + 1 || own.top < whole.top - 3 || own.bottom > whole.bottom + 3) faults.push(`${named(one)}: "${one.textContent}" stands beyond its figure`);
     });
-    // Words for those who do not see it.
+    // Each chart has a text for screen readers.
     if (chart === document.documentElement) {
-      // A figure of its own: what stands around the drawings, heading and legends, covers none of them.
+      // In a figure file, heading and legends around the drawings cover no drawing.
       for (const around of [...chart.children].filter((node) => ["text", "rect", "path"].includes(node.localName) && node.getAttribute("class") !== "paper"))
         for (const drawing of all("svg[role=img]")) if (meet(box(around), box(drawing))) faults.push(`"${around.textContent || around.getAttribute("class")}" covers ${named(drawing)}`);
       continue;
     }
     const labels = (chart.getAttribute("aria-labelledby") ?? "").split(" ").map((id) => document.getElementById(id)?.textContent);
     if (!chart.getAttribute("aria-label") && labels.some((label) => !label)) faults.push(`${named(chart)}: no words for those who do not see it`);
-    // A legend covers nothing, and names each look that marks have.
+    // A legend covers nothing and names the look of every mark.
     const legend = figure.querySelector(".legend");
     if (legend && meet(box(legend), whole)) faults.push(`${named(chart)}: the legend covers the drawing`);
     const looks = (nodes) => new Set(nodes.flatMap((node) => [...node.classList].filter((name) => /^(series-|cause-|band$)/.test(name))));
     const keys = looks(all(".legend .swatch *", figure));
     if (chart.closest("figure")) for (const look of looks(all("path, rect, circle", chart))) if (!keys.has(look)) faults.push(`${named(chart)}: no legend names ${look}`);
     for (const key of all(".legend li", figure)) if (!key.textContent.trim()) faults.push(`${named(chart)}: a series has no name`);
-    // Numbers at an axis have a name with a unit, or count something.
+    // An axis with numbers has a name with a unit, or counts something.
     const names = all("text.name", chart).map((node) => node.textContent);
     const numbers = texts.filter((node) => /^[-+]?[\d.]+(e-?\d+)?$/.test(node.textContent));
     if (numbers.length && chart.closest("figure") && !names.length) faults.push(`${named(chart)}: numbers without the name of an axis`);
     for (const name of all("text.name", chart)) {
       const words = name.textContent.trim(), turned = name.hasAttribute("transform");
       const own = numbers.filter((node) => (box(node).bottom < box(name).top + 2) === !turned && node.classList.contains(turned ? "end" : "middle"));
-      // The words of a study's axis are the study's, and a key's values have their units themselves.
+      // A study chooses the words of its axes. The values of a key contain their units.
       const free = /^figure-/.test(chart.getAttribute("aria-labelledby") ?? "") || /^[a-z_]+(\.[a-z_]+)+$/.test(words);
       if (!words) faults.push(`${named(chart)}: an axis has no name`);
       else if (own.length && !free && !/\([^()]+\)$|^requests$|^streams$/.test(words)) faults.push(`${named(chart)}: the axis "${words}" has no unit`);
@@ -93,7 +93,7 @@
   }
   faults.push(...faint);
 
-  // Headings, tables, what a keyboard reaches.
+  // Headings, tables, and controls for the keyboard.
   const levels = all("h1, h2, h3, h4, h5, h6").map((node) => Number(node.tagName[1]));
   if (charts.length && document.querySelector("main")) {
     if (levels[0] !== 1 || levels.filter((level) => level === 1).length !== 1) faults.push(`headings ${levels}`);
@@ -118,7 +118,7 @@
   const ids = all("[id]").map((node) => node.id);
   if (new Set(ids).size < ids.length) faults.push("an id stands twice");
 
-  // Nothing comes from elsewhere.
+  // The page loads nothing from another origin.
   for (const entry of performance.getEntriesByType("resource")) if (new URL(entry.name).origin !== location.origin) faults.push(`loads ${entry.name}`);
   for (const node of all("[src], [href], [style]")) {
     const from = node.getAttribute("src") ?? node.getAttribute("href") ?? "";

@@ -1,5 +1,4 @@
-//! Arrays on files, as their users call them: made, served, killed, mended, and
-//! refused.
+//! Tests of arrays on files: creation, service, kills, repair and refusals.
 
 use crate::common::{fullstroke, refused, success};
 use crate::metrics::samples_at;
@@ -16,24 +15,24 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-/// Files for members, and the socket of the array.
+/// Member files, and the socket of the array.
 pub struct Place {
     pub folder: tempfile::TempDir,
-    /// Where the members are, if not there.
+    /// Disk with the members. `None` means the folder.
     disk: Option<SmallDisk>,
-    /// What the members are, if they are no files.
+    /// Devices that serve as members. Empty for files.
     devices: Vec<String>,
 }
 
-/// A file system of 64 MiB in memory, mounted for a process that does nothing else; others see it through
-/// that process.
+/// A file system of 64 MiB in memory, mounted in the namespace of a sleeping process. Other
+/// processes reach it through that process's `/proc` entry.
 struct SmallDisk {
     holder: Child,
     path: PathBuf,
 }
 
 impl SmallDisk {
-    /// `None`, with a word, where the host allows no such mount.
+    /// Mounts the file system. Prints a note and returns `None` if the host forbids such a mount.
     fn new(at: &Path) -> Option<SmallDisk> {
         let script = "mount -t tmpfs -o size=64m tmpfs \"$1\" && echo mounted && exec cat";
         let holder = Command::new("unshare")
@@ -70,7 +69,7 @@ impl SmallDisk {
         mounted
     }
 
-    /// Takes all its room but so many MiB, until [`free`](SmallDisk::free).
+    /// Fills the file system except for `mib` MiB, until [`free`](SmallDisk::free).
     fn leave(&self, mib: u64) {
         let file = File::create(self.path.join("ballast")).unwrap();
         rustix::fs::fallocate(
@@ -82,7 +81,7 @@ impl SmallDisk {
         .unwrap();
     }
 
-    /// Gives that room back.
+    /// Frees the space again.
     fn free(&self) {
         fs::remove_file(self.path.join("ballast")).unwrap();
     }
@@ -95,16 +94,16 @@ impl Drop for SmallDisk {
     }
 }
 
-/// An array that is served.
+/// A served array.
 pub struct Served {
     pub child: Child,
     pub socket: PathBuf,
-    /// Where its numbers are, if that was asked for.
+    /// Address of the metrics, if requested.
     pub metrics: Option<String>,
 }
 
 impl Place {
-    /// Over block devices.
+    /// Creates a place with block devices as members.
     pub fn over(devices: Vec<String>) -> Place {
         Place {
             folder: tempfile::tempdir().unwrap(),
@@ -119,7 +118,7 @@ impl Place {
         place
     }
 
-    /// Members of 16 MiB on a disk of 64 MiB.
+    /// Creates a place with members of 16 MiB on a disk of 64 MiB.
     fn on_small_disk(members: usize) -> Option<Place> {
         let folder = tempfile::tempdir().unwrap();
         let disk = Some(SmallDisk::new(folder.path())?);
@@ -158,7 +157,7 @@ impl Place {
 
     pub fn create(&self, indices: &[usize], options: &[&str]) -> Vec<String> {
         let chunk = ["--chunk", "16KiB"];
-        // These layouts have no chunks.
+        // Only striped layouts have chunks.
         let chunk = if options.contains(&"raid1") || options.contains(&"lzvs") {
             &[][..]
         } else {
@@ -173,7 +172,8 @@ impl Place {
             .collect()
     }
 
-    /// Assembles and waits until clients may come; or what it says instead.
+    /// Assembles the array and waits until it is ready. Returns the server's error message on
+    /// failure.
     pub fn assemble(&self, indices: &[usize], options: &[&str]) -> Result<Served, String> {
         self.assemble_with(indices, options, &[])
     }
@@ -207,7 +207,7 @@ impl Place {
             let output = child.wait_with_output().unwrap();
             return Err(String::from_utf8(output.stderr).unwrap());
         }
-        // Nobody is to be held up by a pipe that is full.
+        // A thread reads the rest of the output, because a full pipe would block the server.
         std::thread::spawn(move || lines.map_while(Result::ok).count());
         Ok(Served {
             child,
@@ -248,14 +248,14 @@ impl Served {
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
     }
 
-    /// Stops it where that cannot be done in order; what it says.
+    /// Stops a halted array and returns the error message.
     pub fn stop_halted(mut self) -> String {
         success(&["array", "stop", &text(&self.socket)]);
         assert_eq!(self.child.wait().unwrap().code(), Some(2));
         std::io::read_to_string(self.child.stderr.take().unwrap()).unwrap()
     }
 
-    /// Somebody else has killed it.
+    /// Waits for the end of a server that another thread has killed.
     pub fn kill_was_sent(mut self) {
         self.child.wait().unwrap();
     }
@@ -303,7 +303,7 @@ fn an_array_keeps_its_bytes_through_kills_failures_and_other_orders_of_its_membe
         .unwrap();
     let mut expected = bytes;
     expected[70_001..71_000].copy_from_slice(&pattern(999, 9));
-    // A server that is killed lost nothing that it answered: the host has it.
+    // A kill loses no answered write, because the host keeps the pages.
     served.kill();
     let served = place.assemble(&[0, 1, 2, 3, 4], &[]).unwrap();
     let mut read = vec![0; size];
@@ -359,7 +359,7 @@ fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
         let rest: Vec<String> = rest.iter().map(|&one| one.to_owned()).collect();
         [raid1(indices), rest, place.members(indices)].concat()
     };
-    // Whose it is.
+    // A device with a foreign signature is refused.
     File::options()
         .write(true)
         .open(place.member(0))
@@ -378,7 +378,7 @@ fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
     success(&strings(&create(&[2, 3], &["--layout", "raid1"])));
     let error = refused(&strings(&create(&[2, 3], &["--layout", "raid1"])));
     assert!(error.contains("a fullstroke array"), "{error}");
-    // What the layout says, and the size.
+    // Wrong numbers of members and unknown layouts are refused.
     let error = refused(&strings(&create(&[4], &["--layout", "raid1"])));
     assert!(error.contains("members"), "{error}");
     let error = refused(&strings(&create(&[4, 5], &["--layout", "raid7"])));
@@ -388,7 +388,7 @@ fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
     std::os::unix::fs::symlink(place.member(4), place.member(7)).unwrap();
     let error = refused(&strings(&create(&[4, 7], &["--layout", "raid1"])));
     assert!(error.contains("are one device, named twice"), "{error}");
-    // The journal says what would fit.
+    // The error names the chunk size that fits the journal.
     let error = refused(&strings(&create(
         &[3, 4, 5],
         &["--layout", "raid5", "--chunk", "256KiB", "--force"],
@@ -406,7 +406,7 @@ fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
         error.contains("too small: found 102400 bytes; expected at least"),
         "{error}"
     );
-    // Members of two arrays, of none, and missing ones.
+    // Members of different arrays, foreign devices and missing members are refused.
     let error = place.assemble(&[0, 2], &[]).map(drop).unwrap_err();
     assert!(error.contains("name members of one array"), "{error}");
     let error = place.assemble(&[0, 5], &[]).map(drop).unwrap_err();
@@ -422,7 +422,7 @@ fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
     fs::copy(place.member(0), place.member(5)).unwrap();
     let error = place.assemble(&[0, 5], &[]).map(drop).unwrap_err();
     assert!(error.contains("same member"), "{error}");
-    // Each alone for a while, once both hold everything: two histories.
+    // Each member is used alone after both were equal, so there are two histories.
     let served = place.assemble(&[0, 1], &[]).unwrap();
     served.until("whole");
     served.stop();
@@ -441,7 +441,7 @@ fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
     }
     let error = place.assemble(&[0, 1], &[]).map(drop).unwrap_err();
     assert!(error.contains("two histories"), "{error}");
-    // What cannot be put to standby is not silently left turning, and the array is not begun.
+    // A device without standby is an error at the start, so that no disk keeps turning unnoticed.
     let error = place
         .assemble(&[2, 3], &["--standby-after", "20min"])
         .map(drop)
@@ -465,7 +465,7 @@ fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
         "{error}"
     );
     served.stop();
-    // A torn superblock is made good by the other.
+    // The other copy replaces a torn superblock.
     let file = File::options()
         .read(true)
         .write(true)
@@ -527,7 +527,7 @@ fn an_array_with_gears_is_shifted_killed_and_loses_members_in_each_gear_and_keep
             "{shown}"
         );
         assert!(refused(&["array", "gear", &socket, "down"]).contains("in the low gear already"));
-        // Nothing goes to the member that stands.
+        // The array writes nothing to a member in standby.
         let before = fs::read(place.member(3)).unwrap();
         served
             .client()
@@ -550,7 +550,8 @@ fn an_array_with_gears_is_shifted_killed_and_loses_members_in_each_gear_and_keep
             examined.contains("low since event") && examined.contains("in place 3"),
             "{examined}"
         );
-        // It stays in the low gear behind a kill, and rises from there; another kill in between.
+        // The array stays in the low gear after a kill, and shifts up from there. Another kill
+        // interrupts the shift.
         let served = place.assemble(&[3, 1, 2, 0], &[]).unwrap();
         assert_eq!(served.status()["gear"], "low");
         served.expect(&expected, "behind a kill in the low gear");
@@ -564,7 +565,8 @@ fn an_array_with_gears_is_shifted_killed_and_loses_members_in_each_gear_and_keep
         served.until_gear("high");
         served.expect(&expected, "in the high gear");
         assert!(success(&["array", "scrub", &socket]).contains(" 0 sectors of parity"));
-        // A member fails in the low gear: the array leaves it, and the member is filled there.
+        // After a failed member the array leaves the low gear, and the member is filled in the high
+        // gear.
         served.shift("down");
         served.until_gear("low");
         served
@@ -611,7 +613,7 @@ fn gears_that_cannot_be_are_refused_at_their_keys() {
     served.stop();
 }
 
-/// What the hook has written, once it has so many lines.
+/// Waits until the hook has written `count` lines, and returns them.
 pub fn lines_of(hook: &Path, count: usize) -> Vec<String> {
     let began = Instant::now();
     loop {
@@ -656,7 +658,7 @@ fn a_disk_that_is_dead_when_the_host_starts_is_done_without_if_that_is_allowed()
     assert_eq!(&word[..length], b"READY=1");
     assert_eq!(served.status()["state"], "degraded");
     assert_eq!(lines_of(&hook, 1), ["degraded 1"]);
-    // An empty device takes the place; parity that rots is found.
+    // An empty device replaces the member. Then a scrub finds corrupted parity.
     success(&["array", "add", &text(&served.socket), &place.member(3)]);
     served.until("whole");
     assert_eq!(lines_of(&hook, 2), ["degraded 1", "filled 1"]);
@@ -675,10 +677,10 @@ fn a_disk_that_is_dead_when_the_host_starts_is_done_without_if_that_is_allowed()
         "{lines:?}"
     );
     served.stop();
-    // Of all devices one must be left.
+    // At least one device must be present.
     let error = place.assemble(&[1], &["--degraded"]).map(drop).unwrap_err();
     assert!(error.contains("found no devices"), "{error}");
-    // One that somebody uses is not gone.
+    // A device in use by another process does not count as missing.
     let held = File::open(place.member(2)).unwrap();
     rustix::fs::flock(&held, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
     let error = place
@@ -737,7 +739,7 @@ fn the_unit_of_the_docs_is_one_that_systemd_takes() {
         .unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fullstroke-vol.service");
-    // Where it is installed is no matter of the unit's.
+    // The unit names the installed program; the test has another path.
     fs::write(
         &path,
         unit.replace(
@@ -760,7 +762,7 @@ fn the_unit_of_the_docs_is_one_that_systemd_takes() {
         .filter(|line| line.contains("fullstroke-vol.service"))
         .collect();
     assert!(output.status.success() && ours.is_empty(), "{said}");
-    // It would have said so.
+    // A deliberate error shows that `systemd-analyze` finds errors.
     fs::write(&path, unit.replace("Type=notify", "Type=often")).unwrap();
     let output = Command::new("systemd-analyze")
         .arg("verify")
@@ -768,7 +770,7 @@ fn the_unit_of_the_docs_is_one_that_systemd_takes() {
         .output()
         .unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("fullstroke-vol.service"));
-    // Its ExecStart is a command line of ours.
+    // `ExecStart` has a command line of fullstroke.
     let command = unit
         .lines()
         .find_map(|line| line.strip_prefix("ExecStart="))
@@ -779,7 +781,7 @@ fn the_unit_of_the_docs_is_one_that_systemd_takes() {
     );
 }
 
-/// Layouts with redundancy, and their members: each member is cut short once.
+/// Layouts with redundancy and their numbers of members. Each member is cut short once.
 const CUT_SHORT: [(&str, usize); 4] = [("raid1", 2), ("raid5", 3), ("raid6", 4), ("raid10", 4)];
 
 #[test]
@@ -795,7 +797,7 @@ fn a_member_that_is_cut_short_is_done_without() {
             let mut client = served.client();
             let bytes = pattern(256 << 10, 3);
             client.write(0, &bytes, CommandFlags::empty()).unwrap();
-            // The device ends before its data begins.
+            // The device ends before the data area.
             File::options()
                 .write(true)
                 .open(place.member(slot))
@@ -839,7 +841,7 @@ impl Random {
     }
 }
 
-/// What a soak did.
+/// Counts of a soak.
 #[derive(Debug, Default)]
 struct Soaked {
     kills: u64,
@@ -850,8 +852,8 @@ struct Soaked {
     written_bytes: u64,
 }
 
-/// Reads, writes and flushes until the server is killed. What was under way then may be
-/// there or not, sector by sector.
+/// Reads, writes and flushes until the server is killed. Sectors of the last write may be old or
+/// new.
 fn load_until_killed(
     client: &mut Client<UnixStream>,
     random: &mut Random,
@@ -897,9 +899,11 @@ fn load_until_killed(
     }
 }
 
-/// `FULLSTROKE_SOAK_SECONDS=3600 cargo test --package fullstroke --test live -- --ignored soak --nocapture`:
-/// load, SIGKILL, assembly, comparison of all bytes, scrub; every third life with a member
-/// that has failed and comes back (ledger L-8: Lloyd's ran a day without an error).
+/// Soak with kills.
+///
+/// `FULLSTROKE_SOAK_SECONDS=3600 cargo test --package fullstroke --test live -- --ignored soak
+/// --nocapture` repeats load, SIGKILL, assembly, comparison of all bytes and scrub. In every third
+/// life a member fails and returns. (Ledger L-8: Lloyd's array ran a day without an error.)
 #[test]
 #[ignore = "it takes as long as it is told to"]
 fn soak() {
@@ -971,7 +975,7 @@ fn soak() {
     assert!(soaked.kills > 0 && soaked.writes > 0, "{soaked:?}");
 }
 
-/// Writes until it is refused, and tells how many bytes were answered.
+/// Writes until the first error. Returns the number of answered bytes.
 fn fill(client: &mut Client<UnixStream>, bytes: &[u8]) -> usize {
     const STEP: usize = 64 << 10;
     for (step, part) in bytes.chunks(STEP).enumerate() {
@@ -1012,7 +1016,8 @@ fn a_full_host_disk_halts_the_array_with_all_that_was_answered_and_with_room_it_
             assert!(read == bytes[..answered], "{when}");
         };
         holds(&served, "while it is full");
-        // Nobody can be sure of more while it is full, so nothing is changed until it is assembled again.
+        // The array stays read-only until it is assembled again, because with a full file system no
+        // further write can be made durable.
         client
             .write(0, &bytes[..512], CommandFlags::empty())
             .unwrap_err();

@@ -1,4 +1,4 @@
-//! Memory in front of a served array.
+//! Tests of a cache in front of a served array.
 
 use crate::common::refused;
 use crate::pattern;
@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 
 const BLOCK: u64 = 16 << 10;
 
-/// Bytes that clients of the array have written, by what it says.
+/// Returns the bytes that clients have written, as the array reports.
 fn written(server: &Server) -> u64 {
     server.status()["exports"][0]["operations"]["write"]["bytes"]
         .as_u64()
         .unwrap()
 }
 
-/// The stack, with an array that asks for what is dirty when it is idle.
+/// Creates a stack with an array that pulls dirty data when idle.
 fn pulling() -> Place {
     let place = Place::new(RAID5, 8);
     let stack = fs::read_to_string(&place.stack).unwrap();
@@ -47,7 +47,7 @@ fn an_idle_array_pulls_what_nobody_flushed() {
             )
             .unwrap();
     }
-    // Write-back on its own would begin after 5 s and write what is 30 s old.
+    // Without PULL, write-back would start after 5 s and write pages that are 30 s old.
     while written(&server) < blocks * BLOCK {
         assert!(
             begun.elapsed() < PATIENCE,
@@ -56,7 +56,7 @@ fn an_idle_array_pulls_what_nobody_flushed() {
         );
         std::thread::sleep(Duration::from_millis(20));
     }
-    // It is there although the cache is killed, which was never told to flush.
+    // The blocks are on the array although the cache was killed without a flush.
     cache.kill();
     let mut direct = server.client();
     for block in 0..blocks {
@@ -78,7 +78,7 @@ fn what_was_flushed_survives_a_kill_and_what_is_in_memory_is_seen_by_all() {
     let cache = server.cached(&["--size", "1MiB"]);
     let (mut one, mut other) = (cache.client(), cache.client());
     for number in 0..400 {
-        // More than memory holds; some of it twice, and not whole pages.
+        // The writes exceed the memory, overlap in part and cover partial pages.
         let offset = number % 300 * 13 * 512;
         one.write(
             offset,
@@ -119,7 +119,8 @@ fn what_was_flushed_survives_a_kill_and_what_is_in_memory_is_seen_by_all() {
             "what was flushed",
         );
     }
-    // A socket that was left behind is taken over; at the end everything is written.
+    // The new cache takes over the socket that the killed one left. A normal end writes all dirty
+    // pages.
     let cache = server.cached(&["--size", "1MiB"]);
     cache
         .client()
@@ -177,7 +178,7 @@ fn what_cannot_be_cached_is_refused() {
         );
         assert!(said.contains(part), "{options:?}: {said}");
     }
-    // Somebody listens there.
+    // Another server listens on the socket.
     let said = refused(&["cache", &below, "--socket", &below]);
     assert!(said.contains("another server listens there"), "{said}");
 }
@@ -192,8 +193,8 @@ fn the_kernels_own_pages_are_written_when_the_array_is_idle() {
         eprintln!("skipped: the kernel has no cachestat");
         return;
     };
-    // Something has to come before nothing comes; each time 256 KiB are asked for. Whoever
-    // listens beside this test has heard most of it by then.
+    // The array pulls 256 KiB each time it becomes idle, so each PULL needs a request before it. A
+    // listener that runs beside the loop has received most pulls by its end.
     let mut client = server.client();
     let control = PathBuf::from(format!("{}.control", text(&server.socket())));
     let mut asked = 0;

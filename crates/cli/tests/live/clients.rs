@@ -1,4 +1,4 @@
-//! Clients of others, each doing what it does best.
+//! Tests with other projects' clients, each with its own strengths.
 
 use crate::common::success;
 use crate::pattern;
@@ -10,7 +10,7 @@ use std::fs;
 
 const MIB: usize = 1 << 20;
 
-/// Writes a file of that many MiB, the second half of it a hole.
+/// Writes a file of `mib` MiB. The second half is a hole.
 fn put_image(place: &Place, mib: usize) -> String {
     let path = place.path("image");
     let half = mib * MIB / 2;
@@ -159,7 +159,7 @@ fn nbdinfo_maps_what_was_written_and_what_was_not() {
     server.stop_well();
 }
 
-/// What nbdsh requires of an export of 128 MiB that holds nothing.
+/// Script with nbdsh's checks of an empty export of 128 MiB.
 const SHELL: &str = r#"
 import errno
 
@@ -339,7 +339,7 @@ fn qemu_io_verifies_its_patterns() {
     server.stop_well();
 }
 
-/// Lets fio write at random and verify every block.
+/// Runs fio with random writes and verification of every block.
 fn fio_verifies(server: &Server) {
     let aux = server.place().name("");
     let arguments = [

@@ -1,6 +1,5 @@
-//! Many clients, clients that go without a word, and descriptors that run out:
-//! whatever some of them do, the others are served, `ctl` is answered, and the
-//! server ends when it is told to.
+//! Tests with many clients, silent clients, and exhausted descriptors. The server still serves all
+//! others, answers `ctl`, and ends on request.
 
 use crate::server::{PATIENCE, Place, Server};
 use crate::stacks::RAID5;
@@ -13,12 +12,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
-/// What the server takes into its layers at a time, with some to spare.
+/// Limit of requests in the server's layers, with some reserve.
 const IN_FLIGHT_MAX: u64 = 2048 + 16;
-/// What one connection may have in flight.
+/// Limit of requests in flight on one connection.
 const DEPTH: u64 = 1024;
 
-/// Reads that nobody waits for.
+/// Sends reads without waiting for the answers.
 fn ask_for(client: &mut Client<UnixStream>, requests: u64, length: u32) {
     for number in 0..requests {
         let offset = number * 37 % 60 * MIB;
@@ -32,7 +31,7 @@ fn in_flight(server: &Server) -> u64 {
     server.status()["exports"][0]["in_flight"].as_u64().unwrap()
 }
 
-/// The time in which a client is answered.
+/// Returns the response time of a new client.
 fn response(server: &Server) -> Duration {
     let mut client = server.client();
     let begun = Instant::now();
@@ -50,7 +49,7 @@ fn what_clients_have_asked_for_that_are_gone_is_withdrawn() {
     }
     let found = in_flight(&server);
     assert!(found <= IN_FLIGHT_MAX, "{found} in flight");
-    // A thousand reads a second would take half a minute for all of them.
+    // At a thousand reads per second, all requests would take half a minute.
     let response = response(&server);
     assert!(response < Duration::from_secs(12), "{response:?}");
     let begun = Instant::now();
@@ -90,7 +89,7 @@ fn a_server_whose_drives_are_slow_ends_soon_and_answers_what_it_had_begun() {
         thread::sleep(Duration::from_millis(5));
     }
     server.signal(Signal::TERM);
-    // A second signal makes haste.
+    // A second signal skips the wait for the drives.
     thread::sleep(Duration::from_millis(100));
     server.signal(Signal::TERM);
     let begun = Instant::now();
@@ -111,7 +110,7 @@ fn however_many_never_read_their_answers_memory_is_bounded_and_others_are_served
     let before = server.peak_bytes();
     let mut hogs: Vec<_> = (0..48).map(|_| server.client()).collect();
     for hog in &mut hogs {
-        // 3 GiB in all.
+        // The answers are 3 GiB in total.
         ask_for(hog, 64, MIB as u32);
     }
     for length in [4096, 4 * MIB as usize] {
@@ -133,7 +132,7 @@ fn clients_that_say_nothing_shut_nobody_out() {
         response(&server);
         server.status();
     }
-    // Those that are left are given some seconds.
+    // The server gives the remaining connections some seconds.
     let begun = Instant::now();
     for stream in &mut silent {
         let end = stream.read_to_end(&mut Vec::new());
@@ -151,7 +150,7 @@ fn clients_leave_descriptors_to_those_who_give_orders() {
     let place = Place::new(RAID5, 8);
     let server = place.serve_with_descriptors(96, &["--no-delay", "--metrics", "127.0.0.1:0"]);
     let mut clients = Vec::new();
-    // Until no more are let in.
+    // Connects until the server refuses.
     while let Ok(client) = Client::connect(server.connection(), &Default::default()) {
         clients.push(client);
         assert!(clients.len() < 96);

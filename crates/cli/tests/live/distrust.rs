@@ -1,5 +1,4 @@
-//! Members that are not what they were, as their users meet them: files that were
-//! restored, cut, replaced, or hold something else.
+//! Tests of untrustworthy members: restored, cut, replaced or foreign files.
 
 use crate::array::{Place, pattern, strings};
 use crate::common::{refused, success};
@@ -19,7 +18,7 @@ fn create(place: &Place, indices: &[usize], options: &[&str]) -> Vec<String> {
     create
 }
 
-/// An array of three files that were written to once.
+/// Creates an array of three files and writes to it once.
 fn written(layout: &str, tag: u8) -> Place {
     let place = Place::new(4);
     success(&strings(&create(&place, &ALL, &["--layout", layout])));
@@ -77,7 +76,7 @@ fn a_member_that_is_cut_to_half_its_size_is_not_whole() {
         "{error}"
     );
     assert!(success(&["array", "examine", &place.member(1)]).contains("doubt   it has 2097152"));
-    // Cut and enlarged again it has lost as much.
+    // A device that was cut and enlarged again has lost the same data.
     file.set_len(4 << 20).unwrap();
     let error = refusal(&place);
     assert!(
@@ -94,7 +93,8 @@ fn a_member_that_is_cut_to_half_its_size_is_not_whole() {
     holds(&place, &ALL, &["--degraded"], 1);
 }
 
-/// The unit of docs/arrays.md names a disk by its place: after it was replaced a blank one stands there.
+/// The unit of docs/arrays.md names a disk by its place. After a replacement, the place has a blank
+/// disk.
 #[test]
 fn a_blank_disk_in_the_place_of_a_member_counts_as_missing() {
     let place = written("raid1", 1);
@@ -129,7 +129,7 @@ fn create_takes_nothing_that_holds_data_and_changes_nothing_before_all_is_checke
         assert!(fs::read(place.member(0)).unwrap() == before);
         file.write_all_at(&[0; 8], at).unwrap();
     }
-    // Too many for a superblock.
+    // A superblock has no room for so many members.
     let many = Place::new(150);
     let indices: Vec<usize> = (0..150).collect();
     for &index in &indices {

@@ -1,4 +1,4 @@
-//! How servers end, and why they do not begin.
+//! Tests of servers' ends and refused starts.
 
 use crate::common::refused;
 use crate::pattern;
@@ -76,7 +76,7 @@ fn a_client_that_never_reads_does_not_hold_the_end_up() {
             .submit(Command::Read, 0, 4 << 20, CommandFlags::empty(), &[])
             .is_ok()
     };
-    // Until the socket takes no more in either direction.
+    // Sends requests until the socket is full in both directions.
     let sent = (0..2000).take_while(|_| read(&mut client)).count();
     assert!(sent > 0);
     server.stop_well();
@@ -254,11 +254,11 @@ fn a_folder_of_another_stack_or_in_use_is_refused() {
     let message = place.serve_refused(&["--store", strange.to_str().unwrap()]);
     assert!(message.contains("letter.txt"), "{message}");
     assert_eq!(fs::read_dir(&strange).unwrap().count(), 1);
-    // The first one is served as ever.
+    // The first server still works.
     place.serve_stored().stop_well();
 }
 
-/// The file of a member in the folder `store`.
+/// Returns the file of a member in the folder `store`.
 fn member(place: &Place, number: usize) -> std::path::PathBuf {
     let mut files: Vec<_> = fs::read_dir(place.path("store"))
         .unwrap()
@@ -357,7 +357,7 @@ fn a_socket_that_was_passed_on_is_served() {
     let place = Place::new(RAID5, 8);
     let socket = place.path("passed");
     let listener = UnixListener::bind(&socket).unwrap();
-    // The shell gives the descriptor the number that the server expects.
+    // The shell opens the socket as descriptor 3, which the server expects.
     let script = "exec 3<&\"$0\"; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"";
     let passed = rustix::io::dup(&listener).unwrap();
     let mut server = crate::programs::command("bash")

@@ -1,4 +1,4 @@
-//! A served disk's tracks, found under the real clock: its noise is that of the host.
+//! Test of track extraction from a served disk under the real clock. The noise is that of the host.
 
 use crate::common::success;
 use crate::file_systems::Disk;
@@ -13,8 +13,8 @@ fn table(path: &std::path::Path) -> Boundaries {
     Boundaries::parse(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// A host so busy that angles cannot be told is refused, and then nothing is found;
-/// what is found is right but for single tracks.
+/// A host that is too busy for angles gives an error. A successful extraction is right except for
+/// single tracks.
 #[test]
 fn tracks_of_a_served_disk_are_found_or_refused() {
     if !installed(&["nbdfuse", "fusermount3"]) {

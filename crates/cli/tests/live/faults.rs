@@ -1,5 +1,5 @@
-//! What arrays, replays and streams do on block devices with faults: errors that the kernel tells (EIO, ENOSPC),
-//! devices that go while they are used, and losses of power under transfers that io_uring carries.
+//! Tests of arrays, replays and streams on faulty block devices: errors of the kernel (EIO,
+//! ENOSPC), vanishing devices, and power loss during transfers of io_uring.
 
 use crate::array::{Place, Served, lines_of, pattern, strings};
 use crate::common::{fullstroke, refused, success};
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SECTOR: usize = 512;
 const DISK_MIB: usize = 4;
 
-/// Disks, and a place for an array of them that was made there.
+/// Creates faulty disks and an array on them.
 fn array_of(
     count: usize,
     power: &Arc<Power>,
@@ -29,7 +29,7 @@ fn array_of(
     Some((disks, place))
 }
 
-/// Where the data of members begin.
+/// Returns the first byte of the members' data area.
 fn data_at(place: &Place) -> usize {
     let examined = success(&["array", "examine", "--json", &place.member(0)]);
     let examined: Value = serde_json::from_str(&examined).unwrap();
@@ -44,9 +44,9 @@ fn holds(served: &Served, expected: &[u8], when: &str) {
     assert!(read == expected, "{when}");
 }
 
-/// Layouts with redundancy, and their members.
+/// Layouts with redundancy and their numbers of members.
 const LAYOUTS: [(&str, usize); 4] = [("raid1", 2), ("raid5", 3), ("raid6", 4), ("raid10", 4)];
-/// Runs of sectors that become unreadable, one after the other, on each of them.
+/// Number of unreadable runs of sectors per layout, one after the other.
 const UNREADABLE_RUNS: u64 = 12;
 
 #[test]
@@ -78,7 +78,7 @@ fn what_a_block_device_cannot_read_is_computed_and_written_again() {
             holds(&served, &bytes, &format!("{layout}, run {run}"));
             (runs, sectors) = (runs + 1, sectors + length);
             if disk.refused().reads > before {
-                // A transfer that fails is tried three times.
+                // A failed transfer is tried three times.
                 assert!(disk.refused().reads >= before + 3, "{layout}, run {run}");
                 assert_eq!(
                     disk.unreadable_sectors(),
@@ -87,7 +87,7 @@ fn what_a_block_device_cannot_read_is_computed_and_written_again() {
                 );
                 (mended, of_layout) = (mended + 1, of_layout + 1);
             } else {
-                // Parity, or the copy that nobody read.
+                // The bad sectors hold parity or an unread copy, so a write must repair them.
                 client.write(0, &bytes, CommandFlags::empty()).unwrap();
                 client.flush().unwrap();
             }
@@ -109,12 +109,12 @@ fn what_a_block_device_cannot_read_is_computed_and_written_again() {
     );
 }
 
-/// What a member does wrong.
+/// Fault of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wrong {
     Writes(ErrorCode),
     Flushes(ErrorCode),
-    /// The server that shows it is killed.
+    /// The server of the device is killed.
     Goes,
 }
 
@@ -159,7 +159,7 @@ fn a_block_device_that_refuses_or_goes_is_done_without_and_nothing_flushed_is_lo
                 }),
                 Wrong::Goes => disks[slot].goes(),
             }
-            // All members have some of it, and it is answered as if nothing were wrong.
+            // The write touches all members and succeeds despite the fault.
             let (at, new) = (100 << 10, pattern(600 << 10, 2));
             client
                 .write(at as u64, &new, CommandFlags::empty())
@@ -186,7 +186,7 @@ fn a_block_device_that_refuses_or_goes_is_done_without_and_nothing_flushed_is_lo
                 [&format!("failed {slot} degraded {device}")],
                 "{says}: {lines:?}"
             );
-            // The others have written it down.
+            // The superblocks of the others record the failure.
             let other = place.member((slot + 1) % members);
             let examined = success(&["array", "examine", "--json", &other]);
             let examined: Value = serde_json::from_str(&examined).unwrap();
@@ -245,7 +245,7 @@ fn without_redundancy_what_a_device_refuses_is_an_error_of_its_request_alone() {
     let mut bytes = pattern(client.properties().size_bytes as usize, 1);
     client.write(0, &bytes, CommandFlags::empty()).unwrap();
     client.flush().unwrap();
-    // The first chunk of the second member.
+    // The bad sector is in the first chunk of the second member.
     disks[1].spoil(data_at, SECTOR);
     let chunk = 16 << 10;
     let mut read = vec![0; chunk];
@@ -340,7 +340,7 @@ fn the_last_copy_that_a_device_refuses_to_write_halts_the_array_with_all_that_wa
     holds(&served, &bytes, "whole again");
 }
 
-/// Every other read of 200 comes to a sector that cannot be read.
+/// Every other one of 200 reads hits an unreadable sector.
 #[test]
 fn a_replay_names_the_request_that_a_device_refuses_and_counts_those_that_it_tolerates() {
     const REQUESTS: u64 = 200;
@@ -351,7 +351,7 @@ fn a_replay_names_the_request_that_a_device_refuses_and_counts_those_that_it_tol
     let device = disks[0].device();
     let folder = tempfile::tempdir().unwrap();
     let trace = text(&folder.path().join("trace.csv"));
-    // MSR's columns count 100 ns.
+    // The times of MSR traces are in units of 100 ns.
     let row = |i: u64, operation: &str| {
         let start = i % 2 * (1 << 20);
         format!(
@@ -417,7 +417,7 @@ fn a_replay_names_the_request_that_a_device_refuses_and_counts_those_that_it_tol
         assert!(error.contains("(read, sector 2048"), "{way:?}: {error}");
     }
     assert!(disks[0].refused().reads >= ways.len() as u64 * (REQUESTS + 1));
-    // Full, and refused flushes.
+    // Writes fail because the device is full.
     let writes = text(&folder.path().join("writes.csv"));
     fs::write(&writes, (0..4).map(|i| row(i, "Write")).collect::<String>()).unwrap();
     disks[0].faults(Faults {
@@ -425,7 +425,7 @@ fn a_replay_names_the_request_that_a_device_refuses_and_counts_those_that_it_tol
         ..Faults::default()
     });
     for way in ways {
-        // The kernel lets go of a ring, and of its device, a moment after its process has ended.
+        // The kernel releases a ring and its device a moment after the process has ended.
         disks[0].rests();
         let error = refused(
             &[
@@ -476,7 +476,7 @@ fn streams_end_with_the_read_that_a_device_refuses() {
     ];
     assert!(said.iter().all(|part| error.contains(part)), "{error}");
     assert!(disks[0].refused().reads > 0);
-    // One that goes while they play.
+    // The device vanishes while streams play.
     let mut other = FaultyDisk::several(1, DISK_MIB, &power).unwrap().remove(0);
     let device = other.device();
     let killer = std::thread::spawn(move || {
@@ -493,17 +493,18 @@ fn streams_end_with_the_read_that_a_device_refuses() {
     disks.clear();
 }
 
-/// Clients that load an array at the same time.
+/// Number of concurrent clients.
 const WRITERS: u64 = 3;
-/// Blocks of the first half of the array's addresses, which belong to them in turn, so that they share rows.
+/// Size of the blocks in the first half of the addresses. The blocks belong to the clients in turn,
+/// so that clients share rows.
 const BLOCK_SECTORS: usize = 8;
 
-/// What one client knows of a sector that is its own.
+/// Possible contents of a client's sector.
 #[derive(Clone, Debug, Default)]
 struct Sector {
-    /// The version that was there at the last flush.
+    /// Version at the last flush.
     flushed: u64,
-    /// What was written since and answered, and what was not answered; oldest first.
+    /// Versions written since, answered or not, oldest first.
     since: Vec<u64>,
 }
 
@@ -518,19 +519,19 @@ fn content(sector: usize, version: u64) -> [u8; SECTOR] {
     bytes
 }
 
-/// What all of it did.
+/// Counts of all lives.
 #[derive(Debug, Default)]
 struct Lives {
     losses: u64,
     without_a_member: u64,
     writes: AtomicU64,
     flushes: AtomicU64,
-    /// Sectors of members that had not been flushed when power failed.
+    /// Number of unflushed member sectors at the power losses.
     unflushed: usize,
     lost: Vec<String>,
 }
 
-/// Loads it until power fails; the sectors are this client's.
+/// Loads the array until power fails. Only this client writes the sectors of `known`.
 fn load(
     mut client: Client<UnixStream>,
     seed: u64,
@@ -547,7 +548,7 @@ fn load(
         } else {
             random.below(16)
         } as usize;
-        // As many as follow each other.
+        // A write covers only consecutive sectors.
         let run = known[from..]
             .windows(2)
             .take_while(|pair| pair[0].0 + 1 == pair[1].0)
@@ -603,14 +604,14 @@ fn load(
     }
 }
 
-/// Whether its transfers go through io_uring.
+/// True if the server has an io_uring.
 fn has_a_ring(served: &Served) -> bool {
     let descriptors = fs::read_dir(format!("/proc/{}/fd", served.child.id())).unwrap();
     let mut targets = descriptors.filter_map(|one| fs::read_link(one.ok()?.path()).ok());
     targets.any(|target| text(&target).contains("[io_uring]"))
 }
 
-/// Which sectors are whose.
+/// Distributes the sectors to the clients.
 fn owned(sectors: usize) -> Vec<Vec<(usize, Sector)>> {
     let mut owned = vec![Vec::new(); WRITERS as usize];
     for sector in 0..sectors {
@@ -625,8 +626,8 @@ fn owned(sectors: usize) -> Vec<Vec<(usize, Sector)>> {
     owned
 }
 
-/// An array of block devices that lose power `count` times under several clients, and in every third life a
-/// member with it. `None` where the host does not allow it.
+/// Runs an array through `count` power losses under several clients. In every third life a member
+/// is missing afterwards. Returns `None` if the host lacks the means.
 fn live(layout: &[&str], members: usize, count: u64, seed: u64, lies: bool) -> Option<Lives> {
     let power = Power::on();
     let (disks, place) = array_of(members, &power, layout)?;
@@ -640,7 +641,7 @@ fn live(layout: &[&str], members: usize, count: u64, seed: u64, lies: bool) -> O
     }
     let size = served.client().properties().size_bytes as usize;
     let mut known = owned(size / SECTOR);
-    // A superblock that lies is another matter: members are whole before anything is lost.
+    // The faults start when all members are whole, because lying about superblocks is another test.
     disks.iter().for_each(|disk| {
         disk.faults(Faults {
             lies,
@@ -741,17 +742,18 @@ fn live(layout: &[&str], members: usize, count: u64, seed: u64, lies: bool) -> O
                 "life {life} of seed {seed}: {scrubbed}"
             );
         }
-        // Members are filled, and that is durable, before the next loss.
+        // The flush makes the filled members durable before the next loss.
         served.client().flush().unwrap();
     }
     served.stop();
     Some(lives)
 }
 
-/// How many times power fails, of each array; `FULLSTROKE_LIVES` says how many instead.
+/// Number of power losses per array. `FULLSTROKE_LIVES` overrides it.
 const LIVES: u64 = 6;
-/// Arrays, their members, and their journals. With `--journal partial` sectors of rows that were being written
-/// whole may be lost with a member (docs/arrays.md), so those with parity journal all.
+/// Arrays with their numbers of members and journals. With `--journal partial`, sectors of rows
+/// being written whole may be lost with a member (docs/arrays.md). So arrays with parity journal
+/// all writes.
 const POWERLESS: [(&[&str], usize); 4] = [
     (&["--layout", "raid5", "--journal", "all"], 3),
     (&["--layout", "raid6", "--journal", "all"], 4),

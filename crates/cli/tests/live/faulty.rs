@@ -1,11 +1,12 @@
 //! Block devices with faults.
 //!
-//! A disk is memory behind an NBD server in this process, shown as a file by nbdfuse and as a block device by a
-//! loop device past the page cache; so what a program is told of it the kernel tells, and io_uring can be given
-//! it. Sectors cannot be read, writes or flushes are refused, the device goes, and power fails.
+//! A disk is memory behind an NBD server in this process. nbdfuse shows the disk as a file, and a
+//! loop device past the page cache makes the file a block device. So errors come from the kernel,
+//! and io_uring works. Faults are unreadable sectors, refused writes or flushes, a vanishing
+//! device, and power loss.
 //!
-//! **What is lost with power** is what `crates/real/store/src/array/power.rs` says of its simulated devices: of what was
-//! not flushed, any sector may have landed or not, and of several versions of a sector any one.
+//! **Power loss** follows the simulated devices of `crates/real/store/src/power.rs`: any unflushed
+//! sector may be durable or not, in any of its versions.
 
 use crate::programs::{command, installed, run};
 use crate::server::{PATIENCE, text};
@@ -38,7 +39,7 @@ impl Random {
     }
 }
 
-/// The supply of several disks: how many writes and flushes are left.
+/// Power supply of several disks: the number of remaining writes and flushes.
 #[derive(Debug)]
 pub struct Power(AtomicI64);
 
@@ -47,7 +48,7 @@ impl Power {
         Arc::new(Power(AtomicI64::new(i64::MAX)))
     }
 
-    /// It fails after so many writes and flushes of all disks.
+    /// Lets the power fail after `count` writes and flushes of all disks.
     pub fn fails_after(&self, count: u64) {
         self.0.store(count as i64, Ordering::SeqCst);
     }
@@ -60,24 +61,24 @@ impl Power {
         self.0.load(Ordering::SeqCst) <= 0
     }
 
-    /// Whether one more is carried out.
+    /// Counts a write or flush. True if the power still suffices.
     fn use_some(&self) -> bool {
         self.0.fetch_sub(1, Ordering::SeqCst) > 0
     }
 }
 
-/// What a disk does wrong, from now on.
+/// Current faults of a disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
-    /// Writes are refused with this.
+    /// Error of all writes.
     pub writes: Option<ErrorCode>,
-    /// Flushes are.
+    /// Error of all flushes.
     pub flushes: Option<ErrorCode>,
-    /// Flushes are answered, and nothing is durable.
+    /// True if flushes succeed without making anything durable.
     pub lies: bool,
 }
 
-/// What was refused.
+/// Counts of refused requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
     pub reads: u64,
@@ -88,7 +89,7 @@ pub struct Refused {
 struct Medium {
     power: Arc<Power>,
     state: Mutex<State>,
-    /// Requests that have come.
+    /// Number of received requests.
     requests: AtomicU64,
 }
 
@@ -96,9 +97,9 @@ struct Medium {
 struct State {
     durable: Vec<u8>,
     current: Vec<u8>,
-    /// For each sector that was written since the last flush, what was.
+    /// Versions of each sector since the last flush.
     cached: BTreeMap<usize, Vec<[u8; SECTOR]>>,
-    /// Sectors that cannot be read until they are written.
+    /// Sectors that are unreadable until the next write.
     bad: BTreeSet<usize>,
     faults: Faults,
     refused: Refused,
@@ -141,7 +142,7 @@ impl Medium {
                     state.refused.writes += 1;
                     return Err(error);
                 }
-                // What is under way when power fails may land in part.
+                // A write during the power failure may be durable in part.
                 if !self.power.is_off() {
                     state.write(at, payload);
                 }
@@ -178,7 +179,7 @@ impl Medium {
         Ok(())
     }
 
-    /// Answers one client until it goes.
+    /// Serves one client until the connection ends.
     fn serve(&self, exports: &Arc<Exports>, mut stream: UnixStream) -> std::io::Result<()> {
         let mut connection = Connection::new(Arc::clone(exports));
         let mut data = Vec::new();
@@ -232,7 +233,7 @@ impl State {
     }
 }
 
-/// A disk with faults, as a block device. Dropping it takes everything apart again.
+/// A faulty block device. Dropping the value removes the devices again.
 pub struct FaultyDisk {
     medium: Arc<Medium>,
     folder: tempfile::TempDir,
@@ -241,7 +242,8 @@ pub struct FaultyDisk {
 }
 
 impl FaultyDisk {
-    /// So many disks of so many MiB on one supply; `None`, with a word, where the host does not allow them.
+    /// Creates `count` disks of `mib` MiB with a common power supply. Prints a note and returns
+    /// `None` if the host lacks the means.
     pub fn several(count: usize, mib: usize, power: &Arc<Power>) -> Option<Vec<FaultyDisk>> {
         if !installed(&["nbdfuse", "losetup", "fusermount3"]) {
             return None;
@@ -264,7 +266,8 @@ impl FaultyDisk {
         let folder = tempfile::tempdir().unwrap();
         let (socket, file) = (folder.path().join("disk.sock"), folder.path().join("disk"));
         let listener = UnixListener::bind(&socket).unwrap();
-        // Requests come in one row: what was answered before a flush was there before it.
+        // A single connection keeps the order of requests, so a flush covers all writes answered
+        // before.
         let mut export = Export::new("", (mib << 20) as u64);
         export.features -= Features::MULTIPLE_CONNECTIONS;
         let exports = Arc::new(Exports::new(vec![export]).unwrap());
@@ -333,7 +336,7 @@ impl FaultyDisk {
         self.medium.state().faults = faults;
     }
 
-    /// These bytes cannot be read until they are written.
+    /// Makes these bytes unreadable until the next write.
     pub fn spoil(&self, at: usize, bytes: usize) {
         self.medium
             .state()
@@ -349,18 +352,18 @@ impl FaultyDisk {
         self.medium.state().refused
     }
 
-    /// What the medium holds now.
+    /// Returns the current contents of the medium.
     pub fn holds(&self, at: usize, bytes: usize) -> Vec<u8> {
         self.medium.state().current[at..at + bytes].to_vec()
     }
 
-    /// Its server is killed: whoever uses the device hears of it from the kernel.
+    /// Kills the server of the disk. Users of the device get errors from the kernel.
     pub fn goes(&mut self) {
         self.fuse.kill().unwrap();
         self.fuse.wait().unwrap();
     }
 
-    /// Until no request has come for a while: what was under way in the kernel has ended.
+    /// Waits until no request has come for 60 ms. Then all transfers in the kernel have ended.
     pub fn rests(&self) {
         loop {
             let before = self.medium.requests.load(Ordering::SeqCst);
@@ -371,7 +374,8 @@ impl FaultyDisk {
         }
     }
 
-    /// Of what was not flushed, `percent` in a hundred sectors have landed. How many had not been flushed.
+    /// Loses the power. Of the unflushed sectors, `percent` per cent become durable. Returns the
+    /// number of unflushed sectors.
     pub fn loses_power(&self, random: &mut Random, percent: u64) -> usize {
         let mut state = self.medium.state();
         let cached = std::mem::take(&mut state.cached);
@@ -394,12 +398,12 @@ impl Drop for FaultyDisk {
         let begun = Instant::now();
         loop {
             run("fusermount3", &["-u", &text(&self.file())]);
-            // One whose server was killed stays mounted as long as the loop device is there.
+            // After a killed server the mount stays as long as the loop device exists.
             if self.fuse.try_wait().is_ok_and(|ended| ended.is_some()) && !is_mounted(&self.file())
             {
                 break;
             }
-            // The loop device goes a moment after it was detached.
+            // The loop device vanishes a moment after it was detached.
             if begun.elapsed() > Duration::from_secs(10) {
                 run("fusermount3", &["-u", "-z", &text(&self.file())]);
                 let _ = self.fuse.kill();
@@ -411,7 +415,7 @@ impl Drop for FaultyDisk {
     }
 }
 
-/// Whether something is mounted there.
+/// True if a file system is mounted at `at`.
 pub fn is_mounted(at: &Path) -> bool {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     mounts
@@ -426,7 +430,7 @@ fn a_disk_with_faults_has_them_and_loses_what_was_not_flushed() {
         return;
     };
     let disk = &disks[0];
-    // Past the page cache memory has to be aligned; `dd` sees to that.
+    // Direct I/O needs aligned memory, which `dd` provides.
     let dd = |arguments: &[&str]| {
         run("dd", &[&["bs=4096", "status=none"], arguments].concat())
             .status

@@ -1,5 +1,5 @@
-//! File systems on an export: nbdfuse shows it as a file, a loop device makes
-//! that a disk.
+//! Tests of file systems on an export. nbdfuse shows the export as a file, and a loop device makes
+//! the file a disk.
 
 use crate::faulty::is_mounted;
 use crate::pattern;
@@ -12,7 +12,7 @@ use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// An export as a file, and as a loop device. Dropping it takes everything apart again.
+/// An export as a file and as a loop device. Dropping the value removes both.
 pub struct Disk {
     fuse: Child,
     file: PathBuf,
@@ -21,7 +21,8 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// As a file only; `None`, with a word, where the host does not allow it.
+    /// Shows the export as a file only. Prints a note and returns `None` if the host lacks the
+    /// means.
     pub fn shown(server: &Server) -> Option<Disk> {
         let file = server.place().path("file");
         fs::write(&file, "").unwrap();
@@ -48,12 +49,12 @@ impl Disk {
         Some(disk)
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn file(&self) -> String {
         text(&self.file)
     }
 
-    /// `None`, with a word, where the host does not allow it.
+    /// Shows the export as a disk. Prints a note and returns `None` if the host lacks the means.
     pub fn of(server: &Server) -> Option<Disk> {
         let mut disk = Disk::shown(server)?;
         let set_up = run("losetup", &["--find", "--show", &text(&disk.file)]);
@@ -80,7 +81,8 @@ impl Disk {
 
     pub fn unmount(&mut self) {
         if let Some(at) = self.mounted.take() {
-            // Programs that other tests start meanwhile hold its files until they run.
+            // A process forked by another test holds the files until it calls exec, so the unmount
+            // is repeated.
             let begun = Instant::now();
             while !run("umount", &[&text(&at)]).status.success() {
                 assert!(begun.elapsed() < PATIENCE, "{} stays mounted", at.display());
@@ -89,7 +91,7 @@ impl Disk {
         }
     }
 
-    /// As dropping it, but what fails is a failure.
+    /// Removes the disk like `drop`, but an error fails the test.
     fn put_away(mut self) {
         self.unmount();
         output("losetup", &["--detach", &self.device.take().unwrap()]);
@@ -98,7 +100,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // In whatever state a failed test has left it.
+        // A failed test may leave the file system mounted.
         if let Some(at) = &self.mounted {
             run("umount", &["--lazy", &text(at)]);
         }
@@ -107,7 +109,7 @@ impl Drop for Disk {
         }
         run("fusermount3", &["-u", &text(&self.file)]);
         let begun = Instant::now();
-        // One that has ended by itself stays mounted until its loop device is gone.
+        // If nbdfuse has ended, its mount stays until the loop device is gone.
         while self.fuse.try_wait().is_ok_and(|ended| ended.is_none()) || is_mounted(&self.file) {
             run("fusermount3", &["-u", &text(&self.file)]);
             if begun.elapsed() > Duration::from_secs(10) {
@@ -121,7 +123,7 @@ impl Drop for Disk {
     }
 }
 
-/// Files of many sizes: their names and contents.
+/// Returns names and contents of files of many sizes.
 fn files() -> Vec<(String, Vec<u8>)> {
     let mut random = pattern::random("files");
     let sizes = (0..120)
@@ -148,8 +150,8 @@ fn compare(files: &[(String, Vec<u8>)], under: &Path) {
     }
 }
 
-/// Makes a file system, fills it, and finds everything again: after mounting it
-/// again, and after the server was begun again.
+/// Creates a file system, fills it, and compares the files after a new mount and after a restart of
+/// the server.
 fn holds_a_file_system(volume: Volume, disk_mib: u64, make: &[&str], check: &[&str]) {
     let programs = [
         "nbdfuse",
@@ -211,7 +213,7 @@ fn ext4_holds_its_files() {
 
 #[test]
 fn xfs_holds_its_files() {
-    // No file system of that kind is smaller than 300 MB.
+    // XFS has a minimum size of 300 MB.
     holds_a_file_system(RAID5, 80, &["mkfs.xfs", "-q"], &["xfs_repair", "-n"]);
 }
 

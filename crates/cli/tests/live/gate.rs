@@ -1,4 +1,4 @@
-//! What is in use is written by nobody else, by whatever name it is reached.
+//! Tests that no other program writes to files in use, by any name.
 
 use crate::array::{Place as Members, strings};
 use crate::common::{refused, success};
@@ -10,10 +10,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Writes of 4 KiB, as a trace.
+/// Writes a trace of 4 KiB writes.
 fn writes(folder: &Path) -> String {
     let path = folder.join("writes.csv");
-    // Long enough to stand for a device of some sectors.
+    // The trace file is long enough to serve as a device of some sectors.
     let row = "1000000,host,0,Write,8192,4096,20000\n";
     fs::write(&path, row.repeat(1000)).unwrap();
     text(&path)
@@ -31,7 +31,7 @@ fn replay_refused(trace: &str, on: &Path) -> String {
     ])
 }
 
-/// A loop device over `file`; `None`, with a word, where none can be made.
+/// A loop device over a file. `over` prints a note and returns `None` if none can be created.
 pub struct Loop(pub PathBuf);
 
 impl Loop {
@@ -98,7 +98,7 @@ fn a_member_of_an_assembled_array_is_neither_replayed_on_nor_made_anew() {
     if let Some(device) = Loop::over(&member) {
         assert!(create(&device.0).contains("stands on"));
         assert!(replay_refused(&trace, &device.0).contains("stands on"));
-        // Beside the array, the loop device is a user, too.
+        // The loop device is a second user beside the array.
         assert!(refused(&["array", "destroy", "--force", &text(&device.0)]).contains("stands on"));
     }
     let scrubbed = success(&["array", "scrub", &text(&served.socket)]);
@@ -121,7 +121,7 @@ fn a_store_that_is_served_is_written_by_its_server_alone() {
         .map(|entry| entry.unwrap().path())
         .find(|path| path.file_name().unwrap().to_string_lossy().contains('0'))
         .unwrap();
-    // The file of the old lock can be deleted; that opens no door.
+    // Deleting the old lock file does not release the store.
     fs::remove_file(store.join("lock")).unwrap();
     let (stack, elsewhere) = (place.stack(), place.name("elsewhere"));
     let serve = |store: &Path| {
@@ -136,7 +136,8 @@ fn a_store_that_is_served_is_written_by_its_server_alone() {
         ])
     };
     assert!(serve(&store).contains("in use"));
-    // Nor does another name of the folder, or a folder of hard links to the same files.
+    // Another name of the folder, or a folder of hard links to the files, does not release the
+    // store either.
     let soft = place.path("soft");
     symlink(&store, &soft).unwrap();
     assert!(serve(&soft).contains("in use"));
@@ -161,7 +162,7 @@ fn a_store_that_is_served_is_written_by_its_server_alone() {
     ]);
     assert!(error.contains("in use by another process"), "{error}");
     server.stop_well();
-    // The same name is free afterwards.
+    // After the server's end the store can be opened again.
     place.serve_stored().stop_well();
 }
 
@@ -212,7 +213,7 @@ fn what_a_server_records_follows_no_link_and_replaces_nothing() {
     let error = place.serve_refused(&["--record", &text(&record)]);
     assert!(error.contains("symbolic link"), "{error}");
     fs::remove_file(&record).unwrap();
-    // What stands under the name that a record has while it is written is replaced, and its target stays.
+    // A symbolic link under the record's temporary name is replaced, and its target stays.
     symlink(&victim, place.path("record.parquet.partial")).unwrap();
     place
         .serve(&["--no-delay", "--record", &text(&record)])
@@ -250,7 +251,7 @@ fn a_folder_that_others_may_write_to_becomes_the_servers_own() {
         assert_eq!(mode(), 0o700, "{loose:o}");
         server.stop_well();
     }
-    // Who may only look may go on.
+    // Read permissions of others stay.
     fs::set_permissions(&store, fs::Permissions::from_mode(0o755)).unwrap();
     place.serve_stored().stop_well();
     assert_eq!(mode(), 0o755);
@@ -263,7 +264,7 @@ fn a_server_says_which_priority_it_has_taken_and_takes_none_if_told() {
     assert_eq!(server.announcement["niceness"], serde_json::Value::Null);
     server.stop_well();
     let server = place.serve(&[]);
-    // Without the right to it there is none.
+    // Without the permission the priority stays.
     let said = server.announcement["niceness"].as_i64();
     let stat = fs::read_to_string(format!("/proc/{}/stat", server.id().as_raw_nonzero())).unwrap();
     // proc(5): the 19th field is the niceness; the second is in parentheses.
@@ -285,7 +286,8 @@ fn a_server_says_which_priority_it_has_taken_and_takes_none_if_told() {
     server.stop_well();
 }
 
-/// What a process prints up to a line that begins so; it is killed then.
+/// Returns the output of a process up to a line that begins with `until`. The process is then
+/// killed.
 fn printed(arguments: &[&str], until: &str) -> String {
     use std::io::BufRead as _;
     let mut child = Command::new(env!("CARGO_BIN_EXE_fullstroke"))

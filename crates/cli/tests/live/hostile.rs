@@ -1,4 +1,4 @@
-//! Clients that break the rules harm only themselves.
+//! Tests that clients with invalid requests harm only themselves.
 
 use crate::pattern;
 use crate::server::{PATIENCE, Place, Server};
@@ -21,7 +21,7 @@ fn served() -> Server {
     Place::new(RAID5, 16).serve(&["--no-delay"])
 }
 
-/// Requires that the server does for others what it should.
+/// Asserts that the server still serves other clients.
 fn serves(server: &Server) {
     let mut client = server.client();
     let data = pattern::bytes(4096, 1, 8192);
@@ -33,7 +33,7 @@ fn serves(server: &Server) {
     pattern::assert_same(&found, &data, "another client");
 }
 
-/// Everything that is sent until the connection is closed.
+/// Returns all bytes until the connection closes.
 fn rest(stream: &mut UnixStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
@@ -65,14 +65,14 @@ fn request(magic: u32, flags: u16, command: u16, offset: u64, length: u32) -> Ve
 
 const REQUEST: u32 = 0x2560_9513;
 
-/// A connection on which requests may follow, with simple replies.
+/// Returns a negotiated connection with simple replies.
 fn opened(server: &Server) -> UnixStream {
     let client = server.client_with(&Options::default());
     let mut client = client;
     client.stream().try_clone().unwrap()
 }
 
-/// The error in the simple reply to the request that was sent.
+/// Returns the error of the simple reply to the last request.
 fn error_of(stream: &mut UnixStream) -> u32 {
     let mut reply = [0; 16];
     stream.read_exact(&mut reply).unwrap();
@@ -103,7 +103,7 @@ fn handshakes_that_break_off_or_make_no_sense_end() {
     ] {
         let mut stream = server.connection();
         stream.write_all(&bytes).unwrap();
-        // The server ends it, or has nothing to wait for.
+        // The server closes the connection, or sees its end.
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         rest(&mut stream);
     }
@@ -131,7 +131,7 @@ fn unknown_options_are_answered_with_an_error_and_the_handshake_goes_on() {
         let length = u32::from_be_bytes(reply[16..].try_into().unwrap());
         stream.read_exact(&mut vec![0; length as usize]).unwrap();
     }
-    // An export that does not exist is an error as well; then the default one.
+    // A missing export is an error. Then the default export opens on a new connection.
     let refused = Client::connect(
         server.connection(),
         &Options {
@@ -189,7 +189,7 @@ fn requests_that_make_no_sense_are_invalid_and_the_connection_goes_on() {
             "command {command}, flags {flags:#x}, {length} bytes at {offset}"
         );
     }
-    // A write's payload comes in any case.
+    // A refused write still has its payload.
     stream
         .write_all(&request(REQUEST, 0, 1, size, 512))
         .unwrap();
@@ -236,7 +236,7 @@ fn the_longest_request_is_told_and_longer_ones_are_invalid() {
         CommandFlags::empty(),
         &long,
     );
-    // The server may hang up rather than take so much in.
+    // The server may close the connection instead of reading the payload.
     let answer = sent.and_then(|_| client.receive());
     assert!(
         answer
@@ -285,7 +285,7 @@ fn who_never_reads_answers_costs_little_and_holds_nobody_up() {
         hog.set_write_timeout(Some(Duration::from_millis(200)))
             .unwrap();
         let mut sent = 0;
-        // 16 GiB of answers, if they were all made.
+        // All answers together would be 16 GiB.
         while sent < 4000 && hog.write_all(&request(REQUEST, 0, 0, 0, 4 << 20)).is_ok() {
             sent += 1;
         }
@@ -311,7 +311,7 @@ fn a_thousand_connections_opened_and_dropped_leave_nothing() {
         let streams: Vec<UnixStream> = (0..250).map(|_| server.connection()).collect();
         for (number, mut stream) in streams.into_iter().enumerate() {
             if number % 2 == 0 {
-                // The server may have closed it already.
+                // The server may have closed the connection already.
                 let _ = stream.write_all(&FLAGS[..number % 5]);
             }
         }
@@ -344,7 +344,7 @@ fn a_client_that_is_killed_in_the_midst_of_it_harms_nobody() {
                 .submit(Command::Read, at, 1 << 16, CommandFlags::empty(), &[])
                 .unwrap();
         }
-        // Unread answers make the socket end with a reset.
+        // Unread answers make the socket close with a reset.
         drop(client);
         serves(&server);
     }

@@ -1,12 +1,10 @@
-//! Servers that are killed lose nothing that was flushed, and nothing that was
-//! answered: the host, which holds what is not flushed, lives on.
+//! Tests that killed servers lose no flushed and no answered data. Answered data survive because
+//! the host keeps its page cache.
 //!
-//! A round begins a server on the store that the last one left, reads all of it
-//! back, and requires of each sector the last bytes that were answered, or those
-//! of a request that was under way at the kill: whole, one or the other. Then it
-//! writes at random until the server is killed in the midst of it. Some rounds
-//! kill it while it mends what the last kill has left, some while drives are
-//! missing, some while they are being rebuilt.
+//! A round starts a server on the store of the last round and reads all of it. Each sector must
+//! hold the last answered bytes, or the bytes of a request in flight at the kill. Then the round
+//! writes at random until the server is killed. Some rounds kill the server during repair, some
+//! with missing drives, and some during a rebuild.
 //!
 //! `FULLSTROKE_KILLS=100` kills a hundred servers of each layout.
 
@@ -26,17 +24,17 @@ use std::time::Duration;
 const SECTOR: usize = 512;
 const DISK_MIB: u64 = 4;
 const IN_FLIGHT: usize = 16;
-/// Rounds for each layout, unless the environment says otherwise.
+/// Number of rounds per layout. `FULLSTROKE_KILLS` overrides it.
 const ROUNDS: u64 = 9;
 
-/// What the sectors of an export may hold.
+/// Possible contents of the sectors of an export.
 struct Expected {
-    /// Per sector: the writings of which it holds one. 0 stands for zeroes.
+    /// Possible versions of each sector. 0 means zeros.
     versions: Vec<Vec<u64>>,
     latest: u64,
 }
 
-/// A request that was not answered.
+/// An unanswered request.
 #[derive(Debug)]
 struct Pending {
     command: Command,
@@ -62,7 +60,7 @@ impl Expected {
     }
 
     fn answered(&mut self, pending: &Pending) {
-        // A trim need not do anything.
+        // A trim may leave the data as they are.
         if pending.command != Command::Trim {
             for versions in &mut self.versions[pending.first..][..pending.count] {
                 *versions = vec![pending.version];
@@ -70,8 +68,8 @@ impl Expected {
         }
     }
 
-    /// Holds everything that is there against what may be there. From now on it
-    /// must stay as it is.
+    /// Compares all sectors with their possible contents. The found version is the only possible
+    /// one from now on.
     fn check(&mut self, client: &mut Client<UnixStream>, round: &str) {
         let mut found = vec![0; 1 << 20];
         for (chunk, sectors) in self.versions.chunks_mut(found.len() / SECTOR).enumerate() {
@@ -107,7 +105,7 @@ fn content(at: u64, version: u64) -> Vec<u8> {
     }
 }
 
-/// A client that writes at random.
+/// A client with random writes.
 struct Writer<'a> {
     client: Client<UnixStream>,
     expected: &'a mut Expected,
@@ -116,7 +114,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Sends a request, unless it would touch what is under way.
+    /// Sends a request, unless it overlaps a pending one.
     fn submit(&mut self) {
         let all = self.expected.versions.len();
         let count = 1 + match self.random.below(4) {
@@ -182,7 +180,7 @@ impl Writer<'_> {
         );
     }
 
-    /// Takes one answer; false if the server is no more.
+    /// Receives an answer. False if the server is gone.
     fn receive(&mut self) -> bool {
         let Ok(answer) = self.client.receive() else {
             return false;
@@ -194,7 +192,7 @@ impl Writer<'_> {
     }
 }
 
-/// Writes through `server` until it is killed. Answers in which gear, where there are gears.
+/// Writes through `server` until it is killed. Returns the gear at the kill, for arrays with gears.
 fn write_and_kill(
     server: Server,
     expected: &mut Expected,
@@ -223,12 +221,12 @@ fn write_and_kill(
     }
     std::thread::sleep(Duration::from_micros(writer.random.below(3000)));
     server.kill();
-    // What it had answered is still to be read.
+    // The socket may still hold answers that the server sent before the kill.
     while writer.receive() {}
     gears
 }
 
-/// Begins a server and kills it, perhaps before it has begun to serve.
+/// Starts a server and kills it, perhaps before it serves.
 fn begin_and_kill(place: &Place, random: &mut Random) {
     let mut server = std::process::Command::new(env!("CARGO_BIN_EXE_fullstroke"))
         .args([
@@ -249,7 +247,7 @@ fn begin_and_kill(place: &Place, random: &mut Random) {
     server.wait().unwrap();
 }
 
-/// Lets drives fail in one round and be rebuilt in the next.
+/// Fails drives in one round and rebuilds them in the next.
 fn change_members(server: &Server, volume: Volume, round: u64) {
     for drive in volume.expendable {
         match round % 3 {
@@ -264,7 +262,7 @@ fn survives_kills(volume: Volume) {
     survives_kills_with(volume, &[IN_FLIGHT]);
 }
 
-/// Clients have so many requests in flight, round by round. Answers in which gears servers were killed.
+/// Runs all rounds with these numbers of requests in flight. Returns the gears at the kills.
 fn survives_kills_with(volume: Volume, in_flight: &[usize]) -> Vec<String> {
     let mut gears = Vec::new();
     let rounds = std::env::var("FULLSTROKE_KILLS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
@@ -277,7 +275,7 @@ fn survives_kills_with(volume: Volume, in_flight: &[usize]) -> Vec<String> {
         let size = client.properties().size_bytes;
         let expected = expected.get_or_insert_with(|| Expected::new(size));
         let name = format!("{}, round {round}, {:?}", volume.name, server.notes());
-        // How it came to a failure is told with it.
+        // The test's output shows the rounds before a failure.
         eprintln!("{name}");
         expected.check(&mut client, &name);
         if round % 3 == 0 {
@@ -308,9 +306,9 @@ fn survives_kills_with(volume: Volume, in_flight: &[usize]) -> Vec<String> {
     gears
 }
 
-/// Servers of arrays with gears are killed while they shift, and while members stand.
+/// Kills servers of arrays with gears during shifts and in the low gear.
 fn survives_kills_in_gears(volume: Volume) {
-    // One at a time lets it fall, many let it rise.
+    // A single request at a time lets the array shift down; many make it shift up.
     let gears = survives_kills_with(volume, &[1, 1, IN_FLIGHT]);
     eprintln!("{}: killed in {gears:?}", volume.name);
     assert!(

@@ -7,7 +7,7 @@ use fullstroke_nbd::CommandFlags;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What the file of a drive has to say for watts to be known.
+/// Power figures for the drive file, so that the page shows watts.
 const POWER: &str = "power = \"chosen\"\n[power]\nspin_up_ms = 8000.0\nspin_down_ms = 4000.0\nspin_up_j = 100.0\nspin_down_j = 10.0\n\
                      rotate_w = 5.0\nstandby_w = 1.0\nidle_a_w = 5.0\nread_w = 8.0\nwrite_w = 8.0\nseek_w = 10.0\n";
 
@@ -66,7 +66,7 @@ fn the_live_page_is_sound_in_a_browser_and_moves() {
     server.stop_well();
 }
 
-/// Tells a page of a status that no server sent.
+/// Sends the page a status that no server sent.
 fn tell(browser: &mut Browser, status: &Value) {
     browser.evaluate(&format!(
         "source.onmessage({{ data: {:?} }})",
@@ -74,7 +74,8 @@ fn tell(browser: &mut Browser, status: &Value) {
     ));
 }
 
-/// The same, with all the world's time that passes and all that happens in it.
+/// Returns a status `seconds` of the world's time later, with `reads` more reads and `errors` more
+/// errors.
 fn later(status: &Value, seconds: u64, reads: u64, errors: u64) -> Value {
     let mut later = status.clone();
     let export = &mut later["exports"][0];
@@ -100,7 +101,7 @@ fn the_live_page_shows_what_fails_what_is_rebuilt_and_what_is_no_more() {
     let server = Place::new(RAID5, 8).serve(&["--metrics", "127.0.0.1:0"]);
     let address = server.announcement["metrics"].as_str().unwrap().to_owned();
     browser.show(address.strip_suffix("metrics").unwrap());
-    // From here on the page is told by the test alone.
+    // From now on the page receives only the test's events.
     browser.evaluate("source.close()");
     let status = later(&server.status(), 100, 0, 0);
     let words = |browser: &mut Browser| {
@@ -111,7 +112,7 @@ fn the_live_page_shows_what_fails_what_is_rebuilt_and_what_is_no_more() {
             .replace('\n', " ")
     };
 
-    // A quarter of the requests within two seconds is served, at 8 ms each.
+    // A quarter of the requests within two seconds succeeds, with 8 ms each.
     tell(&mut browser, &status);
     let failing = later(&status, 2, 400, 300);
     tell(&mut browser, &failing);
@@ -170,7 +171,8 @@ fn the_live_page_shows_what_fails_what_is_rebuilt_and_what_is_no_more() {
     );
     assert!(words(&mut browser).contains("has not answered since "));
 
-    // A server of the same stack whose world begins anew, and then one of another.
+    // The first status is of a restarted server of the same stack. The later one is of another
+    // stack.
     tell(&mut browser, &server.status());
     tell(&mut browser, &later(&server.status(), 1, 10, 0));
     assert_eq!(

@@ -1,5 +1,4 @@
-//! Requests that are long, or do not fit the sectors: nobody else waits for
-//! them, and their bytes are right.
+//! Tests of long and unaligned requests. They do not delay others, and their bytes are right.
 
 use crate::pattern;
 use crate::server::{PATIENCE, Place, Server};
@@ -12,8 +11,7 @@ use std::time::{Duration, Instant};
 const MIB: usize = 1 << 20;
 const NONE: CommandFlags = CommandFlags::empty();
 
-/// The times in which one client is answered while another waits for the answer
-/// to its only request.
+/// Returns the response times of one client while another waits for the answer to its only request.
 fn meanwhile(server: &Server, other: &mut Client<UnixStream>) -> Vec<Duration> {
     let mut client = server.client();
     other.stream().set_nonblocking(true).unwrap();
@@ -28,7 +26,7 @@ fn meanwhile(server: &Server, other: &mut Client<UnixStream>) -> Vec<Duration> {
 }
 
 trait Peek {
-    /// Whether nothing has come.
+    /// True if no byte has arrived.
     fn peek_nothing(&self) -> bool;
 }
 
@@ -136,7 +134,7 @@ fn a_write_that_overtakes_a_trim_keeps_its_bytes() {
 fn bytes_need_not_fit_the_sectors() {
     for volume in [DISK, RAID5, RAID6] {
         let server = Place::new(volume, 8).serve(&["--no-delay"]);
-        // Nothing is asked about blocks.
+        // This client does not negotiate block status.
         let mut client = server.client_with(&Options::default());
         let size = 2 * MIB;
         let mut expected = vec![0; size];
@@ -173,7 +171,7 @@ fn bytes_need_not_fit_the_sectors() {
                 volume.name,
             );
         }
-        // A trim keeps what it only touches.
+        // A trim keeps sectors that it covers only in part.
         client.trim(1000, 10).unwrap();
         client.trim(1500, 600).unwrap();
         let mut found = vec![1; 1000];

@@ -1,37 +1,36 @@
-//! `fullstroke serve` as its users call it: the program on its sockets, real
-//! clients, and clients that mean no good.
+//! Tests of `fullstroke serve`: the program on its sockets, real clients and hostile clients.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `stacks.rs` | the small stacks that are served |
-//! | `server.rs` | the program, begun and ended |
+//! | `stacks.rs` | small stacks for the servers |
+//! | `server.rs` | start and end of the program |
 //! | `programs.rs` | other programs, if they are installed |
-//! | `pattern.rs` | bytes that tell where and when they were written |
-//! | `cache.rs` | memory in front of a served array |
-//! | `clients.rs` | clients of others, each doing what it does best |
+//! | `pattern.rs` | bytes that encode their place and time of writing |
+//! | `cache.rs` | a cache in front of a served array |
+//! | `clients.rs` | clients of other projects |
 //! | `file_systems.rs` | file systems on an export |
-//! | `kills.rs` | servers that are killed lose nothing that was flushed |
-//! | `live_page.rs` | the page that servers show, in a browser |
-//! | `long.rs` | long requests, and such as do not fit the sectors |
-//! | `members.rs` | drives that fail and are rebuilt |
+//! | `kills.rs` | killed servers lose no flushed data |
+//! | `live_page.rs` | the servers' page in a browser |
+//! | `long.rs` | long and unaligned requests |
+//! | `members.rs` | failed and rebuilt drives |
 //! | `record.rs` | records, and their replay under the virtual clock |
-//! | `extract.rs` | a served disk's tracks, found under the real clock |
-//! | `timing.rs` | no answer comes early |
-//! | `hostile.rs` | clients that break the rules harm only themselves |
-//! | `tls.rs` | encrypted connections, and who is refused one |
-//! | `crowds.rs` | many clients, clients that go, and descriptors that run out |
-//! | `ends.rs` | how servers end, and why they do not begin |
-//! | `mends.rs` | redundancy that is wrong, after kills and by itself |
-//! | `metrics.rs` | counts that agree with what clients did |
-//! | `array.rs` | arrays on files, made, killed, mended and refused |
-//! | `faulty.rs` | block devices with faults, which lose power |
-//! | `gate.rs` | what is in use is written by nobody else |
-//! | `faults.rs` | what arrays, replays and streams do on these |
-//! | `replay.rs` | traces replayed on files and on served arrays |
+//! | `extract.rs` | tracks of a served disk, found under the real clock |
+//! | `timing.rs` | no answer is early |
+//! | `hostile.rs` | invalid requests harm only their client |
+//! | `tls.rs` | encrypted connections, and refused clients |
+//! | `crowds.rs` | many clients, vanished clients, and exhausted descriptors |
+//! | `ends.rs` | servers' ends, and refused starts |
+//! | `mends.rs` | repair of wrong redundancy |
+//! | `metrics.rs` | metrics agree with the clients' requests |
+//! | `array.rs` | arrays on files: creation, kills, repair and refusals |
+//! | `faulty.rs` | block devices with faults and power loss |
+//! | `gate.rs` | files in use are protected from other writers |
+//! | `faults.rs` | arrays, replays and streams on faulty devices |
+//! | `replay.rs` | replays of traces on files and on served arrays |
 //! | `top.rs` | the screen of a running server, and the end of its terminal |
 //! | `ublk.rs` | arrays as block devices of ublk, in an emulated machine |
 //!
-//! Tests that need a program which is not installed say so and pass.
+//! A test whose program is not installed prints a note and passes.
 
 #![allow(
     clippy::too_many_lines,

@@ -1,4 +1,4 @@
-//! Drives that fail and are rebuilt while service goes on.
+//! Tests of failed and rebuilt drives during service.
 
 use crate::pattern;
 use crate::server::{Place, Server};
@@ -9,7 +9,7 @@ use fullstroke_units::Random;
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-/// What an export should hold, and a client that changes both.
+/// A client with a copy of the export's expected bytes.
 struct Mirror {
     client: Client<UnixStream>,
     bytes: Vec<u8>,
@@ -18,7 +18,7 @@ struct Mirror {
 }
 
 impl Mirror {
-    /// Fills the export.
+    /// Fills the whole export.
     fn new(server: &Server) -> Mirror {
         let mut client = server.client();
         let bytes = pattern::bytes(0, 1, client.properties().size_bytes as usize);
@@ -85,7 +85,7 @@ fn count(states: &[String], state: &str) -> usize {
 }
 
 fn fails_and_is_rebuilt(volume: Volume) {
-    // Slow enough for a rebuild to be seen, quick enough for a test.
+    // At this speed the test sees the rebuild and still ends soon.
     let server = Place::new(volume, 4).serve(&["--speed", "200"]);
     let mut mirror = Mirror::new(&server);
     for (failed, drive) in (1..).zip(volume.expendable) {
@@ -99,7 +99,8 @@ fn fails_and_is_rebuilt(volume: Volume) {
         (0..50).for_each(|_| mirror.write());
         mirror.read_all(&format!("{} written without {drive}", volume.name));
     }
-    // 4 MiB take 20 s of the world's time, and 0.1 s of ours: long enough for requests in between, unless this host pauses.
+    // 4 MiB take 20 s of the world's time and 0.1 s of real time. So requests come during the
+    // rebuild, unless the host pauses.
     volume
         .expendable
         .iter()
@@ -190,7 +191,7 @@ fn what_is_lost_is_an_error_and_never_wrong() {
             answer.status.code() != Some(0)
         });
         if refused {
-            // A volume that has no redundancy may say so instead.
+            // Only a volume without redundancy may refuse.
             assert_eq!(volume.name, "raid0");
             continue;
         }
@@ -268,11 +269,9 @@ fn a_rebuild_goes_on_where_the_last_server_stood() {
     }
 }
 
-/// Two failures of a RAID 5, then a restore of one: it answered again at once,
-/// and reads returned garbage.
-/// Where the stack file says that a drive has failed and the store knows better,
-/// the layers had it failed after the server was started again, and refused to
-/// let it fail.
+/// Regression test. After two failures of a RAID 5 and one restore, the drive answered at once, and
+/// reads returned garbage. The stack file says that a drive has failed, but the store knows better.
+/// After a restart the layers still counted the drive as failed, so `fail` was refused.
 #[test]
 fn a_drive_that_was_rebuilt_is_alive_whatever_the_stack_file_says() {
     let place = Place::new(DEGRADED, 4);
@@ -306,7 +305,7 @@ fn beyond_its_redundancy_a_volume_stays_failed_until_the_loss_is_accepted() {
     assert!(server.ctl(&["status"]).contains("\ndegraded\n"));
     server.ctl(&["fail", "3"]);
     assert!(server.ctl(&["status"]).contains("\nfailed\n"));
-    // What was written before may be lost: a flush says so, once.
+    // Earlier writes may be lost, so the next flush fails once.
     assert!(is_input_output_error(mirror.client.flush()));
     mirror.client.flush().unwrap();
     for drive in ["1", "3"] {
@@ -376,7 +375,7 @@ fn the_speed_of_rebuilds_is_bounded_while_they_go_on_and_after_a_restart() {
     mirror.write();
     assert_eq!(server.states()[2], "rebuilding");
     server.stop_well();
-    // At 10 KiB/s and ten times the real clock's speed, a minute and more.
+    // At 10 KiB/s and speed 10 the rebuild takes more than a minute.
     let server = place.serve(&["--speed", "10", "--store", &store]);
     mirror.client = server.client();
     std::thread::sleep(std::time::Duration::from_secs(2));

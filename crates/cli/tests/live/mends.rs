@@ -1,5 +1,4 @@
-//! Redundancy that does not follow from the data: after a kill, and where a
-//! byte was flipped.
+//! Tests of wrong redundancy after a kill and after a flipped byte.
 
 use crate::common::fullstroke;
 use crate::pattern;
@@ -47,7 +46,7 @@ fn flip(place: &Place, member: &str, at: u64) {
     file.write_all_at(&[!byte[0]], at).unwrap();
 }
 
-/// The status and the message of `ctl scrub`.
+/// Returns the status and the message of `ctl scrub`.
 fn scrub(server: &Server, options: &[&str]) -> (Option<i32>, String) {
     let socket = text(&server.socket());
     let output = fullstroke(&[&["ctl", socket.as_str(), "scrub"], options].concat());
@@ -57,7 +56,7 @@ fn scrub(server: &Server, options: &[&str]) -> (Option<i32>, String) {
     )
 }
 
-/// The byte at `at` of `member` holds redundancy.
+/// Asserts that a flipped byte of redundancy at `at` of `member` is found and repaired.
 fn is_repaired(volume: Volume, member: &str, at: u64) {
     let place = Place::new(volume, 4);
     let server = place.serve_stored();
@@ -100,7 +99,7 @@ fn is_repaired(volume: Volume, member: &str, at: u64) {
 #[test]
 fn a_flipped_byte_of_redundancy_is_found_and_repaired() {
     is_repaired(RAID1, "1", 512 * 77 + 5);
-    // The first row has its parity on the last drive.
+    // The parity of the first row is on the last drive.
     is_repaired(RAID5, "4", 512 * 3);
     is_repaired(RAID6, "5", 512 * 4 + 511);
     is_repaired(NESTED, "1.2", 0);

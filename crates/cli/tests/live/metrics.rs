@@ -1,4 +1,4 @@
-//! Counts that agree with what clients did.
+//! Tests that metrics agree with the clients' requests.
 
 use crate::server::{PATIENCE, Place, Server};
 use crate::stacks::RAID5;
@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// What a server answers to a request for a path, head and body.
+/// Requests a path of the server. Returns head and body.
 fn get(server: &Server, method: &str, path: &str) -> (String, String) {
     fetch(
         server.announcement["metrics"].as_str().unwrap(),
@@ -19,7 +19,7 @@ fn get(server: &Server, method: &str, path: &str) -> (String, String) {
     )
 }
 
-/// The same of the server whose numbers are at `address`.
+/// Requests a path of the metrics server at `address`. Returns head and body.
 fn fetch(address: &str, method: &str, path: &str) -> (String, String) {
     let address = address
         .strip_prefix("http://")
@@ -39,12 +39,12 @@ fn fetch(address: &str, method: &str, path: &str) -> (String, String) {
     (head.to_owned(), body.to_owned())
 }
 
-/// All samples, by name with labels.
+/// Returns all samples of the server by name with labels.
 fn samples(server: &Server) -> BTreeMap<String, f64> {
     samples_at(server.announcement["metrics"].as_str().unwrap())
 }
 
-/// The same of the server whose numbers are at `address`.
+/// Returns all samples of the metrics server at `address`.
 pub fn samples_at(address: &str) -> BTreeMap<String, f64> {
     let (head, body) = fetch(address, "GET", "/metrics");
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");

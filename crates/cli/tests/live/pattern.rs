@@ -1,28 +1,27 @@
-//! Bytes that tell where and when they were written.
+//! Bytes that encode their place and their time of writing.
 
 use fullstroke_units::{Random, Seed};
 
-/// A source of chance of that name.
+/// Returns a random generator with a seed from `name`.
 pub fn random(name: &str) -> Random {
     Seed(20).stream(name)
 }
 
-/// Fills sectors that begin at a byte of the export: each word holds where it
-/// stands and which writing it was.
+/// Fills sectors at a byte of the export. Each word holds its place and the version.
 pub fn fill(offset_bytes: u64, version: u64, into: &mut [u8]) {
     for (word, at) in into.chunks_mut(8).zip((offset_bytes..).step_by(8)) {
         word.copy_from_slice(&(at << 20 | version & 0xF_FFFF).to_le_bytes()[..word.len()]);
     }
 }
 
-/// The same as a new buffer.
+/// Returns a new buffer with the same contents as [`fill`].
 pub fn bytes(offset_bytes: u64, version: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     fill(offset_bytes, version, &mut bytes);
     bytes
 }
 
-/// Requires that two runs of bytes are the same, and says where they are not.
+/// Asserts that two byte strings are equal. The message names the first difference.
 pub fn assert_same(found: &[u8], expected: &[u8], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     if let Some(at) = found

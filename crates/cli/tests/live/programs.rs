@@ -1,8 +1,8 @@
-//! Other programs, if they are installed.
+//! Calls of other programs, if they are installed.
 
 use std::process::{Command, Output, Stdio};
 
-/// Whether all of these programs are installed; says which is not.
+/// True if all programs are installed. Otherwise prints the missing one.
 pub fn installed(programs: &[&str]) -> bool {
     let missing = programs.iter().find(|program| !is_installed(program));
     if let Some(program) = missing {
@@ -18,8 +18,8 @@ fn is_installed(program: &str) -> bool {
     found.is_ok_and(|output| output.status.success())
 }
 
-/// A program of the system. Its own folders come first: nbdsh needs the Python
-/// that it was installed with.
+/// Builds a command of a system program. The system's folders come first in PATH, because nbdsh
+/// needs the Python of its installation.
 pub fn command(program: &str) -> Command {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new(program);
@@ -39,7 +39,7 @@ pub fn run(program: &str, arguments: &[&str]) -> Output {
         .unwrap_or_else(|error| panic!("{program}: {error}"))
 }
 
-/// What a program prints when it succeeds.
+/// Returns the output of a successful program.
 pub fn output(program: &str, arguments: &[&str]) -> String {
     let output = run(program, arguments);
     let (out, error) = (

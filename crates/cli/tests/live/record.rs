@@ -1,4 +1,4 @@
-//! Records of live runs, and their replay under the virtual clock.
+//! Tests of records of live runs and their replay under the virtual clock.
 
 use crate::common::{fullstroke, success};
 use crate::pattern;
@@ -12,10 +12,10 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-/// Between the bytes of one row group of such reads, and of two.
+/// File size between one and two row groups of such reads.
 const SHORT_KIB: u64 = 1200;
 
-/// A request of a record.
+/// Row of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub arrival_ns: u64,
@@ -30,7 +30,7 @@ pub struct Row {
     decisions: u64,
 }
 
-/// The columns of a record that are not a trace's.
+/// Returns the schema of a record: a trace's columns and the additional ones.
 fn schema() -> Schema {
     native_schema()
         .column("force_unit_access", ColumnType::Bool)
@@ -41,7 +41,7 @@ fn schema() -> Schema {
         .column("decisions", ColumnType::U64)
 }
 
-/// All rows of a record.
+/// Reads all rows of a record.
 pub fn rows(path: &Path) -> Vec<Row> {
     let schema = schema();
     let at = |name: &str| schema.position(name).unwrap();
@@ -64,7 +64,7 @@ pub fn rows(path: &Path) -> Vec<Row> {
     rows
 }
 
-/// Writes a record again with other rows.
+/// Copies a record with changed rows.
 fn rewrite(from: &Path, to: &Path, change: impl Fn(&mut Vec<Row>)) {
     let schema = schema();
     let notes = TableReader::open(from, &schema).unwrap();
@@ -94,7 +94,7 @@ fn rewrite(from: &Path, to: &Path, change: impl Fn(&mut Vec<Row>)) {
     table.finish().unwrap();
 }
 
-/// Several clients at once, each with several requests on their way.
+/// Runs several clients with several requests in flight each.
 fn load(server: &Server, clients: u64, requests: u64) {
     let streams: Vec<_> = (0..clients).map(|_| server.client()).collect();
     thread::scope(|scope| {
@@ -136,7 +136,7 @@ fn load(server: &Server, clients: u64, requests: u64) {
     });
 }
 
-/// A run with a record.
+/// Records a run.
 fn recorded(volume: Volume, pace: &[&str], clients: u64, orders: bool) -> Place {
     let place = Place::new(volume, 8);
     let record = place.name("record.parquet");
@@ -320,7 +320,7 @@ fn a_record_tells_who_asked_for_what_and_which_drives_worked() {
     );
     assert!(rows[0].process == rows[2].process && rows[1].process == rows[3].process);
     assert_ne!(rows[0].process, rows[1].process);
-    // One chunk: its drive, and that of the parity.
+    // The write is in one chunk, so its drive and the parity drive work.
     assert_eq!(
         (rows[0].members.as_str(), rows[1].members.as_str()),
         ("0 4", "0")
@@ -334,7 +334,7 @@ fn a_record_tells_who_asked_for_what_and_which_drives_worked() {
 
 const READS_IN_FLIGHT: u64 = 64;
 
-/// Reads at random places, many at once.
+/// Reads at random places with many requests in flight.
 fn read_often(server: &Server, requests: u64) {
     let mut client = server.client();
     let mut random = pattern::random("reads");
@@ -386,7 +386,8 @@ fn a_record_whose_disk_is_full_is_kept_as_far_as_it_was_written() {
     assert!(!record.exists());
     fs::rename(&partial, &record).unwrap();
     assert_eq!(rows(&record).len() as u64, group);
-    // Those that were under way with the first that is not kept may have had it for company.
+    // The last kept requests may have been in flight with the first lost one, so their decisions
+    // may differ.
     let (status, said, error) = replay(&place, "record.parquet");
     let alike = match status {
         Some(0) => group,

@@ -1,5 +1,5 @@
-//! Traces replayed on files and on served arrays, and recorded. Nothing is said of how late a request may be: that is
-//! the host's.
+//! Tests of replays and recordings on files and on served arrays. No test limits the lateness of a
+//! request, because lateness depends on the host.
 
 use crate::common::{fullstroke, refused};
 use crate::file_systems::Disk;
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Pairs of reads of 4 KiB, a pair each 3 ms, each taking 2 ms (MSR's columns count 100 ns): each second
-/// request found one outstanding.
+/// Writes a trace with a pair of 4 KiB reads every 3 ms. Each read takes 2 ms (MSR's columns count
+/// 100 ns), so every second request finds one outstanding.
 fn trace(folder: &Path, pairs: u64) -> String {
     let row = |i: u64| {
         let (time, start) = (1_000_000 + i / 2 * 30_000, i * 7919 % 4000 * 4096);
@@ -26,7 +26,7 @@ fn trace(folder: &Path, pairs: u64) -> String {
     text(&path)
 }
 
-/// What is printed as JSON.
+/// Returns the JSON output of `replay`.
 fn replayed(arguments: &[&str]) -> Value {
     let output = fullstroke(&[&["replay", "--json"], arguments].concat());
     let error = String::from_utf8(output.stderr).unwrap();
@@ -38,8 +38,8 @@ fn replayed(arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A file of 16 MiB to replay on. What is read past the page cache has to stand on a disk, which the
-/// folder for temporary files need not.
+/// Creates a file of 16 MiB to replay on. Direct I/O needs a disk, and the folder for temporary
+/// files may be in memory.
 fn file() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let file = folder.path().join("device");
@@ -73,7 +73,8 @@ fn a_replay_says_what_was_issued_and_whether_it_was_faithful() {
     );
     let mut reader = TraceReader::open(Path::new(&log), &Options::default()).unwrap();
     assert_eq!(std::iter::from_fn(|| reader.next().unwrap()).count(), 200);
-    // One thread that waits has none outstanding when it issues, and says what it made late.
+    // A single waiting thread has no outstanding request at issue. The report counts the late
+    // requests.
     let report = replayed(&[&trace, "--on", &file, "--buffered", "--threads", "1"]);
     assert_eq!(
         (&report["threads"], &report["requests"]),
@@ -84,7 +85,7 @@ fn a_replay_says_what_was_issued_and_whether_it_was_faithful() {
         (&0.0.into(), &"threads".into())
     );
     assert_eq!(report["gaps"].as_array().unwrap().len(), 21);
-    // By order alone nothing is promised, and by load it is another property.
+    // By order alone the replay promises nothing; by load it promises another property.
     let arguments = |pace| [trace.as_str(), "--on", &file, "--buffered", "--pace", pace];
     let report = replayed(&arguments("as-fast"));
     assert_eq!(report["verdict"]["faithful"], Value::Null);
@@ -196,7 +197,8 @@ fn a_device_whose_server_dies_ends_the_replay_with_the_request_that_failed() {
         return;
     };
     let device = disk.device().to_owned();
-    // It would take an hour; what is read is not yet in the page cache of the file below the device.
+    // The replay would take an hour, and the reads are not yet in the page cache of the underlying
+    // file.
     let row = |i: u64| {
         format!(
             "{},host,0,Read,{},4096,20000\n",
@@ -224,7 +226,7 @@ fn a_device_whose_server_dies_ends_the_replay_with_the_request_that_failed() {
     );
 }
 
-/// A loop device over a file; it goes when it is dropped.
+/// A loop device over a file. Dropping the value detaches the device.
 struct Loop(String);
 
 impl Loop {
@@ -249,7 +251,7 @@ impl Drop for Loop {
     }
 }
 
-/// Where the kernel's tracer is, if it is mounted.
+/// Returns the folder of tracefs, if mounted.
 fn tracefs() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let line = mounts
@@ -280,7 +282,7 @@ fn what_is_replayed_on_a_device_is_what_its_recorder_sees() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The last that it switches on.
+    // The recorder enables this event last.
     let instance = tracefs.join(format!("instances/fullstroke-{}", recorder.id()));
     let begun = Instant::now();
     while !fs::read(instance.join("events/block/block_bio_complete/enable"))
@@ -312,7 +314,8 @@ fn what_is_replayed_on_a_device_is_what_its_recorder_sees() {
         std::iter::from_fn(move || reader.next().unwrap()).collect::<Vec<_>>()
     };
     let (seen, done) = (read(&seen), read(&done));
-    // The replay reads the first block some times before it begins.
+    // The replay reads the first block several times before its start, so the recording has more
+    // requests.
     let seen = &seen[seen.len() - done.len()..];
     let extents = |records: &[Record]| {
         records
@@ -326,7 +329,8 @@ fn what_is_replayed_on_a_device_is_what_its_recorder_sees() {
             .all(|record| record.issued.is_some() && record.completed.is_some())
     );
     for (seen, done) in seen.iter().zip(&done) {
-        // Within the device a request takes no longer than from outside; the recorder knows microseconds.
+        // A response seen inside the kernel is not longer than one seen outside. The recorder's
+        // times are in microseconds.
         assert!(seen.response().unwrap().as_nanos() <= done.response().unwrap().as_nanos() + 2_000);
     }
 }

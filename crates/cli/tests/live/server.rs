@@ -1,4 +1,4 @@
-//! The program, begun and ended.
+//! Start and end of the program.
 
 use crate::common::{refused, success};
 use crate::stacks::{self, Volume};
@@ -12,10 +12,10 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// No server of these tests takes so long for anything.
+/// Limit of any wait for a server.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A stack in a folder of its own, which servers share one after the other.
+/// A stack in a temporary folder. Several servers may use it in turn.
 #[derive(Clone, Debug)]
 pub struct Place {
     folder: Rc<tempfile::TempDir>,
@@ -33,7 +33,7 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// A path in the folder as text.
+    /// Returns the path of a file in the folder as text.
     pub fn name(&self, name: &str) -> String {
         text(&self.path(name))
     }
@@ -47,7 +47,7 @@ impl Place {
         self.serve_stacks(&[&self.stack()], options)
     }
 
-    /// Serves without waiting, with the bytes in the folder `store`.
+    /// Serves the stack without delay, with the store in the folder `store`.
     pub fn serve_stored(&self) -> Server {
         self.serve(&["--no-delay", "--store", &self.name("store")])
     }
@@ -57,7 +57,7 @@ impl Place {
         self.serve_by(program, stacks, options)
     }
 
-    /// Serves the stack where so many descriptors may be open.
+    /// Serves the stack with a limit of open descriptors.
     pub fn serve_with_descriptors(&self, limit: u32, options: &[&str]) -> Server {
         let mut shell = Command::new("sh");
         let script = format!("ulimit -n {limit} && exec \"$0\" \"$@\"");
@@ -65,18 +65,17 @@ impl Place {
         self.serve_by(shell, &[&self.stack()], options)
     }
 
-    /// Serves the stack where no file may grow beyond so many KiB, as if its
-    /// disk were full.
+    /// Serves the stack with a limit of `kib` KiB per file, as if the disk were full.
     pub fn serve_with_short_files(&self, kib: u64, options: &[&str]) -> Server {
         let mut shell = Command::new("bash");
-        // A program that ignores the signal is told by an error.
+        // A program that ignores SIGXFSZ gets an error instead.
         let script = format!("trap '' XFSZ; ulimit -f {kib} && exec \"$0\" \"$@\"");
         shell.args(["-c", &script, env!("CARGO_BIN_EXE_fullstroke")]);
         self.serve_by(shell, &[&self.stack()], options)
     }
 
-    /// Serves the stack with the bytes in the folder `store`, which is mounted
-    /// read-only for this server alone; `None` where the host allows no such mount.
+    /// Serves the stack with the store in the folder `store`, mounted read-only for this server
+    /// alone. Returns `None` if the host forbids such a mount.
     pub fn serve_from_read_only_mount(&self, options: &[&str]) -> Option<Server> {
         let store = self.name("store");
         let mount = "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\"";
@@ -114,7 +113,7 @@ impl Place {
         Server::begin(self.clone(), "nbd", program, &arguments)
     }
 
-    /// Why the stack is not served.
+    /// Returns the reason of a refused start.
     pub fn serve_refused(&self, options: &[&str]) -> String {
         let (stack, socket) = (self.stack(), self.name("nbd"));
         let mut arguments = vec!["serve", stack.as_str(), "--no-delay", "--socket", &socket];
@@ -123,24 +122,24 @@ impl Place {
     }
 }
 
-/// A server that is running. Dropping it kills it.
+/// A running server. Dropping the value kills the server.
 pub struct Server {
     place: Place,
-    /// That of its socket in the place.
+    /// Name of the socket's file in the place.
     name: &'static str,
     child: Child,
     output: serde_json::StreamDeserializer<'static, serde_json::de::IoRead<ChildStdout>, Value>,
-    /// What it said when clients could come.
+    /// Announcement of the server when it was ready.
     pub announcement: Value,
 }
 
-/// How a server ended.
+/// End of a server.
 #[derive(Debug)]
 pub struct End {
     pub status: ExitStatus,
-    /// What it printed at the end.
+    /// Summary that the server printed at its end.
     pub summary: Option<Value>,
-    /// Its standard error.
+    /// Standard error of the server.
     pub complaints: String,
 }
 
@@ -178,7 +177,7 @@ impl Server {
         self.place.path(self.name)
     }
 
-    /// `fullstroke cache` in front of this server.
+    /// Starts `fullstroke cache` in front of this server.
     pub fn cached(&self, options: &[&str]) -> Server {
         let (below, socket) = (text(&self.socket()), self.place.name("cached"));
         let mut arguments = vec!["cache", "--json", &below, "--socket", &socket];
@@ -187,8 +186,8 @@ impl Server {
         Server::begin(self.place.clone(), "cached", program, &arguments)
     }
 
-    /// The kernel's page cache of `file`, which heeds this server; `None` where the kernel
-    /// does not say what is dirty.
+    /// Starts `fullstroke heed` for the page cache of `file`. Returns `None` if the kernel lacks
+    /// cachestat.
     pub fn heeded(&self, file: &Path) -> Option<Server> {
         let (below, on) = (text(&self.socket()), text(file));
         let arguments = ["heed", "--json", &below, "--on", &on];
@@ -208,12 +207,12 @@ impl Server {
         ))
     }
 
-    /// Where clients find the default export.
+    /// Returns the URI of the default export.
     pub fn uri(&self) -> String {
         format!("nbd+unix:///?socket={}", self.socket().display())
     }
 
-    /// What the opening of the bytes brought to light.
+    /// Returns the notes of the server about its store.
     pub fn notes(&self) -> &[Value] {
         self.announcement["notes"].as_array().unwrap()
     }
@@ -237,7 +236,7 @@ impl Server {
         Client::connect(self.connection(), options).unwrap()
     }
 
-    /// The answer to `ctl`.
+    /// Returns the answer to `ctl`.
     pub fn ctl(&self, order: &[&str]) -> String {
         let socket = text(&self.socket());
         success(&[&["ctl", socket.as_str()], order].concat())
@@ -252,7 +251,7 @@ impl Server {
         serde_json::from_str(&self.ctl(&["status", "--json"])).unwrap()
     }
 
-    /// The states of all drives of the first export.
+    /// Returns the states of all drives of the first export.
     pub fn states(&self) -> Vec<String> {
         let status = self.status();
         let drives = status["exports"][0]["drives"].as_array().unwrap();
@@ -271,7 +270,7 @@ impl Server {
         }
     }
 
-    /// Requires that all redundancy is right: otherwise the status is not 0.
+    /// Asserts that all redundancy is right, because a scrub's status is otherwise not 0.
     pub fn scrub(&self) {
         let message = self.ctl(&["scrub"]);
         assert!(message.contains("sectors compared"), "{message}");
@@ -285,25 +284,25 @@ impl Server {
         Pid::from_raw(self.child.id() as i32).unwrap()
     }
 
-    /// Asks it to end, and waits for it.
+    /// Asks the server to end, and waits for the end.
     pub fn stop(self) -> End {
         self.signal(Signal::TERM);
         self.wait()
     }
 
-    /// Asks it to end, and requires that it does so well; gives its summary.
+    /// Asks the server to end, asserts success, and returns the summary.
     pub fn stop_well(self) -> Value {
         let end = self.stop();
         assert_eq!((end.status.code(), end.complaints.as_str()), (Some(0), ""));
         end.summary.unwrap()
     }
 
-    /// Kills it.
+    /// Kills the server.
     pub fn kill(self) {
         drop(self);
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until the server ends by itself.
     pub fn wait(mut self) -> End {
         let begun = Instant::now();
         let status = loop {
@@ -322,7 +321,7 @@ impl Server {
         }
     }
 
-    /// The most memory that it ever had.
+    /// Returns the peak memory of the server in bytes.
     pub fn peak_bytes(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status
@@ -335,13 +334,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The server may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Where the standard error of a server goes.
+/// Returns the file with the standard error of a server.
 fn complaints_of(place: &Place, name: &str) -> PathBuf {
     place.path(&format!("{name}.complaints"))
 }

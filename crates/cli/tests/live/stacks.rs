@@ -1,19 +1,19 @@
-//! The small stacks that are served.
+//! Small stacks for the servers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Sectors of each track of the disk that all stacks are made of.
+/// Sectors per track of the disk in all stacks.
 const TRACK_SECTORS: u64 = 64;
 const SURFACES: u64 = 2;
 
-/// A volume: its `[volume]` table, and how many of its drives may fail.
+/// A volume with its `[volume]` table and the drives that may fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Volume {
-    /// The stack file's name, without its ending.
+    /// Name of the stack file without its ending.
     pub name: &'static str,
     table: &'static str,
-    /// Drives that may fail together, by name, one after the other.
+    /// Names of drives that may fail together.
     pub expendable: &'static [&'static str],
 }
 
@@ -52,13 +52,13 @@ pub const RAID5: Volume = Volume {
     table: "layout = \"raid5\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 5",
     expendable: &["3"],
 };
-/// Disks that compute parity among themselves, in one node.
+/// Disks that compute parity among themselves, in a single node.
 pub const XOR: Volume = Volume {
     name: "xor",
     table: "layout = \"xor\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 4",
     expendable: &[],
 };
-/// As the stack file has it, a drive has failed.
+/// A drive has failed according to the stack file.
 pub const DEGRADED: Volume = Volume {
     name: "degraded",
     table: "layout = \"raid5\"\nchunk = \"16KiB\"\nfailed = [1]\ndrive = \"disk.toml\"\ndrives = 4",
@@ -76,7 +76,7 @@ pub const NESTED: Volume = Volume {
     expendable: &["1.0"],
 };
 
-/// One request at a time lets it shift down, many shift it up.
+/// With a single request at a time the array shifts down; with many it shifts up.
 pub const PARAID: Volume = Volume {
     name: "paraid",
     table: "layout = \"paraid\"\nlevel = \"raid5\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 6\n\
@@ -89,7 +89,7 @@ pub const E_PARAID: Volume = Volume {
             active = 4\nnative_percent = 35\ncluster = 4\nshift_down = 0.45\nshift_up = 0.75\nwindow_s = 0.1\nstay_s = 0.05",
     expendable: &["4"],
 };
-/// Its soft state is all there is of what the standing drives hold.
+/// In the low gear the soft state has the only reachable copy of the standby drives' data.
 pub const PARAID_RAID0: Volume = Volume {
     name: "paraid0",
     table: "layout = \"paraid\"\nlevel = \"raid0\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 4\n\
@@ -99,8 +99,7 @@ pub const PARAID_RAID0: Volume = Volume {
 
 pub const REDUNDANT: [Volume; 6] = [RAID1, RAID10, RAID4, RAID5, RAID6, NESTED];
 
-/// Writes the stack, with disks of so many MiB, into a folder; returns the path
-/// of its file.
+/// Writes the stack with disks of `disk_mib` MiB into a folder. Returns the path of the stack file.
 pub fn write(volume: Volume, disk_mib: u64, folder: &Path) -> PathBuf {
     fs::write(folder.join("disk.toml"), disk(disk_mib)).unwrap();
     let path = folder.join(format!("{}.toml", volume.name));

@@ -8,8 +8,8 @@ use fullstroke_nbd::{Command, CommandFlags};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Runs `requests` at random, so many at a time; returns how long the client
-/// waited for each, in order of arrival, and what the record says.
+/// Runs `requests` random requests, `depth` at a time. Returns the client's response times in order
+/// of arrival, and the rows of the record.
 fn timed(requests: u64, depth: usize, speed: &str) -> (Vec<Duration>, Vec<Row>) {
     let place = Place::new(DISK, 16);
     let record = place.path("record.parquet");
@@ -49,13 +49,13 @@ fn comes_no_earlier_than_its_time(requests: u64, depth: usize, speed: &str) {
     assert_eq!(taken.len(), rows.len());
     for (number, (taken, row)) in taken.iter().zip(&rows).enumerate() {
         let response_ns = (row.completed_ns - row.arrival_ns) as f64 / factor;
-        // Two clocks tell the time: they may be a nanosecond apart.
+        // Two clocks measure the time, so they may differ by a nanosecond.
         assert!(
             taken.as_nanos() as f64 + 1.0 >= response_ns,
             "request {number} took {taken:?}, but {response_ns} ns in the world"
         );
     }
-    // The disk is no memory: a revolution takes 6 ms.
+    // The responses have a disk's latency: a revolution takes 6 ms.
     let mean_ns = rows
         .iter()
         .map(|row| row.completed_ns - row.arrival_ns)

@@ -1,4 +1,4 @@
-//! TLS, with the clients of others and with such as mean no good.
+//! Tests of TLS with other projects' clients and with hostile clients.
 
 use crate::pattern;
 use crate::programs::{installed, output, run};
@@ -31,7 +31,7 @@ fn authority() -> Authority {
     CertifiedIssuer::self_signed(parameters, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// Puts a certificate of this authority, and its key, into a folder.
+/// Writes a certificate of this authority with its key into a folder.
 fn put_certificate(authority: &Authority, folder: &Path, whose: &str) {
     let key = KeyPair::generate().unwrap();
     let parameters = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
@@ -42,8 +42,8 @@ fn put_certificate(authority: &Authority, folder: &Path, whose: &str) {
     fs::write(folder.join(format!("{whose}-key.pem")), key.serialize_pem()).unwrap();
 }
 
-/// A place with certificates: `server`, `client` (which has one of its own) and
-/// `anybody` (which has none).
+/// Creates a place with the folders `server`, `client` (with its own certificate) and `anybody`
+/// (without one).
 fn certified() -> Place {
     let place = Place::new(RAID5, 16);
     let authority = authority();
@@ -81,7 +81,7 @@ fn port(server: &Server) -> String {
     uri.rsplit(':').next().unwrap().to_owned()
 }
 
-/// The URI for a client with the certificates of a folder.
+/// Returns the URI for a client with the certificates of a folder.
 fn secret_uri(server: &Server, place: &Place, folder: &str) -> String {
     format!(
         "nbds://localhost:{}/?tls-certificates={}",
@@ -90,7 +90,7 @@ fn secret_uri(server: &Server, place: &Place, folder: &str) -> String {
     )
 }
 
-/// Whether clients of libnbd are there, and can do TLS; says what is missing.
+/// True if libnbd's clients are installed with TLS. Otherwise prints the missing part.
 fn libnbd_can_encrypt(server: &Server, place: &Place) -> bool {
     if !installed(&["nbdinfo", "nbdcopy"]) {
         return false;
@@ -109,7 +109,7 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// A connection on which the server waits for TLS.
+/// Returns a connection on which the server waits for TLS.
 fn begun(server: &Server) -> TcpStream {
     let mut stream = connect(server);
     stream.write_all(&[&FLAGS, START_TLS].concat()).unwrap();
@@ -117,8 +117,7 @@ fn begun(server: &Server) -> TcpStream {
     stream
 }
 
-/// The type of the reply to an option, behind so many bytes; its text is read,
-/// too.
+/// Returns the type of the reply to an option after `ahead` bytes. The reply's text is read, too.
 fn reply_kind(stream: &mut TcpStream, ahead: usize) -> u32 {
     let mut bytes = vec![0; ahead + 20];
     stream.read_exact(&mut bytes).unwrap();
@@ -187,7 +186,7 @@ fn clients_without_a_certificate_by_the_authority_are_refused_if_one_is_asked_fo
         "nbdinfo",
         &["--size", &secret_uri(&server, &place, "client")],
     );
-    // Somebody else's, who trusts the server's authority.
+    // The client trusts the server's authority but has a certificate of another authority.
     put_certificate(&authority(), &place.path("stranger"), "client");
     fs::copy(
         place.path("server/ca-cert.pem"),
@@ -218,13 +217,13 @@ fn whatever_comes_instead_of_tls_ends_the_connection_and_not_the_server() {
         &records,
     ] {
         let mut stream = begun(&server);
-        // It may be closed before all is sent.
+        // The server may close the connection before all is sent.
         let _ = stream.write_all(garbage);
         let mut alert = Vec::new();
         let _ = stream.read_to_end(&mut alert);
         assert!(alert.len() < 100, "{alert:?}");
     }
-    // In the clear, at once behind the wish for TLS.
+    // The request for an export follows STARTTLS at once, unencrypted.
     let mut stream = connect(&server);
     stream
         .write_all(&[&FLAGS, START_TLS, LIST].concat())
@@ -241,7 +240,7 @@ fn who_wants_tls_and_does_not_begin_is_sent_away() {
     let place = certified();
     let server = served(&place, &["--tls", "require"]);
     let (mut silent, mut slow) = (begun(&server), begun(&server));
-    // The head of a record that does not come.
+    // The client sends only the head of a TLS record.
     slow.write_all(&[22, 3, 1, 2, 0]).unwrap();
     let begun = Instant::now();
     for stream in [&mut silent, &mut slow] {

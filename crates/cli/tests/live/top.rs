@@ -1,4 +1,4 @@
-//! `fullstroke top` on a terminal, and when the terminal goes away.
+//! Tests of `fullstroke top` on a terminal, and of the terminal's end.
 
 use crate::server::{PATIENCE, Place, Server};
 use crate::stacks::RAID5;
@@ -10,8 +10,8 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The program on a terminal of its own, once it has drawn something. No
-/// terminal controls it, so that no SIGHUP tells it of the end.
+/// The program on a pseudo-terminal, after its first drawing. The terminal controls no process, so
+/// that no SIGHUP reports its end.
 struct Watching {
     child: Child,
     terminal: Option<File>,
@@ -68,7 +68,7 @@ impl Watching {
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The program may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -92,7 +92,7 @@ fn top_obeys_sigterm_whatever_became_of_its_terminal() {
         if closes {
             watching.terminal = None;
         }
-        // It may have ended already.
+        // The program may have ended already.
         let _ = kill_process(id, Signal::TERM);
         watching.ends();
     }
@@ -105,7 +105,7 @@ fn q_ends_top() {
     let mut watching = Watching::begin(&server);
     let mut terminal = watching.terminal.take().unwrap();
     terminal.write_all(b"\x1b[Bq").unwrap();
-    // What it draws must not fill the terminal.
+    // A thread reads the output, because a full terminal would block the program.
     thread::spawn(move || while terminal.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {});
     assert!(watching.ends().success());
     server.stop_well();

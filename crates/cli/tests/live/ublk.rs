@@ -1,5 +1,5 @@
-//! Arrays as block devices of ublk: in an emulated machine, as few kernels have it loaded; and
-//! what is said where there is none.
+//! Tests of arrays as block devices of ublk. They run in an emulated machine, because few kernels
+//! have ublk. Another test covers the error without ublk.
 
 use crate::programs::installed;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 /// A folder with `boot` and `lib/modules`, or a Debian package of a kernel.
 const KERNEL: &str = "FULLSTROKE_UBLK_KERNEL";
-/// The status of the script where it cannot be tried.
+/// Exit status of the script if the test is impossible here.
 const IMPOSSIBLE: i32 = 2;
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::StackError;
 use fullstroke_contract::ConfigError;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use thiserror::Error;
 use toml::Spanned;
@@ -13,9 +13,12 @@ use toml::de::{DeTable, DeValue};
 #[derive(Clone, Debug)]
 pub struct Document {
     file: String,
+    /// The text of the file. Only an error needs the lines of keys, and the search for the lines
+    /// takes as long as the reading of the values.
+    text: String,
     values: Map<String, Value>,
-    /// Place where each key was set: a dotted path, with `[n]` for items of arrays.
-    places: BTreeMap<String, Place>,
+    /// The keys that the command line has set: dotted paths, with `[n]` for items of arrays.
+    assigned: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,14 +47,11 @@ impl Document {
             ..StackError::whole(&file, error.message())
         };
         let values: Map<String, Value> = toml::from_str(text).map_err(broken)?;
-        // The text is parsed a second time, because the JSON values have no positions.
-        let table = DeTable::parse(text).map_err(broken)?;
-        let mut places = BTreeMap::new();
-        record_places(text, "", table.get_ref(), &mut places);
         Ok(Document {
             file,
+            text: text.to_owned(),
             values,
-            places,
+            assigned: BTreeSet::new(),
         })
     }
 
@@ -126,18 +126,33 @@ impl Document {
             .entry(*first)
             .or_insert_with(|| Value::Object(Map::new()));
         place_at(place, rest, path).map(|place| *place = value)?;
-        // Errors at the replaced values must name the command line, not their old lines.
-        self.places
-            .retain(|key, _| key != path && !key.starts_with(&format!("{path}.")));
-        self.places.insert(path.to_owned(), Place::CommandLine);
+        self.assigned
+            .retain(|key| key != path && !key.starts_with(&format!("{path}.")));
+        self.assigned.insert(path.to_owned());
         Ok(())
+    }
+
+    /// Maps each key to the place that set the key.
+    fn places(&self) -> BTreeMap<String, Place> {
+        let mut places = BTreeMap::new();
+        // A text from which the values were read parses again.
+        if let Ok(table) = DeTable::parse(&self.text) {
+            record_places(&self.text, "", table.get_ref(), &mut places);
+        }
+        for path in &self.assigned {
+            places.retain(|key, _| key != path && !key.starts_with(&format!("{path}.")));
+        }
+        let assigned = self.assigned.iter();
+        places.extend(assigned.map(|path| (path.clone(), Place::CommandLine)));
+        places
     }
 
     /// Returns `error` with the file and the line of its key, or of the nearest enclosing table.
     pub fn error(&self, error: ConfigError) -> StackError {
+        let places = self.places();
         let mut key = error.key.as_str();
         let place = loop {
-            if let Some(place) = self.places.get(key) {
+            if let Some(place) = places.get(key) {
                 break Some(*place);
             }
             match key.rfind(['.', '[']) {

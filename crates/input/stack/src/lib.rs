@@ -27,6 +27,7 @@ mod document;
 mod drive_names;
 pub mod drives;
 mod error;
+pub mod facts;
 mod files;
 mod homes;
 mod hosts;

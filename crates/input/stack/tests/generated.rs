@@ -1,7 +1,7 @@
 //! Schemas and the reference pages are generated. The committed files must agree with the code.
 //! `make generate` writes them.
 
-use fullstroke_stack::{Stack, drive_schema, reference};
+use fullstroke_stack::{Stack, drive_schema, facts, reference};
 use std::path::PathBuf;
 
 fn check(file: &str, generated: &str) {
@@ -41,4 +41,12 @@ fn the_reference_page_is_up_to_date() {
 #[test]
 fn the_page_of_fio_options_is_up_to_date() {
     check("docs/fio.md", &fullstroke_fio::reference());
+}
+
+#[test]
+fn the_facts_of_the_drive_library_are_up_to_date() {
+    check(
+        "crates/input/stack/drive-facts.toml",
+        &facts::computed().unwrap(),
+    );
 }

@@ -349,6 +349,48 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// Slots are used again while requests of other slots wait, so that entries of requests
+        /// that left lie between those of waiting requests.
+        #[test]
+        fn aged_satf_takes_what_a_scan_of_the_whole_queue_would(
+            lbns in prop::collection::vec(0u64..1400, 1..120),
+            weight in prop::sample::select(vec![0.0, 6.0, 400.0, 1e6]),
+            step in prop::sample::select(vec![1u64, 1_000_000, 50_000_000]),
+        ) {
+            let mechanics = Mechanics::new(&small_drive()).unwrap();
+            let keys = serde_json::from_str(&format!(r#"{{"weight_ms_per_s": {weight}}}"#)).unwrap();
+            let mut queue = aged_satf::build(&keys).unwrap();
+            let mut all: Vec<Waiting> = Vec::new();
+            let mut at = 0;
+            for (turn, &lbn) in lbns.iter().enumerate() {
+                let now = turn as u64 * step;
+                let slot = (0..).find(|slot| all.iter().all(|other| other.slot != *slot)).unwrap();
+                let mut new = waiting(&mechanics, slot, lbn, lbn % 3 == 0);
+                new.arrived = Time::from_nanos(now);
+                queue.insert(new);
+                all.push(new);
+                if turn % 3 != 0 {
+                    continue;
+                }
+                let arm = arm(&mechanics, at, now);
+                let cost = |waiting: &Waiting| {
+                    let position = &waiting.position;
+                    let seek = mechanics.seek(arm.head, position.cylinder, position.surface, waiting.write);
+                    let rotation = mechanics.rotation(arm.head, arm.now + seek, position.angle, waiting.span, waiting.write);
+                    let waited = arm.now.saturating_since(waiting.arrived).as_nanos() as f64;
+                    (seek + rotation).as_nanos() as f64 - weight / 1000.0 * waited
+                };
+                let best = all.iter().map(cost).fold(f64::INFINITY, f64::min);
+                let taken = queue.take(arm).unwrap().waiting;
+                prop_assert_eq!(cost(&taken), best);
+                at = taken.lbn.0;
+                all.retain(|other| other.slot != taken.slot);
+                prop_assert_eq!(queue.len(), all.len());
+            }
+        }
+    }
+
     #[test]
     fn an_unknown_discipline_is_refused_with_the_nearest_name() {
         let config = QueueConfig {

@@ -1,8 +1,8 @@
 //! The gate: every writer to a file or device of the user passes here first.
 //!
 //! The gate answers three questions. The answers rest on the inode or the device number and never
-//! on the path, because one file has many paths (symbolic and hard links, bind mounts, `/dev/fd`,
-//! loop devices):
+//! on the path. The reason is that one file has many paths (symbolic and hard links, bind mounts,
+//! `/dev/fd`, loop devices):
 //!
 //! 1. **Which thing is it?** [`Identity`].
 //! 2. **Do two paths share bytes?** [`share_bytes`]: a file and the loop device above the file, a

@@ -1,9 +1,9 @@
 //! Commands to a SCSI disk, carried by Linux's SG_IO (`scsi/sg.h`, interface version 3). The user
 //! needs the permission to send raw commands. SATA disks are SCSI disks to Linux.
 //!
-//! **No SCSI disk was at hand.** The tests cover the parts that need no disk: the interpretation of
-//! statuses and sense data against the standard's tables, and the refusal of devices other than
-//! SCSI disks.
+//! **No SCSI disk was at hand.** The tests cover the parts without a need for a disk. These parts
+//! are the interpretation of statuses and sense data against the standard's tables, and the refusal
+//! of devices other than SCSI disks.
 
 use rustix::ioctl::{Opcode, Updater, ioctl};
 use std::ffi::c_void;

@@ -1,4 +1,4 @@
-//! A device or file under the real clock, or a stretch of it.
+//! Timed reads of a device or file under the real clock.
 
 use crate::output::Failure;
 use fullstroke_calibrate::extract::{BlockDevice, Device as _};
@@ -7,20 +7,20 @@ use fullstroke_lab::lzvs::{LzvsError, TimedReads};
 use fullstroke_units::{Duration, Lbn, Sectors};
 use std::path::Path;
 
-/// Reads past the page cache, one at a time.
+/// Device for timed reads past the page cache, one read at a time.
 pub(crate) struct TimedDevice {
     device: BlockDevice,
     part: Extent,
 }
 
 impl TimedDevice {
-    /// All of the device at `path`, or `part` of it, the first sector of which is
-    /// address 0 then.
+    /// Opens the device at `path`, or only `part` of it. Address 0 is then the first sector of the
+    /// part.
     pub(crate) fn open(path: &Path, part: Option<Extent>) -> Result<TimedDevice, Failure> {
         let opened = BlockDevice::open(path);
         let device =
             opened.map_err(|error| Failure::Input(format!("`{}`: {error}", path.display())))?;
-        // Reads are of whole blocks, whatever the device's.
+        // All reads are aligned to the largest block size, so that they fit any device.
         let all = Extent {
             start: Lbn(0),
             sectors: Sectors(device.capacity().0 / BLOCK * BLOCK),
@@ -32,7 +32,7 @@ impl TimedDevice {
     }
 }
 
-/// The largest logical block in use, in sectors.
+/// Largest logical block in use, in sectors.
 const BLOCK: u64 = fullstroke_store::ALIGNMENT_BYTES / fullstroke_units::SECTOR_BYTES;
 
 impl TimedReads for TimedDevice {

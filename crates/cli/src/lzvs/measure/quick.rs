@@ -1,4 +1,4 @@
-//! `--quick`: a profile in minutes, and how good it is.
+//! `--quick`: a profile in minutes, with its accuracy.
 
 #[cfg(feature = "real")]
 use super::device::TimedDevice;
@@ -13,7 +13,7 @@ use serde::Serialize;
 #[cfg(feature = "real")]
 use std::path::Path;
 
-/// What was measured, and how it compares.
+/// Output of `lzvs measure --quick`.
 #[derive(Serialize)]
 struct Shown {
     #[serde(flatten)]
@@ -22,7 +22,7 @@ struct Shown {
     check: Option<Check>,
 }
 
-/// The truth, and the floors of two of the drive, worked out from their true zones.
+/// True values, and the floors of volumes of two such drives.
 #[derive(Serialize)]
 struct Check {
     true_ratio: f64,
@@ -30,13 +30,13 @@ struct Check {
     floors: Vec<Floor>,
 }
 
-/// The floor of a layout.
+/// Floor of a layout, in 10^6 bytes per second.
 #[derive(Serialize)]
 struct Floor {
     layout: &'static str,
-    /// With what was measured.
+    /// Floor with the measured zones.
     measured_mb_per_s: f64,
-    /// With what is true.
+    /// Floor with the true zones.
     true_mb_per_s: f64,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn of_model(
     show(Shown { profile, check }, output)
 }
 
-/// Measures with progress.
+/// Measures a profile with a progress bar.
 pub(crate) fn measured(target: &mut dyn TimedReads, output: &Output) -> Result<Profile, Failure> {
     let bars = Bars::new(["measure"], output);
     let found = profile(target, &mut |done, of| {
@@ -148,7 +148,7 @@ fn show(shown: Shown, output: &Output) -> Result<(), Failure> {
     output.show(&shown, lines.join("\n"))
 }
 
-/// A profile for people.
+/// Returns the profile as one line of text.
 fn line(found: &Profile) -> String {
     let (low, high) = found.ratio_interval;
     format!(

@@ -1,4 +1,4 @@
-//! Screens as ratatui's test terminal shows them.
+//! Tests of screens on ratatui's test terminal.
 
 use super::*;
 use fullstroke_contract::{
@@ -78,7 +78,7 @@ fn what_is_compared_after_a_kill_has_a_line_until_it_is_done() {
     );
 }
 
-/// Two seconds of the world later.
+/// Returns a status that is two seconds of the world's time later, with `change` applied.
 fn later(status: &Status, change: impl FnOnce(&mut ExportStatus)) -> Status {
     let mut later = status.clone();
     later.exports[0].world_ns += 2_000_000_000;
@@ -114,7 +114,7 @@ fn row_of<'a>(rows: &'a [String], beginning: &str) -> &'a str {
         .unwrap_or_else(|| panic!("no {beginning}: {rows:#?}"))
 }
 
-/// The column of the head in the first drive's row, and of both ends of its
+/// Returns the column of the head in the first drive's row, and the columns of both ends of the
 /// track.
 fn head_column(share: f64) -> (usize, usize, usize) {
     let status = status(vec![drive("0", share)]);
@@ -226,7 +226,7 @@ fn drives_that_say_what_they_draw_have_their_watts_on_screen() {
             ..MemberStatistics::default()
         })
     };
-    // One drive says nothing; the other takes 15 J within two seconds.
+    // Only the second drive reports energy: 15 J within two seconds.
     let before = later(&before, |export| export.drives[1].totals = taken(100.0));
     let now = later(&before, |export| export.drives[1].totals = taken(115.0));
     assert!(
@@ -292,8 +292,7 @@ fn nothing_is_cut_at_eighty_columns() {
     for line in lines(&view(&before, &now), 80) {
         assert!(line.width() <= 80, "{line}");
     }
-    // Neighbouring numbers do not run into each other, and columns stand under
-    // their heading.
+    // Neighbouring numbers have a space between them, and columns stand below their headings.
     let column = |beginning: &str, word: &str| {
         let row = row_of(&rows, beginning);
         row.find(word).map(|at| row[..at].chars().count())

@@ -6,6 +6,7 @@
 
 use super::sorted::Sorted;
 use super::{ArmView, Waiting};
+use crate::seek::SeekTable;
 use fullstroke_units::Duration;
 
 /// Seek and rotation until a transfer could begin.
@@ -61,31 +62,8 @@ pub(super) fn cheapest<C: PartialOrd + Copy>(
     bound: impl Fn(Duration) -> C,
     cost: impl Fn(&Waiting) -> Option<C>,
 ) -> Option<(C, usize)> {
-    let here = u64::from(arm.head.cylinder.0);
-    debug_assert!(
-        here < u64::from(arm.mechanics.geometry().cylinders()),
-        "the arm stands at cylinder {here}, beyond the innermost"
-    );
-    let seek_table = arm.mechanics.seek_table();
-    let least_seek = |key: u64| seek_table.at_least(key.abs_diff(here) as u32);
-    let mut inward = waiting.at_or_after(here);
-    let mut outward = inward.checked_sub(1);
     let mut best: Option<(C, usize)> = None;
-    loop {
-        let inner = waiting.key(inward).map(least_seek);
-        let outer = outward.and_then(|index| waiting.key(index)).map(least_seek);
-        let (seek, index) = match (inner, outer) {
-            (Some(seek), other) if other.is_none_or(|other| seek <= other) => {
-                inward += 1;
-                (seek, inward - 1)
-            }
-            (_, Some(seek)) => {
-                let index = outward.unwrap_or(0);
-                outward = index.checked_sub(1);
-                (seek, index)
-            }
-            _ => break,
-        };
+    for (seek, index) in Outward::new(waiting, arm) {
         if best
             .map(|(least, _)| least)
             .or(limit)
@@ -103,4 +81,74 @@ pub(super) fn cheapest<C: PartialOrd + Copy>(
         }
     }
     best
+}
+
+/// Yields all waiting requests from the arm outward on both sides: a lower bound of the seek
+/// time, which never falls, and the index of the request. At equal bounds the requests on the
+/// inner side come first.
+pub(super) struct Outward<'a> {
+    waiting: &'a Sorted,
+    seek_table: &'a SeekTable,
+    here: u64,
+    inward: usize,
+    outward: Option<usize>,
+}
+
+impl<'a> Outward<'a> {
+    #[inline]
+    pub(super) fn new(waiting: &'a Sorted, arm: &ArmView<'a>) -> Outward<'a> {
+        let here = u64::from(arm.head.cylinder.0);
+        debug_assert!(
+            here < u64::from(arm.mechanics.geometry().cylinders()),
+            "the arm stands at cylinder {here}, beyond the innermost"
+        );
+        let inward = waiting.at_or_after(here);
+        Outward {
+            waiting,
+            seek_table: arm.mechanics.seek_table(),
+            here,
+            inward,
+            outward: inward.checked_sub(1),
+        }
+    }
+
+    /// Returns a lower bound of the seek time to the cylinder `key`.
+    #[inline]
+    pub(super) fn least_seek(&self, key: u64) -> Duration {
+        self.seek_table.at_least(key.abs_diff(self.here) as u32)
+    }
+}
+
+impl Iterator for Outward<'_> {
+    type Item = (Duration, usize);
+
+    #[inline]
+    fn next(&mut self) -> Option<(Duration, usize)> {
+        let seek_to = |index: usize| self.waiting.key(index).map(|key| self.least_seek(key));
+        let (inner, outer) = (seek_to(self.inward), self.outward.and_then(seek_to));
+        match (inner, outer) {
+            (Some(seek), other) if other.is_none_or(|other| seek <= other) => {
+                self.inward += 1;
+                Some((seek, self.inward - 1))
+            }
+            (_, Some(seek)) => {
+                let index = self.outward?;
+                self.outward = index.checked_sub(1);
+                Some((seek, index))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Returns a value that orders requests as [`Outward`] yields them.
+pub(super) fn outward_order(waiting: &Sorted, arm: &ArmView<'_>, slot: u32) -> impl Ord + use<> {
+    let index = waiting.index_of(slot);
+    let seek = index.and_then(|index| {
+        let key = waiting.key(index)?;
+        Some(Outward::new(waiting, arm).least_seek(key))
+    });
+    let inward = waiting.at_or_after(u64::from(arm.head.cylinder.0));
+    let distance = index.map(|index| index.abs_diff(inward));
+    (seek, index.is_some_and(|index| index < inward), distance)
 }

@@ -10,9 +10,9 @@ use fullstroke_contract::Slots;
 pub(super) struct Sorted {
     order: Vec<(u64, u32)>,
     records: Slots<Waiting>,
-    /// Key of each waiting request by slot of the drive. The key finds a request that leaves out of
-    /// turn without a search.
-    keys: Vec<Option<u64>>,
+    /// Key and record of each of the drive's slots that waits here, because a request that
+    /// leaves out of turn must be found without a search of all.
+    slots: Vec<Option<(u64, u32)>>,
 }
 
 /// Distance and index of a request.
@@ -25,10 +25,10 @@ impl Sorted {
 
     pub(super) fn insert(&mut self, key: u64, waiting: Waiting) {
         let (record, slot) = (self.records.keep(waiting), waiting.slot as usize);
-        if self.keys.len() <= slot {
-            self.keys.resize(slot + 1, None);
+        if self.slots.len() <= slot {
+            self.slots.resize(slot + 1, None);
         }
-        let other = self.keys[slot].replace(key);
+        let other = self.slots[slot].replace((key, record));
         assert!(other.is_none(), "the request of slot {slot} waits twice");
         let at = self.order.partition_point(|&(other, _)| other <= key);
         self.order.insert(at, (key, record));
@@ -63,18 +63,29 @@ impl Sorted {
 
     /// Removes the request in `slot`. `None` if no such request waits.
     pub(super) fn remove_slot(&mut self, slot: u32) -> Option<Waiting> {
-        let key = self.keys.get(slot as usize).copied().flatten()?;
-        let alike = self.order[self.at_or_after(key)..].iter();
-        let index = alike
-            .take_while(|&&(other, _)| other == key)
-            .position(|&(_, record)| self.records[record].slot == slot)?;
-        Some(self.remove(self.at_or_after(key) + index))
+        self.index_of(slot).map(|index| self.remove(index))
+    }
+
+    /// Returns the index of the request in `slot`, if the request waits here.
+    pub(super) fn index_of(&self, slot: u32) -> Option<usize> {
+        let (key, record) = self.slots.get(slot as usize).copied().flatten()?;
+        let first = self.at_or_after(key);
+        let among = self.order[first..]
+            .iter()
+            .position(|&(_, other)| other == record)?;
+        Some(first + among)
+    }
+
+    /// Returns the request in `slot`, if the request waits here.
+    pub(super) fn of_slot(&self, slot: u32) -> Option<&Waiting> {
+        let (_, record) = self.slots.get(slot as usize).copied().flatten()?;
+        Some(&self.records[record])
     }
 
     pub(super) fn remove(&mut self, index: usize) -> Waiting {
         let (_, record) = self.order.remove(index);
         let waiting = self.records.take(record);
-        let key = self.keys[waiting.slot as usize].take();
+        let key = self.slots[waiting.slot as usize].take();
         assert!(
             key.is_some() && self.order.len() == self.records.len(),
             "the request of slot {} left the queue before",

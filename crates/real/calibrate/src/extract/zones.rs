@@ -9,8 +9,9 @@
 //! - Neighbouring zones may share some lengths. A zone ends where two conditions hold: not all of
 //!   its lengths come back, and not all of the following lengths are known from before. The exact
 //!   place is the most likely one, given the frequency of each length on either side.
-//! - The first address of the next zone lies between two places: the last with a length of only the
-//!   one zone, and the first with a length of only the next. Halving finds the address.
+//! - The first address of the next zone lies between two places. The first place is the last with a
+//!   length of only the one zone. The second place is the first with a length of only the next
+//!   zone. Halving finds the address.
 //!
 //! The length of a track comes from a table ([`Timed::zones`]) or from the disk (`density.rs`).
 

@@ -83,8 +83,8 @@ impl TraceFile {
 
 /// Returns the traces at `path`, each with its drive.
 ///
-/// A file is a single trace. In a folder, a trace is a file that meets three conditions: its name
-/// ends in `.trace` (plain or packed), its format is that of validation traces, and its drive is
+/// A file is a single trace. In a folder, a trace is a file that meets three conditions. The name
+/// ends in `.trace` (plain or packed), the format is that of validation traces, and the drive is
 /// known. `drive` is the name or file of the drive, if the user gave one.
 ///
 /// # Errors

@@ -14,8 +14,8 @@ const READS: usize = 32;
 
 /// A socket with optional TLS.
 ///
-/// The memory of TLS for a client is bounded by three parts: the decrypted data of at most one read
-/// of the socket, a record that has arrived in part (a handshake message: 64 KiB), and
+/// The memory of TLS for a client has three bounded parts. They are the decrypted data of at most
+/// one read of the socket, a partly received record (a handshake message: 64 KiB), and
 /// `AHEAD_BYTES` to send.
 pub struct Channel {
     stream: Stream,

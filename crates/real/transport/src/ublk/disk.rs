@@ -182,9 +182,9 @@ impl Drop for Disk {
 }
 
 /// Tells the kernel that this thread, and threads started later by it, carry out writes for others.
-/// Then the kernel does not make the thread wait for memory that only the thread itself can free,
-/// and does not throttle it by dirty pages of its own device. If the kernel refuses, both may
-/// happen when memory is short.
+/// Then the kernel does not make the thread wait for memory that only the thread itself can free.
+/// The kernel also does not throttle the thread by dirty pages of the thread's own device. If the
+/// kernel refuses, both may happen when memory is short.
 pub fn carry_out_for_others() {
     // PR_SET_IO_FLUSHER of prctl(2), since Linux 5.6.
     let _ = rustix::process::configure_io_flusher_behavior(true);

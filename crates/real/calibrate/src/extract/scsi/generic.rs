@@ -1,8 +1,9 @@
 //! The two commands, carried by SG_IO ([`fullstroke_device::scsi`]) to a disk (`/dev/sdX`) or its
 //! generic device (`/dev/sgN`).
 //!
-//! **No SCSI disk was at hand.** The tests cover the parts that need no disk: the bytes of the
-//! commands against the standard's tables, and the refusal of devices other than SCSI disks.
+//! **No SCSI disk was at hand.** The tests cover the parts without a need for a disk. These parts
+//! are the bytes of the commands against the standard's tables, and the refusal of devices other
+//! than SCSI disks.
 
 use super::Transport;
 use fullstroke_device::scsi::{CommandError, Direction, carry_out};
