@@ -162,11 +162,11 @@ impl Arguments {
         overrides.workloads = file.load;
         let needed = |what: &str| Failure::Input(format!("{}: {what}", self.file.display()));
         let drive = overrides.drive.clone().or(file.drives.model).ok_or_else(|| {
-            needed("of which drives? Say --drive NAME, or model under [drives]; `fullstroke drive new` makes a file from a data sheet")
+            needed("the drive is missing; give --drive NAME, or model under [drives]; `fullstroke drive new` makes a file from a data sheet")
         })?;
         let counts = self.drives.or(file.drives.count);
         let counts = counts.ok_or_else(|| {
-            needed("of how many drives? Say --drives 4..8, or count under [drives]")
+            needed("the number of drives is missing; give --drives 4..8, or count under [drives]")
         })?;
         let wishes = Wishes {
             usable: self.usable.or(file.wishes.usable),
@@ -233,7 +233,7 @@ impl fmt::Display for Shown<'_> {
         }
         writeln!(f, "\n{}\n", finalists(&advice.finalists, &advice.wishes))?;
         if !advice.would_change.is_empty() {
-            writeln!(f, "What would change the answer:")?;
+            writeln!(f, "Conditions that would change the answer:")?;
             advice
                 .would_change
                 .iter()
@@ -253,7 +253,7 @@ fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
         "usable",
         "survives",
         if of_streams { "underruns" } else { "p99 ms" },
-        "one gone",
+        "one failed",
         "rebuilding",
         "hours",
         "MB/s",

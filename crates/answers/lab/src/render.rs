@@ -155,7 +155,7 @@ impl Ranking {
             }
             Significance::NotSignificant => format!("{head}, but {by}, is not significant."),
             Significance::Unknown => {
-                format!("{head}, {by}; nothing can be said on how sure that is.")
+                format!("{head}, {by}; there is no confidence interval.")
             }
         })
     }
@@ -174,13 +174,13 @@ impl Ranking {
         if let Some(best_overload) = &best.report.arrived.overload {
             let best_share = best_overload.carried_share;
             return Some(format!(
-                "No candidate carries this load; {} carries most of it, {best_share:.2}. --find load ranks by what they carry.",
+                "No candidate keeps up with this load; {} serves the largest part, {best_share:.2}. --find load ranks by the sustained load.",
                 best.label()
             ));
         }
         (best.complete && next.complete).then(|| {
             format!(
-                "{} is best by {}: {}; no other candidate carries this load ({}: {:.2} of it).",
+                "{} is best by {}: {}; no other candidate keeps up with this load ({} serves {:.2} of it).",
                 best.label(),
                 self.by,
                 number(best.value),
@@ -225,12 +225,12 @@ impl Ranking {
             0..=1 => {}
             seeds if self.seeds_change_nothing() => write!(
                 f,
-                "\nThe seed changes nothing of {} in this load: {seeds} runs of each gave one value, and say no more than one; intervals are within a run.",
+                "\nThe seed does not change {}: {seeds} runs of each candidate gave the same value. Intervals are within a run.",
                 self.by
             )?,
             seeds => write!(
                 f,
-                "\nMeans and intervals over {seeds} seeds (within a run where these change nothing); where the time went: with the first."
+                "\nMeans and intervals are over {seeds} seeds, or within a run if the seeds change nothing. The parts of the time are those of the first seed."
             )?,
         }
         self.write_marks(f)?;
@@ -238,7 +238,7 @@ impl Ranking {
         if !self.same_number_of_requests {
             write!(
                 f,
-                "\nThe candidates were given different numbers of requests: not one workload."
+                "\nThe candidates received different numbers of requests, so the workloads differ."
             )?;
         }
         Ok(())
@@ -263,7 +263,7 @@ impl Ranking {
         if has(Significance::Consistent) {
             write!(
                 f,
-                "\n~: few batches of requests decide the difference, but it has one sign in nearly all (sign test)."
+                "\n~: few batches of requests decide the size of the difference, but its sign is equal in nearly all batches (sign test)."
             )?;
         }
         if has(Significance::NotSignificant) {
@@ -275,7 +275,7 @@ impl Ranking {
         if has(Significance::Unknown) {
             write!(
                 f,
-                "\n?: this metric has no interval here, so that the difference may be chance{}.",
+                "\n?: this metric has no interval here, so the difference may be chance{}.",
                 if self.seeds > 1 {
                     ""
                 } else {
@@ -292,7 +292,7 @@ impl Ranking {
             let report = &ranked.report;
             write!(
                 f,
-                "\n{}: {} requests touched lost data and {} were beyond the volume; its times leave them out.",
+                "\n{}: {} requests touched lost data and {} were beyond the volume; the times leave these requests out.",
                 ranked.label(),
                 report.arrived.lost,
                 report.arrived.out_of_range
@@ -310,7 +310,7 @@ impl Ranking {
         {
             write!(
                 f,
-                "\n{}: nothing was measured by {}.",
+                "\n{}: no value of {} was measured.",
                 ranked.label(),
                 self.by
             )?;
@@ -345,7 +345,7 @@ fn short<'a>(key: &'a str, all: &[&str]) -> &'a str {
 /// chance.
 fn difference(ranked: &Ranked) -> String {
     if let Some(overload) = &ranked.report.arrived.overload {
-        return format!("carries {:.2}", overload.carried_share);
+        return format!("serves {:.2}", overload.carried_share);
     }
     if ranked.value.is_nan() {
         return "-".to_owned();

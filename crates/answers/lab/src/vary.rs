@@ -26,7 +26,7 @@ impl FromStr for Vary {
             .ok_or_else(|| refuse("there is no `=`"))?;
         let key = key.trim();
         if key.is_empty() {
-            return Err(refuse("there is no key in front of the `=`"));
+            return Err(refuse("there is no key before the `=`"));
         }
         let values: Vec<String> = split(values)
             .into_iter()
@@ -42,7 +42,7 @@ impl FromStr for Vary {
             .enumerate()
             .find(|(index, value)| values[..*index].contains(value))
         {
-            Some((_, value)) => Err(refuse(&format!("the value `{value}` stands there twice"))),
+            Some((_, value)) => Err(refuse(&format!("the value `{value}` is given twice"))),
             None => Ok(Vary {
                 key: key.to_owned(),
                 values,
@@ -121,7 +121,7 @@ fn single(text: &str) -> Result<String, Reason> {
     let number = |part: &str| !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
     match text.split_once(['-', ':']) {
         Some((first, last)) if number(first) && number(last) => Err(reason!(
-            "`{text}` is no number; did you mean the range {first}..{last}?"
+            "`{text}` is not a number; did you mean the range {first}..{last}?"
         )),
         _ => Ok(text.to_owned()),
     }

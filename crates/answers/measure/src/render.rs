@@ -100,7 +100,7 @@ fn write_heading(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         ),
         (
             report.kinds.flushes_and_discards,
-            "were flushes and discards, with times of their own",
+            "were flushes and discards, whose times are separate",
         ),
     ] {
         if count > 0 {
@@ -149,7 +149,7 @@ fn write_load(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (Some(overload), _) if overload.grows => {
             writeln!(
                 f,
-                "{overload}.\nThe times below have no intervals; --find load finds the load that is carried."
+                "{overload}.\nThe times below have no intervals; --find load finds the largest sustained load."
             )
         }
         (Some(overload), _) => writeln!(f, "{overload}."),
@@ -164,7 +164,7 @@ fn write_load(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                         number(backlog.behind_s)
                     )
                 }
-                _ => "they are worked off, and the load is carried".to_owned(),
+                _ => "the backlog is worked off, and the array keeps up with the load".to_owned(),
             }
         ),
         (None, _) => Ok(()),
@@ -558,7 +558,7 @@ fn unheld(layer: &LayerReport) -> Vec<String> {
         .all(|done| read(done).is_none_or(|value| value == 0.0))
     {
         words.push(format!(
-            "Nothing was done in idle time: no request came for {} ms at most; see `wait` of the opportunities.",
+            "No idle work was done: the longest idle time was {} ms; see `wait` of the opportunities.",
             number(quiet)
         ));
     }
@@ -568,8 +568,7 @@ fn unheld(layer: &LayerReport) -> Vec<String> {
         read("signals_pushes"),
     ) {
         words.push(format!(
-            "No track was offered: at most {} % of reads had found theirs of late when one was about to leave, and \
-             none of those that left was found by more than {hits} reads; see `hit_ratio` and `hits` of track-push.",
+            "No track was pushed: at each eviction at most {} % of recent reads were hits, and no evicted track had more than {hits} hits; see `hit_ratio` and `hits` of track-push.",
             number(100.0 * share)
         ));
     }

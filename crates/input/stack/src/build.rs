@@ -85,7 +85,7 @@ pub(crate) fn below_layer(
     let advised = |error: UnknownTracks| {
         ConfigError::new(
             "track_aligned",
-            format!("{error}; give it to [host.members], or leave it out"),
+            format!("{error}; move the key to [host.members], or remove the key"),
         )
     };
     tracks().map(Some).map_err(advised)
@@ -100,13 +100,11 @@ fn check_coordination(
     let weighed = members.is_some_and(HostConfig::weighs_queues);
     match told {
         Some(_) if !weighed => {
-            let message = "nobody weighs the queues; give [host.members] an elevator with queue_weight, such as \
-                           cfq, or leave it out";
+            let message = "no elevator uses the queue lengths; give [host.members] an elevator with queue_weight, such as cfq, or remove this key";
             Err(ConfigError::new("coordinate", message))
         }
         None if weighed => {
-            let message = "found none, and host.members.queue_weight weighs what it says; say \"longest\" or \
-                           \"shortest\", or leave queue_weight out";
+            let message = "host.members.queue_weight needs this key; set \"longest\" or \"shortest\", or remove queue_weight";
             Err(ConfigError::new("coordinate", message))
         }
         _ => Ok(()),
@@ -224,7 +222,7 @@ impl Stack {
         let programs = programs.ok_or_else(|| {
             refuse(
                 "host.files",
-                "there are no files: the workload is none of programs",
+                "the stack has no files, because its workload is not a program",
             )
         })?;
         let capacity = self
@@ -720,7 +718,7 @@ impl VolumeSpec {
             unreachable!("a drive has no layout")
         };
         if !rebuild.members().is_empty() {
-            let message = "the disks of an xor array are modelled whole: none is rebuilt";
+            let message = "disks of an xor array do not support rebuilds";
             return Err(ConfigError::new("rebuild", message).below(path));
         }
         if host.is_some() {

@@ -84,7 +84,7 @@ impl Hosts {
             None if document.values().contains_key("shared") => {
                 return refuse(
                     "shared",
-                    "there is nobody to share: it stands between [[hosts]] and the volume".into(),
+                    "[shared] needs several hosts: it lies between [[hosts]] and the volume".into(),
                 );
             }
             None => return Ok(None),

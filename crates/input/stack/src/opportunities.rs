@@ -86,7 +86,7 @@ impl Opportunities {
         for (index, word) in self.words()?.into_iter().enumerate() {
             let message = match word {
                 Word::Pull if !memory => {
-                    "no host has [host.memory], so that nobody has anything dirty to ask for; describe it, or leave \
+                    "no host has [host.memory], so there are no dirty data to ask for; add [host.memory], or remove this opportunity; describe it, or leave \
                      this out"
                 }
                 Word::Push if !pushed => {
@@ -112,7 +112,7 @@ impl Opportunities {
         {
             None => Ok(()),
             Some(index) => {
-                let message = "it reads and writes on its own, which the bytes of a stack that is served do not \
+                let message = "it issues I/O of its own, which the bytes of a stack that is served do not \
                                follow; leave it out";
                 Err(ConfigError::new(at(index), message))
             }

@@ -41,7 +41,7 @@ fn volume(page: &mut String) {
     section(
         page,
         "[volume]",
-        "Every volume has these keys, and those of its layout.",
+        "Every volume has these keys and the keys of its layout.",
     );
     let of_every_volume = json!({ "properties": schema::volume_keys() });
     keys(page, &of_every_volume);
@@ -305,7 +305,7 @@ fn keys(page: &mut String, schema: &Value) {
     else {
         return;
     };
-    page.push_str("| key | value | unless said | meaning |\n|---|---|---|---|\n");
+    page.push_str("| key | value | default | meaning |\n|---|---|---|---|\n");
     for (key, property) in properties {
         let required = schema["required"]
             .as_array()

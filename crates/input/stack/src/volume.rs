@@ -188,7 +188,7 @@ pub(crate) fn read_volume(
     let members = read_below(&mut own, keys, site, &inherited)?;
     if coordination.is_some() && (members.len() == 1 || entry.name == fullstroke_smart::LAYOUT.name)
     {
-        let message = "its members have no queues of their own to be told of; leave it out";
+        let message = "the members have no queues of their own; remove this key";
         return Err(site.fail("coordinate", message));
     }
     if known.iter().any(|key| key == MEMBER_ZONES) && !own.contains_key(MEMBER_ZONES) {

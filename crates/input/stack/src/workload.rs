@@ -213,6 +213,6 @@ pub(crate) fn names<'a>(kinds: impl Iterator<Item = &'a Entry<Kind>>) -> String 
 pub(crate) fn no_workload() -> ConfigError {
     let kinds = names(REGISTRY.iter());
     let message =
-        format!("the stack has no workload; say kind = one of {kinds}, or give --trace or --fio");
+        format!("the stack has no workload; set kind to one of {kinds}, or give --trace or --fio");
     ConfigError::new("kind", message)
 }

@@ -397,7 +397,7 @@ fn disks_that_cannot_be_files_are_refused_at_their_keys() {
                 &format!("addresses = \"whole\"\n{FILES}"),
             ),
             "shared.addresses",
-            "a disk of its own",
+            "a disk image of its own",
         ),
         (
             sized("size = \"1GiB\"", &FILES.replace("ext4", "raw")),
@@ -415,7 +415,7 @@ fn disks_that_cannot_be_files_are_refused_at_their_keys() {
                 &FILES.replace("\"ext4\"", "\"ext4\", align = \"tracks\""),
             ),
             "shared.files.align",
-            "guests choose",
+            "guests",
         ),
         (
             sized("size = \"9.1GB\"", FILES),

@@ -465,7 +465,7 @@ fn what_cannot_be_says_why() {
     assert!(refused(&many).contains("found 65; expected 64 at most"));
     let no_memory = "[workload]\nkind = \"synthetic\"\nrequests = 9\narrivals = { process = \"closed\" }\n[[opportunities]]\nkind = \"idle-flush\"\n\
                      [volume]\nlayout = \"jbod\"\ndrive = \"seagate-cheetah-9lp\"\n";
-    assert!(refused(no_memory).contains("nobody has anything dirty to ask for"));
+    assert!(refused(no_memory).contains("no dirty data to ask for"));
     assert!(
         refused(&with("kind = \"idle-flush\"\nflush = \"1GiB\""))
             .contains("the largest page cache of a host")

@@ -103,7 +103,7 @@ mod tests {
         let mut requests: Requests = Slots::default();
         let mut elevator = Unscheduled::default();
         for number in 0..9 {
-            let slot = requests.insert(read_of(1000 * number));
+            let slot = requests.keep(read_of(1000 * number));
             elevator.add(Time::ZERO, slot, &requests);
         }
         let arrival = read_of(0);
