@@ -674,11 +674,11 @@ mod tests {
         let said = said();
         for sentence in [
             // The answer just meets 55 ms during a rebuild.
-            "If 99 % are wished within less than 55.000 ms, take quick (99 % within 20.000 ms).",
+            "If 99 % are wished within less than 55.000 ms, take quick (99 % within 20.0 ms).",
             "If 99 % within 90.000 ms are enough, take small: 3 drives do, in place of 4.",
             "If more than 3.00 TB are to be usable, take quick (4.00 TB usable).",
             "If 2 drives are to be able to fail, take safe.",
-            "For less than 400 take small, for 300; but during a rebuild the 99th percentile is 90.000 ms, wished 60.000 ms.",
+            "For less than 400 take small, for 300; but during a rebuild the 99th percentile is 90.0 ms, wished 60.0 ms.",
         ] {
             assert!(
                 said.iter().any(|own| own == sentence),
@@ -690,7 +690,7 @@ mod tests {
             .find(|own| own.starts_with("If the wishes need only hold with all drives"));
         assert!(
             only.is_some_and(
-                |own| own.contains("take small (during a rebuild the 99th percentile is 90.000 ms")
+                |own| own.contains("take small (during a rebuild the 99th percentile is 90.0 ms")
             ),
             "{said:#?}"
         );

@@ -2,7 +2,7 @@
 
 use crate::Wishes;
 use fullstroke_lab::Ran;
-use fullstroke_measure::{Report, number};
+use fullstroke_measure::{Report, number, three_digits};
 use serde::Serialize;
 
 /// Outcome of an array in one condition.
@@ -154,7 +154,7 @@ impl Outcome {
                 "load",
                 format!(
                     "it keeps up with only {} of the load",
-                    number(self.carried_share)
+                    three_digits(self.carried_share)
                 ),
             );
         }
@@ -193,8 +193,8 @@ impl Outcome {
 
 /// Returns two different numbers with enough digits to show the difference.
 fn apart(numbers: [f64; 2]) -> [String; 2] {
-    match numbers.map(number) {
-        [one, other] if one == other => numbers.map(|number| number.to_string()),
-        different => different,
-    }
+    let shown: [fn(f64) -> String; 3] = [three_digits, number, |value| value.to_string()];
+    let pairs = shown.map(|digits| numbers.map(digits));
+    let different = pairs.iter().find(|[one, other]| one != other);
+    different.unwrap_or(&pairs[0]).clone()
 }

@@ -5,7 +5,7 @@ use crate::order::{Without, ranked};
 use crate::{Assumptions, FORMULA, Finalist, Miss, Outcome, Wishes};
 use fullstroke_counters::Counter;
 use fullstroke_lab::{Ranking, Reason, capacity};
-use fullstroke_measure::{Significance, number, parity_in_words};
+use fullstroke_measure::{Significance, parity_in_words, three_digits};
 
 /// Number of parts of the response time in a sentence.
 const PARTS_NAMED: usize = 2;
@@ -148,9 +148,9 @@ fn speed(first: &Finalist, wishes: &Wishes) -> String {
     } = first.healthy;
     let mut words = format!(
         "Under this load the mean response time is {} ms, 99 % of requests end within {} ms, at {} MB/s",
-        number(mean_ms),
-        number(p99_ms),
-        number(mb_per_s)
+        three_digits(mean_ms),
+        three_digits(p99_ms),
+        three_digits(mb_per_s)
     );
     if let (Some(streams), Some(underruns)) = (wishes.streams, underruns) {
         match underruns {
@@ -161,7 +161,7 @@ fn speed(first: &Finalist, wishes: &Wishes) -> String {
         }
     }
     if let Some(watts) = mean_w {
-        words.push_str(&format!("; its drives use {} W", number(watts)));
+        words.push_str(&format!("; its drives use {} W", three_digits(watts)));
     }
     words + "."
 }
@@ -182,9 +182,9 @@ pub(crate) fn reached(outcome: &Outcome, wishes: &Wishes) -> String {
                 ..
             },
             _,
-        ) => format!("{} MB/s", number(outcome.mb_per_s)),
-        (Wishes { p99: None, .. }, _) => format!("{} ms on average", number(outcome.mean_ms)),
-        _ => format!("99 % within {} ms", number(outcome.p99_ms)),
+        ) => format!("{} MB/s", three_digits(outcome.mb_per_s)),
+        (Wishes { p99: None, .. }, _) => format!("{} ms on average", three_digits(outcome.mean_ms)),
+        _ => format!("99 % within {} ms", three_digits(outcome.p99_ms)),
     }
 }
 
@@ -193,7 +193,7 @@ fn without_a_drive(first: &Finalist, wishes: &Wishes) -> String {
         return String::new();
     };
     let hours = rebuilding.rebuild_hours.map_or_else(String::new, |hours| {
-        format!(", which takes {} hours under this load", number(hours))
+        format!(", which takes {} hours under this load", three_digits(hours))
     });
     if let (Some(_), Some(gone), Some(filled)) =
         (wishes.streams, degraded.underruns, rebuilding.underruns)
@@ -204,8 +204,8 @@ fn without_a_drive(first: &Finalist, wishes: &Wishes) -> String {
     }
     format!(
         "With a failed drive 99 % of requests end within {} ms, during the rebuild within {} ms{hours}.",
-        number(degraded.p99_ms),
-        number(rebuilding.p99_ms)
+        three_digits(degraded.p99_ms),
+        three_digits(rebuilding.p99_ms)
     )
 }
 
@@ -247,7 +247,7 @@ fn chance(first: &Finalist) -> String {
     let mut words = format!(
         "Chance of data loss within a year: {} (mean time to data loss {} years: {} hours)",
         share(loss.chance_a_year),
-        number(loss.mttdl_years),
+        three_digits(loss.mttdl_years),
         first.mttdl_hours
     );
     if !loss.unreadable_chance.is_nan() {
@@ -345,7 +345,7 @@ fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishe
             first.name
         );
     }
-    let (theirs, own) = (number(theirs.value), number(own.value));
+    let (theirs, own) = (three_digits(theirs.value), three_digits(own.value));
     match ranking.by.as_str() {
         "response_ms.p99" => format!(
             "its 99th percentile is {theirs} ms, that of {} {own} ms{doubt}",
@@ -461,9 +461,9 @@ pub(crate) fn beside(finalists: &[Finalist], ranking: &Ranking, wishes: &Wishes)
         "By {} alone, with all drives, {} is best: {}. Recommended is {} ({}), because {}: {}.",
         ranking.by,
         best.name,
-        number(best.value),
+        three_digits(best.value),
         first.name,
-        number(ranked(ranking, first)?.value),
+        three_digits(ranked(ranking, first)?.value),
         best.name,
         lost_by(first, fastest, ranking, wishes)
     ))

@@ -2,7 +2,7 @@
 
 use crate::{Ranked, Ranking};
 use comfy_table::Cell;
-use fullstroke_measure::{Difference, Significance, number, table};
+use fullstroke_measure::{Difference, Metric, Significance, number, table, three_digits};
 use std::fmt;
 
 impl fmt::Display for Ranking {
@@ -116,7 +116,7 @@ impl Ranking {
             return Some(format!(
                 "{leaders} are equal by {}: {}.",
                 self.by,
-                number(best.value)
+                self.with_unit(best.value)
             ));
         };
         let are = if equal.is_empty() {
@@ -124,7 +124,11 @@ impl Ranking {
         } else {
             "are equal, and best"
         };
-        let head = format!("{leaders} {are} by {}: {}", self.by, number(best.value));
+        let head = format!(
+            "{leaders} {are} by {}: {}",
+            self.by,
+            self.with_unit(best.value)
+        );
         let difference = next
             .difference_to_best
             .as_ref()
@@ -142,13 +146,13 @@ impl Ranking {
         };
         let half_width = difference
             .half_width
-            .map_or_else(String::new, |width| format!(" ± {}", number(width)));
+            .map_or_else(String::new, |width| format!(" ± {}", three_digits(width)));
         let by = format!(
             "{}{half_width}{share} {direction} than {}, the next",
-            number(difference.value.abs()),
+            three_digits(difference.value.abs()),
             next.label()
         );
-        Some(match difference.significance {
+        let verdict = match difference.significance {
             Significance::Significant => format!("{head}, {by}."),
             Significance::Consistent => {
                 format!("{head}, {by}, and better in {}.", batches(difference))
@@ -157,7 +161,21 @@ impl Ranking {
             Significance::Unknown => {
                 format!("{head}, {by}; there is no confidence interval.")
             }
+        };
+        Some(match survives(best) {
+            Some(survives) => format!("{verdict} {survives}"),
+            None => verdict,
         })
+    }
+
+    /// Returns a value of the metric with three significant digits and its unit.
+    fn with_unit(&self, value: f64) -> String {
+        let unit = Metric::parse(&self.by).map_or("", |metric| metric.unit());
+        match unit {
+            // The unit of counts and shares.
+            "" | "1" => three_digits(value),
+            unit => format!("{} {unit}", three_digits(value)),
+        }
     }
 
     /// Returns true if each candidate has the same value with all seeds.
@@ -183,7 +201,7 @@ impl Ranking {
                 "{} is best by {}: {}; no other candidate keeps up with this load ({} serves {:.2} of it).",
                 best.label(),
                 self.by,
-                number(best.value),
+                self.with_unit(best.value),
                 next.label(),
                 overload.carried_share
             )
@@ -396,4 +414,19 @@ fn failures(survived: u32) -> String {
         0 => "none".to_owned(),
         survived => survived.to_string(),
     }
+}
+
+/// Returns the number of drives of a candidate and the number of drives that may fail; `None` for a
+/// single drive.
+fn survives(candidate: &Ranked) -> Option<String> {
+    let failed = match candidate.volume.failures_survived {
+        0 => "no failed drive".to_owned(),
+        1 => "one failed drive".to_owned(),
+        count => format!("{count} failed drives"),
+    };
+    let drives = candidate.volume.drives;
+    (drives > 1).then(|| {
+        let label = candidate.label();
+        format!("{label} has {drives} drives and survives {failed}.")
+    })
 }

@@ -42,6 +42,22 @@ pub fn number(value: f64) -> String {
     }
 }
 
+/// Returns `value` with three significant digits, for a sentence; `-` for NaN. Numbers of 100 and
+/// more keep all digits before the point. Tables use [`number`], so that small differences show.
+pub fn three_digits(value: f64) -> String {
+    match value.abs() {
+        _ if value.is_nan() => "-".to_owned(),
+        0.0 => "0".to_owned(),
+        magnitude if magnitude >= 99.95 => format!("{value:.0}"),
+        magnitude if magnitude >= 9.995 => format!("{value:.1}"),
+        magnitude if magnitude >= 0.9995 => format!("{value:.2}"),
+        magnitude => {
+            let digits = (2.0 - magnitude.log10().floor()).clamp(3.0, 12.0) as usize;
+            format!("{value:.digits$}")
+        }
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_heading(self, f)?;
@@ -155,7 +171,7 @@ fn write_load(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (Some(overload), _) => writeln!(f, "{overload}."),
         (None, Some(backlog)) if backlog.bursts => writeln!(
             f,
-            "Bursts outrun the drives for a time: up to {} requests wait at once; {}.",
+            "The drives do not keep up with bursts: up to {} requests wait at once; {}.",
             backlog.outstanding_max,
             match backlog.outstanding_at_last_arrival {
                 left if 10 * left > backlog.outstanding_max => {

@@ -46,7 +46,7 @@ fn a_load_that_the_drives_cannot_carry_is_told_and_has_no_intervals() {
     }
     let text = success(&["run", &stack]);
     for part in [
-        "Arrivals outrun the drives",
+        "do not keep up with the arrivals",
         "grow with the length",
         "the array serves 0.3",
         "--find load",

@@ -17,7 +17,7 @@
 //! | `stripes.rs` | the map of a volume's addresses to members, for the host above |
 //! | `tracks.rs` | the known tracks above drives, an array, a controller |
 //! | `schema.rs` | the JSON schemas of stack and drive files |
-//! | `reference.rs` | the reference page |
+//! | `reference.rs` | the reference pages |
 
 mod build;
 mod config;
@@ -54,5 +54,5 @@ pub use files::files;
 pub use hosts::HostNodes;
 pub use overrides::{Overrides, Stops};
 pub use rebuild::RebuiltMember;
-pub use reference::reference;
+pub use reference::{ReferencePage, reference};
 pub use schema::drive as drive_schema;

@@ -114,6 +114,13 @@ pub(crate) struct Kind {
     pub(crate) example: &'static str,
 }
 
+impl Kind {
+    /// True for a program that works on files.
+    pub(crate) fn is_program(&self) -> bool {
+        matches!(self.read, Read::Program(_))
+    }
+}
+
 /// All kinds of workload; programs are last.
 pub(crate) static REGISTRY: LazyLock<Vec<Entry<Kind>>> = LazyLock::new(|| {
     let own = [
