@@ -74,6 +74,7 @@ lint: toolchain ## Format check and clippy, warnings denied
 	$(CARGO) fmt --all --check
 	rustfmt --check --edition 2024 crates/input/trace/src/formats/*.rs docs/examples/*.rs
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	@if command -v python3 >/dev/null; then tools/plain-words.py --check; else echo 'skipped: Python is missing (tools/plain-words.py counts habits of prose)'; fi
 
 deny: toolchain ## Licences, advisories, bans and sources of all dependencies (cargo-deny, deny.toml)
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check; \

@@ -83,9 +83,8 @@ impl Grid {
     /// stays whole.
     fn folded(&self, width: usize) -> Vec<String> {
         let (names, others) = self.columns.split_at(self.names());
-        let size = |columns: &[Range<usize>]| {
-            columns.iter().map(|one| one.len() + GAP).sum::<usize>()
-        };
+        let size =
+            |columns: &[Range<usize>]| columns.iter().map(|one| one.len() + GAP).sum::<usize>();
         let mut out = Vec::new();
         let mut from = 0;
         while from < others.len() {

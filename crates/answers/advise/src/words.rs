@@ -193,7 +193,10 @@ fn without_a_drive(first: &Finalist, wishes: &Wishes) -> String {
         return String::new();
     };
     let hours = rebuilding.rebuild_hours.map_or_else(String::new, |hours| {
-        format!(", which takes {} hours under this load", three_digits(hours))
+        format!(
+            ", which takes {} hours under this load",
+            three_digits(hours)
+        )
     });
     if let (Some(_), Some(gone), Some(filled)) =
         (wishes.streams, degraded.underruns, rebuilding.underruns)

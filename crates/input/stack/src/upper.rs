@@ -147,7 +147,7 @@ fn aligned(
     let windows = match (files.aligns_read_ahead(), &of_files) {
         (false, _) => None,
         (true, Some(tracks)) => Some(Arc::clone(tracks)),
-        (true, None) => find("align_read_ahead", Wanted::Windows, "leave it out")?,
+        (true, None) => find("align_read_ahead", Wanted::Windows, "remove this key")?,
     };
     Ok((
         Site {

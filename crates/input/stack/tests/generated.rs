@@ -44,7 +44,11 @@ fn the_reference_pages_are_up_to_date() {
 fn the_book_has_every_reference_page() {
     let summary = include_str!("../../../../docs/SUMMARY.md");
     for page in reference() {
-        assert!(summary.contains(&format!("({})", page.file)), "{}", page.file);
+        assert!(
+            summary.contains(&format!("({})", page.file)),
+            "{}",
+            page.file
+        );
     }
 }
 

@@ -427,7 +427,7 @@ fn a_scrub_is_refused_where_something_answers_for_the_media() {
         "{error}"
     );
     let error = refused(&format!("{ALONE}[host]\nmembers = {{}}\n"));
-    assert!(error.contains("leave [host.members] out"), "{error}");
+    assert!(error.contains("remove [host.members]"), "{error}");
 }
 
 #[test]
@@ -508,7 +508,7 @@ fn clients_of_a_stack_that_is_served_are_told_but_nothing_is_done_for_them() {
     assert!(
         error
             .to_string()
-            .contains("which the bytes of a stack that is served do not"),
+            .contains("which the bytes of a served stack cannot"),
         "{error}"
     );
 }
