@@ -606,7 +606,7 @@ mod tests {
                 "{name}"
             );
         }
-        for name in ["mq-deadline", "bfq", "kyber", "fifo", "satf"] {
+        for name in ["none", "mq-deadline", "bfq", "kyber", "fifo", "satf"] {
             assert_eq!(
                 flush(json!({ "elevator": name })),
                 Flushing::Sequence,
